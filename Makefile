@@ -1,0 +1,34 @@
+# make reproduce   the five figures and what they show, on the demo model, into figures/demo and results/demo
+# make test        every test
+# make lab         JupyterLab on the notebooks
+# make bench       timings and memory, into benchmarks/results
+# Each makes .venv when it is missing, and does nothing twice.
+
+PYTHON ?= python3
+PROFILE ?= demo
+BIN := .venv/bin
+READY := .venv/.ready
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: reproduce test lab bench
+
+reproduce: $(READY)
+	$(BIN)/python -m lib reproduce --profile $(PROFILE)
+
+test: $(READY)
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m pytest
+
+lab: $(READY)
+	$(BIN)/jupyter lab notebooks
+
+bench: $(READY)
+	$(BIN)/python benchmarks/extraction.py
+
+$(READY): requirements.txt requirements-demo.txt constraints.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed (PYTHON=...)")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -r requirements.txt -c constraints.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-demo.txt
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	touch $@
