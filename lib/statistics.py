@@ -1,0 +1,159 @@
+"""How sure a number is: intervals for accuracies and means, paired tests, and what n can show at all."""
+
+from dataclasses import dataclass
+from math import ceil, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+RESAMPLES = 10_000
+# Bootstrap weights held at a time: 2 million float64 are 16 MB.
+BLOCK = 2_000_000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its confidence bounds from n problems; arrays (K,) when K columns were estimated."""
+
+    estimate: float | np.ndarray
+    low: float | np.ndarray
+    high: float | np.ndarray
+    n: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Treated against baseline on the same n problems: accuracy gained, exact McNemar p, who solved what."""
+
+    effect: Interval
+    p_value: float
+    only_baseline: int
+    only_treated: int
+    n: int
+
+
+def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
+    """Return the share of successes with its Wilson score interval."""
+    if n < 1 or not 0 <= successes <= n:
+        raise ValueError(f"{successes} of {n} is no share")
+    bounds = stats.binomtest(int(successes), int(n)).proportion_ci(level, method="wilson")
+    return Interval(successes / n, float(bounds.low), float(bounds.high), int(n))
+
+
+def mcnemar_exact(a: ArrayLike, b: ArrayLike) -> float:
+    """Return the two-sided exact McNemar p-value of paired right/wrong arrays (N,)."""
+    only_a, only_b = discordant(a, b)
+    if only_a + only_b == 0:
+        return 1.0
+    return float(stats.binomtest(only_a, only_a + only_b).pvalue)
+
+
+def discordant(a: ArrayLike, b: ArrayLike) -> tuple[int, int]:
+    """Return how many problems only a and only b solved; anything but right/wrong raises ValueError."""
+    a, b = _paired(a, b)
+    if not (np.isin(a, (0, 1)).all() and np.isin(b, (0, 1)).all()):
+        raise ValueError("McNemar's test needs right/wrong values; compare means with paired_bootstrap")
+    return int(np.sum(a > b)), int(np.sum(b > a))
+
+
+def paired_bootstrap(
+    a: ArrayLike, b: ArrayLike, seed: int, resamples: int = RESAMPLES, level: float = 0.95
+) -> Interval:
+    """Return mean(b) - mean(a) of paired (N,) values with its percentile interval, problems resampled.
+
+    Per-problem means over several samples make it a cluster bootstrap.
+    """
+    a, b = _paired(a, b)
+    return bootstrap_mean(b - a, seed, resamples, level)
+
+
+def bootstrap_mean(values: ArrayLike, seed: int, resamples: int = RESAMPLES, level: float = 0.95) -> Interval:
+    """Return the mean over problems of (N,) or (N, K) values with its percentile bootstrap interval.
+
+    Every column sees the same resamples; scipy.stats.bootstrap would hold resamples x N x K numbers for it.
+    """
+    values = np.asarray(values, dtype=float)
+    if values.ndim not in (1, 2) or values.size == 0:
+        raise ValueError(f"expected values of shape (N,) or (N, K), not {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError("the values hold NaN or infinity; leave those problems out first")
+    means = _resampled_means(values, np.random.default_rng(seed), resamples)  # (resamples,) or (resamples, K)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return Interval(values.mean(axis=0), low, high, len(values))
+
+
+def _resampled_means(values: np.ndarray, rng: np.random.Generator, resamples: int) -> np.ndarray:
+    """Return the means of `resamples` draws of N problems with replacement, a block of draws at a time."""
+    n = len(values)
+    share = np.full(n, 1 / n)
+    rows = max(1, BLOCK // n)
+    blocks = []
+    for start in range(0, resamples, rows):
+        weights = rng.multinomial(n, share, size=min(rows, resamples - start))  # (draws, N)
+        blocks.append(weights @ values / n)
+    return np.concatenate(blocks)
+
+
+def paired_comparison(baseline: ArrayLike, treated: ArrayLike, seed: int) -> Comparison:
+    """Return the paired comparison of two right/wrong arrays (N,)."""
+    only_baseline, only_treated = discordant(baseline, treated)
+    effect = paired_bootstrap(baseline, treated, seed)
+    return Comparison(effect, mcnemar_exact(baseline, treated), only_baseline, only_treated, effect.n)
+
+
+def holm(p_values: ArrayLike) -> np.ndarray:
+    """Return Holm's adjusted p-values (M,), in the order given."""
+    p_values = np.asarray(p_values, dtype=float)
+    if p_values.size == 0 or not ((p_values >= 0) & (p_values <= 1)).all():
+        raise ValueError("expected p-values between 0 and 1")
+    return multipletests(p_values, method="holm")[1]
+
+
+def n_needed(effect: float, discordant_rate: float, power: float = 0.8, alpha: float = 0.05) -> int:
+    """Return how many problems a two-sided McNemar test needs to show a paired accuracy difference.
+
+    n = (z(1 - alpha/2) sqrt(r) + z(power) sqrt(r - d^2))^2 / d^2 with difference d and discordant rate r
+    (Connor 1987, Biometrics 43:207, after Miettinen 1968); the exact test needs a few problems more.
+    """
+    r = _rate(discordant_rate)
+    if not 0 < abs(effect) <= r:
+        raise ValueError(f"the effect {effect} must differ from 0 and stay within the discordant rate {r}")
+    z_alpha, z_power = _quantiles(power, alpha)
+    return ceil(((z_alpha * sqrt(r) + z_power * sqrt(r - effect**2)) / effect) ** 2)
+
+
+def smallest_effect(n: int, discordant_rate: float, power: float = 0.8, alpha: float = 0.05) -> float:
+    """Return the smallest paired accuracy difference that n problems show with that power.
+
+    It solves the formula of `n_needed` for d; NaN when n is too small even for changes that all go one way.
+    """
+    r = _rate(discordant_rate)
+    if n < 1:
+        raise ValueError(f"n is {n}: expected at least 1 problem")
+    z_alpha, z_power = _quantiles(power, alpha)
+    if r == 0 or sqrt(n * r) < z_alpha + z_power * sqrt(1 - r):
+        return float("nan")
+    root = z_power * sqrt(n + z_power**2 - z_alpha**2)
+    return float(sqrt(r) * (z_alpha * sqrt(n) + root) / (n + z_power**2))
+
+
+def _quantiles(power: float, alpha: float) -> tuple[float, float]:
+    if not (0.5 <= power < 1 and 0 < alpha < 1):
+        raise ValueError(f"expected a power from 0.5 to 1 and alpha between 0 and 1, not {power} and {alpha}")
+    return float(stats.norm.ppf(1 - alpha / 2)), float(stats.norm.ppf(power))
+
+
+def _rate(value: float) -> float:
+    if not 0 <= value <= 1:
+        raise ValueError(f"a discordant rate lies between 0 and 1, not at {value}")
+    return float(value)
+
+
+def _paired(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return both as float arrays (N,), refusing what is empty or not paired."""
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if a.ndim != 1 or a.shape != b.shape or a.size == 0:
+        raise ValueError(f"expected two arrays (N,) of equal length, not {a.shape} and {b.shape}")
+    return a, b

@@ -1,0 +1,206 @@
+"""Intervals, paired tests and power agree with known values, with each other and with a simulation."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from lib import statistics
+from lib.statistics import (
+    bootstrap_mean,
+    discordant,
+    holm,
+    mcnemar_exact,
+    n_needed,
+    paired_bootstrap,
+    paired_comparison,
+    smallest_effect,
+    wilson,
+)
+
+pairs = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40)
+floats = st.lists(st.floats(-5, 5), min_size=1, max_size=30)
+
+
+def split(rows: list[tuple]) -> tuple[np.ndarray, np.ndarray]:
+    return tuple(np.array(rows).T)
+
+
+def table(both: int, only_a: int, only_b: int, neither: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return paired right/wrong arrays with these counts."""
+    counts = [both, only_a, only_b, neither]
+    return np.repeat([True, True, False, False], counts), np.repeat([True, False, True, False], counts)
+
+
+@pytest.mark.parametrize(
+    "successes, n, low, high",
+    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (375, 500, 0.7102, 0.7860)],
+)
+def test_wilson_gives_the_known_bounds(successes, n, low, high):
+    got = wilson(successes, n)
+    assert (got.estimate, got.n) == (successes / n, n)
+    assert (got.low, got.high) == pytest.approx((low, high), abs=5e-5)
+
+
+@given(st.integers(1, 2000), st.data())
+def test_wilson_holds_its_estimate_and_stays_a_share(n, data):
+    got = wilson(data.draw(st.integers(0, n)), n)
+    assert 0 <= got.low <= got.estimate <= got.high <= 1
+
+
+@pytest.mark.parametrize("successes, n", [(0, 0), (-1, 5), (6, 5)])
+def test_wilson_refuses_what_is_no_share(successes, n):
+    with pytest.raises(ValueError, match="no share"):
+        wilson(successes, n)
+
+
+@pytest.mark.parametrize(
+    "only_a, only_b, p", [(1, 9, 0.0215), (9, 1, 0.0215), (0, 5, 0.0625), (4, 4, 1.0), (0, 0, 1.0)]
+)
+def test_mcnemar_gives_the_known_p(only_a, only_b, p):
+    a, b = table(30, only_a, only_b, 20)
+    assert mcnemar_exact(a, b) == pytest.approx(p, abs=5e-5)
+    assert discordant(a, b) == (only_a, only_b)
+
+
+@given(pairs)
+def test_mcnemar_does_not_care_about_the_order_of_the_sides(rows):
+    a, b = split(rows)
+    assert mcnemar_exact(a, b) == pytest.approx(mcnemar_exact(b, a))
+
+
+@pytest.mark.parametrize("test", [mcnemar_exact, discordant, lambda a, b: paired_comparison(a, b, seed=0)])
+def test_shares_are_no_right_or_wrong(test):
+    with pytest.raises(ValueError, match="right/wrong"):
+        test([0.2, 1.0], [0.4, 0.0])
+
+
+@pytest.mark.parametrize("test", [mcnemar_exact, lambda a, b: paired_bootstrap(a, b, seed=0)])
+@pytest.mark.parametrize("a, b", [([1, 0], [1]), ([], []), ([[1], [0]], [[1], [0]])])
+def test_what_is_empty_or_not_paired_is_refused(test, a, b):
+    with pytest.raises(ValueError, match="equal length"):
+        test(a, b)
+
+
+@settings(max_examples=30)
+@given(pairs)
+def test_swapping_the_sides_flips_the_effect(rows):
+    a, b = split(rows)
+    forth, back = paired_bootstrap(a, b, 3, resamples=500), paired_bootstrap(b, a, 3, resamples=500)
+    assert -1 <= forth.low <= forth.estimate <= forth.high <= 1
+    assert (forth.estimate, forth.low, forth.high) == pytest.approx((-back.estimate, -back.high, -back.low))
+
+
+@settings(max_examples=30)
+@given(floats, st.integers(0, 5))
+def test_a_bootstrap_interval_holds_its_mean_and_repeats(values, seed):
+    got, again = (bootstrap_mean(values, seed, resamples=500) for _ in range(2))
+    assert got == again
+    assert min(values) - 1e-9 <= got.low <= got.estimate + 1e-9
+    assert got.estimate - 1e-9 <= got.high <= max(values) + 1e-9
+
+
+def test_the_bootstrap_agrees_with_scipy():
+    values = np.random.default_rng(0).exponential(size=80)
+    ours = bootstrap_mean(values, seed=1)
+    theirs = stats.bootstrap(
+        (values,), np.mean, method="percentile", rng=np.random.default_rng(2)
+    ).confidence_interval
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.02)
+
+
+def test_columns_are_resampled_together_and_in_blocks(monkeypatch):
+    values = np.random.default_rng(0).normal(size=(20, 3))
+    whole = bootstrap_mean(values, seed=4, resamples=300)
+    assert whole.estimate.shape == whole.low.shape == whole.high.shape == (3,)
+    monkeypatch.setattr(statistics, "BLOCK", 20 * 7)
+    blocks = bootstrap_mean(values, seed=4, resamples=300)
+    one = bootstrap_mean(values[:, 1], seed=4, resamples=300)
+    assert blocks.low == pytest.approx(whole.low) and blocks.high == pytest.approx(whole.high)
+    assert (one.low, one.high) == pytest.approx((whole.low[1], whole.high[1]))
+
+
+@pytest.mark.parametrize("values", [[], [1.0, math.nan], [[1.0], [math.inf]], [[[1.0]]], 3.0])
+def test_values_without_a_mean_are_refused(values):
+    with pytest.raises(ValueError):
+        bootstrap_mean(values, seed=0)
+
+
+def test_a_paired_comparison_collects_effect_test_and_counts():
+    got = paired_comparison(*table(40, 1, 9, 50), seed=0)
+    assert (got.only_baseline, got.only_treated, got.n, got.effect.n) == (1, 9, 100, 100)
+    assert got.effect.estimate == pytest.approx(0.08)
+    assert got.p_value == pytest.approx(0.0215, abs=5e-5)
+    assert 0.01 < got.effect.low < 0.04 and 0.12 < got.effect.high < 0.16
+
+
+def test_holm_gives_the_known_values():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+@settings(max_examples=25)  # statsmodels collects garbage in every call: 50 ms each
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_keeps_the_order_and_never_lowers_a_p(p_values):
+    adjusted = holm(p_values)
+    assert (adjusted >= p_values).all() and (adjusted <= 1).all()
+    assert (np.diff(adjusted[np.argsort(p_values)]) >= 0).all()
+
+
+@pytest.mark.parametrize("p_values", [[], [0.1, math.nan], [1.2]])
+def test_holm_refuses_what_is_no_p(p_values):
+    with pytest.raises(ValueError, match="p-values"):
+        holm(p_values)
+
+
+def test_the_sample_size_formula_gives_known_values():
+    # ((1.95996 sqrt(.5) + 0.84162 sqrt(.5 - .4^2)) / .4)^2 = 22.01
+    assert n_needed(0.4, 0.5) == n_needed(-0.4, 0.5) == 23
+    # The gains the paper reports are about two points; with one problem in ten changing hands:
+    assert n_needed(0.02, 0.1) == 1960
+    assert smallest_effect(500, 0.1) == pytest.approx(0.0395, abs=5e-5)
+
+
+@given(st.integers(10, 5000), st.floats(0.01, 1), st.floats(0.5, 0.99), st.floats(0.001, 0.2))
+def test_effect_and_sample_size_undo_each_other(n, rate, power, alpha):
+    effect = smallest_effect(n, rate, power, alpha)
+    assume(not math.isnan(effect))
+    assert 0 < effect <= rate * (1 + 1e-9)
+    assert n_needed(min(effect, rate), rate, power, alpha) in (n, n + 1)  # n + 1 by rounding alone
+
+
+@given(st.integers(1, 300), st.floats(0.001, 1))
+def test_no_effect_is_given_exactly_when_n_is_below_what_the_largest_needs(n, rate):
+    assert math.isnan(smallest_effect(n, rate)) == (n < n_needed(rate, rate))
+    assert math.isnan(smallest_effect(n, 0))
+
+
+@pytest.mark.parametrize("n, rate", [(200, 0.3), (500, 0.15)])
+def test_a_simulation_shows_the_effect_with_about_the_power_promised(n, rate):
+    effect = smallest_effect(n, rate)
+    draws = np.random.default_rng(5).multinomial(
+        n, [(rate - effect) / 2, (rate + effect) / 2, 1 - rate], size=4000
+    )
+    only_a, only_b = draws[:, 0], draws[:, 1]
+    z = (only_b - only_a) / np.sqrt(only_a + only_b)
+    exact = 2 * stats.binom.cdf(np.minimum(only_a, only_b), only_a + only_b, 0.5)
+    assert np.mean(np.abs(z) > stats.norm.ppf(0.975)) == pytest.approx(0.8, abs=0.03)
+    assert 0.7 < np.mean(exact < 0.05) < 0.8
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: n_needed(0, 0.1),
+        lambda: n_needed(0.2, 0.1),
+        lambda: n_needed(0.1, 1.5),
+        lambda: n_needed(0.1, 0.2, power=1.0),
+        lambda: smallest_effect(0, 0.1),
+        lambda: smallest_effect(100, 0.1, alpha=0.0),
+    ],
+)
+def test_power_refuses_what_cannot_be(call):
+    with pytest.raises(ValueError):
+        call()
