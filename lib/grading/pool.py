@@ -1,0 +1,167 @@
+"""Worker processes for algebra that can be killed, and the pool that feeds them.
+
+Each thread of the pool owns one process and talks to it through pipes; nothing is forked, so it works from
+any thread and with CUDA loaded. A process that is late is killed and a fresh one started.
+"""
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from lib.errors import InputError
+from lib.grading.rules import Verdict
+from lib.grading.stages import Grade, settle
+from lib.paths import ROOT
+
+# A case ends within ten seconds: eight for the algebra and two for a process to start.
+SECONDS = 8.0
+START_SECONDS = 60.0
+# A process that cannot start will not start at the next case either.
+MAX_FAILED_STARTS = 3
+
+
+class Worker:
+    """One process that compares pairs of answers; not for two threads at once."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen | None = None
+        self._received = b""
+        self._ready = False
+        self._failed_starts = 0
+
+    def compare(self, gold: str, answer: str) -> Verdict:
+        """Return the verdict, or (False, "timeout") or (False, "crash"); never raises for a bad answer."""
+        if not self._ensure_ready():
+            return False, "crash"
+        try:
+            self._process.stdin.write(json.dumps([gold, answer]).encode() + b"\n")
+            line = self._read_line(SECONDS)
+        except TimeoutError:
+            return self._replace("timeout")
+        except OSError:
+            return self._replace("crash")
+        correct, method = json.loads(line)
+        return correct, method
+
+    def close(self) -> None:
+        """Kill the process, if there is one."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process.stdin.close()
+            self._process.stdout.close()
+            self._process, self._ready = None, False
+
+    def _replace(self, status: str) -> Verdict:
+        """Start a fresh process now, so that it is ready when the next case comes."""
+        self.close()
+        with contextlib.suppress(OSError):
+            self._start()
+        return False, status
+
+    def _start(self) -> None:
+        self._received, self._ready = b"", False
+        # One arithmetic on every machine; with gmpy2 some answers abort the process.
+        arithmetic = {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "lib.grading.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env=os.environ | arithmetic | {"PYTHONPATH": str(ROOT)},
+            # An interrupt of the notebook must not reach the workers: the parent ends them.
+            start_new_session=True,
+        )
+
+    def _ensure_ready(self) -> bool:
+        """Wait for the imports of a fresh process; give up after several that never got there."""
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
+        while not self._ready and self._failed_starts < MAX_FAILED_STARTS:
+            try:
+                if self._process is None:
+                    self._start()
+                self._ready = self._read_line(START_SECONDS) == b"ready"
+            except OSError:
+                self._failed_starts += 1
+                self.close()
+        if self._failed_starts == MAX_FAILED_STARTS:
+            warnings.warn("no grading worker starts: `python -m lib.grading.worker` says why", stacklevel=2)
+            self._failed_starts += 1
+        return self._ready
+
+    def _read_line(self, seconds: float) -> bytes:
+        """Read one line; raises TimeoutError when it is late and ConnectionError when the process is gone."""
+        deadline = time.monotonic() + seconds
+        poll = select.poll()
+        poll.register(self._process.stdout, select.POLLIN)
+        while b"\n" not in self._received:
+            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                raise TimeoutError
+            if not (chunk := os.read(self._process.stdout.fileno(), 65536)):
+                raise ConnectionError
+            self._received += chunk
+        line, _, self._received = self._received.partition(b"\n")
+        return line
+
+
+class GradingPool:
+    """Grades pairs as they arrive, beside other work; use it in a `with` statement.
+
+    workers: how many processes, one a core and 8 at most by default; each starts when a pair first needs it.
+    Raises InputError for fewer than one.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        workers = min(os.cpu_count() or 1, 8) if workers is None else workers
+        if workers < 1:
+            raise InputError(f"{workers} grading workers: give 1 or more")
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="grading")
+        self._local = threading.local()
+        self._workers: list[Worker] = []
+
+    def submit(self, gold: str, response: str) -> "Future[Grade]":
+        """Return a future of the grade: done at once without algebra, else within ten seconds of its turn."""
+        grade, extracted = settle(gold, response)
+        if grade is None:
+            return self._threads.submit(self._compare, gold, extracted)
+        future: Future[Grade] = Future()
+        future.set_result(grade)
+        return future
+
+    def map(self, pairs: Iterable[tuple[str, str]]) -> list[Grade]:
+        """Return the grades of (gold, response) pairs in their order."""
+        futures = [self.submit(gold, response) for gold, response in pairs]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def close(self) -> None:
+        """Drop what has not begun, wait for what has, and end the processes."""
+        self._threads.shutdown(cancel_futures=True)
+        for worker in self._workers:
+            worker.close()
+
+    def __enter__(self) -> "GradingPool":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _compare(self, gold: str, extracted: str) -> Grade:
+        if not hasattr(self._local, "worker"):
+            self._local.worker = Worker()
+            self._workers.append(self._local.worker)
+        correct, method = self._local.worker.compare(gold, extracted)
+        return Grade(correct, extracted, method)

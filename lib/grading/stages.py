@@ -1,0 +1,54 @@
+"""From a response to a grade, as far as that goes without algebra."""
+
+import re
+from dataclasses import dataclass
+
+from lib.grading.extract import cut_run_on, last_box
+from lib.grading.normalise import clean
+from lib.grading.rules import decide
+
+# No answer of the MATH test set has more than 100 characters or six levels of brackets.
+MAX_CHARACTERS = 1000
+MAX_DEPTH = 40
+
+# Methods that say why nothing was decided; an answer with one of them counts as not correct, and apart.
+STATUSES = frozenset({"no-box", "empty-box", "refused", "timeout", "crash"})
+
+
+@dataclass(frozen=True)
+class Grade:
+    r"""Whether a response is correct, the content of its last box, and the stage or status that decided.
+
+    method: "equal", "base", "choice", "word", "decimal", "unit", "sequence", "name", "math-verify", or one of
+    STATUSES.
+    """
+
+    correct: bool
+    extracted: str | None
+    method: str
+
+
+def settle(gold: str, response: str) -> tuple[Grade | None, str | None]:
+    """Return the grade if strings and typed rules settle it, else None, and the extracted answer."""
+    extracted = last_box(cut_run_on(response)[0])
+    if extracted is None:
+        return Grade(False, None, "no-box"), None
+    if extracted.strip() == gold.strip() and extracted.strip():
+        return Grade(True, extracted, "equal"), extracted
+    if too_large(extracted) or too_large(gold):
+        return Grade(False, extracted, "refused"), extracted
+    if not re.sub(r"\\text|[\s{}~$]", "", clean(extracted)):
+        return Grade(False, extracted, "empty-box"), extracted
+    verdict = decide(gold, extracted)
+    return verdict and Grade(verdict[0], extracted, verdict[1]), extracted
+
+
+def too_large(answer: str) -> bool:
+    """Tell whether an answer is longer, or its brackets deeper, than is worth reading."""
+    if len(answer) > MAX_CHARACTERS:
+        return True
+    depth = deepest = 0
+    for bracket in re.findall(r"[()\[\]{}]", answer):
+        depth += 1 if bracket in "([{" else -1
+        deepest = max(deepest, depth)
+    return deepest > MAX_DEPTH

@@ -1,0 +1,170 @@
+"""What to run: a validated `Profile` read from data/profiles/NAME.yaml, and the numbers the paper reports."""
+
+import difflib
+import reprlib
+from dataclasses import fields
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, create_model, model_validator
+
+from lib import paths
+from lib.errors import InputError
+from lib.prompts import CONDITIONS, FORMATS, Filler
+
+FIGURES = ("fig09", "fig10", "fig11", "fig13", "fig18")  # each a row of panels, from left to right
+
+
+class _Section(BaseModel):
+    """Base of all parts: no unknown fields, no silent conversion ("8" for 8), no empty text, no mutation."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, str_min_length=1, allow_inf_nan=False)
+
+
+class Panel(_Section):
+    """One head of one layer of one model; both count from 1."""
+
+    model: str
+    layer: PositiveInt
+    head: PositiveInt
+
+
+ROWS = dict.fromkeys(FIGURES, (list[Panel], Field(min_length=1)))
+Panels = create_model("Panels", __base__=_Section, **ROWS)
+# The fields of lib.prompts.Filler with its defaults, so that the two cannot differ.
+FILLER = {f.name: (PositiveInt if f.type is int else f.type, f.default) for f in fields(Filler)}
+Inserted = create_model("Inserted", __base__=_Section, **FILLER)
+
+
+class Attention(_Section):
+    """Which first layers to load, on which problems (limit None: all), and which heads to draw."""
+
+    models: list[str] = Field(min_length=1)
+    layers: PositiveInt  # how many first layers are loaded
+    problems: str
+    limit: PositiveInt | None
+    format: Literal[*FORMATS]
+    example: int = Field(ge=0)  # index, from 0, of the problem that the figures draw
+    panels: Panels
+
+    @model_validator(mode="after")
+    def _agrees(self):
+        if self.limit is not None and self.example >= self.limit:
+            raise ValueError(f"example {self.example} is not among {self.limit} problems, counted from 0")
+        for figure, panel in ((figure, panel) for figure, row in self.panels for panel in row):
+            if panel.layer > self.layers or panel.model not in self.models:
+                raise ValueError(f"panels.{figure}: layer {panel.layer} of {panel.model} is not loaded")
+        return self
+
+
+class Accuracy(_Section):
+    """Which models answer which problems (limit None: all) under which conditions, and how they decode."""
+
+    models: list[str] = Field(min_length=1)
+    problems: str
+    limit: PositiveInt | None
+    conditions: list[Literal[*CONDITIONS]]
+    format: Literal[*FORMATS]
+    max_new_tokens: PositiveInt
+    elicit: bool
+    elicit_tokens: PositiveInt
+    temperature: float = Field(ge=0)  # 0: greedy
+    top_p: float = Field(gt=0, le=1)
+    samples: PositiveInt
+    batch_size: PositiveInt
+    engine: str = "transformers"
+
+    @model_validator(mode="after")
+    def _agrees(self):
+        if self.conditions.count("none") != 1 or len(set(self.conditions)) != len(self.conditions):
+            raise ValueError("conditions must hold 'none', the baseline of the others, and each only once")
+        if self.samples > 1 and self.temperature == 0:
+            raise ValueError(f"samples is {self.samples} at temperature 0, where every sample is the same")
+        return self
+
+
+class Profile(_Section):
+    """Everything a run needs to know."""
+
+    name: str
+    description: str
+    seed: int = Field(ge=0)
+    filler: Inserted = Inserted()
+    attention: Attention
+    accuracy: Accuracy
+
+
+SECTIONS = {"": Profile, "filler": Inserted, "attention": Attention, "panels": Panels, "accuracy": Accuracy}
+
+
+def profile_names() -> list[str]:
+    """Return the names `load_profile` takes."""
+    return sorted(path.stem for path in paths.PROFILES.glob("*.yaml"))
+
+
+def load_profile(name: str) -> Profile:
+    """Return the profile of data/profiles/NAME.yaml; an InputError says what is wrong with it."""
+    if name not in profile_names():
+        raise InputError(f"unknown profile {name!r}: choose from {', '.join(profile_names())}")
+    file = str(paths.PROFILES / f"{name}.yaml").removeprefix(f"{paths.ROOT}/")
+    profile = _validated(_read_yaml(file), file)
+    # Figures and results go into a folder of this name: a copied file must not write into its original's.
+    if profile.name != name:
+        raise InputError(f"{file}: name: must be {name!r} like the file, not {profile.name!r}")
+    return profile
+
+
+def override(profile: Profile, model=None, problems=None, limit=None) -> Profile:
+    """Return a copy with this model everywhere, these problems (all, unless limited), this limit."""
+    if limit is not None and limit < 1:
+        raise InputError(f"limit must be at least 1, not {limit}")
+    content = profile.model_dump()
+    change = {} if limit is None else {"limit": limit}
+    if problems is not None:
+        change = {"problems": str(problems), "limit": limit}
+    if model is not None:
+        change["models"] = [model]
+        for panel in (panel for row in content["attention"]["panels"].values() for panel in row):
+            panel["model"] = model
+    for section in ("attention", "accuracy"):
+        content[section].update(change)
+    return _validated(content, f"profile {profile.name}, overridden")
+
+
+def paper_numbers() -> dict:
+    """Return data/paper.yaml: figure or table -> {"source": text, "values": {model: {condition: %}}}."""
+    return _read_yaml("data/paper.yaml")
+
+
+def _read_yaml(file: str) -> object:
+    try:
+        return yaml.safe_load((paths.ROOT / file).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = f"line {mark.line + 1}: {error.problem}" if mark else " ".join(str(error).split())
+        raise InputError(f"{file}: {reason}") from error
+
+
+def _validated(content: object, origin: str) -> Profile:
+    try:
+        return Profile.model_validate(content)
+    except ValidationError as error:
+        raise InputError(f"{origin}: {_summary(error.errors())}") from error
+
+
+def _summary(errors: list[dict]) -> str:
+    errors = sorted(errors, key=lambda error: error["type"] != "extra_forbidden")  # misspelt fields first
+    first, place = errors[0], errors[0]["loc"]
+    reason = f"{first['msg'][0].lower()}{first['msg'][1:]}, not {reprlib.repr(first['input'])}"
+    if first["type"] == "extra_forbidden":
+        section = SECTIONS.get(place[-2] if place[1:] else "", Panel)
+        guess = difflib.get_close_matches(str(place[-1]), section.model_fields, n=1)
+        reason = "unknown field" + (f" (did you mean {guess[0]}?)" if guess else "")
+        # The field that was meant is reported as missing too: once is enough.
+        errors = [error for error in errors if error["loc"] != (*place[:-1], *guess)]
+    elif first["type"] == "missing":
+        reason = "missing field"
+    elif first["type"] == "value_error":
+        reason = str(first["ctx"]["error"])
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{'.'.join(map(str, place)) or 'profile'}: {reason}{more}"

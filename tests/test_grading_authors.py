@@ -1,0 +1,45 @@
+"""The authors' rule as published, with its faults."""
+
+import pytest
+
+from lib.grading import correct_authors, correct_authors_on_completion, correct_exact
+
+PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "contained", "exact"),
+    [
+        ("12", "12", True, True),
+        ("12", "1", True, False),
+        ("12", "", True, False),
+        ("12", "123", False, False),
+        ("12", r"\frac", False, False),
+        ("12", r"\sqrt", False, False),
+        ("12", r"1\text{ a}\text{ b}", False, False),
+        (r"\frac{1}{2}", "0.5", True, True),
+        (r"\frac{1}{2}", "1/2", True, True),
+        (r"\frac12", r"\dfrac{1}{2}", True, True),
+        (r"\sqrt3", r"\sqrt{3}", True, True),
+        ("5", "x = 5", True, True),
+        ("0.25", ".25", True, True),
+        (r"30^\circ", "30", True, True),
+        (r"9\text{ cm}^2", "9", True, True),
+        (r"\left(1,2\right)", "(1, 2)", True, True),
+        ("10080", "10,080", False, False),
+    ],
+)
+def test_applies_the_dataset_string_rules(gold, answer, contained, exact):
+    response = rf"It is $\boxed{{{answer}}}$."
+    assert correct_authors_on_completion(gold, response) is contained
+    assert correct_exact(gold, response) is exact
+
+
+def test_reads_the_empty_box_of_the_prompt_when_the_answer_has_none():
+    assert correct_authors("12", PROMPT, "I do not know.")
+    assert not correct_authors_on_completion("12", "I do not know.")
+    assert not correct_exact("12", "I do not know.")
+
+
+def test_a_last_box_that_is_never_closed_is_wrong():
+    assert not correct_authors("12", PROMPT, r"\boxed{12} or \boxed{12")

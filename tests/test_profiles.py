@@ -1,0 +1,224 @@
+"""Shipped profiles load and fit their models; whatever is wrong with a profile is said in a line."""
+
+import copy
+
+import pytest
+import yaml
+
+from lib import paths, profiles
+from lib.errors import InputError
+from lib.profiles import load_profile, override, paper_numbers, profile_names
+from lib.prompts import Filler
+
+NAMES = ("demo", "laptop", "paper")
+HEADS = {"demo": 9, "Qwen2.5-Math-7B": 28, "Llama-3.1-8B-Instruct": 32, "Gemma-3-4b-it": 8}
+DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))
+REMOVED = object()
+
+
+def heads(profile, figure):
+    return [(panel.layer, panel.head) for panel in getattr(profile.attention.panels, figure)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Stand in for data/profiles, so that messages name the files as they do there."""
+    place = tmp_path / "data" / "profiles"
+    place.mkdir(parents=True)
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setattr(paths, "PROFILES", place)
+    return place
+
+
+def changed(place, **fields):
+    """Return the demo profile's content with fields set in the section at the dotted `place`."""
+    content = copy.deepcopy(DEMO)
+    section = content
+    for part in place.split(".") if place else []:
+        section = section[int(part) if part.isdigit() else part]
+    for name, value in fields.items():
+        if value is REMOVED:
+            del section[name]
+        else:
+            section[name] = value
+    return content
+
+
+def message(folder, content):
+    """Return what loading this content as demo.yaml says after the file's name."""
+    text = content if isinstance(content, str) else yaml.safe_dump(content)
+    (folder / "demo.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        load_profile("demo")
+    said = str(caught.value)
+    assert said.startswith("data/profiles/demo.yaml: ") and "\n" not in said
+    return said.removeprefix("data/profiles/demo.yaml: ")
+
+
+def test_names():
+    assert profile_names() == list(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shipped_profiles_load_and_their_models_and_heads_exist(name):
+    profile = load_profile(name)
+    known = set(yaml.safe_load((paths.DATA / "models.yaml").read_text(encoding="utf-8"))) | {"demo"}
+    assert {*profile.attention.models, *profile.accuracy.models} <= known
+    for _, row in profile.attention.panels:
+        assert all(panel.head <= HEADS[panel.model] for panel in row)
+    assert profile.accuracy.conditions == ["none", "mless", "mful"]
+    assert Filler(**profile.filler.model_dump()) == Filler()
+
+
+@pytest.mark.parametrize("name", ["laptop", "paper"])
+def test_panels_are_the_papers(name):
+    panels = load_profile(name).attention.panels
+    seen = {figure: [(p.model[:1], p.layer, p.head) for p in row] for figure, row in panels}
+    assert seen == {
+        "fig09": [("Q", 1, 22), ("Q", 2, 22), ("Q", 3, 22)],
+        "fig10": [("Q", 1, 14)],
+        "fig11": [("Q", 1, 1), ("L", 1, 27), ("G", 1, 8)],
+        "fig13": [("Q", 1, 1), ("Q", 1, 2), ("Q", 1, 8)],
+        "fig18": [("L", 1, 20), ("L", 1, 25), ("L", 1, 26)],
+    }
+
+
+def test_profiles_differ_where_they_should():
+    demo, laptop, paper = map(load_profile, NAMES)
+    assert [p.accuracy.problems for p in (demo, laptop, paper)] == ["embedded", "math500", "math500"]
+    assert [p.accuracy.limit for p in (demo, laptop, paper)] == [96, 100, None]
+    assert [p.attention.limit for p in (demo, laptop, paper)] == [100, 100, None]
+    assert [p.accuracy.elicit for p in (demo, laptop, paper)] == [True, False, False]
+    assert [p.accuracy.samples for p in (demo, laptop, paper)] == [1, 1, 5]
+    assert heads(demo, "fig18") == [(1, 3), (1, 5), (1, 7)]
+    assert demo.accuracy.engine == "transformers"
+
+
+PANEL = {"model": "demo", "layer": 1, "head": 1}
+MISTAKES = [
+    (
+        changed("accuracy", max_new_token=96, max_new_tokens=REMOVED),
+        "accuracy.max_new_token: unknown field (did you mean max_new_tokens?)",
+    ),
+    (changed("accuracy", zzz=1), "accuracy.zzz: unknown field"),
+    (changed("", atention={}), "atention: unknown field (did you mean attention?)"),
+    (changed("", filler={"lenght": 5}), "filler.lenght: unknown field (did you mean length?)"),
+    (
+        changed("attention.panels", fig12=[PANEL]),
+        "attention.panels.fig12: unknown field (did you mean fig1",
+    ),
+    (
+        changed("attention.panels", fig10=[{**PANEL, "heads": 1}]),
+        "attention.panels.fig10.0.heads: unknown field (did you mean head?)",
+    ),
+    (changed("accuracy", seeds=1, samples="3", batch_size=0), "accuracy.seeds: unknown field (and 2 more)"),
+    (changed("accuracy", top_p=REMOVED), "accuracy.top_p: missing field"),
+    (changed("accuracy", limit="96"), "accuracy.limit: input should be a valid integer, not '96'"),
+    (changed("accuracy", limit=True), "accuracy.limit: input should be a valid integer, not True"),
+    (changed("accuracy", limit=0), "accuracy.limit: input should be greater than 0, not 0"),
+    (changed("accuracy", elicit="yes"), "accuracy.elicit: input should be a valid boolean, not 'yes'"),
+    (changed("accuracy", format="chatt"), "accuracy.format: input should be 'plain' or 'chat', not 'chatt'"),
+    (changed("accuracy", models="demo"), "accuracy.models: input should be a valid list, not 'demo'"),
+    (changed("accuracy", temperature=-1), "accuracy.temperature: input should be greater than or equal to 0"),
+    (changed("accuracy", temperature=float("inf")), "accuracy.temperature: input should be a finite number"),
+    (changed("accuracy", samples=2), "accuracy: samples is 2 at temperature 0"),
+    (changed("accuracy", conditions=["mless"]), "accuracy: conditions must hold 'none'"),
+    (changed("accuracy", conditions=["none", "none"]), "accuracy: conditions must hold 'none'"),
+    (
+        changed("accuracy", conditions=["none", "mles"]),
+        "accuracy.conditions.1: input should be 'none', 'mless'",
+    ),
+    (changed("attention", example=100), "attention: example 100 is not among 100 problems"),
+    (changed("attention", layers=2), "attention: panels.fig09: layer 3 of demo is not loaded"),
+    (changed("attention.panels.fig10.0", model="x"), "attention: panels.fig10: layer 1 of x is not loaded"),
+    (changed("attention.panels.fig10.0", head=0), "attention.panels.fig10.0.head: input should be greater"),
+    (changed("attention.panels", fig10=[]), "attention.panels.fig10: list should have at least 1 item"),
+    (changed("", filler={"length": 0}), "filler.length: input should be greater than 0, not 0"),
+    (changed("", filler={"mful": ""}), "filler.mful: string should have at least 1 character"),
+    (changed("", accuracy=[1]), "accuracy: input should be a valid"),
+    (changed("", **{"name": "other"}), "name: must be 'demo' like the file, not 'other'"),
+    ({**DEMO, 1: 2}, "1: "),
+    ("", "profile: input should be a valid"),
+    ("name: demo\nseed: [0\n", "line 3: "),
+    ("name: a: b\n", "line 1: mapping values are not allowed here"),
+    ("name: \x00\n", "unacceptable character"),
+]
+
+
+@pytest.mark.parametrize(("content", "expected"), MISTAKES, ids=[expected for _, expected in MISTAKES])
+def test_a_mistake_is_said_in_one_line(folder, content, expected):
+    assert message(folder, content).startswith(expected)
+
+
+def test_a_misspelt_field_is_the_only_thing_said(folder):
+    content = changed("accuracy", max_new_token=96, max_new_tokens=REMOVED)
+    assert message(folder, content).endswith("(did you mean max_new_tokens?)")
+
+
+@pytest.mark.parametrize("name", ["dmo", "", "../profiles/demo", "demo.yaml"])
+def test_unknown_profile_lists_the_known(name):
+    with pytest.raises(InputError, match=r"unknown profile .*: choose from demo, laptop, paper"):
+        load_profile(name)
+
+
+def test_override_replaces_everywhere_and_leaves_the_original():
+    laptop = load_profile("laptop")
+    before = laptop.model_dump()
+    other = override(laptop, model="org/name", problems="mine.jsonl", limit=7)
+    assert laptop.model_dump() == before
+    assert other.attention.models == other.accuracy.models == ["org/name"]
+    assert {panel.model for _, row in other.attention.panels for panel in row} == {"org/name"}
+    assert heads(other, "fig18") == heads(laptop, "fig18")
+    for section in (other.attention, other.accuracy):
+        assert (section.problems, section.limit) == ("mine.jsonl", 7)
+
+
+@pytest.mark.parametrize(
+    ("change", "limits"),
+    [
+        ({}, (100, 96)),
+        ({"problems": "math500"}, (None, None)),
+        ({"limit": 3}, (3, 3)),
+        ({"model": "x"}, (100, 96)),
+    ],
+)
+def test_limits_after_override(change, limits):
+    profile = override(load_profile("demo"), **change)
+    assert (profile.attention.limit, profile.accuracy.limit) == limits
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"limit": 0}, "limit must be at least 1, not 0"),
+        ({"limit": -3}, "limit must be at least 1, not -3"),
+        (
+            {"model": ""},
+            "profile demo, overridden: attention.models.0: string should have at least 1 character",
+        ),
+    ],
+)
+def test_override_mistakes(change, expected):
+    with pytest.raises(InputError) as caught:
+        override(load_profile("demo"), **change)
+    assert str(caught.value).startswith(expected)
+
+
+def test_a_profile_cannot_be_changed_in_place():
+    with pytest.raises(ValueError, match="frozen"):
+        load_profile("demo").accuracy.limit = 1
+
+
+def test_paper_numbers():
+    numbers = paper_numbers()
+    assert set(numbers) == {"fig10", "table1", "table2", "table4", "table5"}
+    for entry in numbers.values():
+        assert entry["source"].startswith("arXiv 2510.01032v1, ")
+        assert all(0 <= value <= 100 for row in entry["values"].values() for value in row.values())
+    assert numbers["fig10"]["values"]["Llama-3.1-8B-Instruct"] == {"none": 44, "mless": 46, "mful": 48}
+    baselines = {name: entry["values"]["Qwen2.5-Math-7B"]["none"] for name, entry in numbers.items()}
+    assert baselines == {"fig10": 73, "table1": 72.3, "table2": 72.4, "table4": 72.4, "table5": 72.4}
+
+
+def test_figures_are_the_fields_of_the_panels():
+    assert tuple(profiles.Panels.model_fields) == profiles.FIGURES
