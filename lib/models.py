@@ -9,7 +9,6 @@ attention, see `attention`.
 import functools
 import hashlib
 import importlib.util
-import json
 import logging
 import os
 import re
@@ -67,7 +66,7 @@ class Source:
 
 
 def load(spec: str, layers: int | None = None, device: str = "auto", dtype: str = "auto") -> Loaded:
-    """Load `spec`; with `layers` only the embedding and the first `layers` decoder layers, without output head.
+    """Load `spec`; with `layers` only the embedding and the first decoder layers, without output head.
 
     `device` auto is CUDA when there is one; `dtype` auto is float32 on CPU and bfloat16 on CUDA.
     Raises InputError for an unknown spec, missing, damaged or pickled weights, and too many layers.
@@ -100,8 +99,9 @@ def resolve(spec: str) -> Source:
     known = known_models()
     if spec in known:
         return Source(spec, repo=known[spec]["hub"], revision=known[spec].get("revision"))
-    if Path(spec).expanduser().is_dir():
-        folder = Path(spec).expanduser().resolve()
+    local = os.path.expanduser(spec)  # unlike Path's own methods these never raise, whatever the text
+    if os.path.isdir(local):
+        folder = Path(local).resolve()
         return Source(folder.name, folder=folder)
     match = HUB_ID.fullmatch(spec)
     if match and not spec.startswith((".", "~")):
@@ -129,7 +129,7 @@ def demo_folder() -> Path:
             _convert_gguf(gguf, folder)
         except OSError as error:
             raise InputError(
-                f"cannot write the converted demo model to {folder}: {error.strerror}"
+                f"cannot write the converted demo model to {folder}: {error.strerror or error}"
             ) from error
     return folder
 
@@ -186,7 +186,7 @@ def _check_local(folder: Path) -> None:
 
 
 def _digest(folder: Path) -> str:
-    """Return a short digest of names, sizes and headers: telling checkpoints apart without reading gigabytes."""
+    """Return a short digest of names, sizes and both ends of each file: gigabytes are not read."""
     digest = hashlib.sha256((folder / "config.json").read_bytes())
     for weights in sorted(folder.glob("*.safetensors")):
         with open(weights, "rb") as file:
@@ -198,10 +198,18 @@ def _digest(folder: Path) -> str:
 
 def _load_whole(folder: Path, dtype: str) -> PreTrainedModel:
     files = LocalFiles(folder)
-    for name, tensors in weight_files(
-        files
-    ).items():  # a missing or cut shard is named before anything is read
+    # A missing or cut shard is named before anything is read.
+    for name, tensors in weight_files(files).items():
         read_header(files, name, tensors)
-    return AutoModelForCausalLM.from_pretrained(
-        folder, dtype=dtype, use_safetensors=True, trust_remote_code=False, attn_implementation="sdpa"
+    model, info = AutoModelForCausalLM.from_pretrained(
+        folder,
+        dtype=dtype,
+        use_safetensors=True,
+        trust_remote_code=False,
+        attn_implementation="sdpa",
+        output_loading_info=True,
     )
+    # What is missing would be filled with random numbers and only a warning.
+    if missing := sorted(info["missing_keys"]):
+        raise InputError(f"{folder}: the checkpoint lacks {len(missing)} tensors, the first is {missing[0]}")
+    return model

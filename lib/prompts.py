@@ -17,9 +17,9 @@ CONDITIONS = ("none", "mless", "mful", "random")
 FORMATS = ("plain", "chat")
 RANDOM_SENTENCE = (
     "The harbour master walked along the wet pier before sunrise, counting fishing boats, while his sister "
-    "painted the kitchen window green, boiled two eggs for breakfast, and wrote a long letter to an old friend "
-    "about the garden, the weather, a lost umbrella, her neighbour's violin, and the slow train that carried "
-    "oranges over the mountains every second winter until the bridge was closed for repairs."
+    "painted the kitchen window green, boiled two eggs for breakfast, and wrote a long letter to an old "
+    "friend about the garden, the weather, a lost umbrella, her neighbour's violin, and the slow train that "
+    "carried oranges over the mountains every second winter until the bridge was closed for repairs."
 )
 
 
@@ -55,13 +55,17 @@ def build_prompt(
     instruction: str = INSTRUCTION,
     filler: Filler | None = None,
 ) -> Prompt:
-    """Build the prompt of one problem under one condition (the paper's appendix; plain is the released code's form).
+    """Build the prompt of one problem under one condition (the paper's appendix).
 
-    Raises InputError for an unknown condition or format, for a filler that cannot be cut to its length, and
-    when inserting changes one of the original tokens (the message names it).
+    The plain format is the form of the released code.
+
+    Raises InputError for an unknown condition or format, a blank problem, a filler that cannot be cut to its
+    length, and when inserting changes one of the original tokens (the message names it).
     """
     if condition not in CONDITIONS:
         raise InputError(f"unknown condition {condition!r}: choose from {', '.join(CONDITIONS)}")
+    if not problem.strip():
+        raise InputError("the problem is blank")
     baseline = _encode(tokenizer, instruction, "", problem, format)
     if condition == "none":
         return baseline
@@ -82,11 +86,16 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
     """Return `text`, repeated with spaces between, up to the end of its token number `length`."""
     if length < 1 or not text.strip():
         raise InputError(f"a filler needs a text and at least one token, not {text!r} with length {length}")
-    # A word is at least one token, so this many copies are enough; the space makes the first like the others.
-    repeated = " " + " ".join([text.strip()] * length)
+    # A word is at least one token, so this many copies are enough.
+    # The full stop stands for the instruction: vocabularies that mark the start of a text mark it there.
+    repeated = "." + f" {text.strip()}" * length
     offsets = tokenizer(repeated, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-    ends = [end for start, end in offsets if end > start]
-    return repeated[: ends[length - 1]].lstrip(" ")
+    ends = [end for _, end in offsets if end > 1]
+    if len(ends) < length:
+        raise InputError(
+            f"the filler {text!r} cannot be cut to {length} tokens: the tokenizer drops its characters"
+        )
+    return repeated[2 : ends[length - 1]]
 
 
 def pad(prompts: Sequence[torch.Tensor], value: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -107,11 +116,15 @@ def _encode(tokenizer, instruction: str, inserted: str, problem: str, format: st
         raise InputError(
             "the prompt starts with two BOS tokens: the chat template adds what the tokenizer adds"
         )
-    spans, start = {}, text.index(content)
+    spans, begin = {}, text.index(content)
+    start = begin
     for name, part in parts.items():
-        # A token belongs to the part that holds its last character: the space before a part is its first token's.
-        first, last = start, start + len(part)
-        inside = [i for i, (a, b) in enumerate(encoding["offset_mapping"]) if b > a and first < b <= last]
+        # A token belongs to the part that holds its last character, and the space before a part is the
+        # part's: it may be a token of its own, whose offsets some tokenizers trim to nothing behind it.
+        first, last = start + (start == begin), start + len(part)
+        inside = [i for i, (_, end) in enumerate(encoding["offset_mapping"]) if first <= end <= last]
+        if part and not inside:
+            raise InputError(f"the tokenizer makes no token of the {name} {part!r}")
         spans[name] = slice(inside[0], inside[-1] + 1) if inside else slice(0, 0)
         start = last + 1 if part else start
     if not inserted:

@@ -1,0 +1,229 @@
+"""Decode many prompts at once with a transformers model: a finished row leaves, a waiting prompt takes its place.
+
+Every row has a slot of a cache that is allocated once, and a length of its own; no row is padded on the left,
+nothing is concatenated or repeated for grouped heads. Tokens that are given, such as an elicitation, are fed
+through the same steps from the kept cache. A step reads all weights once, so its floor is their bytes for few
+rows and their multiplications for many; on a CPU large batches pay.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface, Cache, DynamicCache
+
+from lib.errors import InputError
+from lib.generation import Completion, Request, Sampling
+from lib.grading import last_box
+
+NAME = "one_token_per_row"
+PREFILL_TOKENS = 8192  # padded tokens of one prefill: bounds its memory
+
+
+class SlotCache(Cache):
+    """Keys and values of up to `slots` rows, (slots, key heads, capacity, D) per layer, each row with its length."""
+
+    def __init__(self, slots: int, capacity: int):
+        super().__init__(layers=[])
+        self.shape, self.lengths = (slots, capacity), torch.zeros(slots, dtype=torch.long)
+        self.stored: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def write(self, slot: int, prefilled: DynamicCache, row: int, length: int) -> None:
+        """Copy the first `length` positions of one prefilled row into a slot."""
+        for index, layer in enumerate(prefilled.layers):
+            if len(self.stored) == index:
+                self.stored.append(tuple(self._room(part) for part in (layer.keys, layer.values)))
+            for target, source in zip(self.stored[index], (layer.keys, layer.values), strict=True):
+                target[slot, :, :length] = source[row, :, :length]
+        self.lengths[slot] = length
+
+    def _room(self, like: torch.Tensor) -> torch.Tensor:
+        slots, capacity = self.shape
+        return like.new_zeros(slots, like.shape[1], capacity, like.shape[3])
+
+    @torch.inference_mode()
+    def move(self, source: int, target: int) -> None:
+        """Let the row of one slot take another slot, so that running rows are always the first ones."""
+        length = int(self.lengths[source])
+        for parts in self.stored:
+            for part in parts:
+                part[target, :, :length] = part[source, :, :length]
+        self.lengths[target] = length
+
+    def update(self, key, value, layer_idx, *args, **kwargs):
+        """Write one new position of each running row and return views up to the longest row."""
+        rows = torch.arange(len(key), device=key.device)
+        at = self.lengths[: len(key)].to(key.device)
+        keys, values = self.stored[layer_idx]
+        keys[rows, :, at], values[rows, :, at] = key[:, :, 0], value[:, :, 0]
+        longest = int(at.max()) + 1
+        return keys[: len(key), :, :longest], values[: len(key), :, :longest]
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return int(self.lengths.max())
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
+        return self.get_seq_length() + query_length, 0
+
+
+def _attend(module, query, key, value, attention_mask, scaling=None, sliding_window=None, softcap=None, **others):
+    """Attend from one query per row to that row's own positions; the lengths come with the call."""
+    if others.get("s_aux") is not None or others.get("position_bias") is not None:
+        raise InputError(f"{type(module).__name__} adds terms to its attention that this engine lacks")
+    batch, heads, _, width = query.shape
+    grouped = query.view(batch, key.shape[1], heads // key.shape[1], width)
+    scores = grouped @ key.transpose(2, 3) * (width**-0.5 if scaling is None else scaling)  # (B, K, groups, T)
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    last = others["row_lengths"][:, None, None, None]  # the new position's index
+    position = torch.arange(key.shape[2], device=key.device)
+    hidden = position > last
+    if sliding_window:
+        hidden = hidden | (position <= last - sliding_window)
+    weights = scores.masked_fill(hidden, -torch.inf).softmax(-1, dtype=torch.float32).to(value.dtype)
+    return (weights @ value).view(batch, 1, heads, width), None
+
+
+AttentionInterface.register(NAME, _attend)
+AttentionMaskInterface.register(NAME, lambda *args, **kwargs: None)
+
+
+@dataclass
+class _Row:
+    request: Request
+    feed: list[int]  # tokens that must go in before the next one is chosen
+    draws: torch.Generator
+    written: list[int] = field(default_factory=list)
+    after: list[int] = field(default_factory=list)  # what follows the elicitation
+    finish: str = ""
+
+
+class Engine:
+    """Continuous batches on one device; greedy output in float32 does not depend on their composition."""
+
+    def __init__(self, loaded, batch_size: int):
+        self.model, self.tokenizer, self.batch_size = loaded.model, loaded.tokenizer, batch_size
+        self.context = loaded.context
+        declared = self.model.generation_config.eos_token_id
+        self.stops = set(declared if isinstance(declared, list) else [declared]) | {self.tokenizer.eos_token_id}
+
+    def complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
+        """Yield one completion for each request as it finishes; one without room in the context comes back empty."""
+        elicit = self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"] if sampling.elicit else []
+        extra = sampling.max_new_tokens + len(elicit) + sampling.elicit_tokens
+        fits = [r for r in requests if len(r.input_ids) + extra <= self.context]
+        for request in requests:
+            if len(request.input_ids) + extra > self.context:
+                yield Completion(request.key, "", "context", len(request.input_ids), 0)
+        if not fits:
+            return
+        # Neighbours share their beginning (instruction and filler), which is then computed once.
+        waiting = sorted(fits, key=lambda r: r.input_ids)
+        slots = min(self.batch_size, len(waiting))
+        cache = SlotCache(slots, max(len(r.input_ids) for r in fits) + extra)
+        rows: list[_Row] = []
+        while waiting or rows:
+            # A prefill stops everybody: wait until it serves a good part of the batch.
+            if waiting and slots - len(rows) >= min(len(waiting), max(1, slots // 4)):
+                self._admit(rows, waiting, cache, slots)
+            logits = self._step(rows, cache)
+            for slot in reversed(range(len(rows))):
+                if not rows[slot].feed and self._advance(rows[slot], logits[slot], sampling, elicit):
+                    yield self._completion(rows[slot], sampling)
+                    last = len(rows) - 1
+                    if slot != last:
+                        cache.move(last, slot)
+                        rows[slot] = rows[last]
+                    rows.pop()
+
+    @torch.inference_mode()
+    def _admit(self, rows: list[_Row], waiting: list[Request], cache: SlotCache, slots: int) -> None:
+        """Prefill waiting prompts, all but their last token, into the free slots."""
+        while waiting and len(rows) < slots:
+            longest = len(waiting[-1].input_ids)
+            count = min(slots - len(rows), len(waiting), max(1, PREFILL_TOKENS // longest))
+            group = [waiting.pop() for _ in range(count)]
+            prefilled = self._prefill([request.input_ids[:-1] for request in group])
+            for index, request in enumerate(group):
+                cache.write(len(rows), prefilled, index, len(request.input_ids) - 1)
+                draws = torch.Generator().manual_seed(request.seed)
+                rows.append(_Row(request, [request.input_ids[-1]], draws))
+
+    def _prefill(self, prompts: list[list[int]]) -> DynamicCache:
+        """Run the prompts through the model, what all of them begin with only once."""
+        decoder, device, cache = self.model.get_decoder(), self.model.device, DynamicCache()
+        shared = os.path.commonprefix(prompts)
+        if shared:
+            decoder(input_ids=torch.tensor([shared], device=device), past_key_values=cache, use_cache=True)
+            cache.batch_repeat_interleave(len(prompts))
+        rest = [torch.tensor(prompt[len(shared) :], dtype=torch.long) for prompt in prompts]
+        padded = torch.nn.utils.rnn.pad_sequence(rest, batch_first=True).to(device)
+        if padded.shape[1] or not shared:
+            padded = padded if padded.shape[1] else padded.new_zeros(len(prompts), 1)
+            decoder(input_ids=padded, past_key_values=cache, use_cache=True)
+        return cache
+
+    @torch.inference_mode()
+    def _step(self, rows: list[_Row], cache: SlotCache) -> torch.Tensor:
+        """Feed one token to every row and return the logits (rows, vocabulary) of the next."""
+        device, decoder = self.model.device, self.model.get_decoder()
+        tokens = torch.tensor([[row.feed.pop(0)] for row in rows], device=device)
+        lengths = cache.lengths[: len(rows)].to(device)
+        previous = decoder.config._attn_implementation  # transformers offers a setter but no getter
+        decoder.set_attn_implementation(NAME)
+        try:
+            output = self.model(
+                input_ids=tokens,
+                position_ids=lengths[:, None],
+                past_key_values=cache,
+                use_cache=True,
+                row_lengths=lengths,
+            )
+        finally:
+            decoder.set_attn_implementation(previous)
+        cache.lengths[: len(rows)] += 1
+        return output.logits[:, -1].float()
+
+    def _advance(self, row: _Row, logits: torch.Tensor, sampling: Sampling, elicit: list[int]) -> bool:
+        """Take the next token of a row; return whether the row is finished."""
+        token = choose(logits, sampling, row.draws)
+        if not row.finish:
+            stopped = token in self.stops
+            if not stopped:
+                row.written.append(token)
+            if stopped or len(row.written) == sampling.max_new_tokens:
+                row.finish = "stop" if stopped else "length"
+                if not elicit or last_box(self._decode(row.written)) is not None:
+                    return True
+                row.feed = elicit if stopped else [token, *elicit]
+                row.feed = list(row.feed)
+                return False
+            row.feed = [token]
+            return False
+        if token in self.stops:
+            return True
+        row.after.append(token)
+        row.feed = [token]
+        closed = last_box(sampling.elicit + self._decode(row.after)) is not None
+        return closed or len(row.after) == sampling.elicit_tokens
+
+    def _decode(self, ids: list[int]) -> str:
+        return self.tokenizer.decode(ids, skip_special_tokens=True)
+
+    def _completion(self, row: _Row, sampling: Sampling) -> Completion:
+        text, elicited = self._decode(row.written), bool(row.after)
+        if elicited:
+            text += sampling.elicit + self._decode(row.after)
+        made = len(row.written) + len(row.after)
+        return Completion(row.request.key, text, row.finish, len(row.request.input_ids), made, elicited)
+
+
+def choose(logits: torch.Tensor, sampling: Sampling, draws: torch.Generator) -> int:
+    """Return the next token of one row (vocabulary,): the largest, or a draw from the nucleus `top_p`."""
+    if sampling.temperature == 0:
+        return int(logits.argmax())
+    probabilities, order = (logits.cpu() / sampling.temperature).softmax(-1).sort(descending=True)
+    outside = probabilities.cumsum(-1) - probabilities >= sampling.top_p
+    probabilities[outside] = 0
+    return int(order[torch.multinomial(probabilities, 1, generator=draws)])

@@ -1,0 +1,148 @@
+"""Run the notebooks end to end with papermill: completions first, then each notebook, then what was found."""
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import papermill
+from tqdm import tqdm
+
+from lib import paths
+from lib.errors import InputError
+from lib.evaluate import agreement, evaluate
+from lib.models import load
+from lib.panels import attention_problems
+from lib.problems import load_problems
+from lib.profiles import Profile, load_profile, override
+from lib.prompts import Filler
+from lib.results import write_json
+
+COLUMNS = ("figure", "file", "model", "n", "found", "paper")
+
+
+def reproduce(profile: Profile, only: list[str], overrides: dict, fresh: bool) -> None:
+    """Run the notebooks of `only` under `profile`, which already has `overrides` applied, and print the table.
+
+    A finished part is reused, an interrupted one continues, `fresh` starts over. Raises InputError for what
+    cannot be run, before anything is computed.
+    """
+    notebooks = select(only)
+    results = paths.RESULTS / profile.name
+    _check(profile)
+    try:
+        if fresh and results.exists():
+            shutil.rmtree(results)
+        results.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write results to {results}: {error.strerror}") from error
+    started, parameters = time.monotonic(), {"profile": profile.name, **overrides}
+    for index, notebook in enumerate(notebooks, 1):
+        print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
+        if notebook.stem.startswith("03"):
+            _completions(profile, results, compare=not overrides.get("model"))
+            parameters["completions"] = str(results)
+        _execute(notebook, results, parameters)
+    print_table([row for notebook in notebooks for row in published(results, notebook.stem)])
+    print(f"Done in {time.monotonic() - started:.0f} s. Figures: {paths.FIGURES / profile.name}", flush=True)
+
+
+def select(only: list[str]) -> list[Path]:
+    """Return the notebooks whose names start with the given numbers, all for none; InputError for an unknown one."""
+    notebooks = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    known = [notebook.stem for notebook in notebooks]
+    for name in only:
+        if not any(stem == name or stem.split("_")[0] == name for stem in known):
+            raise InputError(f"unknown notebook {name!r}: choose from {', '.join(known)}")
+    return [n for n in notebooks if not only or n.stem in only or n.stem.split("_")[0] in only]
+
+
+def _check(profile: Profile) -> None:
+    """Find what is wrong with models, heads and problems in seconds rather than in a notebook's traceback."""
+    attention = profile.attention
+    problems = attention_problems(profile)
+    if attention.example >= len(problems):
+        raise InputError(f"example {attention.example} is beyond the {len(problems)} problems")
+    load_problems(profile.accuracy.problems, limit=profile.accuracy.limit, seed=profile.seed)
+    for spec in attention.models:
+        heads = load(spec, layers=attention.layers).heads
+        for figure, panels in attention.panels:
+            for panel in panels:
+                if panel.model == spec and panel.head > heads:
+                    raise InputError(f"{figure}: {spec} has heads 1 to {heads}, not {panel.head}")
+
+
+def _completions(profile: Profile, results: Path, compare: bool) -> None:
+    filler = Filler(**profile.filler.model_dump())
+    records = evaluate(profile.accuracy, filler, profile.seed, results, completion_bar())
+    if compare and profile.name == "demo":
+        same, common = agreement(records)
+        if common:
+            print(f"{same} of {common} completions agree with the stored demo's", flush=True)
+
+
+def completion_bar():
+    """Return a `report` for `evaluate` that draws a bar with counts, accuracy so far and time left."""
+    bars: dict[str, tqdm] = {}
+
+    def report(model: str, done: int, total: int, correct: int) -> None:
+        if model not in bars:
+            bars[model] = tqdm(total=total, initial=done, desc=model, unit="completion", file=sys.stderr)
+        bar = bars[model]
+        bar.set_postfix_str(f"{correct / max(done, 1):.0%} correct", refresh=False)
+        bar.update(done - bar.n)
+        if done == total:
+            bar.close()
+
+    return report
+
+
+def _execute(notebook: Path, results: Path, parameters: dict) -> None:
+    """Run one notebook into `results`; only parameters that it declares are passed."""
+    declared = papermill.inspect_notebook(str(notebook))
+    # A kernel started from another checkout's environment must still import this one's package.
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(paths.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    try:
+        papermill.execute_notebook(
+            str(notebook),
+            str(results / notebook.name),
+            {name: value for name, value in parameters.items() if name in declared},
+            kernel_name="python3",
+            cwd=str(paths.NOTEBOOKS),
+            progress_bar={"desc": notebook.stem, "unit": "cell", "file": sys.stderr},
+        )
+    except papermill.PapermillExecutionError as error:
+        raise InputError(
+            f"{notebook.stem} stopped: {error.ename}: {error.evalue} (executed copy: {results / notebook.name})"
+        ) from error
+
+
+def publish(profile: Profile, notebook: str, rows: list[dict]) -> None:
+    """Write a notebook's numbers, a row per figure with the columns of the final table, for tests and readers."""
+    folder = paths.RESULTS / profile.name
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / f"{notebook}.json", rows)
+
+
+def published(results: Path, notebook: str) -> list[dict]:
+    """Return the rows that a notebook published into `results`."""
+    return json.loads((results / f"{notebook}.json").read_text())
+
+
+def print_table(rows: list[dict]) -> None:
+    """Print the rows in columns as wide as their content."""
+    table = [COLUMNS, *([str(row[column]) for column in COLUMNS] for row in rows)]
+    widths = [max(len(line[i]) for line in table) for i in range(len(COLUMNS))]
+    for line in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def run_profile(
+    name: str, model: str | None = None, problems: str | None = None, limit: int | None = None
+) -> Profile:
+    """Return a profile with a notebook's or the command line's overrides applied."""
+    return override(load_profile(name), model=model, problems=problems, limit=limit)
