@@ -1,0 +1,153 @@
+"""The commands as a user types them: bad input in-process, real runs in a temporary copy of the repository."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+
+from lib import paths
+from lib.__main__ import main
+
+COPIED = ("lib", "notebooks", "data")
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the repository with a profile `tiny` whose completions take seconds."""
+    ignore = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
+    for name in COPIED:
+        shutil.copytree(paths.ROOT / name, tmp_path / name, ignore=ignore)
+    profile = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text())
+    profile["name"] = "tiny"
+    profile["accuracy"] |= {"limit": 6, "max_new_tokens": 8, "batch_size": 4}
+    profile["attention"]["limit"] = 3
+    (tmp_path / "data" / "profiles" / "tiny.yaml").write_text(yaml.safe_dump(profile))
+    return tmp_path
+
+
+def start(copy, *arguments):
+    environment = os.environ | {"PYTHONPATH": str(copy), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "lib", *arguments]
+    return subprocess.Popen(
+        command, cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def finish(process):
+    out, err = process.communicate(timeout=500)
+    assert process.returncode == 0, err[-2000:]
+    return out, err
+
+
+def keys(path):
+    return [json.loads(line)["key"] for line in path.read_text().splitlines() if line.endswith("}")]
+
+
+BAD = [
+    ("reproduce --profile nope", "unknown profile 'nope': choose from demo, laptop, paper"),
+    ("reproduce --only 77", "unknown notebook '77': choose from 01_attention_maps"),
+    ("reproduce --model nowhere", "unknown model 'nowhere': give demo"),
+    ("reproduce --limit 0", "limit must be at least 1"),
+    ("reproduce --problems missing.jsonl", "missing.jsonl"),
+    ("evaluate --model demo --conditions none,loud --out {tmp}/o", "unknown condition 'loud'"),
+    ("evaluate --model demo --conditions mless --out {tmp}/o", "must hold 'none'"),
+    ("evaluate --model demo --max-new-tokens 0 --out {tmp}/o", "max_new_tokens"),
+    ("evaluate --model demo --limit 2 --engine steam --out {tmp}/o", "unknown engine 'steam'"),
+    ("evaluate --model demo --limit 2 --out {tmp}/file/o", "cannot write results to"),
+    ("evaluate --model demo --problems {tmp}/broken.jsonl --out {tmp}/o", "line 2"),
+    ("evaluate --model demo --problems {tmp}/empty.jsonl --out {tmp}/o", "empty.jsonl"),
+    ("evaluate --model {tmp}/pickles --out {tmp}/o", "only pickle weights (pytorch_model.bin), which are refused"),
+    ("grade {tmp}/broken.jsonl", "line 2 is not JSON"),
+    ("grade {tmp}/good.jsonl --response text", "line 1: no text in field 'text'"),
+]
+
+
+@pytest.mark.parametrize("command, message", BAD, ids=[command for command, _ in BAD])
+def test_bad_input_is_one_line_and_exit_code_2(command, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    row = json.dumps({"problem": "What is $1 + 1$?", "answer": "2", "unique_id": "a", "response": "2"})
+    (tmp_path / "good.jsonl").write_text(row + "\n")
+    (tmp_path / "broken.jsonl").write_text(row + "\n{half\n")
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "pickles").mkdir()
+    (tmp_path / "pickles" / "config.json").write_text('{"model_type": "llama"}')
+    (tmp_path / "pickles" / "pytorch_model.bin").write_bytes(b"")
+    assert main(command.format(tmp=tmp_path).split()) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("error: ") and message in error
+
+
+def test_a_head_the_model_lacks_is_refused_before_anything_runs(copy):
+    path = copy / "data" / "profiles" / "tiny.yaml"
+    path.write_text(path.read_text().replace("head: 9", "head: 10"))
+    process = start(copy, "reproduce", "--profile", "tiny")
+    _, err = process.communicate(timeout=200)
+    assert process.returncode == 2
+    assert "error: fig11: demo has heads 1 to 9, not 10" in err
+
+
+def test_a_store_with_other_settings_is_refused(copy):
+    arguments = ("evaluate", "--model", "demo", "--limit", "1", "--out", "o", "--max-new-tokens")
+    finish(start(copy, *arguments, "2"))
+    process = start(copy, *arguments, "3")
+    _, err = process.communicate(timeout=200)
+    assert process.returncode == 2
+    assert "max_new_tokens" in err.splitlines()[-1]
+
+
+def test_killed_and_started_again_loses_and_repeats_nothing(copy):
+    store = copy / "results" / "tiny" / "completions.jsonl"
+    moments = random.Random(5)
+    for _ in range(2):
+        process = start(copy, "reproduce", "--profile", "tiny", "--only", "03")
+        before = len(keys(store)) if store.exists() else 0
+        while process.poll() is None and (not store.exists() or len(keys(store)) == before):
+            time.sleep(0.05)
+        time.sleep(moments.random())
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    kept = keys(store)
+    assert kept
+    out, _ = finish(start(copy, "reproduce", "--profile", "tiny", "--only", "03"))
+    found = keys(store)
+    assert found[: len(kept)] == kept
+    assert len(found) == len(set(found)) == 18
+    assert "fig10.png" in out and (copy / "figures" / "tiny" / "fig10.csv").exists()
+    out, err = finish(start(copy, "reproduce", "--profile", "tiny", "--only", "03"))
+    assert keys(store) == found  # a finished run is reused
+
+
+def test_evaluate_writes_the_contracts_fields(copy):
+    finish(start(copy, "evaluate", "--model", "demo", "--limit", "2", "--max-new-tokens", "3", "--out", "o"))
+    lines = [json.loads(line) for line in (copy / "o" / "completions.jsonl").read_text().splitlines()]
+    assert len(lines) == 6
+    contract = "model condition problem_id sample response finish_reason prompt_tokens completion_tokens"
+    assert set(f"{contract} extracted correct correct_authors".split()) <= set(lines[0])
+    run = json.loads((copy / "o" / "run.json").read_text())
+    assert run["settings"]["problems"] == "embedded set" and run["settings"]["problems_sha256"]
+    assert json.loads((copy / "o" / "summary.json").read_text())
+
+
+@pytest.mark.parametrize("command", ["", "reproduce", "evaluate", "grade"])
+def test_help_exits_with_0(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*command.split(), "--help"])
+    assert ended.value.code == 0
+    assert "usage: python -m lib" in capsys.readouterr().out
+
+
+def test_grade_prints_a_line_per_response(tmp_path, capsys):
+    rows = [{"answer": "1/2", "response": r"so \boxed{0.5}"}, {"answer": "3", "response": "three"}]
+    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    assert main(["grade", str(tmp_path / "a.jsonl")]) == 0
+    captured = capsys.readouterr()
+    assert [json.loads(line)["correct"] for line in captured.out.splitlines()] == [True, False]
+    assert "50.0% correct" in captured.err

@@ -1,0 +1,96 @@
+"""The transformers engine against transformers' own greedy `generate`."""
+
+import pytest
+import torch
+from transformers import Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM
+
+from lib.errors import InputError
+from lib.generation import Request, Sampling, engine
+from lib.generation.transformers import choose
+from lib.models import Loaded
+
+SMALL = dict(
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    head_dim=8,
+    max_position_embeddings=64,
+)
+WINDOW = dict(sliding_window=5, layer_types=["sliding_attention", "full_attention"])
+FAMILIES = {
+    "llama": lambda size: LlamaForCausalLM(LlamaConfig(**SMALL, vocab_size=size)),
+    "gemma3": lambda size: Gemma3ForCausalLM(Gemma3TextConfig(**SMALL, **WINDOW, vocab_size=size)),
+}
+
+
+@pytest.fixture(params=FAMILIES)
+def tiny(request, demo):
+    torch.manual_seed(2)
+    model = FAMILIES[request.param](len(demo.tokenizer)).eval()
+    for parameter in model.parameters():
+        parameter.data.normal_(0, 0.2)
+    model.generation_config.eos_token_id = demo.tokenizer.eos_token_id
+    return Loaded(model, demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", 2)
+
+
+def requests(lengths):
+    generator = torch.Generator().manual_seed(3)
+    draw = [torch.randint(10, 5000, (n,), generator=generator).tolist() for n in lengths]
+    return [Request(str(i), [7, 8, 9, *ids]) for i, ids in enumerate(draw)]
+
+
+def complete(loaded, asked, batch_size, **settings):
+    found = engine("transformers", loaded, batch_size).complete(asked, Sampling(**settings))
+    return {completion.key: completion for completion in found}
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 16])
+def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size):
+    asked = requests([1, 9, 4, 20, 12, 5, 2])
+    found = complete(tiny, asked, batch_size, max_new_tokens=10)
+    assert sorted(found) == sorted(request.key for request in asked)
+    for request in asked:
+        ids = torch.tensor([request.input_ids])
+        expected = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
+        text = tiny.tokenizer.decode(expected[0, len(request.input_ids) :], skip_special_tokens=True)
+        assert found[request.key].text == text
+
+
+def test_samples_depend_on_their_seed_alone(tiny):
+    asked = [Request(str(i), [5, 6, 7 + i], seed=i) for i in range(4)]
+    settings = dict(max_new_tokens=8, temperature=1.0, top_p=0.9)
+    alone = {k: v for request in asked for k, v in complete(tiny, [request], 1, **settings).items()}
+    assert complete(tiny, asked, 4, **settings) == alone
+
+
+def test_elicitation_asks_for_a_box_and_is_marked(tiny):
+    suffix = "\n\nTherefore, the final answer is \\boxed{"
+    settings = dict(max_new_tokens=5, elicit=suffix, elicit_tokens=3)
+    for completion in complete(tiny, requests([4, 6]), 2, **settings).values():
+        assert completion.elicited and suffix in completion.text
+        assert completion.completion_tokens <= 8
+
+
+def test_prompt_without_room_comes_back_empty(tiny):
+    found = complete(tiny, requests([4, 58]), 2, max_new_tokens=10, elicit_tokens=0)
+    assert found["1"].finish_reason == "context" and found["1"].text == ""
+    assert found["0"].finish_reason in ("stop", "length")
+
+
+def test_demo_answers_are_the_same_in_any_batch(demo):
+    asked = [Request(str(n), demo.tokenizer(f"What is {n} + 2? It is")["input_ids"]) for n in range(5)]
+    assert complete(demo, asked, 1, max_new_tokens=6) == complete(demo, asked, 5, max_new_tokens=6)
+
+
+def test_nucleus_leaves_unlikely_tokens_out():
+    logits = torch.tensor([4.0, 3.9, -5.0])
+    draws = torch.Generator().manual_seed(0)
+    drawn = {choose(logits, Sampling(1, temperature=1.0, top_p=0.9), draws) for _ in range(100)}
+    assert drawn == {0, 1}
+
+
+def test_unknown_engine_is_refused(demo):
+    with pytest.raises(InputError, match="unknown engine 'steam': choose from transformers"):
+        engine("steam", demo, 4)

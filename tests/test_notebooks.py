@@ -1,0 +1,103 @@
+"""Every notebook by papermill, asserting on the numbers it publishes, and by nbval against its stored outputs."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import papermill
+import pytest
+
+from lib import paths
+
+NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+# Cells whose printed text nbval really compares, over all notebooks: fewer means that outputs were lost.
+COMPARED_FLOOR = 13
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("copy")
+    for name in ("lib", "notebooks", "data"):
+        shutil.copytree(paths.ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.fixture
+def execute(copy, monkeypatch):
+    """Run a notebook of the copy as `papermill` does and return the rows it published."""
+    monkeypatch.setenv("PYTHONPATH", str(copy))
+
+    def run(name, **parameters):
+        notebook = copy / "notebooks" / f"{name}.ipynb"
+        papermill.execute_notebook(
+            str(notebook), str(copy / "out.ipynb"), parameters, kernel_name="python3", progress_bar=False
+        )
+        return json.loads((copy / "results" / "demo" / f"{name}.json").read_text())
+
+    return run
+
+
+def test_attention_maps_publish_lambda_of_each_drawn_head(execute, copy):
+    rows = {row["figure"]: row for row in execute("01_attention_maps")}
+    assert set(rows) == {"fig13", "fig18"}
+    for name, row in rows.items():
+        assert len(row["lambda"]) == 3 and all(0 < value < 1 for value in row["lambda"])
+        assert all((copy / "figures" / "demo" / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "pdf", "csv"))
+
+
+def test_effect_is_measured_over_the_problems_given(execute, copy):
+    rows = {row["figure"]: row for row in execute("02_meaningless_effect", limit=5)}
+    assert set(rows) == {"fig09", "fig10_right", "fig11"}
+    assert {row["n"] for row in rows.values()} == {5}
+    assert rows["fig09"]["lambda"][0] < 1
+
+
+def test_accuracy_counts_every_stored_completion_once(execute, copy):
+    (row,) = execute("03_math500")
+    assert row["n"] == 96 and [part["condition"] for part in row["table"]] == ["none", "mless", "mful"]
+    assert all(part["low"] <= part["accuracy"] <= part["high"] for part in row["table"])
+    figure = (copy / "figures" / "demo" / "fig10.csv").read_text()
+    assert "the paper" in figure and "this run" in figure
+
+
+def compared_cells(notebook):
+    """Count code cells with printed text, the only outputs that nbval compares here."""
+    cells = nbformat.read(notebook, as_version=4).cells
+    return sum(
+        any(output.output_type == "stream" and output.name == "stdout" for output in cell.outputs)
+        for cell in cells
+        if cell.cell_type == "code"
+    )
+
+
+def test_stored_outputs_are_there_to_be_compared():
+    assert sum(compared_cells(notebook) for notebook in NOTEBOOKS) >= COMPARED_FLOOR
+
+
+def test_nbval_finds_the_stored_outputs_again(copy):
+    command = [sys.executable, "-m", "pytest", "-q", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider"]
+    run = subprocess.run(
+        [*command, "notebooks"],
+        cwd=copy,
+        env=os.environ | {"PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-4000:]
+    assert int(re.search(r"(\d+) passed", run.stdout)[1]) >= COMPARED_FLOOR
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_state_and_call_but_define_nothing(notebook):
+    book = nbformat.read(notebook, as_version=4)
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert book.metadata.kernelspec.name == "python3" and "papermill" not in book.metadata
+    assert len(book.cells) <= 25 and all(cell.execution_count for cell in code)
+    assert max(len(cell.source.splitlines()) for cell in code) <= 15
+    assert not any(re.search(r"^\s*(def|class) ", cell.source, re.M) for cell in code)
+    assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
