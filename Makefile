@@ -2,6 +2,7 @@
 # make test        every test
 # make lab         JupyterLab on the notebooks
 # make bench       timings and memory, into benchmarks/results
+# make outputs     run the notebooks in place, so that they store the outputs that the tests compare
 # Each makes .venv when it is missing, and does nothing twice.
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce test lab bench
+.PHONY: reproduce test lab bench outputs
 
 reproduce: $(READY)
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
@@ -24,6 +25,9 @@ lab: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/extraction.py
+
+outputs: $(READY)
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0*.ipynb
 
 $(READY): requirements.txt requirements-demo.txt constraints.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed (PYTHON=...)")'
