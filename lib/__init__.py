@@ -2,9 +2,23 @@
 
 A module imports only from modules above it:
 
-    errors, paths, profiles, problems, hub, models, prompts, attention, generation, grading,
-    results, statistics, figures, evaluate, reproduce, __main__
+    errors, paths          one-line errors; where things are
+    problems               embedded set, MATH-500, any JSONL
+    hub_errors, checkpoints, hub, models
+                           load a model, whole or only its first layers
+    prompts, profiles      what is inserted where; what to run
+    attention, dilution, panels
+                           received attention; lambda over all problems; the curves of the paper's figures
+    grading, generation    is this answer right; prompts in, completions out
+    results, statistics    keep every completion once; intervals and paired tests
+    evaluate, figures      completions, grades and comparisons; drawing alone
+    reproduce, __main__    papermill driver; command line
 
 Shapes are written with one alphabet: B batch, L layers asked for, H heads, T tokens, Q a block of
 queries, D head width, N problems. Layers and heads count from 1 wherever a person names them.
 """
+
+import warnings
+
+# A terminal and a stored notebook have no widgets; without this the warning carries this machine's paths into outputs.
+warnings.filterwarnings("ignore", message="IProgress not found")

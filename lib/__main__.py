@@ -123,9 +123,7 @@ def _grade(options) -> None:
     for graded in grades:
         print(json.dumps(vars(graded)))
     share = wilson(sum(graded.correct for graded in grades), len(grades))
-    print(
-        f"{share.estimate:.1%} correct [{share.low:.1%}, {share.high:.1%}], n = {share.n}", file=sys.stderr
-    )
+    print(f"{share.estimate:.1%} correct [{share.low:.1%}, {share.high:.1%}], n = {share.n}", file=sys.stderr)
 
 
 def _json_lines(path: Path) -> list:

@@ -86,9 +86,7 @@ def _check(decoder, input_ids: torch.Tensor, layers: list[int], lengths) -> torc
     batch, tokens = input_ids.shape
     missing = [layer for layer in layers if not 1 <= layer <= len(decoder.layers)]
     if missing or not layers:
-        raise InputError(
-            f"layers {missing or layers} asked for; the model has layers 1 to {len(decoder.layers)}"
-        )
+        raise InputError(f"layers {missing or layers} asked for; the model has layers 1 to {len(decoder.layers)}")
     if input_ids.numel() == 0:
         raise InputError("received attention of an empty batch was asked for")
     context = decoder.config.max_position_embeddings

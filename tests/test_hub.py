@@ -76,9 +76,7 @@ def server(models, tmp_path, monkeypatch):
 def point_at(url, monkeypatch):
     # HF_ENDPOINT is read when huggingface_hub is imported, which is long past.
     monkeypatch.setattr(constants, "ENDPOINT", url)
-    monkeypatch.setattr(
-        constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}"
-    )
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
 
 
 def needed_bytes(folder, layers=3):
@@ -89,9 +87,7 @@ def state_after(model, layers):
     """Return what decoder layer `layers` puts out, before any final norm: (1, tokens, width)."""
     seen = []
     decoder = model.get_decoder()
-    handle = decoder.layers[layers - 1].register_forward_hook(
-        lambda module, inputs, output: seen.append(output)
-    )
+    handle = decoder.layers[layers - 1].register_forward_hook(lambda module, inputs, output: seen.append(output))
     with torch.no_grad():
         model(input_ids=IDS)
     handle.remove()

@@ -46,7 +46,9 @@ def test_attention_maps_publish_lambda_of_each_drawn_head(execute, copy):
     assert set(rows) == {"fig13", "fig18"}
     for name, row in rows.items():
         assert len(row["lambda"]) == 3 and all(0 < value < 1 for value in row["lambda"])
-        assert all((copy / "figures" / "demo" / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "pdf", "csv"))
+        assert all(
+            (copy / "figures" / "demo" / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "pdf", "csv")
+        )
 
 
 def test_effect_is_measured_over_the_problems_given(execute, copy):
@@ -79,7 +81,16 @@ def test_stored_outputs_are_there_to_be_compared():
 
 
 def test_nbval_finds_the_stored_outputs_again(copy):
-    command = [sys.executable, "-m", "pytest", "-q", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--nbval",
+        "--nbval-current-env",
+        "-p",
+        "no:cacheprovider",
+    ]
     run = subprocess.run(
         [*command, "notebooks"],
         cwd=copy,

@@ -45,9 +45,7 @@ def byte_level(trim_offsets=False):
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=trim_offsets)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator(
-        CORPUS, BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False)
-    )
+    tokenizer.train_from_iterator(CORPUS, BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False))
     return tokenizer
 
 
@@ -204,18 +202,14 @@ def test_filler_whose_spaces_are_tokens_of_their_own_has_the_length_asked_for(te
 
 @pytest.mark.parametrize("filler", [Filler(0), Filler(-1), Filler(5, mless=""), Filler(5, mless="  ")])
 def test_a_filler_of_nothing_is_refused(plain_bytes, filler):
-    assert "a filler needs a text and at least one token" in refusal(
-        plain_bytes, "What is 7?", "mless", filler=filler
-    )
+    assert "a filler needs a text and at least one token" in refusal(plain_bytes, "What is 7?", "mless", filler=filler)
 
 
 def merging(*pairs):
     """A byte-level tokenizer of single bytes that joins `pairs` of pieces, also across spaces."""
     pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(pair) for pair in pairs)]
     tokenizer = Tokenizer(BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=list(pairs)))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
-        add_prefix_space=False, trim_offsets=False, use_regex=False
-    )
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
     return wrapped(tokenizer)
 
 

@@ -57,9 +57,7 @@ def test_reopened_store_resumes(tmp_path):
     assert run["environment"] == {"python": "3.11"} and run["settings"]["layers"] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "tail", [b'{"key": "c", "resp', b'{"key": "c", "resp\n', b"\n", b"\0\0", b'{"a": "\xc3']
-)
+@pytest.mark.parametrize("tail", [b'{"key": "c", "resp', b'{"key": "c", "resp\n', b"\n", b"\0\0", b'{"a": "\xc3'])
 def test_half_written_last_line_is_dropped_and_reported(tmp_path, capsys, tail):
     path = fill(tmp_path, "a", "b")
     whole = path.read_bytes()

@@ -106,9 +106,7 @@ def test_a_bootstrap_interval_holds_its_mean_and_repeats(values, seed):
 def test_the_bootstrap_agrees_with_scipy():
     values = np.random.default_rng(0).exponential(size=80)
     ours = bootstrap_mean(values, seed=1)
-    theirs = stats.bootstrap(
-        (values,), np.mean, method="percentile", rng=np.random.default_rng(2)
-    ).confidence_interval
+    theirs = stats.bootstrap((values,), np.mean, method="percentile", rng=np.random.default_rng(2)).confidence_interval
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.02)
 
 
@@ -180,9 +178,7 @@ def test_no_effect_is_given_exactly_when_n_is_below_what_the_largest_needs(n, ra
 @pytest.mark.parametrize("n, rate", [(200, 0.3), (500, 0.15)])
 def test_a_simulation_shows_the_effect_with_about_the_power_promised(n, rate):
     effect = smallest_effect(n, rate)
-    draws = np.random.default_rng(5).multinomial(
-        n, [(rate - effect) / 2, (rate + effect) / 2, 1 - rate], size=4000
-    )
+    draws = np.random.default_rng(5).multinomial(n, [(rate - effect) / 2, (rate + effect) / 2, 1 - rate], size=4000)
     only_a, only_b = draws[:, 0], draws[:, 1]
     z = (only_b - only_a) / np.sqrt(only_a + only_b)
     exact = 2 * stats.binom.cdf(np.minimum(only_a, only_b), only_a + only_b, 0.5)

@@ -1,6 +1,6 @@
 """Prompts in, completions out, through one small interface.
 
-    for completion in engine("transformers", loaded, batch_size=64).complete(requests, sampling): ...
+    for completion in engine_class("transformers")(loaded, batch_size=64).complete(requests, sampling): ...
 
 An engine is a module of this package with a class `Engine(loaded, batch_size)` that has `complete`; it yields
 completions as they finish, in any order, exactly one for each request.
@@ -24,7 +24,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to continue: greedy at temperature 0; `elicit` is appended to an answer without a box (Kojima et al. 2022)."""
+    """How to continue: greedy at temperature 0; `elicit` is appended to an answer without a box (Kojima 2022)."""
 
     max_new_tokens: int
     temperature: float = 0.0
@@ -50,8 +50,8 @@ def engines() -> list[str]:
     return [module.name for module in pkgutil.iter_modules(__path__)]
 
 
-def engine(name: str, loaded, batch_size: int):
-    """Build the engine called `name`; raises InputError when there is none."""
+def engine_class(name: str):
+    """Return the class `Engine` of the engine called `name`; raises InputError when there is none."""
     if name not in engines():
         raise InputError(f"unknown engine {name!r}: choose from {', '.join(engines())}")
-    return importlib.import_module(f"lib.generation.{name}").Engine(loaded, batch_size)
+    return importlib.import_module(f"lib.generation.{name}").Engine

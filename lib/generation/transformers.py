@@ -153,7 +153,7 @@ class Engine:
     def _prefill(self, prompts: list[list[int]]) -> DynamicCache:
         """Run the prompts through the model, what all of them begin with only once."""
         decoder, device, cache = self.model.get_decoder(), self.model.device, DynamicCache()
-        shared = os.path.commonprefix(prompts)
+        shared = list(os.path.commonprefix(prompts))  # noqa: RUF071 (it compares any sequences, here of ids)
         if shared:
             decoder(input_ids=torch.tensor([shared], device=device), past_key_values=cache, use_cache=True)
             cache.batch_repeat_interleave(len(prompts))

@@ -145,9 +145,7 @@ def _sequence(gold: str, answer: str, algebra: Algebra) -> tuple[bool, Verdict |
     expected, given = parse_sequence(gold), parse_sequence(answer)
     single = next((side for side in (expected, given) if side and len(side.items) == 1), None)
     if single:
-        unwrapped = [
-            side.items[0] if side is single else text for side, text in ((expected, gold), (given, answer))
-        ]
+        unwrapped = [side.items[0] if side is single else text for side, text in ((expected, gold), (given, answer))]
         return True, _decide(*unwrapped, algebra)
     if expected and given:
         return True, _same_items(expected, given, algebra)
@@ -159,9 +157,7 @@ def _sequence(gold: str, answer: str, algebra: Algebra) -> tuple[bool, Verdict |
 
 def _same_items(gold: Sequence, answer: Sequence, algebra: Algebra) -> Verdict | None:
     """Match items in order, or in any order for two lists; a vector may stand as a tuple."""
-    kinds = {
-        "()" if kind in ("column", f"1x{len(gold.items)}") else kind for kind in (gold.kind, answer.kind)
-    }
+    kinds = {"()" if kind in ("column", f"1x{len(gold.items)}") else kind for kind in (gold.kind, answer.kind)}
     written = {gold.kind, answer.kind}
     if len(gold.items) != len(answer.items) or len(kinds) > 1 or (len(written) > 1 and "()" not in written):
         return False, "sequence"

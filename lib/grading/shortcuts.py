@@ -64,6 +64,4 @@ def _differ_at_a_point(gold: Expr, answer: Expr) -> bool:
 
 def _point(expression: Expr) -> dict[Basic, Rational]:
     """Give each letter a value that depends on its name alone."""
-    return {
-        letter: Rational(1 + crc32(letter.name.encode()) % 9973, 4999) for letter in expression.free_symbols
-    }
+    return {letter: Rational(1 + crc32(letter.name.encode()) % 9973, 4999) for letter in expression.free_symbols}
