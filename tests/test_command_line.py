@@ -154,3 +154,10 @@ def test_grade_prints_a_line_per_response(tmp_path, capsys):
     captured = capsys.readouterr()
     assert [json.loads(line)["correct"] for line in captured.out.splitlines()] == [True, False]
     assert "50.0% correct" in captured.err
+
+
+def test_unwritable_results_are_one_line(tmp_path, capsys, monkeypatch):
+    (tmp_path / "results").write_text("in the way")
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    assert main(["reproduce", "--only", "01", "--limit", "2"]) == 2
+    assert "error: cannot write results to" in capsys.readouterr().err
