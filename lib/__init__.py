@@ -4,11 +4,11 @@ A module imports only from modules above it:
 
     errors, paths          one-line errors; where things are
     problems               embedded set, MATH-500, any JSONL
+    attention_function, attention
+                           what every token receives, for any model of transformers
     hub_errors, checkpoints, hub, models
                            load a model, whole or only its first layers
     prompts, profiles      what is inserted where; what to run
-    attention, dilution, panels
-                           received attention; lambda over all problems; the curves of the paper's figures
     grading, generation    is this answer right; prompts in, completions out
     results, statistics    keep every completion once; intervals and paired tests
     evaluate, figures      completions, grades and comparisons; drawing alone

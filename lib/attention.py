@@ -2,49 +2,30 @@
 
 For attention A (rows are queries) token j receives the mean of A[i, j] over the later tokens i > j
 (Bogdan et al. 2025, arXiv 2506.19143; the quantity of the paper's Figs. 9-11 and 13-20).
-
-The function registered here replaces a model's own attention for the length of one forward. It gets queries and
-keys after RoPE, norms and scaling, so it serves every architecture that calls transformers' attention
-interface; it takes the queries in blocks of rows, looks only at keys that a row may see, and adds up columns.
 """
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import PreTrainedModel
 
+from lib.attention_function import Recording, record
 from lib.errors import InputError
 
-NAME = "received_attention"
-# Elements of one block of scores: 4 MiB in float32 stays near the cache and keeps memory flat.
-BLOCK_ELEMENTS = 1 << 20
-# Keywords that a model may pass and that change nothing in an inference forward over a whole prompt.
-HARMLESS = {
-    "position_ids",
-    "cache_position",
-    "use_cache",
-    "output_attentions",
-    "is_causal",
-    "position_embeddings",
-}
+CHECK_TOKENS = 10
+# Families that combine several softmax maps into one head: no single map is what a token receives.
+COMBINED = ("diffllama",)
+TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}  # of the hidden state's norm
 
 
-class _LastLayerDone(Exception):
-    """Ends the forward: nothing after the last layer asked for is needed."""
+@dataclass(frozen=True)
+class Observation:
+    """What one forward showed of its layers, in the order asked for; `values` and `outputs` only if kept."""
 
-
-@dataclass
-class _Recording:
-    sums: torch.Tensor  # (B, L, H, T) column sums below the diagonal
-    rows: torch.Tensor | None  # (B, T) 1 for real queries, 0 for padding; None when there is no padding
-    index: dict[int, int]  # zero-based layer -> position in L
-    last: int
-
-
-_recording: ContextVar[_Recording] = ContextVar("recording")
+    received: torch.Tensor  # (B, L, H, T) float32, NaN where undefined
+    values: list[torch.Tensor]  # L times (B, K, T, D): K key heads, each serving H / K heads
+    outputs: list[torch.Tensor]  # L times (B, T, H, D): what each head puts out, before the output projection
 
 
 def received_attention(
@@ -59,27 +40,43 @@ def received_attention(
     all; lengths: (B,) real tokens per row. Costs one forward up to the last layer asked for and O(T) memory.
     Raises InputError for a layer the model lacks, a prompt longer than its context, and bad lengths.
     """
+    return observe(model, input_ids, layers, lengths).received
+
+
+def observe(
+    model: PreTrainedModel,
+    input_ids: torch.Tensor,
+    layers: Sequence[int] | None = None,
+    lengths: torch.Tensor | None = None,
+    *,
+    positions: torch.Tensor | None = None,
+    queries: torch.Tensor | None = None,
+    keep: bool = False,
+) -> Observation:
+    """Return received attention as `received_attention` does and, with `keep`, values and head outputs.
+
+    positions: (B, T) rotary positions instead of 0 to T - 1; queries: (B, T) bool, the mean is taken over these
+    later tokens alone (None: all); a token after the last of them receives NaN.
+    """
     decoder = model.get_decoder()
     input_ids = torch.atleast_2d(input_ids).to(model.device)
     layers = list(range(1, len(decoder.layers) + 1)) if layers is None else list(layers)
-    lengths = _check(decoder, input_ids, layers, lengths)
+    rows = _rows(_check(decoder, input_ids, layers, lengths), queries, input_ids)
     batch, tokens = input_ids.shape
-    heads = decoder.config.num_attention_heads
-    sums = torch.zeros(batch, len(layers), heads, tokens, device=model.device)
-    position = torch.arange(tokens, device=model.device)
-    rows = None if bool((lengths == tokens).all()) else (position < lengths[:, None]).float()
+    sums = torch.zeros(batch, len(layers), decoder.config.num_attention_heads, tokens, device=model.device)
     index = {layer - 1: i for i, layer in enumerate(layers)}
-    with _installed(decoder), torch.inference_mode():
-        token = _recording.set(_Recording(sums, rows, index, max(index)))
-        try:
-            decoder(input_ids=input_ids, use_cache=False)
-        except _LastLayerDone:
-            pass
-        finally:
-            _recording.reset(token)
-    later = (lengths[:, None] - 1 - position).float()  # (B, T) number of later tokens
-    later[later <= 0] = torch.nan
-    return sums / later[:, None, None, :]
+    recording = Recording(sums, None if bool(rows.all()) else rows, index, max(index), keep)
+    record(decoder, input_ids, recording, positions)
+    later = rows.flip(1).cumsum(1).flip(1) - rows  # (B, T) how many queries that count come later
+    later[later == 0] = torch.nan
+    values, outputs = ([kept[i] for i in index] if keep else [] for kept in (recording.values, recording.outputs))
+    return Observation(sums / later[:, None, None, :], values, outputs)
+
+
+def _rows(lengths: torch.Tensor, queries: torch.Tensor | None, input_ids: torch.Tensor) -> torch.Tensor:
+    """Return (B, T), 1.0 for each query that counts: a real token that was asked for."""
+    real = torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None]
+    return (real if queries is None else real & queries.to(real.device)).float()
 
 
 def _check(decoder, input_ids: torch.Tensor, layers: list[int], lengths) -> torch.Tensor:
@@ -100,87 +97,41 @@ def _check(decoder, input_ids: torch.Tensor, layers: list[int], lengths) -> torc
     return lengths
 
 
-@contextlib.contextmanager
-def _installed(decoder: PreTrainedModel) -> Iterator[None]:
-    # transformers offers a setter but no getter; this is the only place that reads the private name.
-    previous = decoder.config._attn_implementation
-    decoder.set_attn_implementation(NAME)
+def check_attention(model: PreTrainedModel) -> None:
+    """Verify on ten tokens that this module computes what the model's own attention does, in every layer.
+
+    Raises InputError naming the model type when it does not: layers without softmax attention, another mask,
+    an ingredient that is unknown here; and when the weights give NaN.
+    """
+    decoder, family = model.get_decoder(), model.config.model_type
+    if family in COMBINED:
+        raise InputError(f"model type {family} is not supported: its heads combine several attention matrices")
+    count, heads = len(decoder.layers), decoder.config.num_attention_heads
+    ids = torch.arange(1, CHECK_TOKENS + 1, device=model.device)[None]
+    with torch.inference_mode():
+        own = decoder(input_ids=ids, use_cache=False).last_hidden_state
+    if not bool(own.isfinite().all()):
+        raise InputError(f"the weights of this {family} model give NaN or infinity: damaged, or wrong for {own.dtype}")
+    sums = torch.zeros(1, count, heads, CHECK_TOKENS, device=model.device)
+    recording = Recording(sums, None, {i: i for i in range(count)}, last=None, keep=False)
     try:
-        yield
-    finally:
-        decoder.set_attn_implementation(previous)
+        found = record(decoder, ids, recording).last_hidden_state
+    except Exception as error:  # a model's own code may fail in any way on what it does not expect
+        raise InputError(f"model type {family} is not supported: {error}") from error
+    if silent := [i + 1 for i in range(count) if i not in recording.row_error]:
+        raise InputError(f"model type {family} is not supported: layers {silent} show no attention matrix")
+    if unseen := [i + 1 for i in range(count) if recording.windows[i] != _window(decoder.config, recording, i)]:
+        raise InputError(f"model type {family} is not supported: layers {unseen} do not say how far they look back")
+    rows, state = max(recording.row_error.values()), float((found - own).norm() / own.norm())
+    if not (rows < 1e-3 and state < TOLERANCE[own.dtype]):
+        raise InputError(
+            f"model type {family} is not supported: rows of attention miss one by {rows:.1g} "
+            f"and the hidden state differs by {state:.1g} from the model's own attention"
+        )
 
 
-def _attend(
-    module,
-    query: torch.Tensor,  # (B, H, T, D)
-    key: torch.Tensor,  # (B, K, T, D): K key heads, each serving H / K query heads
-    value: torch.Tensor,
-    attention_mask,
-    scaling: float | None = None,
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    dropout: float = 0.0,
-    **others,
-) -> tuple[torch.Tensor, None]:
-    unknown = sorted(name for name, given in others.items() if given is not None and name not in HARMLESS)
-    if unknown:
-        raise InputError(f"{type(module).__name__} uses {', '.join(unknown)}, which received attention lacks")
-    recording = _recording.get()
-    slot = recording.index.get(module.layer_idx)
-    batch, heads, tokens, width = query.shape
-    groups = heads // key.shape[1]
-    query = query * (width**-0.5 if scaling is None else scaling)
-    query = query.view(batch, key.shape[1], groups, tokens, width)
-    output = torch.empty_like(query)
-    size = max(16, min(tokens, BLOCK_ELEMENTS // (batch * heads * tokens)))
-    for start in range(0, tokens, size):
-        stop = min(start + size, tokens)
-        first = max(0, start - sliding_window + 1) if sliding_window else 0
-        block = query[:, :, :, start:stop].flatten(2, 3)  # (B, K, groups * Q, D)
-        scores = block @ key[:, :, first:stop].transpose(2, 3)  # (B, K, groups * Q, keys)
-        if softcap is not None:
-            scores = torch.tanh(scores / softcap) * softcap
-        scores = scores.view(batch, heads, stop - start, stop - first)
-        _hide(scores, start, first, sliding_window)
-        weights = scores.softmax(-1, dtype=torch.float32)
-        if slot is not None:
-            _add_columns(recording, slot, weights, start, first)
-        if module.layer_idx != recording.last:
-            weights = weights.to(value.dtype).view(batch, key.shape[1], -1, stop - first)
-            mixed = weights @ value[:, :, first:stop]
-            output[:, :, :, start:stop] = mixed.view(batch, key.shape[1], groups, -1, width)
-    if module.layer_idx == recording.last:
-        raise _LastLayerDone
-    return output.view(batch, heads, tokens, width).transpose(1, 2).contiguous(), None
-
-
-def _hide(scores: torch.Tensor, start: int, first: int, window: int | None) -> None:
-    """Set to -inf what a query of this block may not see: later keys, and keys that left the window."""
-    queries = torch.arange(start, start + scores.shape[2], device=scores.device)[:, None]
-    if not window:  # all keys before the block are seen: only its own square needs the mask
-        square = scores[..., start - first :]
-        keys = torch.arange(start, start + square.shape[-1], device=scores.device)
-        square.masked_fill_(keys > queries, -torch.inf)
-        return
-    keys = torch.arange(first, first + scores.shape[3], device=scores.device)
-    scores.masked_fill_((keys > queries) | (keys <= queries - window), -torch.inf)
-
-
-def _add_columns(recording: _Recording, slot: int, weights: torch.Tensor, start: int, first: int) -> None:
-    """Add the block's columns, below the diagonal and over real queries only, to the running sums."""
-    stop = start + weights.shape[2]
-    own = weights.diagonal(start - first, -2, -1)  # (B, H, Q): what each token gives itself
-    if recording.rows is None:
-        columns = weights.sum(-2)
-    else:
-        real = recording.rows[:, start:stop]
-        columns = (real[:, None, None, :] @ weights).squeeze(-2)
-        own = own * real[:, None, :]
-    recording.sums[:, slot, :, first:stop] += columns
-    recording.sums[:, slot, :, start:stop] -= own
-
-
-# The mask is causal by construction above, so transformers need not build one.
-AttentionInterface.register(NAME, _attend)
-AttentionMaskInterface.register(NAME, lambda *args, **kwargs: None)
+def _window(config, recording: Recording, layer: int) -> int | None:
+    """Return how many tokens a layer, counted from 0, sees according to the masks made; None for all before it."""
+    kinds = getattr(config, "layer_types", None)
+    slides = recording.masks and (not kinds or kinds[layer] == "sliding_attention")
+    return max(recording.masks) if slides else None

@@ -23,6 +23,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 from transformers.utils import logging as transformers_logging
 
 from lib import hub, paths
+from lib.attention import check_attention
 from lib.checkpoints import LocalFiles, load_first_layers, read_header, weight_files
 from lib.errors import InputError
 from lib.hub_errors import checkpoint_errors
@@ -69,25 +70,28 @@ def load(spec: str, layers: int | None = None, device: str = "auto", dtype: str 
     """Load `spec`; with `layers` only the embedding and the first decoder layers, without output head.
 
     `device` auto is CUDA when there is one; `dtype` auto is float32 on CPU and bfloat16 on CUDA.
-    Raises InputError for an unknown spec, missing, damaged or pickled weights, and too many layers.
+    Raises InputError for an unknown spec, missing, damaged or pickled weights, too many layers, a device that
+    is not there, and a model whose attention is not one that `attention` computes (tried on ten tokens).
     """
     transformers_logging.disable_progress_bar()
     source = resolve(spec)
-    device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InputError(f"device {device} was asked for, but torch {torch.__version__} sees no GPU: use device cpu")
     dtype = ("float32" if device == "cpu" else "bfloat16") if dtype == "auto" else dtype
     folder, revision = _checkpoint_folder(source, layers)
     with checkpoint_errors(folder):
-        if layers is None:
-            model = _load_whole(folder, dtype)
-        else:
-            model = load_first_layers(folder, layers, dtype, attn_implementation="sdpa")
+        model = _load_whole(folder, dtype) if layers is None else load_first_layers(folder, layers, dtype)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     if not tokenizer.is_fast:
         raise InputError(f"{spec}: its tokenizer gives no character offsets, so token spans cannot be exact")
     decoder = model.get_decoder()
     if not hasattr(decoder, "layers"):
         raise InputError(f"{spec}: model type {model.config.model_type} has no list of decoder layers")
-    return Loaded(model.to(device).eval(), tokenizer, source.name, spec, revision, device, dtype, len(decoder.layers))
+    model = model.to(device).eval()
+    check_attention(model)
+    return Loaded(model, tokenizer, source.name, spec, revision, device, dtype, len(decoder.layers))
 
 
 def resolve(spec: str) -> Source:
@@ -200,7 +204,6 @@ def _load_whole(folder: Path, dtype: str) -> PreTrainedModel:
         dtype=dtype,
         use_safetensors=True,
         trust_remote_code=False,
-        attn_implementation="sdpa",
         output_loading_info=True,
     )
     # What is missing would be filled with random numbers and only a warning.
