@@ -9,13 +9,19 @@ A module imports only from modules above it:
     hub_errors, checkpoints, hub, models
                            load a model, whole or only its first layers
     prompts, profiles      what is inserted where; what to run
+    results, kept          keep every completion, and every measurement, once
+    statistics             intervals, paired tests, power
+    batches, dilution, causes
+                           many prompts at once; lambda over all problems; what it is made of
+    panels, measurement    the curves of the paper's figures; all measurements of a profile, as tables
     grading, generation    is this answer right; prompts in, completions out
-    results, statistics    keep every completion once; intervals and paired tests
-    evaluate, figures      completions, grades and comparisons; drawing alone
+    evaluate               completions, grades and comparisons
+    figures, effect_figures
+                           drawing alone: the paper's figures; what is measured beside them
     reproduce, __main__    papermill driver; command line
 
-Shapes are written with one alphabet: B batch, L layers asked for, H heads, T tokens, Q a block of
-queries, D head width, N problems. Layers and heads count from 1 wherever a person names them.
+Shapes are written with one alphabet: B batch, L layers asked for, H heads, K key heads, T tokens, Q a block of
+queries, R sets of queries, D head width, N problems. Layers and heads count from 1 wherever a person names them.
 """
 
 import warnings

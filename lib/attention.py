@@ -23,7 +23,7 @@ TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}  # 
 class Observation:
     """What one forward showed of its layers, in the order asked for; `values` and `outputs` only if kept."""
 
-    received: torch.Tensor  # (B, L, H, T) float32, NaN where undefined
+    received: torch.Tensor  # (B, L, H, R, T) float32, NaN where undefined; R sets of queries
     values: list[torch.Tensor]  # L times (B, K, T, D): K key heads, each serving H / K heads
     outputs: list[torch.Tensor]  # L times (B, T, H, D): what each head puts out, before the output projection
 
@@ -40,7 +40,7 @@ def received_attention(
     all; lengths: (B,) real tokens per row. Costs one forward up to the last layer asked for and O(T) memory.
     Raises InputError for a layer the model lacks, a prompt longer than its context, and bad lengths.
     """
-    return observe(model, input_ids, layers, lengths).received
+    return observe(model, input_ids, layers, lengths).received.squeeze(3)
 
 
 def observe(
@@ -55,27 +55,29 @@ def observe(
 ) -> Observation:
     """Return received attention as `received_attention` does and, with `keep`, values and head outputs.
 
-    positions: (B, T) rotary positions instead of 0 to T - 1; queries: (B, T) bool, the mean is taken over these
-    later tokens alone (None: all); a token after the last of them receives NaN.
+    positions: (B, T) rotary positions instead of 0 to T - 1; queries: (B, R, T) bool, each of the R means is taken
+    over these later tokens alone (None: one mean over all); a token after the last of them receives NaN.
     """
     decoder = model.get_decoder()
     input_ids = torch.atleast_2d(input_ids).to(model.device)
     layers = list(range(1, len(decoder.layers) + 1)) if layers is None else list(layers)
     rows = _rows(_check(decoder, input_ids, layers, lengths), queries, input_ids)
     batch, tokens = input_ids.shape
-    sums = torch.zeros(batch, len(layers), decoder.config.num_attention_heads, tokens, device=model.device)
+    heads = decoder.config.num_attention_heads
+    sums = torch.zeros(batch, len(layers), heads, rows.shape[1], tokens, device=model.device)
     index = {layer - 1: i for i, layer in enumerate(layers)}
-    recording = Recording(sums, None if bool(rows.all()) else rows, index, max(index), keep)
+    every = rows.shape[1] == 1 and bool(rows.all())
+    recording = Recording(sums, None if every else rows, index, max(index), keep)
     record(decoder, input_ids, recording, positions)
-    later = rows.flip(1).cumsum(1).flip(1) - rows  # (B, T) how many queries that count come later
+    later = rows.flip(2).cumsum(2).flip(2) - rows  # (B, R, T) how many queries that count come later
     later[later == 0] = torch.nan
     values, outputs = ([kept[i] for i in index] if keep else [] for kept in (recording.values, recording.outputs))
-    return Observation(sums / later[:, None, None, :], values, outputs)
+    return Observation(sums / later[:, None, None], values, outputs)
 
 
 def _rows(lengths: torch.Tensor, queries: torch.Tensor | None, input_ids: torch.Tensor) -> torch.Tensor:
-    """Return (B, T), 1.0 for each query that counts: a real token that was asked for."""
-    real = torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None]
+    """Return (B, R, T), 1.0 for each query that counts: a real token that was asked for."""
+    real = (torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None])[:, None]
     return (real if queries is None else real & queries.to(real.device)).float()
 
 
@@ -112,7 +114,7 @@ def check_attention(model: PreTrainedModel) -> None:
         own = decoder(input_ids=ids, use_cache=False).last_hidden_state
     if not bool(own.isfinite().all()):
         raise InputError(f"the weights of this {family} model give NaN or infinity: damaged, or wrong for {own.dtype}")
-    sums = torch.zeros(1, count, heads, CHECK_TOKENS, device=model.device)
+    sums = torch.zeros(1, count, heads, 1, CHECK_TOKENS, device=model.device)
     recording = Recording(sums, None, {i: i for i in range(count)}, last=None, keep=False)
     try:
         found = record(decoder, ids, recording).last_hidden_state

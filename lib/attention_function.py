@@ -39,8 +39,8 @@ class _LastLayerDone(Exception):
 class Recording:
     """What `_attend` fills in while a forward runs."""
 
-    sums: torch.Tensor  # (B, L, H, T) column sums below the diagonal
-    rows: torch.Tensor | None  # (B, T) 1 for queries that count; None when all do
+    sums: torch.Tensor  # (B, L, H, R, T) column sums below the diagonal, one for each of R sets of queries
+    rows: torch.Tensor | None  # (B, R, T) 1 for queries that count; None when there is one set and all do
     index: dict[int, int]  # zero-based layer -> position in L
     last: int | None  # zero-based layer that ends the forward; None: run to the end
     keep: bool  # values and outputs too
@@ -155,17 +155,16 @@ def _hide(scores: torch.Tensor, start: int, first: int, window: int | None) -> N
 
 
 def _add_columns(recording: Recording, slot: int, weights: torch.Tensor, start: int, first: int) -> None:
-    """Add the block's columns, below the diagonal and over real queries only, to the running sums."""
+    """Add the block's columns, below the diagonal and over the queries that count, to the running sums."""
     stop = start + weights.shape[2]
-    own = weights.diagonal(start - first, -2, -1)  # (B, H, Q): what each token gives itself
+    own = weights.diagonal(start - first, -2, -1).unsqueeze(2)  # (B, H, 1, Q): what each token gives itself
     if recording.rows is None:
-        columns = weights.sum(-2)
+        columns = weights.sum(-2, keepdim=True)
     else:
-        real = recording.rows[:, start:stop]
-        columns = (real[:, None, None, :] @ weights).squeeze(-2)
-        own = own * real[:, None, :]
-    recording.sums[:, slot, :, first:stop] += columns
-    recording.sums[:, slot, :, start:stop] -= own
+        rows = recording.rows[:, None, :, start:stop]  # (B, 1, R, Q)
+        columns, own = rows @ weights, rows * own
+    recording.sums[:, slot, :, :, first:stop] += columns  # (B, H, R, keys)
+    recording.sums[:, slot, :, :, start:stop] -= own
 
 
 def _no_mask(*, mask_function: Callable, config, local_size: int | None = None, use_vmap: bool = False, **_) -> None:

@@ -1,87 +1,141 @@
-"""How much less attention the original tokens receive when tokens are inserted: lambda, over all problems.
+"""How insertions change what the original tokens receive, and what the inserted ones receive: over all problems.
 
 For a problem, a layer and a head, lambda is the mean received attention of the original tokens with the
 insertion over the same without (the paper's W' = lambda W, Sec. 3). The first token is left out because it takes
 most of the mass whatever follows, the last because no later token looks at it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 
-from lib.attention import received_attention
+from lib.attention import Observation, observe
+from lib.batches import in_batches
 from lib.errors import InputError
-from lib.problems import Problem
+from lib.kept import kept
+from lib.models import Loaded
+from lib.problems import Problem, digest
 from lib.prompts import Filler, Prompt, build_prompt, pad
 
-BATCH_TOKENS = 8192  # padded tokens of one forward
+MEASURES = ("level", "mass", "flatness", "dispersion")
+Report = Callable[[int, int], None]  # prompts done, and in all
 
 
 @dataclass(frozen=True)
 class Dilution:
-    """Per condition: `ratio` lambda (N, L, H), `flatness` std / mean inside the inserted span (N, L, H)."""
+    """Per condition arrays (N, L, H): problems, layers asked for, heads.
+
+    ratio: lambda; mass: the share of their attention that the tokens after the insertion give it; flatness:
+    standard deviation over mean of what each inserted token receives; dispersion: how far their value vectors
+    lie from their mean, 0 (all equal) to 1.
+    """
 
     ratio: dict[str, np.ndarray]
+    mass: dict[str, np.ndarray]
     flatness: dict[str, np.ndarray]
+    dispersion: dict[str, np.ndarray]
     layers: list[int]  # counted from 1
 
 
 def measure_dilution(
-    loaded,
+    loaded: Loaded,
     problems: Sequence[Problem],
     conditions: Sequence[str],
     layers: Sequence[int],
     *,
     format: str = "plain",
     filler: Filler | None = None,
-    report: Callable[[int, int], None] = lambda done, total: None,
+    folder: Path | None = None,
+    report: Report = lambda done, total: None,
 ) -> Dilution:
-    """Measure lambda and flatness of `conditions` against none; `report` gets prompts done and in all.
+    """Measure `conditions` against none; each finished condition is kept in `folder`.
 
     Costs one forward up to the deepest layer per prompt. Raises InputError for an empty problem set, a prompt
     too long for the model, and weights that give no finite attention (naming the problem).
     """
     if not problems:
         raise InputError("no problems to measure attention on")
-    names = ["none", *conditions]
-    prompts = {
-        name: [build_prompt(loaded.tokenizer, p.problem, name, format=format, filler=filler) for p in problems]
-        for name in names
+    names, measured = ["none", *conditions], {}
+    settings = measurement_settings(loaded, problems, format, filler) | {"layers": list(layers)}
+    for index, name in enumerate(names):
+        done = index * len(problems)
+        measured[name] = kept(
+            folder,
+            settings | {"condition": name},
+            lambda name=name, done=done: _measure(
+                loaded,
+                problems,
+                [build_prompt(loaded.tokenizer, p.problem, name, format=format, filler=filler) for p in problems],
+                layers,
+                lambda part, done=done: report(done + part, len(names) * len(problems)),
+            ),
+        )
+        report((index + 1) * len(problems), len(names) * len(problems))
+    ratio = {name: measured[name]["level"] / measured["none"]["level"] for name in conditions}
+    return Dilution(ratio, *({name: measured[name][m] for name in conditions} for m in MEASURES[1:]), list(layers))
+
+
+def measurement_settings(loaded: Loaded, problems: Sequence[Problem], format: str, filler: Filler | None) -> dict:
+    """Return everything but the condition that decides what is measured on these problems."""
+    return {
+        "model": loaded.revision,
+        "dtype": loaded.dtype,
+        "problems": digest(problems),
+        "format": format,
+        "filler": asdict(filler or Filler()),
     }
-    level, flat, done = {}, {}, 0
-    for name in names:
-        rows = np.full((2, len(problems), len(layers), loaded.heads), np.nan)
-        for indices in _batches(prompts[name]):
-            batch = [prompts[name][i] for i in indices]
-            ids, lengths = pad([prompt.input_ids for prompt in batch])
-            received = received_attention(loaded.model, ids, layers, lengths).cpu()
-            for i, prompt, row in zip(indices, batch, received, strict=True):
-                rows[:, i] = _summary(row, prompt)
-                if not np.isfinite(rows[0, i]).all():
-                    raise InputError(f"{loaded.name} gives NaN attention on problem {problems[i].id}")
-            done += len(indices)
-            report(done, len(names) * len(problems))
-        level[name], flat[name] = rows
-    ratio = {name: level[name] / level["none"] for name in conditions}
-    return Dilution(ratio, {name: flat[name] for name in conditions}, list(layers))
 
 
-def _batches(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
-    """Group prompts of like length so that padding is little and a batch holds at most BATCH_TOKENS."""
-    batch: list[int] = []
-    for i in sorted(range(len(prompts)), key=lambda i: len(prompts[i])):
-        if batch and (len(batch) + 1) * len(prompts[i]) > BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(i)
-    yield batch
+def _measure(
+    loaded: Loaded,
+    problems: Sequence[Problem],
+    prompts: Sequence[Prompt],
+    layers: Sequence[int],
+    report: Callable[[int], None],
+) -> dict[str, np.ndarray]:
+    rows = np.full((len(MEASURES), len(problems), len(layers), loaded.heads), np.nan)
+    done = 0
+
+    def run(indices: list[int]) -> Observation:
+        ids, lengths = pad([prompts[i].input_ids for i in indices])
+        queries = torch.ones(len(indices), 2, ids.shape[1], dtype=torch.bool)  # all tokens; the original ones
+        for row, i in enumerate(indices):
+            queries[row, 1, prompts[i].spans["inserted"]] = False
+        return observe(loaded.model, ids, layers, lengths, queries=queries, keep=True)
+
+    for indices, seen in in_batches([len(prompt) for prompt in prompts], run):
+        received = seen.received.cpu()
+        for row, i in enumerate(indices):
+            values = [layer[row].float().cpu() for layer in seen.values]
+            rows[:, i] = _summary(received[row], values, prompts[i])
+            if not np.isfinite(rows[0, i]).all():
+                raise InputError(f"{loaded.name} gives NaN attention on problem {problems[i].id}")
+        done += len(indices)
+        report(done)
+    return dict(zip(MEASURES, rows, strict=True))
 
 
-def _summary(received: torch.Tensor, prompt: Prompt) -> np.ndarray:
-    """Return (2, L, H): mean over the original tokens, coefficient of variation over the inserted ones."""
-    original = received[..., prompt.original[1:-1]].mean(-1)
-    inserted = received[..., prompt.spans["inserted"]]
-    flatness = inserted.std(-1, correction=0) / inserted.mean(-1) if inserted.shape[-1] else original * torch.nan
-    return torch.stack([original, flatness]).double().numpy()
+def _summary(received: torch.Tensor, values: list[torch.Tensor], prompt: Prompt) -> np.ndarray:
+    """Return MEASURES (4, L, H) of one prompt from received (L, H, 2, T) and, per layer, values (K, T, D).
+
+    Of the two means the first is over all later tokens, the second over the later original ones.
+    """
+    span = prompt.spans["inserted"]
+    level = received[:, :, 0, prompt.original[1:-1]].mean(-1)
+    inserted = received[:, :, 0, span]
+    if not inserted.shape[-1]:
+        return torch.stack([level, *[level * torch.nan] * 3]).numpy()
+    heads = received.shape[1]
+    dispersion = [_dispersion(v[:, span]).repeat_interleave(heads // len(v)) for v in values]
+    flatness = inserted.std(-1, correction=0) / inserted.mean(-1)
+    mass = received[:, :, 1, span].sum(-1)
+    return torch.stack([level, mass, flatness, torch.stack(dispersion)]).numpy()
+
+
+def _dispersion(values: torch.Tensor) -> torch.Tensor:
+    """Return (K,): root mean square distance of the vectors (K, n, D) to their mean over that to the origin."""
+    spread = (values - values.mean(1, keepdim=True)).square().sum((1, 2))
+    return (spread / values.square().sum((1, 2))).sqrt()

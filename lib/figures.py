@@ -12,12 +12,12 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib import colors, patches, ticker
+from matplotlib import patches, ticker
 
 from lib.errors import InputError
 
 FULL_WIDTH, ROW_HEIGHT = 7.2, 2.6  # inches: a printed page, and what the longest y label needs
-HATCH, LAMBDA_LABEL = "/////", "λ = received attention with / without"
+HATCH = "/////"
 STYLE = {
     "axes.axisbelow": True,
     "axes.grid": True,
@@ -87,19 +87,19 @@ def draw_received(ax, curves, title, *, first=0, fill=False):
         if fill:
             fills.append(ax.fill_between(tokens, weights, color=look.colour, alpha=0.12, linewidth=0))
     ax.set(title=textwrap.fill(title, 32), ylabel="Average attention weight (received)")
-    _integer_axis(ax.xaxis, "Token position")
-    _legend_above(ax)
+    integer_axis(ax.xaxis, "Token position")
+    legend_above(ax)
     return lines + fills
 
 
 def shade_span(ax, start, stop, label="Meaningless tokens"):
     """Shade tokens start to stop - 1 in grey, name them in the legend, and return the patch: Figs 13, 18."""
     patch = ax.axvspan(start - 0.5, stop - 0.5, color="0.87", linewidth=0, zorder=0, label=label)
-    _legend_above(ax)
+    legend_above(ax)
     return patch
 
 
-def _legend_above(ax):
+def legend_above(ax):
     """Start the y axis at 0 and put the legend into room made above the data."""
     handles, labels = ax.get_legend_handles_labels()
     columns = len(labels) if len("".join(labels)) <= 16 else 1
@@ -108,7 +108,7 @@ def _legend_above(ax):
     ax.set_ylim(0, highest / (0.92 - 0.08 * len(labels) / columns))
 
 
-def _integer_axis(axis, name):
+def integer_axis(axis, name):
     """Label an axis that counts tokens, layers or heads."""
     axis.set_label_text(name)
     axis.set_major_locator(ticker.MaxNLocator(10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
@@ -146,7 +146,7 @@ def _draw_bar(ax, x, width, condition, accuracy, low, high, paper, rotation):
     look = {"facecolor": "white", "edgecolor": colour, "hatch": HATCH} if paper else {"color": colour}
     (rectangle,) = ax.bar(x, accuracy, width, **look)
     if not paper:
-        _intervals(ax, [x], [low], [high], "black")
+        intervals(ax, [x], [low], [high], "black")
     ends = np.array([accuracy, None if paper else high], dtype=float)
     place = {"xytext": (0, 2), "textcoords": "offset points", "ha": "center", "va": "bottom"}
     text = f"{accuracy:.1f}" if np.isfinite(accuracy) else "n/a"
@@ -154,94 +154,11 @@ def _draw_bar(ax, x, width, condition, accuracy, low, high, paper, rotation):
     return rectangle
 
 
-def _intervals(ax, x, lows, highs, colour):
+def intervals(ax, x, lows, highs, colour):
     """Draw a capped bar from low to high at each x and return the lines; the arrays are (n,)."""
     ends = np.array([lows, highs], dtype=float)  # (2, n)
     look = {"color": colour, "marker": "_", "markersize": 4, "linestyle": "-", "linewidth": 0.9}
     return ax.plot(np.array([x, x], dtype=float), ends, **look)
-
-
-def draw_lambda_by_head(ax, heads, estimates, lows, highs, title):
-    """Draw λ and its interval (H,) against 1, `heads` counted from 1; return the points and intervals."""
-    ax.set_title(title)
-    look = CONDITION_STYLES["mless"]._replace(line="none")
-    return _draw_lambda(ax, heads, estimates, lows, highs, look, "Head")
-
-
-def draw_lambda_by_layer(ax, layers, estimates, lows, highs, label):
-    """Draw λ and its interval (L,) over the layers against 1; return the curve and the intervals.
-
-    `layers` counts from 1. Call it again to add a curve; a condition's name as label brings its look.
-    """
-    looks = CONDITION_STYLES.values()
-    taken = {line.get_color() for line in ax.lines}
-    free = [look for look in looks if look.colour not in taken] or list(looks)
-    look = next((look for look in looks if label in look.names), free[0])
-    artists = _draw_lambda(ax, layers, estimates, lows, highs, look, "Layer", label=label)
-    _legend_above(ax)
-    return artists
-
-
-def _draw_lambda(ax, x, estimates, lows, highs, look, axis_name, **options):
-    """Draw estimates and intervals (n,) and, once, the line λ = 1; return the estimates' line first."""
-    if not ax.lines:
-        ax.axhline(1, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
-    intervals = _intervals(ax, x, lows, highs, look.colour)
-    (curve,) = ax.plot(x, estimates, color=look.colour, linestyle=look.line, marker=look.marker, **options)
-    ax.set(ylabel=LAMBDA_LABEL, xmargin=0.02)  # a wider margin would show a layer or head 0
-    _integer_axis(ax.xaxis, axis_name)
-    return [curve, *intervals]
-
-
-def draw_lambda_map(ax, values, title):
-    """Draw λ (L, H) on a log colour scale centred on 1 and return the image; `image.colorbar` is its bar.
-
-    NaN cells are hatched. Few cells carry their number, in many a dot marks λ > 1: grey print shows either.
-    """
-    values = np.ma.masked_invalid(np.asarray(values, dtype=float))
-    reach = float(np.exp(np.abs(np.log(values.compressed())).max(initial=np.log(1.1))))
-    extent = (0.5, values.shape[1] + 0.5, values.shape[0] + 0.5, 0.5)  # layers and heads count from 1
-    ax.patch.set(hatch="xxxx", edgecolor="0.8")
-    norm = colors.LogNorm(1 / reach, reach)
-    image = ax.imshow(values, cmap="PuOr_r", norm=norm, extent=extent, aspect="auto", interpolation="none")
-    ax.set_title(title)
-    ax.grid(False)
-    _integer_axis(ax.xaxis, "Head")
-    _integer_axis(ax.yaxis, "Layer")
-    _mark_cells(ax, values, reach)
-    ticks = reach ** np.linspace(-1, 1, 5)
-    ax.figure.colorbar(image, ax=ax, label=LAMBDA_LABEL, ticks=ticks, format="%.2f").minorticks_off()
-    return image
-
-
-def _mark_cells(ax, values, reach):
-    """Write the numbers into a small map (L, H), or put dots on the cells above 1 of a large one."""
-    if values.size > 60:
-        layers, heads = np.nonzero(values.filled(0) > 1)
-        ax.scatter(heads + 1, layers + 1, s=3, color="black", linewidths=0)
-        ax.set_xlabel("Head (dot: λ > 1)")
-        return
-    for layer, head in np.argwhere(~np.ma.getmaskarray(values)):
-        value = values[layer, head]
-        colour = "white" if abs(np.log(value)) > 0.6 * np.log(reach) else "black"
-        ax.text(head + 1, layer + 1, f"{value:.2f}", ha="center", va="center", color=colour)
-
-
-def draw_flatness(ax, conditions, estimates, lows, highs):
-    """Draw the inserted span's coefficient of variation, a point per condition, and return the points.
-
-    The arrays are (n,). The paper calls the attention to Mless flat: near 0.
-    """
-    points = []
-    for index, condition in enumerate(conditions):
-        look = look_of(condition)[0]
-        _intervals(ax, [index], [lows[index]], [highs[index]], look.colour)
-        points += ax.plot([index], [estimates[index]], color=look.colour, marker=look.marker, markersize=5)
-    names = [textwrap.fill(look_of(condition)[1], 12) for condition in conditions]
-    ax.set_xticks(range(len(names)), names)
-    ax.set(xlim=(-0.6, len(names) - 0.4), ylim=(0, None), ylabel="Coefficient of variation of the span")
-    ax.grid(False, axis="x")
-    return points
 
 
 def caption(figure, text):

@@ -44,6 +44,7 @@ class Attention(_Section):
     problems: str
     limit: PositiveInt | None
     format: Literal[*FORMATS]
+    map_problems: PositiveInt | None  # how many of them go through all layers; None: only the first layers
     example: int = Field(ge=0)  # index, from 0, of the problem that the figures draw
     panels: Panels
 

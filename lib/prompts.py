@@ -42,6 +42,13 @@ class Prompt:
     original: torch.Tensor
     text: str = field(repr=False)
 
+    def __post_init__(self):
+        for name, span in self.spans.items():
+            if not 0 <= span.start <= span.stop <= len(self):
+                raise InputError(
+                    f"the {name} span {span.start} to {span.stop} lies outside a prompt of {len(self)} tokens"
+                )
+
     def __len__(self) -> int:
         return len(self.input_ids)
 

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from lib import paths
 from lib.errors import InputError
 from lib.evaluate import agreement, evaluate
+from lib.measurement import measure_attention
 from lib.models import load
 from lib.panels import attention_problems
 from lib.problems import load_problems
@@ -41,6 +42,8 @@ def reproduce(profile: Profile, only: list[str], overrides: dict, fresh: bool) -
     started, parameters = time.monotonic(), {"profile": profile.name, **overrides}
     for index, notebook in enumerate(notebooks, 1):
         print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
+        if notebook.stem.startswith("02"):
+            measure_attention(profile, results / "attention", prompt_bar())
         if notebook.stem.startswith("03"):
             _completions(profile, results, compare=not overrides.get("model"))
             parameters["completions"] = str(results)
@@ -90,13 +93,28 @@ def completion_bar():
     def report(model: str, done: int, total: int, correct: int) -> None:
         if model not in bars:
             bars[model] = tqdm(total=total, initial=done, desc=model, unit="completion", file=sys.stderr)
-        bar = bars[model]
-        bar.set_postfix_str(f"{correct / max(done, 1):.0%} correct", refresh=False)
-        bar.update(done - bar.n)
-        if done == total:
-            bar.close()
+        bars[model].set_postfix_str(f"{correct / max(done, 1):.0%} correct", refresh=False)
+        _advance(bars[model], done)
 
     return report
+
+
+def prompt_bar():
+    """Return a `report` for `measure_attention` that draws a bar per measurement with counts and time left."""
+    bars: dict[str, tqdm] = {}
+
+    def report(what: str, done: int, total: int) -> None:
+        if what not in bars:
+            bars[what] = tqdm(total=total, desc=what, unit="prompt", file=sys.stderr)
+        _advance(bars[what], done)
+
+    return report
+
+
+def _advance(bar: tqdm, done: int) -> None:
+    bar.update(done - bar.n)
+    if done == bar.total:
+        bar.close()
 
 
 def _execute(notebook: Path, results: Path, parameters: dict) -> None:

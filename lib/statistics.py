@@ -84,6 +84,29 @@ def bootstrap_mean(values: ArrayLike, seed: int, resamples: int = RESAMPLES, lev
     return Interval(values.mean(axis=0), low, high, len(values))
 
 
+def bootstrap_ratio(numerator: ArrayLike, denominator: ArrayLike, seed: int, level: float = 0.95) -> Interval:
+    """Return mean(numerator) / mean(denominator) of paired (N,) values with its interval, problems resampled.
+
+    The interval means little where the denominator's own covers 0.
+    """
+    both = np.stack(_paired(numerator, denominator), axis=1)  # (N, 2)
+    means = _resampled_means(both, np.random.default_rng(seed), RESAMPLES)
+    low, high = np.quantile(means[:, 0] / means[:, 1], [(1 - level) / 2, (1 + level) / 2])
+    estimate = both[:, 0].mean() / both[:, 1].mean()
+    return Interval(float(estimate), float(low), float(high), len(both))
+
+
+def signed_rank(values: ArrayLike) -> np.ndarray:
+    """Return the two-sided Wilcoxon signed-rank p-value against 0 of each column of (N, K) values, (K,)."""
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 2 or values.size == 0 or not np.isfinite(values).all():
+        raise ValueError(f"expected finite values of shape (N, K), not {values.shape}")
+    moved = (values != 0).any(axis=0)  # without a single difference there is nothing to rank
+    p_values = np.ones(values.shape[1])
+    p_values[moved] = stats.wilcoxon(values[:, moved], axis=0).pvalue
+    return p_values
+
+
 def _resampled_means(values: np.ndarray, rng: np.random.Generator, resamples: int) -> np.ndarray:
     """Return the means of `resamples` draws of N problems with replacement, a block of draws at a time."""
     n = len(values)

@@ -137,9 +137,10 @@ def test_layers_come_in_the_order_asked_for(llama):
 
 def test_the_mean_may_be_taken_over_chosen_later_tokens(llama):
     ids, chosen = torch.randint(1, 97, (14,)), torch.tensor([3, 7, 8, 11])
-    queries = torch.zeros(1, 14, dtype=torch.bool)
-    queries[0, chosen] = True
-    found = observe(llama, ids, [1], queries=queries).received[0, 0]
+    queries = torch.ones(1, 2, 14, dtype=torch.bool)
+    queries[0, 1] = torch.isin(torch.arange(14), chosen)
+    every, found = observe(llama, ids, [1], queries=queries).received[0, 0].unbind(1)
+    same(every, received_attention(llama, ids, [1])[0, 0])
     llama.set_attn_implementation("eager")
     with torch.inference_mode():
         matrix = llama.model(ids[None], output_attentions=True).attentions[0][0]  # (H, T, T)
@@ -152,7 +153,7 @@ def test_the_mean_may_be_taken_over_chosen_later_tokens(llama):
 def test_attention_depends_on_distances_alone(llama):
     ids = torch.randint(1, 97, (2, 15))
     shifted = observe(llama, ids, positions=torch.arange(15).expand(2, -1) + 40).received
-    same(shifted, received_attention(llama, ids))
+    same(shifted.squeeze(3), received_attention(llama, ids))
     stretched = observe(llama, ids, positions=torch.arange(15).expand(2, -1) * 3).received
     assert not torch.allclose(stretched[..., :-1], shifted[..., :-1], atol=1e-3)
 

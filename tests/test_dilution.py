@@ -1,10 +1,16 @@
 """Lambda and flatness over problems, and the panels' curves, on the demo model."""
 
+import functools
+
 import numpy as np
 import pytest
+import torch
 
+from lib.attention import received_attention
+from lib.batches import in_batches
 from lib.dilution import measure_dilution
 from lib.errors import InputError
+from lib.models import load
 from lib.panels import panel_curves
 from lib.problems import load_problems
 from lib.profiles import load_profile, override
@@ -17,9 +23,7 @@ def problems():
 
 
 def test_lambda_agrees_with_one_prompt_at_a_time(demo, problems, monkeypatch):
-    from lib.attention import received_attention
-
-    monkeypatch.setattr("lib.dilution.BATCH_TOKENS", 200)
+    monkeypatch.setattr("lib.dilution.in_batches", functools.partial(in_batches, tokens=200))
     found = measure_dilution(demo, problems, ["mless"], [1, 2])
     for i, problem in enumerate(problems):
         means = []
@@ -34,12 +38,43 @@ def test_report_counts_every_prompt_once(demo, problems):
     seen = []
     measure_dilution(demo, problems, ["mless", "random"], [1], report=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (15, 15)
-    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
 def test_slashes_are_flatter_than_a_sentence(demo, problems):
     flat = measure_dilution(demo, problems, ["mless", "random"], [1]).flatness
     assert flat["mless"].mean() < flat["random"].mean()
+
+
+def test_equal_tokens_have_equal_values_in_layer_1_alone(demo, problems):
+    found = measure_dilution(demo, problems, ["mless", "random"], [1, 2])
+    assert np.abs(found.dispersion["mless"][:, 0]).max() < 1e-3
+    assert (found.dispersion["mless"][:, 1] > 0.01).all() and (found.dispersion["random"][:, 0] > 0.5).all()
+
+
+def test_mass_is_the_share_that_later_tokens_give_the_insertion(problems):
+    demo = load("demo", layers=1, device="cpu")
+    found = measure_dilution(demo, problems, ["mless"], [1])
+    prompt = build_prompt(demo.tokenizer, problems[0].problem, "mless")
+    span = prompt.spans["inserted"]
+    demo.model.set_attn_implementation("eager")
+    with torch.inference_mode():
+        matrix = demo.model(prompt.input_ids[None], output_attentions=True).attentions[0][0]  # (H, T, T)
+    expected = matrix[:, span.stop :, span].sum(-1).mean(-1)
+    np.testing.assert_allclose(found.mass["mless"][0, 0], expected, rtol=1e-4)
+    assert found.mass["mless"].max() < 1 and found.flatness["mless"].min() > 0
+
+
+def test_each_condition_is_kept_as_soon_as_it_is_measured(demo, problems, tmp_path, monkeypatch):
+    def stop(done, total):
+        if done > 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure_dilution(demo, problems, ["mless", "random"], [1], folder=tmp_path, report=stop)
+    assert len(list(tmp_path.iterdir())) == 1  # none
+    measure_dilution(demo, problems, ["mless", "random"], [1], folder=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_nothing_to_measure_is_refused(demo):

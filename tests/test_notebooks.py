@@ -53,8 +53,10 @@ def test_attention_maps_publish_lambda_of_each_drawn_head(execute, copy):
 
 def test_effect_is_measured_over_the_problems_given(execute, copy):
     rows = {row["figure"]: row for row in execute("02_meaningless_effect", limit=5)}
-    assert set(rows) == {"fig09", "fig10_right", "fig11"}
+    assert set(rows) == {"fig09", "fig10_right", "fig11", "causes"}
     assert {row["n"] for row in rows.values()} == {5}
+    for name in (*rows, "lambda_by_head", "lambda_map", "lambda_by_layer", "inserted_span"):
+        assert (copy / "figures" / "demo" / f"{name}.png").stat().st_size > 10_000
     assert rows["fig09"]["lambda"][0] < 1
 
 

@@ -200,3 +200,28 @@ def test_a_simulation_shows_the_effect_with_about_the_power_promised(n, rate):
 def test_power_refuses_what_cannot_be(call):
     with pytest.raises(ValueError):
         call()
+
+
+def test_a_ratio_of_means_has_the_interval_of_resampled_problems():
+    rng = np.random.default_rng(3)
+    denominator = rng.normal(-2, 0.3, 200)
+    found = statistics.bootstrap_ratio(0.9 * denominator + rng.normal(0, 0.05, 200), denominator, seed=0)
+    assert found.low < 0.9 < found.high and found.high - found.low < 0.02
+    assert found.estimate == pytest.approx(0.9, abs=0.01) and found.n == 200
+
+
+def test_signed_rank_equals_scipys_for_each_column():
+    values = np.random.default_rng(4).normal([0, 0.5, -0.5], 1, (40, 3))
+    expected = [stats.wilcoxon(column).pvalue for column in values.T]
+    np.testing.assert_allclose(statistics.signed_rank(values), expected)
+
+
+def test_signed_rank_without_a_difference_shows_nothing():
+    values = np.stack([np.zeros(10), np.arange(1, 11)], axis=1)
+    assert statistics.signed_rank(values)[0] == 1 and statistics.signed_rank(values)[1] < 0.01
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], [[np.nan]], np.zeros((0, 2))])
+def test_signed_rank_refuses_what_it_cannot_rank(values):
+    with pytest.raises(ValueError, match="finite values of shape"):
+        statistics.signed_rank(values)
