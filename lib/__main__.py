@@ -3,11 +3,17 @@
 import argparse
 import json
 import os
+import re
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 
 from lib.errors import InputError
+
+# As in lib.prompts and lib.samples, which take seconds to import.
+POSITIONS = ("before", "between", "end", "random")
+SAMPLES = ("lib", "lm-eval", "lighteval")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -45,20 +51,32 @@ def parser() -> argparse.ArgumentParser:
     run = _command(commands, "evaluate", _evaluate, "complete and grade problems under several conditions")
     run.add_argument("--model", required=True, help="demo, a name of data/models.yaml, a hub id or a folder")
     run.add_argument("--problems", default="embedded", help="embedded, math500 or a JSONL file")
-    run.add_argument("--conditions", default="none,mless,mful", help="among none, mless, mful, random")
+    run.add_argument(
+        "--conditions",
+        default="none,mless,mful",
+        help="among none, mless, mful, random, question, letters; mless:25 has 25 tokens, mless@end another place",
+    )
     run.add_argument("--engine", default="transformers", help="what generates (default: transformers)")
     run.add_argument("--out", required=True, type=Path, help="folder of completions.jsonl; run again, it continues")
     run.add_argument("--format", default="chat", choices=("plain", "chat"), help="prompt form (default: chat)")
     run.add_argument("--max-new-tokens", type=int, default=1024, help="token limit (default: 1024)")
     run.add_argument("--elicit", action="store_true", help="ask for a boxed answer in a second step")
+    run.add_argument("--filler", help="the text that mless repeats instead of /")
+    run.add_argument("--filler-length", type=int, default=55, help="inserted tokens (default: 55)")
+    run.add_argument("--position", default="between", choices=POSITIONS, help="of the insertion (default: between)")
+    run.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (default: 0)")
+    run.add_argument("--top-p", type=float, default=1.0, help="nucleus to draw from (default: 1)")
+    run.add_argument("--samples", type=int, default=1, help="answers per problem and condition (default: 1)")
+    run.add_argument("--shard", default="1/1", help="i/n: the i-th of n equal parts, for job arrays (default: 1/1)")
     run.add_argument("--batch-size", type=int, default=64, help="prompts at once (default: 64)")
     run.add_argument("--limit", type=int, help="a seeded sample of so many problems, stratified by level")
     run.add_argument("--seed", type=int, default=0, help="of every random draw (default: 0)")
 
-    run = _command(commands, "grade", _grade, "grade a JSONL file of answers and responses")
-    run.add_argument("file", type=Path, help="a line per completion")
-    run.add_argument("--answer", default="answer", help="field of the gold answer (default: answer)")
-    run.add_argument("--response", default="response", help="field of the response (default: response)")
+    run = _command(commands, "grade", _grade, "grade a file of answers and responses")
+    run.add_argument("file", type=Path, help="JSONL, JSON or parquet, a row per completion")
+    run.add_argument("--samples", default="lib", choices=SAMPLES, help="whose fields the file has (default: lib)")
+    run.add_argument("--answer", help="field of the gold answer instead, as a path such as doc.answer")
+    run.add_argument("--response", help="field of the response instead, as a path such as resps.0.0")
     return top
 
 
@@ -86,58 +104,54 @@ def _reproduce(options) -> None:
 def _evaluate(options) -> None:
     from pydantic import ValidationError
 
-    from lib.evaluate import evaluate, summarise
+    from lib.evaluate import evaluate
     from lib.profiles import Accuracy
-    from lib.prompts import CONDITIONS, Filler
+    from lib.prompts import Filler, parse_condition
     from lib.reproduce import completion_bar
+    from lib.summary import summarise
 
+    own = {"mless": options.filler} if options.filler else {}
+    filler = Filler(length=options.filler_length, position=options.position, **own)
     conditions = options.conditions.split(",")
-    unknown = [name for name in conditions if name not in CONDITIONS]
-    if unknown:
-        raise InputError(f"unknown condition {unknown[0]!r}: choose from {', '.join(CONDITIONS)}")
+    for condition in conditions:
+        parse_condition(condition, filler)
     names = ("problems", "limit", "format", "max_new_tokens", "elicit", "batch_size", "engine")
+    names += ("temperature", "top_p", "samples")
     given = {name: getattr(options, name) for name in names}
-    greedy = {"temperature": 0.0, "top_p": 1.0, "samples": 1, "elicit_tokens": 12}
     try:
-        accuracy = Accuracy(models=[options.model], conditions=conditions, **given, **greedy)
+        accuracy = Accuracy(models=[options.model], conditions=conditions, elicit_tokens=12, **given)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{'.'.join(map(str, first['loc'])) or 'options'}: {first['msg']}") from error
-    records = evaluate(accuracy, Filler(), options.seed, options.out, completion_bar())
+    records = evaluate(accuracy, filler, options.seed, options.out, completion_bar(), _shard(options.shard))
     for row in summarise(records, options.seed):
-        print(f"{row['condition']:8} {row['accuracy']:5.1f} %  [{row['low']:.1f}, {row['high']:.1f}]  n = {row['n']}")
+        line = f"{row['condition']:16} {row['accuracy']:5.1f} %  [{row['low']:.1f}, {row['high']:.1f}]  n = {row['n']}"
+        if "effect" in row:
+            line += f"  against none {row['effect']:+.1f} [{row['effect_low']:+.1f}, {row['effect_high']:+.1f}]"
+            line += f"  p = {row['p_value']:.2g}"
+        print(line)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise InputError(f"shard {text!r}: give i/n with i from 1 to n, such as 2/8")
+    return int(match[1]), int(match[2])
 
 
 def _grade(options) -> None:
     from lib.grading import grade_many
+    from lib.samples import FORMATS, read_pairs
     from lib.statistics import wilson
 
-    rows = _json_lines(options.file)
-    for number, row in enumerate(rows, 1):
-        for field in (options.answer, options.response):
-            if not isinstance(row, dict) or not isinstance(row.get(field), str):
-                raise InputError(f"{options.file}: line {number}: no text in field {field!r}")
-    if not rows:
-        raise InputError(f"{options.file}: no lines to grade")
-    grades = grade_many([(row[options.answer], row[options.response]) for row in rows])
+    answer, response = FORMATS[options.samples]
+    grades = grade_many(read_pairs(options.file, options.answer or answer, options.response or response))
     for graded in grades:
         print(json.dumps(vars(graded)))
     share = wilson(sum(graded.correct for graded in grades), len(grades))
     print(f"{share.estimate:.1%} correct [{share.low:.1%}, {share.high:.1%}], n = {share.n}", file=sys.stderr)
-
-
-def _json_lines(path: Path) -> list:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
-    rows = []
-    for number, line in enumerate(lines, 1):
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}: line {number} is not JSON: {error.msg}") from error
-    return rows
+    methods = Counter(graded.method for graded in grades)
+    print("decided by " + ", ".join(f"{name} {count}" for name, count in methods.most_common()), file=sys.stderr)
 
 
 if __name__ == "__main__":

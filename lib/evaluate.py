@@ -1,28 +1,42 @@
 """Answer problems under every condition, grade the answers, keep each one, and compare in pairs.
 
 records = evaluate(profile.accuracy, filler, seed, folder)     # continues where an earlier run stopped
-rows = summarise(records, seed)
+rows = summarise(records, seed)                                # of `summary`
 """
 
 import platform
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from importlib.metadata import version
 from pathlib import Path
 
 from lib import paths
 from lib.errors import InputError
 from lib.generation import Completion, Request, Sampling, engine_class
-from lib.grading import correct_authors, correct_exact, grade
+from lib.grading import (
+    Grade,
+    GradingPool,
+    correct_authors,
+    correct_authors_on_completion,
+    correct_exact,
+    cut_run_on,
+)
 from lib.models import Loaded, load
 from lib.problems import Problem, describe, digest, load_problems
-from lib.profiles import Accuracy, Profile
-from lib.prompts import CONDITIONS, INSTRUCTION, Filler, Prompt, build_prompt
+from lib.profiles import Accuracy, Profile, variation
+from lib.prompts import INSTRUCTION, Filler, Prompt, build_prompt
 from lib.results import Store, completion_key, read_records, write_json
-from lib.statistics import paired_comparison, wilson
+from lib.summary import pair, summarise
 
 # A second step asks for the answer in a box (Kojima et al. 2022); small models rarely write one unasked.
 ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
+Report = Callable[[str, int, int, int, int], None]  # model, done, in all, correct, new tokens
 STORED_DEMO = paths.DATA / "demo_completions.jsonl"
+
+
+def silent(*_) -> None:
+    """Report nothing."""
 
 
 def evaluate(
@@ -30,25 +44,27 @@ def evaluate(
     filler: Filler,
     seed: int,
     folder: Path,
-    report: Callable[[str, int, int, int], None] = lambda model, done, total, correct: None,
+    report: Report = silent,
+    shard: tuple[int, int] = (1, 1),
 ) -> list[dict]:
     """Complete and grade what `folder` lacks, then return the records of this run in a fixed order.
 
-    `report` gets model, completions done, in all, and correct so far. Each completion is on disk before the next
-    is taken, so an interrupted run loses only those still being written. Raises InputError for a folder
-    that cannot be written or holds a run with other settings.
+    `report` gets model, completions done, in all, correct so far and new tokens. A completion is on disk as soon
+    as it is graded. Shard (i, n) completes every n-th one and writes a file of its own; the records are those of
+    all shards so far. Raises InputError for a folder that cannot be written or holds a run with other settings.
     """
     engine = engine_class(accuracy.engine)
     everything = load_problems(accuracy.problems)
     problems = load_problems(accuracy.problems, limit=accuracy.limit, seed=seed)
-    store = Store(folder, _settings(accuracy, filler, seed, everything), _environment(accuracy))
+    store = Store(folder, _settings(accuracy, filler, seed, everything), _environment(accuracy), shard)
     records = []
     for spec in accuracy.models:
         loaded = load(spec)
         wanted = _wanted(loaded, accuracy, filler, seed, problems)
-        _complete(loaded, engine, accuracy, wanted, store, report)
-        by_key = {record["key"]: record for record in store.records}
-        records += [by_key[key] for key in wanted]
+        mine = {key: wanted[key] for key in list(wanted)[shard[0] - 1 :: shard[1]]}
+        _complete(loaded, engine, accuracy, mine, store, report)
+        by_key = {record["key"]: record for record in store.everything()}
+        records += [by_key[key] for key in wanted if key in by_key]
     write_json(Path(folder) / "summary.json", summarise(records, seed))
     return records
 
@@ -96,11 +112,11 @@ def _wanted(
     return wanted
 
 
-def _complete(loaded: Loaded, make: type, accuracy: Accuracy, wanted: dict, store: Store, report: Callable) -> None:
-    correct = sum(record["correct"] for record in store.records if record["key"] in wanted)
-    missing = [key for key in wanted if key not in store.done]
-    done = len(wanted) - len(missing)
-    report(loaded.name, done, len(wanted), correct)
+def _complete(loaded: Loaded, make: type, accuracy: Accuracy, wanted: dict, store: Store, report: Report) -> None:
+    known = {record["key"]: record for record in store.everything() if record["key"] in wanted}
+    missing = [key for key in wanted if key not in known]
+    correct, done, tokens = sum(record["correct"] for record in known.values()), len(known), 0
+    report(loaded.name, done, len(wanted), correct, tokens)
     if not missing:
         return
     requests = [Request(key, wanted[key][3].input_ids.tolist(), int(key, 16) % 2**63) for key in missing]
@@ -111,20 +127,43 @@ def _complete(loaded: Loaded, make: type, accuracy: Accuracy, wanted: dict, stor
         ELICITATION if accuracy.elicit else None,
         accuracy.elicit_tokens,
     )
-    for completion in make(loaded, accuracy.batch_size).complete(requests, sampling):
-        record = _record(loaded, *wanted[completion.key], completion)
-        store.append(record)
-        done, correct = done + 1, correct + record["correct"]
-        report(loaded.name, done, len(wanted), correct)
-    lost = [key for key in wanted if key not in store.done]
-    if lost:
-        raise InputError(f"engine {accuracy.engine} returned nothing for {len(lost)} prompts; run again to retry")
+    cramped = []
+    with GradingPool() as pool:
+        completions = make(loaded, accuracy.batch_size).complete(requests, sampling)
+        for completion, graded in _graded(completions, wanted, pool):
+            record = _record(loaded, *wanted[completion.key], completion, graded)
+            store.append(record)
+            done, correct = done + 1, correct + record["correct"]
+            tokens += completion.completion_tokens
+            report(loaded.name, done, len(wanted), correct, tokens)
+            if completion.finish_reason == "context":
+                cramped.append(f"{record['problem_id']} ({record['condition']})")
+    if cramped:
+        print(f"context too short, counted as truncated: {', '.join(cramped)}", file=sys.stderr)
+    if lost := len(set(missing) - store.done):
+        raise InputError(f"engine {accuracy.engine} returned nothing for {lost} prompts; run again to retry")
+
+
+def _graded(completions: Iterable[Completion], wanted: dict, pool: GradingPool) -> Iterator[tuple[Completion, Grade]]:
+    """Yield completions with their grades, which processes of their own work out while generation goes on."""
+    waiting: list[tuple[Completion, Future]] = []
+    for completion in completions:
+        waiting.append((completion, pool.submit(wanted[completion.key][0].answer, completion.text)))
+        ready = [item for item in waiting if item[1].done()]
+        waiting = [item for item in waiting if item not in ready]
+        yield from ((done, future.result()) for done, future in ready)
+    yield from ((done, future.result()) for done, future in waiting)
 
 
 def _record(
-    loaded: Loaded, problem: Problem, condition: str, sample: int, prompt: Prompt, completion: Completion
+    loaded: Loaded,
+    problem: Problem,
+    condition: str,
+    sample: int,
+    prompt: Prompt,
+    completion: Completion,
+    graded: Grade,
 ) -> dict:
-    graded = grade(problem.answer, completion.text)
     return {
         "key": completion.key,
         "model": loaded.name,
@@ -140,54 +179,13 @@ def _record(
         "prompt_tokens": completion.prompt_tokens,
         "completion_tokens": completion.completion_tokens,
         "elicited": completion.elicited,
+        "run_on": cut_run_on(completion.text)[1],
         "extracted": graded.extracted,
         "method": graded.method,
         "correct": graded.correct,
         "correct_authors": correct_authors(problem.answer, prompt.text, completion.text),
+        "correct_authors_on_completion": correct_authors_on_completion(problem.answer, completion.text),
         "correct_exact": correct_exact(problem.answer, completion.text),
-    }
-
-
-def summarise(records: Sequence[dict], seed: int) -> list[dict]:
-    """Return a row per model and condition: accuracy in % with its Wilson interval, and the pairs against none."""
-    rows = []
-    for model in dict.fromkeys(record["model"] for record in records):
-        mine = [record for record in records if record["model"] == model]
-        baseline = {_pair(record): record["correct"] for record in mine if record["condition"] == "none"}
-        for condition in CONDITIONS:
-            group = [record for record in mine if record["condition"] == condition]
-            if not group:
-                continue
-            rows.append({"model": model, "condition": condition} | _row(group, baseline, seed))
-    return rows
-
-
-def _pair(record: dict) -> tuple[str, int]:
-    return record["problem_id"], record["sample"]
-
-
-def _row(group: Sequence[dict], baseline: dict, seed: int) -> dict:
-    accuracy = wilson(sum(record["correct"] for record in group), len(group))
-    share = {
-        "accuracy_authors": sum(record["correct_authors"] for record in group),
-        "no_box": sum(record["method"] in ("no-box", "empty-box") for record in group),
-        "truncated": sum(record["finish_reason"] != "stop" for record in group),
-        "elicited": sum(record["elicited"] for record in group),
-    }
-    row = {"n": len(group), "accuracy": 100 * accuracy.estimate}
-    row |= {"low": 100 * accuracy.low, "high": 100 * accuracy.high}
-    row |= {name: 100 * count / len(group) for name, count in share.items()}
-    pairs = [(baseline[_pair(r)], r["correct"]) for r in group if _pair(r) in baseline]
-    if group[0]["condition"] == "none" or not pairs:
-        return row
-    compared = paired_comparison(*zip(*pairs, strict=True), seed)
-    return row | {
-        "effect": 100 * float(compared.effect.estimate),
-        "effect_low": 100 * float(compared.effect.low),
-        "effect_high": 100 * float(compared.effect.high),
-        "p_value": compared.p_value,
-        "only_none": compared.only_baseline,
-        "only_this": compared.only_treated,
     }
 
 
@@ -200,9 +198,22 @@ def completions_for(profile: Profile, overridden: bool, folder: str | None) -> t
     return evaluate(profile.accuracy, filler, profile.seed, target), "generated by this run"
 
 
+def variation_for(profile: Profile, overridden: bool, part: str, report: Report = silent) -> tuple[list[dict], str]:
+    """Return the records of a part of PARTS and where they come from; none when the profile lacks the part.
+
+    The demo's are stored with the repository, since they take minutes; others are completed if needed.
+    """
+    if getattr(profile.accuracy, part) is None:
+        return [], "not part of this profile"
+    if profile.name == "demo" and not overridden:
+        return read_records(paths.DATA / f"demo_{part}.jsonl"), "stored with the repository"
+    filler, target = Filler(**profile.filler.model_dump()), paths.RESULTS / profile.name / part
+    return evaluate(variation(profile.accuracy, part), filler, profile.seed, target, report), "generated by this run"
+
+
 def agreement(records: Sequence[dict]) -> tuple[int, int]:
     """Return how many records have the same response as the stored demo's, and how many could be compared."""
-    stored = {(r["model"], r["condition"], *_pair(r)): r["response"] for r in read_records(STORED_DEMO)}
-    mine = {(r["model"], r["condition"], *_pair(r)): r["response"] for r in records}
+    stored = {(r["model"], r["condition"], *pair(r)): r["response"] for r in read_records(STORED_DEMO)}
+    mine = {(r["model"], r["condition"], *pair(r)): r["response"] for r in records}
     common = stored.keys() & mine.keys()
     return sum(stored[name] == mine[name] for name in common), len(common)

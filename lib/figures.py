@@ -154,6 +154,22 @@ def _draw_bar(ax, x, width, condition, accuracy, low, high, paper, rotation):
     return rectangle
 
 
+def draw_accuracy_points(ax, labels, estimates, lows, highs, title, *, reported=None):
+    """Draw accuracies in % with their 95% intervals at evenly spaced labels; return this run's points.
+
+    `reported` holds the paper's numbers, NaN where it gives none: hollow, without intervals. Fig. 8, Tables 4, 5.
+    """
+    places, look = np.arange(len(labels)), CONDITION_STYLES["mless"]
+    intervals(ax, places, lows, highs, look.colour)
+    (points,) = ax.plot(places, estimates, color=look.colour, linestyle="none", marker=look.marker, label="this run")
+    if reported is not None and np.isfinite(reported).any():
+        ax.plot(places, reported, color="0.3", linestyle="none", marker="o", fillstyle="none", label="the paper, 7B")
+    ax.set_xticks(places, [textwrap.fill(label, 9, break_long_words=False) for label in labels])
+    ax.set(title=title, ylabel="Accuracy (%)", xmargin=0.1)
+    legend_above(ax)
+    return points
+
+
 def intervals(ax, x, lows, highs, colour):
     """Draw a capped bar from low to high at each x and return the lines; the arrays are (n,)."""
     ends = np.array([lows, highs], dtype=float)  # (2, n)

@@ -3,14 +3,23 @@
 import difflib
 import reprlib
 from dataclasses import fields
-from typing import Literal
+from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from lib import paths
 from lib.errors import InputError
-from lib.prompts import CONDITIONS, FORMATS, Filler
+from lib.prompts import FORMATS, POSITIONS, Filler, parse_condition
 
 FIGURES = ("fig09", "fig10", "fig11", "fig13", "fig18")  # each a row of panels, from left to right
 
@@ -19,6 +28,17 @@ class _Section(BaseModel):
     """Base of all parts: no unknown fields, no silent conversion ("8" for 8), no empty text, no mutation."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, str_min_length=1, allow_inf_nan=False)
+
+
+def _known(condition: str) -> str:
+    try:
+        parse_condition(condition)
+    except InputError as error:
+        raise ValueError(str(error)) from error  # pydantic adds where it stands
+    return condition
+
+
+Condition = Annotated[str, AfterValidator(_known)]
 
 
 class Panel(_Section):
@@ -33,6 +53,7 @@ ROWS = dict.fromkeys(FIGURES, (list[Panel], Field(min_length=1)))
 Panels = create_model("Panels", __base__=_Section, **ROWS)
 # The fields of lib.prompts.Filler with its defaults, so that the two cannot differ.
 FILLER = {f.name: (PositiveInt if f.type is int else f.type, f.default) for f in fields(Filler)}
+FILLER["position"] = (Literal[*POSITIONS], Filler.position)
 Inserted = create_model("Inserted", __base__=_Section, **FILLER)
 
 
@@ -58,13 +79,23 @@ class Attention(_Section):
         return self
 
 
+class Variation(_Section):
+    """A second, smaller run that differs from `accuracy` in these settings."""
+
+    limit: PositiveInt | None
+    conditions: list[Condition]
+    temperature: float = Field(ge=0)
+    top_p: float = Field(gt=0, le=1)
+    samples: PositiveInt
+
+
 class Accuracy(_Section):
     """Which models answer which problems (limit None: all) under which conditions, and how they decode."""
 
     models: list[str] = Field(min_length=1)
     problems: str
     limit: PositiveInt | None
-    conditions: list[Literal[*CONDITIONS]]
+    conditions: list[Condition]
     format: Literal[*FORMATS]
     max_new_tokens: PositiveInt
     elicit: bool
@@ -74,6 +105,8 @@ class Accuracy(_Section):
     samples: PositiveInt
     batch_size: PositiveInt
     engine: str = "transformers"
+    fillers: Variation | None = None  # lengths, places and kinds of filler: Fig. 8, Tables 4 and 5
+    sampling: Variation | None = None  # several samples: pass@k, diversity, noise between seeds
 
     @model_validator(mode="after")
     def _agrees(self):
@@ -95,7 +128,25 @@ class Profile(_Section):
     accuracy: Accuracy
 
 
-SECTIONS = {"": Profile, "filler": Inserted, "attention": Attention, "panels": Panels, "accuracy": Accuracy}
+PARTS = ("fillers", "sampling")
+
+
+def variation(accuracy: Accuracy, part: str) -> Accuracy:
+    """Return what the run of `part`, one of PARTS, does; raises InputError when the profile has none."""
+    changes = getattr(accuracy, part)
+    if changes is None:
+        raise InputError(f"this profile has no accuracy.{part}")
+    return Accuracy.model_validate(accuracy.model_dump(exclude=set(PARTS)) | changes.model_dump())
+
+
+SECTIONS = {
+    "": Profile,
+    "filler": Inserted,
+    "attention": Attention,
+    "panels": Panels,
+    "accuracy": Accuracy,
+    **dict.fromkeys(PARTS, Variation),
+}
 
 
 def profile_names() -> list[str]:
@@ -129,6 +180,9 @@ def override(profile: Profile, model=None, problems=None, limit=None) -> Profile
             panel["model"] = model
     for section in ("attention", "accuracy"):
         content[section].update(change)
+    for part in (content["accuracy"][part] for part in PARTS):
+        if part and limit is not None:
+            part["limit"] = min(limit, part["limit"] or limit)
     return _validated(content, f"profile {profile.name}, overridden")
 
 

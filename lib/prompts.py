@@ -3,34 +3,48 @@
 The string is `instruction + " " + filler + " " + problem`, so every part begins with a space and byte-level
 and sentencepiece vocabularies alike keep the original tokens the same whatever is inserted. That they did is
 checked for each prompt.
+
+A condition is a name of CONDITIONS, with a length or a place of its own where it differs from the filler's:
+`mless:25` are 25 slashes (Fig. 8), `mless@end` 55 slashes after the problem (Table 4), `question` question marks
+(Table 5).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import hashlib
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from lib.errors import InputError
 
 INSTRUCTION = r"Please reason step by step and put your final answer within \boxed{}."
-CONDITIONS = ("none", "mless", "mful", "random")
+CONDITIONS = ("none", "mless", "mful", "random", "question", "letters")
+POSITIONS = ("before", "between", "end", "random")  # of the instruction; and the problem; of both; any place
 FORMATS = ("plain", "chat")
+CONDITION = re.compile(r"(?P<name>[a-z]+)(:(?P<length>\d+))?(@(?P<position>[a-z]+))?")
 RANDOM_SENTENCE = (
     "The harbour master walked along the wet pier before sunrise, counting fishing boats, while his sister "
     "painted the kitchen window green, boiled two eggs for breakfast, and wrote a long letter to an old "
     "friend about the garden, the weather, a lost umbrella, her neighbour's violin, and the slow train that "
     "carried oranges over the mountains every second winter until the bridge was closed for repairs."
 )
+_draw = random.Random(0)
+RANDOM_LETTERS = " ".join("".join(_draw.choices("abcdefghijklmnopqrstuvwxyz", k=5)) for _ in range(40))
 
 
 @dataclass(frozen=True)
 class Filler:
-    """What the conditions insert: `length` tokens cut from a text that is repeated as often as needed."""
+    """What the conditions insert, and where: `length` tokens cut from a text that is repeated as often as needed."""
 
     length: int = 55
+    position: str = "between"
     mless: str = "/"
     mful: str = "he"
     random: str = RANDOM_SENTENCE
+    question: str = "?"
+    letters: str = RANDOM_LETTERS
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,25 @@ class Prompt:
         return len(self.input_ids)
 
 
+def parse_condition(condition: str, filler: Filler | None = None) -> tuple[str, Filler]:
+    """Return a condition's name, and the filler with the condition's own length and position.
+
+    Raises InputError for a name, length or position that does not exist.
+    """
+    filler, match = filler or Filler(), CONDITION.fullmatch(condition)
+    name = match["name"] if match else condition
+    if name not in CONDITIONS:
+        raise InputError(f"unknown condition {condition!r}: choose from {', '.join(CONDITIONS)}")
+    if match["length"]:
+        filler = replace(filler, length=int(match["length"]))
+    filler = replace(filler, position=match["position"] or filler.position)
+    if filler.position not in POSITIONS:
+        raise InputError(f"unknown position {filler.position!r}: choose from {', '.join(POSITIONS)}")
+    if name == "none" and condition != "none":
+        raise InputError(f"condition {condition!r}: none inserts nothing, so it has no length and no position")
+    return name, filler
+
+
 def build_prompt(
     tokenizer,
     problem: str,
@@ -64,29 +97,66 @@ def build_prompt(
 ) -> Prompt:
     """Build the prompt of one problem under one condition (the paper's appendix).
 
-    The plain format is the form of the released code.
+    The plain format is the form of the released code. At position random the place is drawn from the problem's
+    text, alike for every filler.
 
     Raises InputError for an unknown condition or format, a blank problem, a filler that cannot be cut to its
     length, and when inserting changes one of the original tokens (the message names it).
     """
-    if condition not in CONDITIONS:
-        raise InputError(f"unknown condition {condition!r}: choose from {', '.join(CONDITIONS)}")
+    name, filler = parse_condition(condition, filler)
     if not problem.strip():
         raise InputError("the problem is blank")
-    baseline = _encode(tokenizer, instruction, "", problem, format)
-    if condition == "none":
+    parts = instruction.strip(), problem.strip()
+    baseline = _encode(tokenizer, *_layout(*parts, None, ""), format)
+    if name == "none":
         return baseline
-    filler = filler or Filler()
-    inserted = cut_to_tokens(tokenizer, getattr(filler, condition), filler.length)
-    prompt = _encode(tokenizer, instruction, inserted, problem, format)
-    _check_same_tokens(tokenizer, baseline, prompt)
-    found = prompt.spans["inserted"].stop - prompt.spans["inserted"].start
-    if found != filler.length:
-        raise InputError(
-            f"filler for {condition} became {found} tokens between its neighbours, not {filler.length}: "
-            "its ends merge with them; choose another filler text"
-        )
-    return prompt
+    reason = None
+    for place, inserted in _attempts(tokenizer, *parts, getattr(filler, name), filler):
+        prompt = _encode(tokenizer, *_layout(*parts, place, inserted), format)
+        try:
+            _check(tokenizer, baseline, prompt, condition, filler.length)
+            return prompt
+        except InputError as error:
+            reason = reason or error
+    raise reason
+
+
+def _attempts(tokenizer, instruction: str, problem: str, text: str, filler: Filler) -> Iterator[tuple[int, str]]:
+    """Yield (place, inserted text): where in `instruction problem`, in characters, the insertion may go, best first."""
+    whole = f"{instruction} {problem}"
+    if filler.position == "before":
+        # What opens a text has no space before it: a line break leaves the instruction's first token as it is,
+        # and counts as inserted. A vocabulary that marks the start of a text as a space needs a space there.
+        shorter = cut_to_tokens(tokenizer, text, filler.length - 1) if filler.length > 1 else ""
+        whole_length = cut_to_tokens(tokenizer, text, filler.length)
+        yield from ((0, inserted) for inserted in (f"{shorter}\n", f"{whole_length}\n", f"{whole_length} "))
+        return
+    inserted = cut_to_tokens(tokenizer, text, filler.length)
+    if filler.position == "random":
+        places = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", whole)]
+        random.Random(hashlib.sha256(whole.encode()).digest()).shuffle(places)
+    else:
+        places = [len(instruction) if filler.position == "between" else len(whole)]
+    for place in places:
+        yield place, inserted
+
+
+def _layout(instruction: str, problem: str, place: int | None, inserted: str) -> tuple[str, dict[str, tuple[int, int]]]:
+    """Return the content with `inserted` at `place`, and the (start, stop) of each part in characters.
+
+    A part that the insertion falls into holds it.
+    """
+    whole, cut = f"{instruction} {problem}", len(instruction)
+    parts = {"instruction": (0, cut), "problem": (cut + 1, len(whole))}
+    if place is None:
+        return whole, parts
+    text = f" {inserted}" if place else inserted
+    moved = {
+        name: tuple(end + len(text) if end > place or not place else end for end in ends)
+        for name, ends in parts.items()
+    }
+    start, stop = place + (place > 0), place + len(text) - (place == 0 and text.endswith(" "))
+    return whole[:place] + text + whole[place:], {**moved, "inserted": (start, stop)}
 
 
 def cut_to_tokens(tokenizer, text: str, length: int) -> str:
@@ -100,7 +170,10 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
     ends = [end for _, end in offsets if end > 1]
     if len(ends) < length:
         raise InputError(f"the filler {text!r} cannot be cut to {length} tokens: the tokenizer drops its characters")
-    return repeated[2 : ends[length - 1]]
+    cut = repeated[2 : ends[length - 1]]
+    if not cut:
+        raise InputError(f"the filler {text!r} cut to length {length} is only a space")
+    return cut
 
 
 def pad(prompts: Sequence[torch.Tensor], value: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -109,9 +182,7 @@ def pad(prompts: Sequence[torch.Tensor], value: int = 0) -> tuple[torch.Tensor, 
     return torch.nn.utils.rnn.pad_sequence(list(prompts), batch_first=True, padding_value=value), lengths
 
 
-def _encode(tokenizer, instruction: str, inserted: str, problem: str, format: str) -> Prompt:
-    parts = {"instruction": instruction.strip(), "inserted": inserted, "problem": problem.strip()}
-    content = " ".join(part for part in parts.values() if part)
+def _encode(tokenizer, content: str, parts: dict[str, tuple[int, int]], format: str) -> Prompt:
     text = _render(tokenizer, content, format)
     encoding = tokenizer(text, add_special_tokens=format == "plain", return_offsets_mapping=True)
     ids = encoding["input_ids"]
@@ -120,18 +191,17 @@ def _encode(tokenizer, instruction: str, inserted: str, problem: str, format: st
     if bos is not None and ids[:2] == [bos, bos]:
         raise InputError("the prompt starts with two BOS tokens: the chat template adds what the tokenizer adds")
     spans, begin = {}, text.index(content)
-    start = begin
-    for name, part in parts.items():
+    for name, (start, stop) in parts.items():
         # A token belongs to the part that holds its last character, and the space before a part is the
         # part's: it may be a token of its own, whose offsets some tokenizers trim to nothing behind it.
-        first, last = start + (start == begin), start + len(part)
+        spaced = start > 0 and content[start - 1] == " "
+        first, last = begin + start + (not spaced), begin + stop
         inside = [i for i, (_, end) in enumerate(encoding["offset_mapping"]) if first <= end <= last]
-        if part and not inside:
-            raise InputError(f"the tokenizer makes no token of the {name} {part!r}")
-        spans[name] = slice(inside[0], inside[-1] + 1) if inside else slice(0, 0)
-        start = last + 1 if part else start
-    if not inserted:
-        spans["inserted"] = slice(spans["problem"].start, spans["problem"].start)
+        if not inside and name != "inserted":  # an insertion's length is checked by itself
+            raise InputError(f"the tokenizer makes no token of the {name} {content[start:stop]!r}")
+        if inside:
+            spans[name] = slice(inside[0], inside[-1] + 1)
+    spans.setdefault("inserted", slice(spans["problem"].start, spans["problem"].start))
     keep = torch.ones(len(ids), dtype=torch.bool)
     keep[spans["inserted"]] = False
     return Prompt(torch.tensor(ids), spans, keep.nonzero().squeeze(1), text)
@@ -151,7 +221,8 @@ def _render(tokenizer, content: str, format: str) -> str:
     return text
 
 
-def _check_same_tokens(tokenizer, baseline: Prompt, prompt: Prompt) -> None:
+def _check(tokenizer, baseline: Prompt, prompt: Prompt, condition: str, length: int) -> None:
+    """Verify that the insertion has its length and left the original tokens as they were."""
     before, after = baseline.input_ids.tolist(), prompt.input_ids[prompt.original].tolist()
     for index, (old, new) in enumerate(zip(before, after, strict=False)):
         if old != new:
@@ -162,3 +233,9 @@ def _check_same_tokens(tokenizer, baseline: Prompt, prompt: Prompt) -> None:
             )
     if len(before) != len(after):
         raise InputError(f"inserting changes the number of original tokens from {len(before)} to {len(after)}")
+    found = prompt.spans["inserted"].stop - prompt.spans["inserted"].start
+    if found != length:
+        raise InputError(
+            f"filler for {condition} became {found} tokens between its neighbours, not {length}: "
+            "its ends merge with them; choose another filler text"
+        )

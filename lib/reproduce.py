@@ -12,12 +12,12 @@ from tqdm import tqdm
 
 from lib import paths
 from lib.errors import InputError
-from lib.evaluate import agreement, evaluate
+from lib.evaluate import agreement, evaluate, variation_for
 from lib.measurement import measure_attention
 from lib.models import load
 from lib.panels import attention_problems
 from lib.problems import load_problems
-from lib.profiles import Profile, load_profile, override
+from lib.profiles import PARTS, Profile, load_profile, override
 from lib.prompts import Filler
 from lib.results import write_json
 
@@ -45,7 +45,7 @@ def reproduce(profile: Profile, only: list[str], overrides: dict, fresh: bool) -
         if notebook.stem.startswith("02"):
             measure_attention(profile, results / "attention", prompt_bar())
         if notebook.stem.startswith("03"):
-            _completions(profile, results, compare=not overrides.get("model"))
+            _completions(profile, results, overridden=bool(overrides))
             parameters["completions"] = str(results)
         _execute(notebook, results, parameters)
     print_table([row for notebook in notebooks for row in published(results, notebook.stem)])
@@ -77,23 +77,25 @@ def _check(profile: Profile) -> None:
                     raise InputError(f"{figure}: {spec} has heads 1 to {heads}, not {panel.head}")
 
 
-def _completions(profile: Profile, results: Path, compare: bool) -> None:
+def _completions(profile: Profile, results: Path, overridden: bool) -> None:
     filler = Filler(**profile.filler.model_dump())
     records = evaluate(profile.accuracy, filler, profile.seed, results, completion_bar())
-    if compare and profile.name == "demo":
+    if not overridden and profile.name == "demo":
         same, common = agreement(records)
-        if common:
-            print(f"{same} of {common} completions agree with the stored demo's", flush=True)
+        print(f"{same} of {common} completions agree with the stored demo's", flush=True)
+    for part in PARTS:
+        variation_for(profile, overridden, part, completion_bar())
 
 
 def completion_bar():
     """Return a `report` for `evaluate` that draws a bar with counts, accuracy so far and time left."""
     bars: dict[str, tqdm] = {}
 
-    def report(model: str, done: int, total: int, correct: int) -> None:
+    def report(model: str, done: int, total: int, correct: int, tokens: int) -> None:
         if model not in bars:
             bars[model] = tqdm(total=total, initial=done, desc=model, unit="completion", file=sys.stderr)
-        bars[model].set_postfix_str(f"{correct / max(done, 1):.0%} correct", refresh=False)
+        speed = tokens / max(bars[model].format_dict["elapsed"], 1e-3)
+        bars[model].set_postfix_str(f"{correct / max(done, 1):.0%} correct, {speed:.0f} tokens/s", refresh=False)
         _advance(bars[model], done)
 
     return report

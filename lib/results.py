@@ -18,6 +18,7 @@ from lib.errors import InputError
 
 RUN = "run.json"
 COMPLETIONS = "completions.jsonl"
+SHARD = "completions-{}-of-{}.jsonl"
 
 
 class _NotJSON(InputError):
@@ -30,13 +31,16 @@ class Store:
     Several processes and threads may share the folder. Meant for local disks: it relies on flock.
     """
 
-    def __init__(self, folder: str | Path, settings: dict, environment: dict | None = None):
+    def __init__(
+        self, folder: str | Path, settings: dict, environment: dict | None = None, shard: tuple[int, int] = (1, 1)
+    ):
         """Create the folder, or resume it; a half-written last line is cut off and reported on stderr.
 
+        Shard (i, n) has a file of its own, so that the jobs of an array need no lock that spans machines.
         Raises InputError when the folder cannot be written, was made with other settings, or is damaged.
         """
         self.folder = Path(folder)
-        self.path = self.folder / COMPLETIONS
+        self.path = self.folder / (COMPLETIONS if shard == (1, 1) else SHARD.format(*shard))
         self.records: list[dict] = []
         self.done: set[str] = set()
         self._end = 0  # bytes read so far, always a line's end
@@ -62,6 +66,17 @@ class Store:
             self._write(file, line)
             self._add([record], len(line))
         return True
+
+    def everything(self) -> list[dict]:
+        """Return the records of all shards so far, this store's first, the first of each key."""
+        first = {record["key"]: record for record in self.records}
+        for path in [*sorted(self.folder.glob(SHARD.format("*", "*"))), self.folder / COMPLETIONS]:
+            if path != self.path and path.is_file():
+                # Its owner may be writing the last line now, or have been killed at it.
+                whole = path.read_bytes().rpartition(b"\n")[0]
+                for record in _parse_all(_split(whole), path, 1):
+                    first.setdefault(record["key"], record)
+        return list(first.values())
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[int]:

@@ -5,7 +5,7 @@ from math import ceil, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special, stats
 from statsmodels.stats.multitest import multipletests
 
 RESAMPLES = 10_000
@@ -20,17 +20,6 @@ class Interval:
     estimate: float | np.ndarray
     low: float | np.ndarray
     high: float | np.ndarray
-    n: int
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Treated against baseline on the same n problems: accuracy gained, exact McNemar p, who solved what."""
-
-    effect: Interval
-    p_value: float
-    only_baseline: int
-    only_treated: int
     n: int
 
 
@@ -119,11 +108,28 @@ def _resampled_means(values: np.ndarray, rng: np.random.Generator, resamples: in
     return np.concatenate(blocks)
 
 
-def paired_comparison(baseline: ArrayLike, treated: ArrayLike, seed: int) -> Comparison:
-    """Return the paired comparison of two right/wrong arrays (N,)."""
-    only_baseline, only_treated = discordant(baseline, treated)
-    effect = paired_bootstrap(baseline, treated, seed)
-    return Comparison(effect, mcnemar_exact(baseline, treated), only_baseline, only_treated, effect.n)
+def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
+    """Return per problem the chance that one of k samples is right, from right/wrong (N, S) with S >= k.
+
+    Unbiased: 1 - C(S - c, k) / C(S, k) with c right ones (Chen et al. 2021, arXiv 2107.03374).
+    """
+    correct = np.asarray(correct, dtype=float)
+    if correct.ndim != 2 or not 1 <= k <= correct.shape[1]:
+        raise ValueError(f"expected right/wrong values (N, S) with S of at least {k}, not {correct.shape}")
+    samples, wrong = correct.shape[1], correct.shape[1] - correct.sum(1)
+    return 1 - special.comb(wrong, k) / special.comb(samples, k)
+
+
+def sign_flip(differences: ArrayLike, seed: int) -> float:
+    """Return the two-sided p-value of paired differences (N,) against 0, each one's sign being as likely as not.
+
+    The counterpart of McNemar's test when a problem has several samples.
+    """
+    differences = np.asarray(differences, dtype=float)
+    if not differences.any():
+        return 1.0
+    options = {"permutation_type": "samples", "n_resamples": RESAMPLES - 1, "rng": np.random.default_rng(seed)}
+    return float(stats.permutation_test((differences,), np.mean, **options).pvalue)
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:

@@ -27,7 +27,8 @@ def copy(tmp_path):
     profile = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text())
     profile["name"] = "tiny"
     profile["accuracy"] |= {"limit": 6, "max_new_tokens": 8, "batch_size": 4}
-    profile["attention"]["limit"] = 3
+    profile["accuracy"] |= {"fillers": None, "sampling": None}
+    profile["attention"] |= {"limit": 3, "map_problems": 2}
     (tmp_path / "data" / "profiles" / "tiny.yaml").write_text(yaml.safe_dump(profile))
     return tmp_path
 
@@ -67,7 +68,14 @@ BAD = [
         "evaluate --model {tmp}/pickles --out {tmp}/o",
         "only pickle weights (pytorch_model.bin), which are refused",
     ),
+    ("evaluate --model demo --conditions none,mless@up --out {tmp}/o", "unknown position 'up'"),
+    ("evaluate --model demo --samples 2 --out {tmp}/o", "samples is 2 at temperature 0"),
+    ("evaluate --model demo --shard 3/2 --out {tmp}/o", "shard '3/2': give i/n"),
+    ("evaluate --model demo --temperature -1 --out {tmp}/o", "temperature"),
+    ("evaluate --model demo --top-p 0 --out {tmp}/o", "top_p"),
     ("grade {tmp}/broken.jsonl", "line 2 is not JSON"),
+    ("grade {tmp}/good.jsonl --samples lm-eval", "line 1: no text in field 'doc.answer'"),
+    ("grade {tmp}/empty.jsonl", "no lines to grade"),
     ("grade {tmp}/good.jsonl --response text", "line 1: no text in field 'text'"),
 ]
 
@@ -161,3 +169,49 @@ def test_unwritable_results_are_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     assert main(["reproduce", "--only", "01", "--limit", "2"]) == 2
     assert "error: cannot write results to" in capsys.readouterr().err
+
+
+def test_shards_lengths_places_and_samples_through_the_command(copy, tiny_checkpoint):
+    arguments = (
+        "evaluate",
+        "--format",
+        "plain",
+        "--model",
+        str(tiny_checkpoint),
+        "--limit",
+        "3",
+        "--max-new-tokens",
+        "4",
+        "--out",
+        "o",
+    )
+    arguments += ("--conditions", "none,mless:5,question@end", "--temperature", "1", "--top-p", "0.9", "--samples", "2")
+    for shard in ("1/2", "2/2"):
+        finish(start(copy, *arguments, "--shard", shard))
+    out, _ = finish(start(copy, *arguments))
+    parts = [keys(copy / "o" / f"completions-{i}-of-2.jsonl") for i in (1, 2)]
+    assert [len(part) for part in parts] == [9, 9] and not set(parts[0]) & set(parts[1])
+    assert keys(copy / "o" / "completions.jsonl") == []
+    assert [line.split()[0] for line in out.splitlines()] == ["none", "mless:5", "question@end"]
+    summary = json.loads((copy / "o" / "summary.json").read_text())
+    assert [(row["n"], row["samples"]) for row in summary] == [(3, 2)] * 3
+
+
+def test_a_context_too_short_is_counted_and_said(copy, tiny_checkpoint):
+    arguments = (
+        "evaluate",
+        "--format",
+        "plain",
+        "--model",
+        str(tiny_checkpoint),
+        "--limit",
+        "2",
+        "--max-new-tokens",
+        "480",
+        "--out",
+        "o",
+    )
+    _, err = finish(start(copy, *arguments, "--conditions", "none,mless"))
+    assert "context too short, counted as truncated: " in err and "(mless)" in err
+    rows = json.loads((copy / "o" / "summary.json").read_text())
+    assert rows[1]["truncated"] == 100

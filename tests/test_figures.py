@@ -164,6 +164,19 @@ def test_numbers_stand_upright_over_ten_bars(ax, models, rotation):
     assert ax.texts[0].get_rotation() == rotation
 
 
+def test_accuracy_points_stand_at_their_labels_beside_the_papers(ax):
+    ends = ([10, 20], [5, 12], [16, 29])
+    points = figures.draw_accuracy_points(ax, ["no tokens", "10"], *ends, "Length", reported=[72.4, NAN])
+    assert list(points.get_ydata()) == [10, 20] and legend_texts(ax) == ["this run", "the paper, 7B"]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["no tokens", "10"]
+    assert ax.get_ylim()[0] == 0 and ax.get_ylim()[1] > 72.4
+
+
+def test_accuracy_points_without_reported_numbers_have_one_legend_entry(ax):
+    figures.draw_accuracy_points(ax, ["a"], [10], [5], [16], "T", reported=[NAN])
+    assert legend_texts(ax) == ["this run"]
+
+
 def test_the_layouts_have_the_papers_axes():
     assert figures.figure_with_rows(2, 3)[1].shape == (2, 3)
     figure, (left, upper, lower) = figures.fig10_layout()

@@ -1,5 +1,7 @@
 """The transformers engine against transformers' own greedy `generate`."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM
@@ -56,6 +58,43 @@ def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size):
         expected = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
         text = tiny.tokenizer.decode(expected[0, len(request.input_ids) :], skip_special_tokens=True)
         assert found[request.key].text == text
+
+
+def test_out_of_memory_halves_the_batch_and_every_prompt_is_still_answered_once(tiny, monkeypatch, capsys):
+    asked = requests([3, 8, 1, 5, 6, 2, 4])
+    expected = complete(tiny, asked, 2, max_new_tokens=6)
+    engine, steps = engine_class("transformers"), []
+    step = engine._step
+
+    def fails_when_large(self, rows, cache):
+        steps.append(len(rows))
+        if len(rows) > 2 and len(steps) > 3:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return step(self, rows, cache)
+
+    monkeypatch.setattr(engine, "_step", fails_when_large)
+    found = list(engine(tiny, 7).complete(asked, Sampling(6)))
+    assert {completion.key: completion for completion in found} == expected and len(found) == len(asked)
+    assert capsys.readouterr().err.splitlines() == [
+        "out of memory: going on with 3 prompts at once",
+        "out of memory: going on with 1 prompts at once",
+    ]
+
+
+def test_a_prompt_that_never_fits_is_named_by_its_length(tiny, monkeypatch):
+    def fails(self, rows, cache):
+        raise MemoryError
+
+    engine = engine_class("transformers")
+    monkeypatch.setattr(engine, "_step", fails)
+    with pytest.raises(InputError, match=r"one prompt of .* tokens does not fit into memory beside the model"):
+        list(engine(tiny, 4).complete(requests([3, 8]), Sampling(6)))
+
+
+def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
+    engine = engine_class("transformers")(tiny, 64)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * 5 * 2 * 2 * 2 * 8 * 4 * 100))
+    assert engine._room(100) == 5  # half of it: five rows of 2 (keys, values) x 2 layers x 2 heads x 8 wide x 4 bytes
 
 
 def test_samples_depend_on_their_seed_alone(tiny):

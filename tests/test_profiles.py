@@ -7,7 +7,7 @@ import yaml
 
 from lib import paths, profiles
 from lib.errors import InputError
-from lib.profiles import load_profile, override, paper_numbers, profile_names
+from lib.profiles import load_profile, override, paper_numbers, profile_names, variation
 from lib.prompts import Filler
 
 NAMES = ("demo", "laptop", "paper")
@@ -126,7 +126,7 @@ MISTAKES = [
     (changed("accuracy", conditions=["none", "none"]), "accuracy: conditions must hold 'none'"),
     (
         changed("accuracy", conditions=["none", "mles"]),
-        "accuracy.conditions.1: input should be 'none', 'mless'",
+        "accuracy.conditions.1: unknown condition 'mles': choose from none, mless",
     ),
     (changed("attention", example=100), "attention: example 100 is not among 100 problems"),
     (changed("attention", layers=2), "attention: panels.fig09: layer 3 of demo is not loaded"),
@@ -222,3 +222,22 @@ def test_paper_numbers():
 
 def test_figures_are_the_fields_of_the_panels():
     assert tuple(profiles.Panels.model_fields) == profiles.FIGURES
+
+
+def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():
+    accuracy = load_profile("demo").accuracy
+    fillers = variation(accuracy, "fillers")
+    assert "mless:10" in fillers.conditions and fillers.limit == 48 and fillers.fillers is None
+    assert (fillers.max_new_tokens, fillers.elicit) == (accuracy.max_new_tokens, accuracy.elicit)
+    assert variation(accuracy, "sampling").samples == 8
+
+
+def test_a_limit_holds_for_variations_too_but_never_enlarges_them():
+    assert override(load_profile("demo"), limit=5).accuracy.fillers.limit == 5
+    assert override(load_profile("demo"), limit=500).accuracy.fillers.limit == 48
+    assert override(load_profile("demo"), problems="math500").accuracy.fillers.limit == 48
+
+
+def test_a_part_that_a_profile_lacks_is_named():
+    with pytest.raises(InputError, match=r"this profile has no accuracy.sampling"):
+        variation(load_profile("laptop").accuracy, "sampling")

@@ -9,7 +9,17 @@ from tokenizers.trainers import BpeTrainer, UnigramTrainer
 from transformers import PreTrainedTokenizerFast
 
 from lib.errors import InputError
-from lib.prompts import CONDITIONS, FORMATS, INSTRUCTION, RANDOM_SENTENCE, Filler, build_prompt, cut_to_tokens
+from lib.prompts import (
+    CONDITIONS,
+    FORMATS,
+    INSTRUCTION,
+    POSITIONS,
+    RANDOM_SENTENCE,
+    Filler,
+    build_prompt,
+    cut_to_tokens,
+    parse_condition,
+)
 
 CORPUS = [
     INSTRUCTION,
@@ -151,6 +161,7 @@ def test_spans_are_exact_and_original_tokens_stay(tokenizer, problem, format):
     for condition in CONDITIONS:
         prompt = build_prompt(tokenizer, problem, condition, format=format)
         assert characters(tokenizer, prompt, "problem") == problem.strip()
+    prompt = build_prompt(tokenizer, problem, "random", format=format)
     assert characters(tokenizer, prompt, "inserted") == cut_to_tokens(tokenizer, RANDOM_SENTENCE, 55).strip()
 
 
@@ -227,7 +238,7 @@ def test_a_filler_that_merges_with_its_neighbours_is_refused_and_the_token_named
 
 def test_a_filler_whose_first_token_is_only_a_space_cannot_be_one_token():
     message = refusal(wrapped(byte_level()), "What?", "mless", filler=Filler(1, mless="7"))
-    assert message.startswith("filler for mless became 0 tokens between its neighbours, not 1")
+    assert message == "the filler '7' cut to length 1 is only a space"
 
 
 @pytest.mark.parametrize(
@@ -247,7 +258,58 @@ def test_text_that_the_tokenizer_drops_is_refused(problem, message):
 @pytest.mark.parametrize("condition", ["None", "", "meaningless"])
 def test_an_unknown_condition_is_refused(plain_bytes, condition):
     message = refusal(plain_bytes, "What is 7?", condition)
-    assert message == f"unknown condition {condition!r}: choose from none, mless, mful, random"
+    assert message == f"unknown condition {condition!r}: choose from none, mless, mful, random, question, letters"
+
+
+@pytest.mark.parametrize(
+    "condition, message",
+    [
+        ("mless@middle", "unknown position 'middle': choose from before, between, end, random"),
+        ("none:5", "condition 'none:5': none inserts nothing"),
+        ("mless:", "unknown condition 'mless:'"),
+        ("mless:0", "a filler needs a text and at least one token, not '/' with length 0"),
+    ],
+)
+def test_an_impossible_length_or_position_is_refused(plain_bytes, condition, message):
+    assert refusal(plain_bytes, "What is 7?", condition).startswith(message)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", ["mless", "random"])
+def test_an_insertion_stands_where_it_should(tokenizer, name, format):
+    problem = "What is 7 plus 12 plus 3?"
+    baseline = build_prompt(tokenizer, problem, "none", format=format)
+    starts = {}
+    for position in POSITIONS:
+        prompt = build_prompt(tokenizer, problem, f"{name}:9@{position}", format=format)
+        inserted = prompt.spans["inserted"]
+        assert inserted.stop - inserted.start == 9
+        assert prompt.input_ids[prompt.original].tolist() == baseline.input_ids.tolist()
+        starts[position] = inserted.start
+        inside = [
+            n for n in ("instruction", "problem") if prompt.spans[n].start < inserted.start < prompt.spans[n].stop
+        ]
+        assert len(inside) == (position == "random")
+    assert starts["before"] == baseline.spans["instruction"].start
+    assert starts["between"] == baseline.spans["problem"].start
+    assert starts["end"] == baseline.spans["problem"].stop
+
+
+def test_the_random_place_is_the_same_for_every_filler_and_differs_between_problems(plain_bytes):
+    problems = [f"What is {n} plus one plus two plus three plus four?" for n in range(8)]
+    starts = {
+        name: [build_prompt(plain_bytes, p, f"{name}@random").spans["inserted"].start for p in problems]
+        for name in ("mless", "letters")
+    }
+    assert starts["mless"] == starts["letters"] and len(set(starts["mless"])) > 3
+
+
+def test_the_fillers_length_and_position_hold_where_the_condition_gives_none(plain_bytes):
+    filler = Filler(length=4, position="end")
+    assert parse_condition("mless", filler)[1] == filler
+    assert parse_condition("mless:7", filler)[1] == Filler(length=7, position="end")
+    assert parse_condition("mless@between", filler)[1] == Filler(length=4)
+    assert parse_condition("question:7@random") == ("question", Filler(length=7, position="random"))
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

@@ -29,6 +29,17 @@ for number in range(int(sys.argv[2])):
     store.append({"key": str(number), "response": str(number) * 2000})
 """
 
+# Large lines, and pauses in which nothing is written, so that a kill may fall anywhere.
+SLOW_WRITER = """
+import sys, time
+from lib.results import Store
+store = Store(sys.argv[1], {{}}, shard={shard})
+for number in range(400):
+    if str(number) not in store.done:
+        store.append({{"key": str(number), "response": str(number) * 20000}})
+        time.sleep(0.002)
+"""
+
 
 def start_writer(folder, count):
     command = [sys.executable, "-c", WRITER, str(folder), str(count)]
@@ -274,3 +285,40 @@ def test_failed_json_write_keeps_the_old_file_and_no_temporary_one(tmp_path, mon
     with pytest.raises(InputError, match=r"^cannot write .*table\.json: No space left on device$"):
         write_json(path, {})
     assert json.loads(path.read_text())["b"] == 1 and os.listdir(tmp_path) == ["table.json"]
+
+
+def test_shards_have_files_of_their_own_and_are_merged_by_reading(tmp_path):
+    stores = [Store(tmp_path, SETTINGS, shard=(i, 3)) for i in (1, 2, 3)]
+    for number in range(9):
+        stores[number % 3].append({"key": str(number)})
+    assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == [f"completions-{i}-of-3.jsonl" for i in (1, 2, 3)]
+    whole = Store(tmp_path, SETTINGS)
+    assert not whole.records and sorted(r["key"] for r in whole.everything()) == [str(n) for n in range(9)]
+
+
+def test_a_line_that_another_shard_is_writing_is_left_alone(tmp_path):
+    Store(tmp_path, SETTINGS, shard=(2, 2)).append({"key": "a"})
+    other = tmp_path / "completions-2-of-2.jsonl"
+    other.write_bytes(other.read_bytes() + b'{"key": "b", "resp')
+    before = other.read_bytes()
+    assert [r["key"] for r in Store(tmp_path, SETTINGS, shard=(1, 2)).everything()] == ["a"]
+    assert other.read_bytes() == before
+
+
+@pytest.mark.parametrize("shard", [(1, 1), (1, 2)])
+def test_twenty_kills_end_in_the_file_of_an_undisturbed_run(tmp_path, shard):
+    """A writer is killed at random moments and started again until it has written everything."""
+    code = SLOW_WRITER.format(shard=shard)
+    moments, kills = random.Random(7), 0
+    while True:
+        process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "killed")], cwd=ROOT)
+        if kills == 20:
+            assert process.wait(timeout=120) == 0
+            break
+        time.sleep(0.12 + moments.random() * 0.3)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kills += 1
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "calm")], cwd=ROOT, check=True, timeout=120)
+    killed, calm = (Store(tmp_path / name, {}, shard=shard).records for name in ("killed", "calm"))
+    assert killed == calm and len(calm) == 400

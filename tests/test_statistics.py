@@ -1,5 +1,6 @@
 """Intervals, paired tests and power agree with known values, with each other and with a simulation."""
 
+import itertools
 import math
 
 import numpy as np
@@ -16,7 +17,6 @@ from lib.statistics import (
     mcnemar_exact,
     n_needed,
     paired_bootstrap,
-    paired_comparison,
     smallest_effect,
     wilson,
 )
@@ -72,7 +72,7 @@ def test_mcnemar_does_not_care_about_the_order_of_the_sides(rows):
     assert mcnemar_exact(a, b) == pytest.approx(mcnemar_exact(b, a))
 
 
-@pytest.mark.parametrize("test", [mcnemar_exact, discordant, lambda a, b: paired_comparison(a, b, seed=0)])
+@pytest.mark.parametrize("test", [mcnemar_exact, discordant])
 def test_shares_are_no_right_or_wrong(test):
     with pytest.raises(ValueError, match="right/wrong"):
         test([0.2, 1.0], [0.4, 0.0])
@@ -125,14 +125,6 @@ def test_columns_are_resampled_together_and_in_blocks(monkeypatch):
 def test_values_without_a_mean_are_refused(values):
     with pytest.raises(ValueError):
         bootstrap_mean(values, seed=0)
-
-
-def test_a_paired_comparison_collects_effect_test_and_counts():
-    got = paired_comparison(*table(40, 1, 9, 50), seed=0)
-    assert (got.only_baseline, got.only_treated, got.n, got.effect.n) == (1, 9, 100, 100)
-    assert got.effect.estimate == pytest.approx(0.08)
-    assert got.p_value == pytest.approx(0.0215, abs=5e-5)
-    assert 0.01 < got.effect.low < 0.04 and 0.12 < got.effect.high < 0.16
 
 
 def test_holm_gives_the_known_values():
@@ -225,3 +217,24 @@ def test_signed_rank_without_a_difference_shows_nothing():
 def test_signed_rank_refuses_what_it_cannot_rank(values):
     with pytest.raises(ValueError, match="finite values of shape"):
         statistics.signed_rank(values)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples(k):
+    correct = np.array([[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0]])
+    choices = list(itertools.combinations(range(4), k))
+    expected = [np.mean([row[list(choice)].any() for choice in choices]) for row in correct]
+    np.testing.assert_allclose(statistics.pass_at_k(correct, k), expected)
+
+
+@pytest.mark.parametrize("k", [0, 5])
+def test_pass_at_k_needs_k_samples(k):
+    with pytest.raises(ValueError, match="with S of at least"):
+        statistics.pass_at_k(np.ones((3, 4)), k)
+
+
+def test_sign_flips_give_mcnemars_p_for_right_and_wrong():
+    differences = np.array([1.0] * 9 + [-1.0] + [0.0] * 30)
+    exact = mcnemar_exact([0] * 9 + [1], [1] * 9 + [0])
+    assert statistics.sign_flip(differences, seed=0) == pytest.approx(exact, abs=0.01)
+    assert statistics.sign_flip(np.zeros(5), seed=0) == 1

@@ -7,12 +7,15 @@ rows and their multiplications for many; on a CPU large batches pay.
 """
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import psutil
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface, Cache, DynamicCache
 
+from lib.batches import is_out_of_memory
 from lib.errors import InputError
 from lib.generation import Completion, Request, Sampling
 from lib.grading import last_box
@@ -109,19 +112,50 @@ class Engine:
         self.stops = set(declared if isinstance(declared, list) else [declared]) | {self.tokenizer.eos_token_id}
 
     def complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
-        """Yield one completion for each request as it finishes; one without room in the context comes back empty."""
+        """Yield one completion for each request as it finishes; one without room in the context comes back empty.
+
+        Out of memory halves the batch and starts what was unfinished again, with the same draws. Raises
+        InputError when one prompt alone does not fit.
+        """
         elicit = self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"] if sampling.elicit else []
         extra = sampling.max_new_tokens + len(elicit) + sampling.elicit_tokens
-        fits = [r for r in requests if len(r.input_ids) + extra <= self.context]
+        unfinished = {r.key: r for r in requests if len(r.input_ids) + extra <= self.context}
         for request in requests:
             if len(request.input_ids) + extra > self.context:
                 yield Completion(request.key, "", "context", len(request.input_ids), 0)
-        if not fits:
-            return
+        slots = self.batch_size
+        while unfinished:
+            capacity = max(len(r.input_ids) for r in unfinished.values()) + extra
+            slots = min(slots, len(unfinished), self._room(capacity))
+            try:
+                for completion in self._run(list(unfinished.values()), sampling, elicit, SlotCache(slots, capacity)):
+                    del unfinished[completion.key]
+                    yield completion
+            except (MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                if slots == 1:
+                    raise InputError(
+                        f"{capacity} tokens of one prompt do not fit into memory beside the model"
+                    ) from error
+                slots //= 2
+                print(f"out of memory: going on with {slots} prompts at once", file=sys.stderr)
+
+    def _room(self, capacity: int) -> int:
+        """Return how many rows of `capacity` positions may be kept in half of the memory that is free now."""
+        config = self.model.config.get_text_config()
+        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        row = 2 * config.num_hidden_layers * heads * width * self.model.dtype.itemsize * capacity
+        cuda = self.model.device.type == "cuda"
+        free = torch.cuda.mem_get_info(self.model.device)[0] if cuda else psutil.virtual_memory().available
+        return max(1, free // 2 // row)
+
+    def _run(
+        self, requests: list[Request], sampling: Sampling, elicit: list[int], cache: SlotCache
+    ) -> Iterator[Completion]:
         # Neighbours share their beginning (instruction and filler), which is then computed once.
-        waiting = sorted(fits, key=lambda r: r.input_ids)
-        slots = min(self.batch_size, len(waiting))
-        cache = SlotCache(slots, max(len(r.input_ids) for r in fits) + extra)
+        waiting, slots = sorted(requests, key=lambda r: r.input_ids), cache.shape[0]
         rows: list[_Row] = []
         while waiting or rows:
             # A prefill stops everybody: wait until it serves a good part of the batch.
