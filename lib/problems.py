@@ -1,5 +1,6 @@
 """Problems to put to a model: the embedded set, MATH-500 from the hub, or any JSONL file in MATH's schema."""
 
+import functools
 import hashlib
 import json
 import re
@@ -41,7 +42,7 @@ def load_problems(
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}: ask for at least 1 problem")
-    problems = _from_hub(revision) if source == "math500" else _from_file(_path(source))
+    problems = list(_from_hub(revision)) if source == "math500" else _from_file(_path(source))
     return problems if limit is None else stratified_sample(problems, limit, seed)
 
 
@@ -86,10 +87,12 @@ def _path(source: str | Path) -> Path:
     return EMBEDDED if source == "embedded" else Path(source)
 
 
-def _from_hub(revision: str | None) -> list[Problem]:
+@functools.cache  # every call asks the hub, and waits half a minute for one that does not answer
+def _from_hub(revision: str | None) -> tuple[Problem, ...]:
     """Return MATH-500 from the hub or its cache, refused when it is not the text the results stand for."""
     import datasets  # takes a second to import, and only this source needs it
 
+    datasets.disable_progress_bars()  # half a megabyte
     try:
         rows = datasets.load_dataset(MATH500, split="test", revision=revision)
     except Exception as error:  # datasets, the hub and the network each have classes of their own
@@ -104,7 +107,7 @@ def _from_hub(revision: str | None) -> list[Problem]:
             f"{MATH500} at revision {revision} is not the known MATH-500: its digest is {found[:12]}..., "
             f"expected {MATH500_SHA256[:12]}..."
         )
-    return problems
+    return tuple(problems)
 
 
 def _from_file(path: Path) -> list[Problem]:

@@ -1,6 +1,9 @@
 """A stand-in for the model hub: serves folders under real ids, counts what it sends, misbehaves on demand.
 
-By hand:   python tests/hub_server.py FOLDER --port 8123     (FOLDER/Qwen/Qwen2.5-Math-7B/config.json, ...)
+A folder is FOLDER/Qwen/Qwen2.5-Math-7B, or FOLDER/datasets/HuggingFaceH4/MATH-500 for a data set. As on the real
+hub, weights lie on another host, to which a request is redirected.
+
+By hand:   python tests/hub_server.py FOLDER --port 8123     (`stand_in_models` fills FOLDER)
            HF_ENDPOINT=http://127.0.0.1:8123 python -m lib ...
 In tests:  with HubServer(folder) as server: ...server.url, server.sent
 """
@@ -14,8 +17,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-API = re.compile(r"/api/models/(?P<repo>[^/]+/[^/]+)(/(?P<what>revision|tree)/(?P<revision>[^/]+))?")
-FILE = re.compile(r"/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
+REPO = r"(?P<repo>(datasets/)?[^/]+/[^/]+)"
+API = re.compile(rf"/api/(models/|(?=datasets/)){REPO}(/(?P<what>revision|tree)/(?P<revision>[^/]+))?")
+FILE = re.compile(rf"(?P<stored>/storage)?/{REPO}/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
+COMMIT = re.compile(r"[0-9a-f]{40}")
 RANGE = re.compile(r"bytes=(\d+)-(\d+)?")
 PORTION = 1 << 16  # bytes
 
@@ -23,13 +28,13 @@ PORTION = 1 << 16  # bytes
 class HubServer:
     """Serves on 127.0.0.1 from a thread, as long as the block lasts.
 
-    Switches: `gated` (401 or 403 for files), `ignore_range` (200 and the whole file), and `break_after`
-    (cut the connection once, when so many bytes of weights have been sent).
+    Switches: `gated` (repository -> 401 or 403 for its files), `ignore_range` (200 and the whole file), and
+    `break_after` (cut the connection once, when so many bytes of weights have been sent).
     """
 
     def __init__(self, root: Path, port: int = 0):
         self.root = Path(root)
-        self.gated: int | None = None
+        self.gated: dict[str, int] = {}
         self.ignore_range = False
         self.break_after: int | None = None
         self.lock = threading.Lock()
@@ -43,7 +48,10 @@ class HubServer:
         return f"http://127.0.0.1:{self.http.server_port}"
 
     def reset(self) -> None:
-        """Forget the counts: `sent` and `sent_weights` in bytes, `requests` as (method, path, range)."""
+        """Forget the counts: `sent` and `sent_weights` in bytes, `requests` as (method, path, range).
+
+        Where a request was redirected, only the first is noted.
+        """
         self.sent = self.sent_weights = 0
         self.requests: list[tuple[str, str, str | None]] = []
 
@@ -51,6 +59,13 @@ class HubServer:
         """Return the one commit of a repository: it changes with the names and sizes of the files."""
         state = [(path.name, path.stat().st_size) for path in self.files(repo)]
         return hashlib.sha1(repr((repo, state)).encode()).hexdigest()
+
+    def resolve(self, repo: str, revision: str) -> str | None:
+        """Return the commit that `revision` stands for; a data set has every commit, since callers pin real ones."""
+        if repo.startswith("datasets/") and COMMIT.fullmatch(revision):
+            return revision
+        commit = self.commit(repo)
+        return commit if revision in ("main", commit) else None
 
     def files(self, repo: str) -> list[Path]:
         return sorted(path for path in (self.root / repo).rglob("*") if path.is_file())
@@ -84,19 +99,22 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = unquote(urlsplit(self.path).path)
-        with self.hub.lock:
-            self.hub.requests.append((self.command, path, self.headers.get("Range")))
         match = API.fullmatch(path) or FILE.fullmatch(path)
+        stored = bool(match) and bool(match.groupdict().get("stored"))
+        if not stored:
+            with self.hub.lock:
+                self.hub.requests.append((self.command, path, self.headers.get("Range")))
         if not match:
             return self.refuse(404, "EntryNotFound")
-        repo, revision = match["repo"], match["revision"] or "main"
+        repo = match["repo"]
         if not (self.hub.root / repo).is_dir():
             return self.refuse(404, "RepoNotFound")
-        if revision not in ("main", self.hub.commit(repo)):
+        commit = self.hub.resolve(repo, match["revision"] or "main")
+        if not commit:
             return self.refuse(404, "RevisionNotFound")
         if match.re is FILE:
-            return self.send_file(repo, match["file"])
-        return self.send_listing(repo, tree=match["what"] == "tree")
+            return self.send_file(repo, commit, match["file"], stored)
+        return self.send_listing(repo, commit, tree=match["what"] == "tree")
 
     do_HEAD = do_GET
 
@@ -112,7 +130,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def send_listing(self, repo: str, tree: bool) -> None:
+    def send_listing(self, repo: str, commit: str, tree: bool) -> None:
         root = self.hub.root / repo
         names = {path.relative_to(root).as_posix(): path for path in self.hub.files(repo)}
         if tree:
@@ -122,21 +140,25 @@ class Handler(BaseHTTPRequestHandler):
             ]
         else:
             siblings = [{"rfilename": name} for name in names]
-            content = {"_id": repo, "id": repo, "modelId": repo, "sha": self.hub.commit(repo)}
+            content = {"_id": repo, "id": repo, "modelId": repo, "sha": commit}
             content |= {"private": False, "tags": [], "downloads": 0, "likes": 0, "siblings": siblings}
         body = json.dumps(content).encode()
         self.answer(200, {"Content-Type": "application/json"}, len(body))
         self.send_body(body)
 
-    def send_file(self, repo: str, file: str) -> None:
+    def send_file(self, repo: str, commit: str, file: str, stored: bool) -> None:
         path = self.hub.root / repo / file
-        if self.hub.gated:
-            return self.refuse(self.hub.gated, "GatedRepo")
-        commit = {"X-Repo-Commit": self.hub.commit(repo)}
+        if repo in self.hub.gated:
+            return self.refuse(self.hub.gated[repo], "GatedRepo")
+        headers = {"X-Repo-Commit": commit}
         if not path.is_file():
-            return self.refuse(404, "EntryNotFound", **commit)
+            return self.refuse(404, "EntryNotFound", **headers)
         size = path.stat().st_size
-        headers = {"ETag": f'"{etag(path)}"', "Accept-Ranges": "bytes", **commit}
+        if path.suffix == ".safetensors" and not stored:
+            headers |= {"X-Linked-Size": str(size), "X-Linked-ETag": f'"{etag(path)}"'}
+            headers["Location"] = f"http://localhost:{self.server.server_port}/storage{self.path}"
+            return self.answer(302, headers, 0)
+        headers |= {"ETag": f'"{etag(path)}"', "Accept-Ranges": "bytes"}
         asked = RANGE.fullmatch(self.headers.get("Range", ""))
         if not asked or self.hub.ignore_range:
             self.answer(200, headers, size)

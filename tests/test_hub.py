@@ -225,7 +225,7 @@ def test_a_snapshot_holds_neither_pickles_nor_code_and_spares_the_network_later(
 @pytest.mark.parametrize("status", [401, 403])
 @pytest.mark.parametrize("fetch", [hub.snapshot, lambda repo: hub.first_layers(repo, 3)])
 def test_a_gated_repository_says_how_to_get_access(server, status, fetch):
-    server.gated = status
+    server.gated[REPO] = status
     with pytest.raises(InputError, match=f"{REPO} is gated: request access on .*hf auth login.*HF_TOKEN"):
         fetch(REPO)
 

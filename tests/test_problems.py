@@ -22,6 +22,13 @@ needs_math500 = pytest.mark.skipif(not MATH500_FILE.exists(), reason=f"no copy o
 GOOD = {"problem": "What is $1+1$?", "answer": "2", "subject": "Algebra", "level": 1, "unique_id": "a"}
 
 
+@pytest.fixture(autouse=True)
+def nothing_remembered():
+    problems._from_hub.cache_clear()
+    yield
+    problems._from_hub.cache_clear()
+
+
 def write(folder: Path, *rows: dict | str) -> Path:
     """Write a JSONL file of the rows; a string goes in as it is."""
     path = folder / "set.jsonl"
@@ -194,7 +201,9 @@ def math500_rows() -> list[dict]:
 def test_math500_comes_from_the_hub_at_the_pinned_revision(monkeypatch):
     calls = stand_in_for_the_hub(monkeypatch, math500_rows())
     assert load_problems("math500") == load_problems(MATH500_FILE)
+    load_problems("math500", limit=5)
     load_problems("math500", revision=None)
+    assert len(calls) == 2  # once for each revision
     assert calls[0] == {
         "name": "HuggingFaceH4/MATH-500", "split": "test", "revision": problems.MATH500_REVISION,
     }  # fmt: skip
