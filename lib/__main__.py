@@ -57,6 +57,13 @@ def parser() -> argparse.ArgumentParser:
         help="among none, mless, mful, random, question, letters; mless:25 has 25 tokens, mless@end another place",
     )
     run.add_argument("--engine", default="transformers", help="what generates (default: transformers)")
+    run.add_argument(
+        "--engine-option",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="such as tensor_parallel=2 or data_parallel=4 of engine vllm; may be repeated",
+    )
     run.add_argument("--out", required=True, type=Path, help="folder of completions.jsonl; run again, it continues")
     run.add_argument("--format", default="chat", choices=("plain", "chat"), help="prompt form (default: chat)")
     run.add_argument("--max-new-tokens", type=int, default=1024, help="token limit (default: 1024)")
@@ -118,6 +125,7 @@ def _evaluate(options) -> None:
     names = ("problems", "limit", "format", "max_new_tokens", "elicit", "batch_size", "engine")
     names += ("temperature", "top_p", "samples")
     given = {name: getattr(options, name) for name in names}
+    given["engine_options"] = dict(_engine_option(text) for text in options.engine_option)
     try:
         accuracy = Accuracy(models=[options.model], conditions=conditions, elicit_tokens=12, **given)
     except ValidationError as error:
@@ -130,6 +138,13 @@ def _evaluate(options) -> None:
             line += f"  against none {row['effect']:+.1f} [{row['effect_low']:+.1f}, {row['effect_high']:+.1f}]"
             line += f"  p = {row['p_value']:.2g}"
         print(line)
+
+
+def _engine_option(text: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(\w+)=(\d+)", text)
+    if not match:
+        raise InputError(f"engine option {text!r}: give NAME=N, such as tensor_parallel=2")
+    return match[1], int(match[2])
 
 
 def _shard(text: str) -> tuple[int, int]:

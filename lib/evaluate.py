@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lib import paths
 from lib.errors import InputError
-from lib.generation import Completion, Request, Sampling, engine_class
+from lib.generation import Completion, Request, Sampling, engine_class, make_engine
 from lib.grading import (
     Grade,
     GradingPool,
@@ -53,7 +53,7 @@ def evaluate(
     as it is graded. Shard (i, n) completes every n-th one and writes a file of its own; the records are those of
     all shards so far. Raises InputError for a folder that cannot be written or holds a run with other settings.
     """
-    engine = engine_class(accuracy.engine)
+    engine_class(accuracy.engine)  # an unknown one is named before anything runs
     everything = load_problems(accuracy.problems)
     problems = load_problems(accuracy.problems, limit=accuracy.limit, seed=seed)
     store = Store(folder, _settings(accuracy, filler, seed, everything), _environment(accuracy), shard)
@@ -62,7 +62,7 @@ def evaluate(
         loaded = load(spec)
         wanted = _wanted(loaded, accuracy, filler, seed, problems)
         mine = {key: wanted[key] for key in list(wanted)[shard[0] - 1 :: shard[1]]}
-        _complete(loaded, engine, accuracy, mine, store, report)
+        _complete(loaded, accuracy, mine, store, report)
         by_key = {record["key"]: record for record in store.everything()}
         records += [by_key[key] for key in wanted if key in by_key]
     write_json(Path(folder) / "summary.json", summarise(records, seed))
@@ -112,7 +112,7 @@ def _wanted(
     return wanted
 
 
-def _complete(loaded: Loaded, make: type, accuracy: Accuracy, wanted: dict, store: Store, report: Report) -> None:
+def _complete(loaded: Loaded, accuracy: Accuracy, wanted: dict, store: Store, report: Report) -> None:
     known = {record["key"]: record for record in store.everything() if record["key"] in wanted}
     missing = [key for key in wanted if key not in known]
     correct, done, tokens = sum(record["correct"] for record in known.values()), len(known), 0
@@ -128,8 +128,9 @@ def _complete(loaded: Loaded, make: type, accuracy: Accuracy, wanted: dict, stor
         accuracy.elicit_tokens,
     )
     cramped = []
+    engine = make_engine(accuracy.engine, loaded, accuracy.batch_size, accuracy.engine_options)
     with GradingPool() as pool:
-        completions = make(loaded, accuracy.batch_size).complete(requests, sampling)
+        completions = engine.complete(requests, sampling)
         for completion, graded in _graded(completions, wanted, pool):
             record = _record(loaded, *wanted[completion.key], completion, graded)
             store.append(record)

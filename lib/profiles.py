@@ -105,6 +105,7 @@ class Accuracy(_Section):
     samples: PositiveInt
     batch_size: PositiveInt
     engine: str = "transformers"
+    engine_options: dict[str, PositiveInt] = {}  # such as vllm's tensor_parallel and data_parallel
     fillers: Variation | None = None  # lengths, places and kinds of filler: Fig. 8, Tables 4 and 5
     sampling: Variation | None = None  # several samples: pass@k, diversity, noise between seeds
 

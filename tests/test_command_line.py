@@ -71,6 +71,11 @@ BAD = [
     ("evaluate --model demo --conditions none,mless@up --out {tmp}/o", "unknown position 'up'"),
     ("evaluate --model demo --samples 2 --out {tmp}/o", "samples is 2 at temperature 0"),
     ("evaluate --model demo --shard 3/2 --out {tmp}/o", "shard '3/2': give i/n"),
+    ("evaluate --model demo --engine-option fast --out {tmp}/o", "engine option 'fast': give NAME=N"),
+    (
+        "evaluate --model demo --limit 2 --engine-option fast=2 --out {tmp}/o",
+        "has no option 'fast'",
+    ),
     ("evaluate --model demo --temperature -1 --out {tmp}/o", "temperature"),
     ("evaluate --model demo --top-p 0 --out {tmp}/o", "top_p"),
     ("grade {tmp}/broken.jsonl", "line 2 is not JSON"),

@@ -2,11 +2,12 @@
 
     for completion in engine_class("transformers")(loaded, batch_size=64).complete(requests, sampling): ...
 
-An engine is a module of this package with a class `Engine(loaded, batch_size)` that has `complete`; it yields
-completions as they finish, in any order, exactly one for each request.
+An engine is a module of this package with a class `Engine(loaded, batch_size, **options)` that has `complete`; it
+yields completions as they finish, in any order, exactly one for each request.
 """
 
 import importlib
+import inspect
 import pkgutil
 from dataclasses import dataclass
 
@@ -55,3 +56,12 @@ def engine_class(name: str):
     if name not in engines():
         raise InputError(f"unknown engine {name!r}: choose from {', '.join(engines())}")
     return importlib.import_module(f"lib.generation.{name}").Engine
+
+
+def make_engine(name: str, loaded, batch_size: int, options: dict[str, int]):
+    """Return the engine called `name`, ready for prompts; raises InputError for an option that it does not have."""
+    engine = engine_class(name)
+    known = list(inspect.signature(engine).parameters)[2:]
+    if unknown := [option for option in options if option not in known]:
+        raise InputError(f"engine {name} has no option {unknown[0]!r}: choose from {', '.join(known) or '(none)'}")
+    return engine(loaded, batch_size, **options)

@@ -1,0 +1,175 @@
+"""Complete prompts with vLLM, for runs that need a GPU or several; the interface is that of the package.
+
+vLLM reads the checkpoint again, in processes of its own, and schedules `batch_size` prompts at once. The second
+step of an elicited answer is a new prompt that begins with the first, so its prefix comes from vLLM's cache.
+"""
+
+import asyncio
+import functools
+import os
+import signal
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, as_completed
+from dataclasses import replace
+from multiprocessing import resource_tracker
+
+import psutil
+import torch
+
+from lib.errors import InputError
+from lib.generation import Completion, Request, Sampling
+from lib.grading import last_box
+
+# Read when vLLM is imported and by the processes it starts, which talk to each other on this machine alone.
+os.environ.setdefault("VLLM_HOST_IP", "127.0.0.1")
+os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+try:
+    from vllm import AsyncEngineArgs, AsyncLLMEngine, SamplingParams, TokensPrompt
+except ImportError as error:
+    how = "pip install --no-deps -r requirements-vllm.txt (CPU) or pip install vllm==0.32.0 (CUDA)"
+    raise InputError(f"engine vllm cannot be imported ({error}): {how}") from error
+
+BLOCK = 32  # positions, on a CPU; only whole blocks are cached, and vLLM's own 128 is longer than many prompts
+
+
+class Engine:
+    """Runs on `tensor_parallel` * `data_parallel` devices; `options` replace arguments of vLLM's AsyncEngineArgs."""
+
+    def __init__(self, loaded, batch_size: int, tensor_parallel: int = 1, data_parallel: int = 1, **options):
+        self.tokenizer, self.context, self.folder = loaded.tokenizer, loaded.context, loaded.model.name_or_path
+        if not os.path.isdir(self.folder):
+            raise InputError(f"engine vllm reads a checkpoint folder, and {loaded.spec} was loaded from none")
+        declared = loaded.model.generation_config.eos_token_id
+        stops = set(declared if isinstance(declared, list) else [declared]) | {self.tokenizer.eos_token_id}
+        self.stops = sorted(stops - {None})
+        self.loaded, self.batch_size = loaded, batch_size
+        self.options = {"tensor_parallel_size": tensor_parallel, "data_parallel_size": data_parallel, **options}
+        self.llm, self.length, self.room = None, 0, asyncio.Semaphore(batch_size)
+
+    def complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
+        """Yield one completion for each request as it finishes; one without room in the context comes back empty."""
+        elicit = self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"] if sampling.elicit else []
+        extra = sampling.max_new_tokens + len(elicit) + sampling.elicit_tokens
+        fits = [request for request in requests if len(request.input_ids) + extra <= self.context]
+        for request in requests:
+            if len(request.input_ids) + extra > self.context:
+                yield Completion(request.key, "", "context", len(request.input_ids), 0)
+        if not fits:
+            return
+        self._start(max(len(request.input_ids) for request in fits) + extra)
+        running = [_run(self._answer(request, sampling, elicit)) for request in fits]
+        try:
+            for finished in as_completed(running):
+                yield finished.result()
+        finally:
+            for future in running:
+                future.cancel()
+
+    def close(self) -> None:
+        """End vLLM's processes; without this call they end with the engine."""
+        if self.llm:
+            self._shutdown()
+        self.llm, self.length = None, 0
+
+    def _start(self, length: int) -> None:
+        """Start vLLM, or start it again when its prompts had to be shorter than `length` tokens."""
+        if length <= self.length:
+            return
+        self.close()
+        self.loaded.model.to("cpu")  # vLLM takes nearly all of a GPU's memory
+        torch.cuda.empty_cache()
+        try:
+            self.llm = _run(_make(self._arguments(length))).result()
+        except Exception as error:  # of any kind; the reason stands in the output of vLLM's processes
+            raise InputError(f"vllm did not start: {' '.join(str(error).split())[:300]}") from error
+        self.length, self._shutdown = length, weakref.finalize(self, _end, self.llm)
+
+    def _arguments(self, length: int) -> dict:
+        arguments = {
+            "model": self.folder,
+            "load_format": "safetensors",
+            "dtype": self.loaded.dtype,
+            "skip_tokenizer_init": True,  # token ids go in and come out
+            "generation_config": "vllm",  # not the checkpoint's: `Sampling` says everything
+            "max_model_len": length,
+            "max_num_seqs": self.batch_size,
+            "enable_prefix_caching": True,
+            "disable_log_stats": True,
+            "use_tqdm_on_load": False,
+        }
+        if self.loaded.device == "cpu":
+            # Compiling asks for a C++ compiler and a minute; without a size vLLM takes nine tenths of all memory.
+            room = self.batch_size * (length + BLOCK) * self._bytes_per_position()
+            room = min(room, psutil.virtual_memory().available // 2)  # prompts then wait for each other
+            arguments |= {"enforce_eager": True, "block_size": BLOCK, "kv_cache_memory_bytes": room}
+        return arguments | self.options
+
+    def _bytes_per_position(self) -> int:
+        config = self.loaded.model.config.get_text_config()
+        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        return 2 * config.num_hidden_layers * heads * width * self.loaded.model.dtype.itemsize
+
+    async def _answer(self, request: Request, sampling: Sampling, elicit: list[int]) -> Completion:
+        async with self.room:
+            prompt, after = list(request.input_ids), []
+            written, finish = await self._write(request, prompt, sampling, sampling.max_new_tokens)
+            if elicit and last_box(self._decode(written)) is None:
+                follow = replace(request, seed=(request.seed + 1) % 2**63)
+                after, _ = await self._write(follow, [*prompt, *written, *elicit], sampling, sampling.elicit_tokens)
+                after = self._up_to_box(after, sampling.elicit)
+        text = self._decode(written) + (sampling.elicit + self._decode(after) if after else "")
+        return Completion(request.key, text, finish, len(prompt), len(written) + len(after), bool(after))
+
+    async def _write(
+        self, request: Request, prompt: list[int], sampling: Sampling, limit: int
+    ) -> tuple[list[int], str]:
+        """Return the new tokens, without the one that stopped them, and stop or length."""
+        settings = SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=limit,
+            seed=request.seed,
+            stop_token_ids=self.stops,
+            detokenize=False,
+        )
+        async for output in self.llm.generate(TokensPrompt(prompt_token_ids=prompt), settings, request.key):
+            last = output.outputs[0]
+        ids = list(last.token_ids)
+        return (ids[:-1] if last.finish_reason == "stop" else ids), last.finish_reason
+
+    def _up_to_box(self, ids: list[int], elicit: str) -> list[int]:
+        """Return the shortest beginning of `ids` that closes the box, all of them when none does."""
+        ends = (n for n in range(1, len(ids)) if last_box(elicit + self._decode(ids[:n])) is not None)
+        return ids[: next(ends, len(ids))]
+
+    def _decode(self, ids: list[int]) -> str:
+        return self.tokenizer.decode(ids, skip_special_tokens=True)
+
+
+@functools.cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """Return the loop that all engines share; a notebook's own is busy with the cell that waits for completions."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="vllm", daemon=True).start()
+    return loop
+
+
+def _run(coroutine) -> Future:
+    return asyncio.run_coroutine_threadsafe(coroutine, _loop())
+
+
+async def _make(arguments: dict) -> AsyncLLMEngine:
+    # The processes started here inherit the mask: Ctrl-C then reaches this one alone, which ends them in order.
+    resource_tracker.ensure_running()  # its own start would lift the mask
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    return AsyncLLMEngine.from_engine_args(AsyncEngineArgs(**arguments))
+
+
+def _end(llm: AsyncLLMEngine) -> None:
+    if llm.output_handler:
+        _loop().call_soon_threadsafe(llm.output_handler.cancel)  # else it reports that the processes are gone
+    llm.shutdown(timeout=60)
