@@ -1,5 +1,6 @@
 # make reproduce   the five figures and what they show, on the demo model, into figures/demo and results/demo
 # make test        every test
+# make test-vllm   the test of the second engine, after installing it for the CPU
 # make lab         JupyterLab on the notebooks
 # make bench       timings and memory, into benchmarks/results
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
@@ -11,7 +12,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce test lab bench outputs
+.PHONY: reproduce test test-vllm lab bench outputs
 
 reproduce: $(READY)
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
@@ -20,11 +21,18 @@ test: $(READY)
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m pytest
 
+test-vllm: $(READY)
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-vllm.txt
+	$(BIN)/python -m pytest tests/test_generation_vllm.py
+
 lab: $(READY)
 	$(BIN)/jupyter lab notebooks
 
 bench: $(READY)
+	-$(BIN)/python -m pip install --quiet -r requirements-bench.txt -c requirements.txt -c constraints.txt
+	$(BIN)/python benchmarks/first_layers.py
 	$(BIN)/python benchmarks/extraction.py
+	$(BIN)/python benchmarks/many_prompts.py
 
 outputs: $(READY)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0*.ipynb

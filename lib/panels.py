@@ -1,7 +1,7 @@
 """The curves behind the paper's attention figures: one prompt, chosen heads, several conditions."""
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ class Curves:
     """Received attention (T,) of one head per condition, with the prompts it was measured on."""
 
     panel: Panel
-    loaded: Loaded
+    loaded: Loaded  # without its weights: a figure may show several models, of which memory holds one
     prompts: dict[str, Prompt]
     received: dict[str, np.ndarray]
 
@@ -56,10 +56,22 @@ class Curves:
         return pd.concat(tables, ignore_index=True)
 
 
-@functools.lru_cache(maxsize=1)
+_newest: dict[tuple[str, int], Loaded] = {}
+
+
 def first_layers(spec: str, layers: int) -> Loaded:
     """Load a model once for several figures; only the newest is kept in memory."""
-    return load(spec, layers=layers)
+    if (spec, layers) not in _newest:
+        _newest.clear()  # before, not after: two of these models may be more than a laptop holds
+        _newest[spec, layers] = load(spec, layers=layers)
+    return _newest[spec, layers]
+
+
+@functools.cache
+def _label(spec: str, layers: int) -> str:
+    """Return how a caption names a model; remembered, since loading it again for each caption takes long."""
+    loaded = first_layers(spec, layers)
+    return f"{loaded.name} @ {loaded.revision[:12]}, {loaded.dtype}"
 
 
 def attention_problems(profile: Profile) -> list[Problem]:
@@ -95,12 +107,12 @@ def _curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, co
         condition: received_attention(loaded.model, prompt.input_ids, [panel.layer])[0, 0, panel.head - 1]
         for condition, prompt in prompts.items()
     }
-    return Curves(panel, loaded, prompts, {name: row.cpu().numpy() for name, row in received.items()})
+    arrays = {name: row.cpu().numpy() for name, row in received.items()}
+    return Curves(panel, replace(loaded, model=None), prompts, arrays)
 
 
 def source_line(profile: Profile, n: int = 1) -> str:
     """Return the caption of an attention figure: model, revision, dtype, problems and n."""
-    models = (first_layers(spec, profile.attention.layers) for spec in profile.attention.models)
-    names = "; ".join(f"{m.name} @ {m.revision[:12]}, {m.dtype}" for m in models)
+    names = "; ".join(_label(spec, profile.attention.layers) for spec in profile.attention.models)
     counted = f"n = {n} problem" + "s" * (n != 1)
     return f"{names}. {describe(profile.attention.problems)}, {profile.attention.format} prompt, {counted}."

@@ -7,7 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-import papermill
 from tqdm import tqdm
 
 from lib import paths
@@ -121,6 +120,8 @@ def _advance(bar: tqdm, done: int) -> None:
 
 def _execute(notebook: Path, results: Path, parameters: dict) -> None:
     """Run one notebook into `results`; only parameters that it declares are passed."""
+    import papermill  # seconds, which the notebooks that import this module need not wait
+
     declared = papermill.inspect_notebook(str(notebook))
     # A kernel started from another checkout's environment must still import this one's package.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(paths.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])

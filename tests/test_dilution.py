@@ -1,6 +1,8 @@
 """Lambda and flatness over problems, and the panels' curves, on the demo model."""
 
 import functools
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from lib.batches import in_batches
 from lib.dilution import measure_dilution
 from lib.errors import InputError
 from lib.models import load
-from lib.panels import panel_curves
+from lib.panels import first_layers, panel_curves
 from lib.problems import load_problems
 from lib.profiles import load_profile, override
 from lib.prompts import build_prompt
@@ -95,3 +97,25 @@ def test_example_beyond_the_problems_is_refused():
     profile.attention.__dict__["example"] = 3
     with pytest.raises(InputError, match="example 3 is beyond the 1 problems"):
         panel_curves(profile, "fig13", ["none"])
+
+
+def test_panels_of_several_models_keep_one_in_memory(tiny_checkpoint, monkeypatch):
+    alive = weakref.WeakSet()
+
+    def counted(spec, layers):
+        loaded = load(spec, layers=layers)
+        alive.add(loaded.model)
+        return loaded
+
+    monkeypatch.setattr("lib.panels.load", counted)
+    first = first_layers("demo", 1)
+    second = first_layers(str(tiny_checkpoint), 1)
+    assert first_layers(str(tiny_checkpoint), 1) is second
+    del first
+    gc.collect()
+    assert list(alive) == [second.model]
+
+
+def test_curves_keep_no_weights():
+    for curves in panel_curves(override(load_profile("demo"), limit=2), "fig10", ["none"]):
+        assert curves.loaded.model is None and curves.loaded.name == "SmolLM2-135M-Instruct"

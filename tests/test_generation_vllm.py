@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+import torch
 
 from lib.errors import InputError
 from lib.evaluate import ELICITATION
@@ -16,6 +17,15 @@ from lib.prompts import build_prompt
 MISSING = "vllm is not installed (make test-vllm installs it)"
 needs_vllm = pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason=MISSING)
 GREEDY = Sampling(24, elicit=ELICITATION)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Keep transformers off the cores of vLLM's workers: threads that wait for each other there take minutes."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

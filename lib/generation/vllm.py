@@ -36,9 +36,9 @@ BLOCK = 32  # positions, on a CPU; only whole blocks are cached, and vLLM's own 
 
 
 class Engine:
-    """Runs on `tensor_parallel` * `data_parallel` devices; `options` replace arguments of vLLM's AsyncEngineArgs."""
+    """Runs on `tensor_parallel` * `data_parallel` devices; greedy float32 output equals the transformers engine's."""
 
-    def __init__(self, loaded, batch_size: int, tensor_parallel: int = 1, data_parallel: int = 1, **options):
+    def __init__(self, loaded, batch_size: int, tensor_parallel: int = 1, data_parallel: int = 1):
         self.tokenizer, self.context, self.folder = loaded.tokenizer, loaded.context, loaded.model.name_or_path
         if not os.path.isdir(self.folder):
             raise InputError(f"engine vllm reads a checkpoint folder, and {loaded.spec} was loaded from none")
@@ -46,7 +46,7 @@ class Engine:
         stops = set(declared if isinstance(declared, list) else [declared]) | {self.tokenizer.eos_token_id}
         self.stops = sorted(stops - {None})
         self.loaded, self.batch_size = loaded, batch_size
-        self.options = {"tensor_parallel_size": tensor_parallel, "data_parallel_size": data_parallel, **options}
+        self.parallel = {"tensor_parallel_size": tensor_parallel, "data_parallel_size": data_parallel}
         self.llm, self.length, self.room = None, 0, asyncio.Semaphore(batch_size)
 
     def complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
@@ -99,13 +99,14 @@ class Engine:
             "enable_prefix_caching": True,
             "disable_log_stats": True,
             "use_tqdm_on_load": False,
+            **self.parallel,
         }
         if self.loaded.device == "cpu":
             # Compiling asks for a C++ compiler and a minute; without a size vLLM takes nine tenths of all memory.
             room = self.batch_size * (length + BLOCK) * self._bytes_per_position()
             room = min(room, psutil.virtual_memory().available // 2)  # prompts then wait for each other
             arguments |= {"enforce_eager": True, "block_size": BLOCK, "kv_cache_memory_bytes": room}
-        return arguments | self.options
+        return arguments
 
     def _bytes_per_position(self) -> int:
         config = self.loaded.model.config.get_text_config()

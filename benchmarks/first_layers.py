@@ -1,0 +1,53 @@
+"""What the first layers of the paper's models weigh: bytes to fetch and memory to hold, from their configurations.
+
+    python benchmarks/first_layers.py
+
+Nothing is fetched: the configurations are written below, the models are built without weights and their parameters
+counted. Writes benchmarks/results/first_layers.csv and prints the README's table.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+import torch
+from transformers import AutoConfig, AutoModel
+
+# The shapes of the published config.json files; what does not change the number of weights is left out.
+KEYS = ("model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
+KEYS += ("num_attention_heads", "num_key_value_heads", "head_dim")
+SHAPES = {
+    "Qwen2.5-Math-1.5B": ("qwen2", 151936, 1536, 8960, 28, 12, 2, 128),
+    "Qwen2.5-Math-7B": ("qwen2", 152064, 3584, 18944, 28, 28, 4, 128),
+    "Llama-3.1-8B-Instruct": ("llama", 128256, 4096, 14336, 32, 32, 8, 128),
+    "Gemma-3-4b-it": ("gemma3_text", 262208, 2560, 10240, 34, 8, 4, 256),
+}
+STORED = 2  # bytes of a weight on the hub, bfloat16
+HELD = 4  # and in memory on a CPU, float32
+GB = 1e9
+RESULTS = Path(__file__).parent / "results" / "first_layers.csv"
+
+
+def parameters(config: dict, layers: int) -> int:
+    """Return how many weights embedding, the first `layers` layers and the final norm have."""
+    with torch.device("meta"):
+        model = AutoModel.from_config(AutoConfig.for_model(**config | {"num_hidden_layers": layers}))
+    return sum(weights.numel() for weights in model.parameters())
+
+
+def main() -> None:
+    """Write and print a row per model."""
+    rows = []
+    for name, shape in SHAPES.items():
+        row, config = {"model": name}, dict(zip(KEYS, shape, strict=True))
+        for layers, label in ((1, "layer 1"), (3, "layers 1-3"), (config["num_hidden_layers"], "all layers")):
+            count = parameters(config, layers)
+            row |= {f"{label}: GB to fetch": count * STORED / GB, f"{label}: GB of RAM": count * HELD / GB}
+        rows.append(row)
+    table = pd.DataFrame(rows).round(2)
+    RESULTS.parent.mkdir(exist_ok=True)
+    table.to_csv(RESULTS, index=False)
+    print(table.T.to_string(header=False))
+
+
+if __name__ == "__main__":
+    main()
