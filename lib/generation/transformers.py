@@ -136,7 +136,7 @@ class Engine:
                     raise
                 if slots == 1:
                     raise InputError(
-                        f"{capacity} tokens of one prompt do not fit into memory beside the model"
+                        f"one prompt of {capacity} tokens does not fit into memory beside the model"
                     ) from error
                 slots //= 2
                 print(f"out of memory: going on with {slots} prompts at once", file=sys.stderr)
