@@ -14,8 +14,10 @@ A module imports only from modules above it:
     batches, dilution, causes
                            many prompts at once; lambda over all problems; what it is made of
     panels, measurement    the curves of the paper's figures; all measurements of a profile, as tables
-    grading, generation    is this answer right; prompts in, completions out
-    evaluate               completions, grades and comparisons
+    grading                is this answer right
+    slot_cache, generation prompts in, completions out
+    summary, evaluate      what completions show; complete, grade and keep them
+    samples                completions that other programs kept
     figures, effect_figures
                            drawing alone: the paper's figures; what is measured beside them
     reproduce, __main__    papermill driver; command line

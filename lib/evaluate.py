@@ -114,6 +114,7 @@ def _wanted(
 
 
 def _complete(loaded: Loaded, accuracy: Accuracy, wanted: dict, store: Store, report: Report) -> None:
+    engine = make_engine(accuracy.engine, loaded, accuracy.batch_size, accuracy.engine_options)
     known = {record["key"]: record for record in store.everything() if record["key"] in wanted}
     missing = [key for key in wanted if key not in known]
     correct, done, tokens = sum(record["correct"] for record in known.values()), len(known), 0
@@ -129,7 +130,6 @@ def _complete(loaded: Loaded, accuracy: Accuracy, wanted: dict, store: Store, re
         accuracy.elicit_tokens,
     )
     cramped = []
-    engine = make_engine(accuracy.engine, loaded, accuracy.batch_size, accuracy.engine_options)
     with GradingPool() as pool:
         completions = engine.complete(requests, sampling)
         for completion, graded in _graded(completions, wanted, pool):
