@@ -9,7 +9,7 @@ A module imports only from modules above it:
     hub_errors, checkpoints, hub, models
                            load a model, whole or only its first layers
     prompts, profiles      what is inserted where; what to run
-    results, kept          keep every completion, and every measurement, once
+    results, array_cache   keep every completion, and every measurement, once
     statistics             intervals, paired tests, power
     batches, dilution, causes
                            many prompts at once; lambda over all problems; what it is made of
@@ -17,7 +17,7 @@ A module imports only from modules above it:
     grading                is this answer right
     slot_cache, generation prompts in, completions out
     summary, evaluate      what completions show; complete, grade and keep them
-    samples                completions that other programs kept
+    sample_files           completions that other programs kept
     figures, effect_figures
                            drawing alone: the paper's figures; what is measured beside them
     reproduce, __main__    papermill driver; command line

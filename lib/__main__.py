@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lib.errors import InputError
 
-# As in lib.prompts and lib.samples, which take seconds to import.
+# As in lib.prompts and lib.sample_files, which take seconds to import.
 POSITIONS = ("before", "between", "end", "random")
 SAMPLES = ("lib", "lm-eval", "lighteval")
 
@@ -156,7 +156,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 def _grade(options) -> None:
     from lib.grading import grade_many
-    from lib.samples import FORMATS, read_pairs
+    from lib.sample_files import FORMATS, read_pairs
     from lib.statistics import wilson
 
     answer, response = FORMATS[options.samples]

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from lib.array_cache import kept
 from lib.attention import Observation, observe
 from lib.batches import in_batches
 from lib.errors import InputError
-from lib.kept import kept
 from lib.models import Loaded
 from lib.problems import Problem, digest
 from lib.prompts import Filler, Prompt, build_prompt, pad

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from lib.errors import InputError
-from lib.samples import FORMATS, read_pairs
+from lib.sample_files import FORMATS, read_pairs
 
 ROWS = {
     "lib": {"answer": "7", "response": r"\boxed{7}"},

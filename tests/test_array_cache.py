@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from lib.array_cache import kept
 from lib.errors import InputError
-from lib.kept import kept
 
 
 class Counted:
