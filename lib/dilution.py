@@ -20,7 +20,7 @@ from lib.models import Loaded
 from lib.problems import Problem, digest
 from lib.prompts import Filler, Prompt, build_prompt, pad
 
-MEASURES = ("level", "mass", "flatness", "dispersion")
+MEASURES = ("level", "mass", "flatness", "dispersion", "portion", "unevenness")
 Report = Callable[[int, int], None]  # prompts done, and in all
 
 
@@ -30,13 +30,16 @@ class Dilution:
 
     ratio: lambda; mass: the share of their attention that the tokens after the insertion give it; flatness:
     standard deviation over mean of what each inserted token receives; dispersion: how far their value vectors
-    lie from their mean, 0 (all equal) to 1.
+    lie from their mean, 0 (all equal) to 1; portion: what an inserted token receives over what an original one
+    does; unevenness: the flatness of the original tokens.
     """
 
     ratio: dict[str, np.ndarray]
     mass: dict[str, np.ndarray]
     flatness: dict[str, np.ndarray]
     dispersion: dict[str, np.ndarray]
+    portion: dict[str, np.ndarray]
+    unevenness: dict[str, np.ndarray]
     layers: list[int]  # counted from 1
 
 
@@ -119,20 +122,20 @@ def _measure(
 
 
 def _summary(received: torch.Tensor, values: list[torch.Tensor], prompt: Prompt) -> np.ndarray:
-    """Return MEASURES (4, L, H) of one prompt from received (L, H, 2, T) and, per layer, values (K, T, D).
+    """Return MEASURES (6, L, H) of one prompt from received (L, H, 2, T) and, per layer, values (K, T, D).
 
     Of the two means the first is over all later tokens, the second over the later original ones.
     """
     span = prompt.spans["inserted"]
-    level = received[:, :, 0, prompt.original[1:-1]].mean(-1)
-    inserted = received[:, :, 0, span]
+    original, inserted = received[:, :, 0, prompt.original[1:-1]], received[:, :, 0, span]
+    level = original.mean(-1)
     if not inserted.shape[-1]:
-        return torch.stack([level, *[level * torch.nan] * 3]).numpy()
+        return torch.stack([level, *[level * torch.nan] * (len(MEASURES) - 1)]).numpy()
     heads = received.shape[1]
     dispersion = [_dispersion(v[:, span]).repeat_interleave(heads // len(v)) for v in values]
-    flatness = inserted.std(-1, correction=0) / inserted.mean(-1)
-    mass = received[:, :, 1, span].sum(-1)
-    return torch.stack([level, mass, flatness, torch.stack(dispersion)]).numpy()
+    flatness, unevenness = (part.std(-1, correction=0) / part.mean(-1) for part in (inserted, original))
+    mass, portion = received[:, :, 1, span].sum(-1), inserted.mean(-1) / level
+    return torch.stack([level, mass, flatness, torch.stack(dispersion), portion, unevenness]).numpy()
 
 
 def _dispersion(values: torch.Tensor) -> torch.Tensor:

@@ -35,12 +35,13 @@ STYLE = {
 }
 # How a condition looks and what it is called, its short name first.
 Look = namedtuple("Look", "colour line marker names")
-# Okabe and Ito's palette, in an order whose grey values differ: 0.34, 0.47, 0.62, 0.
+# Okabe and Ito's palette, in an order whose grey values differ: 0.34, 0.47, 0.62, 0, 0.59 with a mark of its own.
 CONDITION_STYLES = {
     "none": Look("#0072B2", "-", "o", ("None", "w/o Meaningless tokens", "w/o")),
     "mless": Look("#D55E00", (0, (4, 1)), "s", ("Mless", "w/ Meaningless tokens", "Meaningless tokens")),
     "mful": Look("#56B4E9", (0, (5, 1, 1, 1)), "^", ("Mful", "w/ Meaningful tokens", "Meaningful tokens")),
     "random": Look("#000000", (0, (1, 1)), "D", ("Random sentence", "w/ Random sentence")),
+    "arm": Look("#CC79A7", (0, (6, 2)), "v", ("ARM", "w/ ARM")),
 }
 # One model's bars: (condition, accuracy, low, high) each, in %; `paper` marks reported numbers.
 Group = namedtuple("Group", "label bars paper", defaults=(False,))

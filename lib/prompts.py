@@ -6,7 +6,8 @@ checked for each prompt.
 
 A condition is a name of CONDITIONS, with a length or a place of its own where it differs from the filler's:
 `mless:25` are 25 slashes (Fig. 8), `mless@end` 55 slashes after the problem (Table 4), `question` question marks
-(Table 5).
+(Table 5). ARM changes the model and not the prompt: `arm`, `mless+arm` and `arm:c=0.1:p1=95` have the prompts of none
+and mless; `arm` (the module) reads the settings.
 """
 
 import hashlib
@@ -24,6 +25,7 @@ CONDITIONS = ("none", "mless", "mful", "random", "question", "letters")
 POSITIONS = ("before", "between", "end", "random")  # of the instruction; and the problem; of both; any place
 FORMATS = ("plain", "chat")
 CONDITION = re.compile(r"(?P<name>[a-z]+)(:(?P<length>\d+))?(@(?P<position>[a-z]+))?")
+ARM = re.compile(r"((?P<prompt>[^+]+)\+)?arm(:(?P<settings>.*))?")
 RANDOM_SENTENCE = (
     "The harbour master walked along the wet pier before sunrise, counting fishing boats, while his sister "
     "painted the kitchen window green, boiled two eggs for breakfast, and wrote a long letter to an old "
@@ -55,6 +57,7 @@ class Prompt:
     spans: dict[str, slice]
     original: torch.Tensor
     text: str = field(repr=False)
+    offsets: list[tuple[int, int]] = field(repr=False, default_factory=list)  # (T,) start, stop in the text
 
     def __post_init__(self):
         for name, span in self.spans.items():
@@ -67,15 +70,29 @@ class Prompt:
         return len(self.input_ids)
 
 
+def uses_arm(condition: str) -> bool:
+    """Say whether a condition changes the model by ARM."""
+    return ARM.fullmatch(condition) is not None
+
+
+def arm_text(condition: str) -> str:
+    """Return the settings that a condition with ARM names, such as c=0.1:p1=95; empty without any."""
+    match = ARM.fullmatch(condition)
+    return (match["settings"] or "") if match else ""
+
+
 def parse_condition(condition: str, filler: Filler | None = None) -> tuple[str, Filler]:
     """Return a condition's name, and the filler with the condition's own length and position.
 
-    Raises InputError for a name, length or position that does not exist.
+    With ARM it is that of the prompt: none for `arm`. Raises InputError for a name, length or position that
+    does not exist.
     """
+    if arm := ARM.fullmatch(condition):
+        condition = arm["prompt"] or "none"
     filler, match = filler or Filler(), CONDITION.fullmatch(condition)
     name = match["name"] if match else condition
     if name not in CONDITIONS:
-        raise InputError(f"unknown condition {condition!r}: choose from {', '.join(CONDITIONS)}")
+        raise InputError(f"unknown condition {condition!r}: choose from {', '.join(CONDITIONS)}, arm, mless+arm")
     if match["length"]:
         filler = replace(filler, length=int(match["length"]))
     filler = replace(filler, position=match["position"] or filler.position)
@@ -204,7 +221,7 @@ def _encode(tokenizer, content: str, parts: dict[str, tuple[int, int]], format: 
     spans.setdefault("inserted", slice(spans["problem"].start, spans["problem"].start))
     keep = torch.ones(len(ids), dtype=torch.bool)
     keep[spans["inserted"]] = False
-    return Prompt(torch.tensor(ids), spans, keep.nonzero().squeeze(1), text)
+    return Prompt(torch.tensor(ids), spans, keep.nonzero().squeeze(1), text, encoding["offset_mapping"])
 
 
 def _render(tokenizer, content: str, format: str) -> str:

@@ -260,7 +260,10 @@ def test_text_that_the_tokenizer_drops_is_refused(problem, message):
 @pytest.mark.parametrize("condition", ["None", "", "meaningless"])
 def test_an_unknown_condition_is_refused(plain_bytes, condition):
     message = refusal(plain_bytes, "What is 7?", condition)
-    assert message == f"unknown condition {condition!r}: choose from none, mless, mful, random, question, letters"
+    assert (
+        message
+        == f"unknown condition {condition!r}: choose from none, mless, mful, random, question, letters, arm, mless+arm"
+    )
 
 
 @pytest.mark.parametrize(

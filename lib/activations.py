@@ -1,0 +1,104 @@
+"""What an MLP's activation function puts out: where it is, how it is seen while a model runs, and its measures.
+
+`act_fn(gate)` is what the paper's Fig. 4 and 7 show and what ARM changes; `gate` is its input. A forward hook sees
+both for one layer at a time, so nothing of a layer is held after it has been reduced.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from transformers import PreTrainedModel
+
+from lib.errors import InputError
+
+NAMES = ("act_fn", "activation_fn", "act")  # of the module in a decoder layer's MLP, by family
+MEASURES = ("near zero", "L1", "L2", "Gini", "variance", "gate variance")
+SIGMA = 1.4826  # standard deviations of a normal distribution in one median absolute deviation
+# Bins of the histograms: SiLU and GELU put most of what they give near zero and nothing below -0.28.
+BIN_EDGES = torch.linspace(-0.4, 2.0, 481)
+See = Callable[[int, torch.Tensor, torch.Tensor], None]  # layer from 1, gate and activation, (B, T, F) each
+
+
+class _LastLayerDone(Exception):
+    """Ends the forward: nothing after the last layer asked for is needed."""
+
+
+def activation_module(model: PreTrainedModel, layer: int) -> torch.nn.Module:
+    """Return the activation module of a decoder layer's MLP; `layer` counts from 1.
+
+    Raises InputError for a layer that the model lacks, a mixture of experts, and an MLP without such a module.
+    """
+    layers, family = model.get_decoder().layers, model.config.get_text_config().model_type
+    if not 1 <= layer <= len(layers):
+        raise InputError(f"layer {layer} asked for; the model has layers 1 to {len(layers)}")
+    found = layers[layer - 1]
+    if any(name.rpartition(".")[2] == "experts" for name, _ in found.named_modules()):
+        raise InputError(f"layer {layer} of this {family} model is a mixture of experts, which has no one activation")
+    for part in (getattr(found, "mlp", None), found):
+        for name in NAMES:
+            if isinstance(getattr(part, name, None), torch.nn.Module):
+                return getattr(part, name)
+    raise InputError(f"layer {layer} of this {family} model has no MLP activation module ({', '.join(NAMES)})")
+
+
+@contextlib.contextmanager
+def watched(model: PreTrainedModel, layers: Sequence[int], see: See, stop: bool = False) -> Iterator[None]:
+    """Call see(layer, gate, activation) in every forward inside the block, after any change that ARM makes.
+
+    With `stop` a forward ends after the last of the layers, and the exception that ends it ends the block.
+    """
+    hooks = []
+
+    def hook(layer: int):
+        def seen(module, inputs, output):
+            see(layer, inputs[0], output)
+            if stop and layer == max(layers):
+                raise _LastLayerDone
+
+        return seen
+
+    try:
+        for layer in layers:
+            hooks.append(activation_module(model, layer).register_forward_hook(hook(layer)))
+        with contextlib.suppress(_LastLayerDone):
+            yield
+    finally:
+        for handle in hooks:
+            handle.remove()
+
+
+def near_zero_bound(activation: torch.Tensor, c: float) -> torch.Tensor:
+    """Return eps = c * 1.4826 * MAD of all elements, the bound of the near-zero activations (Sec. 4 of the paper)."""
+    flat = activation.float().flatten()
+    return c * SIGMA * (flat - flat.median()).abs().median()
+
+
+def measure(gate: torch.Tensor, activation: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
+    """Return MEASURES (6,) of tokens (n, F).
+
+    near zero: share of elements within the bound; L1 and L2: mean over tokens of the token's norm; Gini: of the
+    magnitudes of all elements, 0 when all are equal and near 1 when one holds everything; variance: over all
+    elements, of the activation and of the gate.
+    """
+    values, magnitudes = activation.float(), activation.float().abs()
+    norms = (magnitudes.sum(-1).mean(), values.square().sum(-1).sqrt().mean())
+    spread = (values.var(correction=0), gate.float().var(correction=0))
+    return torch.stack([(magnitudes <= bound).float().mean(), *norms, gini(magnitudes), *spread])
+
+
+def gini(magnitudes: torch.Tensor) -> torch.Tensor:
+    """Return the Gini coefficient of all elements, which must not be negative; 0 when all are zero."""
+    ordered = magnitudes.flatten().double().sort().values
+    n, total = len(ordered), ordered.sum()
+    if total == 0:
+        return total.float()
+    ranks = torch.arange(1, n + 1, device=ordered.device, dtype=torch.float64)
+    return (2 * (ranks * ordered).sum() / (n * total) - (n + 1) / n).float()
+
+
+def histogram(activation: torch.Tensor) -> torch.Tensor:
+    """Return how many elements fall into each bin of BIN_EDGES, int64 (480,); what lies outside is in the end bins."""
+    low, high = float(BIN_EDGES[0]), float(BIN_EDGES[-1])
+    inside = activation.float().clamp(low, high)
+    return torch.histc(inside, len(BIN_EDGES) - 1, low, high).long()  # float32 counts are exact up to 16 million
