@@ -1,4 +1,4 @@
-"""The command line: python -m lib reproduce | evaluate | grade."""
+"""The command line: python -m lib reproduce | evaluate | grade | claims | report."""
 
 import argparse
 import json
@@ -41,12 +41,15 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="command")
 
     run = _command(commands, "reproduce", _reproduce, "run the notebooks and print what they found")
-    run.add_argument("--profile", default="demo", help="a file of data/profiles (default: demo)")
+    _profile_options(run)
     run.add_argument("--only", default="", help="notebooks by number or name, such as 01,02")
-    run.add_argument("--model", help="this model everywhere: demo, a name of data/models.yaml, a hub id, a folder")
-    run.add_argument("--problems", help="embedded, math500 or a JSONL file, instead of the profile's")
-    run.add_argument("--limit", type=int, help="a seeded sample of so many problems, stratified by level")
     run.add_argument("--fresh", action="store_true", help="start over instead of continuing")
+
+    run = _command(commands, "claims", _claims, "judge every claim of the paper on what a profile measures")
+    _profile_options(run)
+
+    run = _command(commands, "report", _report, "write the claims and every figure of a profile as one HTML page")
+    run.add_argument("--profile", default="demo", help="a file of data/profiles (default: demo)")
 
     run = _command(commands, "evaluate", _evaluate, "complete and grade problems under several conditions")
     run.add_argument("--model", required=True, help="demo, a name of data/models.yaml, a hub id or a folder")
@@ -54,8 +57,10 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--conditions",
         default="none,mless,mful",
-        help="among none, mless, mful, random, question, letters; mless:25 has 25 tokens, mless@end another place",
+        help="among none, mless, mful, random, question, letters; mless:25 has 25 tokens, mless@end another place; "
+        "arm, mless+arm or arm:c=0.1:p1=95 move the model's activations",
     )
+    run.add_argument("--arm", metavar="SETTINGS", help="of ARM, such as c=0.13:p1=99.5:layer=1:mode=text")
     run.add_argument("--engine", default="transformers", help="what generates (default: transformers)")
     run.add_argument(
         "--engine-option",
@@ -94,9 +99,15 @@ def _command(commands, name: str, function, text: str) -> argparse.ArgumentParse
     return command
 
 
-def _reproduce(options) -> None:
-    from lib.reproduce import reproduce, run_profile
+def _profile_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--profile", default="demo", help="a file of data/profiles (default: demo)")
+    command.add_argument("--model", help="this model everywhere: demo, a name of data/models.yaml, a hub id, a folder")
+    command.add_argument("--problems", help="embedded, math500 or a JSONL file, instead of the profile's")
+    command.add_argument("--limit", type=int, help="a seeded sample of so many problems, stratified by level")
 
+
+def _overrides(options) -> dict:
+    """Return what replaces a profile's settings, with paths that hold from a notebook's folder too."""
     problems = options.problems
     if problems and problems not in ("embedded", "math500"):
         problems = os.path.abspath(problems)  # notebooks run in their own folder
@@ -104,13 +115,43 @@ def _reproduce(options) -> None:
     overrides = {name: value for name, value in overrides.items() if value is not None}
     if options.model and os.path.isdir(options.model):
         overrides["model"] = os.path.abspath(options.model)
+    return overrides
+
+
+def _reproduce(options) -> None:
+    from lib.reproduce import reproduce, run_profile
+
+    overrides = _overrides(options)
     profile = run_profile(options.profile, **overrides)
     reproduce(profile, [name for name in options.only.split(",") if name], overrides, options.fresh)
 
 
+def _claims(options) -> None:
+    from lib.claims import gather, judge, load_claims, page, write_claims
+    from lib.reproduce import completion_bar, prompt_bar, run_profile
+
+    claims, overrides = load_claims(), _overrides(options)
+    profile = run_profile(options.profile, **overrides)
+    evidence = gather(profile, bool(overrides), None, prompt_bar(), completion_bar())
+    rows = judge(claims, evidence)
+    print(page(rows))
+    verdicts = Counter(row["verdict"] for row in rows)
+    print(", ".join(f"{count} {name}" for name, count in verdicts.most_common()) + f"; {write_claims(profile, rows)}")
+
+
+def _report(options) -> None:
+    from lib.profiles import load_profile
+    from lib.report import write_report
+
+    print(write_report(load_profile(options.profile)))
+
+
 def _evaluate(options) -> None:
+    from dataclasses import asdict
+
     from pydantic import ValidationError
 
+    from lib.arm import Arm, parse_arm
     from lib.evaluate import evaluate
     from lib.profiles import Accuracy
     from lib.prompts import Filler, parse_condition
@@ -126,6 +167,8 @@ def _evaluate(options) -> None:
     names += ("temperature", "top_p", "samples")
     given = {name: getattr(options, name) for name in names}
     given["engine_options"] = dict(_engine_option(text) for text in options.engine_option)
+    if options.arm:
+        given["arm"] = asdict(parse_arm(options.arm, Arm()))
     try:
         accuracy = Accuracy(models=[options.model], conditions=conditions, elicit_tokens=12, **given)
     except ValidationError as error:

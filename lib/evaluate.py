@@ -8,11 +8,15 @@ import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import asdict, replace
 from importlib import metadata
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from lib import paths
+from lib.arm import Arm, arm_for, parse_arm
 from lib.errors import InputError
 from lib.generation import Completion, Request, Sampling, engine_class, make_engine
 from lib.grading import (
@@ -26,7 +30,7 @@ from lib.grading import (
 from lib.models import Loaded, load
 from lib.problems import Problem, describe, digest, load_problems
 from lib.profiles import Accuracy, Profile, variation
-from lib.prompts import INSTRUCTION, Filler, Prompt, build_prompt
+from lib.prompts import INSTRUCTION, Filler, Prompt, arm_text, build_prompt, uses_arm
 from lib.results import Store, completion_key, read_records, write_json
 from lib.summary import pair, summarise
 
@@ -34,6 +38,16 @@ from lib.summary import pair, summarise
 ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
 Report = Callable[[str, int, int, int, int], None]  # model, done, in all, correct, new tokens
 STORED_DEMO = paths.DATA / "demo_completions.jsonl"
+
+
+class Asked(NamedTuple):
+    """One completion that a run asks for; `arm` None: the model as it is."""
+
+    problem: Problem
+    condition: str
+    sample: int
+    prompt: Prompt
+    arm: Arm | None
 
 
 def silent(*_) -> None:
@@ -91,10 +105,11 @@ def _environment(accuracy: Accuracy) -> dict:
 
 def _wanted(
     loaded: Loaded, accuracy: Accuracy, filler: Filler, seed: int, problems: Sequence[Problem]
-) -> dict[str, tuple[Problem, str, int, Prompt]]:
-    """Return key -> (problem, condition, sample, prompt) of every completion this run asks for."""
+) -> dict[str, Asked]:
+    """Return by key every completion that this run asks for."""
     wanted = {}
     for condition in accuracy.conditions:
+        arm = _arm(loaded, accuracy, condition)
         for problem in problems:
             prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format=accuracy.format, filler=filler)
             for sample in range(accuracy.samples):
@@ -108,9 +123,22 @@ def _wanted(
                     prompt=prompt.input_ids.tolist(),
                     sample=sample,
                     seed=seed,
+                    **({"arm": asdict(arm)} if arm else {}),
                 )
-                wanted[key] = (problem, condition, sample, prompt)
+                wanted[key] = Asked(problem, condition, sample, prompt, arm)
     return wanted
+
+
+def _arm(loaded: Loaded, accuracy: Accuracy, condition: str) -> Arm | None:
+    """Return the settings under which a condition's completions are made.
+
+    Statistics are always a sequence's own: the authors generate one prompt at a time, where the whole tensor is
+    that sequence, and a completion must not depend on what it is batched with.
+    """
+    if not uses_arm(condition):
+        return None
+    base = replace(arm_for(loaded.spec, accuracy.arm_settings()), statistics="sequence")
+    return parse_arm(arm_text(condition), base)
 
 
 def _complete(loaded: Loaded, accuracy: Accuracy, wanted: dict, store: Store, report: Report) -> None:
@@ -121,7 +149,10 @@ def _complete(loaded: Loaded, accuracy: Accuracy, wanted: dict, store: Store, re
     report(loaded.name, done, len(wanted), correct, tokens)
     if not missing:
         return
-    requests = [Request(key, wanted[key][3].input_ids.tolist(), int(key, 16) % 2**63) for key in missing]
+    requests: dict[Arm | None, list[Request]] = {}
+    for key in missing:
+        request = Request(key, wanted[key].prompt.input_ids.tolist(), int(key, 16) % 2**63)
+        requests.setdefault(wanted[key].arm, []).append(request)
     sampling = Sampling(
         accuracy.max_new_tokens,
         accuracy.temperature,
@@ -131,9 +162,9 @@ def _complete(loaded: Loaded, accuracy: Accuracy, wanted: dict, store: Store, re
     )
     cramped = []
     with GradingPool() as pool:
-        completions = engine.complete(requests, sampling)
+        completions = chain.from_iterable(engine.complete(some, sampling, arm) for arm, some in requests.items())
         for completion, graded in _graded(completions, wanted, pool):
-            record = _record(loaded, *wanted[completion.key], completion, graded)
+            record = _record(loaded, wanted[completion.key], completion, graded)
             store.append(record)
             done, correct = done + 1, correct + record["correct"]
             tokens += completion.completion_tokens
@@ -150,32 +181,25 @@ def _graded(completions: Iterable[Completion], wanted: dict, pool: GradingPool) 
     """Yield completions with their grades, which processes of their own work out while generation goes on."""
     waiting: list[tuple[Completion, Future]] = []
     for completion in completions:
-        waiting.append((completion, pool.submit(wanted[completion.key][0].answer, completion.text)))
+        waiting.append((completion, pool.submit(wanted[completion.key].problem.answer, completion.text)))
         ready = [item for item in waiting if item[1].done()]
         waiting = [item for item in waiting if item not in ready]
         yield from ((done, future.result()) for done, future in ready)
     yield from ((done, future.result()) for done, future in waiting)
 
 
-def _record(
-    loaded: Loaded,
-    problem: Problem,
-    condition: str,
-    sample: int,
-    prompt: Prompt,
-    completion: Completion,
-    graded: Grade,
-) -> dict:
-    return {
+def _record(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade) -> dict:
+    problem = asked.problem
+    record = {
         "key": completion.key,
         "model": loaded.name,
         "revision": loaded.revision,
-        "condition": condition,
+        "condition": asked.condition,
         "problem_id": problem.id,
         "level": problem.level,
         "subject": problem.subject,
         "answer": problem.answer,
-        "sample": sample,
+        "sample": asked.sample,
         "response": completion.text,
         "finish_reason": completion.finish_reason,
         "prompt_tokens": completion.prompt_tokens,
@@ -185,10 +209,11 @@ def _record(
         "extracted": graded.extracted,
         "method": graded.method,
         "correct": graded.correct,
-        "correct_authors": correct_authors(problem.answer, prompt.text, completion.text),
+        "correct_authors": correct_authors(problem.answer, asked.prompt.text, completion.text),
         "correct_authors_on_completion": correct_authors_on_completion(problem.answer, completion.text),
         "correct_exact": correct_exact(problem.answer, completion.text),
     }
+    return record | {"arm": asdict(asked.arm)} if asked.arm else record
 
 
 def completions_for(profile: Profile, overridden: bool, folder: str | None) -> tuple[list[dict], str]:

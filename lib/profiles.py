@@ -18,8 +18,9 @@ from pydantic import (
 )
 
 from lib import paths
+from lib.arm import Arm, parse_arm
 from lib.errors import InputError
-from lib.prompts import FORMATS, POSITIONS, Filler, parse_condition
+from lib.prompts import FORMATS, POSITIONS, Filler, arm_text, parse_condition
 
 FIGURES = ("fig09", "fig10", "fig11", "fig13", "fig18")  # each a row of panels, from left to right
 
@@ -33,6 +34,7 @@ class _Section(BaseModel):
 def _known(condition: str) -> str:
     try:
         parse_condition(condition)
+        parse_arm(arm_text(condition), Arm())
     except InputError as error:
         raise ValueError(str(error)) from error  # pydantic adds where it stands
     return condition
@@ -55,6 +57,7 @@ Panels = create_model("Panels", __base__=_Section, **ROWS)
 FILLER = {f.name: (PositiveInt if f.type is int else f.type, f.default) for f in fields(Filler)}
 FILLER["position"] = (Literal[*POSITIONS], Filler.position)
 Inserted = create_model("Inserted", __base__=_Section, **FILLER)
+Activation = create_model("Activation", __base__=_Section, **{f.name: (f.type, f.default) for f in fields(Arm)})
 
 
 class Attention(_Section):
@@ -106,8 +109,11 @@ class Accuracy(_Section):
     batch_size: PositiveInt
     engine: str = "transformers"
     engine_options: dict[str, PositiveInt] = {}  # such as vllm's tensor_parallel and data_parallel
+    arm: Activation | None = None  # settings of ARM; None: the paper's for each model
     fillers: Variation | None = None  # lengths, places and kinds of filler: Fig. 8, Tables 4 and 5
     sampling: Variation | None = None  # several samples: pass@k, diversity, noise between seeds
+    interventions: Variation | None = None  # ARM beside the tokens: Tables 2 and 3
+    arm_map: Variation | None = None  # ARM under other settings, in other layers: Fig. 12
 
     @model_validator(mode="after")
     def _agrees(self):
@@ -115,7 +121,15 @@ class Accuracy(_Section):
             raise ValueError("conditions must hold 'none', the baseline of the others, and each only once")
         if self.samples > 1 and self.temperature == 0:
             raise ValueError(f"samples is {self.samples} at temperature 0, where every sample is the same")
+        try:
+            self.arm_settings()
+        except InputError as error:
+            raise ValueError(str(error)) from error
         return self
+
+    def arm_settings(self) -> Arm | None:
+        """Return ARM's settings as `arm` gives them."""
+        return Arm(**self.arm.model_dump()) if self.arm else None
 
 
 class Profile(_Section):
@@ -129,7 +143,7 @@ class Profile(_Section):
     accuracy: Accuracy
 
 
-PARTS = ("fillers", "sampling")
+PARTS = ("fillers", "sampling", "interventions", "arm_map")
 
 
 def variation(accuracy: Accuracy, part: str) -> Accuracy:
@@ -146,6 +160,7 @@ SECTIONS = {
     "attention": Attention,
     "panels": Panels,
     "accuracy": Accuracy,
+    "arm": Activation,
     **dict.fromkeys(PARTS, Variation),
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from lib import paths
+from lib.activation_measurement import measure_activations
 from lib.errors import InputError
 from lib.evaluate import agreement, evaluate, variation_for
 from lib.measurement import measure_attention
@@ -20,6 +21,15 @@ from lib.profiles import PARTS, Profile, load_profile, override
 from lib.prompts import Filler
 from lib.results import write_json
 
+# What a notebook finds computed when it starts, by its number.
+ATTENTION, ACTIVATIONS, COMPLETIONS = "attention", "activations", "completions"
+NEEDS = {
+    "02": (ATTENTION,),
+    "03": (COMPLETIONS, "fillers", "sampling"),
+    "04": (ACTIVATIONS,),
+    "05": ("interventions", "arm_map", "sampling"),
+    "06": (ATTENTION, ACTIVATIONS, COMPLETIONS, *PARTS),
+}
 COLUMNS = ("figure", "file", "model", "n", "found", "paper")
 
 
@@ -41,11 +51,10 @@ def reproduce(profile: Profile, only: list[str], overrides: dict, fresh: bool) -
     started, parameters = time.monotonic(), {"profile": profile.name, **overrides}
     for index, notebook in enumerate(notebooks, 1):
         print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
-        if notebook.stem.startswith("02"):
-            measure_attention(profile, results / "attention", prompt_bar())
-        if notebook.stem.startswith("03"):
-            _completions(profile, results, overridden=bool(overrides))
-            parameters["completions"] = str(results)
+        for need in NEEDS.get(notebook.stem[:2], ()):
+            _prepare(need, profile, results, overridden=bool(overrides))
+            if need == COMPLETIONS:
+                parameters["completions"] = str(results)
         _execute(notebook, results, parameters)
     print_table([row for notebook in notebooks for row in published(results, notebook.stem)])
     print(f"Done in {time.monotonic() - started:.0f} s. Figures: {paths.FIGURES / profile.name}", flush=True)
@@ -76,14 +85,24 @@ def _check(profile: Profile) -> None:
                     raise InputError(f"{figure}: {spec} has heads 1 to {heads}, not {panel.head}")
 
 
+def _prepare(need: str, profile: Profile, results: Path, overridden: bool) -> None:
+    """Compute what the notebooks would, but with bars; what is there already takes no time."""
+    if need == ATTENTION:
+        measure_attention(profile, results / "attention", prompt_bar())
+    elif need == ACTIVATIONS:
+        measure_activations(profile, results / "attention", prompt_bar())
+    elif need == COMPLETIONS:
+        _completions(profile, results, overridden)
+    else:
+        variation_for(profile, overridden, need, completion_bar())
+
+
 def _completions(profile: Profile, results: Path, overridden: bool) -> None:
     filler = Filler(**profile.filler.model_dump())
     records = evaluate(profile.accuracy, filler, profile.seed, results, completion_bar())
     if not overridden and profile.name == "demo":
         same, common = agreement(records)
         print(f"{same} of {common} completions agree with the stored demo's", flush=True)
-    for part in PARTS:
-        variation_for(profile, overridden, part, completion_bar())
 
 
 def completion_bar():

@@ -91,6 +91,12 @@ def matrix(group: Sequence[dict], field: str) -> np.ndarray:
     return values
 
 
+def shares(group: Sequence[dict]) -> dict[str, float]:
+    """Return the accuracy of each problem over its samples, in %, of one model and condition."""
+    names = dict.fromkeys(record["problem_id"] for record in group)
+    return dict(zip(names, 100 * np.nanmean(matrix(group, "correct"), axis=1), strict=True))
+
+
 def _accuracy(values: np.ndarray, seed: int) -> Interval:
     if values.shape[1] == 1:
         return wilson(int(values.sum()), len(values))
@@ -154,16 +160,17 @@ def diversity(records: Sequence[dict], seed: int) -> list[dict]:
         if values.shape[1] < 2:
             continue
         row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
-        shares = {f"pass@{k}": pass_at_k(values, k) for k in KS if k <= values.shape[1]}
-        shares["distinct 2-grams"] = np.array([distinct_2(texts) for texts in _by_problem(group).values()])
-        for name, share in shares.items():
+        measures = {f"pass@{k}": pass_at_k(values, k) for k in KS if k <= values.shape[1]}
+        measures["distinct 2-grams"] = np.array([distinct_2(texts) for texts in by_problem(group).values()])
+        for name, share in measures.items():
             mean = bootstrap_mean(share, seed)
             row |= {name: 100 * mean.estimate, f"{name} low": 100 * mean.low, f"{name} high": 100 * mean.high}
         rows.append(row)
     return rows
 
 
-def _by_problem(group: Sequence[dict]) -> dict[str, list[str]]:
+def by_problem(group: Sequence[dict]) -> dict[str, list[str]]:
+    """Return the responses to each problem, in the order in which `matrix` has the problems."""
     texts: dict[str, list[str]] = {}
     for record in group:
         texts.setdefault(record["problem_id"], []).append(record["response"])

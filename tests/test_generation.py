@@ -1,11 +1,13 @@
 """The transformers engine against transformers' own greedy `generate`."""
 
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import pytest
 import torch
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM
 
+from lib.arm import Arm, installed
 from lib.errors import InputError
 from lib.generation import Request, Sampling, engine_class
 from lib.generation.transformers import choose
@@ -43,8 +45,8 @@ def requests(lengths):
     return [Request(str(i), [7, 8, 9, *ids]) for i, ids in enumerate(draw)]
 
 
-def complete(loaded, asked, batch_size, **settings):
-    found = engine_class("transformers")(loaded, batch_size).complete(asked, Sampling(**settings))
+def complete(loaded, asked, batch_size, arm=None, **settings):
+    found = engine_class("transformers")(loaded, batch_size).complete(asked, Sampling(**settings), arm)
     return {completion.key: completion for completion in found}
 
 
@@ -60,17 +62,33 @@ def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size):
         assert found[request.key].text == text
 
 
+@pytest.mark.parametrize("mode", ["text", "code"])
+@pytest.mark.parametrize("batch_size", [1, 3, 16])
+def test_with_arm_greedy_equals_generate_whatever_the_batch(tiny, batch_size, mode):
+    asked = [replace(request, seed=i) for i, request in enumerate(requests([1, 9, 4, 20, 12, 5, 2]))]
+    arm, plain = Arm(c=1.0, mode=mode, statistics="sequence"), complete(tiny, asked, 16, max_new_tokens=10)
+    found = complete(tiny, asked, batch_size, arm, max_new_tokens=10)
+    for request in asked:
+        ids = torch.tensor([request.input_ids])
+        with installed(tiny.model, seed=request.seed, **asdict(arm)):
+            expected = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
+        text = tiny.tokenizer.decode(expected[0, len(request.input_ids) :], skip_special_tokens=True)
+        assert found[request.key].text == text
+    assert any(found[key].text != plain[key].text for key in found)
+    assert complete(tiny, asked, 16, max_new_tokens=10) == plain  # ARM has left the model
+
+
 def test_out_of_memory_halves_the_batch_and_every_prompt_is_still_answered_once(tiny, monkeypatch, capsys):
     asked = requests([3, 8, 1, 5, 6, 2, 4])
     expected = complete(tiny, asked, 2, max_new_tokens=6)
     engine, steps = engine_class("transformers"), []
     step = engine._step
 
-    def fails_when_large(self, rows, cache):
+    def fails_when_large(self, rows, cache, hook):
         steps.append(len(rows))
         if len(rows) > 2 and len(steps) > 3:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
-        return step(self, rows, cache)
+        return step(self, rows, cache, hook)
 
     monkeypatch.setattr(engine, "_step", fails_when_large)
     found = list(engine(tiny, 7).complete(asked, Sampling(6)))
@@ -82,7 +100,7 @@ def test_out_of_memory_halves_the_batch_and_every_prompt_is_still_answered_once(
 
 
 def test_a_prompt_that_never_fits_is_named_by_its_length(tiny, monkeypatch):
-    def fails(self, rows, cache):
+    def fails(self, rows, cache, hook):
         raise MemoryError
 
     engine = engine_class("transformers")

@@ -6,15 +6,17 @@ through the same steps from the kept cache. A step reads all weights once, so it
 rows and their multiplications for many; on a CPU large batches pay.
 """
 
+import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
 import psutil
 import torch
 from transformers import DynamicCache
 
+from lib.arm import Arm, Installed, installed
 from lib.batches import is_out_of_memory
 from lib.errors import InputError
 from lib.generation import Completion, Request, Sampling
@@ -29,6 +31,7 @@ class _Row:
     request: Request
     feed: list[int]  # tokens that must go in before the next one is chosen
     draws: torch.Generator
+    noise: torch.Generator | None = None  # what ARM draws from
     written: list[int] = field(default_factory=list)
     after: list[int] = field(default_factory=list)  # what follows the elicitation
     finish: str = ""
@@ -43,12 +46,18 @@ class Engine:
         declared = self.model.generation_config.eos_token_id
         self.stops = set(declared if isinstance(declared, list) else [declared]) | {self.tokenizer.eos_token_id}
 
-    def complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
+    def complete(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None = None) -> Iterator[Completion]:
         """Yield one completion for each request as it finishes; one without room in the context comes back empty.
 
-        Out of memory halves the batch and starts what was unfinished again, with the same draws. Raises
-        InputError when one prompt alone does not fit.
+        Out of memory halves the batch and starts what was unfinished again, with the same draws. With `arm` the model
+        is changed until the last completion. Raises InputError when one prompt alone does not fit.
         """
+        with installed(self.model, **asdict(arm)) if arm else contextlib.nullcontext() as hook:
+            yield from self._complete(requests, sampling, hook)
+
+    def _complete(
+        self, requests: Sequence[Request], sampling: Sampling, hook: Installed | None
+    ) -> Iterator[Completion]:
         elicit = self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"] if sampling.elicit else []
         extra = sampling.max_new_tokens + len(elicit) + sampling.elicit_tokens
         unfinished = {r.key: r for r in requests if len(r.input_ids) + extra <= self.context}
@@ -60,7 +69,8 @@ class Engine:
             capacity = max(len(r.input_ids) for r in unfinished.values()) + extra
             slots = min(slots, len(unfinished), self._room(capacity))
             try:
-                for completion in self._run(list(unfinished.values()), sampling, elicit, SlotCache(slots, capacity)):
+                cache = SlotCache(slots, capacity)
+                for completion in self._run(list(unfinished.values()), sampling, elicit, cache, hook):
                     del unfinished[completion.key]
                     yield completion
             except (MemoryError, RuntimeError) as error:
@@ -84,7 +94,12 @@ class Engine:
         return max(1, free // 2 // row)
 
     def _run(
-        self, requests: list[Request], sampling: Sampling, elicit: list[int], cache: SlotCache
+        self,
+        requests: list[Request],
+        sampling: Sampling,
+        elicit: list[int],
+        cache: SlotCache,
+        hook: Installed | None,
     ) -> Iterator[Completion]:
         # Neighbours share their beginning (instruction and filler), which is then computed once.
         waiting, slots = sorted(requests, key=lambda r: r.input_ids), cache.shape[0]
@@ -92,16 +107,32 @@ class Engine:
         while waiting or rows:
             # A prefill stops everybody: wait until it serves a good part of the batch.
             if waiting and slots - len(rows) >= min(len(waiting), max(1, slots // 4)):
-                self._admit(rows, waiting, cache, slots)
-            logits = self._step(rows, cache)
-            for slot in reversed(range(len(rows))):
-                if not rows[slot].feed and self._advance(rows[slot], logits[slot], sampling, elicit):
-                    yield self._completion(rows[slot], sampling)
-                    last = len(rows) - 1
-                    if slot != last:
-                        cache.move(last, slot)
-                        rows[slot] = rows[last]
-                    rows.pop()
+                if hook:
+                    first = self._admit_whole(rows, waiting, cache, slots, hook)
+                    yield from self._advance_all(rows, first, cache, sampling, elicit)
+                else:
+                    self._admit(rows, waiting, cache, slots)
+            if rows:
+                logits = dict(enumerate(self._step(rows, cache, hook)))
+                yield from self._advance_all(rows, logits, cache, sampling, elicit)
+
+    def _advance_all(
+        self,
+        rows: list[_Row],
+        logits: Mapping[int, torch.Tensor],
+        cache: SlotCache,
+        sampling: Sampling,
+        elicit: list[int],
+    ) -> Iterator[Completion]:
+        """Give every row that has nothing left to feed its next token, and yield those that finish."""
+        for slot in reversed(range(len(rows))):
+            if not rows[slot].feed and self._advance(rows[slot], logits[slot], sampling, elicit):
+                yield self._completion(rows[slot], sampling)
+                last = len(rows) - 1
+                if slot != last:
+                    cache.move(last, slot)
+                    rows[slot] = rows[last]
+                rows.pop()
 
     @torch.inference_mode()
     def _admit(self, rows: list[_Row], waiting: list[Request], cache: SlotCache, slots: int) -> None:
@@ -115,6 +146,23 @@ class Engine:
                 cache.write(len(rows), prefilled, index, len(request.input_ids) - 1)
                 draws = torch.Generator().manual_seed(request.seed)
                 rows.append(_Row(request, [request.input_ids[-1]], draws))
+
+    @torch.inference_mode()
+    def _admit_whole(
+        self, rows: list[_Row], waiting: list[Request], cache: SlotCache, slots: int, hook: Installed
+    ) -> dict[int, torch.Tensor]:
+        """Prefill whole prompts one by one, as ARM's statistics ask; return each new slot's logits (vocabulary,)."""
+        device, first = self.model.device, {}
+        while waiting and len(rows) < slots:
+            request, prefilled = waiting.pop(), DynamicCache()
+            noise = torch.Generator(device).manual_seed(request.seed)
+            ids = torch.tensor([request.input_ids], device=device)
+            with hook.rows([noise], prompt=True):
+                output = self.model(input_ids=ids, past_key_values=prefilled, use_cache=True, logits_to_keep=1)
+            cache.write(len(rows), prefilled, 0, len(request.input_ids))
+            first[len(rows)] = output.logits[0, -1].float()
+            rows.append(_Row(request, [], torch.Generator().manual_seed(request.seed), noise))
+        return first
 
     def _prefill(self, prompts: list[list[int]]) -> DynamicCache:
         """Run the prompts through the model, what all of them begin with only once."""
@@ -131,21 +179,23 @@ class Engine:
         return cache
 
     @torch.inference_mode()
-    def _step(self, rows: list[_Row], cache: SlotCache) -> torch.Tensor:
+    def _step(self, rows: list[_Row], cache: SlotCache, hook: Installed | None = None) -> torch.Tensor:
         """Feed one token to every row and return the logits (rows, vocabulary) of the next."""
         device, decoder = self.model.device, self.model.get_decoder()
         tokens = torch.tensor([[row.feed.pop(0)] for row in rows], device=device)
         lengths = cache.lengths[: len(rows)].to(device)
         previous = decoder.config._attn_implementation  # transformers offers a setter but no getter
         decoder.set_attn_implementation(NAME)
+        told = hook.rows([row.noise for row in rows], prompt=False) if hook else contextlib.nullcontext()
         try:
-            output = self.model(
-                input_ids=tokens,
-                position_ids=lengths[:, None],
-                past_key_values=cache,
-                use_cache=True,
-                row_lengths=lengths,
-            )
+            with told:
+                output = self.model(
+                    input_ids=tokens,
+                    position_ids=lengths[:, None],
+                    past_key_values=cache,
+                    use_cache=True,
+                    row_lengths=lengths,
+                )
         finally:
             decoder.set_attn_implementation(previous)
         cache.lengths[: len(rows)] += 1

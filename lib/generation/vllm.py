@@ -18,6 +18,7 @@ from multiprocessing import resource_tracker
 import psutil
 import torch
 
+from lib.arm import Arm
 from lib.errors import InputError
 from lib.generation import Completion, Request, Sampling
 from lib.grading import last_box
@@ -49,8 +50,13 @@ class Engine:
         self.parallel = {"tensor_parallel_size": tensor_parallel, "data_parallel_size": data_parallel}
         self.llm, self.length, self.room = None, 0, asyncio.Semaphore(batch_size)
 
-    def complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
-        """Yield one completion for each request as it finishes; one without room in the context comes back empty."""
+    def complete(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None = None) -> Iterator[Completion]:
+        """Yield one completion for each request as it finishes; one without room in the context comes back empty.
+
+        Raises InputError for `arm`, whose hooks do not reach vLLM's processes.
+        """
+        if arm:
+            raise InputError("engine vllm cannot change activations: run conditions with ARM on engine transformers")
         elicit = self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"] if sampling.elicit else []
         extra = sampling.max_new_tokens + len(elicit) + sampling.elicit_tokens
         fits = [request for request in requests if len(request.input_ids) + extra <= self.context]
