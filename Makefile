@@ -2,6 +2,7 @@
 # make test        every test
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make lab         JupyterLab on the notebooks
+# make report      the claims and every figure of a profile on one HTML page, results/PROFILE/report.html
 # make bench       timings and memory, into benchmarks/results
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
 # Each makes .venv when it is missing, and does nothing twice.
@@ -12,7 +13,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce test test-vllm lab bench outputs
+.PHONY: reproduce test test-vllm lab report bench outputs
 
 reproduce: $(READY)
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
@@ -28,11 +29,16 @@ test-vllm: $(READY)
 lab: $(READY)
 	$(BIN)/jupyter lab notebooks
 
+report: $(READY)
+	$(BIN)/python -m lib report --profile $(PROFILE)
+
 bench: $(READY)
 	-$(BIN)/python -m pip install --quiet -r requirements-bench.txt -c requirements.txt -c constraints.txt
 	$(BIN)/python benchmarks/first_layers.py
 	$(BIN)/python benchmarks/extraction.py
 	$(BIN)/python benchmarks/many_prompts.py
+	$(BIN)/python benchmarks/arm.py
+	$(BIN)/python benchmarks/generation.py
 
 outputs: $(READY)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0*.ipynb

@@ -31,7 +31,8 @@ A module imports only from modules above it:
                            papermill driver; one HTML page; command line
 
 Shapes are written with one alphabet: B batch, L layers asked for, H heads, K key heads, T tokens, Q a block of
-queries, R sets of queries, D head width, F MLP width, N problems. Layers and heads count from 1 wherever a person names them.
+queries, R sets of queries, D head width, F MLP width, N problems. Layers and heads count from 1 wherever a person
+names them.
 """
 
 import warnings

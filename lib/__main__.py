@@ -27,8 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # first: a second Ctrl-C may follow at once
         print("\ninterrupted: what is done is kept; run the same command again to continue", file=sys.stderr)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         return 130
     return 0
 
@@ -132,7 +132,8 @@ def _claims(options) -> None:
 
     claims, overrides = load_claims(), _overrides(options)
     profile = run_profile(options.profile, **overrides)
-    evidence = gather(profile, bool(overrides), None, prompt_bar(), completion_bar())
+    with prompt_bar() as measuring, completion_bar() as completing:
+        evidence = gather(profile, bool(overrides), None, measuring, completing)
     rows = judge(claims, evidence)
     print(page(rows))
     verdicts = Counter(row["verdict"] for row in rows)
@@ -174,7 +175,8 @@ def _evaluate(options) -> None:
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{'.'.join(map(str, first['loc'])) or 'options'}: {first['msg']}") from error
-    records = evaluate(accuracy, filler, options.seed, options.out, completion_bar(), _shard(options.shard))
+    with completion_bar() as report:
+        records = evaluate(accuracy, filler, options.seed, options.out, report, _shard(options.shard))
     for row in summarise(records, options.seed):
         line = f"{row['condition']:16} {row['accuracy']:5.1f} %  [{row['low']:.1f}, {row['high']:.1f}]  n = {row['n']}"
         if "effect" in row:

@@ -93,7 +93,7 @@ def gather(
     folder = paths.RESULTS / profile.name / "attention"
     attention = measure_attention(profile, folder, measuring)
     activations = measure_activations(profile, folder, measuring)
-    records = {"main": completions_for(profile, overridden, completions)[0]}
+    records = {"main": completions_for(profile, overridden, completions, completing)[0]}
     records |= {part: variation_for(profile, overridden, part, completing)[0] for part in PARTS}
     answering = [record["model"] for part in records.values() for record in part]
     return {

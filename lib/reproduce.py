@@ -1,10 +1,12 @@
 """Run the notebooks end to end with papermill: completions first, then each notebook, then what was found."""
 
+import contextlib
 import json
 import os
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tqdm import tqdm
@@ -87,26 +89,29 @@ def _check(profile: Profile) -> None:
 
 def _prepare(need: str, profile: Profile, results: Path, overridden: bool) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no time."""
-    if need == ATTENTION:
-        measure_attention(profile, results / "attention", prompt_bar())
-    elif need == ACTIVATIONS:
-        measure_activations(profile, results / "attention", prompt_bar())
+    if need in (ATTENTION, ACTIVATIONS):
+        measure = measure_attention if need == ATTENTION else measure_activations
+        with prompt_bar() as report:
+            measure(profile, results / "attention", report)
     elif need == COMPLETIONS:
         _completions(profile, results, overridden)
     else:
-        variation_for(profile, overridden, need, completion_bar())
+        with completion_bar() as report:
+            variation_for(profile, overridden, need, report)
 
 
 def _completions(profile: Profile, results: Path, overridden: bool) -> None:
     filler = Filler(**profile.filler.model_dump())
-    records = evaluate(profile.accuracy, filler, profile.seed, results, completion_bar())
+    with completion_bar() as report:
+        records = evaluate(profile.accuracy, filler, profile.seed, results, report)
     if not overridden and profile.name == "demo":
         same, common = agreement(records)
         print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
 
-def completion_bar():
-    """Return a `report` for `evaluate` that draws a bar with counts, accuracy so far and time left."""
+@contextlib.contextmanager
+def completion_bar() -> Iterator[Callable]:
+    """Yield a `report` for `evaluate` that draws a bar with counts, accuracy so far and time left."""
     bars: dict[str, tqdm] = {}
 
     def report(model: str, done: int, total: int, correct: int, tokens: int) -> None:
@@ -116,11 +121,13 @@ def completion_bar():
         bars[model].set_postfix_str(f"{correct / max(done, 1):.0%} correct, {speed:.0f} tokens/s", refresh=False)
         _advance(bars[model], done)
 
-    return report
+    with _closing(bars):
+        yield report
 
 
-def prompt_bar():
-    """Return a `report` for `measure_attention` that draws a bar per measurement with counts and time left."""
+@contextlib.contextmanager
+def prompt_bar() -> Iterator[Callable]:
+    """Yield a `report` for `measure_attention` that draws a bar per measurement with counts and time left."""
     bars: dict[str, tqdm] = {}
 
     def report(what: str, done: int, total: int) -> None:
@@ -128,7 +135,18 @@ def prompt_bar():
             bars[what] = tqdm(total=total, desc=what, unit="prompt", file=sys.stderr)
         _advance(bars[what], done)
 
-    return report
+    with _closing(bars):
+        yield report
+
+
+@contextlib.contextmanager
+def _closing(bars: dict[str, tqdm]) -> Iterator[None]:
+    """Close the bars whatever happens, so that a message about it starts on a line of its own."""
+    try:
+        yield
+    finally:
+        for bar in bars.values():
+            bar.close()
 
 
 def _advance(bar: tqdm, done: int) -> None:

@@ -27,7 +27,7 @@ def copy(tmp_path):
     profile = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text())
     profile["name"] = "tiny"
     profile["accuracy"] |= {"limit": 6, "max_new_tokens": 8, "batch_size": 4}
-    profile["accuracy"] |= {"fillers": None, "sampling": None}
+    profile["accuracy"] |= dict.fromkeys(("fillers", "sampling", "interventions", "arm_map"))
     profile["attention"] |= {"limit": 3, "map_problems": 2}
     (tmp_path / "data" / "profiles" / "tiny.yaml").write_text(yaml.safe_dump(profile))
     return tmp_path
@@ -78,6 +78,14 @@ BAD = [
     ),
     ("evaluate --model demo --temperature -1 --out {tmp}/o", "temperature"),
     ("evaluate --model demo --top-p 0 --out {tmp}/o", "top_p"),
+    ("evaluate --model demo --conditions none,arm:c=-1 --out {tmp}/o", "ARM's c is -1.0: it must be at least 0"),
+    ("evaluate --model demo --conditions none,arm:q=1 --out {tmp}/o", "ARM setting 'q=1'"),
+    ("evaluate --model demo --conditions none,arm --arm p1=101 --out {tmp}/o", "ARM's p1 is 101.0"),
+    ("evaluate --model demo --conditions none,arm --arm fraction=2 --out {tmp}/o", "ARM's fraction is 2.0"),
+    ("evaluate --model demo --limit 1 --conditions none,arm:layer=31 --out {tmp}/o", "the model has layers 1 to 30"),
+    ("claims --profile nope", "unknown profile 'nope'"),
+    ("claims --problems {tmp}/empty.jsonl", "empty.jsonl"),
+    ("report", "no claims of profile demo yet"),
     ("grade {tmp}/broken.jsonl", "line 2 is not JSON"),
     ("grade {tmp}/good.jsonl --samples lm-eval", "line 1: no text in field 'doc.answer'"),
     ("grade {tmp}/empty.jsonl", "no lines to grade"),
@@ -152,7 +160,19 @@ def test_evaluate_writes_the_contracts_fields(copy):
     assert json.loads((copy / "o" / "summary.json").read_text())
 
 
-@pytest.mark.parametrize("command", ["", "reproduce", "evaluate", "grade"])
+def test_claims_and_report_of_a_profile_with_nothing_but_the_main_run(copy):
+    out, err = finish(start(copy, "claims", "--profile", "tiny"))
+    rows = json.loads((copy / "results" / "tiny" / "claims.json").read_text())
+    by_id = {row["id"]: row for row in rows}
+    assert by_id["dilution"]["n"] == 3 and by_id["accuracy-mless"]["n"] == 6
+    assert by_id["length"]["reason"].startswith("the profile answers no problems under mless:70")
+    assert all(f"{row['verdict'].upper():12} {row['id']}" in out for row in rows)
+    assert "activations of all 30 layers: 100%" in err
+    out, _ = finish(start(copy, "report", "--profile", "tiny"))
+    assert out.strip().endswith("results/tiny/report.html") and (copy / "results/tiny/report.html").is_file()
+
+
+@pytest.mark.parametrize("command", ["", "reproduce", "evaluate", "grade", "claims", "report"])
 def test_help_exits_with_0(command, capsys):
     with pytest.raises(SystemExit) as ended:
         main([*command.split(), "--help"])

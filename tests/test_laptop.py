@@ -75,7 +75,7 @@ def hub(tmp_path_factory):
 def well_served(user):
     """Run twice; the connection breaks once, in the middle of the first embedding."""
     user.server.break_after = 2_000_000
-    first = user.reproduce("--only", "01,02", "--limit", "6")
+    first = user.reproduce("--only", "01,02,04", "--limit", "6")
     assert user.server.break_after is None
     return {"first": first, "second": user.reproduce("--only", "01", "--limit", "6")}
 
@@ -145,7 +145,7 @@ def complaint(run):
 def test_a_first_run_draws_the_papers_figures_though_the_connection_breaks_once(well):
     user, runs = well
     assert runs["first"].code == 0, runs["first"].err[-2000:]
-    for figure in ("fig09", "fig11", "fig13", "fig18"):
+    for figure in ("fig04", "fig07", "fig09", "fig11", "fig13", "fig18"):
         assert all(user.figure(f"{figure}.{kind}").stat().st_size > 1000 for kind in ("png", "pdf", "csv"))
         assert f"{figure}.png" in runs["first"].out
 
@@ -158,6 +158,7 @@ def test_a_first_run_draws_the_papers_figures_though_the_connection_breaks_once(
         ("fig13", {"Qwen2.5-Math-7B"}),
         ("fig18", {"Llama-3.1-8B-Instruct"}),
         ("lambda_by_head", NAMES),
+        ("fig07", NAMES),
     ],
 )
 def test_captions_and_tables_name_their_models(well, figure, models):

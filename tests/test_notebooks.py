@@ -70,6 +70,28 @@ def test_accuracy_counts_every_stored_completion_once(execute, copy):
     assert "the paper" in figure and "this run" in figure
 
 
+def test_claims_are_judged_on_what_the_other_notebooks_show(execute, copy):
+    (row,) = execute("06_claims")
+    verdicts = json.loads((copy / "results" / "demo" / "claims.json").read_text())
+    assert {v["verdict"] for v in verdicts} <= {"supported", "contradicted", "undecided"} and len(verdicts) >= 15
+    assert sum(int(part.split()[0]) for part in row["found"].split(", ")) == len(verdicts)
+    assert all(v["n"] and v["low"] <= v["effect"] <= v["high"] for v in verdicts)
+    assert (copy / "figures" / "demo" / "claims.png").stat().st_size > 10_000
+
+
+def test_activations_are_measured_over_the_problems_given(execute, copy):
+    rows = {row["figure"]: row for row in execute("04_activation_redistribution", limit=4)}
+    assert set(rows) == {"fig04", "fig07"} and {row["n"] for row in rows.values()} == {4}
+    for name in (*rows, "activations_by_layer"):
+        assert (copy / "figures" / "demo" / f"{name}.png").stat().st_size > 10_000
+
+
+def test_arm_is_compared_in_pairs(execute, copy):
+    rows = {row["figure"]: row for row in execute("05_arm")}
+    assert set(rows) == {"table 2", "fig06", "fig12"} and rows["table 2"]["n"] == 96
+    assert all((copy / "figures" / "demo" / f"{name}.png").stat().st_size > 10_000 for name in ("fig06", "fig12"))
+
+
 def compared_cells(notebook):
     """Count code cells with printed text, the only outputs that nbval compares here."""
     cells = nbformat.read(notebook, as_version=4).cells
