@@ -28,10 +28,11 @@ def draw_histograms(ax, edges, counts, title):
     return lines
 
 
-def draw_changes(ax, names, curves, title):
+def draw_changes(ax, names, curves, title, reach):
     """Draw how many times as large each measure is as without, and its interval; return the points: Fig. 4.
 
-    `curves` maps a condition to (estimates, lows, highs), (n,) each, side by side at each of the n names.
+    `curves` maps a condition to (estimates, lows, highs), (n,) each, side by side at each of the n names; `reach` is
+    the lowest and highest value to make room for, so that several axes can be equal.
     """
     drawn, places = [], np.arange(len(names))
     ax.axhline(1, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
@@ -40,9 +41,9 @@ def draw_changes(ax, names, curves, title):
         x = places + 0.17 * (index - (len(curves) - 1) / 2)
         intervals(ax, x, lows, highs, look.colour)
         drawn += ax.plot(x, estimates, color=look.colour, linestyle="none", marker=look.marker, label=text)
-    ax.set_xticks(places, [name.replace(" ", "\n") for name in names])
+    ax.set_xticks(places, [name.replace("variance", "var.").replace(" ", "\n") for name in names])
     ax.set(title=title, ylabel=CHANGE_LABEL, yscale="log", xlim=(-0.6, len(names) - 0.4))
-    _plain_log_ticks(ax, [value for curve in curves.values() for part in curve for value in part])
+    _plain_log_ticks(ax, reach)
     ax.grid(False, axis="x")
     return drawn
 
@@ -138,7 +139,10 @@ def draw_pass_at_k(ax, ks, curves, title):
 
 
 def draw_effects(ax, labels, effects, lows, highs, title):
-    """Draw differences to none in points with their intervals, a row per label from the top; return the points."""
+    """Draw differences to none in points with their intervals, a row per label from the top; return the points.
+
+    The arrays are (n,); ARM in other layers is drawn this way.
+    """
     places, look = np.arange(len(labels))[::-1], CONDITION_STYLES["arm"]
     ax.axvline(0, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
     ax.hlines(places, lows, highs, color=look.colour, linewidth=0.9)

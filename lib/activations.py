@@ -16,7 +16,7 @@ NAMES = ("act_fn", "activation_fn", "act")  # of the module in a decoder layer's
 MEASURES = ("near zero", "L1", "L2", "Gini", "variance", "gate variance")
 SIGMA = 1.4826  # standard deviations of a normal distribution in one median absolute deviation
 # Bins of the histograms: SiLU and GELU put most of what they give near zero and nothing below -0.28.
-BIN_EDGES = torch.linspace(-0.4, 2.0, 481)
+BIN_EDGES = torch.linspace(-0.4, 2.0, 241)
 See = Callable[[int, torch.Tensor, torch.Tensor], None]  # layer from 1, gate and activation, (B, T, F) each
 
 
@@ -98,7 +98,7 @@ def gini(magnitudes: torch.Tensor) -> torch.Tensor:
 
 
 def histogram(activation: torch.Tensor) -> torch.Tensor:
-    """Return how many elements fall into each bin of BIN_EDGES, int64 (480,); what lies outside is in the end bins."""
+    """Return how many elements fall into each bin of BIN_EDGES, int64 (240,); what lies outside is in the end bins."""
     low, high = float(BIN_EDGES[0]), float(BIN_EDGES[-1])
     inside = activation.float().clamp(low, high)
     return torch.histc(inside, len(BIN_EDGES) - 1, low, high).long()  # float32 counts are exact up to 16 million
