@@ -5,7 +5,6 @@ rows = judge(claims, gather(profile, ...))          # a row per claim and model 
 """
 
 import inspect
-import math
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
@@ -127,8 +126,7 @@ def _row(claim: Claim, evidence: Evidence) -> dict:
     except (Untestable, ValueError) as reason:
         nothing = dict.fromkeys(field.name for field in fields(Decision))
         return row | nothing | {"verdict": "undecided", "n": 0, "components": 0, "reason": str(reason)}
-    finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in decision.items()}
-    return row | finite | {"reason": None}
+    return row | decision | {"reason": None}
 
 
 def write_claims(profile: Profile, rows: list[dict]) -> Path:

@@ -145,16 +145,13 @@ def draw_claims(ax, labels, verdicts, margins, lows, highs, papers):
         if np.isnan(margin):
             ax.text(0.02, y, "not tested", va="center", color="0.3")
     ax.set_yticks(range(len(labels))[::-1], labels)
-    ax.set_xscale("symlog", linthresh=1, linscale=1.5)
+    ax.set_xscale("symlog", linthresh=1, linscale=2)
     ax.set(xlim=(-reach, reach), ylim=(-0.6, len(labels) - 0.4))
     ax.set_xlabel("contradicts  ←  distance inside the claimed range (standard deviations over problems)  →  supports")
-    ticks = [t for t in (-100, -10, -3, -1, -0.5, 0, 0.5, 1, 3, 10, 100) if abs(t) <= reach]
+    ticks = [t for t in (-100, -10, -1, -0.5, 0, 0.5, 1, 10, 100) if abs(t) <= reach]
     ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
     ax.minorticks_off()
-    marks = [
-        *((look.marker, look.colour, name) for name, look in VERDICT_LOOKS.items()),
-        ("|", "0.3", "the paper's number"),
-    ]
+    marks = [(look.marker, look.colour, name) for name, look in VERDICT_LOOKS.items()]
     for marker, colour, name in [*marks, ("|", "0.3", "the paper's number")]:
         ax.plot([], [], color=colour, marker=marker, linestyle="none", label=name)
     ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=4, borderaxespad=0.2)

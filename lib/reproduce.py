@@ -50,13 +50,15 @@ def reproduce(profile: Profile, only: list[str], overrides: dict, fresh: bool) -
         results.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write results to {results}: {error.strerror}") from error
-    started, parameters = time.monotonic(), {"profile": profile.name, **overrides}
+    started, parameters, prepared = time.monotonic(), {"profile": profile.name, **overrides}, set()
     for index, notebook in enumerate(notebooks, 1):
         print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
         for need in NEEDS.get(notebook.stem[:2], ()):
-            _prepare(need, profile, results, overridden=bool(overrides))
-            if need == COMPLETIONS:
-                parameters["completions"] = str(results)
+            if need not in prepared:
+                _prepare(need, profile, results, overridden=bool(overrides))
+                prepared.add(need)
+        if COMPLETIONS in prepared:
+            parameters["completions"] = str(results)
         _execute(notebook, results, parameters)
     print_table([row for notebook in notebooks for row in published(results, notebook.stem)])
     print(f"Done in {time.monotonic() - started:.0f} s. Figures: {paths.FIGURES / profile.name}", flush=True)

@@ -18,6 +18,7 @@ from scipy import stats
 ALPHA = 0.05  # two-sided: half of it for either wrong verdict
 STATED = 0.05  # the rate of either wrong verdict that the tests hold every rule to
 POWER = 0.8
+FARTHEST = 100.0  # standard deviations: what lies farther, or never varies, is shown as this far
 VERDICTS = ("supported", "contradicted", "undecided")
 
 
@@ -124,6 +125,8 @@ class _Measured:
         if len(values) < 2:
             raise ValueError(f"{component.label}: {len(values)} problems are too few")
         mean, deviation, n = float(values.mean()), float(values.std(ddof=1)), len(values)
+        if np.ptp(values) <= 1e-12 * np.abs(values).max():
+            deviation = 0.0  # rounding is no spread
         apart = values - mean
         skew = float((apart**3).mean() / (apart**2).mean() ** 1.5) if deviation else 0.0
         intervals = []
@@ -147,4 +150,6 @@ class _Measured:
         """Return a value's distance to the end that is nearest to the mean, in standard deviations."""
         to_low = self.mean - ends[0] <= ends[1] - self.mean
         distance = value - ends[0] if to_low else ends[1] - value
-        return distance / self.deviation if self.deviation else float(np.sign(distance)) * inf if distance else 0.0
+        if abs(distance) > FARTHEST * self.deviation:
+            return float(np.sign(distance)) * FARTHEST
+        return distance / self.deviation if distance else 0.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lib.claims import load_claims
-from lib.verdicts import POWER, STATED, VERDICTS, Component, decide, n_deciding
+from lib.verdicts import FARTHEST, POWER, STATED, VERDICTS, Component, decide, n_deciding
 
 CLAIMS = load_claims()
 SIMULATIONS = 1000
@@ -104,6 +104,8 @@ def test_constant_values_decide_without_an_interval():
     assert decide([Component("", np.zeros(30))], None, 5).verdict == "supported"
     assert decide([Component("", np.zeros(30))], 0, None).verdict == "undecided"
     assert decide([Component("", np.full(30, -1.0))], 0, None).verdict == "contradicted"
+    rounded = decide([Component("", np.full(30, 8 / 9) + 1e-16 * np.arange(30))], 0.25, 0.75)
+    assert rounded.verdict == "contradicted" and rounded.margin == rounded.margin_low == -FARTHEST
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [np.nan, np.nan, 2.0]])
