@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import torch
 from transformers import PreTrainedModel
 
-from lib.activations import activation_module, near_zero_bound
+from lib.activations import activation_module, kth_smallest, near_zero_bound
 from lib.errors import InputError
 from lib.models import known_models
 
@@ -132,40 +132,35 @@ def new_generators(count: int, seed: int, device: torch.device | str) -> list[to
 def _moved(x: torch.Tensor, settings: Arm, generator: torch.Generator) -> torch.Tensor:
     """Return the elements (n,) of one group of shared statistics after the move."""
     values = x.float()  # bfloat16 has too few digits for a median of deviations
-    chosen = _smallest(values.abs(), values, settings)
-    high = _order_statistic(values, settings.p1 / 100).clamp(min=0)
+    chosen = _smallest(values, settings)
+    # The largest element that does not exceed the quantile p1.
+    high = kth_smallest(values, int(settings.p1 / 100 * (len(values) - 1))).clamp(min=0)
     low = values.min().clamp(max=0)
     draws = torch.rand(values.shape, generator=generator, device=values.device)
     if settings.mode == "code":
-        target = draws * torch.where(values >= 0, high, low)
+        target = draws.mul_(torch.where(values >= 0, high, low))
     else:
-        target = (values + draws * torch.where(values > 0, high, low)).clamp(low, high)
-        chosen = chosen & (values != 0) & (values <= high)  # a zero has no sign to keep
+        target = draws.mul_(torch.where(values > 0, high, low)).add_(values).clamp_(low, high)
+        chosen &= (values != 0) & (values <= high)  # a zero has no sign to keep
     return torch.where(chosen, target.to(x.dtype), x)
 
 
-def _smallest(magnitudes: torch.Tensor, values: torch.Tensor, settings: Arm) -> torch.Tensor:
-    """Return which elements (n,) are the chosen fraction, never more of them, whatever is equal in magnitude.
+def _smallest(values: torch.Tensor, settings: Arm) -> torch.Tensor:
+    """Return which elements (n,) are the chosen fraction smallest in magnitude, never more of them.
 
     The share within a bound grows with the bound, so clipping the share is clipping the bound between two order
-    statistics: selections instead of a sort, and no number leaves the device.
+    statistics: selections instead of a sort. Elements equal to the bound stay where they would be too many.
     """
-    n = len(magnitudes)
+    magnitudes, n = values.abs(), len(values)
+    least, most = (int(share * n) for share in (LEAST, MOST))
     if settings.fraction is not None:
-        most = int(settings.fraction * n)
-        bound = magnitudes.kthvalue(most).values if most else magnitudes.new_tensor(-1)
-    else:
-        least, most = int(LEAST * n), int(MOST * n)
-        bound = near_zero_bound(values, settings.c)
-        for count, clip in ((least, torch.maximum), (most, torch.minimum)):
-            bound = clip(bound, magnitudes.kthvalue(count).values if count else magnitudes.new_tensor(-1))
-    below, equal = magnitudes < bound, magnitudes == bound
-    return below | (equal & (equal.cumsum(0) <= most - below.sum()))
-
-
-def _order_statistic(values: torch.Tensor, share: float) -> torch.Tensor:
-    """Return the largest element that does not exceed the quantile `share` of the elements (n,)."""
-    return values.kthvalue(int(share * (len(values) - 1)) + 1).values
+        least = most = int(settings.fraction * n)
+    below, above = (
+        kth_smallest(magnitudes, count - 1) if count else magnitudes.new_tensor(-1) for count in (least, most)
+    )
+    bound = torch.minimum(torch.maximum(near_zero_bound(values, settings.c), below), above)
+    within = magnitudes <= bound
+    return torch.where(within.sum() <= most, within, magnitudes < bound)
 
 
 class Installed:

@@ -60,7 +60,8 @@ def test_a_fraction_may_be_given_instead_of_c():
 
 def test_equal_magnitudes_do_not_let_more_than_the_fraction_move():
     x = torch.full((1, 10, 10), 0.5)
-    assert (redistribute(x, 3.0, 100, mode="code") != x).sum() <= 25
+    x[0, 0] = 0.1
+    assert ((redistribute(x, 3.0, 100, mode="code") != x) == (x < 0.5)).all()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -75,7 +76,7 @@ def test_text_adds_and_code_replaces():
     generator = torch.Generator().manual_seed(0)
     draws = torch.rand(x.numel(), generator=generator).view_as(x)
     text, code = (redistribute(x, 0.1, 90, mode=mode) for mode in MODES)
-    high = x.flatten().kthvalue(int(0.9 * (x.numel() - 1)) + 1).values
+    high = x.flatten().sort().values[int(0.9 * (x.numel() - 1))]
     moved = (text != x) & (x > 0)
     torch.testing.assert_close(text[moved], (x[moved] + draws[moved] * high).clamp(max=high), atol=1e-6, rtol=0)
     torch.testing.assert_close(code[moved], draws[moved] * high)
