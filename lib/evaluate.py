@@ -160,10 +160,11 @@ def _complete(loaded: Loaded, accuracy: Accuracy, wanted: dict, store: Store, re
         ELICITATION if accuracy.elicit else None,
         accuracy.elicit_tokens,
     )
+    # All are asked for before the first begins: what an engine refuses is named before anything is generated.
+    streams = [engine.complete(some, sampling, arm) for arm, some in requests.items()]
     cramped = []
     with GradingPool() as pool:
-        completions = chain.from_iterable(engine.complete(some, sampling, arm) for arm, some in requests.items())
-        for completion, graded in _graded(completions, wanted, pool):
+        for completion, graded in _graded(chain.from_iterable(streams), wanted, pool):
             record = _record(loaded, wanted[completion.key], completion, graded)
             store.append(record)
             done, correct = done + 1, correct + record["correct"]

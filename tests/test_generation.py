@@ -148,6 +148,11 @@ def test_nucleus_leaves_unlikely_tokens_out():
     assert drawn == {0, 1}
 
 
+def test_a_layer_that_arm_cannot_work_on_is_named_before_anything_is_generated(tiny):
+    with pytest.raises(InputError, match="layer 3 asked for; the model has layers 1 to 2"):
+        engine_class("transformers")(tiny, 4).complete(requests([3]), Sampling(6), Arm(layer=3))
+
+
 def test_unknown_engine_is_refused():
     with pytest.raises(InputError, match="unknown engine 'steam': choose from transformers"):
         engine_class("steam")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from lib.arm import Arm
 from lib.errors import InputError
 from lib.evaluate import ELICITATION
 from lib.generation import Request, Sampling, engine_class, engines
@@ -54,6 +55,12 @@ def test_greedy_tokens_equal_those_of_transformers(engine, demo, asked, monkeypa
     found = complete(engine, asked, GREEDY)
     assert found == complete(engine_class("transformers")(demo, 8), asked, GREEDY)
     assert all(completion.elicited for completion in found.values())
+
+
+@needs_vllm
+def test_arm_is_refused_before_anything_is_generated(engine, asked):
+    with pytest.raises(InputError, match="engine vllm cannot change activations"):
+        engine.complete(asked, GREEDY, Arm())
 
 
 @needs_vllm

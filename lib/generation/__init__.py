@@ -2,8 +2,9 @@
 
     for completion in engine_class("transformers")(loaded, batch_size=64).complete(requests, sampling): ...
 
-An engine is a module of this package with a class `Engine(loaded, batch_size, **options)` that has `complete`; it
-yields completions as they finish, in any order, exactly one for each request.
+An engine is a module of this package with a class `Engine(loaded, batch_size, **options)` that has `complete`, with
+ARM's settings as a third argument if any. It yields completions as they finish, in any order, exactly one for each
+request, and refuses at the call what it cannot do.
 """
 
 import importlib

@@ -16,6 +16,7 @@ import psutil
 import torch
 from transformers import DynamicCache
 
+from lib.activations import activation_module
 from lib.arm import Arm, Installed, installed
 from lib.batches import is_out_of_memory
 from lib.errors import InputError
@@ -47,11 +48,17 @@ class Engine:
         self.stops = set(declared if isinstance(declared, list) else [declared]) | {self.tokenizer.eos_token_id}
 
     def complete(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None = None) -> Iterator[Completion]:
-        """Yield one completion for each request as it finishes; one without room in the context comes back empty.
+        """Return one completion for each request as it finishes; one without room in the context comes back empty.
 
         Out of memory halves the batch and starts what was unfinished again, with the same draws. With `arm` the model
-        is changed until the last completion. Raises InputError when one prompt alone does not fit.
+        is changed from the first completion to the last. Raises InputError for a layer that ARM cannot work on, at
+        once, and when one prompt alone does not fit.
         """
+        if arm:
+            activation_module(self.model, arm.layer)
+        return self._changed(requests, sampling, arm)
+
+    def _changed(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None) -> Iterator[Completion]:
         with installed(self.model, **asdict(arm)) if arm else contextlib.nullcontext() as hook:
             yield from self._complete(requests, sampling, hook)
 

@@ -51,12 +51,15 @@ class Engine:
         self.llm, self.length, self.room = None, 0, asyncio.Semaphore(batch_size)
 
     def complete(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None = None) -> Iterator[Completion]:
-        """Yield one completion for each request as it finishes; one without room in the context comes back empty.
+        """Return one completion for each request as it finishes; one without room in the context comes back empty.
 
-        Raises InputError for `arm`, whose hooks do not reach vLLM's processes.
+        Raises InputError for `arm` at once: its hooks do not reach vLLM's processes.
         """
         if arm:
             raise InputError("engine vllm cannot change activations: run conditions with ARM on engine transformers")
+        return self._complete(requests, sampling)
+
+    def _complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
         elicit = self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"] if sampling.elicit else []
         extra = sampling.max_new_tokens + len(elicit) + sampling.elicit_tokens
         fits = [request for request in requests if len(request.input_ids) + extra <= self.context]
