@@ -24,6 +24,8 @@ from lib.models import known_models
 MODES = ("text", "code")
 STATISTICS = ("sequence", "tensor")
 LEAST, MOST = 0.02, 0.25  # bounds of the fraction
+# A condition may be one of a prompt, ARM, or both: mless, arm, mless+arm, arm:c=0.1:p1=95.
+CONDITION = re.compile(r"((?P<prompt>[^+]+)\+)?arm(:(?P<settings>.*))?")
 SETTING = re.compile(r"(?P<name>c|p1|mode|layer|fraction)=(?P<value>[\w.]+)")
 
 
@@ -63,6 +65,23 @@ class Arm:
 def arm_for(spec: str, given: Arm | None = None) -> Arm:
     """Return ARM's settings for a model: those given, else the paper's for it (data/models.yaml), else the defaults."""
     return given or Arm(**known_models().get(spec, {}).get("arm", {}))
+
+
+def uses_arm(condition: str) -> bool:
+    """Say whether a condition changes the model by ARM."""
+    return CONDITION.fullmatch(condition) is not None
+
+
+def arm_text(condition: str) -> str:
+    """Return the settings that a condition with ARM names, such as c=0.1:p1=95; empty without any."""
+    match = CONDITION.fullmatch(condition)
+    return (match["settings"] or "") if match else ""
+
+
+def without_arm(condition: str) -> str:
+    """Return the condition of the prompt alone: none for `arm`."""
+    match = CONDITION.fullmatch(condition)
+    return (match["prompt"] or "none") if match else condition
 
 
 def parse_arm(text: str, base: Arm) -> Arm:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lib import paths
-from lib.arm import Arm, arm_for, parse_arm
+from lib.arm import Arm, arm_for, arm_text, parse_arm, uses_arm
 from lib.errors import InputError
 from lib.generation import Completion, Request, Sampling, engine_class, make_engine
 from lib.grading import (
@@ -30,7 +30,7 @@ from lib.grading import (
 from lib.models import Loaded, load
 from lib.problems import Problem, describe, digest, load_problems
 from lib.profiles import Accuracy, Profile, variation
-from lib.prompts import INSTRUCTION, Filler, Prompt, arm_text, build_prompt, uses_arm
+from lib.prompts import INSTRUCTION, Filler, Prompt, build_prompt
 from lib.results import Store, completion_key, read_records, write_json
 from lib.summary import pair, summarise
 

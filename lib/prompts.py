@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from lib.arm import without_arm
 from lib.errors import InputError
 
 INSTRUCTION = r"Please reason step by step and put your final answer within \boxed{}."
@@ -25,7 +26,6 @@ CONDITIONS = ("none", "mless", "mful", "random", "question", "letters")
 POSITIONS = ("before", "between", "end", "random")  # of the instruction; and the problem; of both; any place
 FORMATS = ("plain", "chat")
 CONDITION = re.compile(r"(?P<name>[a-z]+)(:(?P<length>\d+))?(@(?P<position>[a-z]+))?")
-ARM = re.compile(r"((?P<prompt>[^+]+)\+)?arm(:(?P<settings>.*))?")
 RANDOM_SENTENCE = (
     "The harbour master walked along the wet pier before sunrise, counting fishing boats, while his sister "
     "painted the kitchen window green, boiled two eggs for breakfast, and wrote a long letter to an old "
@@ -70,25 +70,13 @@ class Prompt:
         return len(self.input_ids)
 
 
-def uses_arm(condition: str) -> bool:
-    """Say whether a condition changes the model by ARM."""
-    return ARM.fullmatch(condition) is not None
-
-
-def arm_text(condition: str) -> str:
-    """Return the settings that a condition with ARM names, such as c=0.1:p1=95; empty without any."""
-    match = ARM.fullmatch(condition)
-    return (match["settings"] or "") if match else ""
-
-
 def parse_condition(condition: str, filler: Filler | None = None) -> tuple[str, Filler]:
     """Return a condition's name, and the filler with the condition's own length and position.
 
     With ARM it is that of the prompt: none for `arm`. Raises InputError for a name, length or position that
     does not exist.
     """
-    if arm := ARM.fullmatch(condition):
-        condition = arm["prompt"] or "none"
+    condition = without_arm(condition)
     filler, match = filler or Filler(), CONDITION.fullmatch(condition)
     name = match["name"] if match else condition
     if name not in CONDITIONS:

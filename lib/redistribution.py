@@ -14,13 +14,13 @@ import numpy as np
 import torch
 
 from lib.activations import BIN_EDGES, MEASURES, histogram, measure, near_zero_bound, watched
-from lib.arm import Arm, installed
+from lib.arm import Arm, installed, uses_arm
 from lib.array_cache import kept
 from lib.dilution import Report, measurement_settings
 from lib.errors import InputError
 from lib.models import Loaded
 from lib.problems import Problem
-from lib.prompts import Filler, Prompt, build_prompt, uses_arm
+from lib.prompts import Filler, Prompt, build_prompt
 from lib.token_classes import NAMES, token_classes
 
 

@@ -219,8 +219,7 @@ class Engine:
                 row.finish = "stop" if stopped else "length"
                 if not elicit or last_box(self._decode(row.written)) is not None:
                     return True
-                row.feed = elicit if stopped else [token, *elicit]
-                row.feed = list(row.feed)
+                row.feed = elicit.copy() if stopped else [token, *elicit]
                 return False
             row.feed = [token]
             return False
