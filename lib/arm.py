@@ -26,7 +26,7 @@ STATISTICS = ("sequence", "tensor")
 LEAST, MOST = 0.02, 0.25  # bounds of the fraction
 # A condition may be one of a prompt, ARM, or both: mless, arm, mless+arm, arm:c=0.1:p1=95.
 CONDITION = re.compile(r"((?P<prompt>[^+]+)\+)?arm(:(?P<settings>.*))?")
-SETTING = re.compile(r"(?P<name>c|p1|mode|layer|fraction)=(?P<value>[\w.]+)")
+SETTING = re.compile(r"(?P<name>c|p1|mode|layer|fraction)=(?P<value>[-+\w.]+)")
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def activations(factor, classes=(0.3, 0.3, 0.3, 0.1), shape=0.9, n=40):
     shares = np.array(classes) + 0.01 * rng.standard_normal((n, 1, 4))
     first = SimpleNamespace(
         layers=[1],
-        measures={"none": before, "mless": before * factor**direction * wobble},
+        measures={"none": before, "mless": before * float(factor) ** direction * wobble},
         classes={"none": shares},
         shape={"arm": shape + 0.05 * rng.standard_normal((n, 1))},
     )

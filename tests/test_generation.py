@@ -105,7 +105,7 @@ def test_a_prompt_that_never_fits_is_named_by_its_length(tiny, monkeypatch):
 
     engine = engine_class("transformers")
     monkeypatch.setattr(engine, "_step", fails)
-    with pytest.raises(InputError, match=r"one prompt of .* tokens does not fit into memory beside the model"):
+    with pytest.raises(InputError, match=r"one prompt of .* tokens does not fit into memory"):
         list(engine(tiny, 4).complete(requests([3, 8]), Sampling(6)))
 
 

@@ -29,7 +29,7 @@ def measured():
     both = np.exp(-rng.uniform(0.5, 1.5, (N, HEADS)))
     ratio = {"both": both, "terms": both**0.75, "distance": both**0.25}
     causes = Causes(ratio, *(np.full((N, HEADS), 0.1 * i) for i in range(len(AFFINE))))
-    return {"m": Measured(Dilution(values, values, values, values, [1, 2]), None, causes)}
+    return {"m": Measured(Dilution(*[values] * 6, [1, 2]), None, causes)}
 
 
 def test_heads_are_significant_where_an_effect_was_planted(measured):

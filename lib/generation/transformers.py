@@ -25,6 +25,7 @@ from lib.grading import last_box
 from lib.slot_cache import NAME, SlotCache
 
 PREFILL_TOKENS = 8192  # padded tokens of one prefill: bounds its memory
+ALIKE = 0.75  # a prompt is prefilled beside one at most so much longer: bounds what padding costs
 
 
 @dataclass
@@ -84,9 +85,7 @@ class Engine:
                 if not is_out_of_memory(error):
                     raise
                 if slots == 1:
-                    raise InputError(
-                        f"one prompt of {capacity} tokens does not fit into memory beside the model"
-                    ) from error
+                    raise InputError(f"one prompt of {capacity} tokens does not fit into memory") from error
                 slots //= 2
                 print(f"out of memory: going on with {slots} prompts at once", file=sys.stderr)
 
@@ -144,10 +143,12 @@ class Engine:
     @torch.inference_mode()
     def _admit(self, rows: list[_Row], waiting: list[Request], cache: SlotCache, slots: int) -> None:
         """Prefill waiting prompts, all but their last token, into the free slots."""
-        while waiting and len(rows) < slots:
-            longest = len(waiting[-1].input_ids)
-            count = min(slots - len(rows), len(waiting), max(1, PREFILL_TOKENS // longest))
-            group = [waiting.pop() for _ in range(count)]
+        admitted = [waiting.pop() for _ in range(min(slots - len(rows), len(waiting)))]
+        admitted.sort(key=lambda request: len(request.input_ids))
+        while admitted:
+            longest = len(admitted[-1].input_ids)
+            group = [r for r in admitted if len(r.input_ids) >= ALIKE * longest][-max(1, PREFILL_TOKENS // longest) :]
+            del admitted[-len(group) :]
             prefilled = self._prefill([request.input_ids[:-1] for request in group])
             for index, request in enumerate(group):
                 cache.write(len(rows), prefilled, index, len(request.input_ids) - 1)
@@ -220,8 +221,8 @@ class Engine:
                 if not elicit or last_box(self._decode(row.written)) is not None:
                     return True
                 row.feed = elicit.copy() if stopped else [token, *elicit]
-                return False
-            row.feed = [token]
+            else:
+                row.feed = [token]
             return False
         if token in self.stops:
             return True
@@ -234,11 +235,10 @@ class Engine:
         return self.tokenizer.decode(ids, skip_special_tokens=True)
 
     def _completion(self, row: _Row, sampling: Sampling) -> Completion:
-        text, elicited = self._decode(row.written), bool(row.after)
-        if elicited:
+        text, made = self._decode(row.written), len(row.written) + len(row.after)
+        if row.after:
             text += sampling.elicit + self._decode(row.after)
-        made = len(row.written) + len(row.after)
-        return Completion(row.request.key, text, row.finish, len(row.request.input_ids), made, elicited)
+        return Completion(row.request.key, text, row.finish, len(row.request.input_ids), made, bool(row.after))
 
 
 def choose(logits: torch.Tensor, sampling: Sampling, draws: torch.Generator) -> int:
