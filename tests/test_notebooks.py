@@ -106,6 +106,18 @@ def test_stored_outputs_are_there_to_be_compared():
     assert sum(compared_cells(notebook) for notebook in NOTEBOOKS) >= COMPARED_FLOOR
 
 
+def test_the_readme_shows_the_verdicts_of_the_last_notebook():
+    (page,) = (
+        output.text
+        for cell in nbformat.read(paths.NOTEBOOKS / "06_claims.ipynb", as_version=4).cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "stream" and "claimed" in output.text
+    )
+    shown = re.findall(r"^\| (\S+) \|.*?\| \*\*(\w+)\*\* \|", (paths.ROOT / "README.md").read_text(), re.M)
+    assert len(shown) >= 15
+    assert shown == [(name, verdict.lower()) for verdict, name in re.findall(r"^([A-Z]+) +(\S+) \(", page, re.M)]
+
+
 def test_nbval_finds_the_stored_outputs_again(copy):
     command = [
         sys.executable,
