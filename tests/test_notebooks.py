@@ -15,7 +15,7 @@ from lib import paths
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 # Cells whose printed text nbval really compares, over all notebooks: fewer means that outputs were lost.
-COMPARED_FLOOR = 17
+COMPARED_FLOOR = 29
 
 
 @pytest.fixture(scope="module")
