@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -61,6 +60,7 @@ BAD = [
     ("evaluate --model demo --conditions mless --out {tmp}/o", "must hold 'none'"),
     ("evaluate --model demo --max-new-tokens 0 --out {tmp}/o", "max_new_tokens"),
     ("evaluate --model demo --limit 2 --engine steam --out {tmp}/o", "unknown engine 'steam'"),
+    ("evaluate --model demo --limit 2 --engine ../x --out {tmp}/o", "unknown engine '../x'"),
     ("evaluate --model demo --limit 2 --out {tmp}/file/o", "cannot write results to"),
     ("evaluate --model demo --problems {tmp}/broken.jsonl --out {tmp}/o", "line 2"),
     ("evaluate --model demo --problems {tmp}/empty.jsonl --out {tmp}/o", "empty.jsonl"),
@@ -107,6 +107,8 @@ def test_bad_input_is_one_line_and_exit_code_2(command, message, tmp_path, capsy
     assert main(command.format(tmp=tmp_path).split()) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.startswith("error: ") and message in error
+    written = tmp_path / "o" / "completions.jsonl"
+    assert not written.exists() or not written.read_text()
 
 
 def test_a_head_the_model_lacks_is_refused_before_anything_runs(copy):
@@ -129,15 +131,11 @@ def test_a_store_with_other_settings_is_refused(copy):
 
 def test_killed_and_started_again_loses_and_repeats_nothing(copy):
     store = copy / "results" / "tiny" / "completions.jsonl"
-    moments = random.Random(5)
-    for _ in range(2):
-        process = start(copy, "reproduce", "--profile", "tiny", "--only", "03")
-        before = len(keys(store)) if store.exists() else 0
-        while process.poll() is None and (not store.exists() or len(keys(store)) == before):
-            time.sleep(0.05)
-        time.sleep(moments.random())
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+    process = start(copy, "reproduce", "--profile", "tiny", "--only", "03")
+    while process.poll() is None and not (store.exists() and keys(store)):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
     kept = keys(store)
     assert kept
     out, _ = finish(start(copy, "reproduce", "--profile", "tiny", "--only", "03"))

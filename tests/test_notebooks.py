@@ -26,6 +26,11 @@ def copy(tmp_path_factory):
     return folder
 
 
+def published(copy, name):
+    """Return the rows that a notebook published when it last ran."""
+    return json.loads((copy / "results" / "demo" / f"{name}.json").read_text())
+
+
 @pytest.fixture
 def execute(copy, monkeypatch):
     """Run a notebook of the copy as `papermill` does and return the rows it published."""
@@ -36,13 +41,32 @@ def execute(copy, monkeypatch):
         papermill.execute_notebook(
             str(notebook), str(copy / "out.ipynb"), parameters, kernel_name="python3", progress_bar=False
         )
-        return json.loads((copy / "results" / "demo" / f"{name}.json").read_text())
+        return published(copy, name)
 
     return run
 
 
-def test_attention_maps_publish_lambda_of_each_drawn_head(execute, copy):
-    rows = {row["figure"]: row for row in execute("01_attention_maps")}
+@pytest.fixture(scope="module")
+def as_stored(copy):
+    """Run every notebook under nbval, which compares what is printed with the stored outputs; return how it ended."""
+    options = ["-q", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider", "notebooks"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=copy,
+        env=os.environ | {"PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_nbval_finds_the_stored_outputs_again(as_stored):
+    assert as_stored.returncode == 0, as_stored.stdout[-4000:]
+    assert int(re.search(r"(\d+) passed", as_stored.stdout)[1]) >= COMPARED_FLOOR
+
+
+def test_attention_maps_publish_lambda_of_each_drawn_head(as_stored, copy):
+    rows = {row["figure"]: row for row in published(copy, "01_attention_maps")}
     assert set(rows) == {"fig13", "fig18"}
     for name, row in rows.items():
         assert len(row["lambda"]) == 3 and all(0 < value < 1 for value in row["lambda"])
@@ -60,8 +84,8 @@ def test_effect_is_measured_over_the_problems_given(execute, copy):
     assert rows["fig09"]["lambda"][0] < 1
 
 
-def test_accuracy_counts_every_stored_completion_once(execute, copy):
-    row, fillers = execute("03_math500")
+def test_accuracy_counts_every_stored_completion_once(as_stored, copy):
+    row, fillers = published(copy, "03_math500")
     assert fillers["figure"] == "fig08" and fillers["n"] == 48
     assert (copy / "figures" / "demo" / "fig08.png").stat().st_size > 10_000
     assert row["n"] == 96 and [part["condition"] for part in row["table"]] == ["none", "mless", "mful"]
@@ -70,8 +94,8 @@ def test_accuracy_counts_every_stored_completion_once(execute, copy):
     assert "the paper" in figure and "this run" in figure
 
 
-def test_claims_are_judged_on_what_the_other_notebooks_show(execute, copy):
-    (row,) = execute("06_claims")
+def test_claims_are_judged_on_what_the_other_notebooks_show(as_stored, copy):
+    (row,) = published(copy, "06_claims")
     verdicts = json.loads((copy / "results" / "demo" / "claims.json").read_text())
     assert {v["verdict"] for v in verdicts} <= {"supported", "contradicted", "undecided"} and len(verdicts) >= 15
     assert sum(int(part.split()[0]) for part in row["found"].split(", ")) == len(verdicts)
@@ -116,29 +140,6 @@ def test_the_readme_shows_the_verdicts_of_the_last_notebook():
     shown = re.findall(r"^\| (\S+) \|.*?\| \*\*(\w+)\*\* \|", (paths.ROOT / "README.md").read_text(), re.M)
     assert len(shown) >= 15
     assert shown == [(name, verdict.lower()) for verdict, name in re.findall(r"^([A-Z]+) +(\S+) \(", page, re.M)]
-
-
-def test_nbval_finds_the_stored_outputs_again(copy):
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "--nbval",
-        "--nbval-current-env",
-        "-p",
-        "no:cacheprovider",
-    ]
-    run = subprocess.run(
-        [*command, "notebooks"],
-        cwd=copy,
-        env=os.environ | {"PYTHONPATH": str(copy)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-4000:]
-    assert int(re.search(r"(\d+) passed", run.stdout)[1]) >= COMPARED_FLOOR
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
