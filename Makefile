@@ -1,4 +1,4 @@
-# make reproduce   the five figures and what they show, on the demo model, into figures/demo and results/demo
+# make reproduce   every figure and what it shows, on the demo model, into figures/demo and results/demo
 # make test        every test
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make lab         JupyterLab on the notebooks
