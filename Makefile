@@ -20,7 +20,7 @@ reproduce: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m ruff check .
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-vllm: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements-vllm.txt
