@@ -24,7 +24,7 @@ test: $(READY)
 
 test-vllm: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements-vllm.txt
-	$(BIN)/python -m pytest tests/test_generation_vllm.py
+	$(BIN)/python -m pytest tests/generation/test_vllm.py
 
 lab: $(READY)
 	$(BIN)/jupyter lab notebooks

@@ -17,9 +17,11 @@ import pandas as pd
 import torch
 from extraction import machine
 
-from lib.activations import histogram, measure, near_zero_bound, watched
-from lib.arm import MODES, installed, redistribute
-from lib.models import Loaded, load
+from lib.arm.activations import histogram, measure, near_zero_bound, watched
+from lib.arm.hook import installed
+from lib.arm.moving import redistribute
+from lib.arm.settings import MODES
+from lib.models.loading import Loaded, load
 
 RESULTS = Path(__file__).parent / "results" / "arm.csv"
 

@@ -28,8 +28,9 @@ import pandas as pd
 import psutil
 import torch
 
-from lib.attention import received_attention
-from lib.models import demo_folder, load
+from lib.attention.received import received_attention
+from lib.models.loading import load
+from lib.models.packaged import demo_folder
 
 WAYS = {
     "layer1": "ours, layer 1",

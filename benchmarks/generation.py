@@ -22,10 +22,12 @@ import pandas as pd
 import torch
 from extraction import machine
 
-from lib.generation import Request, Sampling, make_engine
-from lib.models import Loaded, demo_folder, load
-from lib.problems import load_problems
-from lib.prompts import Prompt, build_prompt
+from lib.generation.engines import make_engine
+from lib.generation.interface import Request, Sampling
+from lib.models.loading import Loaded, load
+from lib.models.packaged import demo_folder
+from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.problems import load_problems
 
 HARNESS_BATCHES = (8, 32)  # the best of them counts
 ENOUGH = 60  # seconds of calls

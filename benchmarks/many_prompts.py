@@ -15,12 +15,12 @@ import pandas as pd
 import torch
 from extraction import machine
 
-from lib.attention import received_attention
-from lib.batches import in_batches
-from lib.dilution import measure_dilution
-from lib.models import Loaded, load
-from lib.problems import Problem, load_problems
-from lib.prompts import build_prompt, pad
+from lib.attention.received import received_attention
+from lib.measurement.dilution import measure_dilution
+from lib.models.loading import Loaded, load
+from lib.prompts.batches import in_batches, pad
+from lib.prompts.building import build_prompt
+from lib.prompts.problems import Problem, load_problems
 
 INSERTIONS = ("mless", "mful", "random")
 RESULTS = Path(__file__).parent / "results" / "many_prompts.csv"

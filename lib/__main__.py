@@ -127,7 +127,10 @@ def _reproduce(options) -> None:
 
 
 def _claims(options) -> None:
-    from lib.claims import gather, judge, load_claims, page, write_claims
+    from lib.claims.gathering import gather
+    from lib.claims.judging import judge, write_claims
+    from lib.claims.page import page
+    from lib.claims.statements import load_claims
     from lib.reproduce import completion_bar, prompt_bar, run_profile
 
     claims, overrides = load_claims(), _overrides(options)
@@ -141,8 +144,8 @@ def _claims(options) -> None:
 
 
 def _report(options) -> None:
+    from lib.claims.report import write_report
     from lib.profiles import load_profile
-    from lib.report import write_report
 
     print(write_report(load_profile(options.profile)))
 
@@ -152,12 +155,12 @@ def _evaluate(options) -> None:
 
     from pydantic import ValidationError
 
-    from lib.arm import Arm, parse_arm
-    from lib.evaluate import evaluate
+    from lib.arm.settings import Arm, parse_arm
+    from lib.evaluation.run import evaluate
+    from lib.evaluation.summary import summarise
     from lib.profiles import Accuracy
-    from lib.prompts import Filler, parse_condition
+    from lib.prompts.conditions import Filler, parse_condition
     from lib.reproduce import completion_bar
-    from lib.summary import summarise
 
     own = {"mless": options.filler} if options.filler else {}
     filler = Filler(length=options.filler_length, position=options.position, **own)
@@ -201,7 +204,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 def _grade(options) -> None:
     from lib.grading import grade_many
-    from lib.sample_files import FORMATS, read_pairs
+    from lib.grading.sample_files import FORMATS, read_pairs
     from lib.statistics import wilson
 
     answer, response = FORMATS[options.samples]

@@ -1,7 +1,12 @@
-"""Where things are, whatever the current folder is."""
+"""Where things are, whatever the current folder is; files that are written whole or not at all, and their keys."""
 
+import contextlib
+import hashlib
+import json
 import os
 from pathlib import Path
+
+from lib.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -15,3 +20,27 @@ def cache_folder() -> Path:
     """Return the per-user folder for what can be computed or fetched again (XDG cache)."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "meaningless-tokens"
+
+
+def write_json(path: str | Path, value: object) -> None:
+    """Replace the file by the value as JSON, at once or not at all; raises InputError for any OSError."""
+    path = Path(path)
+    text = json.dumps(value, indent=1) + "\n"
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "w", encoding="ascii") as stream:
+            stream.write(text)
+            stream.flush()
+            # Otherwise a power cut may leave the new name on an empty file.
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def settings_key(**parts: object) -> str:
+    """Return 16 hex digits that stand for the parts, whatever their order."""
+    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -18,9 +18,9 @@ from pydantic import (
 )
 
 from lib import paths
-from lib.arm import Arm, arm_text, parse_arm
+from lib.arm.settings import Arm, arm_text, parse_arm
 from lib.errors import InputError
-from lib.prompts import FORMATS, POSITIONS, Filler, parse_condition
+from lib.prompts.conditions import FORMATS, POSITIONS, Filler, parse_condition
 
 FIGURES = ("fig09", "fig10", "fig11", "fig13", "fig18")  # each a row of panels, from left to right
 

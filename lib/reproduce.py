@@ -12,16 +12,16 @@ from pathlib import Path
 from tqdm import tqdm
 
 from lib import paths
-from lib.activation_measurement import measure_activations
 from lib.errors import InputError
-from lib.evaluate import agreement, evaluate, variation_for
-from lib.measurement import measure_attention
-from lib.models import load
-from lib.panels import attention_problems
-from lib.problems import load_problems
+from lib.evaluation.run import agreement, evaluate, variation_for
+from lib.measurement.activation_tables import measure_activations
+from lib.measurement.attention_tables import measure_attention
+from lib.measurement.curves import attention_problems
+from lib.models.loading import load
+from lib.paths import write_json
 from lib.profiles import PARTS, Profile, load_profile, override
-from lib.prompts import Filler
-from lib.results import write_json
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems
 
 # What a notebook finds computed when it starts, by its number.
 ATTENTION, ACTIVATIONS, COMPLETIONS = "attention", "activations", "completions"

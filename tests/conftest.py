@@ -7,7 +7,8 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from lib import models
+from lib.models.loading import load
+from lib.models.packaged import demo_folder
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,7 @@ def no_window():
 @pytest.fixture(scope="session")
 def demo():
     """The demo model, whole; converting it takes half a minute, once per machine."""
-    return models.load("demo", device="cpu")
+    return load("demo", device="cpu")
 
 
 @pytest.fixture
@@ -42,6 +43,6 @@ def tiny_checkpoint(tmp_path, demo):
     )
     folder = tmp_path / "tiny-llama"
     LlamaForCausalLM(config).save_pretrained(folder)
-    for file in models.demo_folder().glob("*token*"):
+    for file in demo_folder().glob("*token*"):
         shutil.copy(file, folder)
     return folder

@@ -10,9 +10,9 @@ import sys
 import time
 
 from lib import paths
-from lib.evaluate import evaluate
+from lib.evaluation.run import evaluate
 from lib.profiles import Accuracy
-from lib.prompts import Filler
+from lib.prompts.conditions import Filler
 
 KILLS = 20
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # the model is tiny: more threads would only wait for each other
@@ -37,7 +37,7 @@ def lines(folder):
 def test_twenty_kills_end_in_the_completions_of_an_undisturbed_run(tiny_checkpoint, tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", ONE_THREAD["OMP_NUM_THREADS"])
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lib.evaluate"])  # a process starts in a moment, at any point of its work
+    context.set_forkserver_preload(["lib.evaluation.run"])  # a process starts in a moment, at any point of its work
     undisturbed, folder, draw = tmp_path / "undisturbed", tmp_path / "killed", random.Random(0)
 
     def start(where):

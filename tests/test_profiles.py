@@ -8,7 +8,7 @@ import yaml
 from lib import paths, profiles
 from lib.errors import InputError
 from lib.profiles import load_profile, override, paper_numbers, profile_names, variation
-from lib.prompts import Filler
+from lib.prompts.conditions import Filler
 
 NAMES = ("demo", "laptop", "paper")
 HEADS = {"demo": 9, "Qwen2.5-Math-7B": 28, "Llama-3.1-8B-Instruct": 32, "Gemma-3-4b-it": 8}

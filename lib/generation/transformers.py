@@ -16,13 +16,14 @@ import psutil
 import torch
 from transformers import DynamicCache
 
-from lib.activations import activation_module
-from lib.arm import Arm, Installed, installed
-from lib.batches import is_out_of_memory
+from lib.arm.activations import activation_module
+from lib.arm.hook import Installed, installed
+from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation import Completion, Request, Sampling
+from lib.generation.interface import Completion, Request, Sampling
+from lib.generation.slot_cache import NAME, SlotCache
 from lib.grading import last_box
-from lib.slot_cache import NAME, SlotCache
+from lib.prompts.batches import is_out_of_memory
 
 PREFILL_TOKENS = 8192  # padded tokens of one prefill: bounds its memory
 ALIKE = 0.75  # a prompt is prefilled beside one at most so much longer: bounds what padding costs

@@ -18,9 +18,9 @@ from multiprocessing import resource_tracker
 import psutil
 import torch
 
-from lib.arm import Arm
+from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation import Completion, Request, Sampling
+from lib.generation.interface import Completion, Request, Sampling
 from lib.grading import last_box
 
 # Read when vLLM is imported and by the processes it starts, which talk to each other on this machine alone.

@@ -1,0 +1,186 @@
+"""The attention function that sums the columns of every attention matrix while a forward runs.
+
+Registered with transformers, it replaces a model's own attention for the length of one forward. It gets queries
+and keys after RoPE, norms and scaling, so it serves every architecture that calls transformers' attention
+interface; it takes the queries in blocks of rows, looks only at keys that a row may see, and adds up columns.
+`attention` is the way to use it.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+
+from lib.errors import InputError
+
+NAME = "received_attention"
+# Elements of one block of scores: 4 MiB in float32 stays near the cache and keeps memory flat.
+BLOCK_ELEMENTS = 1 << 20
+# Keywords that a model may pass and that change nothing in an inference forward over a whole prompt.
+HARMLESS = {
+    "position_ids",
+    "cache_position",
+    "use_cache",
+    "output_attentions",
+    "output_router_logits",
+    "is_causal",
+    "position_embeddings",
+}
+
+
+class _LastLayerDone(Exception):
+    """Ends the forward: nothing after the last layer asked for is needed."""
+
+
+@dataclass
+class Recording:
+    """What `_attend` fills in while a forward runs."""
+
+    sums: torch.Tensor  # (B, L, H, R, T) column sums below the diagonal, one for each of R sets of queries
+    rows: torch.Tensor | None  # (B, R, T) 1 for queries that count; None when there is one set and all do
+    index: dict[int, int]  # zero-based layer -> position in L
+    last: int | None  # zero-based layer that ends the forward; None: run to the end
+    keep: bool  # values and outputs too
+    values: dict[int, torch.Tensor] = field(default_factory=dict)
+    outputs: dict[int, torch.Tensor] = field(default_factory=dict)
+    row_error: dict[int, float] = field(default_factory=dict)  # largest distance of a row's sum from one
+    masks: set[int] = field(default_factory=set)  # the windows that the model made masks for
+    windows: dict[int, int | None] = field(default_factory=dict)  # and those its layers passed on
+
+
+_recording: ContextVar[Recording] = ContextVar("recording")
+
+
+def record(decoder: PreTrainedModel, input_ids: torch.Tensor, recording: Recording, positions=None):
+    """Run `decoder` with this module's attention, filling `recording`; return its output, None if ended early."""
+    given = {}
+    if positions is not None:
+        # Without a mask of its own, a jump in positions would pass for a second prompt packed into the row.
+        given = {"position_ids": positions.to(input_ids.device), "attention_mask": torch.ones_like(input_ids)}
+    with _installed(decoder), torch.inference_mode():
+        token = _recording.set(recording)
+        try:
+            return decoder(input_ids=input_ids, use_cache=False, **given)
+        except _LastLayerDone:
+            return None
+        finally:
+            _recording.reset(token)
+
+
+@contextlib.contextmanager
+def _installed(decoder: PreTrainedModel) -> Iterator[None]:
+    # transformers offers a setter but no getter; this is the only place that reads the private name.
+    previous = decoder.config._attn_implementation
+    decoder.set_attn_implementation(NAME)
+    try:
+        yield
+    finally:
+        decoder.set_attn_implementation(previous)
+
+
+def _attend(
+    module,
+    query: torch.Tensor,  # (B, H, T, D)
+    key: torch.Tensor,  # (B, K, T, D): K key heads, each serving H / K query heads
+    value: torch.Tensor,
+    attention_mask,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: torch.Tensor | None = None,  # (H,) score of the sink, a place outside the prompt that takes mass
+    dropout: float = 0.0,
+    **others,
+) -> tuple[torch.Tensor, None]:
+    unknown = sorted(name for name, given in others.items() if given is not None and name not in HARMLESS)
+    if unknown:
+        raise InputError(f"{type(module).__name__} uses {', '.join(unknown)}, which received attention lacks")
+    recording, layer = _recording.get(), module.layer_idx
+    slot, ends = recording.index.get(layer), layer == recording.last
+    recording.windows[layer] = sliding_window
+    batch, heads, tokens, width = query.shape
+    groups = heads // key.shape[1]
+    query = query * (width**-0.5 if scaling is None else scaling)
+    query = query.view(batch, key.shape[1], groups, tokens, width)
+    output = value.new_empty(batch, key.shape[1], groups, tokens, value.shape[-1])
+    size = max(16, min(tokens, BLOCK_ELEMENTS // (batch * heads * tokens)))
+    for start in range(0, tokens, size):
+        stop = min(start + size, tokens)
+        first = max(0, start - sliding_window + 1) if sliding_window else 0
+        block = query[:, :, :, start:stop].flatten(2, 3)  # (B, K, groups * Q, D)
+        scores = block @ key[:, :, first:stop].transpose(2, 3)  # (B, K, groups * Q, keys)
+        if softcap is not None:
+            scores = torch.tanh(scores / softcap) * softcap
+        scores = scores.view(batch, heads, stop - start, stop - first)
+        _hide(scores, start, first, sliding_window)
+        weights, sink = _softmax(scores, s_aux)
+        if recording.last is None:
+            error = (weights.sum(-1) + sink - 1).abs().max().item()
+            recording.row_error[layer] = max(error, recording.row_error.get(layer, 0.0))
+        if slot is not None:
+            _add_columns(recording, slot, weights, start, first)
+        if recording.keep or not ends:
+            weights = weights.to(value.dtype).view(batch, key.shape[1], -1, stop - first)
+            mixed = weights @ value[:, :, first:stop]
+            output[:, :, :, start:stop] = mixed.view(batch, key.shape[1], groups, -1, value.shape[-1])
+    output = output.flatten(1, 2).transpose(1, 2).contiguous()  # (B, T, H, D)
+    if recording.keep and slot is not None:
+        recording.values[layer], recording.outputs[layer] = value, output
+    if ends:
+        raise _LastLayerDone
+    return output, None
+
+
+def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor | float]:
+    """Return weights (B, H, Q, keys) in float32 and what the sink takes of each row, (B, H, Q) or 0."""
+    if sink is None:
+        return scores.softmax(-1, dtype=torch.float32), 0.0
+    column = sink.view(1, -1, 1, 1).expand(scores.shape[0], -1, scores.shape[2], 1)
+    weights = torch.cat([scores, column.to(scores.dtype)], -1).softmax(-1, dtype=torch.float32)
+    return weights[..., :-1], weights[..., -1]
+
+
+def _hide(scores: torch.Tensor, start: int, first: int, window: int | None) -> None:
+    """Set to -inf what a query of this block may not see: later keys, and keys that left the window."""
+    queries = torch.arange(start, start + scores.shape[2], device=scores.device)[:, None]
+    if not window:  # all keys before the block are seen: only its own square needs the mask
+        square = scores[..., start - first :]
+        keys = torch.arange(start, start + square.shape[-1], device=scores.device)
+        square.masked_fill_(keys > queries, -torch.inf)
+        return
+    keys = torch.arange(first, first + scores.shape[3], device=scores.device)
+    scores.masked_fill_((keys > queries) | (keys <= queries - window), -torch.inf)
+
+
+def _add_columns(recording: Recording, slot: int, weights: torch.Tensor, start: int, first: int) -> None:
+    """Add the block's columns, below the diagonal and over the queries that count, to the running sums."""
+    stop = start + weights.shape[2]
+    own = weights.diagonal(start - first, -2, -1).unsqueeze(2)  # (B, H, 1, Q): what each token gives itself
+    if recording.rows is None:
+        columns = weights.sum(-2, keepdim=True)
+    else:
+        rows = recording.rows[:, None, :, start:stop]  # (B, 1, R, Q)
+        columns, own = rows @ weights, rows * own
+    recording.sums[:, slot, :, :, first:stop] += columns  # (B, H, R, keys)
+    recording.sums[:, slot, :, :, start:stop] -= own
+
+
+def _no_mask(*, mask_function: Callable, config, local_size: int | None = None, use_vmap: bool = False, **_) -> None:
+    """Build no mask, `_hide` does it; refuse what is neither causal nor a causal window (chunks, blocks of images)."""
+    if local_size == 0:  # made by models whose windows are switched off, and used by none of their layers
+        return
+    window = local_size or 2
+    for query, key in ((0, 1), (0, 0), (window - 1, 0), (window, 0), (window + 1, 1), (window + 1, 2)):
+        expected = key <= query and (local_size is None or query - key < window)
+        if use_vmap or bool(mask_function(torch.tensor(0), 0, torch.tensor(query), torch.tensor(key))) != expected:
+            raise InputError(f"{config.model_type} masks its attention in a way that received attention lacks")
+    if local_size:
+        _recording.get().masks.add(local_size)
+
+
+AttentionInterface.register(NAME, _attend)
+
+
+AttentionMaskInterface.register(NAME, _no_mask)

@@ -1,0 +1,94 @@
+"""Received attention of any layer and head, without ever holding a T x T array per head and layer.
+
+For attention A (rows are queries) token j receives the mean of A[i, j] over the later tokens i > j
+(Bogdan et al. 2025, arXiv 2506.19143; the quantity of the paper's Figs. 9-11 and 13-20).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from transformers import PreTrainedModel
+
+from lib.attention.function import Recording, record
+from lib.errors import InputError
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one forward showed of its layers, in the order asked for; `values` and `outputs` only if kept."""
+
+    received: torch.Tensor  # (B, L, H, R, T) float32, NaN where undefined; R sets of queries
+    values: list[torch.Tensor]  # L times (B, K, T, D): K key heads, each serving H / K heads
+    outputs: list[torch.Tensor]  # L times (B, T, H, D): what each head puts out, before the output projection
+
+
+def received_attention(
+    model: PreTrainedModel,
+    input_ids: torch.Tensor,
+    layers: Sequence[int] | None = None,
+    lengths: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return what each token receives, float32 (B, L, H, T), NaN for the last token and padding.
+
+    input_ids: (B, T) padded on the right (exact for a causal model), or (T,); layers: counted from 1, None for
+    all; lengths: (B,) real tokens per row. Costs one forward up to the last layer asked for and O(T) memory.
+    Raises InputError for a layer the model lacks, a prompt longer than its context, and bad lengths.
+    """
+    return observe(model, input_ids, layers, lengths).received.squeeze(3)
+
+
+def observe(
+    model: PreTrainedModel,
+    input_ids: torch.Tensor,
+    layers: Sequence[int] | None = None,
+    lengths: torch.Tensor | None = None,
+    *,
+    positions: torch.Tensor | None = None,
+    queries: torch.Tensor | None = None,
+    keep: bool = False,
+) -> Observation:
+    """Return received attention as `received_attention` does and, with `keep`, values and head outputs.
+
+    positions: (B, T) rotary positions instead of 0 to T - 1; queries: (B, R, T) bool, each of the R means is taken
+    over these later tokens alone (None: one mean over all); a token after the last of them receives NaN.
+    """
+    decoder = model.get_decoder()
+    input_ids = torch.atleast_2d(input_ids).to(model.device)
+    layers = list(range(1, len(decoder.layers) + 1)) if layers is None else list(layers)
+    rows = _rows(_check(decoder, input_ids, layers, lengths), queries, input_ids)
+    batch, tokens = input_ids.shape
+    heads = decoder.config.num_attention_heads
+    sums = torch.zeros(batch, len(layers), heads, rows.shape[1], tokens, device=model.device)
+    index = {layer - 1: i for i, layer in enumerate(layers)}
+    every = rows.shape[1] == 1 and bool(rows.all())
+    recording = Recording(sums, None if every else rows, index, max(index), keep)
+    record(decoder, input_ids, recording, positions)
+    later = rows.flip(2).cumsum(2).flip(2) - rows  # (B, R, T) how many queries that count come later
+    later[later == 0] = torch.nan
+    values, outputs = ([kept[i] for i in index] if keep else [] for kept in (recording.values, recording.outputs))
+    return Observation(sums / later[:, None, None], values, outputs)
+
+
+def _rows(lengths: torch.Tensor, queries: torch.Tensor | None, input_ids: torch.Tensor) -> torch.Tensor:
+    """Return (B, R, T), 1.0 for each query that counts: a real token that was asked for."""
+    real = (torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None])[:, None]
+    return (real if queries is None else real & queries.to(real.device)).float()
+
+
+def _check(decoder, input_ids: torch.Tensor, layers: list[int], lengths) -> torch.Tensor:
+    batch, tokens = input_ids.shape
+    missing = [layer for layer in layers if not 1 <= layer <= len(decoder.layers)]
+    if missing or not layers:
+        raise InputError(f"layers {missing or layers} asked for; the model has layers 1 to {len(decoder.layers)}")
+    if input_ids.numel() == 0:
+        raise InputError("received attention of an empty batch was asked for")
+    context = decoder.config.max_position_embeddings
+    if tokens > context:
+        raise InputError(f"a prompt of {tokens} tokens is longer than the model's context of {context}")
+    if lengths is None:
+        return torch.full((batch,), tokens, device=input_ids.device)
+    lengths = torch.as_tensor(lengths, device=input_ids.device)
+    if lengths.shape != (batch,) or bool((lengths < 1).any()) or bool((lengths > tokens).any()):
+        raise InputError(f"lengths must be {batch} numbers from 1 to {tokens}, not {lengths.tolist()}")
+    return lengths

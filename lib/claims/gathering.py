@@ -1,0 +1,35 @@
+"""Everything that a profile measured, for the claims to ask."""
+
+from collections.abc import Callable
+
+from lib import paths
+from lib.claims.evidence import Evidence
+from lib.evaluation.run import completions_for, silent, variation_for
+from lib.measurement.activation_tables import measure_activations
+from lib.measurement.attention_tables import measure_attention
+from lib.profiles import PARTS, Profile
+
+
+def gather(
+    profile: Profile,
+    overridden: bool,
+    completions: str | None = None,
+    measuring: Callable[[str, int, int], None] = lambda what, done, total: None,
+    completing: Callable = silent,
+) -> dict[str, Evidence]:
+    """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
+    folder = paths.RESULTS / profile.name / "attention"
+    attention = measure_attention(profile, folder, measuring)
+    activations = measure_activations(profile, folder, measuring)
+    records = {"main": completions_for(profile, overridden, completions, completing)[0]}
+    records |= {part: variation_for(profile, overridden, part, completing)[0] for part in PARTS}
+    answering = [record["model"] for part in records.values() for record in part]
+    return {
+        name: Evidence(
+            name,
+            attention.get(name),
+            activations.get(name),
+            {part: [r for r in some if r["model"] == name] for part, some in records.items()},
+        )
+        for name in dict.fromkeys([*attention, *answering])
+    }

@@ -1,0 +1,189 @@
+"""A folder of completions that grows by whole lines, so that a run can be stopped anywhere and resumed.
+
+`run.json` holds the settings that every completion shares, `completions.jsonl` one record per line. The file
+is the truth: a store only remembers how far it has read, and looks for what others added before it writes.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from lib.errors import InputError
+from lib.paths import write_json
+
+RUN = "run.json"
+COMPLETIONS = "completions.jsonl"
+SHARD = "completions-{}-of-{}.jsonl"
+
+
+class _NotJSON(InputError):
+    """A line that is no JSON at all: at the end of the file, the trace of a write that was cut short."""
+
+
+class Store:
+    """The completions of one run: `records` in file order, `done` their keys, `append` for more.
+
+    Several processes and threads may share the folder. Meant for local disks: it relies on flock.
+    """
+
+    def __init__(
+        self, folder: str | Path, settings: dict, environment: dict | None = None, shard: tuple[int, int] = (1, 1)
+    ):
+        """Create the folder, or resume it; a half-written last line is cut off and reported on stderr.
+
+        Shard (i, n) has a file of its own, so that the jobs of an array need no lock that spans machines.
+        Raises InputError when the folder cannot be written, was made with other settings, or is damaged.
+        """
+        self.folder = Path(folder)
+        self.path = self.folder / (COMPLETIONS if shard == (1, 1) else SHARD.format(*shard))
+        self.records: list[dict] = []
+        self.done: set[str] = set()
+        self._end = 0  # bytes read so far, always a line's end
+        self._lines = 0
+        # As JSON gives them back: a tuple compares equal to the list it was stored as.
+        settings = json.loads(json.dumps(settings))
+        with self._locked() as file:
+            _match_settings(self.folder / RUN, settings, environment or {})
+            self._refresh(file)
+
+    def append(self, record: dict) -> bool:
+        """Write a record with a "key" and return True, or return False when its key is already there.
+
+        Raises InputError when the line cannot be written whole; the file is then as it was before.
+        """
+        line = json.dumps(record).encode() + b"\n"
+        # What a later reader will see, and a refusal now of what that reader could not take.
+        record = _parse(line, "the new record")
+        with self._locked() as file:
+            self._refresh(file)
+            if record["key"] in self.done:
+                return False
+            self._write(file, line)
+            self._add([record], len(line))
+        return True
+
+    def everything(self) -> list[dict]:
+        """Return the records of all shards so far, this store's first, the first of each key."""
+        first = {record["key"]: record for record in self.records}
+        for path in [*sorted(self.folder.glob(SHARD.format("*", "*"))), self.folder / COMPLETIONS]:
+            if path != self.path and path.is_file():
+                # Its owner may be writing the last line now, or have been killed at it.
+                whole = path.read_bytes().rpartition(b"\n")[0]
+                for record in _parse_all(_split(whole), path, 1):
+                    first.setdefault(record["key"], record)
+        return list(first.values())
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[int]:
+        """Yield the open file, alone with it until the block ends; raises InputError for any OSError."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield file
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise InputError(f"cannot write results to {self.folder}: {error.strerror}") from error
+
+    def _refresh(self, file: int) -> None:
+        """Take in the lines that were added since the last look, and mend the last one."""
+        size = os.fstat(file).st_size
+        if size < self._end:
+            raise InputError(f"{self.path} was shortened or replaced during the run: run again")
+        if size == self._end:
+            return
+        with open(file, "rb", closefd=False) as stream:
+            stream.seek(self._end)
+            data = stream.read()
+        *lines, last = _split(data)
+        records = _parse_all(lines, self.path, self._lines + 1)
+        # Nobody else writes under the lock, so a bad last line is what a killed writer left.
+        try:
+            records.append(_parse(last, f"line {self._lines + len(records) + 1} of {self.path}"))
+        except _NotJSON:
+            data = data[: sum(len(line) + 1 for line in lines)]
+            os.ftruncate(file, self._end + len(data))
+            print(f"repaired: dropped a half-written last line of {self.path}", file=sys.stderr)
+        if data and not data.endswith(b"\n"):
+            self._write(file, b"\n")
+            data += b"\n"
+        self._add(records, len(data))
+
+    def _add(self, records: list[dict], length: int) -> None:
+        for record in records:
+            if record["key"] not in self.done:
+                self.done.add(record["key"])
+                self.records.append(record)
+        # Last: an interrupt before this line only means that the lines are read, and passed over, again.
+        self._end += length
+        self._lines += len(records)
+
+    def _write(self, file: int, data: bytes) -> None:
+        """Write everything or nothing; raises InputError for a full disk and OSError for the rest."""
+        before = os.fstat(file).st_size
+        try:
+            # A disk that fills up shows as a short count first, and as an error only in the next call.
+            if os.write(file, data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            # Should this fail as well, the next look at the file mends it.
+            with contextlib.suppress(OSError):
+                os.ftruncate(file, before)
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise InputError(f"disk full at {self.path}: nothing lost; free space and run again") from error
+
+
+def read_records(path: str | Path) -> list[dict]:
+    """Return the records of a JSONL file in file order, the first of each key, and leave the file alone.
+
+    Raises InputError for a file that cannot be read and, with its number, for any broken line.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    first: dict[str, dict] = {}
+    for record in _parse_all(_split(data), path, 1):
+        first.setdefault(record["key"], record)
+    return list(first.values())
+
+
+def _match_settings(path: Path, settings: dict, environment: dict) -> None:
+    try:
+        stored = {**json.loads(path.read_text(encoding="utf-8"))["settings"]}
+    except FileNotFoundError:
+        write_json(path, {"settings": settings, "environment": environment})
+        return
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} is broken: use --fresh or another --out") from error
+    for name in {**stored, **settings}:
+        if name in stored and name in settings and stored[name] == settings[name]:
+            continue
+        was, now = (json.dumps(each[name]) if name in each else "(absent)" for each in (stored, settings))
+        raise InputError(f"{path.parent} was made with {name} = {was}, not {now}: use --fresh or another --out")
+
+
+def _split(data: bytes) -> list[bytes]:
+    return data.removesuffix(b"\n").split(b"\n") if data else []
+
+
+def _parse_all(lines: list[bytes], path: str | Path, first: int) -> list[dict]:
+    return [_parse(line, f"line {number} of {path}") for number, line in enumerate(lines, first)]
+
+
+def _parse(line: bytes, where: str) -> dict:
+    try:
+        record = json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
+        raise _NotJSON(f"{where} is not valid JSON: {error}") from error
+    if not isinstance(record, dict) or not isinstance(record.get("key"), str):
+        raise InputError(f'{where} is not a record: it needs a "key"')
+    return record

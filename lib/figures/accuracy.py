@@ -1,0 +1,73 @@
+"""Accuracies as bars beside the paper's (Fig. 10 left), and as points over settings (Fig. 8)."""
+
+import textwrap
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib import patches
+
+from lib.figures.received import Group
+from lib.figures.style import CONDITION_STYLES, FULL_WIDTH, HATCH, ROW_HEIGHT, intervals, legend_above, look_of
+
+
+def fig10_layout():
+    """Return (figure, (left, upper right, lower right)): bars beside two stacked curves, as in Fig. 10."""
+    options = {"figsize": (FULL_WIDTH, 2 * ROW_HEIGHT), "width_ratios": (1.25, 1), "layout": "constrained"}
+    figure, axes = plt.subplot_mosaic([["left", "upper"], ["left", "lower"]], **options)
+    return figure, (axes["left"], axes["upper"], axes["lower"])
+
+
+def draw_accuracy_bars(ax, groups, *, top=100):
+    """Draw accuracies in % with their 95% intervals, a `Group` per model, and return the bars: Fig. 10 left.
+
+    The paper's own numbers are hatched and carry no interval. `top` is the last tick of the y axis in %.
+    """
+    groups = [Group(*group) for group in groups]
+    counts = [len(group.bars) for group in groups]
+    width, rotation = 0.84 / max(counts), 90 * (sum(counts) > 9)  # level numbers would touch
+    drawn = []
+    for position, group in enumerate(groups):
+        left = position - width * (len(group.bars) - 1) / 2
+        for index, bar in enumerate(group.bars):
+            drawn.append(_draw_bar(ax, left + index * width, 0.9 * width, *bar, group.paper, rotation))
+    wrap = max(9, 40 // len(groups))
+    names = [textwrap.fill(group.label, wrap) + "\n(paper)" * group.paper for group in groups]
+    ax.set_xticks(range(len(groups)), names)
+    ax.set(ylabel="Accuracy (%)", ylim=(0, 1.16 * top), yticks=np.linspace(0, top, 6))
+    ax.grid(False, axis="x")
+    looks = [look_of(name) for name in dict.fromkeys(bar[0] for group in groups for bar in group.bars)]
+    handles = [patches.Patch(color=look.colour, label=text) for look, text in looks]
+    reported = patches.Patch(facecolor="white", edgecolor="0.3", hatch=HATCH, label="reported in the paper")
+    handles += [reported] * any(group.paper for group in groups)
+    ax.legend(handles=handles, ncols=2, loc="upper right", borderaxespad=0.2)
+    return drawn
+
+
+def _draw_bar(ax, x, width, condition, accuracy, low, high, paper, rotation):
+    """Draw one accuracy in %, with its interval and its number above, and return the rectangle."""
+    colour = look_of(condition)[0].colour
+    look = {"facecolor": "white", "edgecolor": colour, "hatch": HATCH} if paper else {"color": colour}
+    (rectangle,) = ax.bar(x, accuracy, width, **look)
+    if not paper:
+        intervals(ax, [x], [low], [high], "black")
+    ends = np.array([accuracy, None if paper else high], dtype=float)
+    place = {"xytext": (0, 2), "textcoords": "offset points", "ha": "center", "va": "bottom"}
+    text = f"{accuracy:.1f}" if np.isfinite(accuracy) else "n/a"
+    ax.annotate(text, (x, np.nan_to_num(ends).max()), rotation=rotation, **place)
+    return rectangle
+
+
+def draw_accuracy_points(ax, labels, estimates, lows, highs, title, *, reported=None):
+    """Draw accuracies in % with their 95% intervals at evenly spaced labels; return this run's points.
+
+    `reported` holds the paper's numbers, NaN where it gives none: hollow, without intervals. Fig. 8, Tables 4, 5.
+    """
+    places, look = np.arange(len(labels)), CONDITION_STYLES["mless"]
+    intervals(ax, places, lows, highs, look.colour)
+    (points,) = ax.plot(places, estimates, color=look.colour, linestyle="none", marker=look.marker, label="this run")
+    if reported is not None and np.isfinite(reported).any():
+        ax.plot(places, reported, color="0.3", linestyle="none", marker="o", fillstyle="none", label="the paper, 7B")
+    ax.set_xticks(places, [textwrap.fill(label, 9, break_long_words=False) for label in labels])
+    ax.set(title=title, ylabel="Accuracy (%)", xmargin=0.1)
+    legend_above(ax)
+    return points

@@ -1,0 +1,120 @@
+"""Draws what the project measures beside the paper's pictures: λ by head and layer, its map, causes, the claims.
+
+As in `figures`, every function takes axes and arrays and returns what it drew.
+"""
+
+import textwrap
+
+import numpy as np
+from matplotlib import colors
+
+from lib.figures.style import CONDITION_STYLES, Look, integer_axis, intervals, legend_above, look_of
+
+LAMBDA_LABEL = "λ = received attention with / without"
+CAUSE_LOOKS = {
+    "both": Look("#D55E00", "none", "s", ("as inserted",)),
+    "terms": Look("#0072B2", "none", "o", ("terms only: old distance",)),
+    "distance": Look("#000000", "none", "D", ("distance only: no insertion",)),
+}
+
+
+def draw_lambda_by_head(ax, heads, estimates, lows, highs, title):
+    """Draw λ and its interval (H,) against 1, `heads` counted from 1; return the points and intervals."""
+    ax.set_title(title)
+    look = CONDITION_STYLES["mless"]._replace(line="none")
+    return _draw_lambda(ax, heads, estimates, lows, highs, look, "Head")
+
+
+def draw_lambda_by_layer(ax, layers, estimates, lows, highs, label):
+    """Draw λ and its interval (L,) over the layers against 1; return the curve and the intervals.
+
+    `layers` counts from 1. Call it again to add a curve; a condition's key or name as label brings its look.
+    """
+    if label in CONDITION_STYLES or any(label in look.names for look in CONDITION_STYLES.values()):
+        look, label = look_of(label)
+    else:
+        taken = {line.get_color() for line in ax.lines}
+        looks = list(CONDITION_STYLES.values())
+        look = next((look for look in looks if look.colour not in taken), looks[0])
+    artists = _draw_lambda(ax, layers, estimates, lows, highs, look, "Layer", label=label)
+    legend_above(ax)
+    return artists
+
+
+def _draw_lambda(ax, x, estimates, lows, highs, look, axis_name, **options):
+    """Draw estimates and intervals (n,) and, once, the line λ = 1; return the estimates' line first."""
+    if not ax.lines:
+        ax.axhline(1, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
+    drawn = intervals(ax, x, lows, highs, look.colour)
+    (curve,) = ax.plot(x, estimates, color=look.colour, linestyle=look.line, marker=look.marker, **options)
+    ax.set(ylabel=LAMBDA_LABEL, xmargin=0.02)  # a wider margin would show a layer or head 0
+    integer_axis(ax.xaxis, axis_name)
+    return [curve, *drawn]
+
+
+def draw_lambda_map(ax, values, title):
+    """Draw λ (L, H) on a log colour scale centred on 1 and return the image; `image.colorbar` is its bar.
+
+    NaN cells are hatched. Few cells carry their number, in many a dot marks λ > 1: grey print shows either.
+    """
+    values = np.ma.masked_invalid(np.asarray(values, dtype=float))
+    reach = float(np.exp(np.abs(np.log(values.compressed())).max(initial=np.log(1.1))))
+    extent = (0.5, values.shape[1] + 0.5, values.shape[0] + 0.5, 0.5)  # layers and heads count from 1
+    ax.patch.set(hatch="xxxx", edgecolor="0.8")
+    norm = colors.LogNorm(1 / reach, reach)
+    image = ax.imshow(values, cmap="PuOr_r", norm=norm, extent=extent, aspect="auto", interpolation="none")
+    ax.set_title(title)
+    ax.grid(False)
+    integer_axis(ax.xaxis, "Head")
+    integer_axis(ax.yaxis, "Layer")
+    _mark_cells(ax, values, reach)
+    ticks = reach ** np.linspace(-1, 1, 5)
+    ax.figure.colorbar(image, ax=ax, label=LAMBDA_LABEL, ticks=ticks, format="%.2f").minorticks_off()
+    return image
+
+
+def _mark_cells(ax, values, reach):
+    """Write the numbers into a small map (L, H), or put dots on the cells above 1 of a large one."""
+    if values.size > 60:
+        layers, heads = np.nonzero(values.filled(0) > 1)
+        ax.scatter(heads + 1, layers + 1, s=3, color="black", linewidths=0)
+        ax.set_xlabel("Head (dot: λ > 1)")
+        return
+    for layer, head in np.argwhere(~np.ma.getmaskarray(values)):
+        value = values[layer, head]
+        colour = "white" if abs(np.log(value)) > 0.6 * np.log(reach) else "black"
+        ax.text(head + 1, layer + 1, f"{value:.2f}", ha="center", va="center", color=colour)
+
+
+def draw_by_condition(ax, conditions, estimates, lows, highs, label):
+    """Draw a measure of the inserted span with its interval, a point per condition, and return the points.
+
+    The arrays are (n,); flatness, attention mass and dispersion are drawn this way, from 0 up.
+    """
+    points = []
+    for index, condition in enumerate(conditions):
+        look = look_of(condition)[0]
+        intervals(ax, [index], [lows[index]], [highs[index]], look.colour)
+        mark = {"marker": look.marker, "markersize": 5, "clip_on": False}  # a point at 0 stays whole
+        points += ax.plot([index], [estimates[index]], color=look.colour, **mark)
+    names = [textwrap.fill(look_of(condition)[1], 12) for condition in conditions]
+    ax.set_xticks(range(len(names)), names)
+    highest = np.nanmax([*estimates, *highs, 0])
+    ax.set(xlim=(-0.6, len(names) - 0.4), ylim=(0, 1.1 * highest or 1), ylabel=label)
+    ax.grid(False, axis="x")
+    return points
+
+
+def draw_causes(ax, heads, curves, title):
+    """Draw λ of each cause with its intervals, side by side at each head, and return the points of each.
+
+    `curves` maps a key of CAUSE_LOOKS to (estimates, lows, highs), (H,) each; `heads` counts from 1.
+    """
+    drawn, heads = [], np.asarray(heads, dtype=float)
+    for place, (cause, ends) in enumerate(curves.items()):
+        look = CAUSE_LOOKS[cause]
+        offset = 0.22 * (place - (len(curves) - 1) / 2)
+        drawn.append(_draw_lambda(ax, heads + offset, *ends, look, "Head", label=look.names[0])[0])
+    ax.set_title(title)
+    legend_above(ax)
+    return drawn

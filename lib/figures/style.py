@@ -1,0 +1,85 @@
+"""What all figures share: sizes, colours, hatches, axes and how a figure of panels is laid out."""
+
+from collections import namedtuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib import ticker
+
+FULL_WIDTH, ROW_HEIGHT = 7.2, 2.6  # inches: a printed page, and what the longest y label needs
+
+
+HATCH = "/////"
+STYLE = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 7,
+    "figure.constrained_layout.use": True,
+    "font.size": 6.5,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.5,
+    "patch.linewidth": 0.7,
+    "pdf.fonttype": 42,  # TrueType: text stays selectable, and publishers refuse Type 3
+}
+# How a condition looks and what it is called, its short name first.
+Look = namedtuple("Look", "colour line marker names")
+# Okabe and Ito's palette, in an order whose grey values differ: 0.34, 0.47, 0.62, 0, 0.59 with a mark of its own.
+CONDITION_STYLES = {
+    "none": Look("#0072B2", "-", "o", ("None", "w/o Meaningless tokens", "w/o")),
+    "mless": Look("#D55E00", (0, (4, 1)), "s", ("Mless", "w/ Meaningless tokens", "Meaningless tokens")),
+    "mful": Look("#56B4E9", (0, (5, 1, 1, 1)), "^", ("Mful", "w/ Meaningful tokens", "Meaningful tokens")),
+    "random": Look("#000000", (0, (1, 1)), "D", ("Random sentence", "w/ Random sentence")),
+    "arm": Look("#CC79A7", (0, (6, 2)), "v", ("ARM", "w/ ARM")),
+}
+
+
+def style():
+    """Return the context manager under which the figures are made, with the settings of `STYLE`."""
+    return plt.rc_context(STYLE)
+
+
+def look_of(label):
+    """Return (Look, text for the legend) of a condition's key or of any of its names."""
+    for key, look in CONDITION_STYLES.items():
+        if label == key or label in look.names:
+            return look, look.names[0] if label == key else label
+    raise ValueError(f"unknown condition {label!r}: use one of {', '.join(CONDITION_STYLES)} or their names")
+
+
+def figure_with_rows(rows, columns):
+    """Return (figure, axes (rows, columns)) of page width: the grid of Figs 9, 11, 13 and 18."""
+    options = {"figsize": (FULL_WIDTH, ROW_HEIGHT * rows), "layout": "constrained"}
+    return plt.subplots(rows, columns, squeeze=False, **options)
+
+
+def shade_span(ax, start, stop, label="Meaningless tokens"):
+    """Shade tokens start to stop - 1 in grey, name them in the legend, and return the patch: Figs 13, 18."""
+    patch = ax.axvspan(start - 0.5, stop - 0.5, color="0.87", linewidth=0, zorder=0, label=label)
+    legend_above(ax)
+    return patch
+
+
+def legend_above(ax):
+    """Start the y axis at 0 and put the legend into room made above the data."""
+    handles, labels = ax.get_legend_handles_labels()
+    columns = len(labels) if len("".join(labels)) <= 16 else 1
+    ax.legend(handles, labels, ncols=columns, loc="upper right", borderaxespad=0.2, labelspacing=0.3)
+    highest = ax.dataLim.y1 if 0 < ax.dataLim.y1 < np.inf else 1
+    ax.set_ylim(0, highest / (0.92 - 0.08 * len(labels) / columns))
+
+
+def integer_axis(axis, name):
+    """Label an axis that counts tokens, layers or heads."""
+    axis.set_label_text(name)
+    axis.set_major_locator(ticker.MaxNLocator(10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+
+
+def intervals(ax, x, lows, highs, colour):
+    """Draw a capped bar from low to high at each x and return the lines; the arrays are (n,)."""
+    ends = np.array([lows, highs], dtype=float)  # (2, n)
+    look = {"color": colour, "marker": "_", "markersize": 4, "linestyle": "-", "linewidth": 0.9}
+    return ax.plot(np.array([x, x], dtype=float), ends, **look)

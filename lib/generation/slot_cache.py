@@ -1,0 +1,78 @@
+"""Keys and values of many rows of unequal lengths, and the attention that feeds one token to each of them."""
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface, Cache, DynamicCache
+
+from lib.errors import InputError
+
+NAME = "one_token_per_row"
+
+
+class SlotCache(Cache):
+    """Keys and values of up to `slots` rows, (slots, key heads, capacity, D) per layer, each row with its length."""
+
+    def __init__(self, slots: int, capacity: int):
+        super().__init__(layers=[])
+        self.shape, self.lengths = (slots, capacity), torch.zeros(slots, dtype=torch.long)
+        self.stored: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def write(self, slot: int, prefilled: DynamicCache, row: int, length: int) -> None:
+        """Copy the first `length` positions of one prefilled row into a slot."""
+        for index, layer in enumerate(prefilled.layers):
+            if len(self.stored) == index:
+                self.stored.append(tuple(self._room(part) for part in (layer.keys, layer.values)))
+            for target, source in zip(self.stored[index], (layer.keys, layer.values), strict=True):
+                target[slot, :, :length] = source[row, :, :length]
+        self.lengths[slot] = length
+
+    def _room(self, like: torch.Tensor) -> torch.Tensor:
+        slots, capacity = self.shape
+        return like.new_zeros(slots, like.shape[1], capacity, like.shape[3])
+
+    @torch.inference_mode()
+    def move(self, source: int, target: int) -> None:
+        """Let the row of one slot take another slot, so that running rows are always the first ones."""
+        length = int(self.lengths[source])
+        for parts in self.stored:
+            for part in parts:
+                part[target, :, :length] = part[source, :, :length]
+        self.lengths[target] = length
+
+    def update(self, key, value, layer_idx, *args, **kwargs):
+        """Write one new position of each running row and return views up to the longest row."""
+        rows = torch.arange(len(key), device=key.device)
+        at = self.lengths[: len(key)].to(key.device)
+        keys, values = self.stored[layer_idx]
+        keys[rows, :, at], values[rows, :, at] = key[:, :, 0], value[:, :, 0]
+        longest = int(at.max()) + 1
+        return keys[: len(key), :, :longest], values[: len(key), :, :longest]
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return int(self.lengths.max())
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
+        return self.get_seq_length() + query_length, 0
+
+
+def _attend(module, query, key, value, attention_mask, scaling=None, sliding_window=None, softcap=None, **others):
+    """Attend from one query per row to that row's own positions; the lengths come with the call."""
+    if others.get("s_aux") is not None or others.get("position_bias") is not None:
+        raise InputError(f"{type(module).__name__} adds terms to its attention that this engine lacks")
+    batch, heads, _, width = query.shape
+    grouped = query.view(batch, key.shape[1], heads // key.shape[1], width)
+    scores = grouped @ key.transpose(2, 3) * (width**-0.5 if scaling is None else scaling)  # (B, K, groups, T)
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    last = others["row_lengths"][:, None, None, None]  # the new position's index
+    position = torch.arange(key.shape[2], device=key.device)
+    hidden = position > last
+    if sliding_window:
+        hidden = hidden | (position <= last - sliding_window)
+    weights = scores.masked_fill(hidden, -torch.inf).softmax(-1, dtype=torch.float32).to(value.dtype)
+    return (weights @ value).view(batch, 1, heads, width), None
+
+
+AttentionInterface.register(NAME, _attend)
+
+
+AttentionMaskInterface.register(NAME, lambda *args, **kwargs: None)

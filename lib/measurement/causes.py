@@ -1,0 +1,147 @@
+"""Why layer 1 dilutes: new terms in the softmax, or distance; and whether its output is an affine map of the old.
+
+An insertion does two things at once: it adds terms to every later softmax, and it moves the problem away from
+the instruction in rotary position. In layer 1, where nothing else has changed yet, positions separate the two:
+
+    both      the prompt with the insertion
+    terms     the same, but the instruction moves along: its distance to the problem stays what it was
+    distance  the old tokens alone, the problem at the positions it has in `both`
+
+All three are compared with the prompt as it was. The mean runs over later original tokens only, since inserted
+ones exist in two of the four; lambda as the paper plots it also averages over what inserted tokens look at.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from lib.attention.received import Observation, observe
+from lib.errors import InputError
+from lib.measurement.dilution import Report, measurement_settings
+from lib.measurement.kept import kept
+from lib.models.loading import Loaded
+from lib.prompts.batches import in_batches, pad
+from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import Problem
+
+CAUSES = ("both", "terms", "distance")
+AFFINE = ("shifted", "affine", "direction", "component")
+
+
+@dataclass(frozen=True)
+class Causes:
+    """Layer 1, arrays (N, H): problems, heads.
+
+    ratio: lambda under each of CAUSES. The rest describes new = lambda * old + sigma (the paper's Eq. 2) for the
+    outputs of the original tokens after the insertion, one lambda and one sigma per prompt and head: R^2 of
+    the fit (`affine`) and of the same with lambda = 1 (`shifted`); and of the tokens' remainders
+    new - lambda * old the share of their squares along one line through zero (`direction`) and the share of their
+    variance about their mean in its first principal component (`component`).
+    """
+
+    ratio: dict[str, np.ndarray]
+    shifted: np.ndarray
+    affine: np.ndarray
+    direction: np.ndarray
+    component: np.ndarray
+
+
+def measure_causes(
+    loaded: Loaded,
+    problems: Sequence[Problem],
+    *,
+    condition: str = "mless",
+    format: str = "plain",
+    filler: Filler | None = None,
+    folder: Path | None = None,
+    report: Report = lambda done, total: None,
+) -> Causes:
+    """Measure `condition` in layer 1 in four forwards of one layer per problem; kept in `folder`."""
+    if not problems:
+        raise InputError("no problems to measure attention on")
+    settings = measurement_settings(loaded, problems, format, filler) | {"causes of": condition}
+
+    def build(name: str) -> list[Prompt]:
+        return [build_prompt(loaded.tokenizer, p.problem, name, format=format, filler=filler) for p in problems]
+
+    found = kept(
+        folder,
+        settings,
+        lambda: _measure(loaded, build("none"), build(condition), lambda done: report(done, len(problems))),
+    )
+    report(len(problems), len(problems))
+    ratio = {cause: found[cause] / found["old"] for cause in CAUSES}
+    return Causes(ratio, *(found[name] for name in AFFINE))
+
+
+def _measure(
+    loaded: Loaded, before: list[Prompt], after: list[Prompt], report: Callable[[int], None]
+) -> dict[str, np.ndarray]:
+    names = ("old", *CAUSES, *AFFINE)
+    found = {name: np.full((len(before), loaded.heads), np.nan) for name in names}
+    done = 0
+
+    def run(indices: list[int]) -> dict[str, Observation]:
+        old, new = [before[i] for i in indices], [after[i] for i in indices]
+        spans = [prompt.spans["inserted"] for prompt in new]
+        apart = [_moved(len(p), slice(s.start, None), s.stop - s.start) for p, s in zip(old, spans, strict=True)]
+        close = [_moved(len(p), slice(s.start), s.stop - s.start) for p, s in zip(new, spans, strict=True)]
+        return {
+            "old": _forward(loaded, old),
+            "both": _forward(loaded, new),
+            "terms": _forward(loaded, new, close),
+            "distance": _forward(loaded, old, apart),
+        }
+
+    for indices, seen in in_batches([len(prompt) for prompt in after], run):
+        for row, i in enumerate(indices):
+            for name, observation in seen.items():
+                original = (before if name in ("old", "distance") else after)[i].original
+                found[name][i] = observation.received[row, 0, :, 0, original[1:-1]].mean(-1).cpu().numpy()
+            start, last = after[i].spans["inserted"].start, len(before[i])
+            old = seen["old"].outputs[0][row, start:last]
+            new = seen["both"].outputs[0][row, after[i].original[start:].to(loaded.device)]
+            for name, values in zip(AFFINE, _affine(old.float().cpu(), new.float().cpu()), strict=True):
+                found[name][i] = values.numpy()
+        done += len(indices)
+        report(done)
+    return found
+
+
+def _moved(tokens: int, part: slice, shift: int) -> torch.Tensor:
+    """Return the positions 0 to tokens - 1 with one part of them moved by `shift`."""
+    positions = torch.arange(tokens)
+    positions[part] += shift
+    return positions
+
+
+def _forward(loaded: Loaded, prompts: list[Prompt], positions: list[torch.Tensor] | None = None) -> Observation:
+    """Observe layer 1 with original tokens as the only queries that count."""
+    ids, lengths = pad([prompt.input_ids for prompt in prompts])
+    queries = torch.zeros(len(prompts), 1, ids.shape[1], dtype=torch.bool)
+    for row, prompt in enumerate(prompts):
+        queries[row, 0, prompt.original] = True
+    given = None if positions is None else pad(positions)[0]
+    return observe(loaded.model, ids, [1], lengths, positions=given, queries=queries, keep=True)
+
+
+def _affine(old: torch.Tensor, new: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return the four measures AFFINE, (H,) each, of head outputs (n, H, D) before and after."""
+    old, new = old.transpose(0, 1).double(), new.transpose(0, 1).double()  # (H, n, D)
+    about, wanted = old - old.mean(1, keepdim=True), new - new.mean(1, keepdim=True)
+    total = wanted.square().sum((1, 2))
+    scale = (about * wanted).sum((1, 2)) / about.square().sum((1, 2))  # least squares lambda
+    affine = 1 - (wanted - scale[:, None, None] * about).square().sum((1, 2)) / total
+    shifted = 1 - (wanted - about).square().sum((1, 2)) / total
+    sigma = new - scale[:, None, None] * old
+    return shifted, affine, _first_share(sigma), _first_share(sigma - sigma.mean(1, keepdim=True))
+
+
+def _first_share(vectors: torch.Tensor) -> torch.Tensor:
+    """Return (H,): the share of the squares of vectors (H, n, D) along their best line through zero."""
+    strengths = torch.linalg.svdvals(vectors).square()
+    return strengths[:, 0] / strengths.sum(1)

@@ -1,0 +1,119 @@
+"""The curves behind the paper's attention figures: one prompt, chosen heads, several conditions."""
+
+import functools
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from lib.attention.received import received_attention
+from lib.errors import InputError
+from lib.models.loading import Loaded, load
+from lib.profiles import Panel, Profile
+from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import Problem, describe, load_problems
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Received attention (T,) of one head per condition, with the prompts it was measured on."""
+
+    panel: Panel
+    loaded: Loaded  # without its weights: a figure may show several models, of which memory holds one
+    prompts: dict[str, Prompt]
+    received: dict[str, np.ndarray]
+
+    @property
+    def title(self) -> str:
+        return f"{self.loaded.name} Layer {self.panel.layer} Head {self.panel.head}"
+
+    def whole(self, condition: str) -> np.ndarray:
+        """Return the whole prompt's values without the first token, which takes most of the mass."""
+        return self.received[condition][1:]
+
+    def original(self, condition: str) -> np.ndarray:
+        """Return the original tokens' values alone, without the first token: comparable across conditions."""
+        return self.received[condition][self.prompts[condition].original][1:]
+
+    def table(self) -> pd.DataFrame:
+        """Return a row per token: model, layer, head, condition, position, part of the prompt, weight."""
+        tables = []
+        for condition, prompt in self.prompts.items():
+            parts = np.full(len(prompt), "template", dtype=object)
+            for name, span in prompt.spans.items():
+                parts[span] = name
+            columns = {
+                "model": self.loaded.name,
+                "revision": self.loaded.revision,
+                "layer": self.panel.layer,
+                "head": self.panel.head,
+                "condition": condition,
+                "position": np.arange(len(prompt)),
+                "part": parts,
+                "received": self.received[condition],
+            }
+            tables.append(pd.DataFrame(columns))
+        return pd.concat(tables, ignore_index=True)
+
+
+_newest: dict[tuple[str, int], Loaded] = {}
+
+
+def first_layers(spec: str, layers: int) -> Loaded:
+    """Load a model once for several figures; only the newest is kept in memory."""
+    if (spec, layers) not in _newest:
+        _newest.clear()  # before, not after: two of these models may be more than a laptop holds
+        _newest[spec, layers] = load(spec, layers=layers)
+    return _newest[spec, layers]
+
+
+@functools.cache
+def _label(spec: str, layers: int) -> str:
+    """Return how a caption names a model; remembered, since loading it again for each caption takes long."""
+    loaded = first_layers(spec, layers)
+    return f"{loaded.name} @ {loaded.revision[:12]}, {loaded.dtype}"
+
+
+def attention_problems(profile: Profile) -> list[Problem]:
+    """Return the problems on which the profile measures attention."""
+    attention = profile.attention
+    return load_problems(attention.problems, limit=attention.limit, seed=profile.seed)
+
+
+def panel_curves(profile: Profile, figure: str, conditions: list[str]) -> list[Curves]:
+    """Compute the panels of one figure on the profile's example problem.
+
+    Raises InputError when the model lacks a head or the example is not among the problems.
+    """
+    problems, drawn = attention_problems(profile), []
+    if profile.attention.example >= len(problems):
+        raise InputError(f"example {profile.attention.example} is beyond the {len(problems)} problems")
+    problem = problems[profile.attention.example]
+    for panel in getattr(profile.attention.panels, figure):
+        loaded = first_layers(panel.model, profile.attention.layers)
+        if panel.head > loaded.heads:
+            raise InputError(f"{figure}: {loaded.name} has heads 1 to {loaded.heads}, not {panel.head}")
+        drawn.append(_curves(loaded, panel, problem, profile, conditions))
+    return drawn
+
+
+def _curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, conditions: list[str]) -> Curves:
+    filler, format = Filler(**profile.filler.model_dump()), profile.attention.format
+    prompts = {
+        condition: build_prompt(loaded.tokenizer, problem.problem, condition, format=format, filler=filler)
+        for condition in conditions
+    }
+    received = {
+        condition: received_attention(loaded.model, prompt.input_ids, [panel.layer])[0, 0, panel.head - 1]
+        for condition, prompt in prompts.items()
+    }
+    arrays = {name: row.cpu().numpy() for name, row in received.items()}
+    return Curves(panel, replace(loaded, model=None), prompts, arrays)
+
+
+def source_line(profile: Profile, n: int = 1) -> str:
+    """Return the caption of an attention figure: model, revision, dtype, problems and n."""
+    names = "; ".join(_label(spec, profile.attention.layers) for spec in profile.attention.models)
+    counted = f"n = {n} problem" + "s" * (n != 1)
+    return f"{names}. {describe(profile.attention.problems)}, {profile.attention.format} prompt, {counted}."

@@ -1,0 +1,57 @@
+"""Take many prompts of unequal lengths through a function, in batches that fit the memory there is."""
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import torch
+
+from lib.errors import InputError
+
+
+def pad(prompts: Sequence[torch.Tensor], value: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Stack id vectors into (B, T), padded on the right, and return them with their lengths (B,)."""
+    lengths = torch.tensor([len(ids) for ids in prompts])
+    return torch.nn.utils.rnn.pad_sequence(list(prompts), batch_first=True, padding_value=value), lengths
+
+
+BATCH_TOKENS = 8192  # padded tokens of one batch
+NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # torch's words on CPU and GPU
+Result = TypeVar("Result")
+
+
+def in_batches(
+    lengths: Sequence[int], run: Callable[[list[int]], Result], tokens: int = BATCH_TOKENS
+) -> Iterator[tuple[list[int], Result]]:
+    """Yield (indices, run(indices)) for prompts of like length, at most `tokens` padded tokens together.
+
+    The longest come first: what does not fit shows at once. Out of memory halves the budget and goes on with
+    what is left. Raises InputError when one prompt alone does not fit.
+    """
+    waiting = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    while waiting:
+        longest = lengths[waiting[0]]
+        size = max(1, tokens // longest)
+        batch = waiting[:size]
+        try:
+            result = run(batch)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(batch) == 1:
+                raise InputError(f"a prompt of {longest} tokens does not fit into memory, even alone") from error
+            result = None
+        if result is None:
+            # Only here, outside the handler, is what the failed batch held no longer referred to.
+            gc.collect()
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            tokens = len(batch) * longest // 2
+            continue
+        yield batch, result
+        waiting = waiting[len(batch) :]
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Say whether an error means that memory ran out, on CPU or GPU."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(text in str(error) for text in NO_MEMORY)

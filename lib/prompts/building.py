@@ -1,0 +1,187 @@
+"""Turn a problem and a condition into token ids, and say which tokens are instruction, inserted, problem.
+
+The string is `instruction + " " + filler + " " + problem`, so every part begins with a space and byte-level
+and sentencepiece vocabularies alike keep the original tokens the same whatever is inserted. That they did is
+checked for each prompt.
+"""
+
+import hashlib
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from lib.errors import InputError
+from lib.prompts.conditions import FORMATS, INSTRUCTION, Filler, parse_condition
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Token ids (T,) with the slices of their parts; `original` indexes the tokens that were not inserted."""
+
+    input_ids: torch.Tensor
+    spans: dict[str, slice]
+    original: torch.Tensor
+    text: str = field(repr=False)
+    offsets: list[tuple[int, int]] = field(repr=False, default_factory=list)  # (T,) start, stop in the text
+
+    def __post_init__(self):
+        for name, span in self.spans.items():
+            if not 0 <= span.start <= span.stop <= len(self):
+                raise InputError(
+                    f"the {name} span {span.start} to {span.stop} lies outside a prompt of {len(self)} tokens"
+                )
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+
+def build_prompt(
+    tokenizer,
+    problem: str,
+    condition: str,
+    *,
+    format: str = "plain",
+    instruction: str = INSTRUCTION,
+    filler: Filler | None = None,
+) -> Prompt:
+    """Build the prompt of one problem under one condition (the paper's appendix).
+
+    The plain format is the form of the released code. At position random the place is drawn from the problem's
+    text, alike for every filler.
+
+    Raises InputError for an unknown condition or format, a blank problem, a filler that cannot be cut to its
+    length, and when inserting changes one of the original tokens (the message names it).
+    """
+    name, filler = parse_condition(condition, filler)
+    if not problem.strip():
+        raise InputError("the problem is blank")
+    parts = instruction.strip(), problem.strip()
+    baseline = _encode(tokenizer, *_layout(*parts, None, ""), format)
+    if name == "none":
+        return baseline
+    reason = None
+    for place, inserted in _attempts(tokenizer, *parts, getattr(filler, name), filler):
+        prompt = _encode(tokenizer, *_layout(*parts, place, inserted), format)
+        try:
+            _check(tokenizer, baseline, prompt, condition, filler.length)
+            return prompt
+        except InputError as error:
+            reason = reason or error
+    raise reason
+
+
+def _attempts(tokenizer, instruction: str, problem: str, text: str, filler: Filler) -> Iterator[tuple[int, str]]:
+    """Yield (place, inserted text): where in `instruction problem`, in characters, the insertion may go, best first."""
+    whole = f"{instruction} {problem}"
+    if filler.position == "before":
+        # What opens a text has no space before it: a line break leaves the instruction's first token as it is,
+        # and counts as inserted. A vocabulary that marks the start of a text as a space needs a space there.
+        shorter = cut_to_tokens(tokenizer, text, filler.length - 1) if filler.length > 1 else ""
+        whole_length = cut_to_tokens(tokenizer, text, filler.length)
+        yield from ((0, inserted) for inserted in (f"{shorter}\n", f"{whole_length}\n", f"{whole_length} "))
+        return
+    inserted = cut_to_tokens(tokenizer, text, filler.length)
+    if filler.position == "random":
+        places = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", whole)]
+        random.Random(hashlib.sha256(whole.encode()).digest()).shuffle(places)
+    else:
+        places = [len(instruction) if filler.position == "between" else len(whole)]
+    for place in places:
+        yield place, inserted
+
+
+def _layout(instruction: str, problem: str, place: int | None, inserted: str) -> tuple[str, dict[str, tuple[int, int]]]:
+    """Return the content with `inserted` at `place`, and the (start, stop) of each part in characters.
+
+    A part that the insertion falls into holds it.
+    """
+    whole, cut = f"{instruction} {problem}", len(instruction)
+    parts = {"instruction": (0, cut), "problem": (cut + 1, len(whole))}
+    if place is None:
+        return whole, parts
+    text = f" {inserted}" if place else inserted
+    moved = {
+        name: tuple(end + len(text) if end > place or not place else end for end in ends)
+        for name, ends in parts.items()
+    }
+    start, stop = place + (place > 0), place + len(text) - (place == 0 and text.endswith(" "))
+    return whole[:place] + text + whole[place:], {**moved, "inserted": (start, stop)}
+
+
+def cut_to_tokens(tokenizer, text: str, length: int) -> str:
+    """Return `text`, repeated with spaces between, up to the end of its token number `length`."""
+    if length < 1 or not text.strip():
+        raise InputError(f"a filler needs a text and at least one token, not {text!r} with length {length}")
+    # A word is at least one token, so this many copies are enough.
+    # The full stop stands for the instruction: vocabularies that mark the start of a text mark it there.
+    repeated = "." + f" {text.strip()}" * length
+    offsets = tokenizer(repeated, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    ends = [end for _, end in offsets if end > 1]
+    if len(ends) < length:
+        raise InputError(f"the filler {text!r} cannot be cut to {length} tokens: the tokenizer drops its characters")
+    cut = repeated[2 : ends[length - 1]]
+    if not cut:
+        raise InputError(f"the filler {text!r} cut to length {length} is only a space")
+    return cut
+
+
+def _encode(tokenizer, content: str, parts: dict[str, tuple[int, int]], format: str) -> Prompt:
+    text = _render(tokenizer, content, format)
+    encoding = tokenizer(text, add_special_tokens=format == "plain", return_offsets_mapping=True)
+    ids = encoding["input_ids"]
+    bos = tokenizer.bos_token_id
+    # Chat models such as SmolLM2 open every turn with their BOS token, so only a doubled one is a mistake.
+    if bos is not None and ids[:2] == [bos, bos]:
+        raise InputError("the prompt starts with two BOS tokens: the chat template adds what the tokenizer adds")
+    spans, begin = {}, text.index(content)
+    for name, (start, stop) in parts.items():
+        # A token belongs to the part that holds its last character, and the space before a part is the
+        # part's: it may be a token of its own, whose offsets some tokenizers trim to nothing behind it.
+        spaced = start > 0 and content[start - 1] == " "
+        first, last = begin + start + (not spaced), begin + stop
+        inside = [i for i, (_, end) in enumerate(encoding["offset_mapping"]) if first <= end <= last]
+        if not inside and name != "inserted":  # an insertion's length is checked by itself
+            raise InputError(f"the tokenizer makes no token of the {name} {content[start:stop]!r}")
+        if inside:
+            spans[name] = slice(inside[0], inside[-1] + 1)
+    spans.setdefault("inserted", slice(spans["problem"].start, spans["problem"].start))
+    keep = torch.ones(len(ids), dtype=torch.bool)
+    keep[spans["inserted"]] = False
+    return Prompt(torch.tensor(ids), spans, keep.nonzero().squeeze(1), text, encoding["offset_mapping"])
+
+
+def _render(tokenizer, content: str, format: str) -> str:
+    if format == "plain":
+        return content
+    if format != "chat":
+        raise InputError(f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}")
+    if not tokenizer.chat_template:
+        raise InputError("this model has no chat template: use the plain prompt format")
+    messages = [{"role": "user", "content": content}]
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    if text.count(content) != 1:
+        raise InputError("the chat template changes the problem's text, so token spans cannot be exact")
+    return text
+
+
+def _check(tokenizer, baseline: Prompt, prompt: Prompt, condition: str, length: int) -> None:
+    """Verify that the insertion has its length and left the original tokens as they were."""
+    before, after = baseline.input_ids.tolist(), prompt.input_ids[prompt.original].tolist()
+    for index, (old, new) in enumerate(zip(before, after, strict=False)):
+        if old != new:
+            tokens = tokenizer.convert_ids_to_tokens([old, new])
+            raise InputError(
+                f"inserting changes original token {index + 1}: {tokens[0]!r} became {tokens[1]!r}; "
+                "choose a filler that does not merge with its neighbours"
+            )
+    if len(before) != len(after):
+        raise InputError(f"inserting changes the number of original tokens from {len(before)} to {len(after)}")
+    found = prompt.spans["inserted"].stop - prompt.spans["inserted"].start
+    if found != length:
+        raise InputError(
+            f"filler for {condition} became {found} tokens between its neighbours, not {length}: "
+            "its ends merge with them; choose another filler text"
+        )

@@ -1,0 +1,217 @@
+"""ARM: laws of the pure function on any input, and that the hook changes one layer, row by row, and leaves."""
+
+import hypothesis.extra.numpy as arrays
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig, MixtralConfig, OPTConfig, Qwen2Config
+
+from lib.arm.activations import activation_module
+from lib.arm.hook import installed
+from lib.arm.moving import LEAST, MOST, redistribute
+from lib.arm.settings import MODES, Arm, parse_arm
+from lib.errors import InputError
+from lib.models.names import arm_for
+
+TINY = {"vocab_size": 32, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
+TINY |= {"num_key_value_heads": 1, "max_position_embeddings": 64, "pad_token_id": 0}
+FAMILIES = {"llama": LlamaConfig, "qwen2": Qwen2Config, "gemma3_text": Gemma3TextConfig}
+
+
+def activations(dtype):
+    shapes = arrays.array_shapes(min_dims=3, max_dims=3, min_side=1, max_side=12)
+    numbers = st.floats(-4, 4, width=32) | st.sampled_from([0.0, 0.25, -0.25])
+    return arrays.arrays(np.float32, shapes, elements=numbers).map(lambda a: torch.from_numpy(a).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("mode", MODES)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), c=st.floats(0, 3), p1=st.floats(0, 100), seed=st.integers(0, 2**32))
+def test_laws_of_redistribution(dtype, mode, data, c, p1, seed):
+    x = data.draw(activations(dtype))
+    new = redistribute(x, c, p1, mode=mode, statistics="sequence", seed=seed)
+    assert new.shape == x.shape and new.dtype == x.dtype
+    for before, after in zip(x.float().flatten(1), new.float().flatten(1), strict=True):
+        changed = before != after
+        assert (before * after >= 0).all()
+        assert changed.sum() <= int(MOST * len(before))
+        assert before[changed].abs().max() <= before[~changed].abs().max() if changed.any() else True
+        high = max(0.0, float(before.double().quantile(p1 / 100)))
+        assert (after[changed] <= high + 1e-6).all() and (after[changed] >= min(0.0, before.min())).all()
+        if mode == "text":
+            assert (after.abs() >= before.abs()).all()
+
+
+@pytest.mark.parametrize(("c", "expected"), [(0.0, LEAST), (0.05, None), (50.0, MOST)])
+def test_the_fraction_is_the_share_near_zero_within_its_bounds(c, expected):
+    x = torch.randn(1, 40, 50)
+    eps = c * 1.4826 * (x - x.median()).abs().median()
+    share = expected if expected is not None else float((x.abs() <= eps).float().mean())
+    changed = (redistribute(x, c) != x).float().mean()
+    assert LEAST < share <= MOST or share in (LEAST, MOST)
+    assert changed == pytest.approx(share, abs=1e-3)
+
+
+def test_a_fraction_may_be_given_instead_of_c():
+    x = torch.randn(1, 40, 50)
+    assert (redistribute(x, fraction=0.4) != x).float().mean() == pytest.approx(0.4, abs=1e-3)
+    assert torch.equal(redistribute(x, fraction=0.0), x)
+
+
+def test_equal_magnitudes_do_not_let_more_than_the_fraction_move():
+    x = torch.full((1, 10, 10), 0.5)
+    x[0, 0] = 0.1
+    assert ((redistribute(x, 3.0, 100, mode="code") != x) == (x < 0.5)).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shape", [(0, 4, 3), (2, 0, 3), (2, 4, 0), (2, 4, 3)])
+def test_nothing_and_zeros_stay_what_they_are(mode, shape):
+    x = torch.zeros(shape)
+    assert torch.equal(redistribute(x, mode=mode), x)
+
+
+def test_text_adds_and_code_replaces():
+    x = torch.randn(1, 30, 40)
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.rand(x.numel(), generator=generator).view_as(x)
+    text, code = (redistribute(x, 0.1, 90, mode=mode) for mode in MODES)
+    high = x.flatten().sort().values[int(0.9 * (x.numel() - 1))]
+    moved = (text != x) & (x > 0)
+    torch.testing.assert_close(text[moved], (x[moved] + draws[moved] * high).clamp(max=high), atol=1e-6, rtol=0)
+    torch.testing.assert_close(code[moved], draws[moved] * high)
+    moved = (code != x) & (x < 0)
+    torch.testing.assert_close(code[moved], draws[moved] * x.min())
+
+
+def test_a_sequence_does_not_depend_on_its_batch_or_its_padding():
+    rows = [torch.randn(length, 24) for length in (5, 9, 7)]
+    alone = [redistribute(row) for row in rows]
+    padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=7.0)
+    real = torch.arange(9) < torch.tensor([[5], [9], [7]])
+    together = redistribute(padded, real=real)
+    for row, expected in zip(together, alone, strict=True):
+        assert torch.equal(row[: len(expected)], expected) and (row[len(expected) :] == 7).all()
+
+
+def test_the_authors_whole_tensor_does_depend_on_the_batch():
+    rows = torch.stack([torch.randn(8, 24), 5 * torch.randn(8, 24)])
+    alone = redistribute(rows[:1], mode="code")
+    assert not torch.equal(redistribute(rows, mode="code")[:1], alone)
+    assert torch.equal(redistribute(rows, mode="code", statistics="sequence")[:1], alone)
+
+
+def test_seeds_decide_the_draws():
+    x = torch.randn(1, 10, 20)
+    assert torch.equal(redistribute(x, seed=3), redistribute(x, seed=3))
+    assert not torch.equal(redistribute(x, seed=3), redistribute(x, seed=4))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"c": -0.1}, "c is -0.1"),
+        ({"c": float("nan")}, "c is nan"),
+        ({"p1": 101}, "p1 is 101"),
+        ({"fraction": 1.5}, "fraction is 1.5"),
+        ({"mode": "both"}, "mode is both"),
+        ({"statistics": "head"}, "statistics is head"),
+    ],
+)
+def test_settings_out_of_range_are_named(wrong, named):
+    with pytest.raises(InputError, match=named):
+        redistribute(torch.zeros(1, 1, 1), **wrong)
+
+
+def test_settings_are_read_from_a_condition():
+    base = Arm(c=0.2, fraction=0.1)
+    assert parse_arm("", base) == base
+    assert parse_arm("c=0.1:p1=95:layer=2:mode=code", base) == Arm(0.1, 95, "code", 2)
+    for text, named in (("d=1", "'d=1'"), ("c=", "'c='"), ("c=one", "no number"), ("layer=0", "layer is 0")):
+        with pytest.raises(InputError, match=named):
+            parse_arm(text, base)
+
+
+def test_the_papers_settings_belong_to_their_models():
+    assert arm_for("Llama-3.1-8B-Instruct") == Arm(c=0.32, p1=90)
+    assert arm_for("Gemma-3-4b-it") == Arm(fraction=0.25, p1=85)
+    assert arm_for("Llama-3.1-8B-Instruct", Arm(c=1)) == Arm(c=1) and arm_for("a/model") == Arm()
+
+
+def tiny(family):
+    extra = {"head_dim": 4} if family == "gemma3_text" else {}
+    return AutoModelForCausalLM.from_config(FAMILIES[family](**TINY, **extra)).eval()
+
+
+def seen(model, ids, layer, **inputs):
+    found = []
+    hook = activation_module(model, layer).register_forward_hook(lambda m, i, output: found.append(output.clone()))
+    with torch.inference_mode():
+        model(ids, **inputs)
+    hook.remove()
+    return found[0]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("layer", [1, 3])
+def test_it_works_on_its_layer_of_any_family_and_always_leaves(family, layer):
+    model, ids = tiny(family), torch.randint(1, 32, (2, 12))
+    before = seen(model, ids, layer)
+    with pytest.raises(RuntimeError, match="on purpose"), installed(model, layer, c=0.3, seed=5):
+        inside = seen(model, ids, layer)
+        raise RuntimeError("on purpose")
+    torch.testing.assert_close(inside, redistribute(before, c=0.3, seed=5))
+    assert torch.equal(seen(model, ids, layer), before)
+
+
+def test_padding_on_either_side_is_left_out():
+    model, ids = tiny("llama"), torch.randint(1, 32, (1, 9))
+    with installed(model):
+        alone = seen(model, ids, 1)
+        for side in ("left", "right"):
+            pads = torch.zeros(1, 4, dtype=torch.long)
+            padded = torch.cat([pads, ids] if side == "left" else [ids, pads], 1)
+            mask = (padded > 0).long()
+            positions = (mask.cumsum(1) - 1).clamp(min=0)
+            batch = {"attention_mask": mask.repeat(2, 1), "position_ids": positions.repeat(2, 1)}
+            found = seen(model, padded.repeat(2, 1), 1, **batch)[1]
+            torch.testing.assert_close(found[mask[0].bool()], alone[0], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("text", 1), ("code", 4)])
+def test_text_changes_the_prompt_alone_and_code_every_step(mode, expected, monkeypatch):
+    model, calls = tiny("llama"), []
+    monkeypatch.setattr("lib.arm.hook.redistribute", lambda x, *args, **options: calls.append(x.shape) or x)
+    with installed(model, mode=mode):
+        model.generate(torch.randint(1, 32, (1, 6)), max_new_tokens=4, min_new_tokens=4, do_sample=False)
+    assert len(calls) == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "layer", "named"),
+    [
+        (LlamaConfig(**TINY), 4, "layers 1 to 3"),
+        (MixtralConfig(**TINY, num_local_experts=2), 1, "mixtral model is a mixture of experts"),
+    ],
+)
+def test_models_that_arm_cannot_work_on_are_refused_by_name(config, layer, named):
+    model = AutoModelForCausalLM.from_config(config)
+    with pytest.raises(InputError, match=named), installed(model, layer):
+        pass
+
+
+def test_an_mlp_without_an_activation_module_is_named():
+    model = tiny("llama")
+    del model.model.layers[0].mlp.act_fn
+    model.model.layers[0].mlp.act_fn = torch.nn.functional.silu
+    with pytest.raises(InputError, match="layer 1 of this llama model has no MLP activation module"), installed(model):
+        pass
+
+
+def test_a_layer_without_a_gate_has_its_activation_found_too():
+    config = OPTConfig(vocab_size=32, hidden_size=8, ffn_dim=16, num_hidden_layers=2, num_attention_heads=2)
+    config.word_embed_proj_dim = 8
+    assert isinstance(activation_module(AutoModelForCausalLM.from_config(config), 1), torch.nn.Module)

@@ -1,0 +1,206 @@
+"""The claims file, what a claim asks of the evidence, and the page: on records and arrays where the truth is known."""
+
+import json
+from dataclasses import fields
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import yaml
+
+from lib import paths
+from lib.arm.activations import MEASURES as ACTIVATION_MEASURES
+from lib.claims.evidence import MEASURES, Evidence, Untestable
+from lib.claims.judging import judge, write_claims
+from lib.claims.page import measured_text, page
+from lib.claims.report import write_report
+from lib.claims.statements import CLAIMS, Claim, load_claims
+from lib.claims.verdicts import Decision
+from lib.errors import InputError
+from lib.profiles import load_profile
+
+ENTRY = {"id": "a", "claim": "b", "source": "Fig. 1", "measure": "affine_fit", "range": [0, None], "unit": "R2"}
+IDS = {
+    *("dilution", "flat-filler", "first-layer-only", "random-differs", "mful-alike", "affine"),
+    *("redistribution", "token-classes", "arm-like-mless"),
+    *("accuracy-mless", "accuracy-mful", "length", "position", "arm-accuracy", "arm-diversity"),
+}
+
+
+def record(problem, correct, condition="none", sample=0, response="a b c"):
+    fixed = {"model": "m", "problem_id": problem, "sample": sample, "response": response}
+    return fixed | {"condition": condition, "correct": correct}
+
+
+def answers(shares, part="main", n=60):
+    """Return evidence in which each condition solves the first so many of n problems."""
+    records = [record(str(i), i < solved, name) for name, solved in shares.items() for i in range(n)]
+    return Evidence("m", records={part: records})
+
+
+def attention(n=40, **changes):
+    """Return evidence with one layer-1 head pair as the paper has it, but for the arrays given as means."""
+    rng = np.random.default_rng(0)
+    means = {"ratio": 0.6, "flatness": 0.2, "dispersion": 0.1, "portion": 0.5, "unevenness": 0.8} | changes
+    around = {name: mean + 0.02 * rng.standard_normal((n, 3, 2)) for name, mean in means.items()}
+    first = SimpleNamespace(
+        layers=[1, 2, 3], **{name: {"mless": a, "random": a + 0.5, "mful": a} for name, a in around.items()}
+    )
+    return Evidence("m", SimpleNamespace(first=first, causes=SimpleNamespace(affine=around["ratio"][:, 0])))
+
+
+def verdict(name, evidence):
+    (row,) = judge([claim for claim in load_claims() if claim.id == name], {"m": evidence})
+    return row["verdict"]
+
+
+def test_the_file_has_the_claims_of_the_paper_each_once():
+    ids = [claim.id for claim in load_claims()]
+    assert set(ids) >= IDS and len(set(ids)) == len(ids)
+    assert all(claim.measure in MEASURES for claim in load_claims())
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"measure": "guess"}, "claim a: unknown measure 'guess': choose from head_lambdas"),
+        ({"with": {"layer": 1}}, "measure affine_fit takes nothing in `with`"),
+        ({"range": [None, None]}, "range .* claims nothing"),
+        ({"range": [2, 1]}, "claims nothing"),
+        ({"range": [0]}, "claim a: range"),
+        ({"id": ""}, "claim : id"),
+        ({"verdict": "supported"}, "verdict: Extra inputs"),
+    ],
+)
+def test_a_claim_that_makes_no_sense_is_named(tmp_path, change, named):
+    (tmp_path / "claims.yaml").write_text(yaml.safe_dump({"claims": [ENTRY | change]}))
+    with pytest.raises(InputError, match=named):
+        load_claims(tmp_path / "claims.yaml")
+
+
+@pytest.mark.parametrize("text", ["", "claims: [", "- a", "other: 1"])
+def test_a_file_that_is_no_list_of_claims_is_named(tmp_path, text):
+    (tmp_path / "claims.yaml").write_text(text)
+    with pytest.raises(InputError, match="no list of claims"):
+        load_claims(tmp_path / "claims.yaml")
+    with pytest.raises(InputError, match="no list of claims"):
+        load_claims(tmp_path / "missing.yaml")
+
+
+def test_a_claim_may_stand_there_once_only(tmp_path):
+    (tmp_path / "claims.yaml").write_text(yaml.safe_dump({"claims": [ENTRY, ENTRY]}))
+    with pytest.raises(InputError, match="claim a stands there twice"):
+        load_claims(tmp_path / "claims.yaml")
+
+
+@pytest.mark.parametrize(("solved", "expected"), [(45, "supported"), (30, "undecided"), (10, "contradicted")])
+def test_accuracy_claims_follow_planted_answers(solved, expected):
+    assert verdict("accuracy-mless", answers({"none": 30, "mless": solved})) == expected
+
+
+def test_position_needs_every_part():
+    places = {"mless@before": 10, "mless@end": 0, "mless@random": 12}
+    assert verdict("position", answers({"none": 30, "mless": 45} | places, "fillers")) == "supported"
+    assert (
+        verdict("position", answers({"none": 30, "mless": 45} | places | {"mless@end": 44}, "fillers"))
+        == "contradicted"
+    )
+    assert verdict("position-end", answers({"mless@end": 0}, "fillers")) == "supported"
+    assert verdict("position-end", answers({"mless@end": 20}, "fillers")) == "contradicted"
+
+
+@pytest.mark.parametrize(("changes", "expected"), [({}, "supported"), ({"ratio": 1.3}, "contradicted")])
+def test_attention_claims_follow_planted_arrays(changes, expected):
+    assert verdict("dilution", attention(**changes)) == expected
+
+
+def test_attention_claims_of_other_kinds():
+    assert verdict("flat-filler", attention()) == "supported"
+    assert verdict("flat-filler", attention(portion=1.5)) == "contradicted"
+    assert verdict("first-layer-only", attention()) == "contradicted"
+    assert verdict("first-layer-only", attention(ratio=1.0)) == "supported"
+    assert verdict("random-differs", attention()) == "supported"
+    assert verdict("mful-alike", attention()) == "supported"
+    assert verdict("affine", attention(ratio=0.97)) == "supported" and verdict("affine", attention()) == "contradicted"
+
+
+def activations(factor, classes=(0.3, 0.3, 0.3, 0.1), shape=0.9, n=40):
+    rng = np.random.default_rng(2)
+    before = np.exp(0.1 * rng.standard_normal((n, 1, len(ACTIVATION_MEASURES))))
+    wobble = np.exp(0.01 * rng.standard_normal(before.shape))
+    direction = np.array([-1 if name == "near zero" else 1 for name in ACTIVATION_MEASURES])
+    shares = np.array(classes) + 0.01 * rng.standard_normal((n, 1, 4))
+    first = SimpleNamespace(
+        layers=[1],
+        measures={"none": before, "mless": before * float(factor) ** direction * wobble},
+        classes={"none": shares},
+        shape={"arm": shape + 0.05 * rng.standard_normal((n, 1))},
+    )
+    return Evidence("m", activations=SimpleNamespace(first=first))
+
+
+def test_activation_claims_follow_planted_arrays():
+    assert verdict("redistribution", activations(1.2)) == "supported"
+    assert verdict("redistribution", activations(1.0)) == "undecided"
+    assert verdict("redistribution", activations(0.8)) == "contradicted"
+    assert verdict("token-classes", activations(1)) == "supported"
+    assert verdict("token-classes", activations(1, (0.3, 0.05, 0.3, 0.1))) == "contradicted"
+    assert verdict("arm-like-mless", activations(1)) == "supported"
+    assert verdict("arm-like-mless", activations(1, shape=0.1)) == "contradicted"
+
+
+def test_diversity_needs_samples_and_compares_texts():
+    records = []
+    for i in range(30):
+        for sample in range(4):
+            records.append(record(str(i), False, "none", sample, "the same words"))
+            records.append(record(str(i), sample < 1 + i % 4, "arm", sample, f"other {i} words {sample}"))
+    assert verdict("arm-diversity", Evidence("m", records={"sampling": records})) == "supported"
+    few = [r for r in records if r["sample"] < 2]
+    (row,) = judge(
+        [c for c in load_claims() if c.id == "arm-diversity"], {"m": Evidence("m", records={"sampling": few})}
+    )
+    assert row["reason"] == "pass@3 needs 3 samples of each problem, and 2 were taken" and row["verdict"] == "undecided"
+
+
+@pytest.mark.parametrize("claim", load_claims(), ids=lambda claim: claim.id)
+def test_what_cannot_be_tested_says_why(claim):
+    with pytest.raises(Untestable, match="m"):
+        MEASURES[claim.measure](Evidence("m"), **claim.arguments)
+    (row,) = judge([claim], {"m": Evidence("m"), "other": Evidence("other")})
+    assert row["verdict"] == "undecided" and row["n"] == 0 and row["effect"] is None
+    assert measured_text(row).startswith("Not tested: the profile")
+
+
+def test_a_layer_that_was_not_measured_is_named():
+    claim = Claim(**(ENTRY | {"measure": "head_lambdas", "arguments": {"condition": "mless", "layer": 7}}))
+    (row,) = judge([claim], {"m": attention()})
+    assert row["reason"] == "layer 7 was not measured, only 1, 2, 3"
+
+
+def test_one_model_that_can_test_a_claim_is_enough():
+    rows = judge(load_claims()[:1], {"other": Evidence("other"), "m": attention()})
+    assert [row["model"] for row in rows] == ["m"]
+
+
+def test_the_page_prints_numbers_from_which_the_verdict_follows():
+    rows = judge(load_claims(), {"m": answers({"none": 30, "mless": 45, "mful": 31})})
+    text = page(rows)
+    assert "SUPPORTED    accuracy-mless (Fig. 10 left, Tables 1, 5), m" in text and "claimed > 0, n = 60" in text
+    assert "UNDECIDED    accuracy-mful" in text and "an effect of the paper's size needs n =" in " ".join(text.split())
+    assert max(len(line) for line in text.splitlines()) <= 120
+
+
+def test_claims_are_written_with_the_contracts_fields_and_reported(tmp_path, monkeypatch):
+    profile = load_profile("demo")
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    with pytest.raises(InputError, match="no claims of profile demo yet"):
+        write_report(profile)
+    rows = judge(load_claims(), {"m": answers({"none": 30, "mless": 30})})
+    written = json.loads(write_claims(profile, rows).read_text())
+    contract = {"id", "verdict", "effect", "low", "high", "n", "model"}
+    assert all(contract | {field.name for field in fields(Decision)} <= row.keys() for row in written)
+    html = write_report(profile).read_text()
+    assert html.count("<img") == len(list((paths.FIGURES / "demo").glob("*.png")))
+    assert "55 slashes raise accuracy" in html and 'src="http' not in html
+    assert CLAIMS.is_file()

@@ -1,0 +1,86 @@
+"""Evaluation of whatever an engine gives back: nothing, its prompt, broken text, too little; and ARM's records."""
+
+import json
+
+import pytest
+
+from lib.errors import InputError
+from lib.evaluation import run as module
+from lib.evaluation.run import evaluate
+from lib.generation.interface import Completion
+from lib.profiles import Accuracy
+from lib.prompts.conditions import Filler
+
+SETTINGS = {"problems": "embedded", "limit": 4, "format": "plain", "max_new_tokens": 6, "elicit": False}
+SETTINGS |= {"elicit_tokens": 4, "temperature": 0.0, "top_p": 1.0, "samples": 1, "batch_size": 8}
+
+
+def accuracy(checkpoint, *conditions, **changes):
+    return Accuracy(**(SETTINGS | changes), models=[str(checkpoint)], conditions=["none", *conditions])
+
+
+class Says:
+    """An engine that answers every prompt with the same text, but for the first so many, which it loses."""
+
+    def __init__(self, text, loses=0):
+        self.text, self.loses = text, loses
+
+    def complete(self, requests, sampling, arm=None):
+        for request in requests[self.loses :]:
+            yield Completion(request.key, self.text, "stop", len(request.input_ids), len(self.text))
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        ("", "no-box"),
+        (r"Please reason step by step and put your final answer within \boxed{}. What is 1 + 1?", "empty-box"),
+        ("broken \ud800 \\boxed{\udfff}", None),
+        ("\x00\ufffd" * 50, "no-box"),
+    ],
+)
+def test_whatever_a_model_writes_is_kept_and_graded(tiny_checkpoint, tmp_path, monkeypatch, text, method):
+    monkeypatch.setattr(module, "make_engine", lambda *args: Says(text))
+    records = evaluate(accuracy(tiny_checkpoint, "mless"), Filler(), 0, tmp_path)
+    assert len(records) == 8 and not any(record["correct"] for record in records)
+    assert all(record["response"] == text for record in records)
+    assert method is None or {record["method"] for record in records} == {method}
+    assert evaluate(accuracy(tiny_checkpoint, "mless"), Filler(), 0, tmp_path) == records
+    assert json.loads((tmp_path / "summary.json").read_text())[0]["accuracy"] == 0
+
+
+def test_what_an_engine_loses_is_named_and_made_up_for_later(tiny_checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "make_engine", lambda *args: Says("1", loses=3))
+    with pytest.raises(InputError, match="engine transformers returned nothing for 3 prompts; run again to retry"):
+        evaluate(accuracy(tiny_checkpoint), Filler(), 0, tmp_path)
+    monkeypatch.setattr(module, "make_engine", lambda *args: Says("1"))
+    assert len(evaluate(accuracy(tiny_checkpoint), Filler(), 0, tmp_path)) == 4
+
+
+def test_arm_is_a_condition_whose_settings_are_kept_with_each_record(tiny_checkpoint, tmp_path):
+    asked = accuracy(tiny_checkpoint, "arm", "mless:5+arm", "arm:c=1:p1=90:layer=2:mode=code", arm={"c": 0.5})
+    by_condition = {}
+    for record in evaluate(asked, Filler(), 0, tmp_path):
+        by_condition.setdefault(record["condition"], []).append(record)
+    assert {name: len(some) for name, some in by_condition.items()} == dict.fromkeys(asked.conditions, 4)
+    assert "arm" not in by_condition["none"][0]
+    settings = [by_condition[name][0]["arm"] for name in asked.conditions[1:]]
+    assert [s["c"] for s in settings] == [0.5, 0.5, 1] and settings[2]["mode"] == "code" and settings[2]["layer"] == 2
+    assert {s["statistics"] for s in settings} == {"sequence"}
+    tokens = [by_condition[name][0]["prompt_tokens"] for name in asked.conditions]
+    assert tokens[0] == tokens[1] == tokens[3] == tokens[2] - 5
+
+
+@pytest.mark.parametrize("mode", ["text", "code"])
+def test_answers_under_arm_do_not_depend_on_the_batch(tiny_checkpoint, tmp_path, mode):
+    answers = []
+    for batch in (1, 5):
+        asked = accuracy(tiny_checkpoint, f"arm:c=1:mode={mode}", batch_size=batch, max_new_tokens=12)
+        answers.append(evaluate(asked, Filler(), 0, tmp_path / str(batch)))
+    assert answers[0] == answers[1]
+
+
+def test_other_arm_settings_are_other_completions(tiny_checkpoint, tmp_path):
+    first = evaluate(accuracy(tiny_checkpoint, "arm", arm={"c": 0.5}), Filler(), 0, tmp_path)
+    other = evaluate(accuracy(tiny_checkpoint, "arm", arm={"c": 0.6}), Filler(), 0, tmp_path)
+    assert len({record["key"] for record in [*first, *other]}) == 12  # none is shared

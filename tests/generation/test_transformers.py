@@ -1,0 +1,160 @@
+"""The transformers engine against transformers' own greedy `generate`."""
+
+from dataclasses import asdict, replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from transformers import Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM
+
+from lib.arm.hook import installed
+from lib.arm.settings import Arm
+from lib.errors import InputError
+from lib.generation.engines import engine_class
+from lib.generation.interface import Request, Sampling
+from lib.generation.transformers import choose
+from lib.models.loading import Loaded
+
+SMALL = dict(
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    head_dim=8,
+    max_position_embeddings=64,
+)
+WINDOW = dict(sliding_window=5, layer_types=["sliding_attention", "full_attention"])
+FAMILIES = {
+    "llama": lambda size: LlamaForCausalLM(LlamaConfig(**SMALL, vocab_size=size)),
+    "gemma3": lambda size: Gemma3ForCausalLM(Gemma3TextConfig(**SMALL, **WINDOW, vocab_size=size)),
+}
+
+
+@pytest.fixture(params=FAMILIES)
+def tiny(request, demo):
+    torch.manual_seed(2)
+    model = FAMILIES[request.param](len(demo.tokenizer)).eval()
+    for parameter in model.parameters():
+        parameter.data.normal_(0, 0.2)
+    model.generation_config.eos_token_id = demo.tokenizer.eos_token_id
+    return Loaded(model, demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", 2)
+
+
+def requests(lengths):
+    generator = torch.Generator().manual_seed(3)
+    draw = [torch.randint(10, 5000, (n,), generator=generator).tolist() for n in lengths]
+    return [Request(str(i), [7, 8, 9, *ids]) for i, ids in enumerate(draw)]
+
+
+def complete(loaded, asked, batch_size, arm=None, **settings):
+    found = engine_class("transformers")(loaded, batch_size).complete(asked, Sampling(**settings), arm)
+    return {completion.key: completion for completion in found}
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 16])
+def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size):
+    asked = requests([1, 9, 4, 20, 12, 5, 2])
+    found = complete(tiny, asked, batch_size, max_new_tokens=10)
+    assert sorted(found) == sorted(request.key for request in asked)
+    for request in asked:
+        ids = torch.tensor([request.input_ids])
+        expected = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
+        text = tiny.tokenizer.decode(expected[0, len(request.input_ids) :], skip_special_tokens=True)
+        assert found[request.key].text == text
+
+
+@pytest.mark.parametrize("mode", ["text", "code"])
+@pytest.mark.parametrize("batch_size", [1, 3, 16])
+def test_with_arm_greedy_equals_generate_whatever_the_batch(tiny, batch_size, mode):
+    asked = [replace(request, seed=i) for i, request in enumerate(requests([1, 9, 4, 20, 12, 5, 2]))]
+    arm, plain = Arm(c=1.0, mode=mode, statistics="sequence"), complete(tiny, asked, 16, max_new_tokens=10)
+    found = complete(tiny, asked, batch_size, arm, max_new_tokens=10)
+    for request in asked:
+        ids = torch.tensor([request.input_ids])
+        with installed(tiny.model, seed=request.seed, **asdict(arm)):
+            expected = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
+        text = tiny.tokenizer.decode(expected[0, len(request.input_ids) :], skip_special_tokens=True)
+        assert found[request.key].text == text
+    assert any(found[key].text != plain[key].text for key in found)
+    assert complete(tiny, asked, 16, max_new_tokens=10) == plain  # ARM has left the model
+
+
+def test_out_of_memory_halves_the_batch_and_every_prompt_is_still_answered_once(tiny, monkeypatch, capsys):
+    asked = requests([3, 8, 1, 5, 6, 2, 4])
+    expected = complete(tiny, asked, 2, max_new_tokens=6)
+    engine, steps = engine_class("transformers"), []
+    step = engine._step
+
+    def fails_when_large(self, rows, cache, hook):
+        steps.append(len(rows))
+        if len(rows) > 2 and len(steps) > 3:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return step(self, rows, cache, hook)
+
+    monkeypatch.setattr(engine, "_step", fails_when_large)
+    found = list(engine(tiny, 7).complete(asked, Sampling(6)))
+    assert {completion.key: completion for completion in found} == expected and len(found) == len(asked)
+    assert capsys.readouterr().err.splitlines() == [
+        "out of memory: going on with 3 prompts at once",
+        "out of memory: going on with 1 prompts at once",
+    ]
+
+
+def test_a_prompt_that_never_fits_is_named_by_its_length(tiny, monkeypatch):
+    def fails(self, rows, cache, hook):
+        raise MemoryError
+
+    engine = engine_class("transformers")
+    monkeypatch.setattr(engine, "_step", fails)
+    with pytest.raises(InputError, match=r"one prompt of .* tokens does not fit into memory"):
+        list(engine(tiny, 4).complete(requests([3, 8]), Sampling(6)))
+
+
+def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
+    engine = engine_class("transformers")(tiny, 64)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * 5 * 2 * 2 * 2 * 8 * 4 * 100))
+    assert engine._room(100) == 5  # half of it: five rows of 2 (keys, values) x 2 layers x 2 heads x 8 wide x 4 bytes
+
+
+def test_samples_depend_on_their_seed_alone(tiny):
+    asked = [Request(str(i), [5, 6, 7 + i], seed=i) for i in range(4)]
+    settings = dict(max_new_tokens=8, temperature=1.0, top_p=0.9)
+    alone = {k: v for request in asked for k, v in complete(tiny, [request], 1, **settings).items()}
+    assert complete(tiny, asked, 4, **settings) == alone
+
+
+def test_elicitation_asks_for_a_box_and_is_marked(tiny):
+    suffix = "\n\nTherefore, the final answer is \\boxed{"
+    settings = dict(max_new_tokens=5, elicit=suffix, elicit_tokens=3)
+    for completion in complete(tiny, requests([4, 6]), 2, **settings).values():
+        assert completion.elicited and suffix in completion.text
+        assert completion.completion_tokens <= 8
+
+
+def test_prompt_without_room_comes_back_empty(tiny):
+    found = complete(tiny, requests([4, 58]), 2, max_new_tokens=10, elicit_tokens=0)
+    assert found["1"].finish_reason == "context" and found["1"].text == ""
+    assert found["0"].finish_reason in ("stop", "length")
+
+
+def test_demo_answers_are_the_same_in_any_batch(demo):
+    asked = [Request(str(n), demo.tokenizer(f"What is {n} + 2? It is")["input_ids"]) for n in range(5)]
+    assert complete(demo, asked, 1, max_new_tokens=6) == complete(demo, asked, 5, max_new_tokens=6)
+
+
+def test_nucleus_leaves_unlikely_tokens_out():
+    logits = torch.tensor([4.0, 3.9, -5.0])
+    draws = torch.Generator().manual_seed(0)
+    drawn = {choose(logits, Sampling(1, temperature=1.0, top_p=0.9), draws) for _ in range(100)}
+    assert drawn == {0, 1}
+
+
+def test_a_layer_that_arm_cannot_work_on_is_named_before_anything_is_generated(tiny):
+    with pytest.raises(InputError, match="layer 3 asked for; the model has layers 1 to 2"):
+        engine_class("transformers")(tiny, 4).complete(requests([3]), Sampling(6), Arm(layer=3))
+
+
+def test_unknown_engine_is_refused():
+    with pytest.raises(InputError, match="unknown engine 'steam': choose from transformers"):
+        engine_class("steam")

@@ -1,0 +1,81 @@
+"""The tables of notebook 02, on hand-written measurements, and one run of everything on few problems."""
+
+import numpy as np
+import pytest
+
+from lib.measurement.attention_tables import (
+    Measured,
+    affine_table,
+    causes_by_head,
+    causes_table,
+    count_heads,
+    heads_table,
+    layers_table,
+    measure_attention,
+)
+from lib.measurement.causes import AFFINE, CAUSES, Causes
+from lib.measurement.dilution import Dilution
+from lib.profiles import load_profile, override
+
+N, LAYERS, HEADS = 40, 2, 3
+
+
+@pytest.fixture
+def measured():
+    """Layer 1: heads at 0.5, 1.5 and about 1; layer 2: all about 1. Terms explain three quarters of log lambda."""
+    rng = np.random.default_rng(0)
+    centre = np.array([[0.5, 1.5, 1.0], [1.0, 1.0, 1.0]])
+    values = {c: centre * np.exp(rng.normal(0, 0.1, (N, LAYERS, HEADS))) for c in ("mless", "random")}
+    both = np.exp(-rng.uniform(0.5, 1.5, (N, HEADS)))
+    ratio = {"both": both, "terms": both**0.75, "distance": both**0.25}
+    causes = Causes(ratio, *(np.full((N, HEADS), 0.1 * i) for i in range(len(AFFINE))))
+    return {"m": Measured(Dilution(*[values] * 6, [1, 2]), None, causes)}
+
+
+def test_heads_are_significant_where_an_effect_was_planted(measured):
+    heads = heads_table(measured, seed=0)
+    assert len(heads) == 2 * LAYERS * HEADS and set(heads.n) == {N}
+    planted = heads[(heads.layer == 1) & (heads["head"] < 3)]
+    assert (planted.p < 0.001).all() and (heads.drop(planted.index).p > 0.05).all()
+    first = heads.iloc[0]
+    assert first["lambda"] == pytest.approx(0.5, abs=0.03) and first.low < first["lambda"] < first.high
+    assert first["problems < 1"] == 1
+
+
+def test_heads_are_counted_by_side(measured):
+    counted = count_heads(heads_table(measured, seed=0)).set_index(["condition", "layer"])
+    assert counted.loc[("mless", 1), ["below", "above", "heads"]].tolist() == [1, 1, 3]
+    assert counted.loc[("random", 2), ["below", "above", "heads"]].tolist() == [0, 0, 3]
+
+
+def test_layers_average_over_heads(measured):
+    layers = layers_table(measured, seed=0)
+    assert len(layers) == 4 * 2 * LAYERS
+    row = layers[(layers.measure == "lambda") & (layers.condition == "mless") & (layers.layer == 1)].iloc[0]
+    assert row["mean"] == pytest.approx(1.0, abs=0.05) and row.low < row["mean"] < row.high
+
+
+def test_causes_give_the_planted_shares(measured):
+    table = causes_table(measured, seed=0).set_index("cause")
+    assert list(table.index) == list(CAUSES)
+    assert table["share"].tolist() == pytest.approx([1, 0.75, 0.25])
+    assert len(causes_by_head(measured, seed=0)) == len(CAUSES) * HEADS
+
+
+def test_the_affine_table_has_a_row_per_measure(measured):
+    table = affine_table(measured, seed=0)
+    assert sorted(table["mean"]) == pytest.approx([0, 0.1, 0.2, 0.3])
+
+
+def test_everything_is_measured_once_and_found_again(tmp_path):
+    profile = override(load_profile("demo"), limit=3)
+    said = []
+    first = measure_attention(profile, tmp_path, lambda *words: said.append(words))
+    (model,) = first.values()
+    assert model.first.ratio["mless"].shape == (3, 3, 9) and model.every.ratio["mless"].shape == (3, 30, 9)
+    np.testing.assert_allclose(model.every.ratio["random"][:, :3], model.first.ratio["random"], rtol=1e-3)
+    assert {done / total for what, done, total in said if done == total} == {1.0}
+    files = sorted(tmp_path.iterdir())
+    again = measure_attention(profile, tmp_path)
+    assert sorted(tmp_path.iterdir()) == files
+    np.testing.assert_array_equal(next(iter(again.values())).every.mass["mful"], model.every.mass["mful"])

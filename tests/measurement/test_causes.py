@@ -1,0 +1,90 @@
+"""Terms and distance, told apart; and how affine layer 1's output is: on models where the truth is known."""
+
+import numpy as np
+import pytest
+import torch
+
+from lib.errors import InputError
+from lib.measurement.causes import CAUSES, _affine, measure_causes
+from lib.models.loading import load
+from lib.prompts.building import build_prompt
+from lib.prompts.problems import load_problems
+
+PROBLEMS = load_problems("embedded", limit=4)
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return load("demo", layers=1, device="cpu")
+
+
+def test_both_agrees_with_the_attention_matrices(loaded):
+    found = measure_causes(loaded, PROBLEMS)
+    means = {}
+    loaded.model.set_attn_implementation("eager")
+    for condition in ("none", "mless"):
+        prompt = build_prompt(loaded.tokenizer, PROBLEMS[2].problem, condition)
+        with torch.inference_mode():
+            matrix = loaded.model(prompt.input_ids[None], output_attentions=True).attentions[0][0]
+        matrix = matrix[:, prompt.original][:, :, prompt.original]  # (H, n, n): original tokens alone
+        below = torch.tril(torch.ones(matrix.shape[1:]), -1)
+        means[condition] = ((matrix * below).sum(1) / below.sum(0))[:, 1:-1].mean(-1)
+    loaded.model.set_attn_implementation("sdpa")
+    np.testing.assert_allclose(found.ratio["both"][2], means["mless"] / means["none"], rtol=1e-4)
+
+
+def test_without_positions_everything_comes_from_the_terms():
+    loaded = load("demo", layers=1, device="cpu")
+    loaded.model.rotary_emb.inv_freq.zero_()  # rotation by nothing: queries and keys do not know where they are
+    found = measure_causes(loaded, PROBLEMS)
+    np.testing.assert_allclose(found.ratio["distance"], 1, rtol=1e-5)
+    np.testing.assert_allclose(found.ratio["terms"], found.ratio["both"], rtol=1e-5)
+
+
+def test_new_terms_can_only_dilute(loaded):
+    found = measure_causes(loaded, PROBLEMS)
+    assert (found.ratio["terms"] < 1).all() and (found.ratio["distance"] > 0).all()
+
+
+def test_padding_and_batches_change_nothing(loaded, monkeypatch):
+    together = measure_causes(loaded, PROBLEMS)
+    monkeypatch.setattr(
+        "lib.measurement.causes.in_batches", lambda lengths, run: (([i], run([i])) for i in range(len(lengths)))
+    )
+    alone = measure_causes(loaded, PROBLEMS)
+    for cause in CAUSES:
+        np.testing.assert_allclose(together.ratio[cause], alone.ratio[cause], rtol=1e-4)
+    np.testing.assert_allclose(together.affine, alone.affine, rtol=1e-3)
+
+
+def test_the_fit_finds_a_planted_affine_map():
+    old = torch.randn(50, 2, 8, dtype=torch.float64)
+    shifted, affine, direction, component = _affine(old, 0.6 * old + torch.arange(8.0))
+    torch.testing.assert_close(affine, torch.ones(2, dtype=torch.float64))
+    torch.testing.assert_close(direction, torch.ones(2, dtype=torch.float64))
+    assert (shifted < 0.9).all() and (component <= 1).all()
+
+
+def test_the_fit_finds_nothing_in_noise():
+    old, new = torch.randn(2, 400, 3, 8, dtype=torch.float64)
+    _, affine, direction, component = _affine(old, new)
+    assert (affine < 0.02).all() and (direction < 0.3).all() and (component < 0.3).all()
+
+
+def test_remainders_along_one_line_are_recognised():
+    line, amounts = torch.randn(8, dtype=torch.float64), torch.rand(60, 1, 1, dtype=torch.float64)
+    old = 0.01 * torch.randn(60, 1, 8, dtype=torch.float64)
+    _, _, direction, component = _affine(old, amounts * line)
+    assert direction > 0.99 and component > 0.99
+
+
+def test_what_was_measured_is_kept(loaded, tmp_path, monkeypatch):
+    first = measure_causes(loaded, PROBLEMS, folder=tmp_path)
+    monkeypatch.setattr("lib.measurement.causes._measure", None)
+    again = measure_causes(loaded, PROBLEMS, folder=tmp_path)
+    np.testing.assert_array_equal(first.affine, again.affine)
+
+
+def test_no_problems_are_refused(loaded):
+    with pytest.raises(InputError, match="no problems"):
+        measure_causes(loaded, [])

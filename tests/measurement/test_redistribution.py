@@ -1,0 +1,174 @@
+"""Measures of activations on small tables, classes of tokens, and the driver on the demo model."""
+
+import weakref
+
+import numpy as np
+import pytest
+import torch
+
+from lib.arm.activations import (
+    BIN_EDGES,
+    MEASURES,
+    activation_module,
+    gini,
+    histogram,
+    measure,
+    near_zero_bound,
+    watched,
+)
+from lib.arm.hook import installed
+from lib.arm.settings import Arm
+from lib.errors import InputError
+from lib.measurement.activation_tables import changes_table, classes_table, likeness_table, measure_activations
+from lib.measurement.redistribution import _Reference, measure_redistribution
+from lib.measurement.token_classes import NAMES, token_classes
+from lib.models.loading import load
+from lib.profiles import load_profile, override
+from lib.prompts.building import build_prompt
+from lib.prompts.problems import load_problems
+
+PROBLEMS = load_problems("embedded", limit=4)
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return load("demo", layers=2, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def found(loaded):
+    return measure_redistribution(loaded, PROBLEMS, ["mless", "random", "arm"], [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"), [([3, 3, 3, 3], 0), ([0, 0, 0, 1], 0.75), ([1, 2, 3], 2 / 9), ([0], 0)]
+)
+def test_gini_of_known_tables(values, expected):
+    assert float(gini(torch.tensor(values, dtype=torch.float32))) == pytest.approx(expected)
+
+
+def test_measures_of_a_known_table():
+    activation = torch.tensor([[3.0, -4.0], [0.1, 0.0]])
+    got = dict(zip(MEASURES, measure(2 * activation, activation, torch.tensor(0.1)).tolist(), strict=True))
+    assert got["near zero"] == 0.5 and got["L1"] == pytest.approx(3.55) and got["L2"] == pytest.approx(2.55)
+    assert got["variance"] == pytest.approx(np.var([3, -4, 0.1, 0]))
+    assert got["gate variance"] == pytest.approx(4 * got["variance"], rel=1e-5)
+
+
+def test_the_bound_is_a_multiple_of_the_median_deviation():
+    assert float(near_zero_bound(torch.tensor([1.0, 2.0, 3.0, 4.0, 50.0]), 0.5)) == pytest.approx(0.7413)
+
+
+def test_a_histogram_loses_nothing():
+    values = torch.tensor([-9.0, 0.0, 0.0012, 1.0, 99.0])
+    counts = histogram(values)
+    assert counts.sum() == 5 and len(counts) == len(BIN_EDGES) - 1 and counts[0] == counts[-1] == 1
+
+
+def test_classes_go_by_the_first_character_of_a_token():
+    text = r"If 12 \times x <= \frac{3}{4} and sand"
+    words = [(0, 2), (2, 5), (5, 12), (12, 14), (14, 16), (16, 17), (17, 23), (24, 25), (29, 33), (33, 38), (38, 38)]
+    named = token_classes(text, words)
+    expected = ["conjunctions", "digits", "operators", "others", "operators", "operators", "operators", "digits"]
+    assert named == [*expected, "conjunctions", "others", "others"]
+
+
+def test_activations_are_those_of_the_model(loaded, found):
+    prompt, seen = build_prompt(loaded.tokenizer, PROBLEMS[1].problem, "mless"), []
+    hook = activation_module(loaded.model, 2).register_forward_hook(lambda m, i, output: seen.append(output[0]))
+    with torch.inference_mode():
+        loaded.model(input_ids=prompt.input_ids[None])
+    hook.remove()
+    values = seen[0][prompt.spans["problem"]]
+    got = found.measures["mless"][1, 1]
+    assert got[MEASURES.index("L1")] == pytest.approx(float(values.abs().sum(1).mean()), rel=1e-5)
+    assert got[MEASURES.index("variance")] == pytest.approx(float(values.var(correction=0)), rel=1e-5)
+
+
+def test_what_stands_before_an_insertion_does_not_change(loaded):
+    seen = {}
+    for name in ("none", "mless"):
+        prompt = build_prompt(loaded.tokenizer, PROBLEMS[0].problem, name)
+        with (
+            torch.inference_mode(),
+            watched(loaded.model, [1], lambda layer, gate, a, name=name: seen.update({name: a})),
+        ):
+            loaded.model(input_ids=prompt.input_ids[None])
+        seen[name] = seen[name][0, prompt.spans["instruction"]]
+    torch.testing.assert_close(seen["none"], seen["mless"])
+
+
+def test_counts_cover_every_activation_of_the_problems(loaded, found):
+    prompts = [build_prompt(loaded.tokenizer, p.problem, "none") for p in PROBLEMS]
+    tokens = sum(p.spans["problem"].stop - p.spans["problem"].start for p in prompts)
+    width = loaded.model.config.intermediate_size
+    assert all((counts.sum(1) == tokens * width).all() for counts in found.counts.values())
+
+
+def test_arm_empties_the_neighbourhood_of_zero_in_its_layer_alone(found):
+    near = MEASURES.index("near zero")
+    ratio = found.measures["arm"][..., near] / found.measures["none"][..., near]
+    assert (ratio[:, 0] < 0.2).all() and (ratio[:, 1] > 0.5).all()
+
+
+def test_slashes_are_like_themselves_and_others_less(found):
+    assert np.allclose(found.shape["mless"], 1) and np.allclose(found.elements["mless"], 1, atol=1e-5)
+    assert (found.elements["random"] < 0.9).all() and np.isnan(found.shape["none"]).all()
+
+
+def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):
+    made, alive = [], []
+
+    def tracked(*args):
+        reference = _Reference(*args)
+        made.append(weakref.ref(reference))
+        alive.append(sum(ref() is not None for ref in made))
+        return reference
+
+    monkeypatch.setattr("lib.measurement.redistribution._Reference", tracked)
+    measure_redistribution(loaded, PROBLEMS, ["mless"], [1])
+    assert len(made) == len(PROBLEMS) and max(alive) <= 2
+
+
+def test_nan_activations_name_layer_condition_and_problem(loaded):
+    spoilt = load("demo", layers=2, device="cpu")
+    spoilt.model.layers[1].mlp.gate_proj.weight.data[0, 0] = float("nan")
+    with pytest.raises(InputError, match=rf"under none on problem {PROBLEMS[0].id} gives NaN activations in layer 2"):
+        measure_redistribution(spoilt, PROBLEMS, ["mless"], [1, 2])
+
+
+def test_no_problems_and_missing_layers_are_named(loaded):
+    with pytest.raises(InputError, match="no problems"):
+        measure_redistribution(loaded, [], ["mless"], [1])
+    with pytest.raises(InputError, match="layers 1 to 2"):
+        measure_redistribution(loaded, PROBLEMS, ["mless"], [3])
+
+
+def test_a_measurement_is_kept_and_read_again(loaded, tmp_path, monkeypatch):
+    first = measure_redistribution(loaded, PROBLEMS[:2], ["arm"], [1], folder=tmp_path)
+    monkeypatch.setattr("lib.measurement.redistribution._run", lambda *args: pytest.fail("computed again"))
+    again = measure_redistribution(loaded, PROBLEMS[:2], ["arm"], [1], folder=tmp_path)
+    np.testing.assert_array_equal(first.measures["arm"], again.measures["arm"])
+    with pytest.raises(pytest.fail.Exception):
+        measure_redistribution(loaded, PROBLEMS[:2], ["arm"], [1], arm=Arm(c=1), folder=tmp_path)
+
+
+def test_every_hook_is_gone_after_a_measurement(loaded, found):
+    assert not any(module._forward_hooks for module in loaded.model.modules())
+    with installed(loaded.model):
+        pass
+    assert not loaded.model.get_decoder()._forward_pre_hooks
+
+
+def test_tables_have_a_row_per_condition_layer_and_measure(tmp_path):
+    profile = override(load_profile("demo"), limit=6)
+    small = profile.model_copy(update={"attention": profile.attention.model_copy(update={"map_problems": None})})
+    measured = measure_activations(small, tmp_path)
+    changes = changes_table(measured, 0)
+    assert len(changes) == 4 * 3 * len(MEASURES) and (changes.low <= changes.ratio).all() and set(changes.n) == {6}
+    assert ((changes.p >= 0) & (changes.p <= 1)).all()
+    classes = classes_table(measured, 0)
+    assert set(classes["class"]) <= set(NAMES) and classes["near zero"].between(0, 100).all()
+    assert (classes[classes["class"] == "others"]["against others"] == 0).all()
+    alike = likeness_table(measured, 0)
+    assert list(alike.condition.unique()) == ["mful", "random", "arm"] and alike["shape"].between(-1, 1).all()

@@ -1,0 +1,58 @@
+"""Prompts of unequal lengths go through in batches; memory that runs out costs time, never results."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib.errors import InputError
+from lib.prompts.batches import in_batches, is_out_of_memory
+
+
+@given(st.lists(st.integers(1, 300), max_size=40), st.integers(1, 1000))
+def test_every_prompt_goes_through_once_and_within_the_budget(lengths, tokens):
+    seen = []
+    for indices, result in in_batches(lengths, lambda indices: list(indices), tokens):
+        assert result == indices
+        assert len(indices) == 1 or len(indices) * max(lengths[i] for i in indices) <= tokens
+        seen += indices
+    assert sorted(seen) == list(range(len(lengths)))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:119] DefaultCPUAllocator: can't allocate memory: you tried"),
+    ],
+)
+def test_out_of_memory_halves_the_batch_and_loses_nothing(error):
+    tried = []
+
+    def run(indices):
+        tried.append(len(indices))
+        if len(indices) > 3:
+            raise error
+        return indices
+
+    done = [i for indices, _ in in_batches([10] * 12, run, tokens=120) for i in indices]
+    assert sorted(done) == list(range(12))
+    assert tried == [12, 6, 3, 3, 3, 3]
+
+
+def test_a_prompt_that_does_not_fit_alone_is_named():
+    def run(indices):
+        raise MemoryError
+
+    with pytest.raises(InputError, match="a prompt of 70 tokens does not fit into memory, even alone"):
+        list(in_batches([10, 70], run, tokens=100))
+
+
+def test_other_errors_are_not_taken_for_memory():
+    def run(indices):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        list(in_batches([10, 10], run))
+    assert not is_out_of_memory(ValueError("out"))

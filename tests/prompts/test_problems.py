@@ -1,0 +1,231 @@
+"""Problem sets load whole or sampled, and whatever is wrong with one is said in a line."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib.errors import InputError
+from lib.prompts import problems
+from lib.prompts.problems import MATH500_SHA256, Problem, describe, digest, load_problems, stratified_sample
+
+ROOT = Path(__file__).resolve().parents[2]
+MATH500_FILE = ROOT.parent / "shared" / "data" / "math500.jsonl"
+needs_math500 = pytest.mark.skipif(not MATH500_FILE.exists(), reason=f"no copy of MATH-500 at {MATH500_FILE}")
+
+GOOD = {"problem": "What is $1+1$?", "answer": "2", "subject": "Algebra", "level": 1, "unique_id": "a"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered():
+    problems._from_hub.cache_clear()
+    yield
+    problems._from_hub.cache_clear()
+
+
+def write(folder: Path, *rows: dict | str) -> Path:
+    """Write a JSONL file of the rows; a string goes in as it is."""
+    path = folder / "set.jsonl"
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def without(field: str) -> dict:
+    return {key: value for key, value in GOOD.items() if key != field}
+
+
+def made(*levels: int) -> list[Problem]:
+    return [Problem(f"p{number}", "?", "1", "", level) for number, level in enumerate(levels)]
+
+
+def test_embedded_set_has_60_problems_a_level():
+    assert Counter(item.level for item in load_problems("embedded")) == dict.fromkeys(range(1, 6), 60)
+
+
+def test_fields_are_read(tmp_path):
+    assert load_problems(write(tmp_path, GOOD)) == [Problem("a", "What is $1+1$?", "2", "Algebra", 1)]
+
+
+def test_subject_level_and_id_may_be_missing_and_blank_lines_count(tmp_path):
+    bare = {"problem": "p", "answer": "1"}
+    assert load_problems(write(tmp_path, "", bare, bare | {"level": None})) == [
+        Problem("line-2", "p", "1", "", 0),
+        Problem("line-3", "p", "1", "", 0),
+    ]
+
+
+@pytest.mark.parametrize("level, expected", [(0, 0), (5, 5), ("Level 3", 3)])
+def test_level_is_a_number_or_a_text(tmp_path, level, expected):
+    assert load_problems(write(tmp_path, GOOD | {"level": level}))[0].level == expected
+
+
+def test_a_line_separator_inside_a_text_and_a_byte_order_mark_do_no_harm(tmp_path):
+    path = write(tmp_path, "\ufeff" + json.dumps(GOOD | {"problem": "a\u2028b"}, ensure_ascii=False))
+    assert load_problems(path)[0].problem == "a\u2028b"
+
+
+@pytest.mark.parametrize(
+    "row, complaint",
+    [
+        ('{"problem": ', "line 2: not valid JSON"),
+        ("[1, 2]", "line 2: expected an object"),
+        (without("problem"), "line 2: the field problem is missing"),
+        (without("answer"), "line 2: the field answer is missing"),
+        (GOOD | {"answer": None}, "line 2: the field answer is missing"),
+        (GOOD | {"answer": "  "}, "line 2: the field answer is empty"),
+        (GOOD | {"answer": 2}, "line 2: answer must be text, not int"),
+        (GOOD | {"problem": ["p"]}, "line 2: problem must be text, not list"),
+        (GOOD | {"unique_id": 7}, "line 2: unique_id must be text, not int"),
+        (GOOD | {"level": "hard"}, "line 2: level must be"),
+        (GOOD | {"level": True}, "line 2: level must be"),
+        (GOOD | {"level": -1}, "line 2: level must be"),
+        (GOOD, "line 2: unique_id 'a' was already used on line 1"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, row, complaint):
+    with pytest.raises(InputError) as caught:
+        load_problems(write(tmp_path, GOOD, row))
+    assert complaint in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content, complaint",
+    [(b"", "holds no problems"), (b" \n\n", "holds no problems"), (b"\xff\xfe{}", "not UTF-8")],
+)
+def test_a_file_without_problems_or_text_is_refused(tmp_path, content, complaint):
+    (tmp_path / "set.jsonl").write_bytes(content)
+    with pytest.raises(InputError, match=complaint):
+        load_problems(tmp_path / "set.jsonl")
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
+    with pytest.raises(InputError, match="give embedded, math500 or the path"):
+        load_problems("math50")
+    with pytest.raises(InputError, match="cannot be read"):
+        load_problems(tmp_path)
+
+
+@pytest.mark.parametrize("limit", [0, -3])
+def test_a_limit_below_one_is_refused(limit):
+    with pytest.raises(InputError, match="at least 1"):
+        load_problems("embedded", limit=limit)
+
+
+def test_a_limit_takes_the_same_share_of_every_level():
+    sample = load_problems("embedded", limit=50)
+    assert Counter(item.level for item in sample) == dict.fromkeys(range(1, 6), 10)
+    assert load_problems("embedded", limit=50, seed=1) != sample
+    assert load_problems("embedded", limit=999) == load_problems("embedded")
+
+
+def test_remainders_go_to_the_largest_then_to_the_lower_level():
+    # Shares of 4 out of 10: 2.0, 1.2 and 0.8 problems; then a tie of 0.5 each.
+    sample = stratified_sample(made(*[1] * 5, *[2] * 3, *[3] * 2), 4, seed=0)
+    assert Counter(item.level for item in sample) == {1: 2, 2: 1, 3: 1}
+    assert [item.level for item in stratified_sample(made(2, 1), 1, seed=0)] == [1]
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.integers(1, 50), st.integers(0, 9))
+def test_a_sample_has_its_size_repeats_and_keeps_the_order(levels, limit, seed):
+    everything = made(*levels)
+    sample = stratified_sample(everything, limit, seed)
+    assert len(sample) == min(limit, len(everything))
+    assert sample == stratified_sample(everything, limit, seed)
+    assert sample == [item for item in everything if item in sample]
+    sizes, drawn = Counter(levels), Counter(item.level for item in sample)
+    if limit < len(everything):
+        assert all(abs(drawn[level] - limit * sizes[level] / len(levels)) < 1 for level in sizes)
+
+
+def test_the_sample_does_not_depend_on_the_order_of_the_file():
+    everything = made(1, 1, 1, 2, 2, 2)
+    assert set(stratified_sample(everything[::-1], 3, 0)) == set(stratified_sample(everything, 3, 0))
+
+
+def test_the_digest_covers_id_text_answer_and_order():
+    one, two = made(1, 2)
+    known = hashlib.sha256(b'[["p0","?","1"],["p1","?","1"]]').hexdigest()
+    assert digest([one, two]) == known
+    assert digest([one, two]) != digest([two, one])
+    changed = Problem(one.id, one.problem, "2", one.subject, one.level)
+    assert digest([changed, two]) != known
+
+
+def test_describe_names_the_source(tmp_path):
+    assert describe("embedded") == "embedded set"
+    assert describe("math500") == "MATH-500"
+    assert describe(write(tmp_path, GOOD)) == "set.jsonl"
+
+
+def test_importing_the_module_does_not_import_datasets():
+    code = "import sys, lib.problems; sys.exit('datasets' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+@needs_math500
+def test_math500_given_as_a_file_is_recognised():
+    loaded = load_problems(MATH500_FILE)
+    assert len(loaded) == 500 and digest(loaded) == MATH500_SHA256
+    assert describe(MATH500_FILE) == "MATH-500 (given as math500.jsonl)"
+    assert Counter(item.level for item in load_problems(MATH500_FILE, limit=100)) == {
+        1: 9, 2: 18, 3: 21, 4: 25, 5: 27,
+    }  # fmt: skip
+
+
+def stand_in_for_the_hub(monkeypatch, rows: list[dict]) -> list[dict]:
+    """Make `datasets.load_dataset` answer with the rows; return the list its keywords are noted in."""
+    import datasets
+
+    calls = []
+
+    def load_dataset(name, **keywords):
+        calls.append({"name": name, **keywords})
+        return datasets.Dataset.from_list(rows)
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    return calls
+
+
+def math500_rows() -> list[dict]:
+    return [json.loads(line) for line in MATH500_FILE.read_text(encoding="utf-8").splitlines()]
+
+
+@needs_math500
+def test_math500_comes_from_the_hub_at_the_pinned_revision(monkeypatch):
+    calls = stand_in_for_the_hub(monkeypatch, math500_rows())
+    assert load_problems("math500") == load_problems(MATH500_FILE)
+    load_problems("math500", limit=5)
+    load_problems("math500", revision=None)
+    assert len(calls) == 2  # once for each revision
+    assert calls[0] == {
+        "name": "HuggingFaceH4/MATH-500", "split": "test", "revision": problems.MATH500_REVISION,
+    }  # fmt: skip
+    assert calls[1]["revision"] is None
+
+
+@needs_math500
+def test_an_altered_math500_is_refused(monkeypatch):
+    rows = math500_rows()
+    rows[7]["answer"] += " "
+    stand_in_for_the_hub(monkeypatch, rows)
+    with pytest.raises(InputError, match="is not the known MATH-500"):
+        load_problems("math500")
+
+
+def test_without_network_the_error_says_what_to_give_instead(monkeypatch):
+    import datasets
+
+    def unreachable(name, **keywords):
+        raise ConnectionError("Couldn't reach\nthe Hub")
+
+    monkeypatch.setattr(datasets, "load_dataset", unreachable)
+    with pytest.raises(InputError, match="give the path to a JSONL file") as caught:
+        load_problems("math500")
+    assert "\n" not in str(caught.value)
