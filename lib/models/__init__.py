@@ -3,5 +3,10 @@
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"loading": ["Loaded", "load"], "names": ["arm_for", "known_models", "resolve"]}
+    __name__,
+    submod_attrs={
+        "card": ["Card"],
+        "loading": ["Loaded", "load"],
+        "names": ["arm_for", "known_models", "resolve"],
+    },
 )

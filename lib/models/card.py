@@ -1,0 +1,74 @@
+"""What is known of a model from its config alone: enough to check a profile before any weights are read."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from huggingface_hub import hf_hub_download
+from tqdm import tqdm
+
+from lib.errors import InputError
+from lib.models.failures import checkpoint_errors, hub_errors
+from lib.models.names import Source, resolve
+
+
+@dataclass(frozen=True)
+class Card:
+    """A model without its weights: how a caption names it, and which heads and layers it has.
+
+    A count is None where the config leaves it to its family's default, `revision` and `dtype` where they are known
+    only when the model is loaded.
+    """
+
+    name: str  # as a figure prints it
+    spec: str  # as it was asked for
+    revision: str | None  # commit on the hub, or a digest of a local checkpoint's files
+    heads: int | None
+    layers: int | None
+    context: int | None  # positions that prompt, inserted and new tokens share
+    dtype: str | None = None
+
+    @property
+    def label(self) -> str:
+        """How a caption names the model."""
+        return f"{self.name} @ {self.revision[:12]}, {self.dtype}" if self.revision else self.name
+
+
+# What the packaged model's config says: it can be read only after half a minute of converting.
+DEMO = {"num_attention_heads": 9, "num_hidden_layers": 30, "max_position_embeddings": 8192}
+
+
+def card(spec: str) -> Card:
+    """Read a model's config.json, from disk or the hub, and no weights.
+
+    Raises InputError for a spec that means nothing, a folder that holds no model, a damaged config, and what the hub
+    refuses.
+    """
+    source = resolve(spec)
+    revision, text = None, DEMO
+    if not source.packaged:
+        path = _config_path(source)
+        revision = path.parent.name if source.repo else None  # the hub cache names a snapshot after its commit
+        with checkpoint_errors(path):
+            config = json.loads(path.read_text(encoding="utf-8"))
+            text = config.get("text_config", config) if isinstance(config, dict) else None
+    if not isinstance(text, dict):
+        raise InputError(f"{spec}: its config.json describes no model")
+    heads, layers, context = (text.get(name) for name in DEMO)
+    return Card(source.name, spec, revision, heads, layers, context)
+
+
+class _Silent(tqdm):
+    """No bar: a config is a kilobyte."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs | {"disable": True})
+
+
+def _config_path(source: Source) -> Path:
+    if source.folder and not (source.folder / "config.json").is_file():
+        raise InputError(f"{source.folder}: no config.json, so this is not a model checkpoint")
+    if source.folder:
+        return source.folder / "config.json"
+    with hub_errors(source.repo, source.revision):
+        return Path(hf_hub_download(source.repo, "config.json", revision=source.revision, tqdm_class=_Silent))
