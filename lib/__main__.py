@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import re
 import signal
 import sys
@@ -49,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
     _profile_options(run)
 
     run = _command(commands, "report", _report, "write the claims and every figure of a profile as one HTML page")
-    run.add_argument("--profile", default="demo", help="a file of data/profiles (default: demo)")
+    _profile_options(run)
 
     run = _command(commands, "evaluate", _evaluate, "complete and grade problems under several conditions")
     run.add_argument("--model", required=True, help="demo, a name of data/models.yaml, a hub id or a folder")
@@ -100,30 +99,27 @@ def _command(commands, name: str, function, text: str) -> argparse.ArgumentParse
 
 
 def _profile_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--profile", default="demo", help="a file of data/profiles (default: demo)")
+    command.add_argument("--profile", default="demo", help="a file of data/profiles, or a path to one (default: demo)")
     command.add_argument("--model", help="this model everywhere: demo, a name of data/models.yaml, a hub id, a folder")
     command.add_argument("--problems", help="embedded, math500 or a JSONL file, instead of the profile's")
     command.add_argument("--limit", type=int, help="a seeded sample of so many problems, stratified by level")
+    command.add_argument("--name", help="of the folders in results and figures, instead of one derived from these")
 
 
-def _overrides(options) -> dict:
-    """Return what replaces a profile's settings, with paths that hold from a notebook's folder too."""
-    problems = options.problems
-    if problems and problems not in ("embedded", "math500"):
-        problems = os.path.abspath(problems)  # notebooks run in their own folder
-    overrides = {"model": options.model, "problems": problems, "limit": options.limit}
-    overrides = {name: value for name, value in overrides.items() if value is not None}
-    if options.model and os.path.isdir(options.model):
-        overrides["model"] = os.path.abspath(options.model)
-    return overrides
+def _profile(options):
+    """Return the profile that is asked for; says which folders it writes into when they are its own."""
+    from lib.profiles import run_profile
+
+    profile = run_profile(options.profile, options.model, options.problems, options.limit, options.name)
+    if profile.name != options.profile:
+        print(f"profile {profile.name}: results/{profile.name}, figures/{profile.name}", file=sys.stderr)
+    return profile
 
 
 def _reproduce(options) -> None:
-    from lib.reproduce import reproduce, run_profile
+    from lib.reproduce import reproduce
 
-    overrides = _overrides(options)
-    profile = run_profile(options.profile, **overrides)
-    reproduce(profile, [name for name in options.only.split(",") if name], overrides, options.fresh)
+    reproduce(_profile(options), [name for name in options.only.split(",") if name], options.fresh)
 
 
 def _claims(options) -> None:
@@ -131,12 +127,11 @@ def _claims(options) -> None:
     from lib.claims.judging import judge, write_claims
     from lib.claims.page import page
     from lib.claims.statements import load_claims
-    from lib.reproduce import completion_bar, prompt_bar, run_profile
+    from lib.reproduce import completion_bar, prompt_bar
 
-    claims, overrides = load_claims(), _overrides(options)
-    profile = run_profile(options.profile, **overrides)
+    claims, profile = load_claims(), _profile(options)
     with prompt_bar() as measuring, completion_bar() as completing:
-        evidence = gather(profile, bool(overrides), None, measuring, completing)
+        evidence = gather(profile, None, measuring, completing)
     rows = judge(claims, evidence)
     print(page(rows))
     verdicts = Counter(row["verdict"] for row in rows)
@@ -145,9 +140,8 @@ def _claims(options) -> None:
 
 def _report(options) -> None:
     from lib.claims.report import write_report
-    from lib.profiles import load_profile
 
-    print(write_report(load_profile(options.profile)))
+    print(write_report(_profile(options)))
 
 
 def _evaluate(options) -> None:

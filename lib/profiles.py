@@ -1,8 +1,10 @@
 """What to run: a validated `Profile` read from data/profiles/NAME.yaml, and the numbers the paper reports."""
 
 import difflib
+import os
 import reprlib
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
@@ -20,6 +22,7 @@ from pydantic import (
 from lib import paths
 from lib.arm.settings import Arm, arm_text, parse_arm
 from lib.errors import InputError
+from lib.paths import settings_key
 from lib.prompts.conditions import FORMATS, POSITIONS, Filler, parse_condition
 
 FIGURES = ("fig09", "fig10", "fig11", "fig13", "fig18")  # each a row of panels, from left to right
@@ -135,12 +138,22 @@ class Accuracy(_Section):
 class Profile(_Section):
     """Everything a run needs to know."""
 
-    name: str
+    name: str = Field(pattern=r"^\w[\w.-]*$")  # a folder's too
     description: str
     seed: int = Field(ge=0)
     filler: Inserted = Inserted()
     attention: Attention
     accuracy: Accuracy
+
+    @property
+    def results(self) -> Path:
+        """The folder of what its runs keep: results/<name>."""
+        return paths.RESULTS / self.name
+
+    @property
+    def figures(self) -> Path:
+        """The folder of its figures: figures/<name>."""
+        return paths.FIGURES / self.name
 
 
 PARTS = ("fillers", "sampling", "interventions", "arm_map")
@@ -170,23 +183,58 @@ def profile_names() -> list[str]:
     return sorted(path.stem for path in paths.PROFILES.glob("*.yaml"))
 
 
-def load_profile(name: str) -> Profile:
-    """Return the profile of data/profiles/NAME.yaml; an InputError says what is wrong with it."""
-    if name not in profile_names():
-        raise InputError(f"unknown profile {name!r}: choose from {', '.join(profile_names())}")
-    file = str(paths.PROFILES / f"{name}.yaml").removeprefix(f"{paths.ROOT}/")
-    profile = _validated(_read_yaml(file), file)
-    # Figures and results go into a folder of this name: a copied file must not write into its original's.
-    if profile.name != name:
-        raise InputError(f"{file}: name: must be {name!r} like the file, not {profile.name!r}")
+def load_profile(name_or_path: str | Path) -> Profile:
+    """Return the profile of data/profiles/NAME.yaml, or of a YAML file; an InputError says what is wrong with it."""
+    given = Path(name_or_path)
+    if given.suffix in (".yaml", ".yml") and given.is_file():
+        path = given.resolve()
+    elif str(name_or_path) in profile_names():
+        path = paths.PROFILES / f"{name_or_path}.yaml"
+    else:
+        known = ", ".join(profile_names())
+        raise InputError(f"unknown profile {str(name_or_path)!r}: choose from {known}, or give a YAML file")
+    origin = str(path).removeprefix(f"{paths.ROOT}/")
+    profile = _validated(_read_yaml(path, origin), origin)
+    # Figures and results go into a folder of this name: no file may write into another's.
+    if path.parent == paths.PROFILES and profile.name != path.stem:
+        raise InputError(f"{origin}: name: must be {path.stem!r} like the file, not {profile.name!r}")
+    if path.parent != paths.PROFILES and profile.name in profile_names():
+        raise InputError(f"{origin}: name: {profile.name!r} is a profile of data/profiles, choose another")
     return profile
 
 
-def override(profile: Profile, model=None, problems=None, limit=None) -> Profile:
-    """Return a copy with this model everywhere, these problems (all, unless limited), this limit."""
+def run_profile(
+    name_or_path: str | Path,
+    model: str | None = None,
+    problems: str | Path | None = None,
+    limit: int | None = None,
+    name: str | None = None,
+) -> Profile:
+    """Return a profile with a notebook's or the command line's overrides, under a name and folders of its own.
+
+    The name is the one given, else <profile>-<digest of the overrides>, so that what is committed stays as it is.
+    """
+    profile = load_profile(name_or_path)
+    # From the current folder: a run starts in one, its notebooks are in another.
+    if problems is not None and str(problems) not in ("embedded", "math500"):
+        problems = os.path.abspath(problems)
+    if model and os.path.isdir(model):
+        model = os.path.abspath(model)
+    overrides = {"model": model, "problems": problems, "limit": limit}
+    if name is None and any(value is not None for value in overrides.values()):
+        name = f"{profile.name}-{settings_key(**overrides)[:6]}"
+    if name is None:
+        return profile
+    if name in profile_names():
+        raise InputError(f"name {name!r} is a profile of data/profiles: give another for what differs from it")
+    return override(profile, **overrides, name=name)
+
+
+def override(profile: Profile, model=None, problems=None, limit=None, name=None) -> Profile:
+    """Return a copy with this model everywhere, these problems (all, unless limited), this limit, this name."""
     if limit is not None and limit < 1:
         raise InputError(f"limit must be at least 1, not {limit}")
-    content = profile.model_dump()
+    content = profile.model_dump() | {"name": name or profile.name}
     change = {} if limit is None else {"limit": limit}
     if problems is not None:
         change = {"problems": str(problems), "limit": limit}
@@ -204,16 +252,16 @@ def override(profile: Profile, model=None, problems=None, limit=None) -> Profile
 
 def paper_numbers() -> dict:
     """Return data/paper.yaml: figure or table -> {"source": text, "values": {model: {condition: %}}}."""
-    return _read_yaml("data/paper.yaml")
+    return _read_yaml(paths.DATA / "paper.yaml", "data/paper.yaml")
 
 
-def _read_yaml(file: str) -> object:
+def _read_yaml(path: Path, origin: str) -> object:
     try:
-        return yaml.safe_load((paths.ROOT / file).read_text(encoding="utf-8"))
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         mark = getattr(error, "problem_mark", None)
         reason = f"line {mark.line + 1}: {error.problem}" if mark else " ".join(str(error).split())
-        raise InputError(f"{file}: {reason}") from error
+        raise InputError(f"{origin}: {reason}") from error
 
 
 def _validated(content: object, origin: str) -> Profile:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import yaml
 from tqdm import tqdm
 
 from lib import paths
@@ -19,7 +20,7 @@ from lib.measurement.attention_tables import measure_attention
 from lib.measurement.curves import attention_problems
 from lib.models.loading import load
 from lib.paths import write_json
-from lib.profiles import PARTS, Profile, load_profile, override
+from lib.profiles import PARTS, Profile, profile_names
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
 
@@ -35,33 +36,37 @@ NEEDS = {
 COLUMNS = ("figure", "file", "model", "n", "found", "paper")
 
 
-def reproduce(profile: Profile, only: list[str], overrides: dict, fresh: bool) -> None:
-    """Run the notebooks of `only` under `profile`, which already has `overrides` applied, and print the table.
+def reproduce(profile: Profile, only: list[str], fresh: bool) -> None:
+    """Run the notebooks of `only` under `profile` and print what they found.
 
     A finished part is reused, an interrupted one continues, `fresh` starts over. Raises InputError for what
     cannot be run, before anything is computed.
     """
     notebooks = select(only)
-    results = paths.RESULTS / profile.name
+    results = profile.results
     _check(profile)
     try:
         if fresh and results.exists():
             shutil.rmtree(results)
         results.mkdir(parents=True, exist_ok=True)
+        (results / "profile.yaml").write_text(yaml.safe_dump(profile.model_dump(), sort_keys=False))
     except OSError as error:
         raise InputError(f"cannot write results to {results}: {error.strerror}") from error
-    started, parameters, prepared = time.monotonic(), {"profile": profile.name, **overrides}, set()
+    # A profile of another name is handed to the notebooks as the file that records it.
+    shipped = profile.name in profile_names()
+    started, prepared = time.monotonic(), set()
+    parameters = {"profile": profile.name if shipped else str(results / "profile.yaml")}
     for index, notebook in enumerate(notebooks, 1):
         print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
         for need in NEEDS.get(notebook.stem[:2], ()):
             if need not in prepared:
-                _prepare(need, profile, results, overridden=bool(overrides))
+                _prepare(need, profile, results)
                 prepared.add(need)
         if COMPLETIONS in prepared:
             parameters["completions"] = str(results)
         _execute(notebook, results, parameters)
     print_table([row for notebook in notebooks for row in published(results, notebook.stem)])
-    print(f"Done in {time.monotonic() - started:.0f} s. Figures: {paths.FIGURES / profile.name}", flush=True)
+    print(f"Done in {time.monotonic() - started:.0f} s. Figures: {profile.figures}", flush=True)
 
 
 def select(only: list[str]) -> list[Path]:
@@ -89,24 +94,24 @@ def _check(profile: Profile) -> None:
                     raise InputError(f"{figure}: {spec} has heads 1 to {heads}, not {panel.head}")
 
 
-def _prepare(need: str, profile: Profile, results: Path, overridden: bool) -> None:
+def _prepare(need: str, profile: Profile, results: Path) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no time."""
     if need in (ATTENTION, ACTIVATIONS):
         measure = measure_attention if need == ATTENTION else measure_activations
         with prompt_bar() as report:
             measure(profile, results / "attention", report)
     elif need == COMPLETIONS:
-        _completions(profile, results, overridden)
+        _completions(profile, results)
     else:
         with completion_bar() as report:
-            variation_for(profile, overridden, need, report)
+            variation_for(profile, need, report)
 
 
-def _completions(profile: Profile, results: Path, overridden: bool) -> None:
+def _completions(profile: Profile, results: Path) -> None:
     filler = Filler(**profile.filler.model_dump())
     with completion_bar() as report:
         records = evaluate(profile.accuracy, filler, profile.seed, results, report)
-    if not overridden and profile.name == "demo":
+    if profile.name == "demo":
         same, common = agreement(records)
         print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
@@ -181,9 +186,8 @@ def _execute(notebook: Path, results: Path, parameters: dict) -> None:
 
 def publish(profile: Profile, notebook: str, rows: list[dict]) -> None:
     """Write a notebook's numbers, a row per figure with the columns of the final table, for tests and readers."""
-    folder = paths.RESULTS / profile.name
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / f"{notebook}.json", rows)
+    profile.results.mkdir(parents=True, exist_ok=True)
+    write_json(profile.results / f"{notebook}.json", rows)
 
 
 def published(results: Path, notebook: str) -> list[dict]:
@@ -197,8 +201,3 @@ def print_table(rows: list[dict]) -> None:
     widths = [max(len(line[i]) for line in table) for i in range(len(COLUMNS))]
     for line in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
-def run_profile(name: str, model: str | None = None, problems: str | None = None, limit: int | None = None) -> Profile:
-    """Return a profile with a notebook's or the command line's overrides applied."""
-    return override(load_profile(name), model=model, problems=problems, limit=limit)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from lib import paths
 from lib.claims.evidence import Evidence
 from lib.evaluation.run import completions_for, silent, variation_for
 from lib.measurement.activation_tables import measure_activations
@@ -12,17 +11,16 @@ from lib.profiles import PARTS, Profile
 
 def gather(
     profile: Profile,
-    overridden: bool,
     completions: str | None = None,
     measuring: Callable[[str, int, int], None] = lambda what, done, total: None,
     completing: Callable = silent,
 ) -> dict[str, Evidence]:
     """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
-    folder = paths.RESULTS / profile.name / "attention"
+    folder = profile.results / "attention"
     attention = measure_attention(profile, folder, measuring)
     activations = measure_activations(profile, folder, measuring)
-    records = {"main": completions_for(profile, overridden, completions, completing)[0]}
-    records |= {part: variation_for(profile, overridden, part, completing)[0] for part in PARTS}
+    records = {"main": completions_for(profile, completions, completing)[0]}
+    records |= {part: variation_for(profile, part, completing)[0] for part in PARTS}
     answering = [record["model"] for part in records.values() for record in part]
     return {
         name: Evidence(

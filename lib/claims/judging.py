@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from lib import paths
 from lib.claims.evidence import MEASURES, Evidence, Untestable
 from lib.claims.statements import Claim
 from lib.claims.verdicts import Decision, decide
@@ -41,7 +40,7 @@ def _row(claim: Claim, evidence: Evidence) -> dict:
 
 def write_claims(profile: Profile, rows: list[dict]) -> Path:
     """Write results/<profile>/claims.json and return its path."""
-    folder = paths.RESULTS / profile.name
+    folder = profile.results
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "claims.json", rows)
     return folder / "claims.json"

@@ -6,7 +6,6 @@ import json
 from html import escape
 from pathlib import Path
 
-from lib import paths
 from lib.claims.page import measured_text
 from lib.errors import InputError
 from lib.profiles import Profile
@@ -25,7 +24,7 @@ def write_report(profile: Profile) -> Path:
 
     Raises InputError when the profile has no claims yet, or the page cannot be written.
     """
-    results, figures = paths.RESULTS / profile.name, paths.FIGURES / profile.name
+    results, figures = profile.results, profile.figures
     if not (results / "claims.json").is_file():
         raise InputError(f"no claims of profile {profile.name} yet: python -m lib reproduce --profile {profile.name}")
     parts = [
