@@ -221,9 +221,7 @@ def _record(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade)
     return record | {"arm": asdict(asked.arm)} if asked.arm else record
 
 
-def completions_for(
-    profile: Profile, folder: str | Path | None, report: Report = silent
-) -> tuple[list[dict], str]:
+def completions_for(profile: Profile, folder: str | Path | None, report: Report = silent) -> tuple[list[dict], str]:
     """Return a notebook's records and where they come from: the stored demo, or `folder`, completed if needed."""
     if folder is None and profile.name == "demo":
         return read_records(STORED_DEMO), "stored with the repository"
