@@ -5,7 +5,7 @@ from math import ceil, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special, stats
+from scipy import optimize, special, stats
 from statsmodels.stats.multitest import multipletests
 
 RESAMPLES = 10_000
@@ -25,10 +25,31 @@ class Interval:
 
 def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
     """Return the share of successes with its Wilson score interval."""
-    if n < 1 or not 0 <= successes <= n:
-        raise ValueError(f"{successes} of {n} is no share")
-    bounds = stats.binomtest(int(successes), int(n)).proportion_ci(level, method="wilson")
-    return Interval(successes / n, float(bounds.low), float(bounds.high), int(n))
+    return _share(successes, n, level, "wilson")
+
+
+def clopper_pearson(successes: int, n: int, level: float = 0.95) -> Interval:
+    """Return the share of successes with its exact interval, which covers the true share at least that often."""
+    return _share(successes, n, level, "exact")
+
+
+def tango(only_a: int, only_b: int, n: int, level: float = 0.95) -> Interval:
+    """Return the share only b solved less the share only a solved of n problems, with its score interval.
+
+    The bounds are the differences that the score test does not reject (Tango 1998, Stat. Med. 17:891).
+    Unlike a bootstrap interval it has a width where no problem changes hands.
+    """
+    if n < 1 or min(only_a, only_b) < 0 or only_a + only_b > n:
+        raise ValueError(f"{only_a} and {only_b} of {n} are no shares of the same problems")
+    z = stats.norm.ppf((1 + level) / 2)
+    edge = 1 - 1e-9  # the score has no value at a difference of -1 or 1
+
+    def score(difference: float) -> float:
+        return _tango_score(only_a, only_b, n, difference)
+
+    low = optimize.brentq(lambda difference: score(difference) - z, -edge, edge) if score(-edge) > z else -1.0
+    high = optimize.brentq(lambda difference: score(difference) + z, -edge, edge) if score(edge) < -z else 1.0
+    return Interval((only_b - only_a) / n, low, high, n)
 
 
 def mcnemar_exact(a: ArrayLike, b: ArrayLike) -> float:
@@ -166,6 +187,23 @@ def smallest_effect(n: int, discordant_rate: float, power: float = 0.8, alpha: f
         return float("nan")
     root = z_power * sqrt(n + z_power**2 - z_alpha**2)
     return float(sqrt(r) * (z_alpha * sqrt(n) + root) / (n + z_power**2))
+
+
+def _share(successes: int, n: int, level: float, method: str) -> Interval:
+    if n < 1 or not 0 <= successes <= n:
+        raise ValueError(f"{successes} of {n} is no share")
+    bounds = stats.binomtest(int(successes), int(n)).proportion_ci(level, method=method)
+    return Interval(successes / n, float(bounds.low), float(bounds.high), int(n))
+
+
+def _tango_score(only_a: int, only_b: int, n: int, difference: float) -> float:
+    """Return the score of a true difference, standard normal if it holds; it falls as the difference grows."""
+    # The likeliest share that only a solves, given the difference, is the larger root of a quadratic.
+    linear = (2 * n - only_b + only_a) * difference - only_a - only_b
+    constant = -only_a * difference * (1 - difference)
+    share_a = (sqrt(linear**2 - 8 * n * constant) - linear) / (4 * n)
+    surplus = only_b - only_a - n * difference
+    return surplus and surplus / sqrt(n * (2 * share_a + difference * (1 - difference)))
 
 
 def _quantiles(power: float, alpha: float) -> tuple[float, float]:

@@ -12,12 +12,14 @@ from scipy import stats
 from lib import statistics
 from lib.statistics import (
     bootstrap_mean,
+    clopper_pearson,
     discordant,
     holm,
     mcnemar_exact,
     n_needed,
     paired_bootstrap,
     smallest_effect,
+    tango,
     wilson,
 )
 
@@ -45,16 +47,59 @@ def test_wilson_gives_the_known_bounds(successes, n, low, high):
     assert (got.low, got.high) == pytest.approx((low, high), abs=5e-5)
 
 
+@pytest.mark.parametrize("successes, n, low, high", [(8, 10, 0.4439, 0.9748), (0, 10, 0, 0.3085), (10, 10, 0.6915, 1)])
+def test_clopper_pearson_gives_the_known_bounds(successes, n, low, high):
+    got = clopper_pearson(successes, n)
+    assert (got.low, got.high) == pytest.approx((low, high), abs=5e-5)
+
+
 @given(st.integers(1, 2000), st.data())
-def test_wilson_holds_its_estimate_and_stays_a_share(n, data):
-    got = wilson(data.draw(st.integers(0, n)), n)
-    assert 0 <= got.low <= got.estimate <= got.high <= 1
+def test_the_interval_of_a_share_holds_it_and_stays_a_share(n, data):
+    successes = data.draw(st.integers(0, n))
+    for got in (wilson(successes, n), clopper_pearson(successes, n)):
+        assert 0 <= got.low <= got.estimate <= got.high <= 1
 
 
+@pytest.mark.parametrize("interval", [wilson, clopper_pearson])
 @pytest.mark.parametrize("successes, n", [(0, 0), (-1, 5), (6, 5)])
-def test_wilson_refuses_what_is_no_share(successes, n):
+def test_what_is_no_share_is_refused(interval, successes, n):
     with pytest.raises(ValueError, match="no share"):
-        wilson(successes, n)
+        interval(successes, n)
+
+
+@pytest.mark.parametrize(
+    "only_a, only_b, n, level, low, high",
+    [
+        (3, 9, 32, 0.95, -0.027, 0.390),  # Tango 1998
+        (1, 0, 44, 0.90, -0.096, 0.037),  # Tango 1998: contact lenses
+        (25, 28, 618, 0.90, -0.0148, 0.0247),  # scoreci.mp of R's PropCIs
+        (7, 1, 21, 0.95, -0.517, -0.026),  # Fagerland et al. 2014, Stat. Med. 33:2850
+    ],
+)
+def test_tango_gives_the_published_bounds(only_a, only_b, n, level, low, high):
+    got = tango(only_a, only_b, n, level)
+    assert got.estimate == (only_b - only_a) / n
+    assert (got.low, got.high) == pytest.approx((low, high), abs=5e-4)
+
+
+@given(st.integers(1, 500), st.data())
+def test_tango_holds_its_estimate_and_mirrors_with_the_sides(n, data):
+    only_a = data.draw(st.integers(0, n))
+    only_b = data.draw(st.integers(0, n - only_a))
+    forth, back = tango(only_a, only_b, n), tango(only_b, only_a, n)
+    assert -1 <= forth.low <= forth.estimate <= forth.high <= 1
+    assert (forth.low, forth.high) == pytest.approx((-back.high, -back.low), abs=1e-8)
+
+
+def test_tango_has_a_width_where_no_problem_changes_hands():
+    width = stats.norm.ppf(0.975) ** 2
+    assert tango(0, 0, 30).high == pytest.approx(width / (30 + width))
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 0), (-1, 0, 5), (3, 3, 5)])
+def test_tango_refuses_what_cannot_be_counted(counts):
+    with pytest.raises(ValueError, match="no shares"):
+        tango(*counts)
 
 
 @pytest.mark.parametrize(
