@@ -24,12 +24,15 @@ def cache_folder() -> Path:
 
 def write_json(path: str | Path, value: object) -> None:
     """Replace the file by the value as JSON, at once or not at all; raises InputError for any OSError."""
-    path = Path(path)
-    text = json.dumps(value, indent=1) + "\n"
+    write_whole(Path(path), (json.dumps(value, indent=1) + "\n").encode("ascii"))
+
+
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Replace the file by the content, at once or not at all; raises InputError for any OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "w", encoding="ascii") as stream:
-            stream.write(text)
+        with open(temporary, "wb") as stream:
+            stream.write(content)
             stream.flush()
             # Otherwise a power cut may leave the new name on an empty file.
             os.fsync(stream.fileno())

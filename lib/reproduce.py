@@ -15,9 +15,8 @@ from tqdm import tqdm
 from lib import paths
 from lib.errors import InputError
 from lib.evaluation.run import agreement, evaluate, variation_for
-from lib.measurement.activation_tables import measure_activations
-from lib.measurement.attention_tables import measure_attention
 from lib.measurement.curves import attention_problems
+from lib.measurement.run import measure_activations, measure_attention
 from lib.models.loading import load
 from lib.paths import write_json
 from lib.profiles import PARTS, Profile, profile_names
@@ -99,7 +98,7 @@ def _prepare(need: str, profile: Profile, results: Path) -> None:
     if need in (ATTENTION, ACTIVATIONS):
         measure = measure_attention if need == ATTENTION else measure_activations
         with prompt_bar() as report:
-            measure(profile, results / "attention", report)
+            measure(profile, results / "measurements", report)
     elif need == COMPLETIONS:
         _completions(profile, results)
     else:

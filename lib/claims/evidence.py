@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import xarray as xr
 
-from lib.arm.activations import MEASURES as ACTIVATION_MEASURES
 from lib.claims.verdicts import Component
 from lib.evaluation.summary import by_problem, distinct_2, groups, matrix, shares
-from lib.measurement.activation_tables import MeasuredActivations, log_changes
-from lib.measurement.attention_tables import Measured
-from lib.measurement.token_classes import NAMES, OTHERS
+from lib.measurement.activation_tables import log_changes
+from lib.measurement.run import Measured
+from lib.measurement.token_classes import OTHERS
 from lib.statistics import pass_at_k
 
 
@@ -28,92 +28,86 @@ class Evidence:
 
     model: str
     attention: Measured | None = None
-    activations: MeasuredActivations | None = None
+    activations: Measured | None = None
     records: dict[str, list[dict]] = field(default_factory=dict)
 
 
-def _attention(evidence: Evidence) -> Measured:
-    if evidence.attention is None:
-        raise Untestable(f"the profile measures no attention of {evidence.model}")
-    return evidence.attention
+def _first(evidence: Evidence, kind: str, layer: int) -> xr.Dataset:
+    """Return what was measured of attention or activations in one of the first layers on all problems."""
+    measured = getattr(evidence, kind)
+    if measured is None:
+        raise Untestable(f"the profile measures no {kind} of {evidence.model}")
+    if layer not in measured.first.layer:
+        layers = ", ".join(map(str, measured.first.layer.values))
+        raise Untestable(f"layer {layer} was not measured, only {layers}")
+    return measured.first.sel(layer=layer)
 
 
-def _layer(layers: Sequence[int], layer: int) -> int:
-    if layer not in layers:
-        raise Untestable(f"layer {layer} was not measured, only {', '.join(map(str, layers))}")
-    return list(layers).index(layer)
+def _each(values: xr.DataArray, dim: str, name: str = "{}") -> list[Component]:
+    """Return a component for each label of one axis of (problem, dim) values, named after it."""
+    columns = values.transpose(dim, "problem")
+    return [Component(name.format(column[dim].item()), column.values) for column in columns]
 
 
 def head_lambdas(evidence: Evidence, condition: str, layer: int) -> list[Component]:
     """Return lambda of each head of a layer."""
-    first = _attention(evidence).first
-    values = first.ratio[condition][:, _layer(first.layers, layer)]  # (N, H)
-    return [Component(f"head {head}", column) for head, column in enumerate(values.T, 1)]
+    return _each(_first(evidence, "attention", layer)["lambda"].sel(condition=condition), "head", "head {}")
 
 
 def filler_attention(evidence: Evidence, condition: str, layer: int) -> list[Component]:
     """Return, over a layer's heads, inserted over original tokens: received attention, and its unevenness."""
-    first = _attention(evidence).first
-    at = _layer(first.layers, layer)
-    flatness, unevenness = (part[condition][:, at].mean(1) for part in (first.flatness, first.unevenness))
-    return [Component("level", first.portion[condition][:, at].mean(1)), Component("evenness", flatness / unevenness)]
+    found = _first(evidence, "attention", layer).sel(condition=condition).mean("head")
+    return [
+        Component("level", found.portion.values),
+        Component("evenness", (found.flatness / found.unevenness).values),
+    ]
 
 
 def heads_below_one(evidence: Evidence, condition: str, layers: Sequence[int]) -> list[Component]:
     """Return the share of each layer's heads whose lambda is below 1."""
-    first = _attention(evidence).first
-    shares = [(first.ratio[condition][:, _layer(first.layers, layer)] < 1).mean(1) for layer in layers]
+    found = [_first(evidence, "attention", layer)["lambda"].sel(condition=condition) for layer in layers]
+    shares = [(lam < 1).mean("head").values for lam in found]
     return [Component(f"layer {layer}", share) for layer, share in zip(layers, shares, strict=True)]
 
 
 def span_differences(evidence: Evidence, more: str, less: str, layer: int) -> list[Component]:
     """Return by how much the unevenness of the span's attention and the spread of its values differ."""
-    first = _attention(evidence).first
-    at = _layer(first.layers, layer)
-    parts = {"attention": first.flatness, "values": first.dispersion}
-    return [Component(name, (part[more][:, at] - part[less][:, at]).mean(1)) for name, part in parts.items()]
+    found = _first(evidence, "attention", layer)
+    apart = (found.sel(condition=more) - found.sel(condition=less)).mean("head")
+    return [Component("attention", apart.flatness.values), Component("values", apart.dispersion.values)]
 
 
 def lambda_ratio(evidence: Evidence, condition: str, reference: str, layer: int) -> list[Component]:
     """Return lambda of one condition over that of another, averaged over a layer's heads."""
-    first = _attention(evidence).first
-    at = _layer(first.layers, layer)
-    return [Component("all heads", (first.ratio[condition][:, at] / first.ratio[reference][:, at]).mean(1))]
+    lam = _first(evidence, "attention", layer)["lambda"]
+    return [Component("all heads", (lam.sel(condition=condition) / lam.sel(condition=reference)).mean("head").values)]
 
 
 def affine_fit(evidence: Evidence) -> list[Component]:
     """Return R2 of the affine map in layer 1, averaged over heads."""
-    return [Component("all heads", _attention(evidence).causes.affine.mean(1))]
-
-
-def _activations(evidence: Evidence):
-    if evidence.activations is None:
-        raise Untestable(f"the profile measures no activations of {evidence.model}")
-    return evidence.activations.first
+    _first(evidence, "attention", 1)
+    return [Component("all heads", evidence.attention.causes.affine.mean("head").values)]
 
 
 def activation_changes(
     evidence: Evidence, condition: str, layer: int, rise: Sequence[str], fall: Sequence[str]
 ) -> list[Component]:
     """Return log ratios to none of the measures that should rise, and their negatives of those that should fall."""
-    first = _activations(evidence)
-    logs = log_changes(first, condition)[:, _layer(first.layers, layer)]  # (N, 6)
-    risen = [Component(f"{name} up", logs[:, ACTIVATION_MEASURES.index(name)]) for name in rise]
-    return risen + [Component(f"{name} down", -logs[:, ACTIVATION_MEASURES.index(name)]) for name in fall]
+    logs = log_changes(_first(evidence, "activations", layer)).sel(condition=condition)  # (problem, measure)
+    risen = _each(logs.sel(measure=list(rise)), "measure", "{} up")
+    return risen + _each(-logs.sel(measure=list(fall)), "measure", "{} down")
 
 
 def class_differences(evidence: Evidence, condition: str, layer: int) -> list[Component]:
     """Return the near-zero share of each class of tokens minus that of the others, in points."""
-    first = _activations(evidence)
-    shares = 100 * first.classes[condition][:, _layer(first.layers, layer)]  # (N, 4)
-    others = shares[:, NAMES.index(OTHERS)]
-    return [Component(name, shares[:, i] - others) for i, name in enumerate(NAMES) if name != OTHERS]
+    shares = 100 * _first(evidence, "activations", layer).classes.sel(condition=condition)  # (problem, class)
+    apart = shares - shares.sel({"class": OTHERS}, drop=True)
+    return _each(apart.drop_sel({"class": OTHERS}), "class")
 
 
 def likeness(evidence: Evidence, condition: str, layer: int) -> list[Component]:
     """Return the cosine between a condition's change of the histogram of activations and that of the slashes."""
-    first = _activations(evidence)
-    return [Component("histogram", first.shape[condition][:, _layer(first.layers, layer)])]
+    return [Component("histogram", _first(evidence, "activations", layer)["shape"].sel(condition=condition).values)]
 
 
 def _records(evidence: Evidence, part: str, condition: str) -> list[dict]:

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 from lib.claims.evidence import Evidence
 from lib.evaluation.run import completions_for, silent, variation_for
-from lib.measurement.activation_tables import measure_activations
-from lib.measurement.attention_tables import measure_attention
+from lib.measurement.run import measure_activations, measure_attention
 from lib.profiles import PARTS, Profile
 
 
@@ -16,7 +15,7 @@ def gather(
     completing: Callable = silent,
 ) -> dict[str, Evidence]:
     """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
-    folder = profile.results / "attention"
+    folder = profile.results / "measurements"
     attention = measure_attention(profile, folder, measuring)
     activations = measure_activations(profile, folder, measuring)
     records = {"main": completions_for(profile, completions, completing)[0]}

@@ -12,75 +12,70 @@ ones exist in two of the four; lambda as the paper plots it also averages over w
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+import xarray as xr
 
 from lib.attention.received import Observation, observe
 from lib.errors import InputError
-from lib.measurement.dilution import Report, measurement_settings
-from lib.measurement.kept import kept
+from lib.measurement.dilution import Report, measurement_settings, prompts_of, quiet
+from lib.measurement.kept import kept, labelled
 from lib.models.loading import Loaded
 from lib.prompts.batches import in_batches, pad
-from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.building import Prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
 
 CAUSES = ("both", "terms", "distance")
+TEXTS = {
+    "lambda": ("1", "mean received attention of the original tokens from later original ones, over that without"),
+    "shifted": ("1", "R2 of new = old + sigma for the head's outputs, one sigma per prompt and head"),
+    "affine": ("1", "R2 of new = lambda * old + sigma, one lambda and one sigma per prompt and head (Eq. 2)"),
+    "direction": ("1", "share of the squares of the remainders new - lambda * old along one line through zero"),
+    "component": ("1", "share of the remainders' variance in its first principal component"),
+}
 AFFINE = ("shifted", "affine", "direction", "component")
-
-
-@dataclass(frozen=True)
-class Causes:
-    """Layer 1, arrays (N, H): problems, heads.
-
-    ratio: lambda under each of CAUSES. The rest describes new = lambda * old + sigma (the paper's Eq. 2) for the
-    outputs of the original tokens after the insertion, one lambda and one sigma per prompt and head: R^2 of
-    the fit (`affine`) and of the same with lambda = 1 (`shifted`); and of the tokens' remainders
-    new - lambda * old the share of their squares along one line through zero (`direction`) and the share of their
-    variance about their mean in its first principal component (`component`).
-    """
-
-    ratio: dict[str, np.ndarray]
-    shifted: np.ndarray
-    affine: np.ndarray
-    direction: np.ndarray
-    component: np.ndarray
+CONDITION = "mless"
 
 
 def measure_causes(
     loaded: Loaded,
     problems: Sequence[Problem],
     *,
-    condition: str = "mless",
     format: str = "plain",
     filler: Filler | None = None,
     folder: Path | None = None,
-    report: Report = lambda done, total: None,
-) -> Causes:
-    """Measure `condition` in layer 1 in four forwards of one layer per problem; kept in `folder`."""
+    report: Report = quiet,
+) -> xr.Dataset:
+    """Measure the slashes in layer 1 in four forwards of one layer per problem; kept in `folder`.
+
+    The variables of TEXTS over (problem, head), lambda over (cause, problem, head); the others describe the outputs of
+    the original tokens after the insertion.
+    """
     if not problems:
         raise InputError("no problems to measure attention on")
-    settings = measurement_settings(loaded, problems, format, filler) | {"causes of": condition}
+    settings = measurement_settings(loaded, problems, format, filler) | {"condition": CONDITION, "layer": 1}
 
-    def build(name: str) -> list[Prompt]:
-        return [build_prompt(loaded.tokenizer, p.problem, name, format=format, filler=filler) for p in problems]
+    def compute() -> xr.Dataset:
+        before, after = (prompts_of(loaded, problems, name, format, filler) for name in ("none", CONDITION))
+        found = _measure(loaded, before, after, lambda done: report(done, len(problems)))
+        ratio = np.stack([found.pop(cause) for cause in CAUSES]) / found.pop("old")
+        arrays = {name: (("problem", "head"), values) for name, values in found.items()}
+        arrays["lambda"] = ("cause", "problem", "head"), ratio
+        coords = {"cause": list(CAUSES), "problem": [p.id for p in problems], "head": range(1, loaded.heads + 1)}
+        return labelled("causes", arrays, coords, TEXTS, settings)
 
-    found = kept(
-        folder,
-        settings,
-        lambda: _measure(loaded, build("none"), build(condition), lambda done: report(done, len(problems))),
-    )
+    found = kept(folder, f"causes-{loaded.name}-{CONDITION}", settings, compute)
     report(len(problems), len(problems))
-    ratio = {cause: found[cause] / found["old"] for cause in CAUSES}
-    return Causes(ratio, *(found[name] for name in AFFINE))
+    return found
 
 
 def _measure(
     loaded: Loaded, before: list[Prompt], after: list[Prompt], report: Callable[[int], None]
 ) -> dict[str, np.ndarray]:
+    """Return arrays (N, H): the mean received attention `old` and under each of CAUSES, and the four of AFFINE."""
     names = ("old", *CAUSES, *AFFINE)
     found = {name: np.full((len(before), loaded.heads), np.nan) for name in names}
     done = 0

@@ -1,14 +1,16 @@
 """The curves behind the paper's attention figures: one prompt, chosen heads, several conditions."""
 
-import functools
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from lib.attention.received import received_attention
 from lib.errors import InputError
-from lib.models.loading import Loaded, load
+from lib.measurement.weights import first_layers
+from lib.models.card import Card
+from lib.models.loading import Loaded
 from lib.profiles import Panel, Profile
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler
@@ -20,13 +22,13 @@ class Curves:
     """Received attention (T,) of one head per condition, with the prompts it was measured on."""
 
     panel: Panel
-    loaded: Loaded  # without its weights: a figure may show several models, of which memory holds one
+    model: Card
     prompts: dict[str, Prompt]
     received: dict[str, np.ndarray]
 
     @property
     def title(self) -> str:
-        return f"{self.loaded.name} Layer {self.panel.layer} Head {self.panel.head}"
+        return f"{self.model.name} Layer {self.panel.layer} Head {self.panel.head}"
 
     def whole(self, condition: str) -> np.ndarray:
         """Return the whole prompt's values without the first token, which takes most of the mass."""
@@ -44,8 +46,8 @@ class Curves:
             for name, span in prompt.spans.items():
                 parts[span] = name
             columns = {
-                "model": self.loaded.name,
-                "revision": self.loaded.revision,
+                "model": self.model.name,
+                "revision": self.model.revision,
                 "layer": self.panel.layer,
                 "head": self.panel.head,
                 "condition": condition,
@@ -55,24 +57,6 @@ class Curves:
             }
             tables.append(pd.DataFrame(columns))
         return pd.concat(tables, ignore_index=True)
-
-
-_newest: dict[tuple[str, int], Loaded] = {}
-
-
-def first_layers(spec: str, layers: int) -> Loaded:
-    """Load a model once for several figures; only the newest is kept in memory."""
-    if (spec, layers) not in _newest:
-        _newest.clear()  # before, not after: two of these models may be more than a laptop holds
-        _newest[spec, layers] = load(spec, layers=layers)
-    return _newest[spec, layers]
-
-
-@functools.cache
-def _label(spec: str, layers: int) -> str:
-    """Return how a caption names a model; remembered, since loading it again for each caption takes long."""
-    loaded = first_layers(spec, layers)
-    return f"{loaded.name} @ {loaded.revision[:12]}, {loaded.dtype}"
 
 
 def attention_problems(profile: Profile) -> list[Problem]:
@@ -109,11 +93,14 @@ def _curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, co
         for condition, prompt in prompts.items()
     }
     arrays = {name: row.cpu().numpy() for name, row in received.items()}
-    return Curves(panel, replace(loaded, model=None), prompts, arrays)
+    return Curves(panel, loaded.card, prompts, arrays)
 
 
-def source_line(profile: Profile, n: int = 1) -> str:
-    """Return the caption of an attention figure: model, revision, dtype, problems and n."""
-    names = "; ".join(_label(spec, profile.attention.layers) for spec in profile.attention.models)
+def source_line(profile: Profile, drawn: Iterable, n: int = 1) -> str:
+    """Return the caption of an attention figure: the models of what is `drawn` in it, problems, format and n.
+
+    `drawn` are Curves or what was Measured: whatever has a model's card.
+    """
+    names = "; ".join(dict.fromkeys(one.model.label for one in drawn))
     counted = f"n = {n} problem" + "s" * (n != 1)
     return f"{names}. {describe(profile.attention.problems)}, {profile.attention.format} prompt, {counted}."

@@ -5,103 +5,132 @@ insertion over the same without (the paper's W' = lambda W, Sec. 3). The first t
 most of the mass whatever follows, the last because no later token looks at it.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+import functools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import torch
+import xarray as xr
 
 from lib.attention.received import Observation, observe
 from lib.errors import InputError
-from lib.measurement.kept import kept
+from lib.measurement.kept import kept, labelled
 from lib.models.loading import Loaded
 from lib.prompts.batches import in_batches, pad
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem, digest
 
-MEASURES = ("level", "mass", "flatness", "dispersion", "portion", "unevenness")
+TEXTS = {
+    "lambda": ("1", "level over baseline (W' = lambda W, Sec. 3)"),
+    "level": ("1", "mean received attention of the original tokens with the insertion, first and last left out"),
+    "baseline": ("1", "the same without the insertion"),
+    "irregularity": ("1", "standard deviation over the original tokens of log(received with / without) (Fig. 9)"),
+    "unevenness": ("1", "standard deviation over mean of what each original token receives"),
+    "mass": ("1", "share of their attention that the original tokens after the insertion give it"),
+    "flatness": ("1", "standard deviation over mean of what each inserted token receives (Figs. 10 and 11)"),
+    "dispersion": ("1", "RMS distance of the inserted tokens' values to their mean over that to the origin"),
+    "portion": ("1", "what an inserted token receives over what an original one does (Fig. 13)"),
+}
 Report = Callable[[int, int], None]  # prompts done, and in all
+# The number of a problem, its prompt, received (L, H, 2, T) and values, L times (K, T, D).
+Seen = tuple[int, Prompt, torch.Tensor, list[torch.Tensor]]
 
 
-@dataclass(frozen=True)
-class Dilution:
-    """Per condition arrays (N, L, H): problems, layers asked for, heads.
-
-    ratio: lambda; mass: the share of their attention that the tokens after the insertion give it; flatness:
-    standard deviation over mean of what each inserted token receives; dispersion: how far their value vectors
-    lie from their mean, 0 (all equal) to 1; portion: what an inserted token receives over what an original one
-    does; unevenness: the flatness of the original tokens.
-    """
-
-    ratio: dict[str, np.ndarray]
-    mass: dict[str, np.ndarray]
-    flatness: dict[str, np.ndarray]
-    dispersion: dict[str, np.ndarray]
-    portion: dict[str, np.ndarray]
-    unevenness: dict[str, np.ndarray]
-    layers: list[int]  # counted from 1
+def quiet(done: int, total: int) -> None:
+    """Report nothing."""
 
 
 def measure_dilution(
     loaded: Loaded,
     problems: Sequence[Problem],
     conditions: Sequence[str],
-    layers: Sequence[int],
+    layers: Sequence[int] | None = None,
     *,
     format: str = "plain",
     filler: Filler | None = None,
     folder: Path | None = None,
-    report: Report = lambda done, total: None,
-) -> Dilution:
-    """Measure `conditions` against none; each finished condition is kept in `folder`.
+    report: Report = quiet,
+) -> xr.Dataset:
+    """Measure `conditions` against none: the variables of TEXTS over (condition, problem, layer, head).
 
-    Costs one forward up to the deepest layer per prompt. Raises InputError for an empty problem set, a prompt
-    too long for the model, and weights that give no finite attention (naming the problem).
+    `layers` None: all that are loaded. Each finished condition is kept in `folder`, a file of its own. Costs one
+    forward up to the deepest layer per prompt. Raises InputError for an empty problem set, a prompt too long for
+    the model, and weights that give no finite attention (naming the problem).
     """
     if not problems:
         raise InputError("no problems to measure attention on")
-    names, measured = ["none", *conditions], {}
-    settings = measurement_settings(loaded, problems, format, filler) | {"layers": list(layers)}
-    for index, name in enumerate(names):
-        done = index * len(problems)
-        measured[name] = kept(
-            folder,
-            settings | {"condition": name},
-            lambda name=name, done=done: _measure(
-                loaded,
-                problems,
-                [build_prompt(loaded.tokenizer, p.problem, name, format=format, filler=filler) for p in problems],
-                layers,
-                lambda part, done=done: report(done + part, len(names) * len(problems)),
-            ),
-        )
-        report((index + 1) * len(problems), len(names) * len(problems))
-    ratio = {name: measured[name]["level"] / measured["none"]["level"] for name in conditions}
-    return Dilution(ratio, *({name: measured[name][m] for name in conditions} for m in MEASURES[1:]), list(layers))
+    layers, count = list(layers or range(1, loaded.layers + 1)), len(problems)
+    settings = measurement_settings(loaded, problems, format, filler)
+    total = count * (1 + len(conditions))
+
+    def seen(condition: str, before: int) -> Iterator[Seen]:
+        prompts = prompts_of(loaded, problems, condition, format, filler)
+        return _seen(loaded, problems, prompts, layers, lambda done: report(before + done, total))
+
+    @functools.cache
+    def without() -> dict[int, torch.Tensor]:
+        return {i: _original(prompt, received) for i, prompt, received, _ in seen("none", 0)}
+
+    def measured(condition: str, before: int) -> xr.Dataset:
+        rows, baseline = np.full((len(TEXTS), count, len(layers), loaded.heads), np.nan), without()
+        for i, prompt, received, values in seen(condition, before):
+            rows[:, i] = _summary(baseline[i], received, values, prompt)
+        return _dataset(rows, condition, problems, layers, settings)
+
+    parts = []
+    for index, condition in enumerate(conditions, 1):
+        name = f"dilution-{loaded.name}-{condition}-layers{layers[0]}-{layers[-1]}"
+        compute = functools.partial(measured, condition, index * count)
+        parts.append(kept(folder, name, settings | {"condition": condition, "layers": layers}, compute))
+        report((index + 1) * count, total)
+    return xr.concat(parts, "condition")
+
+
+def _dataset(
+    rows: np.ndarray, condition: str, problems: Sequence[Problem], layers: list[int], settings: dict
+) -> xr.Dataset:
+    """Return the arrays TEXTS (9, N, L, H) of one condition with their labels."""
+    found = {name: (("problem", "layer", "head"), row) for name, row in zip(TEXTS, rows, strict=True)}
+    coords = {"condition": condition, "problem": [problem.id for problem in problems], "layer": layers}
+    return labelled("dilution", found, coords | {"head": range(1, rows.shape[-1] + 1)}, TEXTS, settings)
+
+
+def prompts_of(
+    loaded: Loaded, problems: Sequence[Problem], condition: str, format: str, filler: Filler | None
+) -> list[Prompt]:
+    """Return the prompt of each problem under a condition."""
+    return [build_prompt(loaded.tokenizer, p.problem, condition, format=format, filler=filler) for p in problems]
 
 
 def measurement_settings(loaded: Loaded, problems: Sequence[Problem], format: str, filler: Filler | None) -> dict:
     """Return everything but the condition that decides what is measured on these problems."""
     return {
-        "model": loaded.revision,
+        "model": loaded.name,
+        "revision": loaded.revision,
         "dtype": loaded.dtype,
+        "device": loaded.device,
+        "n": len(problems),
         "problems": digest(problems),
         "format": format,
-        "filler": asdict(filler or Filler()),
+        "filler": json.dumps(asdict(filler or Filler())),
     }
 
 
-def _measure(
+def _seen(
     loaded: Loaded,
     problems: Sequence[Problem],
     prompts: Sequence[Prompt],
     layers: Sequence[int],
     report: Callable[[int], None],
-) -> dict[str, np.ndarray]:
-    rows = np.full((len(MEASURES), len(problems), len(layers), loaded.heads), np.nan)
-    done = 0
+) -> Iterator[Seen]:
+    """Yield what each prompt shows, the longest first.
+
+    Of the two means of received attention the first is over all later tokens, the second over the later original ones.
+    """
 
     def run(indices: list[int]) -> Observation:
         ids, lengths = pad([prompts[i].input_ids for i in indices])
@@ -110,33 +139,41 @@ def _measure(
             queries[row, 1, prompts[i].spans["inserted"]] = False
         return observe(loaded.model, ids, layers, lengths, queries=queries, keep=True)
 
-    for indices, seen in in_batches([len(prompt) for prompt in prompts], run):
-        received = seen.received.cpu()
+    done = 0
+    for indices, observation in in_batches([len(prompt) for prompt in prompts], run):
+        received = observation.received.cpu()
         for row, i in enumerate(indices):
-            values = [layer[row].float().cpu() for layer in seen.values]
-            rows[:, i] = _summary(received[row], values, prompts[i])
-            if not np.isfinite(rows[0, i]).all():
+            if not _original(prompts[i], received[row]).isfinite().all():
                 raise InputError(f"{loaded.name} gives NaN attention on problem {problems[i].id}")
+            yield i, prompts[i], received[row], [layer[row].float().cpu() for layer in observation.values]
         done += len(indices)
         report(done)
-    return dict(zip(MEASURES, rows, strict=True))
 
 
-def _summary(received: torch.Tensor, values: list[torch.Tensor], prompt: Prompt) -> np.ndarray:
-    """Return MEASURES (6, L, H) of one prompt from received (L, H, 2, T) and, per layer, values (K, T, D).
+def _original(prompt: Prompt, received: torch.Tensor) -> torch.Tensor:
+    """Return what the original tokens but the first and last receive of all later ones, (L, H, n)."""
+    return received[:, :, 0, prompt.original[1:-1]]
 
-    Of the two means the first is over all later tokens, the second over the later original ones.
-    """
-    span = prompt.spans["inserted"]
-    original, inserted = received[:, :, 0, prompt.original[1:-1]], received[:, :, 0, span]
-    level = original.mean(-1)
-    if not inserted.shape[-1]:
-        return torch.stack([level, *[level * torch.nan] * (len(MEASURES) - 1)]).numpy()
-    heads = received.shape[1]
-    dispersion = [_dispersion(v[:, span]).repeat_interleave(heads // len(v)) for v in values]
+
+def _summary(before: torch.Tensor, received: torch.Tensor, values: list[torch.Tensor], prompt: Prompt) -> np.ndarray:
+    """Return TEXTS (9, L, H) of one prompt from its original tokens without the insertion, and a `Seen`."""
+    span, heads = prompt.spans["inserted"], received.shape[1]
+    original, inserted = _original(prompt, received), received[:, :, 0, span]
+    level, baseline = original.mean(-1), before.mean(-1)
+    dispersion = torch.stack([_dispersion(v[:, span]).repeat_interleave(heads // len(v)) for v in values])
     flatness, unevenness = (part.std(-1, correction=0) / part.mean(-1) for part in (inserted, original))
-    mass, portion = received[:, :, 1, span].sum(-1), inserted.mean(-1) / level
-    return torch.stack([level, mass, flatness, torch.stack(dispersion), portion, unevenness]).numpy()
+    found = {
+        "lambda": level.double() / baseline.double(),
+        "level": level,
+        "baseline": baseline,
+        "irregularity": (original.double() / before).log().std(-1, correction=0),
+        "unevenness": unevenness,
+        "mass": received[:, :, 1, span].sum(-1),
+        "flatness": flatness,
+        "dispersion": dispersion,
+        "portion": inserted.mean(-1) / level,
+    }
+    return np.stack([found[name].numpy() for name in TEXTS])
 
 
 def _dispersion(values: torch.Tensor) -> torch.Tensor:

@@ -1,57 +1,88 @@
-"""Arrays that took long to compute, kept on disk under everything that determines them.
+"""Measurements as labelled arrays, each kept as one NetCDF file under everything that determines it.
 
-A measurement that is interrupted loses at most the part it was at; a file that is damaged is computed again.
+    xarray.open_dataset("results/demo/measurements/causes-SmolLM2-135M-Instruct-mless-0f3c....nc")
+
+A file is whole or absent; one that is damaged is measured again.
 """
 
-import contextlib
 import functools
 import hashlib
-import os
-import zipfile
+import io
+import re
+import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
+import xarray as xr
 
 from lib import paths
 from lib.errors import InputError
-from lib.paths import settings_key
+from lib.paths import settings_key, write_whole
+
+ENGINE = "h5netcdf"
+MEASURING = ("attention", "arm", "models", "prompts", "measurement")  # the folders whose code decides the numbers
+AFTERWARDS = ("tables", "findings")  # ends of the names of modules that only read measurements
+UNUSUAL = re.compile(r"[^\w.=+@-]+")  # in a file's name
+LIBRARIES = ("torch", "transformers")
+DIGEST = hashlib.sha256().digest_size  # bytes at the end of each file
 
 
-def kept(folder: Path | None, settings: dict, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def kept(folder: Path | None, name: str, settings: dict, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
     """Return what `compute` returned under these settings and this version of the code, or call it.
 
-    Without a folder nothing is kept. Raises InputError when the folder cannot be written.
+    The file's name begins with `name`. Without a folder nothing is kept. Raises InputError when the folder cannot be
+    written.
     """
     if folder is None:
         return compute()
-    path = folder / f"{settings_key(settings=settings, code=_code_digest())}.npz"
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return dict(stored)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        arrays = compute()
-    _write(path, arrays)
-    return arrays
+    key = settings_key(settings=settings, code=code_digest(), libraries={name: version(name) for name in LIBRARIES})
+    path = folder / f"{UNUSUAL.sub('-', name)}-{key}.nc"
+    found = _read(path)
+    if found is None:
+        found = compute()
+        _write(path, found)
+    return found
+
+
+def labelled(name: str, found: dict[str, tuple], coords: dict, texts: dict[str, tuple[str, str]], about: dict):
+    """Return a Dataset of (dims, values) by name; `texts` hold the units and the definition of each variable."""
+    dataset = xr.Dataset(found, coords, {"title": name} | about)
+    for variable, (units, definition) in texts.items():
+        dataset[variable].attrs = {"units": units, "long_name": definition}
+    return dataset
 
 
 @functools.cache
-def _code_digest() -> str:
-    """Return a digest of the package's source: any change may change what is measured."""
+def code_digest() -> str:
+    """Return a digest of the source that measures: a change there may change what is measured."""
     digest = hashlib.sha256()
-    for path in sorted((paths.ROOT / "lib").glob("*.py")):
-        digest.update(path.read_bytes())
+    for folder in MEASURING:
+        for path in sorted((paths.ROOT / "lib" / folder).glob("*.py")):
+            if not path.stem.endswith(AFTERWARDS):
+                digest.update(f"{folder}/{path.name}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
-def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    partial = path.with_name(f".{path.stem}.{os.getpid()}.npz")
+def _read(path: Path) -> xr.Dataset | None:
+    """Return the dataset of a file, None when there is none or it is not what was written."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"cannot keep measurements in {path.parent}: {error.strerror}") from error
+    if hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
+        print(f"{path} is damaged: it is measured again", file=sys.stderr, flush=True)
+        return None
+    return xr.load_dataset(io.BytesIO(content), engine=ENGINE)
+
+
+def _write(path: Path, dataset: xr.Dataset) -> None:
+    content = bytes(dataset.to_netcdf(None, engine=ENGINE))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(partial, **arrays)
-        partial.replace(path)
     except OSError as error:
-        raise InputError(f"cannot keep measurements in {path.parent}: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
+        raise InputError(f"cannot keep measurements in {path.parent}: {error.strerror}") from error
+    # NetCDF has no checksum of the whole; what follows its end is read by nobody else.
+    write_whole(path, content + hashlib.sha256(content).digest())

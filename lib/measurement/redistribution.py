@@ -6,110 +6,142 @@ an insertion cannot change with it in a causal model.
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import torch
+import xarray as xr
 
 from lib.arm.activations import BIN_EDGES, MEASURES, histogram, measure, near_zero_bound, watched
 from lib.arm.hook import installed
 from lib.arm.settings import Arm, uses_arm
 from lib.errors import InputError
-from lib.measurement.dilution import Report, measurement_settings
-from lib.measurement.kept import kept
+from lib.measurement.dilution import Report, measurement_settings, quiet
+from lib.measurement.kept import kept, labelled
 from lib.measurement.token_classes import NAMES, token_classes
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
 
-
-@dataclass(frozen=True)
-class Redistribution:
-    """Per condition: `measures` (N, L, 6) in the order of MEASURES, `classes` (N, L, 4) shares near zero in the
-    order of token_classes.NAMES (NaN without such tokens), `counts` (L, bins) of BIN_EDGES over all problems.
-
-    Against none, per condition: `shape` and `elements` (N, L), the cosine between its change of the histogram, and
-    of the single activations, and the change that the first inserting condition makes.
-    """
-
-    measures: dict[str, np.ndarray]
-    classes: dict[str, np.ndarray]
-    counts: dict[str, np.ndarray]
-    shape: dict[str, np.ndarray]
-    elements: dict[str, np.ndarray]
-    layers: list[int]  # counted from 1
-
-
-@dataclass
-class _Reference:
-    """What the conditions of one problem and layer are compared with."""
-
-    bound: torch.Tensor
-    activation: torch.Tensor
-    counts: torch.Tensor
-    change: torch.Tensor | None = None  # of the activations, by the first inserting condition
-    shift: torch.Tensor | None = None  # of the histogram
+TEXTS = {
+    "measures": ("1", "near zero: share within c * 1.4826 * MAD of none (Sec. 4); norms per token; Gini; variances"),
+    "classes": ("1", "share near zero of the problem's tokens of a class (Fig. 7), missing without such tokens"),
+    "counts": ("activations", "histogram over all problems (Fig. 4); what lies outside is in the end bins"),
+    "shape": ("1", "cosine between the change of the histogram and that by the first inserting condition"),
+    "elements": ("1", "cosine between the change of single activations and that by the first inserting condition"),
+}
+DIMS = {
+    "measures": ("condition", "problem", "layer", "measure"),
+    "classes": ("condition", "problem", "layer", "class"),
+    "counts": ("condition", "layer", "bin"),
+    "shape": ("condition", "problem", "layer"),
+    "elements": ("condition", "problem", "layer"),
+}
 
 
 def measure_redistribution(
     loaded: Loaded,
     problems: Sequence[Problem],
     conditions: Sequence[str],
-    layers: Sequence[int],
+    layers: Sequence[int] | None = None,
     *,
     arm: Arm | None = None,
     format: str = "plain",
     filler: Filler | None = None,
     seed: int = 0,
     folder: Path | None = None,
-    report: Report = lambda done, total: None,
-) -> Redistribution:
+    report: Report = quiet,
+) -> xr.Dataset:
     """Measure none and `conditions`, of which one may be arm; the near-zero bound of a prompt is that of none.
 
-    `arm` are ARM's settings, whose c gives the bound too. Costs one forward up to the deepest layer per prompt, kept in
-    `folder`. Raises InputError for no problems, a model whose MLP cannot be watched, and activations that are NaN.
+    Returns the variables of TEXTS over (condition, problem, layer) and measure or class, `counts` over (condition,
+    layer, bin). `arm` are ARM's settings, whose c gives the bound too; `layers` None: all that are loaded. Costs one
+    forward up to the deepest layer per prompt, kept in `folder`. Raises InputError for no problems, a model whose MLP
+    cannot be watched, and activations that are NaN.
     """
     if not problems:
         raise InputError("no problems to measure activations on")
-    arm, names = arm or Arm(), ["none", *(name for name in conditions if name != "none")]
+    arm, layers = arm or Arm(), list(layers or range(1, loaded.layers + 1))
     settings = measurement_settings(loaded, problems, format, filler)
-    settings |= {"activations": names, "layers": list(layers), "arm": asdict(arm), "seed": seed}
+    settings |= {"arm": json.dumps(asdict(arm)), "seed": seed}
+    coords = {
+        "condition": ["none", *conditions],
+        "problem": [problem.id for problem in problems],
+        "layer": layers,
+        "measure": list(MEASURES),
+        "class": list(NAMES),
+        "bin": BIN_EDGES[:-1].double().numpy().round(6),  # where each begins
+    }
 
-    def compute() -> dict[str, np.ndarray]:
-        found = _empty(names, len(problems), len(layers))
+    def compute() -> xr.Dataset:
+        found = {part: np.zeros([len(coords[dim]) for dim in dims]) * np.nan for part, dims in DIMS.items()}
+        found["counts"] = np.zeros(found["counts"].shape, dtype=np.int64)
+        build = functools.partial(build_prompt, loaded.tokenizer, format=format, filler=filler)
         for index, problem in enumerate(problems):
             references: dict[int, _Reference] = {}
-            for name in names:
-                prompt = build_prompt(loaded.tokenizer, problem.problem, name, format=format, filler=filler)
-                changed = _arm_of(loaded, name, arm, seed + index)
-                with changed:
-                    _run(loaded, prompt, layers, _Reader(found, name, index, layers, prompt, references, arm.c))
-                _check_finite(found, name, index, layers, f"{loaded.name} under {name} on problem {problem.id}")
+            for at, name in enumerate(coords["condition"]):
+                with _arm_of(loaded, name, arm, seed + index):
+                    reduced = _reduced(loaded, build(problem.problem, name), layers, references, arm.c)
+                _check_finite(reduced, f"{loaded.name} under {name} on problem {problem.id}")
+                for place, parts in enumerate(reduced.values()):
+                    found["counts"][at, place] += parts.pop("counts")
+                    for part, values in parts.items():
+                        found[part][at, index, place] = values
             report(index + 1, len(problems))
-        return found
+        return labelled("redistribution", {part: (DIMS[part], found[part]) for part in DIMS}, coords, TEXTS, settings)
 
-    found = kept(folder, settings, compute)
+    name, asked = f"redistribution-{loaded.name}-layers{layers[0]}-{layers[-1]}", [coords["condition"], layers]
+    found = kept(folder, name, settings | {"asked": asked}, compute)
     report(len(problems), len(problems))
-    parts = {part: {name: found[f"{part} {name}"] for name in names} for part in PARTS}
-    return Redistribution(**parts, layers=list(layers))
-
-
-PARTS = ("measures", "classes", "counts", "shape", "elements")
-
-
-def _empty(names: Sequence[str], problems: int, layers: int) -> dict[str, np.ndarray]:
-    """Return NaN arrays, and zero counts, for every part and condition."""
-    found = {}
-    for name in names:
-        found[f"measures {name}"] = np.full((problems, layers, len(MEASURES)), np.nan)
-        found[f"classes {name}"] = np.full((problems, layers, len(NAMES)), np.nan)
-        found[f"counts {name}"] = np.zeros((layers, len(BIN_EDGES) - 1), dtype=np.int64)
-        found[f"shape {name}"] = np.full((problems, layers), np.nan)
-        found[f"elements {name}"] = np.full((problems, layers), np.nan)
     return found
+
+
+class _Reference:
+    """The activations (n, F) of one problem and layer under none, with which its other conditions are compared."""
+
+    def __init__(self, activation: torch.Tensor, c: float):
+        self.activation, self.counts = activation, histogram(activation)
+        self.bound = near_zero_bound(activation, c)
+        self.change: torch.Tensor | None = None  # of the activations, by the first inserting condition
+        self.shift: torch.Tensor | None = None  # of the histogram
+
+    def compare(self, gate: torch.Tensor, activation: torch.Tensor, rows: list[list[int]]) -> dict[str, np.ndarray]:
+        """Return TEXTS of a prompt; `rows` are the tokens of each class."""
+        counts, near = histogram(activation), (activation.abs() <= self.bound).float().mean(-1)  # (n,)
+        parts = {"counts": counts, "measures": measure(gate, activation, self.bound)}
+        parts["classes"] = torch.stack([near[some].mean() for some in rows])
+        if activation is not self.activation:
+            change, shift = activation - self.activation, (counts - self.counts).float()
+            if self.change is None:
+                self.change, self.shift = change, shift
+            parts |= {"shape": _cosine(shift, self.shift), "elements": _cosine(change, self.change)}
+        return {part: values.cpu().numpy() for part, values in parts.items()}
+
+
+def _reduced(
+    loaded: Loaded, prompt: Prompt, layers: Sequence[int], references: dict[int, _Reference], c: float
+) -> dict[int, dict[str, np.ndarray]]:
+    """Return TEXTS of one prompt by layer; the first prompt of a problem becomes the reference of the others."""
+    span, inserted = prompt.spans["problem"], prompt.spans["inserted"]
+    tokens = [i for i in range(span.start, span.stop) if not inserted.start <= i < inserted.stop]
+    named = token_classes(prompt.text, prompt.offsets)
+    rows = [[row for row, i in enumerate(tokens) if named[i] == name] for name in NAMES]
+    found = {}
+
+    def see(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
+        gate, activation = gate[0, tokens], activation[0, tokens].float()
+        if layer not in references:
+            references[layer] = _Reference(activation, c)
+        found[layer] = references[layer].compare(gate, activation, rows)
+
+    with torch.inference_mode(), watched(loaded.model, layers, see, stop=True):
+        loaded.model.get_decoder()(input_ids=prompt.input_ids[None].to(loaded.model.device), use_cache=False)
+    return {layer: found[layer] for layer in layers}
 
 
 def _arm_of(loaded: Loaded, condition: str, arm: Arm, seed: int):
@@ -118,54 +150,12 @@ def _arm_of(loaded: Loaded, condition: str, arm: Arm, seed: int):
     return installed(loaded.model, seed=seed, **asdict(arm))
 
 
-def _run(loaded: Loaded, prompt: Prompt, layers: Sequence[int], see: Callable) -> None:
-    decoder = loaded.model.get_decoder()
-    with torch.inference_mode(), watched(loaded.model, layers, see, stop=True):
-        decoder(input_ids=prompt.input_ids[None].to(loaded.model.device), use_cache=False)
-
-
-class _Reader:
-    """Takes in one prompt's activations, a layer at a time."""
-
-    def __init__(self, found: dict, name: str, index: int, layers, prompt: Prompt, references: dict, c: float):
-        self.found, self.name, self.index, self.layers = found, name, index, list(layers)
-        self.references, self.c = references, c
-        span = prompt.spans["problem"]
-        inserted = prompt.spans["inserted"]
-        self.tokens = [i for i in range(span.start, span.stop) if not inserted.start <= i < inserted.stop]
-        named = token_classes(prompt.text, prompt.offsets)
-        self.classes = [[row for row, i in enumerate(self.tokens) if named[i] == name] for name in NAMES]
-
-    def __call__(self, layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
-        gate, activation = gate[0, self.tokens], activation[0, self.tokens].float()
-        if self.name == "none":
-            bound = near_zero_bound(activation, self.c)
-            self.references[layer] = _Reference(bound, activation, histogram(activation))
-        reference, at = self.references[layer], (self.index, self.layers.index(layer))
-        self._put("measures", at, measure(gate, activation, reference.bound))
-        near = (activation.abs() <= reference.bound).float().mean(-1)  # (n,)
-        for k, rows in enumerate(self.classes):
-            if rows:
-                self.found[f"classes {self.name}"][(*at, k)] = float(near[rows].mean())
-        counts = histogram(activation)
-        self.found[f"counts {self.name}"][at[1]] += counts.cpu().numpy()
-        if self.name != "none":
-            change, shift = activation - reference.activation, (counts - reference.counts).float()
-            if reference.change is None:
-                reference.change, reference.shift = change, shift
-            self._put("elements", at, _cosine(change, reference.change))
-            self._put("shape", at, _cosine(shift, reference.shift))
-
-    def _put(self, part: str, at: tuple[int, int], values: torch.Tensor) -> None:
-        self.found[f"{part} {self.name}"][at] = values.cpu().numpy()
-
-
 def _cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cosine_similarity(a.flatten(), b.flatten(), dim=0)
 
 
-def _check_finite(found: dict, name: str, index: int, layers: Sequence[int], where: str) -> None:
+def _check_finite(reduced: dict[int, dict[str, np.ndarray]], where: str) -> None:
     """Raise InputError naming the first layer, the model, the condition and the problem that gave NaN."""
-    bad = ~np.isfinite(found[f"measures {name}"][index]).all(-1)
-    if bad.any():
-        raise InputError(f"{where} gives NaN activations in layer {layers[int(bad.argmax())]}")
+    for layer, parts in reduced.items():
+        if not np.isfinite(parts["measures"]).all():
+            raise InputError(f"{where} gives NaN activations in layer {layer}")

@@ -2,10 +2,10 @@
 
 import json
 from dataclasses import fields
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 import yaml
 
 from lib import paths
@@ -17,6 +17,8 @@ from lib.claims.report import write_report
 from lib.claims.statements import CLAIMS, Claim, load_claims
 from lib.claims.verdicts import Decision
 from lib.errors import InputError
+from lib.measurement.run import Measured
+from lib.measurement.token_classes import NAMES
 from lib.profiles import load_profile
 
 ENTRY = {"id": "a", "claim": "b", "source": "Fig. 1", "measure": "affine_fit", "range": [0, None], "unit": "R2"}
@@ -41,12 +43,13 @@ def answers(shares, part="main", n=60):
 def attention(n=40, **changes):
     """Return evidence with one layer-1 head pair as the paper has it, but for the arrays given as means."""
     rng = np.random.default_rng(0)
-    means = {"ratio": 0.6, "flatness": 0.2, "dispersion": 0.1, "portion": 0.5, "unevenness": 0.8} | changes
+    means = {"lambda": 0.6, "flatness": 0.2, "dispersion": 0.1, "portion": 0.5, "unevenness": 0.8} | changes
+    dims, coords = ("condition", "problem", "layer", "head"), {"condition": ["mless", "random", "mful"]}
+    coords |= {"layer": [1, 2, 3], "head": [1, 2]}
     around = {name: mean + 0.02 * rng.standard_normal((n, 3, 2)) for name, mean in means.items()}
-    first = SimpleNamespace(
-        layers=[1, 2, 3], **{name: {"mless": a, "random": a + 0.5, "mful": a} for name, a in around.items()}
-    )
-    return Evidence("m", SimpleNamespace(first=first, causes=SimpleNamespace(affine=around["ratio"][:, 0])))
+    first = xr.Dataset({name: (dims, np.stack([a, a + 0.5, a])) for name, a in around.items()}, coords)
+    causes = xr.Dataset({"affine": (("problem", "head"), around["lambda"][:, 0])})
+    return Evidence("m", Measured(None, first, causes=causes))
 
 
 def verdict(name, evidence):
@@ -109,7 +112,7 @@ def test_position_needs_every_part():
     assert verdict("position-end", answers({"mless@end": 20}, "fillers")) == "contradicted"
 
 
-@pytest.mark.parametrize(("changes", "expected"), [({}, "supported"), ({"ratio": 1.3}, "contradicted")])
+@pytest.mark.parametrize(("changes", "expected"), [({}, "supported"), ({"lambda": 1.3}, "contradicted")])
 def test_attention_claims_follow_planted_arrays(changes, expected):
     assert verdict("dilution", attention(**changes)) == expected
 
@@ -118,10 +121,13 @@ def test_attention_claims_of_other_kinds():
     assert verdict("flat-filler", attention()) == "supported"
     assert verdict("flat-filler", attention(portion=1.5)) == "contradicted"
     assert verdict("first-layer-only", attention()) == "contradicted"
-    assert verdict("first-layer-only", attention(ratio=1.0)) == "supported"
+    assert verdict("first-layer-only", attention(**{"lambda": 1.0})) == "supported"
     assert verdict("random-differs", attention()) == "supported"
     assert verdict("mful-alike", attention()) == "supported"
-    assert verdict("affine", attention(ratio=0.97)) == "supported" and verdict("affine", attention()) == "contradicted"
+    assert (
+        verdict("affine", attention(**{"lambda": 0.97})) == "supported"
+        and verdict("affine", attention()) == "contradicted"
+    )
 
 
 def activations(factor, classes=(0.3, 0.3, 0.3, 0.1), shape=0.9, n=40):
@@ -130,13 +136,15 @@ def activations(factor, classes=(0.3, 0.3, 0.3, 0.1), shape=0.9, n=40):
     wobble = np.exp(0.01 * rng.standard_normal(before.shape))
     direction = np.array([-1 if name == "near zero" else 1 for name in ACTIVATION_MEASURES])
     shares = np.array(classes) + 0.01 * rng.standard_normal((n, 1, 4))
-    first = SimpleNamespace(
-        layers=[1],
-        measures={"none": before, "mless": before * float(factor) ** direction * wobble},
-        classes={"none": shares},
-        shape={"arm": shape + 0.05 * rng.standard_normal((n, 1))},
-    )
-    return Evidence("m", activations=SimpleNamespace(first=first))
+    coords = {"condition": ["none", "mless", "arm"], "layer": [1], "measure": list(ACTIVATION_MEASURES)}
+    after = before * float(factor) ** direction * wobble
+    alike = shape + 0.05 * rng.standard_normal((n, 1))
+    found = {
+        "measures": (("condition", "problem", "layer", "measure"), np.stack([before, after, after])),
+        "classes": (("condition", "problem", "layer", "class"), np.stack([shares] * 3)),
+        "shape": (("condition", "problem", "layer"), np.stack([alike] * 3)),
+    }
+    return Evidence("m", activations=Measured(None, xr.Dataset(found, coords | {"class": list(NAMES)})))
 
 
 def test_activation_claims_follow_planted_arrays():

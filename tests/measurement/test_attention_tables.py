@@ -2,19 +2,18 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from lib.measurement.attention_tables import (
-    Measured,
     affine_table,
     causes_by_head,
     causes_table,
     count_heads,
     heads_table,
     layers_table,
-    measure_attention,
 )
-from lib.measurement.causes import AFFINE, CAUSES, Causes
-from lib.measurement.dilution import Dilution
+from lib.measurement.causes import AFFINE, CAUSES
+from lib.measurement.run import Measured, measure_attention
 from lib.profiles import load_profile, override
 
 N, LAYERS, HEADS = 40, 2, 3
@@ -25,11 +24,15 @@ def measured():
     """Layer 1: heads at 0.5, 1.5 and about 1; layer 2: all about 1. Terms explain three quarters of log lambda."""
     rng = np.random.default_rng(0)
     centre = np.array([[0.5, 1.5, 1.0], [1.0, 1.0, 1.0]])
-    values = {c: centre * np.exp(rng.normal(0, 0.1, (N, LAYERS, HEADS))) for c in ("mless", "random")}
+    values = centre * np.exp(rng.normal(0, 0.1, (2, N, LAYERS, HEADS)))
+    coords = {"condition": ["mless", "random"], "layer": [1, 2], "head": [1, 2, 3]}
+    names = ("lambda", "mass", "flatness", "dispersion")
+    first = xr.Dataset({name: (("condition", "problem", "layer", "head"), values) for name in names}, coords)
     both = np.exp(-rng.uniform(0.5, 1.5, (N, HEADS)))
-    ratio = {"both": both, "terms": both**0.75, "distance": both**0.25}
-    causes = Causes(ratio, *(np.full((N, HEADS), 0.1 * i) for i in range(len(AFFINE))))
-    return {"m": Measured(Dilution(*[values] * 6, [1, 2]), None, causes)}
+    found = {name: (("problem", "head"), np.full((N, HEADS), 0.1 * i)) for i, name in enumerate(AFFINE)}
+    found["lambda"] = ("cause", "problem", "head"), np.stack([both, both**0.75, both**0.25])
+    causes = xr.Dataset(found, {"cause": list(CAUSES), "head": [1, 2, 3]})
+    return {"m": Measured(None, first, causes=causes)}
 
 
 def test_heads_are_significant_where_an_effect_was_planted(measured):
@@ -72,10 +75,13 @@ def test_everything_is_measured_once_and_found_again(tmp_path):
     said = []
     first = measure_attention(profile, tmp_path, lambda *words: said.append(words))
     (model,) = first.values()
-    assert model.first.ratio["mless"].shape == (3, 3, 9) and model.every.ratio["mless"].shape == (3, 30, 9)
-    np.testing.assert_allclose(model.every.ratio["random"][:, :3], model.first.ratio["random"], rtol=1e-3)
+    assert dict(model.first.sizes) == {"condition": 3, "problem": 3, "layer": 3, "head": 9}
+    assert model.every.sizes["layer"] == 30 and model.model.label.startswith("SmolLM2-135M-Instruct @ ")
+    shared = model.every["lambda"].sel(layer=model.first.layer)
+    np.testing.assert_allclose(shared, model.first["lambda"], rtol=1e-3)
     assert {done / total for what, done, total in said if done == total} == {1.0}
     files = sorted(tmp_path.iterdir())
+    assert "dilution-SmolLM2-135M-Instruct-mless-layers1-3-" in str(files)
     again = measure_attention(profile, tmp_path)
     assert sorted(tmp_path.iterdir()) == files
-    np.testing.assert_array_equal(next(iter(again.values())).every.mass["mful"], model.every.mass["mful"])
+    xr.testing.assert_identical(next(iter(again.values())).every, model.every)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 from lib.errors import InputError
 from lib.measurement.causes import CAUSES, _affine, measure_causes
@@ -30,20 +31,21 @@ def test_both_agrees_with_the_attention_matrices(loaded):
         below = torch.tril(torch.ones(matrix.shape[1:]), -1)
         means[condition] = ((matrix * below).sum(1) / below.sum(0))[:, 1:-1].mean(-1)
     loaded.model.set_attn_implementation("sdpa")
-    np.testing.assert_allclose(found.ratio["both"][2], means["mless"] / means["none"], rtol=1e-4)
+    np.testing.assert_allclose(found["lambda"].sel(cause="both")[2], means["mless"] / means["none"], rtol=1e-4)
 
 
 def test_without_positions_everything_comes_from_the_terms():
     loaded = load("demo", layers=1, device="cpu")
     loaded.model.rotary_emb.inv_freq.zero_()  # rotation by nothing: queries and keys do not know where they are
     found = measure_causes(loaded, PROBLEMS)
-    np.testing.assert_allclose(found.ratio["distance"], 1, rtol=1e-5)
-    np.testing.assert_allclose(found.ratio["terms"], found.ratio["both"], rtol=1e-5)
+    both, terms, distance = (found["lambda"].sel(cause=cause) for cause in CAUSES)
+    np.testing.assert_allclose(distance, 1, rtol=1e-5)
+    np.testing.assert_allclose(terms, both, rtol=1e-5)
 
 
 def test_new_terms_can_only_dilute(loaded):
-    found = measure_causes(loaded, PROBLEMS)
-    assert (found.ratio["terms"] < 1).all() and (found.ratio["distance"] > 0).all()
+    lam = measure_causes(loaded, PROBLEMS)["lambda"]
+    assert (lam.sel(cause="terms") < 1).all() and (lam.sel(cause="distance") > 0).all()
 
 
 def test_padding_and_batches_change_nothing(loaded, monkeypatch):
@@ -52,8 +54,7 @@ def test_padding_and_batches_change_nothing(loaded, monkeypatch):
         "lib.measurement.causes.in_batches", lambda lengths, run: (([i], run([i])) for i in range(len(lengths)))
     )
     alone = measure_causes(loaded, PROBLEMS)
-    for cause in CAUSES:
-        np.testing.assert_allclose(together.ratio[cause], alone.ratio[cause], rtol=1e-4)
+    np.testing.assert_allclose(together["lambda"], alone["lambda"], rtol=1e-4)
     np.testing.assert_allclose(together.affine, alone.affine, rtol=1e-3)
 
 
@@ -82,7 +83,11 @@ def test_what_was_measured_is_kept(loaded, tmp_path, monkeypatch):
     first = measure_causes(loaded, PROBLEMS, folder=tmp_path)
     monkeypatch.setattr("lib.measurement.causes._measure", None)
     again = measure_causes(loaded, PROBLEMS, folder=tmp_path)
-    np.testing.assert_array_equal(first.affine, again.affine)
+    xr.testing.assert_identical(first, again)
+    (file,) = tmp_path.iterdir()
+    opened = xr.open_dataset(file)
+    assert opened.sizes == {"cause": 3, "problem": 4, "head": 9} and opened.n == 4
+    assert all(values.attrs["units"] and values.attrs["long_name"] for values in opened.values())
 
 
 def test_no_problems_are_refused(loaded):

@@ -7,11 +7,13 @@ import weakref
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 from lib.attention.received import received_attention
 from lib.errors import InputError
-from lib.measurement.curves import first_layers, panel_curves
+from lib.measurement.curves import panel_curves, source_line
 from lib.measurement.dilution import measure_dilution
+from lib.measurement.weights import every_layer, first_layers
 from lib.models.loading import load
 from lib.profiles import load_profile, override
 from lib.prompts.batches import in_batches
@@ -33,7 +35,7 @@ def test_lambda_agrees_with_one_prompt_at_a_time(demo, problems, monkeypatch):
             prompt = build_prompt(demo.tokenizer, problem.problem, condition)
             received = received_attention(demo.model, prompt.input_ids, [1, 2])[0]
             means.append(received[..., prompt.original[1:-1]].mean(-1).numpy())
-        np.testing.assert_allclose(found.ratio["mless"][i], means[1] / means[0], rtol=1e-4)
+        np.testing.assert_allclose(found["lambda"].sel(condition="mless")[i], means[1] / means[0], rtol=1e-4)
 
 
 def test_report_counts_every_prompt_once(demo, problems):
@@ -44,14 +46,15 @@ def test_report_counts_every_prompt_once(demo, problems):
 
 
 def test_slashes_are_flatter_than_a_sentence(demo, problems):
-    flat = measure_dilution(demo, problems, ["mless", "random"], [1]).flatness
-    assert flat["mless"].mean() < flat["random"].mean()
+    flat = measure_dilution(demo, problems, ["mless", "random"], [1]).flatness.mean(["problem", "head"])
+    assert flat.sel(condition="mless") < flat.sel(condition="random")
 
 
 def test_equal_tokens_have_equal_values_in_layer_1_alone(demo, problems):
-    found = measure_dilution(demo, problems, ["mless", "random"], [1, 2])
-    assert np.abs(found.dispersion["mless"][:, 0]).max() < 1e-3
-    assert (found.dispersion["mless"][:, 1] > 0.01).all() and (found.dispersion["random"][:, 0] > 0.5).all()
+    spread = measure_dilution(demo, problems, ["mless", "random"], [1, 2]).dispersion
+    assert abs(spread.sel(condition="mless", layer=1)).max() < 1e-3
+    assert (spread.sel(condition="mless", layer=2) > 0.01).all()
+    assert (spread.sel(condition="random", layer=1) > 0.5).all()
 
 
 def test_mass_is_the_share_that_later_tokens_give_the_insertion(problems):
@@ -63,20 +66,33 @@ def test_mass_is_the_share_that_later_tokens_give_the_insertion(problems):
     with torch.inference_mode():
         matrix = demo.model(prompt.input_ids[None], output_attentions=True).attentions[0][0]  # (H, T, T)
     expected = matrix[:, span.stop :, span].sum(-1).mean(-1)
-    np.testing.assert_allclose(found.mass["mless"][0, 0], expected, rtol=1e-4)
-    assert found.mass["mless"].max() < 1 and found.flatness["mless"].min() > 0
+    np.testing.assert_allclose(found.mass.sel(condition="mless", layer=1)[0], expected, rtol=1e-4)
+    assert found.mass.max() < 1 and found.flatness.min() > 0
 
 
-def test_each_condition_is_kept_as_soon_as_it_is_measured(demo, problems, tmp_path, monkeypatch):
+def test_irregularity_is_the_spread_of_single_tokens_ratios(demo, problems):
+    found = measure_dilution(demo, problems, ["mless"], [2])
+    rows = []
+    for condition in ("none", "mless"):
+        prompt = build_prompt(demo.tokenizer, problems[3].problem, condition)
+        rows.append(received_attention(demo.model, prompt.input_ids, [2])[0, 0][:, prompt.original[1:-1]])
+    expected = (rows[1] / rows[0]).log().std(-1, correction=0)
+    np.testing.assert_allclose(found.irregularity.sel(condition="mless", layer=2)[3], expected, rtol=1e-3)
+
+
+def test_each_condition_is_kept_as_soon_as_it_is_measured(demo, problems, tmp_path):
     def stop(done, total):
-        if done > 5:
+        if done > 10:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         measure_dilution(demo, problems, ["mless", "random"], [1], folder=tmp_path, report=stop)
-    assert len(list(tmp_path.iterdir())) == 1  # none
-    measure_dilution(demo, problems, ["mless", "random"], [1], folder=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 3
+    (kept,) = tmp_path.iterdir()
+    assert "mless" in kept.name
+    written = kept.stat().st_mtime_ns
+    found = measure_dilution(demo, problems, ["mless", "random"], [1], folder=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2 and kept.stat().st_mtime_ns == written
+    xr.testing.assert_allclose(found, measure_dilution(demo, problems, ["mless", "random"], [1]))
 
 
 def test_nothing_to_measure_is_refused(demo):
@@ -99,15 +115,21 @@ def test_example_beyond_the_problems_is_refused():
         panel_curves(profile, "fig13", ["none"])
 
 
-def test_panels_of_several_models_keep_one_in_memory(tiny_checkpoint, monkeypatch):
-    alive = weakref.WeakSet()
+@pytest.fixture
+def alive(monkeypatch):
+    """The models that were loaded and are still held."""
+    models = weakref.WeakSet()
 
-    def counted(spec, layers):
+    def counted(spec, layers=None):
         loaded = load(spec, layers=layers)
-        alive.add(loaded.model)
+        models.add(loaded.model)
         return loaded
 
-    monkeypatch.setattr("lib.measurement.curves.load", counted)
+    monkeypatch.setattr("lib.measurement.weights.load", counted)
+    return models
+
+
+def test_figures_of_several_models_keep_one_in_memory(tiny_checkpoint, alive):
     first = first_layers("demo", 1)
     second = first_layers(str(tiny_checkpoint), 1)
     assert first_layers(str(tiny_checkpoint), 1) is second
@@ -116,6 +138,17 @@ def test_panels_of_several_models_keep_one_in_memory(tiny_checkpoint, monkeypatc
     assert list(alive) == [second.model]
 
 
-def test_curves_keep_no_weights():
-    for curves in panel_curves(override(load_profile("demo"), limit=2), "fig10", ["none"]):
-        assert curves.loaded.model is None and curves.loaded.name == "SmolLM2-135M-Instruct"
+def test_the_first_layers_are_let_go_before_a_whole_model_is_loaded(tiny_checkpoint, alive, monkeypatch):
+    first_layers(str(tiny_checkpoint), 1)
+    held = []
+    monkeypatch.setattr("lib.measurement.weights.load", lambda spec: held.extend(alive))
+    every_layer(str(tiny_checkpoint))
+    assert not held and not alive
+
+
+def test_a_caption_names_the_models_of_the_panels_drawn():
+    profile = override(load_profile("demo"), limit=2)
+    (drawn,) = panel_curves(profile, "fig10", ["none"])
+    profile.attention.models.append("another model")
+    caption = source_line(profile, [drawn, drawn])
+    assert caption.startswith(f"SmolLM2-135M-Instruct @ {drawn.model.revision}, float32. embedded set, plain prompt")

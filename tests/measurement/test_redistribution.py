@@ -5,6 +5,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 from lib.arm.activations import (
     BIN_EDGES,
@@ -19,8 +20,9 @@ from lib.arm.activations import (
 from lib.arm.hook import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement.activation_tables import changes_table, classes_table, likeness_table, measure_activations
+from lib.measurement.activation_tables import changes_table, classes_table, likeness_table
 from lib.measurement.redistribution import _Reference, measure_redistribution
+from lib.measurement.run import measure_activations
 from lib.measurement.token_classes import NAMES, token_classes
 from lib.models.loading import load
 from lib.profiles import load_profile, override
@@ -80,9 +82,9 @@ def test_activations_are_those_of_the_model(loaded, found):
         loaded.model(input_ids=prompt.input_ids[None])
     hook.remove()
     values = seen[0][prompt.spans["problem"]]
-    got = found.measures["mless"][1, 1]
-    assert got[MEASURES.index("L1")] == pytest.approx(float(values.abs().sum(1).mean()), rel=1e-5)
-    assert got[MEASURES.index("variance")] == pytest.approx(float(values.var(correction=0)), rel=1e-5)
+    got = found.measures.sel(condition="mless", problem=PROBLEMS[1].id, layer=2)
+    assert float(got.sel(measure="L1")) == pytest.approx(float(values.abs().sum(1).mean()), rel=1e-5)
+    assert float(got.sel(measure="variance")) == pytest.approx(float(values.var(correction=0)), rel=1e-5)
 
 
 def test_what_stands_before_an_insertion_does_not_change(loaded):
@@ -102,18 +104,20 @@ def test_counts_cover_every_activation_of_the_problems(loaded, found):
     prompts = [build_prompt(loaded.tokenizer, p.problem, "none") for p in PROBLEMS]
     tokens = sum(p.spans["problem"].stop - p.spans["problem"].start for p in prompts)
     width = loaded.model.config.intermediate_size
-    assert all((counts.sum(1) == tokens * width).all() for counts in found.counts.values())
+    assert (found.counts.sum("bin") == tokens * width).all()
 
 
 def test_arm_empties_the_neighbourhood_of_zero_in_its_layer_alone(found):
-    near = MEASURES.index("near zero")
-    ratio = found.measures["arm"][..., near] / found.measures["none"][..., near]
-    assert (ratio[:, 0] < 0.2).all() and (ratio[:, 1] > 0.5).all()
+    near = found.measures.sel(measure="near zero")
+    ratio = near.sel(condition="arm") / near.sel(condition="none")
+    assert (ratio.sel(layer=1) < 0.2).all() and (ratio.sel(layer=2) > 0.5).all()
 
 
 def test_slashes_are_like_themselves_and_others_less(found):
-    assert np.allclose(found.shape["mless"], 1) and np.allclose(found.elements["mless"], 1, atol=1e-5)
-    assert (found.elements["random"] < 0.9).all() and np.isnan(found.shape["none"]).all()
+    shape, elements = found["shape"], found["elements"]
+    assert np.allclose(shape.sel(condition="mless"), 1)
+    assert np.allclose(elements.sel(condition="mless"), 1, atol=1e-5)
+    assert (elements.sel(condition="random") < 0.9).all() and shape.sel(condition="none").isnull().all()
 
 
 def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):
@@ -146,9 +150,12 @@ def test_no_problems_and_missing_layers_are_named(loaded):
 
 def test_a_measurement_is_kept_and_read_again(loaded, tmp_path, monkeypatch):
     first = measure_redistribution(loaded, PROBLEMS[:2], ["arm"], [1], folder=tmp_path)
-    monkeypatch.setattr("lib.measurement.redistribution._run", lambda *args: pytest.fail("computed again"))
+    monkeypatch.setattr("lib.measurement.redistribution._reduced", lambda *args: pytest.fail("computed again"))
     again = measure_redistribution(loaded, PROBLEMS[:2], ["arm"], [1], folder=tmp_path)
-    np.testing.assert_array_equal(first.measures["arm"], again.measures["arm"])
+    xr.testing.assert_identical(first, again)
+    (file,) = tmp_path.iterdir()
+    opened = xr.open_dataset(file)
+    assert opened.measures.dims == ("condition", "problem", "layer", "measure") and opened.seed == 0
     with pytest.raises(pytest.fail.Exception):
         measure_redistribution(loaded, PROBLEMS[:2], ["arm"], [1], arm=Arm(c=1), folder=tmp_path)
 
@@ -171,4 +178,8 @@ def test_tables_have_a_row_per_condition_layer_and_measure(tmp_path):
     assert set(classes["class"]) <= set(NAMES) and classes["near zero"].between(0, 100).all()
     assert (classes[classes["class"] == "others"]["against others"] == 0).all()
     alike = likeness_table(measured, 0)
-    assert list(alike.condition.unique()) == ["mful", "random", "arm"] and alike["shape"].between(-1, 1).all()
+    assert (
+        list(alike.columns[-1:]) == ["n"]
+        and list(alike.condition.unique()) == ["mful", "random", "arm"]
+        and alike["shape"].between(-1, 1).all()
+    )
