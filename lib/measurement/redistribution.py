@@ -8,7 +8,7 @@ an insertion cannot change with it in a causal model.
 import contextlib
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -79,25 +79,39 @@ def measure_redistribution(
     }
 
     def compute() -> xr.Dataset:
-        found = {part: np.zeros([len(coords[dim]) for dim in dims]) * np.nan for part, dims in DIMS.items()}
-        found["counts"] = np.zeros(found["counts"].shape, dtype=np.int64)
         build = functools.partial(build_prompt, loaded.tokenizer, format=format, filler=filler)
-        for index, problem in enumerate(problems):
-            references: dict[int, _Reference] = {}
-            for at, name in enumerate(coords["condition"]):
-                with _arm_of(loaded, name, arm, seed + index):
-                    reduced = _reduced(loaded, build(problem.problem, name), layers, references, arm.c)
-                _check_finite(reduced, f"{loaded.name} under {name} on problem {problem.id}")
-                for place, parts in enumerate(reduced.values()):
-                    found["counts"][at, place] += parts.pop("counts")
-                    for part, values in parts.items():
-                        found[part][at, index, place] = values
-            report(index + 1, len(problems))
+        found = _measure(loaded, problems, coords, build, arm, seed, report)
         return labelled("redistribution", {part: (DIMS[part], found[part]) for part in DIMS}, coords, TEXTS, settings)
 
     name, asked = f"redistribution-{loaded.name}-layers{layers[0]}-{layers[-1]}", [coords["condition"], layers]
     found = kept(folder, name, settings | {"asked": asked}, compute)
     report(len(problems), len(problems))
+    return found
+
+
+def _measure(
+    loaded: Loaded,
+    problems: Sequence[Problem],
+    coords: dict,
+    build: Callable[[str, str], Prompt],
+    arm: Arm,
+    seed: int,
+    report: Report,
+) -> dict[str, np.ndarray]:
+    """Return the arrays of DIMS."""
+    found = {part: np.zeros([len(coords[dim]) for dim in dims]) * np.nan for part, dims in DIMS.items()}
+    found["counts"] = np.zeros(found["counts"].shape, dtype=np.int64)
+    for index, problem in enumerate(problems):
+        references: dict[int, _Reference] = {}
+        for at, name in enumerate(coords["condition"]):
+            with _arm_of(loaded, name, arm, seed + index):
+                reduced = _reduced(loaded, build(problem.problem, name), coords["layer"], references, arm.c)
+            _check_finite(reduced, f"{loaded.name} under {name} on problem {problem.id}")
+            for place, parts in enumerate(reduced.values()):
+                found["counts"][at, place] += parts.pop("counts")
+                for part, values in parts.items():
+                    found[part][at, index, place] = values
+        report(index + 1, len(problems))
     return found
 
 
