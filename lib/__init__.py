@@ -3,9 +3,10 @@
 Each folder's `__init__` says what it is for. A floor imports from its own modules and from the floors above it, and
 from no other room of its own floor:
 
-    errors statistics paths
+    errors statistics paths progress
     arm attention
     prompts models figures grading
+    panels
     profiles generation
     measurement evaluation
     claims reproduce

@@ -5,6 +5,9 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from lib.errors import InputError
 
@@ -20,6 +23,21 @@ def cache_folder() -> Path:
     """Return the per-user folder for what can be computed or fetched again (XDG cache)."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "meaningless-tokens"
+
+
+def shown(path: Path) -> str:
+    """Return how a message names a file: one of this repository without the folders above it."""
+    return str(path).removeprefix(f"{ROOT}/")
+
+
+def read_yaml(path: Path) -> Any:
+    """Return what a YAML file holds; an InputError names the file and the line."""
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = f"line {mark.line + 1}: {error.problem}" if mark else " ".join(str(error).split())
+        raise InputError(f"{shown(path)}: {reason}") from error
 
 
 def write_json(path: str | Path, value: object) -> None:

@@ -15,13 +15,9 @@ from tqdm import tqdm
 from lib import paths
 from lib.errors import InputError
 from lib.evaluation.run import agreement, evaluate, variation_for
-from lib.measurement.curves import attention_problems
 from lib.measurement.run import measure_activations, measure_attention
-from lib.models.loading import load
 from lib.paths import write_json
 from lib.profiles import PARTS, Profile, profile_names
-from lib.prompts.conditions import Filler
-from lib.prompts.problems import load_problems
 
 # What a notebook finds computed when it starts, by its number.
 ATTENTION, ACTIVATIONS, COMPLETIONS = "attention", "activations", "completions"
@@ -38,12 +34,11 @@ COLUMNS = ("figure", "file", "model", "n", "found", "paper")
 def reproduce(profile: Profile, only: list[str], fresh: bool) -> None:
     """Run the notebooks of `only` under `profile` and print what they found.
 
-    A finished part is reused, an interrupted one continues, `fresh` starts over. Raises InputError for what
-    cannot be run, before anything is computed.
+    A finished part is reused, an interrupted one continues, `fresh` starts over. Raises InputError for an unknown
+    notebook, results that cannot be written, and a notebook that stops.
     """
     notebooks = select(only)
     results = profile.results
-    _check(profile)
     try:
         if fresh and results.exists():
             shutil.rmtree(results)
@@ -78,21 +73,6 @@ def select(only: list[str]) -> list[Path]:
     return [n for n in notebooks if not only or n.stem in only or n.stem.split("_")[0] in only]
 
 
-def _check(profile: Profile) -> None:
-    """Find what is wrong with models, heads and problems in seconds rather than in a notebook's traceback."""
-    attention = profile.attention
-    problems = attention_problems(profile)
-    if attention.example >= len(problems):
-        raise InputError(f"example {attention.example} is beyond the {len(problems)} problems")
-    load_problems(profile.accuracy.problems, limit=profile.accuracy.limit, seed=profile.seed)
-    for spec in attention.models:
-        heads = load(spec, layers=attention.layers).heads
-        for figure, panels in attention.panels:
-            for panel in panels:
-                if panel.model == spec and panel.head > heads:
-                    raise InputError(f"{figure}: {spec} has heads 1 to {heads}, not {panel.head}")
-
-
 def _prepare(need: str, profile: Profile, results: Path) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no time."""
     if need in (ATTENTION, ACTIVATIONS):
@@ -107,7 +87,7 @@ def _prepare(need: str, profile: Profile, results: Path) -> None:
 
 
 def _completions(profile: Profile, results: Path) -> None:
-    filler = Filler(**profile.filler.model_dump())
+    filler = profile.filler
     with completion_bar() as report:
         records = evaluate(profile.accuracy, filler, profile.seed, results, report)
     if profile.name == "demo":

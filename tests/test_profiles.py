@@ -1,13 +1,22 @@
 """Shipped profiles load and fit their models; whatever is wrong with a profile is said in a line."""
 
 import copy
+import json
 
 import pytest
 import yaml
 
-from lib import paths, profiles
+from lib import paths
 from lib.errors import InputError
-from lib.profiles import load_profile, override, paper_numbers, profile_names, variation
+from lib.profiles import (
+    check,
+    load_profile,
+    override,
+    paper_numbers,
+    profile_names,
+    run_profile,
+    variation,
+)
 from lib.prompts.conditions import Filler
 
 NAMES = ("demo", "laptop", "paper")
@@ -111,8 +120,11 @@ MISTAKES = [
         changed("attention.panels", fig10=[{**PANEL, "heads": 1}]),
         "attention.panels.fig10.0.heads: unknown field (did you mean head?)",
     ),
-    (changed("accuracy", seeds=1, samples="3", batch_size=0), "accuracy.seeds: unknown field (and 2 more)"),
-    (changed("accuracy", top_p=REMOVED), "accuracy.top_p: missing field"),
+    (
+        changed("accuracy", seeds=1, samples="3", batch_size=0, models=REMOVED),
+        "accuracy.seeds: unknown field; accuracy.models: missing field; accuracy.samples: input should be a valid "
+        "integer, not '3'; accuracy.batch_size: input should be greater than 0, not 0",
+    ),
     (changed("accuracy", limit="96"), "accuracy.limit: input should be a valid integer, not '96'"),
     (changed("accuracy", limit=True), "accuracy.limit: input should be a valid integer, not True"),
     (changed("accuracy", limit=0), "accuracy.limit: input should be greater than 0, not 0"),
@@ -132,13 +144,12 @@ MISTAKES = [
     (changed("attention", layers=2), "attention: panels.fig09: layer 3 of demo is not loaded"),
     (changed("attention.panels.fig10.0", model="x"), "attention: panels.fig10: layer 1 of x is not loaded"),
     (changed("attention.panels.fig10.0", head=0), "attention.panels.fig10.0.head: input should be greater"),
-    (changed("attention.panels", fig10=[]), "attention.panels.fig10: list should have at least 1 item"),
     (changed("", filler={"length": 0}), "filler.length: input should be greater than 0, not 0"),
     (changed("", filler={"mful": ""}), "filler.mful: string should have at least 1 character"),
     (changed("", accuracy=[1]), "accuracy: input should be a valid"),
     (changed("", **{"name": "other"}), "name: must be 'demo' like the file, not 'other'"),
     ({**DEMO, 1: 2}, "1: "),
-    ("", "profile: input should be a valid"),
+    ("", "input should be a valid"),
     ("name: demo\nseed: [0\n", "line 3: "),
     ("name: a: b\n", "line 1: mapping values are not allowed here"),
     ("name: \x00\n", "unacceptable character"),
@@ -164,11 +175,11 @@ def test_unknown_profile_lists_the_known(name):
 def test_override_replaces_everywhere_and_leaves_the_original():
     laptop = load_profile("laptop")
     before = laptop.model_dump()
-    other = override(laptop, model="org/name", problems="mine.jsonl", limit=7)
+    other = override(laptop, model="demo", problems="mine.jsonl", limit=7)
     assert laptop.model_dump() == before
-    assert other.attention.models == other.accuracy.models == ["org/name"]
-    assert {panel.model for _, row in other.attention.panels for panel in row} == {"org/name"}
-    assert heads(other, "fig18") == heads(laptop, "fig18")
+    assert other.attention.models == other.accuracy.models == ["demo"]
+    assert {panel.model for _, row in other.attention.panels for panel in row} == {"demo"}
+    assert heads(other, "fig13") == heads(laptop, "fig13")
     for section in (other.attention, other.accuracy):
         assert (section.problems, section.limit) == ("mine.jsonl", 7)
 
@@ -179,7 +190,7 @@ def test_override_replaces_everywhere_and_leaves_the_original():
         ({}, (100, 96)),
         ({"problems": "math500"}, (None, None)),
         ({"limit": 3}, (3, 3)),
-        ({"model": "x"}, (100, 96)),
+        ({"model": "demo"}, (100, 96)),
     ],
 )
 def test_limits_after_override(change, limits):
@@ -192,10 +203,8 @@ def test_limits_after_override(change, limits):
     [
         ({"limit": 0}, "limit must be at least 1, not 0"),
         ({"limit": -3}, "limit must be at least 1, not -3"),
-        (
-            {"model": ""},
-            "profile demo, overridden: attention.models.0: string should have at least 1 character",
-        ),
+        ({"model": ""}, "unknown model ''"),
+        ({"problems": ""}, "profile demo, overridden: attention.problems: string should have at least 1 character"),
     ],
 )
 def test_override_mistakes(change, expected):
@@ -220,8 +229,93 @@ def test_paper_numbers():
     assert baselines == {"fig10": 73, "table1": 72.3, "table2": 72.4, "table4": 72.4, "table5": 72.4}
 
 
-def test_figures_are_the_fields_of_the_panels():
-    assert tuple(profiles.Panels.model_fields) == profiles.FIGURES
+TWELVE_LINES = """
+name: mine
+description: A model of my own on problems of my own
+attention:
+  models: [tiny-llama]
+  problems: mine.jsonl
+  limit: 2
+accuracy:
+  models: [tiny-llama]
+  problems: mine.jsonl
+  limit: 2
+  max_new_tokens: 4
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, tiny_checkpoint):
+    """The path of a short profile beside its model, of three layers with two heads, and its problems."""
+    rows = [{"problem": f"What is $1+{i}$?", "answer": str(1 + i), "unique_id": f"p{i}"} for i in range(3)]
+    (tmp_path / "mine.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    (tmp_path / "mine.yaml").write_text(TWELVE_LINES)
+    return tmp_path / "mine.yaml"
+
+
+def test_twelve_lines_run_a_model_on_problems_of_ones_own(mine, tiny_checkpoint, monkeypatch):
+    monkeypatch.chdir("/")  # paths are the file's, wherever a run or a notebook starts
+    profile = load_profile(mine)
+    check(profile)
+    assert profile.attention.models == profile.accuracy.models == [str(tiny_checkpoint)]
+    assert profile.attention.problems == str(mine.with_name("mine.jsonl"))
+    drawn = {figure: heads(profile, figure) for figure, _ in profile.attention.panels}
+    three = [(1, 1), (2, 1), (3, 1)]
+    first = [(1, 1), (1, 2)]
+    assert drawn == {"fig09": three, "fig10": [(1, 1)], "fig11": first, "fig13": first, "fig18": [(1, 2)]}
+    assert (profile.results, profile.figures) == (paths.RESULTS / "mine", paths.FIGURES / "mine")
+    with mine.open("w") as file:
+        yaml.safe_dump(profile.model_dump(), file)
+    assert load_profile(mine) == profile  # as a run hands it to its notebooks
+
+
+@pytest.mark.parametrize("name", [*NAMES, "../demo", ""])
+def test_a_file_cannot_take_a_shipped_profiles_name_nor_leave_the_folder(mine, name):
+    mine.write_text(TWELVE_LINES.replace("name: mine", f"name: {name!r}"))
+    with pytest.raises(InputError, match="name: "):
+        load_profile(mine)
+
+
+def test_an_override_has_a_name_and_folders_of_its_own():
+    first, second = run_profile("demo", limit=3), run_profile("demo", limit=4)
+    assert len({"demo", first.name, second.name}) == 3 and first.name.startswith("demo-")
+    assert run_profile("demo", limit=3) == first and run_profile("demo") == load_profile("demo")
+    assert first.results == paths.RESULTS / first.name and first.figures == paths.FIGURES / first.name
+    assert run_profile("demo", limit=3, name="three").name == "three"
+    with pytest.raises(InputError, match="name 'demo' is a profile"):
+        run_profile("demo", limit=3, name="demo")
+
+
+def test_an_overriding_model_is_drawn_by_the_nearest_heads_it_has_and_the_caption_says_so(tiny_checkpoint):
+    profile = run_profile("demo", model=str(tiny_checkpoint))
+    check(profile)
+    (fig10,) = profile.attention.panels.fig10
+    assert (fig10.layer, fig10.head) == (1, 2)
+    assert fig10.note == "layer 1 head 2 stands for layer 1 head 6, which tiny-llama lacks"
+    assert heads(profile, "fig11") == [(1, 1), (1, 2)] and profile.attention.panels.fig11[0].note is None
+    assert "arm:layer=3" in profile.accuracy.arm_map.conditions
+    assert "arm:layer=15" not in profile.accuracy.arm_map.conditions
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "expected"),
+    [
+        ("attention.panels.fig10.0", {"head": 10}, "fig10: demo has heads 1 to 9, not 10"),
+        ("attention", {"layers": 31}, "attention.layers: demo has layers 1 to 30, not 31"),
+        ("accuracy", {"models": ["dmo"]}, "unknown model 'dmo'"),
+        ("accuracy.arm_map", {"conditions": ["none", "arm:layer=31"]}, "arm:layer=31: the model has layers 1 to 30"),
+        ("accuracy", {"problems": "math50"}, "there is no file math50"),
+        ("attention", {"problems": "math50"}, "there is no file math50"),
+    ],
+)
+def test_what_configs_and_files_tell_is_said_before_weights_are_read(folder, place, change, expected):
+    (folder / "demo.yaml").write_text(yaml.safe_dump(changed(place, **change)))
+    with pytest.raises(InputError, match=expected):
+        check(load_profile("demo"))
+
+
+def test_the_shipped_demo_can_run():
+    check(load_profile("demo"))
 
 
 def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 from lib.arm.activations import activation_module
 from lib.arm.moving import new_generators, redistribute
 from lib.arm.settings import Arm
+from lib.errors import valid
 
 
 class Installed:
@@ -56,7 +57,7 @@ def installed(model: PreTrainedModel, layer: int = 1, *, seed: int = 0, **settin
     `settings` are those of `Arm`; no modeling code is replaced, a forward hook changes what `act_fn` gives. Padding
     is known from a forward's attention_mask. Raises InputError for a layer or MLP that ARM cannot work on.
     """
-    arm, hooks = Installed(Arm(layer=layer, **settings), seed), []
+    arm, hooks = Installed(valid(Arm, {"layer": layer, **settings}, "ARM's settings"), seed), []
     try:
         hooks.append(activation_module(model, layer).register_forward_hook(arm._change))
         hooks.append(model.get_decoder().register_forward_pre_hook(arm._before, with_kwargs=True))

@@ -15,16 +15,18 @@ import torch
 
 from lib.arm.activations import kth_smallest, near_zero_bound
 from lib.arm.settings import Arm
+from lib.errors import valid
 
+PAPER = Arm()
 LEAST, MOST = 0.02, 0.25  # bounds of the fraction
 
 
 def redistribute(
     x: torch.Tensor,
-    c: float = Arm.c,
-    p1: float = Arm.p1,
+    c: float = PAPER.c,
+    p1: float = PAPER.p1,
     *,
-    mode: str = Arm.mode,
+    mode: str = PAPER.mode,
     fraction: float | None = None,
     statistics: str | None = None,
     real: torch.Tensor | None = None,
@@ -37,7 +39,8 @@ def redistribute(
     generators: one per sequence, so that its draws do not depend on its batch; None: each starts from `seed`.
     Signs are kept and what moves stays within [min, Q_p1]. Raises InputError for settings out of range.
     """
-    settings = Arm(c, p1, mode, fraction=fraction, statistics=statistics)
+    given = {"c": c, "p1": p1, "mode": mode, "fraction": fraction, "statistics": statistics}
+    settings = valid(Arm, given, "ARM's settings")
     if x.numel() == 0:
         return x
     if x.dim() < 3:

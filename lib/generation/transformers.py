@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import psutil
 import torch
@@ -61,7 +61,7 @@ class Engine:
         return self._changed(requests, sampling, arm)
 
     def _changed(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None) -> Iterator[Completion]:
-        with installed(self.model, **asdict(arm)) if arm else contextlib.nullcontext() as hook:
+        with installed(self.model, **arm.model_dump()) if arm else contextlib.nullcontext() as hook:
             yield from self._complete(requests, sampling, hook)
 
     def _complete(

@@ -11,9 +11,9 @@ from lib.errors import InputError
 from lib.measurement.weights import first_layers
 from lib.models.card import Card
 from lib.models.loading import Loaded
-from lib.profiles import Panel, Profile
+from lib.panels import Panel
+from lib.profiles import Profile
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem, describe, load_problems
 
 
@@ -83,7 +83,7 @@ def panel_curves(profile: Profile, figure: str, conditions: list[str]) -> list[C
 
 
 def _curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, conditions: list[str]) -> Curves:
-    filler, format = Filler(**profile.filler.model_dump()), profile.attention.format
+    filler, format = profile.filler, profile.attention.format
     prompts = {
         condition: build_prompt(loaded.tokenizer, problem.problem, condition, format=format, filler=filler)
         for condition in conditions

@@ -6,9 +6,7 @@ most of the mass whatever follows, the last because no later token looks at it.
 """
 
 import functools
-import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -116,7 +114,7 @@ def measurement_settings(loaded: Loaded, problems: Sequence[Problem], format: st
         "n": len(problems),
         "problems": digest(problems),
         "format": format,
-        "filler": json.dumps(asdict(filler or Filler())),
+        "filler": (filler or Filler()).model_dump_json(),
     }
 
 

@@ -7,9 +7,7 @@ an insertion cannot change with it in a causal model.
 
 import contextlib
 import functools
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +16,14 @@ import xarray as xr
 
 from lib.arm.activations import BIN_EDGES, MEASURES, histogram, measure, near_zero_bound, watched
 from lib.arm.hook import installed
-from lib.arm.settings import Arm, uses_arm
+from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement.dilution import Report, measurement_settings, quiet
 from lib.measurement.kept import kept, labelled
 from lib.measurement.token_classes import NAMES, token_classes
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.conditions import Filler
+from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem
 
 TEXTS = {
@@ -68,7 +66,7 @@ def measure_redistribution(
         raise InputError("no problems to measure activations on")
     arm, layers = arm or Arm(), list(layers or range(1, loaded.layers + 1))
     settings = measurement_settings(loaded, problems, format, filler)
-    settings |= {"arm": json.dumps(asdict(arm)), "seed": seed}
+    settings |= {"arm": arm.model_dump_json(), "seed": seed}
     coords = {
         "condition": ["none", *conditions],
         "problem": [problem.id for problem in problems],
@@ -159,9 +157,9 @@ def _reduced(
 
 
 def _arm_of(loaded: Loaded, condition: str, arm: Arm, seed: int):
-    if not uses_arm(condition):
+    if not parse_condition(condition).arm:
         return contextlib.nullcontext()
-    return installed(loaded.model, seed=seed, **asdict(arm))
+    return installed(loaded.model, seed=seed, **arm.model_dump())
 
 
 def _cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

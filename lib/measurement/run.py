@@ -19,7 +19,6 @@ from lib.models.card import Card
 from lib.models.loading import Loaded
 from lib.models.names import arm_for
 from lib.profiles import Profile
-from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem, stratified_sample
 
 INSERTIONS = ("mless", "mful", "random")
@@ -55,7 +54,7 @@ def measure_activations(profile: Profile, folder: Path | None = None, report: Re
     """Return what `measure_redistribution` finds on each of the profile's models, by name."""
 
     def parts(spec: str) -> dict[str, Measuring]:
-        options = _options(profile, folder) | {"arm": arm_for(spec, profile.accuracy.arm_settings())}
+        options = _options(profile, folder) | {"arm": arm_for(spec, profile.accuracy.arm)}
         measuring = functools.partial(measure_redistribution, seed=profile.seed, **options)
         return {
             "first": functools.partial(measuring, conditions=CHANGES),
@@ -66,7 +65,7 @@ def measure_activations(profile: Profile, folder: Path | None = None, report: Re
 
 
 def _options(profile: Profile, folder: Path | None) -> dict:
-    filler = Filler(**profile.filler.model_dump())
+    filler = profile.filler
     return {"format": profile.attention.format, "filler": filler, "folder": folder}
 
 

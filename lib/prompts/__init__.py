@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "building": ["Prompt", "build_prompt"],
-        "conditions": ["CONDITIONS", "Filler", "parse_condition"],
+        "conditions": ["CONDITIONS", "Condition", "Filler", "parse_condition"],
         "problems": ["Problem", "load_problems"],
     },
 )

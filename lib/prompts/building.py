@@ -55,7 +55,8 @@ def build_prompt(
     Raises InputError for an unknown condition or format, a blank problem, a filler that cannot be cut to its
     length, and when inserting changes one of the original tokens (the message names it).
     """
-    name, filler = parse_condition(condition, filler)
+    asked = parse_condition(condition)
+    name, filler = asked.name, asked.filler(filler or Filler())
     if not problem.strip():
         raise InputError("the problem is blank")
     parts = instruction.strip(), problem.strip()

@@ -3,21 +3,28 @@
 A condition is a name of CONDITIONS, with a length or a place of its own where it differs from the filler's:
 `mless:25` are 25 slashes (Fig. 8), `mless@end` 55 slashes after the problem (Table 4), `question` question marks
 (Table 5). ARM changes the model and not the prompt: `arm`, `mless+arm` and `arm:c=0.1:p1=95` have the prompts of none
-and mless; `lib.arm.settings` reads the settings.
+and mless.
 """
 
+import functools
 import random
 import re
-from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
-from lib.arm.settings import without_arm
-from lib.errors import InputError
+from pydantic import PositiveInt, model_validator
+
+from lib.arm.settings import Arm, parse_arm
+from lib.errors import InputError, Settings, valid
 
 INSTRUCTION = r"Please reason step by step and put your final answer within \boxed{}."
-CONDITIONS = ("none", "mless", "mful", "random", "question", "letters")
-POSITIONS = ("before", "between", "end", "random")  # of the instruction; and the problem; of both; any place
-FORMATS = ("plain", "chat")
-CONDITION = re.compile(r"(?P<name>[a-z]+)(:(?P<length>\d+))?(@(?P<position>[a-z]+))?")
+Name = Literal["none", "mless", "mful", "random", "question", "letters"]
+Position = Literal["before", "between", "end", "random"]  # of the instruction; and the problem; of both; any place
+Format = Literal["plain", "chat"]
+CONDITIONS, POSITIONS, FORMATS = get_args(Name), get_args(Position), get_args(Format)
+# As in mless:25@end+arm:c=0.1:p1=95; the settings are lib.arm.settings' own.
+CONDITION = re.compile(
+    r"(?P<name>[a-z]+)(:(?P<length>\d+))?(@(?P<position>[a-z]+))?(\+(?P<arm>arm)(:(?P<settings>.*))?)?"
+)
 RANDOM_SENTENCE = (
     "The harbour master walked along the wet pier before sunrise, counting fishing boats, while his sister "
     "painted the kitchen window green, boiled two eggs for breakfast, and wrote a long letter to an old "
@@ -28,12 +35,11 @@ _draw = random.Random(0)
 RANDOM_LETTERS = " ".join("".join(_draw.choices("abcdefghijklmnopqrstuvwxyz", k=5)) for _ in range(40))
 
 
-@dataclass(frozen=True)
-class Filler:
+class Filler(Settings):
     """What the conditions insert, and where: `length` tokens cut from a text that is repeated as often as needed."""
 
-    length: int = 55
-    position: str = "between"
+    length: PositiveInt = 55
+    position: Position = "between"
     mless: str = "/"
     mful: str = "he"
     random: str = RANDOM_SENTENCE
@@ -41,22 +47,39 @@ class Filler:
     letters: str = RANDOM_LETTERS
 
 
-def parse_condition(condition: str, filler: Filler | None = None) -> tuple[str, Filler]:
-    """Return a condition's name, and the filler with the condition's own length and position.
+class Condition(Settings):
+    """A condition's parts; length and position None: the filler's. `arm` holds the settings that were named."""
 
-    With ARM it is that of the prompt: none for `arm`. Raises InputError for a name, length or position that
-    does not exist.
+    name: Name
+    length: PositiveInt | None = None
+    position: Position | None = None
+    arm: Arm | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self):
+        if self.name == "none" and (self.length or self.position):
+            raise ValueError("none inserts nothing, so it has no length and no position")
+        return self
+
+    def filler(self, base: Filler) -> Filler:
+        """Return the filler with the condition's own length and position."""
+        own = self.model_dump(include={"length", "position"}, exclude_none=True)
+        return base.model_copy(update=own)
+
+
+@functools.cache
+def parse_condition(text: str) -> Condition:
+    """Return what a condition asks for; raises InputError for a name, length, position or setting that does not exist.
+
+    The prompt of `arm` is that of none.
     """
-    condition = without_arm(condition)
-    filler, match = filler or Filler(), CONDITION.fullmatch(condition)
-    name = match["name"] if match else condition
-    if name not in CONDITIONS:
-        raise InputError(f"unknown condition {condition!r}: choose from {', '.join(CONDITIONS)}, arm, mless+arm")
-    if match["length"]:
-        filler = replace(filler, length=int(match["length"]))
-    filler = replace(filler, position=match["position"] or filler.position)
-    if filler.position not in POSITIONS:
-        raise InputError(f"unknown position {filler.position!r}: choose from {', '.join(POSITIONS)}")
-    if name == "none" and condition != "none":
-        raise InputError(f"condition {condition!r}: none inserts nothing, so it has no length and no position")
-    return name, filler
+    match = CONDITION.fullmatch(f"none+{text}" if text.split(":")[0] == "arm" else text)
+    if not match or match["name"] not in CONDITIONS:
+        raise InputError(f"unknown condition {text!r}: choose from {', '.join(CONDITIONS)}, arm, mless+arm")
+    parts = {
+        "name": match["name"],
+        "length": int(match["length"]) if match["length"] else None,
+        "position": match["position"],
+        "arm": parse_arm(match["settings"] or "") if match["arm"] else None,
+    }
+    return valid(Condition, parts, f"condition {text!r}")

@@ -113,12 +113,12 @@ def test_seeds_decide_the_draws():
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"c": -0.1}, "c is -0.1"),
-        ({"c": float("nan")}, "c is nan"),
-        ({"p1": 101}, "p1 is 101"),
-        ({"fraction": 1.5}, "fraction is 1.5"),
-        ({"mode": "both"}, "mode is both"),
-        ({"statistics": "head"}, "statistics is head"),
+        ({"c": -0.1}, "c: input should be greater than or equal to 0, not -0.1"),
+        ({"c": float("nan")}, "c: .* not nan"),
+        ({"p1": 101}, "p1: .* not 101"),
+        ({"fraction": 1.5}, "fraction: .* not 1.5"),
+        ({"mode": "both"}, "mode: input should be 'text' or 'code', not 'both'"),
+        ({"statistics": "head"}, "statistics: .* not 'head'"),
     ],
 )
 def test_settings_out_of_range_are_named(wrong, named):
@@ -128,11 +128,12 @@ def test_settings_out_of_range_are_named(wrong, named):
 
 def test_settings_are_read_from_a_condition():
     base = Arm(c=0.2, fraction=0.1)
-    assert parse_arm("", base) == base
-    assert parse_arm("c=0.1:p1=95:layer=2:mode=code", base) == Arm(0.1, 95, "code", 2)
-    for text, named in (("d=1", "'d=1'"), ("c=", "'c='"), ("c=one", "no number"), ("layer=0", "layer is 0")):
+    assert parse_arm("").over(base) == base
+    assert parse_arm("p1=95").over(base) == Arm(c=0.2, p1=95.0, fraction=0.1)
+    assert parse_arm("c=0.1:p1=95:layer=2:mode=code").over(base) == Arm(c=0.1, p1=95.0, mode="code", layer=2)
+    for text, named in (("d=1", "'d=1'"), ("c=", "'c='"), ("c=one", "no number"), ("layer=0", "layer: .* not 0")):
         with pytest.raises(InputError, match=named):
-            parse_arm(text, base)
+            parse_arm(text)
 
 
 def test_the_papers_settings_belong_to_their_models():

@@ -1,6 +1,6 @@
 """The transformers engine against transformers' own greedy `generate`."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -72,7 +72,7 @@ def test_with_arm_greedy_equals_generate_whatever_the_batch(tiny, batch_size, mo
     found = complete(tiny, asked, batch_size, arm, max_new_tokens=10)
     for request in asked:
         ids = torch.tensor([request.input_ids])
-        with installed(tiny.model, seed=request.seed, **asdict(arm)):
+        with installed(tiny.model, seed=request.seed, **arm.model_dump()):
             expected = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
         text = tiny.tokenizer.decode(expected[0, len(request.input_ids) :], skip_special_tokens=True)
         assert found[request.key].text == text

@@ -9,9 +9,18 @@ from tokenizers.models import BPE, Unigram
 from tokenizers.trainers import BpeTrainer, UnigramTrainer
 from transformers import PreTrainedTokenizerFast
 
-from lib.errors import InputError
+from lib.errors import InputError, valid
 from lib.prompts.building import Prompt, build_prompt, cut_to_tokens
-from lib.prompts.conditions import CONDITIONS, FORMATS, INSTRUCTION, POSITIONS, RANDOM_SENTENCE, Filler, parse_condition
+from lib.prompts.conditions import (
+    CONDITIONS,
+    FORMATS,
+    INSTRUCTION,
+    POSITIONS,
+    RANDOM_SENTENCE,
+    Condition,
+    Filler,
+    parse_condition,
+)
 
 CORPUS = [
     INSTRUCTION,
@@ -165,7 +174,7 @@ TEXTS = st.lists(st.one_of(st.sampled_from(LATEX), st.text(max_size=6)), max_siz
 @given(problem=TEXTS, format=st.sampled_from(FORMATS), length=st.integers(2, 60))
 def test_original_tokens_stay_for_any_problem(tokenizer, problem, format, length):
     if problem.strip():
-        check_all_conditions(tokenizer, problem, format, Filler(length))
+        check_all_conditions(tokenizer, problem, format, Filler(length=length))
     else:
         assert "blank" in refusal(tokenizer, problem, "mless", format=format)
 
@@ -200,12 +209,15 @@ def test_filler_is_cut_at_a_token_and_repeated_as_needed(tokenizer):
 def test_filler_whose_spaces_are_tokens_of_their_own_has_the_length_asked_for(text):
     for trim_offsets in (False, True):
         tokenizer = wrapped(byte_level(trim_offsets))
-        check_all_conditions(tokenizer, "What is it?", "plain", Filler(4, mless=text, mful=text))
+        check_all_conditions(tokenizer, "What is it?", "plain", Filler(length=4, mless=text, mful=text))
 
 
-@pytest.mark.parametrize("filler", [Filler(0), Filler(-1), Filler(5, mless=""), Filler(5, mless="  ")])
-def test_a_filler_of_nothing_is_refused(plain_bytes, filler):
-    assert "a filler needs a text and at least one token" in refusal(plain_bytes, "What is 7?", "mless", filler=filler)
+def test_a_filler_of_nothing_is_refused(plain_bytes):
+    for wrong in ({"length": 0}, {"length": -1}, {"mless": ""}):
+        with pytest.raises(InputError, match=f"filler: {next(iter(wrong))}: "):
+            valid(Filler, wrong, "filler")
+    message = refusal(plain_bytes, "What is 7?", "mless", filler=Filler(length=5, mless="  "))
+    assert "a filler needs a text and at least one token" in message
 
 
 def merging(*pairs):
@@ -224,12 +236,12 @@ def merging(*pairs):
     ],
 )
 def test_a_filler_that_merges_with_its_neighbours_is_refused_and_the_token_named(pairs, change):
-    message = refusal(merging(*pairs), "What?", "mless", filler=Filler(3))
+    message = refusal(merging(*pairs), "What?", "mless", filler=Filler(length=3))
     assert message.startswith("inserting changes original token ") and change in message
 
 
 def test_a_filler_whose_first_token_is_only_a_space_cannot_be_one_token():
-    message = refusal(wrapped(byte_level()), "What?", "mless", filler=Filler(1, mless="7"))
+    message = refusal(wrapped(byte_level()), "What?", "mless", filler=Filler(length=1, mless="7"))
     assert message == "the filler '7' cut to length 1 is only a space"
 
 
@@ -244,7 +256,7 @@ def test_text_that_the_tokenizer_drops_is_refused(problem, message):
     tokenizer = Tokenizer(BPE())  # neither bytes nor an unknown token stand in for what it lacks
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.train_from_iterator(["abc", INSTRUCTION], BpeTrainer(show_progress=False))
-    assert refusal(wrapped(tokenizer), problem, "mless", filler=Filler(4)) == message
+    assert refusal(wrapped(tokenizer), problem, "mless", filler=Filler(length=4)) == message
 
 
 @pytest.mark.parametrize("condition", ["None", "", "meaningless"])
@@ -259,10 +271,10 @@ def test_an_unknown_condition_is_refused(plain_bytes, condition):
 @pytest.mark.parametrize(
     "condition, message",
     [
-        ("mless@middle", "unknown position 'middle': choose from before, between, end, random"),
+        ("mless@middle", "condition 'mless@middle': position: input should be 'before', 'between', 'end' or 'random'"),
         ("none:5", "condition 'none:5': none inserts nothing"),
         ("mless:", "unknown condition 'mless:'"),
-        ("mless:0", "a filler needs a text and at least one token, not '/' with length 0"),
+        ("mless:0", "condition 'mless:0': length: input should be greater than 0, not 0"),
     ],
 )
 def test_an_impossible_length_or_position_is_refused(plain_bytes, condition, message):
@@ -301,10 +313,10 @@ def test_the_random_place_is_the_same_for_every_filler_and_differs_between_probl
 
 def test_the_fillers_length_and_position_hold_where_the_condition_gives_none(plain_bytes):
     filler = Filler(length=4, position="end")
-    assert parse_condition("mless", filler)[1] == filler
-    assert parse_condition("mless:7", filler)[1] == Filler(length=7, position="end")
-    assert parse_condition("mless@between", filler)[1] == Filler(length=4)
-    assert parse_condition("question:7@random") == ("question", Filler(length=7, position="random"))
+    assert parse_condition("mless").filler(filler) == filler
+    assert parse_condition("mless:7").filler(filler) == Filler(length=7, position="end")
+    assert parse_condition("mless@between").filler(filler) == Filler(length=4)
+    assert parse_condition("question:7@random") == Condition(name="question", length=7, position="random")
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -325,7 +337,7 @@ def with_content(expression):
 
 def test_a_chat_template_may_trim():
     tokenizer = with_content("message['content'] | trim")
-    check_all_conditions(tokenizer, "  What is 7?\n", "chat", Filler(9))
+    check_all_conditions(tokenizer, "  What is 7?\n", "chat", Filler(length=9))
 
 
 @pytest.mark.parametrize(
