@@ -10,9 +10,7 @@ from pathlib import Path
 
 from lib.errors import InputError
 
-# As in lib.prompts and lib.sample_files, which take seconds to import.
-POSITIONS = ("before", "between", "end", "random")
-SAMPLES = ("lib", "lm-eval", "lighteval")
+SOURCES = ("lib", "lm-eval", "lighteval")  # as in lib.grading.sample_files, which takes a second to import
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -69,12 +67,12 @@ def parser() -> argparse.ArgumentParser:
         help="such as tensor_parallel=2 or data_parallel=4 of engine vllm; may be repeated",
     )
     run.add_argument("--out", required=True, type=Path, help="folder of completions.jsonl; run again, it continues")
-    run.add_argument("--format", default="chat", choices=("plain", "chat"), help="prompt form (default: chat)")
+    run.add_argument("--format", default="chat", help="of the prompt: plain or chat (default: chat)")
     run.add_argument("--max-new-tokens", type=int, default=1024, help="token limit (default: 1024)")
     run.add_argument("--elicit", action="store_true", help="ask for a boxed answer in a second step")
     run.add_argument("--filler", help="the text that mless repeats instead of /")
     run.add_argument("--filler-length", type=int, default=55, help="inserted tokens (default: 55)")
-    run.add_argument("--position", default="between", choices=POSITIONS, help="of the insertion (default: between)")
+    run.add_argument("--position", default="between", help="before, between, end or random (default: between)")
     run.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (default: 0)")
     run.add_argument("--top-p", type=float, default=1.0, help="nucleus to draw from (default: 1)")
     run.add_argument("--samples", type=int, default=1, help="answers per problem and condition (default: 1)")
@@ -85,7 +83,7 @@ def parser() -> argparse.ArgumentParser:
 
     run = _command(commands, "grade", _grade, "grade a file of answers and responses")
     run.add_argument("file", type=Path, help="JSONL, JSON or parquet, a row per completion")
-    run.add_argument("--samples", default="lib", choices=SAMPLES, help="whose fields the file has (default: lib)")
+    run.add_argument("--from", dest="source", default="lib", choices=SOURCES, help="what wrote it (default: lib)")
     run.add_argument("--answer", help="field of the gold answer instead, as a path such as doc.answer")
     run.add_argument("--response", help="field of the response instead, as a path such as resps.0.0")
     return top
@@ -107,7 +105,7 @@ def _profile_options(command: argparse.ArgumentParser) -> None:
 
 
 def _profile(options):
-    """Return the profile that is asked for; says which folders it writes into when they are its own."""
+    """Return the profile that is asked for, and say which folders an overridden one writes into."""
     from lib.profiles import run_profile
 
     profile = run_profile(options.profile, options.model, options.problems, options.limit, options.name)
@@ -117,19 +115,30 @@ def _profile(options):
 
 
 def _reproduce(options) -> None:
-    from lib.reproduce import reproduce
+    from lib.generation.engines import check_engine
+    from lib.paths import notebooks
+    from lib.profiles import check
 
-    reproduce(_profile(options), [name for name in options.only.split(",") if name], options.fresh)
+    chosen, profile = notebooks([name for name in options.only.split(",") if name]), _profile(options)
+    check(profile)
+    check_engine(profile.accuracy.engine)
+    from lib.reproduce import reproduce  # torch: only now
+
+    reproduce(profile, chosen, options.fresh)
 
 
 def _claims(options) -> None:
+    from lib.profiles import check
+
+    profile = _profile(options)
+    check(profile)
     from lib.claims.gathering import gather
     from lib.claims.judging import judge, write_claims
     from lib.claims.page import page
     from lib.claims.statements import load_claims
     from lib.reproduce import completion_bar, prompt_bar
 
-    claims, profile = load_claims(), _profile(options)
+    claims = load_claims()
     with prompt_bar() as measuring, completion_bar() as completing:
         evidence = gather(profile, None, measuring, completing)
     rows = judge(claims, evidence)
@@ -145,35 +154,29 @@ def _report(options) -> None:
 
 
 def _evaluate(options) -> None:
-    from dataclasses import asdict
+    from lib.arm.settings import parse_arm
+    from lib.errors import valid
+    from lib.generation.engines import check_engine
+    from lib.profiles import Accuracy, check_accuracy
+    from lib.prompts.conditions import Filler
 
-    from pydantic import ValidationError
-
-    from lib.arm.settings import Arm, parse_arm
-    from lib.evaluation.run import evaluate
-    from lib.evaluation.summary import summarise
-    from lib.profiles import Accuracy
-    from lib.prompts.conditions import Filler, parse_condition
-    from lib.reproduce import completion_bar
-
-    own = {"mless": options.filler} if options.filler else {}
-    filler = Filler(length=options.filler_length, position=options.position, **own)
-    conditions = options.conditions.split(",")
-    for condition in conditions:
-        parse_condition(condition, filler)
+    texts = {} if options.filler is None else {"mless": options.filler}
+    filler = valid(Filler, {"length": options.filler_length, "position": options.position, **texts}, "filler")
     names = ("problems", "limit", "format", "max_new_tokens", "elicit", "batch_size", "engine")
     names += ("temperature", "top_p", "samples")
     given = {name: getattr(options, name) for name in names}
+    given |= {"models": [options.model], "conditions": options.conditions.split(",")}
     given["engine_options"] = dict(_engine_option(text) for text in options.engine_option)
-    if options.arm:
-        given["arm"] = asdict(parse_arm(options.arm, Arm()))
-    try:
-        accuracy = Accuracy(models=[options.model], conditions=conditions, elicit_tokens=12, **given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{'.'.join(map(str, first['loc'])) or 'options'}: {first['msg']}") from error
+    given["arm"] = parse_arm(options.arm) if options.arm else None
+    accuracy, shard = valid(Accuracy, given, "options"), _shard(options.shard)
+    check_accuracy(accuracy)
+    check_engine(accuracy.engine)
+    from lib.evaluation.run import evaluate
+    from lib.evaluation.summary import summarise
+    from lib.reproduce import completion_bar
+
     with completion_bar() as report:
-        records = evaluate(accuracy, filler, options.seed, options.out, report, _shard(options.shard))
+        records = evaluate(accuracy, filler, options.seed, options.out, report, shard)
     for row in summarise(records, options.seed):
         line = f"{row['condition']:16} {row['accuracy']:5.1f} %  [{row['low']:.1f}, {row['high']:.1f}]  n = {row['n']}"
         if "effect" in row:
@@ -201,7 +204,7 @@ def _grade(options) -> None:
     from lib.grading.sample_files import FORMATS, read_pairs
     from lib.statistics import wilson
 
-    answer, response = FORMATS[options.samples]
+    answer, response = FORMATS[options.source]
     grades = grade_many(read_pairs(options.file, options.answer or answer, options.response or response))
     for graded in grades:
         print(json.dumps(vars(graded)))

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,16 @@ def cache_folder() -> Path:
     """Return the per-user folder for what can be computed or fetched again (XDG cache)."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "meaningless-tokens"
+
+
+def notebooks(only: Sequence[str] = ()) -> list[Path]:
+    """Return the notebooks of these numbers or names, all for none; raises InputError for an unknown one."""
+    found = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    names = {name: notebook for notebook in found for name in (notebook.stem, notebook.stem.split("_")[0])}
+    if unknown := [name for name in only if name not in names]:
+        known = ", ".join(notebook.stem for notebook in found)
+        raise InputError(f"unknown notebook {unknown[0]!r}: choose from {known}")
+    return sorted({names[name] for name in only}) or found
 
 
 def shown(path: Path) -> str:

@@ -31,13 +31,12 @@ NEEDS = {
 COLUMNS = ("figure", "file", "model", "n", "found", "paper")
 
 
-def reproduce(profile: Profile, only: list[str], fresh: bool) -> None:
-    """Run the notebooks of `only` under `profile` and print what they found.
+def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
+    """Run these notebooks under `profile` and print what they found.
 
-    A finished part is reused, an interrupted one continues, `fresh` starts over. Raises InputError for an unknown
-    notebook, results that cannot be written, and a notebook that stops.
+    A finished part is reused, an interrupted one continues, `fresh` starts over. Raises InputError for
+    results that cannot be written and for a notebook that stops.
     """
-    notebooks = select(only)
     results = profile.results
     try:
         if fresh and results.exists():
@@ -61,16 +60,6 @@ def reproduce(profile: Profile, only: list[str], fresh: bool) -> None:
         _execute(notebook, results, parameters)
     print_table([row for notebook in notebooks for row in published(results, notebook.stem)])
     print(f"Done in {time.monotonic() - started:.0f} s. Figures: {profile.figures}", flush=True)
-
-
-def select(only: list[str]) -> list[Path]:
-    """Return the notebooks whose names start with the given numbers, all for none; InputError for an unknown one."""
-    notebooks = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-    known = [notebook.stem for notebook in notebooks]
-    for name in only:
-        if not any(stem == name or stem.split("_")[0] == name for stem in known):
-            raise InputError(f"unknown notebook {name!r}: choose from {', '.join(known)}")
-    return [n for n in notebooks if not only or n.stem in only or n.stem.split("_")[0] in only]
 
 
 def _prepare(need: str, profile: Profile, results: Path) -> None:

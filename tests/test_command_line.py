@@ -68,7 +68,7 @@ BAD = [
         "evaluate --model {tmp}/pickles --out {tmp}/o",
         "only pickle weights (pytorch_model.bin), which are refused",
     ),
-    ("evaluate --model demo --conditions none,mless@up --out {tmp}/o", "unknown position 'up'"),
+    ("evaluate --model demo --conditions none,mless@up --out {tmp}/o", "position: input should be 'before'"),
     ("evaluate --model demo --samples 2 --out {tmp}/o", "samples is 2 at temperature 0"),
     ("evaluate --model demo --shard 3/2 --out {tmp}/o", "shard '3/2': give i/n"),
     ("evaluate --model demo --engine-option fast --out {tmp}/o", "engine option 'fast': give NAME=N"),
@@ -78,16 +78,26 @@ BAD = [
     ),
     ("evaluate --model demo --temperature -1 --out {tmp}/o", "temperature"),
     ("evaluate --model demo --top-p 0 --out {tmp}/o", "top_p"),
-    ("evaluate --model demo --conditions none,arm:c=-1 --out {tmp}/o", "ARM's c is -1.0: it must be at least 0"),
+    ("evaluate --model demo --conditions none,arm:c=-1 --out {tmp}/o", "c: input should be greater than or"),
     ("evaluate --model demo --conditions none,arm:q=1 --out {tmp}/o", "ARM setting 'q=1'"),
-    ("evaluate --model demo --conditions none,arm --arm p1=101 --out {tmp}/o", "ARM's p1 is 101.0"),
-    ("evaluate --model demo --conditions none,arm --arm fraction=2 --out {tmp}/o", "ARM's fraction is 2.0"),
+    (
+        "evaluate --model demo --conditions none,arm --arm p1=101 --out {tmp}/o",
+        "ARM's settings: p1: input should be",
+    ),
+    (
+        "evaluate --model demo --conditions none,arm --arm fraction=2 --out {tmp}/o",
+        "settings: fraction: input should",
+    ),
     ("evaluate --model demo --limit 1 --conditions none,arm:layer=31 --out {tmp}/o", "the model has layers 1 to 30"),
+    ("evaluate --model demo --filler= --out {tmp}/o", "filler: mless: string should have at least 1 character"),
+    ("evaluate --model demo --format html --samples 0 --out {tmp}/o", "format: input should be 'plain' or 'chat', not"),
+    ("reproduce --limit 2 --name demo", "name 'demo' is a profile of data/profiles"),
+    ("report --limit 2 --name three", "no claims of profile three yet"),
     ("claims --profile nope", "unknown profile 'nope'"),
     ("claims --problems {tmp}/empty.jsonl", "empty.jsonl"),
     ("report", "no claims of profile demo yet"),
     ("grade {tmp}/broken.jsonl", "line 2 is not JSON"),
-    ("grade {tmp}/good.jsonl --samples lm-eval", "line 1: no text in field 'doc.answer'"),
+    ("grade {tmp}/good.jsonl --from lm-eval", "line 1: no text in field 'doc.answer'"),
     ("grade {tmp}/empty.jsonl", "no lines to grade"),
     ("grade {tmp}/good.jsonl --response text", "line 1: no text in field 'text'"),
 ]
@@ -109,6 +119,48 @@ def test_bad_input_is_one_line_and_exit_code_2(command, message, tmp_path, capsy
     assert error.startswith("error: ") and message in error
     written = tmp_path / "o" / "completions.jsonl"
     assert not written.exists() or not written.read_text()
+
+
+NEEDS_TORCH = ("file/o", "pickles", "fast=2")  # found where a store is made, or a model or an engine is loaded
+
+
+def test_bad_arguments_and_the_report_are_answered_without_torch(tmp_path):
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "claims.json").write_text("[]")
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "broken.jsonl").write_text("{half")
+    commands = [
+        command.format(tmp=tmp_path).split() for command, _ in BAD if not any(n in command for n in NEEDS_TORCH)
+    ]
+    code = f"""if True:
+        import sys
+        from pathlib import Path
+        from lib import paths
+        from lib.__main__ import main
+        paths.RESULTS = Path({str(tmp_path)!r})
+        for command in {[c for c in commands if c[0] != "grade"]!r}:
+            assert main(command) == (0 if command == ["report"] else 2), command
+            assert not {{"torch", "transformers"}} & set(sys.modules), command
+    """
+    subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, check=True)
+
+
+def digests(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_an_override_leaves_what_is_committed_as_it_is(copy, tiny_checkpoint):
+    shutil.copytree(paths.FIGURES / "demo", copy / "figures" / "demo")
+    (copy / "results" / "demo").mkdir(parents=True)
+    (copy / "results" / "demo" / "claims.json").write_text("[]")
+    before = digests(copy / "figures") | digests(copy / "results")
+    arguments = ("--only", "01", "--model", str(tiny_checkpoint), "--limit", "3")
+    out, err = finish(start(copy, "reproduce", *arguments))
+    (name,) = {path.name for path in (copy / "figures").iterdir()} - {"demo"}
+    assert name.startswith("demo-") and f"profile {name}: results/{name}, figures/{name}" in err and name in out
+    assert {path: path.read_bytes() for path in before} == before
+    assert (copy / "figures" / name / "fig13.png").exists()
+    assert {path.name for path in (copy / "results").iterdir()} == {"demo", name}
 
 
 def test_a_head_the_model_lacks_is_refused_before_anything_runs(copy):

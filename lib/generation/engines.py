@@ -15,10 +15,15 @@ from lib.errors import InputError
 ENGINES = ("transformers", "vllm")  # each a module of this folder
 
 
-def engine_class(name: str):
-    """Return the class `Engine` of the engine called `name`; raises InputError when there is none."""
+def check_engine(name: str) -> None:
+    """Raise InputError when there is no engine of this name."""
     if name not in ENGINES:
         raise InputError(f"unknown engine {name!r}: choose from {', '.join(ENGINES)}")
+
+
+def engine_class(name: str):
+    """Return the class `Engine` of the engine called `name`; raises InputError when there is none."""
+    check_engine(name)
     return importlib.import_module(f"lib.generation.{name}").Engine
 
 

@@ -6,49 +6,50 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from lib.errors import InputError
+from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
+
+from lib.errors import InputError, Settings, valid
 from lib.paths import DATA
 
 EMBEDDED = DATA / "embedded.jsonl"
-
-
 MATH500 = "HuggingFaceH4/MATH-500"
-
-
 MATH500_REVISION = "6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be"
-
-
 # What `digest` gives for the 500 problems of that revision, in the hub's order.
 MATH500_SHA256 = "0a7389c2f2827aa8a29e82dd296afb85ce0ac0c3a02541ac975f00c3c57f0f5b"
+# Divisors r + 0.45 apportion samples; of all such rules they depart from largest remainders at the fewest sizes.
+DIVISOR = 0.45
 
 
-@dataclass(frozen=True)
-class Problem:
+def _number(level: object) -> object:
+    match = re.fullmatch(r"Level (\d+)", level) if isinstance(level, str) else None
+    return int(match[1]) if match else level
+
+
+class Problem(Settings):
     """One problem in LaTeX with its gold answer; subject "" and level 0 mean not known."""
 
-    id: str
+    model_config = ConfigDict(extra="ignore", str_min_length=0)
+    id: str = Field(alias="unique_id")
     problem: str
     answer: str
-    subject: str
-    level: int
+    subject: str = ""
+    level: Annotated[NonNegativeInt, BeforeValidator(_number)] = 0  # 3 or "Level 3"
 
 
-def load_problems(
-    source: str | Path,
-    limit: int | None = None,
-    seed: int = 0,
-    revision: str | None = MATH500_REVISION,
-) -> list[Problem]:
+def load_problems(source: str | Path, limit: int | None = None, seed: int = 0) -> list[Problem]:
     """Return the problems of "embedded", "math500" or a JSONL file, or `limit` of them drawn by level.
 
-    `revision` is the hub's, None its newest. A source that cannot be used raises InputError.
+    A source that cannot be used raises InputError.
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}: ask for at least 1 problem")
-    problems = list(_from_hub(revision)) if source == "math500" else _from_file(_path(source))
+    if source == "math500":
+        problems = list(_from_hub())
+    else:
+        problems = _from_file(EMBEDDED if source == "embedded" else Path(source))
     return problems if limit is None else stratified_sample(problems, limit, seed)
 
 
@@ -68,39 +69,25 @@ def digest(problems: Iterable[Problem]) -> str:
 
 
 def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Problem]:
-    """Return `limit` problems in their old order, every level keeping its share."""
-    if limit >= len(problems):
-        return list(problems)
+    """Return `limit` problems in their old order, every level keeping its share; a larger sample holds the smaller."""
     # Ranking by a hash draws the same problems in every version of Python and for every order of the file.
     ranked = sorted(problems, key=lambda item: hashlib.sha256(f"{seed}:{item.id}".encode()).digest())
-    chosen = set()
-    for level, quota in _quotas(Counter(item.level for item in problems), limit).items():
-        chosen.update([item.id for item in ranked if item.level == level][:quota])
+    sizes, drawn, turns = Counter(item.level for item in problems), Counter[int](), []
+    for item in ranked:
+        turns.append(((drawn[item.level] + DIVISOR) / sizes[item.level], item.level, item.id))
+        drawn[item.level] += 1
+    chosen = {name for _, _, name in sorted(turns)[:limit]}
     return [item for item in problems if item.id in chosen]
 
 
-def _quotas(sizes: dict[int, int], limit: int) -> dict[int, int]:
-    """Return how many of `limit` each level gets by largest remainders, the lower level first in a tie."""
-    total = sum(sizes.values())
-    quotas = {level: limit * size // total for level, size in sizes.items()}
-    by_remainder = sorted(sizes, key=lambda level: (-(limit * sizes[level] % total), level))
-    for level in by_remainder[: limit - sum(quotas.values())]:
-        quotas[level] += 1
-    return quotas
-
-
-def _path(source: str | Path) -> Path:
-    return EMBEDDED if source == "embedded" else Path(source)
-
-
 @functools.cache  # every call asks the hub, and waits half a minute for one that does not answer
-def _from_hub(revision: str | None) -> tuple[Problem, ...]:
+def _from_hub() -> tuple[Problem, ...]:
     """Return MATH-500 from the hub or its cache, refused when it is not the text the results stand for."""
     import datasets  # takes a second to import, and only this source needs it
 
     datasets.disable_progress_bars()  # half a megabyte
     try:
-        rows = datasets.load_dataset(MATH500, split="test", revision=revision)
+        rows = datasets.load_dataset(MATH500, split="test", revision=MATH500_REVISION)
     except Exception as error:  # datasets, the hub and the network each have classes of their own
         reason = " ".join(str(error).split())
         raise InputError(
@@ -110,7 +97,7 @@ def _from_hub(revision: str | None) -> tuple[Problem, ...]:
     found = digest(problems)
     if found != MATH500_SHA256:
         raise InputError(
-            f"{MATH500} at revision {revision} is not the known MATH-500: its digest is {found[:12]}..., "
+            f"{MATH500} at revision {MATH500_REVISION} is not the known MATH-500: its digest is {found[:12]}..., "
             f"expected {MATH500_SHA256[:12]}..."
         )
     return tuple(problems)
@@ -147,7 +134,10 @@ def _checked(rows: Iterable[tuple[int, object]], name: str) -> list[Problem]:
     problems = []
     for number, row in rows:
         place = f"{name}, line {number}"
-        problem = _problem(row, number, place)
+        if isinstance(row, dict):  # what is null or blank is missing; without unique_id a line is its own
+            present = {name: value for name, value in row.items() if value is not None and str(value).strip()}
+            row = {"unique_id": f"line-{number}"} | present
+        problem = valid(Problem, row, place)
         if problem.id in lines:
             raise InputError(f"{place}: unique_id {problem.id!r} was already used on line {lines[problem.id]}")
         lines[problem.id] = number
@@ -155,41 +145,3 @@ def _checked(rows: Iterable[tuple[int, object]], name: str) -> list[Problem]:
     if not problems:
         raise InputError(f"{name} holds no problems")
     return problems
-
-
-def _problem(row: object, number: int, place: str) -> Problem:
-    """Return one row as a problem; without unique_id its line is its id."""
-    if not isinstance(row, dict):
-        raise InputError(f"{place}: expected an object with problem and answer, not {type(row).__name__}")
-    return Problem(
-        id=_text(place, row, "unique_id", default="") or f"line-{number}",
-        problem=_text(place, row, "problem"),
-        answer=_text(place, row, "answer"),
-        subject=_text(place, row, "subject", default=""),
-        level=_level(place, row.get("level")),
-    )
-
-
-def _text(place: str, row: dict, field: str, default: str | None = None) -> str:
-    """Return a field that must be text; null counts as missing, and blank as missing where it is required."""
-    value = row.get(field)
-    if value is None and default is not None:
-        return default
-    if value is None:
-        raise InputError(f"{place}: the field {field} is missing")
-    if not isinstance(value, str):
-        raise InputError(f"{place}: {field} must be text, not {type(value).__name__}")
-    if not value.strip() and default is None:
-        raise InputError(f"{place}: the field {field} is empty")
-    return value
-
-
-def _level(place: str, value: object) -> int:
-    """Return the level given as 3 or "Level 3", and 0 where none is given."""
-    if value is None:
-        return 0
-    if isinstance(value, str) and (match := re.fullmatch(r"Level (\d+)", value)):
-        return int(match[1])
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    raise InputError(f'{place}: level must be a whole number or text like "Level 3", not {value!r}')
