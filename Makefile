@@ -1,5 +1,5 @@
 # make reproduce   every figure and what it shows, on the demo model, into figures/demo and results/demo
-# make test        every test
+# make test        the linter, the type checker and every test
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make lab         JupyterLab on the notebooks
 # make report      the claims and every figure of a profile on one HTML page, results/PROFILE/report.html
@@ -20,6 +20,7 @@ reproduce: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m ruff check .
+	$(BIN)/pyrefly check
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-vllm: $(READY)

@@ -43,7 +43,8 @@ class Panels(Settings):
         """Return the panels with every row, of a model of which so many layers are loaded."""
         rows = {}
         for figure, places in FIRST_HEADS.items():
-            there = [(x, y) for x, y in places if x <= layers and y <= (known.heads or y)] or [(1, known.heads)]
+            last = known.heads or max(head for _, head in places)
+            there = [(x, y) for x, y in places if x <= layers and y <= last] or [(1, last)]
             first = [Panel(model=known.spec, layer=layer, head=head) for layer, head in there]
             rows[figure] = getattr(self, figure) or first
         return Panels(**rows)

@@ -2,9 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from lib import paths
 from lib.arm.settings import Arm
@@ -13,16 +13,8 @@ from lib.models.card import Card, card
 from lib.models.names import known_models
 from lib.panels import Panels, missing_heads
 from lib.paths import read_yaml, settings_key, shown
-from lib.prompts.conditions import Filler, Format, parse_condition
+from lib.prompts.conditions import ConditionText, Filler, Format, parse_condition
 from lib.prompts.problems import load_problems
-
-
-def _known(condition: str) -> str:
-    parse_condition(condition)
-    return condition
-
-
-ConditionText = Annotated[str, AfterValidator(_known)]
 
 
 class Attention(Settings):
@@ -90,7 +82,7 @@ class Accuracy(Settings):
 
 
 class Profile(Settings):
-    """Everything a run needs to know."""
+    """Everything a run needs to know, and the only way to its folders."""
 
     name: str = Field(pattern=r"^\w[\w.-]*$")  # a folder's too
     description: str
@@ -101,12 +93,10 @@ class Profile(Settings):
 
     @property
     def results(self) -> Path:
-        """The folder of what its runs keep: results/<name>."""
         return paths.RESULTS / self.name
 
     @property
     def figures(self) -> Path:
-        """The folder of its figures: figures/<name>."""
         return paths.FIGURES / self.name
 
 
@@ -181,11 +171,12 @@ def run_profile(
     The name is the one given, else <profile>-<digest of the overrides>, so that what is committed stays as it is.
     Paths are relative to the current folder. Heads and layers that an overriding model lacks give way to the nearest.
     """
-    profile = load_profile(name_or_path)
-    here = Path.cwd()
-    model = None if model is None else _from(here, model)
-    problems = None if problems is None else _from(here, str(problems))
-    overrides = {"model": model, "problems": problems, "limit": limit}
+    profile, here = load_profile(name_or_path), Path.cwd()
+    overrides = {
+        "model": None if model is None else _from(here, model),
+        "problems": None if problems is None else _from(here, str(problems)),
+        "limit": limit,
+    }
     if name is None and any(value is not None for value in overrides.values()):
         name = f"{profile.name}-{settings_key(**overrides)[:6]}"
     if name is None:
@@ -199,22 +190,22 @@ def override(profile: Profile, model=None, problems=None, limit=None, name=None)
     """Return a copy with this model everywhere, these problems (all, unless limited), this limit, this name."""
     if limit is not None and limit < 1:
         raise InputError(f"limit must be at least 1, not {limit}")
-    content = profile.model_dump() | {"name": name or profile.name}
+    content: dict[str, Any] = profile.model_dump() | {"name": name or profile.name}
     attention, accuracy = content["attention"], content["accuracy"]
     parts = [accuracy[part] for part in PARTS if accuracy[part]]
-    change = {} if limit is None else {"limit": limit}
-    if problems is not None:
-        change = {"problems": str(problems), "limit": limit}
+    for section in (attention, accuracy):
+        if problems is not None:
+            section.update(problems=str(problems), limit=None)
+        section["limit"] = limit or section["limit"]
+        section["models"] = section["models"] if model is None else [model]
+    for part in parts:
+        part["limit"] = min(filter(None, (limit, part["limit"])), default=None)
     if model is not None:
-        known, change["models"] = card(model), [model]
+        known = card(model)
         attention["panels"] = profile.attention.panels.fitted(known)
         attention["layers"] = min(attention["layers"], known.layers or attention["layers"])
         for part in (accuracy, *parts):
             part["conditions"] = [text for text in part["conditions"] if not _too_deep(text, known)]
-    attention.update(change)
-    accuracy.update(change)
-    for part in parts if limit is not None else ():
-        part["limit"] = min(limit, part["limit"] or limit)
     return valid(Profile, content, f"profile {profile.name}, overridden")
 
 

@@ -41,9 +41,8 @@ class Arm(Settings):
     def over(self, base: "Arm") -> "Arm":
         """Return `base` with the settings that were given here, defaults aside."""
         given = self.model_dump(exclude_unset=True)
-        if "c" in given:
-            given.setdefault("fraction", None)  # which would otherwise overrule c
-        return base.model_copy(update=given)
+        cleared = {"fraction": None} if "c" in given else {}  # which would otherwise overrule c
+        return base.model_copy(update=cleared | given)
 
 
 def parse_arm(text: str) -> Arm:
@@ -51,7 +50,7 @@ def parse_arm(text: str) -> Arm:
 
     Raises InputError for an unknown setting or a value out of its range.
     """
-    given = {}
+    given: dict[str, object] = {}
     for part in filter(None, text.split(":")):
         name, _, value = part.partition("=")
         if name not in NAMED or not value:

@@ -9,9 +9,9 @@ and mless.
 import functools
 import random
 import re
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from pydantic import PositiveInt, model_validator
+from pydantic import AfterValidator, PositiveInt, model_validator
 
 from lib.arm.settings import Arm, parse_arm
 from lib.errors import InputError, Settings, valid
@@ -83,3 +83,11 @@ def parse_condition(text: str) -> Condition:
         "arm": parse_arm(match["settings"] or "") if match["arm"] else None,
     }
     return valid(Condition, parts, f"condition {text!r}")
+
+
+def _known(text: str) -> str:
+    parse_condition(text)
+    return text
+
+
+ConditionText = Annotated[str, AfterValidator(_known)]
