@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from lib import progress
 from lib.errors import InputError
 
 SOURCES = ("lib", "lm-eval", "lighteval")  # as in lib.grading.sample_files, which takes a second to import
@@ -17,7 +18,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; 0 only on success, 2 for bad input in one line, 130 when interrupted."""
     options = parser().parse_args(arguments)
     try:
-        options.run(options)
+        with progress.switched_on():
+            options.run(options)
     except InputError as error:
         if options.debug:
             raise

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 from tqdm import tqdm
 
-from lib import paths
+from lib import paths, progress
 from lib.errors import InputError
 from lib.evaluation.run import agreement, evaluate, variation_for
 from lib.measurement.run import measure_activations, measure_attention
@@ -91,7 +91,7 @@ def completion_bar() -> Iterator[Callable]:
 
     def report(model: str, done: int, total: int, correct: int, tokens: int) -> None:
         if model not in bars:
-            bars[model] = tqdm(total=total, initial=done, desc=model, unit="completion", file=sys.stderr)
+            bars[model] = progress.bar(model, total, "completion", done)
         speed = tokens / max(bars[model].format_dict["elapsed"], 1e-3)
         bars[model].set_postfix_str(f"{correct / max(done, 1):.0%} correct, {speed:.0f} tokens/s", refresh=False)
         _advance(bars[model], done)
@@ -107,7 +107,7 @@ def prompt_bar() -> Iterator[Callable]:
 
     def report(what: str, done: int, total: int) -> None:
         if what not in bars:
-            bars[what] = tqdm(total=total, desc=what, unit="prompt", file=sys.stderr)
+            bars[what] = progress.bar(what, total)
         _advance(bars[what], done)
 
     with _closing(bars):

@@ -1,0 +1,36 @@
+"""Whatever is wrong with what is given from outside is said in one line."""
+
+import pytest
+from pydantic import Field
+
+from lib.errors import InputError, Settings, valid
+
+
+class Inner(Settings):
+    length: int = 1
+
+
+class Outer(Settings):
+    name: str
+    parts: list[Inner] = Field([])
+    maybe: Inner | None = None
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({}, "f: name: missing field"),
+        ({"nam": "x"}, "f: nam: unknown field (did you mean name?)"),
+        ({"name": "", "zzz": 1}, "f: zzz: unknown field; name: string should have at least 1 character, not ''"),
+        (
+            {"name": "x", "parts": [{"lenght": 1}], "maybe": {"length": "1"}},
+            "f: parts.0.lenght: unknown field (did you mean length?); "
+            "maybe.length: input should be a valid integer, not '1'",
+        ),
+        (7, "f: input should be a valid dictionary or instance of Outer, not 7"),
+    ],
+)
+def test_every_wrong_field_is_named(content, expected):
+    with pytest.raises(InputError) as caught:
+        valid(Outer, content, "f")
+    assert str(caught.value) == expected
