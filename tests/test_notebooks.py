@@ -12,6 +12,7 @@ import papermill
 import pytest
 
 from lib import paths
+from lib.profiles import run_profile
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 # Cells whose printed text nbval really compares, over all notebooks: fewer means that outputs were lost.
@@ -26,9 +27,9 @@ def copy(tmp_path_factory):
     return folder
 
 
-def published(copy, name):
+def published(copy, name, profile="demo"):
     """Return the rows that a notebook published when it last ran."""
-    return json.loads((copy / "results" / "demo" / f"{name}.json").read_text())
+    return json.loads((copy / "results" / profile / f"{name}.json").read_text())
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def execute(copy, monkeypatch):
         papermill.execute_notebook(
             str(notebook), str(copy / "out.ipynb"), parameters, kernel_name="python3", progress_bar=False
         )
-        return published(copy, name)
+        return published(copy, name, run_profile("demo", **parameters).name)
 
     return run
 
@@ -80,7 +81,7 @@ def test_effect_is_measured_over_the_problems_given(execute, copy):
     assert set(rows) == {"fig09", "fig10_right", "fig11", "causes"}
     assert {row["n"] for row in rows.values()} == {5}
     for name in (*rows, "lambda_by_head", "lambda_map", "lambda_by_layer", "inserted_span"):
-        assert (copy / "figures" / "demo" / f"{name}.png").stat().st_size > 10_000
+        assert (copy / "figures" / run_profile("demo", limit=5).name / f"{name}.png").stat().st_size > 10_000
     assert rows["fig09"]["lambda"][0] < 1
 
 
@@ -107,7 +108,7 @@ def test_activations_are_measured_over_the_problems_given(execute, copy):
     rows = {row["figure"]: row for row in execute("04_activation_redistribution", limit=4)}
     assert set(rows) == {"fig04", "fig07"} and {row["n"] for row in rows.values()} == {4}
     for name in (*rows, "activations_by_layer"):
-        assert (copy / "figures" / "demo" / f"{name}.png").stat().st_size > 10_000
+        assert (copy / "figures" / run_profile("demo", limit=4).name / f"{name}.png").stat().st_size > 10_000
 
 
 def test_arm_is_compared_in_pairs(execute, copy):
