@@ -138,11 +138,11 @@ def _claims(options) -> None:
     from lib.claims.judging import judge, write_claims
     from lib.claims.page import page
     from lib.claims.statements import load_claims
-    from lib.reproduce import completion_bar, prompt_bar
+    from lib.reproduce import completion_bar
 
     claims = load_claims()
-    with prompt_bar() as measuring, completion_bar() as completing:
-        evidence = gather(profile, None, measuring, completing)
+    with completion_bar() as completing:
+        evidence = gather(profile, None, completing)
     rows = judge(claims, evidence)
     print(page(rows))
     verdicts = Counter(row["verdict"] for row in rows)

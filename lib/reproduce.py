@@ -66,8 +66,7 @@ def _prepare(need: str, profile: Profile, results: Path) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no time."""
     if need in (ATTENTION, ACTIVATIONS):
         measure = measure_attention if need == ATTENTION else measure_activations
-        with prompt_bar() as report:
-            measure(profile, results / "measurements", report)
+        measure(profile, results / "measurements")
     elif need == COMPLETIONS:
         _completions(profile, results)
     else:
@@ -95,20 +94,6 @@ def completion_bar() -> Iterator[Callable]:
         speed = tokens / max(bars[model].format_dict["elapsed"], 1e-3)
         bars[model].set_postfix_str(f"{correct / max(done, 1):.0%} correct, {speed:.0f} tokens/s", refresh=False)
         _advance(bars[model], done)
-
-    with _closing(bars):
-        yield report
-
-
-@contextlib.contextmanager
-def prompt_bar() -> Iterator[Callable]:
-    """Yield a `report` for `measure_attention` that draws a bar per measurement with counts and time left."""
-    bars: dict[str, tqdm] = {}
-
-    def report(what: str, done: int, total: int) -> None:
-        if what not in bars:
-            bars[what] = progress.bar(what, total)
-        _advance(bars[what], done)
 
     with _closing(bars):
         yield report

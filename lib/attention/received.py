@@ -56,7 +56,7 @@ def observe(
     decoder = model.get_decoder()
     input_ids = torch.atleast_2d(input_ids).to(model.device)
     layers = list(range(1, len(decoder.layers) + 1)) if layers is None else list(layers)
-    rows = _rows(_check(decoder, input_ids, layers, lengths), queries, input_ids)
+    rows = query_rows(_check(decoder, input_ids, layers, lengths), queries, input_ids)
     batch, tokens = input_ids.shape
     heads = decoder.config.num_attention_heads
     sums = torch.zeros(batch, len(layers), heads, rows.shape[1], tokens, device=model.device)
@@ -70,7 +70,7 @@ def observe(
     return Observation(sums / later[:, None, None], values, outputs)
 
 
-def _rows(lengths: torch.Tensor, queries: torch.Tensor | None, input_ids: torch.Tensor) -> torch.Tensor:
+def query_rows(lengths: torch.Tensor, queries: torch.Tensor | None, input_ids: torch.Tensor) -> torch.Tensor:
     """Return (B, R, T), 1.0 for each query that counts: a real token that was asked for."""
     real = (torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None])[:, None]
     return (real if queries is None else real & queries.to(real.device)).float()

@@ -86,6 +86,8 @@ def lambda_ratio(evidence: Evidence, condition: str, reference: str, layer: int)
 def affine_fit(evidence: Evidence) -> list[Component]:
     """Return R2 of the affine map in layer 1, averaged over heads."""
     _first(evidence, "attention", 1)
+    if evidence.attention.causes is None:
+        raise Untestable(f"{evidence.model}: uniform attention has no outputs")
     return [Component("all heads", evidence.attention.causes.affine.mean("head").values)]
 
 

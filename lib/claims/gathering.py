@@ -11,13 +11,12 @@ from lib.profiles import PARTS, Profile
 def gather(
     profile: Profile,
     completions: str | None = None,
-    measuring: Callable[[str, int, int], None] = lambda what, done, total: None,
     completing: Callable = silent,
 ) -> dict[str, Evidence]:
     """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
     folder = profile.results / "measurements"
-    attention = measure_attention(profile, folder, measuring)
-    activations = measure_activations(profile, folder, measuring)
+    attention = measure_attention(profile, folder)
+    activations = measure_activations(profile, folder)
     records = {"main": completions_for(profile, completions, completing)[0]}
     records |= {part: variation_for(profile, part, completing)[0] for part in PARTS}
     answering = [record["model"] for part in records.values() for record in part]

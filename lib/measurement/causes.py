@@ -11,16 +11,17 @@ All three are compared with the prompt as it was. The mean runs over later origi
 ones exist in two of the four; lambda as the paper plots it also averages over what inserted tokens look at.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 import xarray as xr
 
+from lib import progress
 from lib.attention.received import Observation, observe
 from lib.errors import InputError
-from lib.measurement.dilution import Report, measurement_settings, prompts_of, quiet
+from lib.measurement.dilution import measurement_settings, prompts_of
 from lib.measurement.kept import kept, labelled
 from lib.models.loading import Loaded
 from lib.prompts.batches import in_batches, pad
@@ -47,7 +48,6 @@ def measure_causes(
     format: str = "plain",
     filler: Filler | None = None,
     folder: Path | None = None,
-    report: Report = quiet,
 ) -> xr.Dataset:
     """Measure the slashes in layer 1 in four forwards of one layer per problem; kept in `folder`.
 
@@ -60,25 +60,20 @@ def measure_causes(
 
     def compute() -> xr.Dataset:
         before, after = (prompts_of(loaded, problems, name, format, filler) for name in ("none", CONDITION))
-        found = _measure(loaded, before, after, lambda done: report(done, len(problems)))
+        found = _measure(loaded, before, after)
         ratio = np.stack([found.pop(cause) for cause in CAUSES]) / found.pop("old")
         arrays = {name: (("problem", "head"), values) for name, values in found.items()}
         arrays["lambda"] = ("cause", "problem", "head"), ratio
         coords = {"cause": list(CAUSES), "problem": [p.id for p in problems], "head": range(1, loaded.heads + 1)}
         return labelled("causes", arrays, coords, TEXTS, settings)
 
-    found = kept(folder, f"causes-{loaded.name}-{CONDITION}", settings, compute)
-    report(len(problems), len(problems))
-    return found
+    return kept(folder, f"causes-{loaded.name}-{CONDITION}", settings, compute)
 
 
-def _measure(
-    loaded: Loaded, before: list[Prompt], after: list[Prompt], report: Callable[[int], None]
-) -> dict[str, np.ndarray]:
+def _measure(loaded: Loaded, before: list[Prompt], after: list[Prompt]) -> dict[str, np.ndarray]:
     """Return arrays (N, H): the mean received attention `old` and under each of CAUSES, and the four of AFFINE."""
     names = ("old", *CAUSES, *AFFINE)
     found = {name: np.full((len(before), loaded.heads), np.nan) for name in names}
-    done = 0
 
     def run(indices: list[int]) -> dict[str, Observation]:
         old, new = [before[i] for i in indices], [after[i] for i in indices]
@@ -92,18 +87,18 @@ def _measure(
             "distance": _forward(loaded, old, apart),
         }
 
-    for indices, seen in in_batches([len(prompt) for prompt in after], run):
-        for row, i in enumerate(indices):
-            for name, observation in seen.items():
-                original = (before if name in ("old", "distance") else after)[i].original
-                found[name][i] = observation.received[row, 0, :, 0, original[1:-1]].mean(-1).cpu().numpy()
-            start, last = after[i].spans["inserted"].start, len(before[i])
-            old = seen["old"].outputs[0][row, start:last]
-            new = seen["both"].outputs[0][row, after[i].original[start:].to(loaded.device)]
-            for name, values in zip(AFFINE, _affine(old.float().cpu(), new.float().cpu()), strict=True):
-                found[name][i] = values.numpy()
-        done += len(indices)
-        report(done)
+    with progress.bar(f"{loaded.name}, causes in layer 1", len(before)) as bar:
+        for indices, seen in in_batches([len(prompt) for prompt in after], run):
+            for row, i in enumerate(indices):
+                for name, observation in seen.items():
+                    original = (before if name in ("old", "distance") else after)[i].original
+                    found[name][i] = observation.received[row, 0, :, 0, original[1:-1]].mean(-1).cpu().numpy()
+                start, last = after[i].spans["inserted"].start, len(before[i])
+                old = seen["old"].outputs[0][row, start:last]
+                new = seen["both"].outputs[0][row, after[i].original[start:].to(loaded.device)]
+                for name, values in zip(AFFINE, _affine(old.float().cpu(), new.float().cpu()), strict=True):
+                    found[name][i] = values.numpy()
+            bar.update(len(indices))
     return found
 
 

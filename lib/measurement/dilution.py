@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import xarray as xr
 
+from lib import progress
 from lib.attention.received import Observation, observe
 from lib.errors import InputError
 from lib.measurement.kept import kept, labelled
@@ -33,13 +34,8 @@ TEXTS = {
     "dispersion": ("1", "RMS distance of the inserted tokens' values to their mean over that to the origin"),
     "portion": ("1", "what an inserted token receives over what an original one does (Fig. 13)"),
 }
-Report = Callable[[int, int], None]  # prompts done, and in all
 # The number of a problem, its prompt, received (L, H, 2, T) and values, L times (K, T, D).
 Seen = tuple[int, Prompt, torch.Tensor, list[torch.Tensor]]
-
-
-def quiet(done: int, total: int) -> None:
-    """Report nothing."""
 
 
 def measure_dilution(
@@ -51,7 +47,7 @@ def measure_dilution(
     format: str = "plain",
     filler: Filler | None = None,
     folder: Path | None = None,
-    report: Report = quiet,
+    observing: Callable[..., Observation] = observe,
 ) -> xr.Dataset:
     """Measure `conditions` against none: the variables of TEXTS over (condition, problem, layer, head).
 
@@ -61,30 +57,29 @@ def measure_dilution(
     """
     if not problems:
         raise InputError("no problems to measure attention on")
-    layers, count = list(layers or range(1, loaded.layers + 1)), len(problems)
+    layers = list(layers or range(1, loaded.layers + 1))
     settings = measurement_settings(loaded, problems, format, filler)
-    total = count * (1 + len(conditions))
 
-    def seen(condition: str, before: int) -> Iterator[Seen]:
+    def seen(condition: str) -> Iterator[Seen]:
         prompts = prompts_of(loaded, problems, condition, format, filler)
-        return _seen(loaded, problems, prompts, layers, lambda done: report(before + done, total))
+        text = f"{loaded.name}, attention under {condition} in {len(layers)} layers"
+        return _seen(loaded, problems, prompts, layers, observing, text)
 
     @functools.cache
     def without() -> dict[int, torch.Tensor]:
-        return {i: _original(prompt, received) for i, prompt, received, _ in seen("none", 0)}
+        return {i: _original(prompt, received) for i, prompt, received, _ in seen("none")}
 
-    def measured(condition: str, before: int) -> xr.Dataset:
-        rows, baseline = np.full((len(TEXTS), count, len(layers), loaded.heads), np.nan), without()
-        for i, prompt, received, values in seen(condition, before):
+    def measured(condition: str) -> xr.Dataset:
+        rows, baseline = np.full((len(TEXTS), len(problems), len(layers), loaded.heads), np.nan), without()
+        for i, prompt, received, values in seen(condition):
             rows[:, i] = _summary(baseline[i], received, values, prompt)
         return _dataset(rows, condition, problems, layers, settings)
 
     parts = []
-    for index, condition in enumerate(conditions, 1):
+    for condition in conditions:
         name = f"dilution-{loaded.name}-{condition}-layers{layers[0]}-{layers[-1]}"
-        compute = functools.partial(measured, condition, index * count)
-        parts.append(kept(folder, name, settings | {"condition": condition, "layers": layers}, compute))
-        report((index + 1) * count, total)
+        asked = settings | {"condition": condition, "layers": layers}
+        parts.append(kept(folder, name, asked, functools.partial(measured, condition)))
     return xr.concat(parts, "condition")
 
 
@@ -123,7 +118,8 @@ def _seen(
     problems: Sequence[Problem],
     prompts: Sequence[Prompt],
     layers: Sequence[int],
-    report: Callable[[int], None],
+    observing: Callable[..., Observation],
+    text: str,
 ) -> Iterator[Seen]:
     """Yield what each prompt shows, the longest first.
 
@@ -135,17 +131,16 @@ def _seen(
         queries = torch.ones(len(indices), 2, ids.shape[1], dtype=torch.bool)  # all tokens; the original ones
         for row, i in enumerate(indices):
             queries[row, 1, prompts[i].spans["inserted"]] = False
-        return observe(loaded.model, ids, layers, lengths, queries=queries, keep=True)
+        return observing(loaded.model, ids, layers, lengths, queries=queries, keep=True)
 
-    done = 0
-    for indices, observation in in_batches([len(prompt) for prompt in prompts], run):
-        received = observation.received.cpu()
-        for row, i in enumerate(indices):
-            if not _original(prompts[i], received[row]).isfinite().all():
-                raise InputError(f"{loaded.name} gives NaN attention on problem {problems[i].id}")
-            yield i, prompts[i], received[row], [layer[row].float().cpu() for layer in observation.values]
-        done += len(indices)
-        report(done)
+    with progress.bar(text, len(prompts)) as bar:
+        for indices, observation in in_batches([len(prompt) for prompt in prompts], run):
+            received = observation.received.cpu()
+            for row, i in enumerate(indices):
+                if not _original(prompts[i], received[row]).isfinite().all():
+                    raise InputError(f"{loaded.name} gives NaN attention on problem {problems[i].id}")
+                yield i, prompts[i], received[row], [layer[row].float().cpu() for layer in observation.values]
+            bar.update(len(indices))
 
 
 def _original(prompt: Prompt, received: torch.Tensor) -> torch.Tensor:

@@ -14,11 +14,12 @@ import numpy as np
 import torch
 import xarray as xr
 
+from lib import progress
 from lib.arm.activations import BIN_EDGES, MEASURES, histogram, measure, near_zero_bound, watched
 from lib.arm.hook import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement.dilution import Report, measurement_settings, quiet
+from lib.measurement.dilution import measurement_settings
 from lib.measurement.kept import kept, labelled
 from lib.measurement.token_classes import NAMES, token_classes
 from lib.models.loading import Loaded
@@ -53,7 +54,6 @@ def measure_redistribution(
     filler: Filler | None = None,
     seed: int = 0,
     folder: Path | None = None,
-    report: Report = quiet,
 ) -> xr.Dataset:
     """Measure none and `conditions`, of which one may be arm; the near-zero bound of a prompt is that of none.
 
@@ -78,13 +78,11 @@ def measure_redistribution(
 
     def compute() -> xr.Dataset:
         build = functools.partial(build_prompt, loaded.tokenizer, format=format, filler=filler)
-        found = _measure(loaded, problems, coords, build, arm, seed, report)
+        found = _measure(loaded, problems, coords, build, arm, seed)
         return labelled("redistribution", {part: (DIMS[part], found[part]) for part in DIMS}, coords, TEXTS, settings)
 
     name, asked = f"redistribution-{loaded.name}-layers{layers[0]}-{layers[-1]}", [coords["condition"], layers]
-    found = kept(folder, name, settings | {"asked": asked}, compute)
-    report(len(problems), len(problems))
-    return found
+    return kept(folder, name, settings | {"asked": asked}, compute)
 
 
 def _measure(
@@ -94,22 +92,22 @@ def _measure(
     build: Callable[[str, str], Prompt],
     arm: Arm,
     seed: int,
-    report: Report,
 ) -> dict[str, np.ndarray]:
     """Return the arrays of DIMS."""
     found = {part: np.zeros([len(coords[dim]) for dim in dims]) * np.nan for part, dims in DIMS.items()}
     found["counts"] = np.zeros(found["counts"].shape, dtype=np.int64)
-    for index, problem in enumerate(problems):
-        references: dict[int, _Reference] = {}
-        for at, name in enumerate(coords["condition"]):
-            with _arm_of(loaded, name, arm, seed + index):
-                reduced = _reduced(loaded, build(problem.problem, name), coords["layer"], references, arm.c)
-            _check_finite(reduced, f"{loaded.name} under {name} on problem {problem.id}")
-            for place, parts in enumerate(reduced.values()):
-                found["counts"][at, place] += parts.pop("counts")
-                for part, values in parts.items():
-                    found[part][at, index, place] = values
-        report(index + 1, len(problems))
+    with progress.bar(f"{loaded.name}, activations in {len(coords['layer'])} layers", len(problems)) as bar:
+        for index, problem in enumerate(problems):
+            references: dict[int, _Reference] = {}
+            for at, name in enumerate(coords["condition"]):
+                with _arm_of(loaded, name, arm, seed + index):
+                    reduced = _reduced(loaded, build(problem.problem, name), coords["layer"], references, arm.c)
+                _check_finite(reduced, f"{loaded.name} under {name} on problem {problem.id}")
+                for place, parts in enumerate(reduced.values()):
+                    found["counts"][at, place] += parts.pop("counts")
+                    for part, values in parts.items():
+                        found[part][at, index, place] = values
+            bar.update()
     return found
 
 

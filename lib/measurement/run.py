@@ -3,9 +3,8 @@
 What is measured is kept, so that `reproduce` can do it with a progress bar and a notebook finds it done.
 """
 
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import xarray as xr
@@ -24,8 +23,6 @@ from lib.prompts.problems import Problem, stratified_sample
 INSERTIONS = ("mless", "mful", "random")
 CHANGES = (*INSERTIONS, "arm")  # of activations, in the first layers; the first is what the others are compared with
 DEEP_CHANGES = ("mless", "arm")  # in every layer
-Report = Callable[[str, int, int], None]  # what, done and total
-Measuring = Callable[..., xr.Dataset]  # loaded, problems and report=
 
 
 @dataclass(frozen=True)
@@ -38,60 +35,64 @@ class Measured:
     causes: xr.Dataset | None = None
 
 
-def silent(what: str, done: int, total: int) -> None:
-    """Report nothing."""
-
-
-def measure_attention(profile: Profile, folder: Path | None = None, report: Report = silent) -> dict[str, Measured]:
+def measure_attention(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:
     """Return what `measure_dilution` and `measure_causes` find on each of the profile's models, by name."""
-    options = _options(profile, folder)
-    dilution = functools.partial(measure_dilution, conditions=INSERTIONS, **options)
-    parts = {"first": dilution, "causes": functools.partial(measure_causes, **options), "every": dilution}
-    return _each_model(profile, "attention", lambda spec: parts, report)
+
+    def every(loaded: Loaded, problems: list[Problem]) -> xr.Dataset:
+        return measure_dilution(loaded, problems, INSERTIONS, **options(profile, folder))
+
+    return _each_model(profile, lambda *given: attention_of(*given, profile, folder), every)
 
 
-def measure_activations(profile: Profile, folder: Path | None = None, report: Report = silent) -> dict[str, Measured]:
+def measure_activations(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:
     """Return what `measure_redistribution` finds on each of the profile's models, by name."""
 
-    def parts(spec: str) -> dict[str, Measuring]:
-        options = _options(profile, folder) | {"arm": arm_for(spec, profile.accuracy.arm)}
-        measuring = functools.partial(measure_redistribution, seed=profile.seed, **options)
-        return {
-            "first": functools.partial(measuring, conditions=CHANGES),
-            "every": functools.partial(measuring, conditions=DEEP_CHANGES),
-        }
+    def first(loaded: Loaded, problems: list[Problem]) -> Measured:
+        return Measured(loaded.card, activations_of(loaded, problems, CHANGES, None, profile, folder))
 
-    return _each_model(profile, "activations", parts, report)
+    def every(loaded: Loaded, problems: list[Problem]) -> xr.Dataset:
+        return activations_of(loaded, problems, DEEP_CHANGES, None, profile, folder)
+
+    return _each_model(profile, first, every)
 
 
-def _options(profile: Profile, folder: Path | None) -> dict:
-    filler = profile.filler
-    return {"format": profile.attention.format, "filler": filler, "folder": folder}
+def attention_of(loaded: Loaded, problems: list[Problem], profile: Profile, folder: Path | None) -> Measured:
+    """Return dilution in all layers that are loaded, and its causes."""
+    dilution = measure_dilution(loaded, problems, INSERTIONS, **options(profile, folder))
+    return Measured(loaded.card, dilution, causes=measure_causes(loaded, problems, **options(profile, folder)))
+
+
+def activations_of(
+    loaded: Loaded,
+    problems: list[Problem],
+    conditions: Sequence[str],
+    layers: Sequence[int] | None,
+    profile: Profile,
+    folder: Path | None,
+) -> xr.Dataset:
+    """Return redistribution under these conditions, None: in all layers that are loaded, with the profile's ARM."""
+    arm = arm_for(loaded.spec, profile.accuracy.arm)
+    given = options(profile, folder) | {"arm": arm, "seed": profile.seed}
+    return measure_redistribution(loaded, problems, conditions, layers, **given)
+
+
+def options(profile: Profile, folder: Path | None) -> dict:
+    """Return what every measurement is given of a profile."""
+    return {"format": profile.attention.format, "filler": profile.filler, "folder": folder}
 
 
 def _each_model(
-    profile: Profile, kind: str, parts_of: Callable[[str], dict[str, Measuring]], report: Report
+    profile: Profile,
+    first: Callable[[Loaded, list[Problem]], Measured],
+    every: Callable[[Loaded, list[Problem]], xr.Dataset],
 ) -> dict[str, Measured]:
+    """Return both by model; the weights go with each call, so that memory holds one model's."""
     attention, problems = profile.attention, attention_problems(profile)
     measured = {}
     for spec in attention.models:
-        parts = parts_of(spec)
-        every = {"every": parts.pop("every")}
-        model, found = _measure(first_layers(spec, attention.layers), problems, kind, parts, report)
+        found = first(first_layers(spec, attention.layers), problems)
         if attention.map_problems:
             some = stratified_sample(problems, attention.map_problems, profile.seed)
-            found |= _measure(every_layer(spec), some, kind, every, report)[1]
-        measured[model.name] = Measured(model, **found)
+            found = replace(found, every=every(every_layer(spec), some))
+        measured[found.model.name] = found
     return measured
-
-
-def _measure(
-    loaded: Loaded, problems: list[Problem], kind: str, parts: dict[str, Measuring], report: Report
-) -> tuple[Card, dict[str, xr.Dataset]]:
-    """Return the card of a model, whose weights go with the call, and each part measured on it."""
-    texts = {"first": f"{kind} of layers 1 to {loaded.layers}", "every": f"{kind} of all {loaded.layers} layers"}
-    texts["causes"] = "causes in layer 1"
-    found = {}
-    for part, measuring in parts.items():
-        found[part] = measuring(loaded, problems, report=functools.partial(report, f"{loaded.name}: {texts[part]}"))
-    return loaded.card, found

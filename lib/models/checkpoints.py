@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from transformers import MODEL_MAPPING, AutoConfig, PretrainedConfig, PreTrainedModel
+from transformers import MODEL_MAPPING, AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 
 from lib.errors import InputError
 from lib.models.failures import checkpoint_errors
@@ -111,6 +111,14 @@ def load_first_layers(folder: Path, layers: int, dtype: str, **options) -> PreTr
     if info["missing_keys"]:
         raise InputError(f"{folder}: the checkpoint lacks {_few(info['missing_keys'])}")
     return model
+
+
+def untrained_layers(folder: Path, layers: int, dtype: str, seed: int) -> PreTrainedModel:
+    """Return what `load_first_layers` does with weights drawn as transformers draws them; none are read."""
+    config = reduced_config(LocalFiles(folder), layers)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return AutoModel.from_config(config, dtype=getattr(torch, dtype))
 
 
 def reduced_config(files: LocalFiles, layers: int) -> PretrainedConfig:

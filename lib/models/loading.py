@@ -19,7 +19,7 @@ from lib.attention.check import check_attention
 from lib.errors import InputError
 from lib.models import hub
 from lib.models.card import Card
-from lib.models.checkpoints import LocalFiles, load_first_layers, read_header, weight_files
+from lib.models.checkpoints import LocalFiles, load_first_layers, read_header, untrained_layers, weight_files
 from lib.models.failures import checkpoint_errors
 from lib.models.names import Source, resolve
 from lib.models.packaged import demo_folder
@@ -53,9 +53,12 @@ class Loaded:
         return self.model.config.get_text_config().max_position_embeddings
 
 
-def load(spec: str, layers: int | None = None, device: str = "auto", dtype: str = "auto") -> Loaded:
+def load(
+    spec: str, layers: int | None = None, device: str = "auto", dtype: str = "auto", seed: int | None = None
+) -> Loaded:
     """Load `spec`; with `layers` only the embedding and the first decoder layers, without output head.
 
+    With a `seed`, too, these layers have fresh weights, drawn from it as the family draws them before training.
     `device` auto is CUDA when there is one; `dtype` auto is float32 on CPU and bfloat16 on CUDA.
     Raises InputError for an unknown spec, missing, damaged or pickled weights, too many layers, a device that
     is not there, and a model whose attention is not one that `attention` computes (tried on ten tokens).
@@ -69,7 +72,10 @@ def load(spec: str, layers: int | None = None, device: str = "auto", dtype: str 
     dtype = ("float32" if device == "cpu" else "bfloat16") if dtype == "auto" else dtype
     folder, revision = _checkpoint_folder(source, layers)
     with checkpoint_errors(folder):
-        model = _load_whole(folder, dtype) if layers is None else load_first_layers(folder, layers, dtype)
+        if seed is not None:
+            model = untrained_layers(folder, layers, dtype, seed)
+        else:
+            model = _load_whole(folder, dtype) if layers is None else load_first_layers(folder, layers, dtype)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     if not tokenizer.is_fast:
         raise InputError(f"{spec}: its tokenizer gives no character offsets, so token spans cannot be exact")
@@ -78,7 +84,9 @@ def load(spec: str, layers: int | None = None, device: str = "auto", dtype: str 
         raise InputError(f"{spec}: model type {model.config.model_type} has no list of decoder layers")
     model = model.to(device).eval()
     check_attention(model)
-    return Loaded(model, tokenizer, source.name, spec, revision, device, dtype, len(decoder.layers))
+    fresh = "" if seed is None else f" untrained {seed}"
+    names = source.name + fresh, spec, revision + fresh
+    return Loaded(model, tokenizer, *names, device, dtype, len(decoder.layers))
 
 
 def _checkpoint_folder(source: Source, layers: int | None) -> tuple[Path, str]:
