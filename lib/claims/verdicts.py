@@ -2,12 +2,11 @@
 
 A claim has one component or several, all of which must hold, and one range for them, fixed beforehand. Supported:
 every component's 95 % interval lies inside the range. Contradicted: some component's lies outside of it, at a level
-corrected for their number (Bonferroni). Undecided: neither. Intervals are Student's over problems, extended where the
-values are skewed. So either wrong verdict has a chance of about 2.5 % at the edge of the range, and is held below
-STATED.
+corrected for their number (Bonferroni). Undecided: neither, or fewer than ENOUGH problems. The intervals fit the kind of
+the numbers (intervals.py). So either wrong verdict has a chance of about 2.5 % at the edge of the range, and is held
+below STATED (benchmarks/verdicts.py).
 """
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf, sqrt
@@ -15,19 +14,15 @@ from math import ceil, inf, sqrt
 import numpy as np
 from scipy import stats
 
+from lib.claims.intervals import Component
+
 ALPHA = 0.05  # two-sided: half of it for either wrong verdict
-STATED = 0.05  # the rate of either wrong verdict that the tests hold every rule to
+STATED = 0.05  # the rate of either wrong verdict that the simulations hold every rule to
+ENOUGH = 20  # problems: fewer decide nothing
 POWER = 0.8
 FARTHEST = 100.0  # standard deviations: what lies farther, or never varies, is shown as this far
+SMALLEST_P = 1e-6
 VERDICTS = ("supported", "contradicted", "undecided")
-
-
-@dataclass(frozen=True)
-class Component:
-    """One of the numbers of a claim: a value per problem (N,), which may be NaN, and what it is called."""
-
-    label: str
-    values: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -46,6 +41,8 @@ class Decision:
     low: float
     high: float
     n: int
+    clusters: int  # templates of the n problems; n where they are independent
+    constant: bool  # every problem gave the same
     margin: float
     margin_low: float
     margin_high: float
@@ -57,32 +54,57 @@ def decide(components: Sequence[Component], low: float | None, high: float | Non
     """Return the verdict on values that are claimed to lie strictly between low and high (None: no end there).
 
     `paper` is the value the paper reports: `needed` is the n that would show it, or, without it, what was measured.
-    Raises ValueError for a component with fewer than two values.
+    Raises ValueError for a component with fewer than two independent values.
     """
-    measured = [_Measured.of(component, len(components)) for component in components]
-    ends = (-inf if low is None else low, inf if high is None else high)
-    if all(ends[0] < m.narrow[0] and m.narrow[1] < ends[1] for m in measured):
-        verdict, candidates = "supported", measured
-    elif outside := [m for m in measured if m.wide[1] < ends[0] or m.wide[0] > ends[1]]:
+    measured = [_Measured(component, _ends(low, high), len(components)) for component in components]
+    verdict, candidates = "undecided", measured
+    if few := [m for m in measured if m.n < ENOUGH]:
+        candidates = few
+    elif all(m.inside(m.narrow) for m in measured):
+        verdict = "supported"
+    elif outside := [m for m in measured if m.outside(m.wide)]:
         verdict, candidates = "contradicted", outside
-    else:
-        verdict, candidates = "undecided", measured
-    worst = min(candidates, key=lambda m: m.slack(ends))
+    worst = min(candidates, key=lambda m: m.slack)
     shown = worst.narrow if verdict == "supported" else worst.wide
-    margins = [worst.standardised(x, ends) for x in (worst.mean, *shown)]
-    needed = n_deciding(worst.distance(worst.mean if paper is None else paper, ends), worst.deviation)
+    margins = [worst.standardised(x) for x in (worst.effect, *shown)]
+    needed = n_deciding(worst.distance(worst.effect if paper is None else paper), worst.error * sqrt(worst.n))
     return Decision(
         verdict,
         worst.label,
         len(measured),
-        worst.mean,
+        worst.effect,
         *shown,
         worst.n,
+        worst.clusters,
+        not worst.deviation,
         margins[0],
         *sorted(margins[1:]),
-        None if paper is None else worst.standardised(paper, ends),
+        None if paper is None else worst.standardised(paper),
         needed if verdict == "undecided" else None,
     )
+
+
+def p_value(components: Sequence[Component], low: float | None, high: float | None) -> float:
+    """Return the smallest level, two-sided, at which either verdict is reached, for a correction over many claims."""
+    ends, count = _ends(low, high), len(components)
+    supporting = max(_level(component, lambda i: ends[0] < i[0] and i[1] < ends[1]) for component in components)
+    against = min(_level(component, lambda i: i[1] < ends[0] or i[0] > ends[1]) for component in components)
+    return min(supporting, count * against, 1.0)
+
+
+def _level(component: Component, reached) -> float:
+    """Return the smallest level whose interval reaches a verdict, by halving a logarithmic scale; 1 if none does."""
+    low, high = SMALLEST_P, 1 - 1e-9
+    if not reached(component.interval(high)):
+        return 1.0
+    while high / low > 1.01:
+        middle = sqrt(low * high)
+        low, high = (low, middle) if reached(component.interval(middle)) else (middle, high)
+    return high
+
+
+def _ends(low: float | None, high: float | None) -> tuple[float, float]:
+    return -inf if low is None else low, inf if high is None else high
 
 
 def n_deciding(distance: float, deviation: float, power: float = POWER) -> int | None:
@@ -97,59 +119,37 @@ def n_deciding(distance: float, deviation: float, power: float = POWER) -> int |
     return ceil(((z_alpha + z_power) * deviation / distance) ** 2 + z_alpha**2 / 2)
 
 
-@functools.cache
-def _quantile(alpha: float, n: int) -> float:
-    """Return Student's two-sided quantile for n values; slow, and asked for again and again."""
-    return float(stats.t.ppf(1 - alpha / 2, n - 1))
-
-
-@dataclass(frozen=True)
 class _Measured:
-    """A component's mean over problems, with the interval that supports and the one that contradicts.
+    """A component against the ends of a range, with the interval that supports and the one that contradicts."""
 
-    Student's, and longer on the side of the longer tail by the first-order correction for skewness (Johnson 1978, JASA
-    73:536, at the end of the interval); never shorter, since few changed answers give a skewness by chance alone.
-    """
+    def __init__(self, component: Component, ends: tuple[float, float], count: int):
+        sample = component.sample
+        self.label, self.effect, self.ends = component.label, component.effect, ends
+        self.n, self.clusters = len(sample.values), len(sample.sizes)
+        best = sample.best
+        self.error, self.deviation = best.moments[1], float(best.values.std(ddof=1)) if best.moments[1] else 0.0
+        self.narrow, self.wide = component.interval(ALPHA), component.interval(ALPHA / count)
 
-    label: str
-    mean: float
-    deviation: float
-    n: int
-    narrow: tuple[float, float]
-    wide: tuple[float, float]
+    def inside(self, interval: tuple[float, float]) -> bool:
+        return self.ends[0] < interval[0] and interval[1] < self.ends[1]
 
-    @classmethod
-    def of(cls, component: Component, count: int) -> "_Measured":
-        values = np.asarray(component.values, dtype=float)
-        values = values[np.isfinite(values)]
-        if len(values) < 2:
-            raise ValueError(f"{component.label}: {len(values)} problems are too few")
-        mean, deviation, n = float(values.mean()), float(values.std(ddof=1)), len(values)
-        if np.ptp(values) <= 1e-12 * np.abs(values).max():
-            deviation = 0.0  # rounding is no spread
-        apart = values - mean
-        skew = float((apart**3).mean() / (apart**2).mean() ** 1.5) if deviation else 0.0
-        intervals = []
-        for alpha in (ALPHA, ALPHA / count):
-            t = _quantile(alpha, n)
-            half, longer = t * deviation / sqrt(n), skew * deviation * (1 + 2 * t**2) / (6 * n)
-            intervals.append((mean - half + min(longer, 0), mean + half + max(longer, 0)))
-        return cls(component.label, mean, deviation, n, *intervals)
+    def outside(self, interval: tuple[float, float]) -> bool:
+        return interval[1] < self.ends[0] or interval[0] > self.ends[1]
 
-    def distance(self, value: float, ends: tuple[float, float]) -> float:
+    def distance(self, value: float) -> float:
         """Return how far inside the range a value lies; negative outside."""
-        return min(value - ends[0], ends[1] - value)
+        return min(value - self.ends[0], self.ends[1] - value)
 
-    def slack(self, ends: tuple[float, float]) -> float:
-        """Return how many standard errors the mean lies inside the range."""
-        error = self.deviation / sqrt(self.n)
-        distance = self.distance(self.mean, ends)
-        return distance / error if error else inf * distance if distance else 0.0
+    @property
+    def slack(self) -> float:
+        """How many standard errors the effect lies inside the range."""
+        distance = self.distance(self.effect)
+        return distance / self.error if self.error else inf * distance if distance else 0.0
 
-    def standardised(self, value: float, ends: tuple[float, float]) -> float:
-        """Return a value's distance to the end that is nearest to the mean, in standard deviations."""
-        to_low = self.mean - ends[0] <= ends[1] - self.mean
-        distance = value - ends[0] if to_low else ends[1] - value
+    def standardised(self, value: float) -> float:
+        """Return a value's distance to the end that is nearest to the effect, in standard deviations."""
+        to_low = self.effect - self.ends[0] <= self.ends[1] - self.effect
+        distance = value - self.ends[0] if to_low else self.ends[1] - value
         if abs(distance) > FARTHEST * self.deviation:
             return float(np.sign(distance)) * FARTHEST
         return distance / self.deviation if distance else 0.0

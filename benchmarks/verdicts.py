@@ -1,0 +1,146 @@
+"""How often the claims' rules err: every kind of number at the edge of the claimed range, where neither verdict is right.
+
+    python benchmarks/verdicts.py [--simulations 2000]
+
+`supported` is tried with one component at the edge and the others well inside, `contradicted` with all of them there.
+Writes benchmarks/results/verdicts.csv: a row per rule, data, n, discordance and number of components, with the rate of
+either wrong verdict.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.claims.intervals import POINTS, Component
+from lib.claims.verdicts import decide
+
+RESULTS = Path(__file__).parent / "results" / "verdicts.csv"
+SIZES = (20, 50, 100, 200, 500)
+FAMILIES = (20, 20, 20, 16, *[14] * 4, *[12] * 4, 10, 10, *[8] * 9, 6, 6, 6, 6, 4)  # the embedded set's 28 templates
+ALTERNATIVES = 13  # settings of ARM that the profiles compare
+EXTREME = 0.75  # skewness 3.3: shown to say where the rule for means ends, and not held to the stated rate
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is simulated: a kind of component, its data, and the end of the range at which their mean lies."""
+
+    kind: str
+    data: str
+    draw: Draw  # (rng, n) -> values with their mean at `edge`
+    edge: float = 0.0
+    discordance: int | None = None  # percent
+    clustered: bool = False
+    components: int = 1
+
+
+def families(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return the family (n,) of each problem, of a sample that keeps the families' shares."""
+    return rng.permutation(np.resize(rng.permutation(np.repeat(np.arange(len(FAMILIES)), FAMILIES)), n))
+
+
+def normal(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.normal(size=n)
+
+
+def skewed(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.gamma(4.0, 0.5, n) - 2
+
+
+def heavy(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.standard_t(3, n)
+
+
+def lognormal(spread: float) -> Draw:
+    return lambda rng, n: rng.lognormal(0, spread, n) - np.exp(spread**2 / 2)
+
+
+def right_or_wrong(share: float) -> Draw:
+    return lambda rng, n: POINTS * (rng.random(n) < share)
+
+
+def paired(discordance: float, edge: float = 0.0) -> Draw:
+    """Return differences of 100, 0 or -100 with that share of changed answers and a mean of `edge` points."""
+    better, worse = (discordance + edge / POINTS) / 2, (discordance - edge / POINTS) / 2
+    return lambda rng, n: POINTS * rng.choice([1.0, 0.0, -1.0], n, p=[better, 1 - better - worse, worse])
+
+
+def several(discordance: float) -> Draw:
+    return lambda rng, n: paired(discordance)(rng, n * ALTERNATIVES).reshape(n, ALTERNATIVES)
+
+
+def cases() -> Iterator[Case]:
+    """Yield every case; clustered ones share half of their variance, or of their chances, within a family."""
+    means = {"normal": normal, "gamma": skewed, "t with 3 degrees": heavy}
+    means |= {f"lognormal {spread}": lognormal(spread) for spread in (0.5, EXTREME)}
+    for name, draw in means.items():
+        yield from (Case("mean", name, draw, components=count) for count in (1, 4))
+        yield Case("mean", name, draw, clustered=True)
+    for share in (5, 50):
+        yield Case("share", f"{share} %", right_or_wrong(share / 100), share)
+        yield Case("share", f"{share} %", right_or_wrong(share / 100), share, clustered=True)
+    for rate in (2, 5, 10, 20):
+        for clustered in (False, True):
+            yield Case("difference", "no effect", paired(rate / 100), 0, rate, clustered)
+        yield Case("difference", "no effect", paired(rate / 100), 0, rate, components=4)
+        yield Case("largest", f"no effect in {ALTERNATIVES}", several(rate / 100), 0, rate)
+    for rate in (10, 20):
+        yield Case("difference", "5 points", paired(rate / 100, 5), 5, rate)
+
+
+def components(case: Case, rng: np.random.Generator, n: int, inside: float) -> list[Component]:
+    """Return the case's components, all at the edge but for those from the second on, moved `inside`."""
+    named = families(rng, n) if case.clustered else None
+    found = []
+    for index in range(case.components):
+        values = np.asarray(case.draw(rng, n), dtype=float)
+        if case.clustered:  # half of the problems answer as their family does
+            shared = np.asarray(case.draw(rng, len(FAMILIES)), dtype=float)[named]
+            values = np.where(rng.random(n) < 0.5, shared, values)
+        if index:
+            values = values + inside
+        found.append(Component(str(index), values, case.kind if not (index and inside) else "mean", named))
+    return found
+
+
+def rates(case: Case, n: int, simulations: int, seed: int = 0) -> tuple[float, float]:
+    """Return the rates of `supported` and of `contradicted` with every end of the range at the edge in turn."""
+    wrong = {"supported": 0.0, "contradicted": 0.0}
+    for sign in (1, -1):
+        rng, found = np.random.default_rng([seed, n, sign + 1]), {"supported": 0, "contradicted": 0}
+        ends = (case.edge, None) if sign > 0 else (None, case.edge)
+        for _ in range(simulations):
+            verdict = decide(components(case, rng, n, 0), *ends).verdict
+            found["contradicted"] += verdict == "contradicted"
+            if case.components > 1:
+                verdict = decide(components(case, rng, n, sign * 10 * POINTS), *ends).verdict
+            found["supported"] += verdict == "supported"
+        wrong = {name: max(wrong[name], count / simulations) for name, count in found.items()}
+    return wrong["supported"], wrong["contradicted"]
+
+
+def simulate(simulations: int, sizes: tuple[int, ...] = SIZES) -> pd.DataFrame:
+    """Return a row per case and n."""
+    rows = []
+    for case in cases():
+        for n in sizes:
+            supported, contradicted = rates(case, n, simulations)
+            row = {"rule": case.kind, "data": case.data, "n": n, "clusters": len(FAMILIES) if case.clustered else n}
+            row |= {"discordance": case.discordance, "components": case.components}
+            row |= {"supported": supported, "contradicted": contradicted, "either": max(supported, contradicted)}
+            rows.append(row | {"simulations": simulations})
+    return pd.DataFrame(rows)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--simulations", type=int, default=2000)
+    table = simulate(parser.parse_args().simulations)
+    table["discordance"] = table["discordance"].astype("Int64")
+    table.to_csv(RESULTS, index=False)
+    print(table.sort_values("either", ascending=False).head(20).to_string(index=False))
