@@ -6,13 +6,14 @@
                 test rejects 0 too
     largest     a column per alternative: their largest mean, against what choosing it gives by chance (max-T)
 
-Problems of one template are not independent. With clusters the first is cluster-robust, and the exact ones are extended
-to what that gives.
+Problems of one template are not independent. With clusters the first is cluster-robust, a share counts a template once,
+and a difference reaches as far as the first would.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import ceil, floor
 
 import numpy as np
 from scipy import stats
@@ -124,7 +125,11 @@ def _mean(sample: Sample, alpha: float) -> tuple[float, float]:
 
 
 def _share(sample: Sample, alpha: float) -> tuple[float, float]:
-    return _extended(sample, alpha, *_exact(round(sample.values.sum() / POINTS), len(sample.values), alpha))
+    """Return the exact interval of as many answers as there would be if a template gave but one (Kish)."""
+    n = len(sample.values)
+    independent = n**2 // int((sample.sizes**2).sum())
+    right = float(sample.values.sum()) / POINTS * independent / n
+    return _exact(floor(right), independent, alpha)[0], _exact(ceil(right), independent, alpha)[1]
 
 
 @lru_cache(maxsize=10_000)
@@ -135,7 +140,11 @@ def _exact(right: int, n: int, alpha: float) -> tuple[float, float]:
 
 def _difference(sample: Sample, alpha: float) -> tuple[float, float]:
     more, less, n = int((sample.values > 0).sum()), int((sample.values < 0).sum()), len(sample.values)
-    return _extended(sample, alpha, *_paired(less, more, n, alpha))
+    low, high = _paired(less, more, n, alpha)
+    if len(sample.sizes) == n:
+        return low, high
+    ends = _mean(sample, alpha)
+    return min(low, ends[0]), max(high, ends[1])
 
 
 @lru_cache(maxsize=10_000)
@@ -145,14 +154,6 @@ def _paired(less: int, more: int, n: int, alpha: float) -> tuple[float, float]:
     if more + less and stats.binomtest(more, more + less).pvalue <= alpha:
         return low, high
     return min(low, 0.0), max(high, 0.0)
-
-
-def _extended(sample: Sample, alpha: float, low: float, high: float) -> tuple[float, float]:
-    """Return an exact interval, reaching as far as the cluster-robust one where problems share templates."""
-    if len(sample.sizes) == len(sample.values):
-        return low, high
-    ends = _mean(sample, alpha)
-    return min(low, ends[0]), max(high, ends[1])
 
 
 def _largest(sample: Sample, alpha: float) -> tuple[float, float]:

@@ -8,39 +8,99 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from lib.claims.evidence import MEASURES, Evidence, Untestable
-from lib.claims.statements import Claim
-from lib.claims.verdicts import Decision, decide
+import numpy as np
+
+from lib.claims.evidence import Evidence, Untestable
+from lib.claims.intervals import Component
+from lib.claims.statements import MEASURES, Claim
+from lib.claims.verdicts import ALPHA, Decision, decide, p_value
 from lib.paths import write_json
 from lib.profiles import Profile
+from lib.statistics import holm
+
+UNIFORM = "uniform"  # names the control without a network, whose queries attend equally to all they may see
 
 
 def judge(claims: Sequence[Claim], evidence: dict[str, Evidence]) -> list[dict]:
-    """Return a row per claim and model that can test it; one row that says why not where none can."""
+    """Return a row per claim and model that can test it; one row that says why not where none can.
+
+    `survives`: whether a verdict stands when Holm's method corrects it for all rows that were tested.
+    """
     rows = []
     for claim in claims:
         judged = [_row(claim, one) for one in evidence.values()]
         tested = [row for row in judged if row["n"]]
         rows += tested or judged[:1]
+    tested = [row for row in rows if row["n"]]
+    for row, p in zip(tested, holm([row["p"] for row in tested]) if tested else [], strict=True):
+        row["p_holm"] = float(p)
+        row["survives"] = row["verdict"] != "undecided" and row["p_holm"] <= ALPHA
     return rows
 
 
 def _row(claim: Claim, evidence: Evidence) -> dict:
     row = {"id": claim.id, "claim": claim.claim, "source": claim.source, "model": evidence.model}
-    paper = claim.paper.value if claim.paper else None
-    row |= {"unit": claim.unit, "range": list(claim.range), "paper": claim.paper and claim.paper.model_dump()}
+    row |= {"unit": claim.unit, "range": list(claim.range), "written": claim.written}
+    row |= {"paper": claim.reported(evidence.model), "control": None, "uniform": None, "specific": None}
     try:
         components = MEASURES[claim.measure](evidence, **claim.arguments)
-        decision = asdict(decide(components, *claim.range, paper))
+        decision = decide(components, *claim.range, row["paper"] and row["paper"]["value"])
     except (Untestable, ValueError) as reason:
-        nothing = dict.fromkeys(field.name for field in fields(Decision))
+        nothing = dict.fromkeys([*(field.name for field in fields(Decision)), "p", "p_holm", "survives"])
         return row | nothing | {"verdict": "undecided", "n": 0, "components": 0, "reason": str(reason)}
-    return row | decision | {"reason": None}
+    row |= asdict(decision) | {"p": p_value(components, *claim.range), "p_holm": None, "survives": None, "reason": None}
+    return row | _controls(claim, evidence, components, decision)
+
+
+def _controls(claim: Claim, evidence: Evidence, components: list[Component], decision: Decision) -> dict:
+    """Return what the same rule says of the controls, and whether what training did differs from every one of them.
+
+    The effects are of the component that decides; `difference` is trained less untrained, paired over problems.
+    """
+    found = {}
+    for name, control in evidence.controls.items():
+        try:
+            found[name] = MEASURES[claim.measure](control, **claim.arguments)
+        except (Untestable, ValueError):
+            continue  # uniform attention has no activations
+    uniform = {name: found.pop(name) for name in list(found) if name == UNIFORM}
+    result = {"uniform": _control(claim, uniform[UNIFORM], decision.component)} if uniform else {}
+    if not found:
+        return result
+    averaged = [_mean_of(same) for same in zip(*found.values(), strict=True)]
+    trained = _named(components, decision.component)
+    control = _control(claim, averaged, decision.component)
+    apart = _less(trained, _named(averaged, decision.component))
+    low, high = apart.interval(ALPHA)
+    control |= {"difference": apart.effect, "difference_low": low, "difference_high": high, "networks": len(found)}
+    each = [_less(trained, _named(some, decision.component)).interval(ALPHA) for some in found.values()]
+    specific = all(one[0] > 0 for one in each) or all(one[1] < 0 for one in each)
+    return result | {"control": control, "specific": specific}
+
+
+def _control(claim: Claim, components: list[Component], label: str) -> dict:
+    """Return the verdict on a control's components, and the effect of the one with that label."""
+    verdict, shown = decide(components, *claim.range).verdict, _named(components, label)
+    low, high = shown.interval(ALPHA if verdict == "supported" else ALPHA / len(components))
+    return {"effect": shown.effect, "low": low, "high": high, "verdict": verdict}
+
+
+def _named(components: Sequence[Component], label: str) -> Component:
+    return next((component for component in components if component.label == label), components[0])
+
+
+def _mean_of(components: Sequence[Component]) -> Component:
+    """Return the mean over several networks of the same component."""
+    first = components[0]
+    return Component(first.label, np.mean([one.values for one in components], 0), clusters=first.clusters)
+
+
+def _less(component: Component, other: Component) -> Component:
+    return Component(component.label, component.values - other.values, clusters=component.clusters)
 
 
 def write_claims(profile: Profile, rows: list[dict]) -> Path:
     """Write results/<profile>/claims.json and return its path."""
-    folder = profile.results
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "claims.json", rows)
-    return folder / "claims.json"
+    profile.results.mkdir(parents=True, exist_ok=True)
+    write_json(profile.results / "claims.json", rows)
+    return profile.results / "claims.json"

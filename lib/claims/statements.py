@@ -2,27 +2,24 @@
 
 import inspect
 from pathlib import Path
+from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lib import paths
-from lib.claims.evidence import MEASURES
+from lib.claims import answers, internals
 from lib.errors import InputError
 
 CLAIMS = paths.DATA / "claims.yaml"
-
-
-class Reported(BaseModel):
-    """What the paper reports for the quantity that a claim is about."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    value: float
-    of: str
+MEASURES = {function.__name__: function for function in (*internals.MEASURES, *answers.MEASURES)}
 
 
 class Claim(BaseModel):
-    """A statement of the paper and the rule that decides it; `range` holds an end or None below and above."""
+    """A statement of the paper and the rule that decides it; `range` holds an end or None below and above.
+
+    written: before or after such numbers had been seen; paper: what the paper reports, by model.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
     id: str = Field(min_length=1)
@@ -32,7 +29,13 @@ class Claim(BaseModel):
     arguments: dict = Field(default={}, alias="with")
     range: tuple[float | None, float | None]
     unit: str
-    paper: Reported | None = None
+    written: Literal["before", "after"]
+    paper: dict[str, float] = {}
+
+    def reported(self, model: str) -> dict | None:
+        """Return the paper's `value` for a model, else for the first it has, and of which model it is."""
+        of = model if model in self.paper else next(iter(self.paper), None)
+        return None if of is None else {"value": self.paper[of], "of": of}
 
     @model_validator(mode="after")
     def _agrees(self):

@@ -1,0 +1,86 @@
+"""What a claim on answers asks of the evidence: a number per problem for each component, in % or points."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lib.claims.evidence import Evidence, Untestable, templates
+from lib.claims.intervals import POINTS, Component
+from lib.evaluation.summary import by_problem, distinct_2, groups, matrix, shares
+from lib.statistics import pass_at_k
+
+
+def _records(evidence: Evidence, part: str, condition: str) -> list[dict]:
+    found = groups(evidence.records.get(part, [])).get((evidence.model, condition))
+    if not found:
+        raise Untestable(f"the profile answers no problems under {condition} with {evidence.model} ({part})")
+    return found
+
+
+def _accuracies(evidence: Evidence, part: str, condition: str) -> dict[str, float]:
+    """Return the accuracy in % of each problem over its samples."""
+    return shares(_records(evidence, part, condition))
+
+
+def _apart(label: str, more: dict[str, float], less: dict[str, float]) -> Component:
+    """Return the paired differences of what both have; of single answers they are of the kind difference."""
+    common = [problem for problem in more if problem in less]
+    values = np.array([more[problem] - less[problem] for problem in common])
+    single = all(set(some.values()) <= {0.0, POINTS} for some in (more, less))
+    return Component(label, values, "difference" if single else "mean", templates(common))
+
+
+def accuracy_unaided(evidence: Evidence, part: str, condition: str) -> list[Component]:
+    """Return the accuracy under a condition in %, where the model is left to write its answer itself."""
+    found = _accuracies(evidence, part, condition)
+    if not evidence.plain:
+        raise Untestable(f"{evidence.model} is asked in chat form, or its answer is elicited after what was inserted")
+    single = set(found.values()) <= {0.0, POINTS}
+    values = np.array(list(found.values()))
+    return [Component(condition, values, "share" if single else "mean", templates(list(found)))]
+
+
+def accuracy_differences(evidence: Evidence, part: str, pairs: Sequence[Sequence[str]]) -> list[Component]:
+    """Return for each pair of conditions the accuracy of the first minus that of the second, in points."""
+    return [
+        _apart(f"{more} - {less}", _accuracies(evidence, part, more), _accuracies(evidence, part, less))
+        for more, less in pairs
+    ]
+
+
+def largest_gain(evidence: Evidence, part: str) -> list[Component]:
+    """Return each condition's accuracy minus that of none: the best of them is to be more than choosing it gives."""
+    conditions = dict.fromkeys(record["condition"] for record in evidence.records.get(part, []))
+    found = {name: _accuracies(evidence, part, name) for name in ("none", *conditions)}
+    if len(found) < 3:
+        raise Untestable(f"the profile compares fewer than two conditions with none ({part})")
+    common = [problem for problem in found["none"] if all(problem in some for some in found.values())]
+    before = found.pop("none")
+    values = np.array([[some[problem] - before[problem] for some in found.values()] for problem in common])
+    return [Component(f"best of {len(found)}", values, "largest", templates(common))]
+
+
+def _solved(evidence: Evidence, condition: str, k: int) -> dict[str, float]:
+    """Return pass@k of each problem in %."""
+    group = _records(evidence, "sampling", condition)
+    values = matrix(group, "correct")
+    if values.shape[1] < k or np.isnan(values).any():
+        raise Untestable(f"pass@{k} needs {k} samples of each problem, and {values.shape[1]} were taken")
+    return dict(zip(by_problem(group), (POINTS * pass_at_k(values, k)).tolist(), strict=True))
+
+
+def pass_differences(evidence: Evidence, condition: str, k: int) -> list[Component]:
+    """Return a condition minus none: pass@k, in points."""
+    return [_apart(f"pass@{k}", _solved(evidence, condition, k), _solved(evidence, "none", k))]
+
+
+def sampling_differences(evidence: Evidence, condition: str, k: int) -> list[Component]:
+    """Return a condition minus none: pass@k and the share of distinct 2-grams of a problem's samples, in points."""
+    after, before = (
+        {problem: POINTS * distinct_2(texts) for problem, texts in by_problem(_records(evidence, "sampling", name)).items()}
+        for name in (condition, "none")
+    )
+    return [*pass_differences(evidence, condition, k), _apart("distinct 2-grams", after, before)]
+
+
+MEASURES = (accuracy_unaided, accuracy_differences, largest_gain, pass_differences, sampling_differences)

@@ -1,0 +1,96 @@
+"""What a row of the claims says, in words that follow from its numbers alone."""
+
+from collections.abc import Sequence
+
+from lib.claims.verdicts import ALPHA, ENOUGH
+
+
+def verdict_text(row: dict) -> str:
+    """Return the verdict, and whether an untrained network gets the same one."""
+    if not row["n"]:
+        return "not tested"
+    if row["n"] < ENOUGH:
+        return "too few"
+    shared = row["control"] and row["verdict"] == row["control"]["verdict"] != "undecided"
+    return row["verdict"] + (", also without training" if shared else "")
+
+
+def measured_text(row: dict) -> str:
+    """Return in one line what was measured, what was claimed, the untrained network's, and the n that would decide."""
+    if row["reason"]:
+        return f"Not tested: {row['reason']}."
+    text = f"{row['component']}: {_effect_text(row, row['constant'] and row['n'])} {row['unit']}"
+    text += f", claimed {_range_text(*row['range'])}, n = {row['n']}"
+    text += f" of {row['clusters']} templates" if row["clusters"] < row["n"] else ""
+    if row["components"] > 1:
+        text += f", the least favourable of {row['components']}"
+    if row["paper"]:
+        text += f"; the paper {_number(row['paper']['value'])} ({row['paper']['of']})"
+    if row["control"]:
+        text += f"; untrained {_effect_text(row['control'])}"
+    if row["uniform"]:
+        text += f"; uniform attention {_number(row['uniform']['effect'])}"
+    if row["verdict"] == "undecided":
+        size = "an effect of the paper's size" if row["paper"] else "an effect of this size"
+        text += f"; {size} needs n = {row['needed']:,}" if row["needed"] else "; no n decides an effect at the edge"
+    return text
+
+
+def learnt(row: dict) -> str:
+    """Return in one sentence what the row teaches about the claim, and about training where a control was measured."""
+    if not row["n"]:
+        return "Nothing is learnt: it was not tested."
+    if row["n"] < ENOUGH:
+        return f"Nothing is learnt: a verdict takes {ENOUGH} problems."
+    about = {
+        "supported": "It holds for this model",
+        "contradicted": "It does not hold for this model",
+        "undecided": "These problems cannot tell",
+    }[row["verdict"]]
+    return about + (_about_training(row) if row["control"] else "") + "."
+
+
+def _about_training(row: dict) -> str:
+    control = row["control"]
+    apart = f"{_number(abs(control['difference']))} {'above' if control['difference'] > 0 else 'below'}"
+    if row["verdict"] == control["verdict"]:
+        same = " and for untrained ones" if row["verdict"] != "undecided" else ", nor for untrained ones"
+        told = f"training moves it {apart} theirs" if row["specific"] else "nothing shows that training moves it"
+        return f"{same}; {told}"
+    told = "training brings it about" if row["verdict"] == "supported" else "an untrained one differs"
+    if row["verdict"] == "contradicted" and control["verdict"] == "supported":
+        told = "training undoes it"
+    unsure = "untrained ones are " + control["verdict"]
+    return f"; {unsure}, {told} ({apart} theirs)" if row["specific"] else f"; {unsure}, and the two are not told apart"
+
+
+def closing(rows: Sequence[dict]) -> list[str]:
+    """Return how many wrong verdicts so many rows lead one to expect, and which stand when corrected for all rows."""
+    tested = [row for row in rows if row["n"] >= ENOUGH]
+    decided = [row for row in tested if row["verdict"] != "undecided"]
+    several = len({row["model"] for row in rows}) > 1
+    names = [row["id"] + (f" ({row['model']})" if several else "") for row in decided if row["survives"]]
+    lost = [row["id"] + (f" ({row['model']})" if several else "") for row in decided if not row["survives"]]
+    texts = [
+        f"{len(tested)} rows were tested, each wrong with a chance of at most {100 * ALPHA / 2:g} % at the edge of what is "
+        f"claimed: {len(tested) * ALPHA / 2:.1f} wrong verdicts are to be expected.",
+        f"Corrected for all rows (Holm) {len(names)} of {len(decided)} verdicts stand: {', '.join(names) or 'none'}.",
+    ]
+    return [*texts, f"Not: {', '.join(lost)}."] if lost else texts
+
+
+def _effect_text(row: dict, constant: int = 0) -> str:
+    """Return an effect with its interval, or in how many problems it was the same."""
+    if constant:
+        return f"{_number(row['effect'])} in all {constant} problems"
+    return f"{_number(row['effect'])} [{_number(row['low'])}, {_number(row['high'])}]"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 1 else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def _range_text(low: float | None, high: float | None) -> str:
+    if low is None:
+        return f"< {high:g}"
+    return f"> {low:g}" if high is None else f"{low:g} to {high:g}"
