@@ -1,4 +1,4 @@
-"""How often the claims' rules err: every kind of number at the edge of the claimed range, where neither verdict is right.
+"""How often the claims' rules err: each kind of number at the edge of a claimed range, where neither verdict is right.
 
     python benchmarks/verdicts.py [--simulations 2000]
 

@@ -76,10 +76,8 @@ def pass_differences(evidence: Evidence, condition: str, k: int) -> list[Compone
 
 def sampling_differences(evidence: Evidence, condition: str, k: int) -> list[Component]:
     """Return a condition minus none: pass@k and the share of distinct 2-grams of a problem's samples, in points."""
-    after, before = (
-        {problem: POINTS * distinct_2(texts) for problem, texts in by_problem(_records(evidence, "sampling", name)).items()}
-        for name in (condition, "none")
-    )
+    groups_of = (by_problem(_records(evidence, "sampling", name)) for name in (condition, "none"))
+    after, before = ({problem: POINTS * distinct_2(texts) for problem, texts in some.items()} for some in groups_of)
     return [*pass_differences(evidence, condition, k), _apart("distinct 2-grams", after, before)]
 
 

@@ -55,9 +55,8 @@ def irregularity(evidence: Evidence, condition: str, layers: Sequence[int]) -> l
 
     Unevenly: the standard deviation over the tokens of log(received with / without the insertion).
     """
-    one, *deeper = (
-        _first(evidence, "attention", layer).irregularity.sel(condition=condition).mean("head") for layer in (1, *layers)
-    )
+    found = [_first(evidence, "attention", layer).irregularity.sel(condition=condition) for layer in (1, *layers)]
+    one, *deeper = (values.mean("head") for values in found)
     return [_component(f"layer {layer}", more - one) for layer, more in zip(layers, deeper, strict=True)]
 
 

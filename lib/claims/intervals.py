@@ -83,8 +83,8 @@ class Sample:
     def moments(self) -> tuple[float, float, float, float]:
         """Mean, standard error, third cumulant of the mean in standard errors, degrees of freedom, of values (N,).
 
-        Cluster-robust (CR2) with the degrees of freedom that problems wholly alike within a cluster would leave (Bell and
-        McCaffrey 2002, Survey Methodology 28:169); without clusters they are Student's.
+        Cluster-robust (CR2) with the degrees of freedom that problems wholly alike within a cluster would leave (Bell
+        and McCaffrey 2002, Survey Methodology 28:169); without clusters they are Student's.
         """
         values, n, sizes = self.values, len(self.values), self.sizes.astype(float)
         mean, weights = values.mean(), 1 / (1 - sizes / n)
@@ -113,7 +113,7 @@ def _quantile(alpha: float, freedom: float) -> float:
 
 
 def _mean(sample: Sample, alpha: float) -> tuple[float, float]:
-    """Return Student's interval, longer on the side of the longer tail by twice the first-order correction for skewness.
+    """Return Student's interval, longer on the side of the longer tail: twice the first-order correction for skewness.
 
     Johnson 1978 (JASA 73:536) at the end of the interval. Twice, since few values show less skewness than their
     distribution has; never shorter, since chance alone gives some.

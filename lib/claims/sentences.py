@@ -69,11 +69,11 @@ def closing(rows: Sequence[dict]) -> list[str]:
     tested = [row for row in rows if row["n"] >= ENOUGH]
     decided = [row for row in tested if row["verdict"] != "undecided"]
     several = len({row["model"] for row in rows}) > 1
-    names = [row["id"] + (f" ({row['model']})" if several else "") for row in decided if row["survives"]]
-    lost = [row["id"] + (f" ({row['model']})" if several else "") for row in decided if not row["survives"]]
+    named = [(row["id"] + (f" ({row['model']})" if several else ""), row["survives"]) for row in decided]
+    names, lost = ([name for name, survives in named if survives is stands] for stands in (True, False))
     texts = [
-        f"{len(tested)} rows were tested, each wrong with a chance of at most {100 * ALPHA / 2:g} % at the edge of what is "
-        f"claimed: {len(tested) * ALPHA / 2:.1f} wrong verdicts are to be expected.",
+        f"{len(tested)} rows were tested, each wrong with a chance of {100 * ALPHA / 2:g} % where the truth lies at the edge "
+        f"of what is claimed: at most {len(tested) * ALPHA / 2:.1f} wrong verdicts are to be expected.",
         f"Corrected for all rows (Holm) {len(names)} of {len(decided)} verdicts stand: {', '.join(names) or 'none'}.",
     ]
     return [*texts, f"Not: {', '.join(lost)}."] if lost else texts

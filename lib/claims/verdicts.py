@@ -2,9 +2,9 @@
 
 A claim has one component or several, all of which must hold, and one range for them, fixed beforehand. Supported:
 every component's 95 % interval lies inside the range. Contradicted: some component's lies outside of it, at a level
-corrected for their number (Bonferroni). Undecided: neither, or fewer than ENOUGH problems. The intervals fit the kind of
-the numbers (intervals.py). So either wrong verdict has a chance of about 2.5 % at the edge of the range, and is held
-below STATED (benchmarks/verdicts.py).
+corrected for their number (Bonferroni). Undecided: neither, or fewer than ENOUGH problems. The intervals fit the kind
+of the numbers (intervals.py). So either wrong verdict has a chance of about 2.5 % at the edge of the range, and is
+held below STATED (benchmarks/verdicts.py).
 """
 
 from collections.abc import Sequence

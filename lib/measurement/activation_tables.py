@@ -33,7 +33,7 @@ def log_changes(found: xr.Dataset) -> xr.DataArray:
     """
     measures = found.measures
     before, after = measures.sel(condition="none", drop=True), measures.sel(condition=measures.condition != "none")
-    smallest = float(before.where(before > 0).min()) / 2
+    smallest = before.where(before > 0).min([dim for dim in before.dims if dim != "measure"]) / 2  # of each measure
     return np.log(after.clip(smallest) / before.clip(smallest))
 
 

@@ -34,10 +34,12 @@ TEXTS = {
     "lambda": ("1", "mean received attention of the original tokens from later original ones, over that without"),
     "shifted": ("1", "R2 of new = old + sigma for the head's outputs, one sigma per prompt and head"),
     "affine": ("1", "R2 of new = lambda * old + sigma, one lambda and one sigma per prompt and head (Eq. 2)"),
+    "line": ("1", "R2 of new = lambda * old + a coefficient per token times one direction, lambda as above"),
+    "softmax": ("1", "R2 of new = lambda * old + (1 - lambda) v, one v, each token's lambda what its softmax leaves"),
     "direction": ("1", "share of the squares of the remainders new - lambda * old along one line through zero"),
     "component": ("1", "share of the remainders' variance in its first principal component"),
 }
-AFFINE = ("shifted", "affine", "direction", "component")
+AFFINE = ("shifted", "affine", "line", "softmax", "direction", "component")
 CONDITION = "mless"
 
 
@@ -71,7 +73,7 @@ def measure_causes(
 
 
 def _measure(loaded: Loaded, before: list[Prompt], after: list[Prompt]) -> dict[str, np.ndarray]:
-    """Return arrays (N, H): the mean received attention `old` and under each of CAUSES, and the four of AFFINE."""
+    """Return arrays (N, H): the mean received attention `old` and under each of CAUSES, and AFFINE."""
     names = ("old", *CAUSES, *AFFINE)
     found = {name: np.full((len(before), loaded.heads), np.nan) for name in names}
 
@@ -96,7 +98,8 @@ def _measure(loaded: Loaded, before: list[Prompt], after: list[Prompt]) -> dict[
                 start, last = after[i].spans["inserted"].start, len(before[i])
                 old = seen["old"].outputs[0][row, start:last]
                 new = seen["both"].outputs[0][row, after[i].original[start:].to(loaded.device)]
-                for name, values in zip(AFFINE, _affine(old.float().cpu(), new.float().cpu()), strict=True):
+                left = _left(loaded, after[i])
+            for name, values in zip(AFFINE, _affine(old.float().cpu(), new.float().cpu(), left), strict=True):
                     found[name][i] = values.numpy()
             bar.update(len(indices))
     return found
@@ -119,8 +122,17 @@ def _forward(loaded: Loaded, prompts: list[Prompt], positions: list[torch.Tensor
     return observe(loaded.model, ids, [1], lengths, positions=given, queries=queries, keep=True)
 
 
-def _affine(old: torch.Tensor, new: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Return the four measures AFFINE, (H,) each, of head outputs (n, H, D) before and after."""
+def _left(loaded: Loaded, prompt: Prompt) -> torch.Tensor:
+    """Return (H, n), what the softmax of each token after the insertion leaves for others than the inserted tokens."""
+    span = prompt.spans["inserted"]
+    later = prompt.original[span.start :]
+    queries = torch.nn.functional.one_hot(later, len(prompt))[None].bool()  # (1, n, T): a set of its own for each
+    seen = observe(loaded.model, prompt.input_ids, [1], queries=queries)
+    return 1 - seen.received[0, 0, :, :, span].sum(-1).double().cpu()
+
+
+def _affine(old: torch.Tensor, new: torch.Tensor, left: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return the measures AFFINE, (H,) each, of head outputs (n, H, D) before and after, and `left` (H, n)."""
     old, new = old.transpose(0, 1).double(), new.transpose(0, 1).double()  # (H, n, D)
     about, wanted = old - old.mean(1, keepdim=True), new - new.mean(1, keepdim=True)
     total = wanted.square().sum((1, 2))
@@ -128,7 +140,12 @@ def _affine(old: torch.Tensor, new: torch.Tensor) -> tuple[torch.Tensor, ...]:
     affine = 1 - (wanted - scale[:, None, None] * about).square().sum((1, 2)) / total
     shifted = 1 - (wanted - about).square().sum((1, 2)) / total
     sigma = new - scale[:, None, None] * old
-    return shifted, affine, _first_share(sigma), _first_share(sigma - sigma.mean(1, keepdim=True))
+    direction, component = _first_share(sigma), _first_share(sigma - sigma.mean(1, keepdim=True))
+    line = 1 - (1 - direction) * sigma.square().sum((1, 2)) / total
+    taken, rest = 1 - left[..., None], new - left[..., None] * old
+    value = (taken * rest).sum(1, keepdim=True) / taken.square().sum(1, keepdim=True)  # least squares v
+    softmax = 1 - (rest - taken * value).square().sum((1, 2)) / total
+    return shifted, affine, line, softmax, direction, component
 
 
 def _first_share(vectors: torch.Tensor) -> torch.Tensor:

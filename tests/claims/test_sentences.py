@@ -4,7 +4,14 @@ import pytest
 
 from lib.claims.sentences import closing, learnt, measured_text, verdict_text
 
-ROW = {"id": "dilution", "claim": "It drops", "source": "Fig. 2", "model": "m", "verdict": "supported", "component": "head 4"}
+ROW = {
+    "id": "dilution",
+    "claim": "It drops",
+    "source": "Fig. 2",
+    "model": "m",
+    "verdict": "supported",
+    "component": "head 4",
+}
 ROW |= {"components": 9, "effect": 0.8, "low": 0.7, "high": 0.9, "n": 100, "clusters": 28, "constant": False}
 ROW |= {"unit": "λ", "range": [None, 1], "paper": None, "needed": None, "reason": None, "survives": True}
 ROW |= {"control": None, "uniform": None, "specific": None}
