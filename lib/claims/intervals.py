@@ -40,7 +40,7 @@ class Component:
     def sample(self) -> "Sample":
         """What is left without NaN; raises ValueError where that is less than two independent problems."""
         values = np.asarray(self.values, dtype=float)
-        kept = np.isfinite(values.reshape(len(values), -1)).all(1)
+        kept = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
         named = np.arange(len(values)) if self.clusters is None else np.asarray(self.clusters)
         names, clusters = np.unique(named[kept], return_inverse=True)
         if len(names) < 2:

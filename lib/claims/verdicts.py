@@ -21,7 +21,7 @@ STATED = 0.05  # the rate of either wrong verdict that the simulations hold ever
 ENOUGH = 20  # problems: fewer decide nothing
 POWER = 0.8
 FARTHEST = 100.0  # standard deviations: what lies farther, or never varies, is shown as this far
-SMALLEST_P = 1e-6
+SMALLEST_P, LARGEST_P = 1e-6, 0.99  # between them a p-value is told
 VERDICTS = ("supported", "contradicted", "undecided")
 
 
@@ -94,7 +94,7 @@ def p_value(components: Sequence[Component], low: float | None, high: float | No
 
 def _level(component: Component, reached) -> float:
     """Return the smallest level whose interval reaches a verdict, by halving a logarithmic scale; 1 if none does."""
-    low, high = SMALLEST_P, 1 - 1e-9
+    low, high = SMALLEST_P, LARGEST_P
     if not reached(component.interval(high)):
         return 1.0
     while high / low > 1.01:
