@@ -41,10 +41,11 @@ class Component:
         """What is left without NaN; raises ValueError where that is less than two independent problems."""
         values = np.asarray(self.values, dtype=float)
         kept = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
-        named = np.arange(len(values)) if self.clusters is None else np.asarray(self.clusters)
-        names, clusters = np.unique(named[kept], return_inverse=True)
-        if len(names) < 2:
-            raise ValueError(f"{self.label}: {kept.sum()} problems of {len(names)} templates are too few")
+        clusters = np.arange(kept.sum())
+        if self.clusters is not None:
+            clusters = np.unique(np.asarray(self.clusters)[kept], return_inverse=True)[1]
+        if len(set(clusters)) < 2:
+            raise ValueError(f"{self.label}: {kept.sum()} problems of {len(set(clusters))} templates are too few")
         return Sample(values[kept], clusters)
 
     @property

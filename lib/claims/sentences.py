@@ -72,8 +72,8 @@ def closing(rows: Sequence[dict]) -> list[str]:
     named = [(row["id"] + (f" ({row['model']})" if several else ""), row["survives"]) for row in decided]
     names, lost = ([name for name, survives in named if survives is stands] for stands in (True, False))
     texts = [
-        f"{len(tested)} rows were tested, each wrong with a chance of {100 * ALPHA / 2:g} % where the truth lies at the "
-        f"edge of what is claimed: at most {len(tested) * ALPHA / 2:.1f} wrong verdicts are to be expected.",
+        f"{len(tested)} rows were tested, each wrong with a chance of {100 * ALPHA / 2:g} % where the truth lies at "
+        f"the edge of what is claimed: at most {len(tested) * ALPHA / 2:.1f} wrong verdicts are to be expected.",
         f"Corrected for all rows (Holm) {len(names)} of {len(decided)} verdicts stand: {', '.join(names) or 'none'}.",
     ]
     return [*texts, f"Not: {', '.join(lost)}."] if lost else texts
