@@ -26,6 +26,7 @@ def gather(
             attention.get(name),
             activations.get(name),
             {part: [r for r in some if r["model"] == name] for part, some in records.items()},
+            plain=profile.accuracy.format == "plain" and not profile.accuracy.elicit,
         )
         for name in dict.fromkeys([*attention, *answering])
     }
