@@ -6,7 +6,7 @@ import torch
 import xarray as xr
 
 from lib.errors import InputError
-from lib.measurement.causes import CAUSES, _affine, measure_causes
+from lib.measurement.causes import CAUSES, _affine, _left, measure_causes
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
@@ -60,7 +60,7 @@ def test_padding_and_batches_change_nothing(loaded, monkeypatch):
 
 def test_the_fit_finds_a_planted_affine_map():
     old = torch.randn(50, 2, 8, dtype=torch.float64)
-    shifted, affine, direction, component = _affine(old, 0.6 * old + torch.arange(8.0))
+    shifted, affine, _, _, direction, component = _affine(old, 0.6 * old + torch.arange(8.0), torch.rand(2, 50))
     torch.testing.assert_close(affine, torch.ones(2, dtype=torch.float64))
     torch.testing.assert_close(direction, torch.ones(2, dtype=torch.float64))
     assert (shifted < 0.9).all() and (component <= 1).all()
@@ -68,15 +68,34 @@ def test_the_fit_finds_a_planted_affine_map():
 
 def test_the_fit_finds_nothing_in_noise():
     old, new = torch.randn(2, 400, 3, 8, dtype=torch.float64)
-    _, affine, direction, component = _affine(old, new)
-    assert (affine < 0.02).all() and (direction < 0.3).all() and (component < 0.3).all()
+    _, affine, _, softmax, direction, component = _affine(old, new, torch.rand(3, 400))
+    assert (affine < 0.02).all() and (softmax < 0.02).all() and (direction < 0.3).all() and (component < 0.3).all()
 
 
 def test_remainders_along_one_line_are_recognised():
     line, amounts = torch.randn(8, dtype=torch.float64), torch.rand(60, 1, 1, dtype=torch.float64)
     old = 0.01 * torch.randn(60, 1, 8, dtype=torch.float64)
-    _, _, direction, component = _affine(old, amounts * line)
-    assert direction > 0.99 and component > 0.99
+    _, _, along, _, direction, component = _affine(old, amounts * line, torch.rand(1, 60))
+    assert along > 0.99 and direction > 0.99 and component > 0.99
+
+
+def test_what_each_softmax_leaves_is_recognised_where_one_lambda_does_not_fit():
+    old, left = torch.randn(60, 2, 8, dtype=torch.float64), torch.rand(2, 60, dtype=torch.float64)
+    new = left.T[..., None] * old + (1 - left.T[..., None]) * torch.arange(8.0)
+    _, affine, _, softmax, _, _ = _affine(old, new, left)
+    torch.testing.assert_close(softmax, torch.ones(2, dtype=torch.float64))
+    assert (affine < 0.9).all()
+
+
+def test_what_a_softmax_leaves_agrees_with_the_attention_matrix(loaded):
+    prompt = build_prompt(loaded.tokenizer, PROBLEMS[1].problem, "mless")
+    span = prompt.spans["inserted"]
+    loaded.model.set_attn_implementation("eager")
+    with torch.inference_mode():
+        matrix = loaded.model(prompt.input_ids[None], output_attentions=True).attentions[0][0]
+    loaded.model.set_attn_implementation("sdpa")
+    expected = 1 - matrix[:, prompt.original[span.start :]][:, :, span].sum(-1)
+    torch.testing.assert_close(_left(loaded, prompt).float(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_what_was_measured_is_kept(loaded, tmp_path, monkeypatch):
