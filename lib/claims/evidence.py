@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from lib.measurement.run import Measured
 
 EMBEDDED = "embedded/"  # begins the ids of the embedded set, embedded/<template>/<number>
+UNIFORM = "uniform"  # names the control without a network, whose queries attend equally to all they may see
 
 
 class Untestable(Exception):

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from lib.claims.evidence import Evidence
+from lib.claims.evidence import UNIFORM, Evidence
 from lib.evaluation.run import completions_for, silent, variation_for
+from lib.measurement.controls import SEEDS, Controls, measure_controls
 from lib.measurement.run import measure_activations, measure_attention
 from lib.profiles import PARTS, Profile
 
@@ -17,6 +18,7 @@ def gather(
     folder = profile.results / "measurements"
     attention = measure_attention(profile, folder)
     activations = measure_activations(profile, folder)
+    controls = measure_controls(profile, folder)
     records = {"main": completions_for(profile, completions, completing)[0]}
     records |= {part: variation_for(profile, part, completing)[0] for part in PARTS}
     answering = [record["model"] for part in records.values() for record in part]
@@ -27,6 +29,14 @@ def gather(
             activations.get(name),
             {part: [r for r in some if r["model"] == name] for part, some in records.items()},
             plain=profile.accuracy.format == "plain" and not profile.accuracy.elicit,
+            controls=_evidence_of(controls[name]) if name in controls else {},
         )
         for name in dict.fromkeys([*attention, *answering])
     }
+
+
+def _evidence_of(controls: Controls) -> dict[str, Evidence]:
+    """Return what the claims ask of each untrained network, and of uniform attention."""
+    networks = zip(SEEDS, controls.attention, controls.activations, strict=True)
+    found = {f"seed {seed}": Evidence(f"an untrained network, seed {seed}", *parts) for seed, *parts in networks}
+    return found | {UNIFORM: Evidence("uniform attention", controls.uniform)}

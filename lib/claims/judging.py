@@ -4,21 +4,20 @@ claims = load_claims()                              # data/claims.yaml: statemen
 rows = judge(claims, gather(profile, ...))          # a row per claim and model that can test it
 """
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
 import numpy as np
 
-from lib.claims.evidence import Evidence, Untestable
+from lib.claims.evidence import UNIFORM, Evidence, Untestable
 from lib.claims.intervals import Component
 from lib.claims.statements import MEASURES, Claim
 from lib.claims.verdicts import ALPHA, Decision, decide, p_value
 from lib.paths import write_json
 from lib.profiles import Profile
 from lib.statistics import holm
-
-UNIFORM = "uniform"  # names the control without a network, whose queries attend equally to all they may see
 
 
 def judge(claims: Sequence[Claim], evidence: dict[str, Evidence]) -> list[dict]:
@@ -57,14 +56,15 @@ def _controls(claim: Claim, evidence: Evidence, components: list[Component], dec
 
     The effects are of the component that decides; `difference` is trained less untrained, paired over problems.
     """
-    found = {}
+    found, result = {}, {}
     for name, control in evidence.controls.items():
-        try:
-            found[name] = MEASURES[claim.measure](control, **claim.arguments)
-        except (Untestable, ValueError):
-            continue  # uniform attention has no activations
-    uniform = {name: found.pop(name) for name in list(found) if name == UNIFORM}
-    result = {"uniform": _control(claim, uniform[UNIFORM], decision.component)} if uniform else {}
+        # Uniform attention has no values and no activations.
+        with contextlib.suppress(Untestable, ValueError):
+            measured = MEASURES[claim.measure](control, **claim.arguments)
+            if name == UNIFORM:
+                result["uniform"] = _control(claim, measured, decision.component)
+            else:
+                found[name] = measured
     if not found:
         return result
     averaged = [_mean_of(same) for same in zip(*found.values(), strict=True)]

@@ -99,7 +99,7 @@ def _measure(loaded: Loaded, before: list[Prompt], after: list[Prompt]) -> dict[
                 old = seen["old"].outputs[0][row, start:last]
                 new = seen["both"].outputs[0][row, after[i].original[start:].to(loaded.device)]
                 left = _left(loaded, after[i])
-            for name, values in zip(AFFINE, _affine(old.float().cpu(), new.float().cpu(), left), strict=True):
+                for name, values in zip(AFFINE, _affine(old.float().cpu(), new.float().cpu(), left), strict=True):
                     found[name][i] = values.numpy()
             bar.update(len(indices))
     return found
