@@ -102,7 +102,8 @@ def _attend(
     recording.windows[layer] = sliding_window
     batch, heads, tokens, width = query.shape
     groups = heads // key.shape[1]
-    query = query * (width**-0.5 if scaling is None else scaling)
+    # The model's own kernels keep scores in float32: rounded to bfloat16, those of Qwen2.5 move outputs by a tenth.
+    query, key = query.float() * (width**-0.5 if scaling is None else scaling), key.float()
     query = query.view(batch, key.shape[1], groups, tokens, width)
     output = value.new_empty(batch, key.shape[1], groups, tokens, value.shape[-1])
     size = max(16, min(tokens, BLOCK_ELEMENTS // (batch * heads * tokens)))

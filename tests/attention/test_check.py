@@ -1,0 +1,82 @@
+"""The check at load: every family passes in every number format, and what is another attention is refused."""
+
+import pytest
+import torch
+from families import FAMILIES, SMALL, of_type, spread
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.masking_utils import create_chunked_causal_mask
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from lib.attention import function as attention_function
+from lib.attention.check import check_attention
+from lib.errors import InputError
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+
+@pytest.fixture(params=DTYPES, ids=str)
+def llama(request):
+    torch.manual_seed(1)
+    return LlamaForCausalLM(LlamaConfig(**SMALL)).to(request.param).eval()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_is_accepted_in_every_number_format(name, dtype):
+    torch.manual_seed(1)
+    check_attention(spread(FAMILIES[name]()).to(dtype))
+
+
+def test_large_scores_are_accepted(llama):
+    """As in Qwen2.5, whose biases make scores of hundreds: rounding them is not another attention."""
+    for layer in llama.model.layers:
+        layer.self_attn.q_proj.weight.data *= 100
+        layer.self_attn.k_proj.weight.data *= 100
+    check_attention(llama)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "model_type, message",
+    [
+        ("diffllama", "model type diffllama is not supported: its heads combine several attention matrices"),
+        ("mamba", r"mamba is not supported: layers \[1, 2, 3\] show no attention matrix"),
+        ("recurrent_gemma", "recurrent_gemma is not supported: layers .* show no attention matrix"),
+        ("phimoe", "phimoe is not supported: layers .* do not say how far they look back"),
+    ],
+)
+def test_a_family_that_differs_is_refused_by_name(model_type, message, dtype):
+    model = of_type(model_type).to(dtype).eval()
+    with pytest.raises(InputError, match=message):
+        check_attention(model)
+
+
+def test_a_model_that_masks_in_chunks_is_refused(llama, monkeypatch):
+    llama.config.attention_chunk_size = 4
+    monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", create_chunked_causal_mask)
+    with pytest.raises(InputError, match="llama masks its attention in a way"):
+        check_attention(llama)
+
+
+def test_attention_that_is_not_the_models_own_is_refused(llama, monkeypatch):
+    kernel = attention_function._softmax
+    monkeypatch.setattr(attention_function, "_softmax", lambda *given: (2 * kernel(*given)[0], 0.0))
+    with pytest.raises(InputError, match="rows of attention miss one by 1 and the output of layer"):
+        check_attention(llama)
+
+
+def test_weights_of_nan_are_refused(llama):
+    llama.model.layers[1].mlp.up_proj.weight.data[0, 0] = torch.nan
+    with pytest.raises(InputError, match="the weights of this llama model give NaN or infinity"):
+        check_attention(llama)
+
+
+@pytest.mark.parametrize("change", [{"scaling": 0.9}, {"sliding_window": 6}])
+def test_a_layer_that_computes_something_else_is_refused_beside_a_large_residual(llama, monkeypatch, change):
+    """A wrong attention hides in a hidden state of thousands; its own output gives it away."""
+    spread(llama).model.embed_tokens.weight.data *= 1000
+    kernel = attention_function._attend
+    changed = lambda *given, **named: kernel(*given, **named | change)  # noqa: E731
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention_function.NAME, changed)
+    with pytest.raises(InputError, match="llama is not supported"):
+        check_attention(llama)
