@@ -1,4 +1,5 @@
 # make reproduce   every figure and what it shows, on the demo model, into figures/demo and results/demo
+# make families    the same on four models of the paper's families, after installing 1.8 GB of weights
 # make test        the linter, the type checker and every test
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make lab         JupyterLab on the notebooks
@@ -13,10 +14,14 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce test test-vllm lab report bench outputs
+.PHONY: reproduce families test test-vllm lab report bench outputs
 
 reproduce: $(READY)
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
+
+families: $(READY)
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-families.txt
+	$(BIN)/python -m lib reproduce --profile families
 
 test: $(READY)
 	$(BIN)/python -m ruff check .

@@ -30,7 +30,8 @@ import torch
 
 from lib.attention.received import received_attention
 from lib.models.loading import load
-from lib.models.packaged import demo_folder
+from lib.models.names import resolve
+from lib.models.packaged import converted
 
 WAYS = {
     "layer1": "ours, layer 1",
@@ -49,6 +50,10 @@ AGREE_WITHIN = 1e-4
 MIB = 1 << 20
 SLOW = 40  # seconds: a way that takes longer is called once, which then counts
 RESULTS = Path(__file__).parent / "results" / "extraction.csv"
+
+
+def demo_folder():
+    return converted(resolve("demo").gguf, "float32")
 
 
 def build(way: str):
@@ -195,7 +200,9 @@ def compare(lengths: list[int], repeats: int) -> None:
     if importlib.util.find_spec("transformer_lens") is None:
         ways = [way for way in ways if not way.startswith("lens")]
         print("TransformerLens is not installed, skipped: pip install -r requirements-bench.txt")
-    demo_folder()  # converts the model now: the processes below pass on nothing that is printed
+    converted(
+        resolve("demo").gguf, "float32"
+    )  # converts the model now: the processes below pass on nothing that is printed
     check_agreement(ways)
     rows = []
     for tokens in lengths:

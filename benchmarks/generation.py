@@ -25,7 +25,8 @@ from extraction import machine
 from lib.generation.engines import make_engine
 from lib.generation.interface import Request, Sampling
 from lib.models.loading import Loaded, load
-from lib.models.packaged import demo_folder
+from lib.models.names import resolve
+from lib.models.packaged import converted
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.problems import load_problems
 
@@ -54,7 +55,7 @@ def harness(batch: int) -> Way:
     from lm_eval.models.huggingface import HFLM
 
     options = {"device": "cpu", "dtype": "float32", "add_bos_token": False}
-    made = HFLM(pretrained=str(demo_folder()), batch_size=batch, **options)
+    made = HFLM(pretrained=str(converted(resolve("demo").gguf, "float32")), batch_size=batch, **options)
 
     def run(asked: list[Prompt], new_tokens: int) -> list[str]:
         settings = {"until": [], "max_gen_toks": new_tokens, "do_sample": False}

@@ -1,14 +1,11 @@
 """What every test stands on: a fixed seed, no window, the demo model once, and a checkpoint of a megabyte."""
 
-import shutil
-
 import matplotlib
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib.models.loading import load
-from lib.models.packaged import demo_folder
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +40,5 @@ def tiny_checkpoint(tmp_path, demo):
     )
     folder = tmp_path / "tiny-llama"
     LlamaForCausalLM(config).save_pretrained(folder)
-    for file in demo_folder().glob("*token*"):
-        shutil.copy(file, folder)
+    demo.tokenizer.save_pretrained(folder)
     return folder

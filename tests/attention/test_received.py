@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from families import FAMILIES, SMALL, spread
+from families import FAMILIES, SMALL, eager, spread
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib.attention import function as attention_function
@@ -20,19 +20,6 @@ def model(request):
 def llama():
     torch.manual_seed(1)
     return LlamaForCausalLM(LlamaConfig(**SMALL)).eval()
-
-
-def eager(model, ids):
-    """The definition, from the full attention matrices of one unpadded prompt: (L, H, T)."""
-    decoder = model.get_decoder()
-    before = decoder.config._attn_implementation
-    decoder.set_attn_implementation("eager")
-    with torch.inference_mode():
-        attentions = decoder(input_ids=ids[None], output_attentions=True, use_cache=False).attentions
-    decoder.set_attn_implementation(before)
-    assert len(attentions) == len(decoder.layers)
-    below = torch.tril(torch.ones(len(ids), len(ids)), -1)
-    return torch.stack([(a[0, ..., : len(ids)] * below).sum(-2) / below.sum(-2) for a in attentions])
 
 
 def same(found, expected):

@@ -9,8 +9,7 @@ from hub_server import HubServer
 from huggingface_hub import constants
 
 from lib.errors import InputError
-from lib.models.card import DEMO, Card, card
-from lib.models.names import demo_place
+from lib.models.card import Card, card
 
 GEMMA = {"model_type": "gemma3", "text_config": {"num_attention_heads": 8, "num_hidden_layers": 34}}
 
@@ -21,10 +20,11 @@ def folder_with(path, config):
     return path
 
 
-def test_the_demo_is_what_its_config_says(demo):
-    assert card("demo") == Card("SmolLM2-135M-Instruct", "demo", None, 9, 30, 8192)
-    config = json.loads((demo_place() / "config.json").read_text())
-    assert {name: config[name] for name in DEMO} == DEMO
+def test_a_model_in_wheels_is_known_before_it_is_converted(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = card("demo")
+    assert found == Card("SmolLM2-135M-Instruct", "demo", None, 9, 30, 8192, weights="Q4_1, dequantised")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_loaded_model_has_the_card_of_its_config(demo):

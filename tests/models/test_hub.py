@@ -22,9 +22,10 @@ from transformers import (
 )
 
 from lib.errors import InputError
-from lib.models import hub
-from lib.models.checkpoints import LocalFiles, load_first_layers, needed_tensors
+from lib.models import hub, names, ranges
+from lib.models.checkpoints import LocalFiles
 from lib.models.failures import explain_hub_error
+from lib.models.weights import load_weights, needed_tensors
 from lib.paths import ROOT
 
 REPO = "Qwen/Qwen2.5-Math-7B"
@@ -69,7 +70,7 @@ def server(models, tmp_path, monkeypatch):
         point_at(server.url, monkeypatch)
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        monkeypatch.setattr(hub, "WAIT", 0.0)
+        monkeypatch.setattr(ranges, "WAIT", 0.0)
         yield server
 
 
@@ -103,7 +104,7 @@ def save(model_class, config, folder, dtype=torch.float32, **options):
 
 def test_first_layers_from_disk_give_the_hidden_state_of_the_whole_model(models):
     whole = Qwen2ForCausalLM.from_pretrained(models / REPO)
-    part = load_first_layers(models / REPO, 3, "float32")
+    part = load_weights(models / REPO, 3, "float32")
     assert len(part.layers) == 3
     assert torch.equal(state_after(part, 3), state_after(whole, 3))
     with torch.no_grad():
@@ -123,7 +124,7 @@ def test_first_layers_from_the_hub_give_the_hidden_state_of_the_whole_model(mode
     part, info = AutoModel.from_pretrained(folder, output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"]
     assert torch.equal(state_after(part, 3), state_after(whole, 3))
-    assert torch.equal(state_after(load_first_layers(folder, 3, "float32"), 3), state_after(whole, 3))
+    assert torch.equal(state_after(load_weights(folder, 3, "float32"), 3), state_after(whole, 3))
 
 
 def test_only_the_needed_bytes_are_sent(models, server):
@@ -139,7 +140,7 @@ MEASURE = """
 import json, os, re, sys, torch
 from pathlib import Path
 from transformers import Qwen2Config, Qwen2Model
-from lib.models.checkpoints import load_first_layers
+from lib.models.weights import load_weights
 
 def status(field):
     return 1024 * int(re.search(field + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
@@ -148,10 +149,10 @@ def read_so_far():
     return int(re.search(r"rchar: (\\d+)", Path("/proc/self/io").read_text())[1])
 
 folder, warm_up = Path(sys.argv[1]), Path(sys.argv[2])
-load_first_layers(warm_up, 1, "float32")  # imports and first-use buffers
+load_weights(warm_up, 1, "float32")  # imports and first-use buffers
 before, resident = read_so_far(), status("VmRSS")
 Path("/proc/self/clear_refs").write_text("5")
-model = load_first_layers(folder, 3, "float32")
+model = load_weights(folder, 3, "float32")
 print(json.dumps({"read": read_so_far() - before, "memory": status("VmHWM") - resident,
                   "size": sum(p.numel() * p.element_size() for p in model.parameters())}))
 """
@@ -181,7 +182,7 @@ def test_reading_from_disk_takes_only_the_needed_bytes_and_memory(tmp_path, dtyp
 @pytest.mark.parametrize("share", [0.3, 0.9])
 def test_a_fetch_that_was_given_up_goes_on_from_the_bytes_on_disk(models, server, monkeypatch, share):
     needed = needed_bytes(models / REPO)
-    monkeypatch.setattr(hub, "TRIES", 1)
+    monkeypatch.setattr(ranges, "TRIES", 1)
     server.break_after = int(share * needed)
     with pytest.raises(InputError, match="what was fetched stays"):
         hub.first_layers(REPO, 3)
@@ -200,7 +201,7 @@ def test_a_break_within_one_call_costs_no_byte_twice(models, server):
     assert server.sent_weights <= 1.02 * needed_bytes(models / REPO)
     assert torch.equal(
         state_after(AutoModel.from_pretrained(folder), 3),
-        state_after(load_first_layers(models / REPO, 3, "float32"), 3),
+        state_after(load_weights(models / REPO, 3, "float32"), 3),
     )
 
 
@@ -209,7 +210,7 @@ def test_a_server_without_ranges_sends_whole_shards(models, server):
     folder = hub.first_layers(REPO, 3)
     assert torch.equal(
         state_after(AutoModel.from_pretrained(folder), 3),
-        state_after(load_first_layers(models / REPO, 3, "float32"), 3),
+        state_after(load_weights(models / REPO, 3, "float32"), 3),
     )
 
 
@@ -244,6 +245,14 @@ def test_what_does_not_exist_is_named(server, repo, layers, revision, message):
     with pytest.raises(InputError, match=message) as caught:
         hub.first_layers(repo, layers, revision)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("fetch", [hub.snapshot, lambda repo, commit: hub.first_layers(repo, 3, commit)])
+def test_a_pinned_commit_that_the_hub_no_longer_has_says_how_to_take_another(server, fetch):
+    pinned = names.resolve(REPO).revision
+    server.lost.add(pinned)
+    with pytest.raises(InputError, match=f"{REPO} has no revision '{pinned}'.*{REPO}@main takes the newest"):
+        fetch(REPO, pinned)
 
 
 @pytest.mark.parametrize("fetch", [hub.snapshot, lambda repo: hub.first_layers(repo, 3)])
@@ -289,7 +298,7 @@ def test_damaged_checkpoints_are_named(models, server, damage, message):
     save(LlamaForCausalLM, LlamaConfig(**TINY, num_hidden_layers=4), folder, max_shard_size="60KB")
     damage(min(folder.glob("*.safetensors")))
     for read in (
-        lambda: load_first_layers(folder, 4, "float32"),
+        lambda: load_weights(folder, 4, "float32"),
         lambda: hub.first_layers(f"broken/{damage.__name__}", 4),
         lambda: hub.snapshot(f"broken/{damage.__name__}"),
     ):
@@ -329,7 +338,7 @@ def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):
     assert not info["missing_keys"] and not info["unexpected_keys"]
     assert type(part).__name__ == "Gemma3TextModel" and part.dtype == torch.bfloat16
     assert torch.equal(state_after(part, 3), state_after(whole, 3))
-    local = load_first_layers(models / "google/gemma-3-4b-it", 3, "bfloat16")
+    local = load_weights(models / "google/gemma-3-4b-it", 3, "bfloat16")
     assert torch.equal(state_after(local, 3), state_after(whole, 3))
 
 

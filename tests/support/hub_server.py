@@ -28,13 +28,15 @@ PORTION = 1 << 16  # bytes
 class HubServer:
     """Serves on 127.0.0.1 from a thread, as long as the block lasts.
 
-    Switches: `gated` (repository -> 401 or 403 for its files), `ignore_range` (200 and the whole file), and
-    `break_after` (cut the connection once, when so many bytes of weights have been sent).
+    Switches: `gated` (repository -> 401 or 403 for its files), `lost` (commits that are no longer there),
+    `ignore_range` (200 and the whole file), and `break_after` (cut the connection once, when so many bytes of
+    weights have been sent).
     """
 
     def __init__(self, root: Path, port: int = 0):
         self.root = Path(root)
         self.gated: dict[str, int] = {}
+        self.lost: set[str] = set()
         self.ignore_range = False
         self.break_after: int | None = None
         self.lock = threading.Lock()
@@ -61,11 +63,11 @@ class HubServer:
         return hashlib.sha1(repr((repo, state)).encode()).hexdigest()
 
     def resolve(self, repo: str, revision: str) -> str | None:
-        """Return the commit that `revision` stands for; a data set has every commit, since callers pin real ones."""
-        if repo.startswith("datasets/") and COMMIT.fullmatch(revision):
-            return revision
+        """Return the commit that `revision` stands for; callers pin real ones, so all exist unless `lost`."""
+        if COMMIT.fullmatch(revision):
+            return None if revision in self.lost else revision
         commit = self.commit(repo)
-        return commit if revision in ("main", commit) else None
+        return commit if revision == "main" else None
 
     def files(self, repo: str) -> list[Path]:
         return sorted(path for path in (self.root / repo).rglob("*") if path.is_file())

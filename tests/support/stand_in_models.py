@@ -23,7 +23,8 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from lib.models.packaged import demo_folder
+from lib.models.names import resolve
+from lib.models.packaged import converted
 from lib.prompts.problems import MATH500
 
 LAYERS = 8
@@ -59,7 +60,7 @@ VISION = {
 
 def write_models(root: Path) -> None:
     """Write the four checkpoints below `root`, 8 to 14 MB each."""
-    tokenizer = AutoTokenizer.from_pretrained(demo_folder())
+    tokenizer = AutoTokenizer.from_pretrained(_demo())
     tokens = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     shared = DECODER | tokens | {"vocab_size": len(tokenizer) + 8}
     qwen = Qwen2Config(**shared, num_attention_heads=28, num_key_value_heads=4, tie_word_embeddings=False)
@@ -95,10 +96,14 @@ def write_math500(root: Path, source: Path) -> None:
     shutil.copyfile(source, folder / "test.jsonl")
 
 
+def _demo() -> Path:
+    return converted(resolve("demo").gguf, "float32")
+
+
 def _save(model, folder: Path, **options) -> None:
     model.to(torch.bfloat16).save_pretrained(folder, **options)
     for pattern in ("*token*", "*.jinja"):
-        for file in demo_folder().glob(pattern):
+        for file in _demo().glob(pattern):
             shutil.copy(file, folder)
 
 
