@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import torch
 from gguf import GGUFReader, ReaderTensor, dequantize
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel
@@ -73,7 +74,7 @@ def _dequantised(tensor: ReaderTensor, processor: gguf_utils.TensorProcessor, la
     made = processor.process(weights=dequantize(tensor.data, tensor.tensor_type), name=tensor.name)
     if made.name is None:
         raise InputError(f"{label}: {tensor.name} holds several tensors in one, which is not supported")
-    return torch.from_numpy(made.weights.copy())
+    return torch.from_numpy(np.require(made.weights, requirements="W"))  # what was not quantised is still in the file
 
 
 def _generation_config(reader: GGUFReader) -> GenerationConfig:
