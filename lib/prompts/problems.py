@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib.errors import InputError, Settings, valid
-from lib.paths import DATA
+from lib.paths import DATA, cache_folder
 
 EMBEDDED = DATA / "embedded.jsonl"
 MATH500 = "HuggingFaceH4/MATH-500"
@@ -47,7 +47,7 @@ def load_problems(source: str | Path, limit: int | None = None, seed: int = 0) -
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}: ask for at least 1 problem")
     if source == "math500":
-        problems = list(_from_hub())
+        problems = list(_math500())
     else:
         problems = _from_file(EMBEDDED if source == "embedded" else Path(source))
     return problems if limit is None else stratified_sample(problems, limit, seed)
@@ -80,6 +80,14 @@ def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Pr
     return [item for item in problems if item.id in chosen]
 
 
+def _math500() -> tuple[Problem, ...]:
+    """Return MATH-500 from the first copy in data/ or the cache folder that is the known text, else from the hub."""
+    for copy in (DATA / "math500.jsonl", cache_folder() / "math500.jsonl"):
+        if copy.is_file() and digest(found := _from_file(copy)) == MATH500_SHA256:
+            return tuple(found)
+    return _from_hub()
+
+
 @functools.cache  # every call asks the hub, and waits half a minute for one that does not answer
 def _from_hub() -> tuple[Problem, ...]:
     """Return MATH-500 from the hub or its cache, refused when it is not the text the results stand for."""
@@ -91,7 +99,8 @@ def _from_hub() -> tuple[Problem, ...]:
     except Exception as error:  # datasets, the hub and the network each have classes of their own
         reason = " ".join(str(error).split())
         raise InputError(
-            f"{MATH500} could not be loaded ({reason}); give the path to a JSONL file of it instead"
+            f"{MATH500} could not be loaded ({reason}); "
+            "give the path to a JSONL file of it, or put one at data/math500.jsonl"
         ) from error
     problems = _checked(enumerate(rows, 1), MATH500)
     found = digest(problems)

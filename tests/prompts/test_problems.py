@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -23,7 +24,9 @@ GOOD = {"problem": "What is $1+1$?", "answer": "2", "subject": "Algebra", "level
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered():
+def nothing_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(problems, "DATA", tmp_path / "data")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     problems._from_hub.cache_clear()
     yield
     problems._from_hub.cache_clear()
@@ -218,6 +221,23 @@ def test_math500_comes_from_the_hub_at_the_pinned_revision(monkeypatch):
     load_problems("math500", limit=5)
     (call,) = calls
     assert call == {"name": "HuggingFaceH4/MATH-500", "split": "test", "revision": problems.MATH500_REVISION}
+
+
+@needs_math500
+@pytest.mark.parametrize("folder", ["data", "cache/meaningless-tokens"])
+def test_a_copy_of_math500_spares_the_hub(folder, tmp_path, monkeypatch):
+    calls = stand_in_for_the_hub(monkeypatch, [])
+    (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(MATH500_FILE, tmp_path / folder / "math500.jsonl")
+    assert load_problems("math500") == load_problems(MATH500_FILE) and not calls
+
+
+@needs_math500
+def test_a_copy_that_is_not_the_known_math500_is_passed_over(tmp_path, monkeypatch):
+    calls = stand_in_for_the_hub(monkeypatch, math500_rows())
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "math500.jsonl").write_text(json.dumps(math500_rows()[0]))
+    assert len(load_problems("math500")) == 500 and len(calls) == 1
 
 
 @needs_math500
