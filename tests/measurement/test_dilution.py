@@ -9,7 +9,8 @@ import pytest
 import torch
 import xarray as xr
 
-from lib.attention.received import received_attention
+from lib import progress
+from lib.attention.received import observe, received_attention
 from lib.errors import InputError
 from lib.measurement.curves import panel_curves, source_line
 from lib.measurement.dilution import measure_dilution
@@ -38,11 +39,12 @@ def test_lambda_agrees_with_one_prompt_at_a_time(demo, problems, monkeypatch):
         np.testing.assert_allclose(found["lambda"].sel(condition="mless")[i], means[1] / means[0], rtol=1e-4)
 
 
-def test_report_counts_every_prompt_once(demo, problems):
-    seen = []
-    measure_dilution(demo, problems, ["mless", "random"], [1], report=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (15, 15)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+def test_a_bar_counts_every_prompt_of_a_condition_once(demo, problems, capsys):
+    with progress.switched_on():
+        measure_dilution(demo, problems, ["mless"], [1])
+    shown = capsys.readouterr().err
+    for condition in ("none", "mless"):
+        assert f"SmolLM2-135M-Instruct, attention under {condition} in 1 layers: 100%" in shown and "5/5" in shown
 
 
 def test_slashes_are_flatter_than_a_sentence(demo, problems):
@@ -81,12 +83,14 @@ def test_irregularity_is_the_spread_of_single_tokens_ratios(demo, problems):
 
 
 def test_each_condition_is_kept_as_soon_as_it_is_measured(demo, problems, tmp_path):
-    def stop(done, total):
-        if done > 10:
+    def stop(model, ids, *args, **options):
+        if len(list(tmp_path.iterdir())):
             raise KeyboardInterrupt
+        return observe(model, ids, *args, **options)
 
+    options = {"folder": tmp_path, "observing": stop}
     with pytest.raises(KeyboardInterrupt):
-        measure_dilution(demo, problems, ["mless", "random"], [1], folder=tmp_path, report=stop)
+        measure_dilution(demo, problems, ["mless", "random"], [1], **options)
     (kept,) = tmp_path.iterdir()
     assert "mless" in kept.name
     written = kept.stat().st_mtime_ns

@@ -1,0 +1,58 @@
+"""Controls have the layout of what they are held against, and are what they say."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from lib.claims.evidence import Evidence, class_differences, head_lambdas
+from lib.measurement.controls import SEEDS, measure_controls
+from lib.measurement.run import measure_activations, measure_attention
+from lib.profiles import load_profile, override
+from lib.prompts.building import build_prompt
+from lib.prompts.problems import load_problems
+
+
+@pytest.fixture
+def profile(tiny_checkpoint):
+    profile = override(load_profile("demo"), model=str(tiny_checkpoint), limit=3)
+    attention = profile.attention.model_copy(update={"map_problems": None, "layers": 2})
+    return profile.model_copy(update={"attention": attention})
+
+
+def test_controls_are_paired_with_the_trained_model_over_problems(profile):
+    (control,), (trained,) = measure_controls(profile).values(), measure_attention(profile).values()
+    (changed,) = measure_activations(profile).values()
+    assert len(control.attention) == len(control.activations) == len(SEEDS)
+    for one in (*control.attention, control.uniform):
+        xr.align(one.first, trained.first, join="exact")
+        assert one.first["lambda"].dims == trained.first["lambda"].dims
+    for one in control.attention:
+        xr.align(one.causes, trained.causes, join="exact")
+    for one in control.activations:
+        assert one.first.problem.equals(changed.first.problem)
+    assert not control.attention[0].first.equals(control.attention[1].first)
+    evidence = Evidence("control", control.uniform, control.activations[0])
+    assert len(head_lambdas(evidence, "mless", 1)) == 2 and len(class_differences(evidence, "none", 1)) == 3
+
+
+def test_uniform_attention_depends_on_lengths_alone(profile, demo):
+    (control,) = measure_controls(profile).values()
+    lam = control.uniform.first["lambda"]
+    problem = load_problems("embedded", limit=3)[0]
+    means = []
+    for condition in ("none", "mless"):
+        prompt = build_prompt(demo.tokenizer, problem.problem, condition)
+        given = [np.mean(1 / np.arange(token + 2, len(prompt) + 1)) for token in prompt.original[1:-1].tolist()]
+        means.append(np.mean(given))
+    np.testing.assert_allclose(lam.sel(condition="mless", problem=problem.id), means[1] / means[0], rtol=1e-5)
+    assert control.uniform.first.dispersion.isnull().all()
+
+
+def test_controls_are_kept_and_read_again(profile, tmp_path, monkeypatch):
+    first = measure_controls(profile, tmp_path)
+    monkeypatch.setattr("lib.measurement.dilution._seen", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr("lib.measurement.redistribution._measure", lambda *_: pytest.fail("measured again"))
+    again = measure_controls(profile, tmp_path)
+    for one, other in zip(first.values(), again.values(), strict=True):
+        xr.testing.assert_identical(one.uniform.first, other.uniform.first)
+        xr.testing.assert_identical(one.attention[2].causes, other.attention[2].causes)
