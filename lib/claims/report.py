@@ -1,61 +1,143 @@
-"""One HTML page per profile, without other files: the claims, what each notebook found, and every figure."""
+"""A profile's results as one HTML page that needs no other file and no network.
+
+The page is made from what is stored alone: claims.json, the figures, the explorer and the completions. What a model
+wrote is untrusted: jinja2 escapes every text and attribute, embedded JSON holds no `<`, the page's own code writes text
+and never HTML, and the page's policy lets no script run but that code, which it knows by its hash.
+"""
 
 import base64
-import csv
+import hashlib
 import json
-from html import escape
+import subprocess
+import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 
-from lib.claims.page import measured_text
-from lib.errors import InputError
-from lib.profiles import Profile
+import jinja2
+from markupsafe import Markup
 
-STYLE = """
-body { font: 15px/1.45 sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222 }
-table { border-collapse: collapse } td, th { text-align: left; vertical-align: top; padding: .3em .8em .3em 0 }
-tr { border-bottom: 1px solid #ddd } img { max-width: 100% }
-.supported { color: #0072b2 } .contradicted { color: #b34700 }
-small { color: #555 }
-"""
+from lib import paths
+from lib.claims.report_answers import read_answers
+from lib.claims.report_axis import axis
+from lib.claims.report_claims import VERDICTS, Row, in_words, matrix, read_claims
+from lib.claims.report_figures import Figure, read_captions, read_figures
+from lib.claims.report_heads import read_heads, received_spec, vega
+from lib.paths import write_whole
+from lib.profiles import Accuracy, Attention, Profile
+from lib.prompts.problems import describe
+
+TEMPLATES = Path(__file__).parent / "templates"
+UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # what could end a script element
 
 
 def write_report(profile: Profile) -> Path:
     """Write results/<profile>/report.html from what `reproduce` left there and return its path.
 
-    Raises InputError when the profile has no claims yet, or the page cannot be written.
+    Raises InputError when there are no claims, or they are damaged, or the page cannot be written. Of anything else
+    that is missing or damaged the page says so.
     """
-    results, figures = profile.results, profile.figures
-    if not (results / "claims.json").is_file():
-        raise InputError(f"no claims of profile {profile.name} yet: python -m lib reproduce --profile {profile.name}")
-    parts = [
-        f"<h1>Meaningless Tokens, Meaningful Gains: {escape(profile.name)}</h1>",
-        f"<p>{escape(profile.description)}. Claims of arXiv 2510.01032, each with the rule that was fixed before.</p>",
-        _claims(json.loads((results / "claims.json").read_text())),
-        *(_figure(path) for path in sorted(figures.glob("*.png"))),
-    ]
-    page = f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(profile.name)}</title>"
-    path = results / "report.html"
-    try:
-        path.write_text(f"{page}<style>{STYLE}</style>{''.join(parts)}</html>", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    rows, captions = read_claims(profile), read_captions()
+    figures, beyond = read_figures(profile, captions)
+    answers, revisions, answers_missing = read_answers(profile)
+    heads, heads_missing = read_heads(profile)
+    models, claims = matrix(rows)
+    content = {
+        "name": profile.name,
+        "facts": _run(profile, rows, heads, revisions),
+        "rows": rows,
+        "words": in_words(rows),
+        "counts": {name: sum(row.verdict == name for row in rows) for name in VERDICTS},
+        "signs": VERDICTS,
+        "models": models,
+        "claims": claims,
+        "axes": {row.anchor: axis(row) for row in rows},
+        "notebooks": {row.id: _notebooks(profile, row.id, figures + beyond) for row in rows},
+        "figures": figures,
+        "beyond": beyond,
+        "heads": heads,
+        "heads_missing": heads_missing,
+        "answers": answers,
+        "answers_missing": answers_missing,
+    }
+    data = {"signs": VERDICTS, "answers": answers, "heads": heads} | ({"curve": received_spec()} if heads else {})
+    path = profile.results / "report.html"
+    write_whole(path, _page(content, data, bool(heads)).encode("utf-8", "replace"))  # a lone surrogate
     return path
 
 
-def _claims(rows: list[dict]) -> str:
-    lines = ["<table><tr><th>verdict<th>claim<th>source<th>model<th>measured"]
-    for row in rows:
-        cells = (row["claim"], row["source"], row["model"], measured_text(row))
-        text = "".join(f"<td>{escape(cell)}" for cell in cells)
-        lines.append(f"<tr><td class={row['verdict']}><b>{row['verdict']}</b>{text}")
-    return "\n".join([*lines, "</table>"])
-
-
-def _figure(path: Path) -> str:
-    """Return a figure with its picture inside the page; its name says the paper's number, its csv how many rows."""
-    with open(path.with_suffix(".csv"), newline="") as file:
-        rows = sum(1 for _ in csv.reader(file)) - 1
-    data = base64.b64encode(path.read_bytes()).decode()
-    return f'<h2>{escape(path.stem)}</h2><img alt="{escape(path.stem)}" src="data:image/png;base64,{data}">' + (
-        f"<p><small>{rows} rows behind it: {escape(path.stem)}.csv</small></p>"
+def _page(content: dict, data: dict, charts: bool) -> str:
+    """Return the page; Vega comes along only when there is something for it to draw."""
+    scripts = [_template("report.js")] + ([vega(), _template("heads.js")] if charts else [])
+    style = _template("report.css")
+    policy = {
+        "default-src": ["'none'"],
+        "img-src": ["data:"],
+        "style-src": [_hash(style)],
+        "script-src": [_hash(script) for script in scripts],
+        "base-uri": ["'none'"],
+        "form-action": ["'none'"],
+    }
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
+    return environment.get_template("report.html.j2").render(
+        **content,
+        policy="; ".join(" ".join([name, *values]) for name, values in policy.items()),
+        css=Markup(style),
+        scripts=[Markup(script) for script in scripts],
+        data=Markup(json.dumps(data, separators=(",", ":")).translate(UNSAFE)),
+    )
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _run(profile: Profile, rows: list[Row], heads: list[dict], revisions: dict[str, str]) -> dict[str, list[str]]:
+    """Return what was run, by the name of the fact."""
+    known = revisions | {head["name"]: f"{head['revision']}, {head['dtype']}" for head in heads}
+    names = dict.fromkeys([row.model for row in rows] + list(known))
+    sizes = [row.n for row in rows if row.n]
+    attention, accuracy = profile.attention, profile.accuracy
+    decoding = f"temperature {accuracy.temperature:g}" if accuracy.temperature else "greedy"
+    return {
+        "Models and weights": [f"{name} @ {known[name]}" if name in known else name for name in names],
+        "Problems of attention": [f"{_problems(attention)}, {attention.format} prompt, {attention.layers} first layers"],
+        "Problems to answer": [f"{_problems(accuracy)}, {accuracy.format} prompt, {decoding}"],
+        "n of a claim": [f"{min(sizes)} to {max(sizes)} problems" if sizes else "nothing was measured"],
+        "Claims judged": [max([row.written for row in rows if row.written], default="") or _judged(profile)],
+        "Code": [f"version {_version()}, commit {_commit()}"],
+    }
+
+
+def _problems(section: Attention | Accuracy) -> str:
+    return f"{describe(section.problems)}, {section.limit or 'all'} problems"
+
+
+def _judged(profile: Profile) -> str:
+    seconds = (profile.results / "claims.json").stat().st_mtime
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _version() -> str:
+    return tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+
+def _commit() -> str:
+    """Return the commit of this checkout; a copy without git has none."""
+    command = ["git", "-C", str(paths.ROOT), "rev-parse", "--short=12", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _notebooks(profile: Profile, claim: str, figures: list[Figure]) -> dict[str, str]:
+    """Return the notebooks that draw a claim's figures, with a link to the executed copy, else to the notebook."""
+    names = dict.fromkeys(figure.caption.notebook for figure in figures if figure.caption and claim in figure.caption.claims)
+    executed = {name: (profile.results / f"{name}.ipynb").is_file() for name in names}
+    return {name: f"{'' if executed[name] else '../../notebooks/'}{name}.ipynb" for name in names}

@@ -1,0 +1,103 @@
+"""The report's claims: rows of claims.json, how they are counted and said in words, and the axis of an interval."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from lib.claims.page import measured_text
+from lib.errors import InputError
+from lib.profiles import Profile
+
+VERDICTS = {"supported": "✓", "contradicted": "✕", "undecided": "?"}
+Verdict = Literal["supported", "contradicted", "undecided"]
+
+
+class Measured(BaseModel):
+    """An effect with its interval; None where nothing was measured."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+    effect: float | None
+    low: float | None
+    high: float | None
+    verdict: Verdict
+
+
+class Reported(BaseModel):
+    """The paper's number, and of which model."""
+
+    value: float
+    of: str
+
+
+class Row(Measured):
+    """What the report reads of a row of claims.json; the fields with a default came later than the others."""
+
+    id: str
+    claim: str
+    source: str
+    model: str
+    unit: str
+    range: tuple[float | None, float | None]
+    paper: Reported | None
+    component: str | None
+    components: int
+    n: int
+    needed: int | None
+    reason: str | None
+    control: Measured | None = None
+    specific: bool | None = None
+    sentence: str | None = None
+    written: str | None = None
+
+    @property
+    def anchor(self) -> str:
+        """The claim's place in the page."""
+        return f"claim-{self.id}-{self.model}"
+
+    @property
+    def measured(self) -> str:
+        """What was measured, what was claimed and the n that would decide, in one line."""
+        return measured_text(self.model_dump())
+
+
+def read_claims(profile: Profile) -> list[Row]:
+    """Return the rows of results/<profile>/claims.json; raises InputError when there are none, or they are damaged."""
+    path, again = profile.results / "claims.json", f"python -m lib claims --profile {profile.name}"
+    try:
+        rows = TypeAdapter(list[Row]).validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise InputError(f"no claims of profile {profile.name} yet: {again}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = "".join(f"{part}: " for part in first["loc"])
+        raise InputError(f"{path} holds no claims: {place}{first['msg']}; make it anew with {again}") from error
+    if not rows:
+        raise InputError(f"{path} holds no claims; make it anew with {again}")
+    return rows
+
+
+def in_words(rows: Sequence[Row]) -> str:
+    """Return how many claims got which verdict, as a sentence."""
+    counts = Counter(row.verdict for row in rows)
+    parts = [f"{counts[name] or 'none'} {'is' if counts[name] == 1 else 'are'} {name}" for name in VERDICTS]
+    claims = len({row.id for row in rows})
+    models = len({row.model for row in rows})
+    asked = f"Of {claims} claims" if models == 1 else f"Of {len(rows)} verdicts, on {claims} claims and {models} models,"
+    return f"{asked} {parts[0]} by what was measured, {parts[1]}, and {parts[2]}."
+
+
+def matrix(rows: Sequence[Row]) -> tuple[list[str], dict[str, dict[str, Row]]]:
+    """Return the models, and by claim the row of each model that can test it."""
+    models = list(dict.fromkeys(row.model for row in rows))
+    table: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        table.setdefault(row.id, {})[row.model] = row
+    return models, table
