@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import sys
+import webbrowser
 from collections import Counter
 from pathlib import Path
 
@@ -49,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
 
     run = _command(commands, "report", _report, "write the claims and every figure of a profile as one HTML page")
     _profile_options(run)
+    run.add_argument("--open", action="store_true", help="show it in the browser")
 
     run = _command(commands, "evaluate", _evaluate, "complete and grade problems under several conditions")
     run.add_argument("--model", required=True, help="demo, a name of data/models.yaml, a hub id or a folder")
@@ -152,7 +154,10 @@ def _claims(options) -> None:
 def _report(options) -> None:
     from lib.claims.report import write_report
 
-    print(write_report(_profile(options)))
+    path = write_report(_profile(options))
+    print(path)
+    if options.open and not webbrowser.open(path.as_uri()):
+        raise InputError(f"no browser found: open {path} in one")
 
 
 def _evaluate(options) -> None:

@@ -15,14 +15,16 @@ from tqdm import tqdm
 from lib import paths, progress
 from lib.errors import InputError
 from lib.evaluation.run import agreement, evaluate, variation_for
+from lib.measurement.explorer import measure_explorer
 from lib.measurement.run import measure_activations, measure_attention
 from lib.paths import write_json
 from lib.profiles import PARTS, Profile, profile_names
 
 # What a notebook finds computed when it starts, by its number.
-ATTENTION, ACTIVATIONS, COMPLETIONS = "attention", "activations", "completions"
+ATTENTION, EXPLORER, ACTIVATIONS, COMPLETIONS = "attention", "explorer", "activations", "completions"
+MEASURES = {ATTENTION: measure_attention, EXPLORER: measure_explorer, ACTIVATIONS: measure_activations}
 NEEDS = {
-    "02": (ATTENTION,),
+    "02": (ATTENTION, EXPLORER),
     "03": (COMPLETIONS, "fillers", "sampling"),
     "04": (ACTIVATIONS,),
     "05": ("interventions", "arm_map", "sampling"),
@@ -64,9 +66,8 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
 
 def _prepare(need: str, profile: Profile, results: Path) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no time."""
-    if need in (ATTENTION, ACTIVATIONS):
-        measure = measure_attention if need == ATTENTION else measure_activations
-        measure(profile, results / "measurements")
+    if need in MEASURES:
+        MEASURES[need](profile, results / "measurements")
     elif need == COMPLETIONS:
         _completions(profile, results)
     else:

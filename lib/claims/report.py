@@ -22,6 +22,7 @@ from lib.claims.report_axis import axis
 from lib.claims.report_claims import VERDICTS, Row, in_words, matrix, read_claims
 from lib.claims.report_figures import Figure, read_captions, read_figures
 from lib.claims.report_heads import read_heads, received_spec, vega
+from lib.errors import InputError
 from lib.paths import write_whole
 from lib.profiles import Accuracy, Attention, Profile
 from lib.prompts.problems import describe
@@ -50,7 +51,7 @@ def write_report(profile: Profile) -> Path:
         "signs": VERDICTS,
         "models": models,
         "claims": claims,
-        "axes": {row.anchor: axis(row) for row in rows},
+        "axes": [axis(row) for row in rows],
         "notebooks": {row.id: _notebooks(profile, row.id, figures + beyond) for row in rows},
         "figures": figures,
         "beyond": beyond,
@@ -106,7 +107,9 @@ def _run(profile: Profile, rows: list[Row], heads: list[dict], revisions: dict[s
     decoding = f"temperature {accuracy.temperature:g}" if accuracy.temperature else "greedy"
     return {
         "Models and weights": [f"{name} @ {known[name]}" if name in known else name for name in names],
-        "Problems of attention": [f"{_problems(attention)}, {attention.format} prompt, {attention.layers} first layers"],
+        "Problems of attention": [
+            f"{_problems(attention)}, {attention.format} prompt, {attention.layers} first layers"
+        ],
         "Problems to answer": [f"{_problems(accuracy)}, {accuracy.format} prompt, {decoding}"],
         "n of a claim": [f"{min(sizes)} to {max(sizes)} problems" if sizes else "nothing was measured"],
         "Claims judged": [max([row.written for row in rows if row.written], default="") or _judged(profile)],
@@ -115,7 +118,11 @@ def _run(profile: Profile, rows: list[Row], heads: list[dict], revisions: dict[s
 
 
 def _problems(section: Attention | Accuracy) -> str:
-    return f"{describe(section.problems)}, {section.limit or 'all'} problems"
+    try:
+        name = describe(section.problems)
+    except InputError:  # a file that is not on this machine
+        name = Path(section.problems).name
+    return f"{name}, {section.limit or 'all'} problems"
 
 
 def _judged(profile: Profile) -> str:
@@ -138,6 +145,8 @@ def _commit() -> str:
 
 def _notebooks(profile: Profile, claim: str, figures: list[Figure]) -> dict[str, str]:
     """Return the notebooks that draw a claim's figures, with a link to the executed copy, else to the notebook."""
-    names = dict.fromkeys(figure.caption.notebook for figure in figures if figure.caption and claim in figure.caption.claims)
+    names = dict.fromkeys(
+        figure.caption.notebook for figure in figures if figure.caption and claim in figure.caption.claims
+    )
     executed = {name: (profile.results / f"{name}.ipynb").is_file() for name in names}
     return {name: f"{'' if executed[name] else '../../notebooks/'}{name}.ipynb" for name in names}

@@ -1,14 +1,11 @@
 """The report's claims: rows of claims.json, how they are counted and said in words, and the axis of an interval."""
 
-import json
-import math
+import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from lib.claims.page import measured_text
 from lib.errors import InputError
@@ -58,7 +55,7 @@ class Row(Measured):
     @property
     def anchor(self) -> str:
         """The claim's place in the page."""
-        return f"claim-{self.id}-{self.model}"
+        return "claim-" + re.sub(r"[^\w.]+", "-", f"{self.id}-{self.model}")
 
     @property
     def measured(self) -> str:
@@ -76,9 +73,9 @@ def read_claims(profile: Profile) -> list[Row]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        place = "".join(f"{part}: " for part in first["loc"])
-        raise InputError(f"{path} holds no claims: {place}{first['msg']}; make it anew with {again}") from error
+        place = error.errors()[0]["loc"]
+        reason = f"row {place[0] + 1}: {'.'.join(map(str, place[1:])) or 'it'} is missing or wrong" if place else "no list"
+        raise InputError(f"{path} holds no claims ({reason}); make it anew with {again}") from error
     if not rows:
         raise InputError(f"{path} holds no claims; make it anew with {again}")
     return rows
@@ -90,7 +87,9 @@ def in_words(rows: Sequence[Row]) -> str:
     parts = [f"{counts[name] or 'none'} {'is' if counts[name] == 1 else 'are'} {name}" for name in VERDICTS]
     claims = len({row.id for row in rows})
     models = len({row.model for row in rows})
-    asked = f"Of {claims} claims" if models == 1 else f"Of {len(rows)} verdicts, on {claims} claims and {models} models,"
+    asked = (
+        f"Of {claims} claims" if models == 1 else f"Of {len(rows)} verdicts, on {claims} claims and {models} models,"
+    )
     return f"{asked} {parts[0]} by what was measured, {parts[1]}, and {parts[2]}."
 
 

@@ -1,16 +1,15 @@
 """The report's figures: pictures, captions of data/figures.yaml, and what the notebooks found."""
 
 import base64
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-import yaml
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from lib import paths
-from lib.errors import InputError
+from lib.errors import Settings, valid
+from lib.paths import read_yaml, shown
 from lib.profiles import Profile
 
 CAPTIONS = paths.DATA / "figures.yaml"
@@ -19,10 +18,9 @@ KINDS = {"png": "image/png", "pdf": "application/pdf", "csv": "text/csv"}
 SIGNATURES = {"png": PNG, "pdf": b"%PDF-"}
 
 
-class Caption(BaseModel):
+class Caption(Settings):
     """What data/figures.yaml says of a figure."""
 
-    model_config = ConfigDict(extra="forbid")
     id: str
     title: str
     shows: str
@@ -31,10 +29,9 @@ class Caption(BaseModel):
     claims: list[str]
 
 
-class Captions(BaseModel):
+class Captions(Settings):
     """Figures of the paper in its order, and those that go beyond it."""
 
-    model_config = ConfigDict(extra="forbid")
     paper: list[Caption]
     beyond: list[Caption]
 
@@ -61,14 +58,8 @@ class Figure:
 
 
 def read_captions(path: Path = CAPTIONS) -> Captions:
-    """Return the captions; raises InputError naming the figure and what is wrong with it."""
-    try:
-        return Captions.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: {' '.join(str(error).split())}") from error
+    """Return the captions; raises InputError naming what is wrong with them."""
+    return valid(Captions, read_yaml(path), shown(path))
 
 
 def read_figures(profile: Profile, captions: Captions) -> tuple[list[Figure], list[Figure]]:

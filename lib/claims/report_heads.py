@@ -18,15 +18,18 @@ ATTRIBUTES = {"name": "model", "revision": "revision", "dtype": "dtype", "proble
 
 def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
     """Return a JSON object per model for the page's map of heads, and what is missing of it and why."""
-    heads, missing = [], []
-    for path in sorted((profile.results / "explorer").glob("*.nc")):
+    newest, missing = {}, []
+    files = (profile.results / "measurements").glob("explorer-*.nc")
+    for path in sorted(files, key=lambda path: path.stat().st_mtime):
         try:
-            heads.append(_packed(xr.load_dataset(path, engine="h5netcdf")))
+            packed = _packed(xr.load_dataset(path, engine="h5netcdf"))
         except (OSError, ValueError, KeyError, AttributeError) as error:
-            missing.append(f"explorer/{path.name} cannot be read: {' '.join(str(error).split())}")
-    if not heads and not missing:
-        missing = [f"No heads of this profile yet: python -m lib reproduce --profile {profile.name} --only 02"]
-    return heads, missing
+            missing.append(f"{path.name} cannot be read: {' '.join(str(error).split())}")
+        else:
+            newest[packed["name"]] = packed
+    if not newest:
+        missing.append(f"No heads of this profile yet: python -m lib reproduce --profile {profile.name} --only 02")
+    return list(newest.values()), missing
 
 
 def _packed(explorer: xr.Dataset) -> dict:
@@ -38,7 +41,10 @@ def _packed(explorer: xr.Dataset) -> dict:
         real = one.part != ""
         packed = {name: _half(one[name].values) for name in ("ratio", "low", "high")}
         packed |= {"received": _per_head(one), "even": _half(one.even.values[real])}
-        changes[str(condition)] = packed | {"tokens": one.text.values[real].tolist(), "parts": one.part.values[real].tolist()}
+        changes[str(condition)] = packed | {
+            "tokens": one.text.values[real].tolist(),
+            "parts": one.part.values[real].tolist(),
+        }
     names = {name: str(explorer.attrs[at]) for name, at in ATTRIBUTES.items()}
     sizes = {"layers": explorer.layer.values.tolist(), "heads": explorer.sizes["head"], "n": int(explorer.attrs["n"])}
     return names | sizes | {"received": _per_head(none), "changes": changes}

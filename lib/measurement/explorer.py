@@ -1,38 +1,67 @@
-"""What a reader may look at head by head: λ over problems, and what every token of one prompt receives.
+"""What a reader may look at head by head: λ over problems, and what every token of the profile's example receives.
 
 An explorer is a Dataset of one model with the dimensions condition (none first), layer, head and token:
 
     received         (condition, layer, head, token) float32, NaN for the last token and beyond the prompt
     even             (condition, token) what attention spread evenly over all earlier tokens would give
     text, part       (condition, token) the tokens, and which part of the prompt each is of; "" beyond the prompt
-    ratio, low, high (condition, layer, head) λ with its interval over `n` problems, NaN for none
+    ratio, low, high (condition, layer, head) λ with its 95 % interval over `n` problems, NaN for none
 """
 
+import functools
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from lib.attention.received import received_attention
+from lib.measurement.curves import attention_problems
+from lib.measurement.dilution import measurement_settings
+from lib.measurement.kept import kept
+from lib.measurement.run import Report, measure_attention, silent
+from lib.measurement.tables import estimates
+from lib.measurement.weights import every_layer, first_layers
 from lib.models.loading import Loaded
+from lib.profiles import Profile
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
 
-LAMBDA = {"lambda": "ratio", "low": "low", "high": "high"}
+NAME = "explorer"  # how the files in a profile's folder of measurements begin
+
+
+def measure_explorer(profile: Profile, folder: Path | None = None, report: Report = silent) -> dict[str, xr.Dataset]:
+    """Return the explorer of each of the profile's models, by name: of all layers where attention is measured there.
+
+    Costs a forward per model and condition beside what `measure_attention` does.
+    """
+    attention, filler = profile.attention, profile.filler
+    problem, explorers = attention_problems(profile)[attention.example], {}
+    for name, measured in measure_attention(profile, folder, report).items():
+        spec = measured.model.spec
+        loaded = every_layer(spec) if measured.every else first_layers(spec, attention.layers)
+        dilution = measured.every or measured.first
+        lambdas = estimates(dilution["lambda"], profile.seed)
+        settings = measurement_settings(loaded, [problem], attention.format, filler)
+        settings |= {"lambda": float(lambdas["mean"].sum()), "seed": profile.seed}
+        compute = functools.partial(explore, loaded, problem, lambdas, attention.format, filler)
+        explorers[name] = kept(folder, f"{NAME}-{name}", settings, compute)
+    return explorers
 
 
 def explore(
-    loaded: Loaded, problem: Problem, lambdas: pd.DataFrame, *, format: str = "plain", filler: Filler | None = None
+    loaded: Loaded, problem: Problem, lambdas: pd.DataFrame, format: str = "plain", filler: Filler | None = None
 ) -> xr.Dataset:
-    """Return the explorer of one model on one problem; lambdas: its rows of `heads_table`, with the insertions to show.
+    """Return the explorer of one model on one problem.
 
-    Costs a forward up to the deepest layer per condition. Raises InputError for a prompt too long for the model.
+    lambdas: a row per condition, layer and head with mean, low, high and n; its conditions and layers are explored.
     """
-    conditions = ["none", *dict.fromkeys(lambdas.condition)]
-    layers = sorted(set(lambdas.layer))
-    prompts = [build_prompt(loaded.tokenizer, problem.problem, c, format=format, filler=filler) for c in conditions]
+    conditions, layers = ["none", *dict.fromkeys(lambdas.condition)], sorted(set(lambdas.layer))
+    prompts = [
+        build_prompt(loaded.tokenizer, problem.problem, name, format=format, filler=filler) for name in conditions
+    ]
     longest = max(map(len, prompts))
     received = np.full((len(prompts), len(layers), loaded.heads, longest), np.nan, dtype="float32")
     for row, prompt in zip(received, prompts, strict=True):
@@ -46,11 +75,11 @@ def explore(
         {"received": (("condition", "layer", "head", "token"), received)}
         | {name: (("condition", "token"), np.array(rows)) for name, rows in by_token.items()},
         {"condition": conditions, "layer": layers, "head": range(1, loaded.heads + 1)},
-        {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype, "problem": problem.id}
-        | {"n": int(lambdas.n.iloc[0])},
+        {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype}
+        | {"problem": problem.id, "n": int(lambdas.n.iloc[0])},
     )
-    ratios = lambdas.set_index(["condition", "layer", "head"])[list(LAMBDA)].rename(columns=LAMBDA).to_xarray()
-    return explorer.merge(ratios.reindex(condition=conditions))
+    ratios = lambdas.set_index(["condition", "layer", "head"])[["mean", "low", "high"]].to_xarray()
+    return explorer.merge(ratios.rename(mean="ratio").reindex(condition=conditions))
 
 
 def even_attention(tokens: int) -> np.ndarray:
@@ -65,10 +94,10 @@ def _texts(prompt: Prompt) -> list[str]:
 
 
 def _parts(prompt: Prompt) -> list[str]:
-    parts = np.full(len(prompt), "template", dtype=object)
-    for name, span in sorted(prompt.spans.items(), key=lambda item: item[0] == "inserted"):  # it lies in another
-        parts[span] = name
-    return list(parts)
+    parts = ["template"] * len(prompt)
+    for name, span in sorted(prompt.spans.items(), key=lambda item: item[0] == "inserted"):  # it may lie in another
+        parts[span] = [name] * len(parts[span])
+    return parts
 
 
 def _padded(values: Sequence, length: int, filler: object) -> list:

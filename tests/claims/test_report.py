@@ -1,0 +1,186 @@
+"""The report as a file: what it says, what it says is missing, and what cannot get out of its place in it."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+from report_folder import ANSWERS, CLAIMS, answer, claim, explorer, made_profile, write
+
+from lib import paths
+from lib.claims.report import write_report
+from lib.claims.report_answers import TEXT_LIMIT, read_answers
+from lib.claims.report_axis import EDGE, WIDTH, axis
+from lib.claims.report_claims import Row, in_words
+from lib.claims.report_figures import read_captions
+from lib.claims.statements import load_claims
+from lib.errors import InputError
+
+EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"\u2028\ud800"
+
+
+@pytest.fixture
+def profile(tmp_path, monkeypatch):
+    return made_profile(tmp_path, monkeypatch)
+
+
+def page(profile) -> str:
+    return write_report(profile).read_text(encoding="utf-8")
+
+
+def data(html: str) -> dict:
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html)[1])
+
+
+def test_the_page_tells_verdicts_in_words_and_each_claim_with_its_numbers(profile):
+    html = page(profile)
+    assert "Of 4 verdicts, on 3 claims and 2 models, 1 is supported by what was measured" in html
+    assert "head 1: 0.8 [0.7, 0.9] λ, claimed &lt; 1, n = 24" in html and "All heads give less." in html
+    assert "Not tested: the profile measures none." in html
+    assert "Control, the same on an untrained network: undecided" in html
+
+
+def test_a_figure_comes_with_its_caption_what_this_run_shows_and_its_files(profile):
+    html = page(profile)
+    assert html.index('id="figure-fig13"') < html.index('id="figure-lambda_map"')
+    assert "tiny: λ 0.5 to 0.9 (n = 1)." in html and "2 rows in the csv" in html
+    assert "Notebook 02 has not published its numbers here" in html
+    assert 'download="fig13.pdf"' in html and 'href="data:text/csv;base64,' in html
+
+
+def test_the_page_is_written_without_torch_and_in_time(profile):
+    code = "import sys, lib.claims.report; print([name for name in ('torch', 'transformers') if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+    write_report(profile)  # bundles Vega where no page was written before
+    started = time.process_time()
+    write_report(profile)
+    assert time.process_time() - started < 3
+
+
+def test_a_map_of_thirty_layers_stays_below_three_megabytes(profile):
+    write(profile, CLAIMS, [], explorer(layers=30, heads=16, tokens=250))
+    assert write_report(profile).stat().st_size < 3e6
+
+
+def test_nothing_that_a_model_wrote_leaves_its_place(profile):
+    evil = EVIL.replace("\ud800", "")
+    records = [answer(EVIL, name, True, response=EVIL, model=EVIL, extracted=EVIL) for name in ("none", EVIL)]
+    write(profile, [claim(model=evil, sentence=evil, id=evil, claim=evil)], records, explorer(evil, evil))
+    (profile.figures / "<img src=x onerror=alert(1)>.png").write_bytes(b"x")
+    html = page(profile)
+    assert "window.pwned" in html and "<script>window.pwned" not in html and "<img src=x" not in html
+    assert html.count("</script>") == 4 and "\u2028" not in re.search(r'id="data">(.*?)</script>', html)[1]
+    assert data(html)["answers"]["texts"] == [EVIL] and data(html)["heads"][0]["name"] == evil
+
+
+@pytest.mark.parametrize(
+    "content, says",
+    [
+        (b"", "holds no claims"),
+        (b"{}", "no list"),
+        (b"[1]", "row 1: it is missing or wrong"),
+        (b"[]", "holds no claims"),
+        (b"\xff\xfe\x00", "holds no claims"),
+        (b"[" * 5000, "holds no claims"),
+        (json.dumps([claim(verdict="maybe")]).encode(), "row 1: verdict is missing or wrong"),
+        (json.dumps([claim(effect=float("nan"))]).encode(), "row 1: effect is missing or wrong"),
+    ],
+)
+def test_damaged_claims_give_one_line(profile, content, says):
+    (profile.results / "claims.json").write_bytes(content)
+    with pytest.raises(InputError, match=says) as error:
+        write_report(profile)
+    assert "\n" not in str(error.value)
+
+
+def test_without_claims_the_command_that_makes_them_is_named(profile):
+    (profile.results / "claims.json").unlink()
+    with pytest.raises(InputError, match="no claims of profile made yet: python -m lib"):
+        write_report(profile)
+
+
+@pytest.mark.parametrize(
+    "name, content, says",
+    [
+        ("figures/made/fig13.csv", None, "fig13.csv: No such file or directory"),
+        ("figures/made/fig13.csv", b"\x89PNG\xff\x00", "fig13.csv cannot be read"),
+        ("figures/made/fig13.csv", b"", "fig13.csv cannot be read"),
+        ("figures/made/fig13.pdf", b"no", "fig13.pdf cannot be read: no pdf file"),
+        ("figures/made/fig13.png", b"GIF89a", "fig13.png cannot be read: no png file"),
+        ("results/made/completions.jsonl", b"{", "accuracy: line 1 of"),
+        ("results/made/completions.jsonl", b'{"key": "a"}\n', "a record without model"),
+        ("results/made/measurements/explorer-tiny.nc", b"x", "explorer-tiny.nc cannot be read"),
+        ("results/made/measurements/explorer-tiny.nc", None, "No heads of this profile yet"),
+        ("results/made/01_attention_maps.json", b"[1]", "Notebook 01 has not published"),
+    ],
+)
+def test_what_is_missing_or_damaged_is_named_in_its_part(profile, tmp_path, name, content, says):
+    path = tmp_path / name
+    path.unlink() if content is None else path.write_bytes(content)
+    assert says in page(profile)
+
+
+def test_a_strangers_picture_is_shown_without_a_story(profile):
+    (profile.figures / "holiday.png").write_bytes((profile.figures / "fig13.png").read_bytes())
+    html = page(profile)
+    assert html.index('id="figure-lambda_map"') < html.index('id="figure-holiday"')
+    assert "nothing here says what it shows" in html
+
+
+def test_answers_stand_side_by_side_and_a_text_is_kept_once(profile):
+    write(profile, CLAIMS, [*ANSWERS, answer("sum/3", "none", False, response=ANSWERS[0]["response"])], explorer())
+    found, revisions, missing = read_answers(profile)
+    (run,) = found["runs"]
+    assert run["conditions"] == ["none", "mless"] and run["problems"][1] == ["sum/2", 2, "4"]
+    assert run["cells"][0][1] == [[True, False, "4", 1, "stop", 9]] and run["cells"][2] == [
+        [[False, False, "5", 0, "stop", 9]],
+        [],
+    ]
+    assert len(found["texts"]) == 4 and revisions == {"tiny": "abc"} and not missing
+
+
+def test_texts_that_would_make_the_page_heavy_are_left_out_and_counted(profile):
+    write(
+        profile, CLAIMS, [answer("a", "none", True), answer("b", "none", True, response="x" * TEXT_LIMIT)], explorer()
+    )
+    found, _, missing = read_answers(profile)
+    assert found["runs"][0]["cells"][1][0][0][3] is None and missing[0].startswith("1 texts are left out")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        claim(),
+        claim(range=[0.25, 0.75], effect=0.888889, low=0.888889, high=0.888889),
+        claim(range=[5e-5, None], effect=1e-4, low=-1e4, high=1e6),
+        claim(range=[None, 0], effect=0, low=0, high=0),
+    ],
+)
+def test_the_axis_holds_interval_and_range_with_round_ticks(row):
+    drawn = axis(Row.model_validate(row))
+    low, middle, high = drawn.bar
+    assert EDGE <= low <= middle <= high <= WIDTH - EDGE and drawn.shade[0] < drawn.shade[1]
+    assert 2 <= len(drawn.ticks) <= 6 and all(EDGE <= x <= WIDTH - EDGE for x, _ in drawn.ticks)
+
+
+def test_one_model_is_counted_in_claims():
+    rows = [Row.model_validate(claim()), Row.model_validate(claim(id="b", verdict="contradicted"))]
+    assert (
+        in_words(rows) == "Of 2 claims 1 is supported by what was measured, 1 is contradicted, and none are undecided."
+    )
+
+
+def test_captions_name_claims_and_notebooks_that_exist():
+    captions = read_captions()
+    entries = captions.paper + captions.beyond
+    assert {name for entry in entries for name in entry.claims} <= {claim.id for claim in load_claims()}
+    assert {entry.notebook for entry in entries} <= {path.stem for path in paths.NOTEBOOKS.glob("0*.ipynb")}
+
+
+def test_every_figure_of_the_demo_has_a_caption():
+    captions = read_captions()
+    known = {entry.id for entry in captions.paper + captions.beyond}
+    assert {path.stem for path in (paths.ROOT / "figures" / "demo").glob("*.png")} <= known

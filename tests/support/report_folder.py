@@ -1,0 +1,136 @@
+"""A small profile's results and figures, made by hand: what the report is written from."""
+
+import base64
+import json
+
+import numpy as np
+import xarray as xr
+
+from lib import paths
+from lib.profiles import load_profile
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+CONDITIONS = ("none", "mless")
+LAYERS, HEADS = 2, 3
+
+
+def claim(**changes) -> dict:
+    """Return a row of claims.json, supported unless changed."""
+    row = {
+        "id": "dilution",
+        "claim": "Every head drops",
+        "source": "Fig. 2",
+        "model": "tiny",
+        "unit": "λ",
+        "range": [None, 1],
+        "paper": None,
+        "verdict": "supported",
+        "component": "head 1",
+        "components": 2,
+        "effect": 0.8,
+        "low": 0.7,
+        "high": 0.9,
+        "n": 24,
+        "needed": None,
+        "reason": None,
+    }
+    return row | changes
+
+
+CLAIMS = [
+    claim(
+        sentence="All heads give less.",
+        control={"effect": 0.95, "low": 0.9, "high": 1.02, "verdict": "undecided"},
+        specific=True,
+    ),
+    claim(model="other", verdict="contradicted", effect=1.3, low=1.2, high=1.4),
+    claim(
+        id="length", claim="Long fillers hurt", range=[None, 0], verdict="undecided", low=-0.4, needed=90, unit="points"
+    )
+    | {"paper": {"value": -2.0, "of": "a bigger model"}},
+    claim(id="arm", claim="ARM helps", verdict="undecided", effect=None, low=None, high=None, n=0, components=0)
+    | {"component": None, "reason": "the profile measures none"},
+]
+
+
+def answer(problem: str, condition: str, correct: bool, **changes) -> dict:
+    """Return a record of a completion."""
+    record = {
+        "key": f"{problem}-{condition}-{changes.get('sample', 0)}",
+        "model": "tiny",
+        "revision": "abc",
+        "condition": condition,
+        "problem_id": problem,
+        "level": 1,
+        "answer": "4",
+        "sample": 0,
+        "response": f"{problem} under {condition}: \\boxed{{4}}",
+        "extracted": "4" if correct else "5",
+        "finish_reason": "stop",
+        "completion_tokens": 9,
+        "correct": correct,
+        "correct_authors": correct,
+    }
+    return record | changes
+
+
+ANSWERS = [
+    answer("sum/1", "none", True),
+    answer("sum/1", "mless", True, correct_authors=False),
+    answer("sum/2", "none", False, level=2),
+    answer("sum/2", "mless", True, level=2),
+]
+
+
+def explorer(model: str = "tiny", token: str = " is", layers: int = LAYERS, heads: int = HEADS, tokens: int = 6):
+    """Return an explorer of `tokens` tokens, of which the fourth and the fifth are inserted under mless."""
+    received = np.linspace(0.01, 0.4, 2 * layers * heads * tokens).reshape(2, layers, heads, tokens).astype("float32")
+    received[0, ..., -3:] = received[1, ..., -1:] = np.nan
+    text = np.array(
+        [
+            ["Please", token, "?", *[" 4"] * (tokens - 5), "", ""],
+            ["Please", token, "?", " /", " /", *[" 4"] * (tokens - 5)],
+        ]
+    )
+    part = np.array(
+        [
+            ["instruction"] * 2 + ["problem"] * (tokens - 4) + [""] * 2,
+            ["instruction"] * 3 + ["inserted"] * 2 + ["problem"] * (tokens - 5),
+        ]
+    )
+    ratio = np.linspace(0.5, 1.4, layers * heads).reshape(1, layers, heads) * np.array([np.nan, 1])[:, None, None]
+    by_head = ("condition", "layer", "head")
+    return xr.Dataset(
+        {"received": ((*by_head, "token"), received)}
+        | {"even": (("condition", "token"), np.full((2, tokens), 0.1))}
+        | {"text": (("condition", "token"), text), "part": (("condition", "token"), part)}
+        | {"ratio": (by_head, ratio), "low": (by_head, ratio - 0.1), "high": (by_head, ratio + 0.1)},
+        {"condition": list(CONDITIONS), "layer": range(1, layers + 1), "head": range(1, heads + 1)},
+        {"model": model, "revision": "abc", "dtype": "float32", "problem": "sum/1", "n": 24},
+    )
+
+
+def made_profile(folder, monkeypatch):
+    """Return a profile whose results and figures lie in `folder`, with something of everything."""
+    monkeypatch.setattr(paths, "RESULTS", folder / "results")
+    monkeypatch.setattr(paths, "FIGURES", folder / "figures")
+    profile = load_profile("demo").model_copy(update={"name": "made"})
+    (profile.results / "measurements").mkdir(parents=True)
+    profile.figures.mkdir(parents=True)
+    write(profile, CLAIMS, ANSWERS, explorer())
+    for name in ("fig13", "lambda_map"):
+        (profile.figures / f"{name}.png").write_bytes(PIXEL)
+        (profile.figures / f"{name}.pdf").write_bytes(b"%PDF-1.4")
+        (profile.figures / f"{name}.csv").write_text("head,λ\n1,0.5\n2,0.6\n")
+    found = {"figure": "fig13", "model": "tiny", "n": 1, "found": "λ 0.5 to 0.9"}
+    (profile.results / "01_attention_maps.json").write_text(json.dumps([found]))
+    return profile
+
+
+def write(profile, claims, answers, heads) -> None:
+    """Write claims, completions and an explorer into the profile's results."""
+    (profile.results / "claims.json").write_text(json.dumps(claims))
+    (profile.results / "completions.jsonl").write_text("".join(json.dumps(record) + "\n" for record in answers))
+    heads.to_netcdf(profile.results / "measurements" / "explorer-tiny.nc", engine="h5netcdf")
