@@ -74,7 +74,9 @@ def read_claims(profile: Profile) -> list[Row]:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except ValidationError as error:
         place = error.errors()[0]["loc"]
-        reason = f"row {place[0] + 1}: {'.'.join(map(str, place[1:])) or 'it'} is missing or wrong" if place else "no list"
+        reason = (
+            f"row {place[0] + 1}: {'.'.join(map(str, place[1:])) or 'it'} is missing or wrong" if place else "no list"
+        )
         raise InputError(f"{path} holds no claims ({reason}); make it anew with {again}") from error
     if not rows:
         raise InputError(f"{path} holds no claims; make it anew with {again}")

@@ -83,7 +83,7 @@ def received_chart(base: alt.Chart, width: int | str) -> alt.LayerChart:
         alt.Color("series:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
         alt.StrokeDash("series:N", scale=alt.Scale(domain=names, range=DASHES), legend=legend),
     )
-    return alt.layer(_span(base), lines, _hover(base, position)).properties(width=width, height=230)
+    return alt.layer(_span(base), lines, _hover(base)).properties(width=width, height=230)
 
 
 def _span(base: alt.Chart) -> alt.Chart:
@@ -93,12 +93,12 @@ def _span(base: alt.Chart) -> alt.Chart:
     return ends.mark_rect(color="#888888", opacity=0.2).encode(x="first:Q", x2="last:Q")
 
 
-def _hover(base: alt.Chart, position: alt.X) -> alt.Chart:
-    """Return a line at each token that shows, and tells its numbers, under the pointer."""
-    pointer = alt.selection_point(name="token", on="pointerover", fields=["position"], nearest=True, empty=False)
-    shown = alt.when(pointer).then(alt.value(0.6)).otherwise(alt.value(0))
+def _hover(base: alt.Chart) -> alt.Chart:
+    """Return a strip for each token that shows, and tells its numbers, under the pointer."""
+    # Not `nearest`: Vega-Lite 6 then loses the texts of a tooltip.
+    pointer = alt.selection_point(name="token", on="pointerover", clear="pointerout", fields=["position"], empty=False)
+    shown = alt.when(pointer).then(alt.value(0.35)).otherwise(alt.value(0.001))
     told = [alt.Tooltip("text:N", title="token"), alt.Tooltip("part:N"), alt.Tooltip("position:Q")]
     told += [alt.Tooltip(f"{name}:Q", format=".3g") for name in SERIES]
-    return (
-        base.mark_rule(color="#767676", strokeWidth=2).encode(position, opacity=shown, tooltip=told).add_params(pointer)
-    )
+    strips = base.transform_calculate(left="datum.position - 0.5", right="datum.position + 0.5").mark_rect(color="#888")
+    return strips.encode(x="left:Q", x2="right:Q", opacity=shown, tooltip=told).add_params(pointer)

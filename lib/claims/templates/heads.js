@@ -52,7 +52,7 @@ function heads() {
       button.addEventListener("click", () => choose(i));
       return button;
     });
-    const corner = element("span", { textContent: "" });
+    const corner = element("span", { textContent: "λ" });
     const titles = Array.from({ length: model.heads }, (_, i) => element("span", { textContent: i + 1 }));
     titles.forEach((title) => title.setAttribute("role", "columnheader"));
     corner.setAttribute("role", "columnheader");

@@ -1,0 +1,199 @@
+"""The report as people use it: a real Chromium clicks, filters, narrows and listens, and runs nothing but our code."""
+
+import shutil
+import time
+
+import pytest
+from report_folder import CLAIMS, answer, claim, explorer, made_profile, write
+
+from lib import paths
+from lib.claims.report import write_report
+from lib.figures.heads import head_explorer
+
+selenium = pytest.importorskip("selenium", reason="selenium drives the browser: pip install selenium")
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
+
+CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
+if not (CHROMIUM and DRIVER):
+    pytest.skip("no Chromium: apt-get install chromium chromium-driver", allow_module_level=True)
+AXE = paths.ROOT / "node_modules" / "axe-core" / "axe.min.js"
+EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"'\u2028"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def profile(tmp_path, monkeypatch):
+    return made_profile(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def show(chromium, profile):
+    """Open the profile's report; at the end the console must be empty."""
+
+    def open_page(width: int = 1440, scheme: str = "light"):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+        chromium.get(write_report(profile).as_uri())
+        WebDriverWait(chromium, 20).until(lambda page: all_of(page, "#curve svg"))
+        return chromium
+
+    yield open_page
+    assert chromium.get_log("browser") == []
+
+
+def all_of(page, selector: str) -> list:
+    return page.find_elements(By.CSS_SELECTOR, selector)
+
+
+def one(page, selector: str):
+    return page.find_element(By.CSS_SELECTOR, selector)
+
+
+def shown(page, selector: str) -> list[str]:
+    return [found.text for found in all_of(page, selector) if found.is_displayed()]
+
+
+def test_claims_are_filtered_by_verdict_and_model_and_sorted(show):
+    page = show()
+    assert len(shown(page, ".claim h3")) == 4
+    Select(one(page, "#claim-tools [name=order]")).select_by_value("verdict")
+    assert [text.split()[1] for text in shown(page, ".claim .top")] == ["supported", "contradicted", *["undecided"] * 2]
+    Select(one(page, "#claim-tools [name=verdict]")).select_by_visible_text("undecided")
+    assert shown(page, ".claim h3") == ["Long fillers hurt.", "ARM helps."]
+    Select(one(page, "#claim-tools [name=model]")).select_by_visible_text("other")
+    assert shown(page, ".claim h3") == [] and one(page, "#claim-tools output").text == "0 of 4"
+
+
+def test_a_click_on_a_head_draws_what_its_tokens_receive(show):
+    page = show()
+    heads = all_of(page, "#map button")
+    assert [head.text for head in heads] == ["0.50", "0.68", "0.86", "1.04", "1.22", "1.40"]
+    before = one(page, "#curve svg").get_attribute("innerHTML")
+    heads[4].click()
+    assert one(page, "#head-title").text == "tiny, layer 2 head 2: λ 1.22"
+    assert "λ 1.220, 95 % interval 1.120 to 1.320 over n = 24 problems" in one(page, "#head-text").text
+    WebDriverWait(page, 10).until(lambda page: one(page, "#curve svg").get_attribute("innerHTML") != before)
+    tokens = all_of(page, "#prompt span")
+    assert one(page, "#prompt").text == "Please is? / / 4" and tokens[3].get_attribute("class") == "inserted"
+    assert "token 1, instruction: receives 0.3" in tokens[1].get_attribute("title")
+    assert tokens[-1].get_attribute("title").endswith("no later token looks at it")
+
+
+def test_a_token_tells_its_text_under_the_pointer(show):
+    page = show()
+    at = one(page, "#curve svg")
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", at)
+    webdriver.ActionChains(page).move_to_element(at).move_by_offset(150, 5).perform()
+    WebDriverWait(page, 10).until(lambda page: one(page, "#tip").is_displayed())
+    assert "token: " in one(page, "#tip").text and "part: inserted" in one(page, "#tip").text
+
+
+def test_heads_are_reached_with_the_keyboard(show):
+    page = show()
+    page.execute_script("document.querySelector('#head-tools [name=condition]').focus()")
+    page.switch_to.active_element.send_keys(Keys.TAB)
+    page.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    page.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert page.switch_to.active_element.get_attribute("aria-label").startswith("layer 2 head 2")
+    assert one(page, "#head-title").text.startswith("tiny, layer 2 head 2")
+
+
+def test_answers_are_filtered_and_open(show):
+    page = show()
+    rows = "#answer-table tbody tr"
+    assert shown(page, rows) == ["sum/1 1 4 ✓ 4 ✓ 4 ≠", "sum/2 2 4 ✕ 5 ✓ 4"]
+    one(page, "#answer-tools [name=changed]").click()
+    assert shown(page, rows) == ["sum/2 2 4 ✕ 5 ✓ 4"]
+    one(page, "#answer-table button").click()
+    assert shown(page, ".texts pre") == ["sum/2 under none: \\boxed{4}", "sum/2 under mless: \\boxed{4}"]
+    one(page, "#answer-table button").click()
+    assert not all_of(page, ".texts")
+    one(page, "#answer-tools [name=changed]").click()
+    one(page, "#answer-tools [name=disagree]").click()
+    assert shown(page, rows) == ["sum/1 1 4 ✓ 4 ✓ 4 ≠"]
+
+
+def test_links_to_a_figures_files_carry_them(show):
+    page = show()
+    files = {link.get_attribute("download"): link.get_attribute("href") for link in all_of(page, "a[download]")}
+    assert files["fig13.png"].startswith("data:image/png") and files["fig13.csv"].startswith("data:text/csv")
+    assert files["fig13.pdf"].startswith("data:application/pdf")
+    assert one(page, "#claim-dilution-tiny [data-file='fig13.csv']").get_attribute("href") == files["fig13.csv"]
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_nothing_scrolls_sideways(show, width):
+    page = show(width)
+    one(page, "#answer-table button").click()
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_the_page_asks_the_network_for_nothing(show):
+    assert show().execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.skipif(not AXE.is_file(), reason="no axe-core: npm install --no-save axe-core in the repository")
+def test_axe_finds_no_barrier(show, scheme):
+    page = show(scheme=scheme)
+    one(page, "#answer-table button").click()
+    page.execute_script(AXE.read_text(encoding="utf-8"))
+    found = page.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+    assert [(rule["id"], [node["html"][:200] for node in rule["nodes"][:3]]) for rule in found["violations"]] == []
+
+
+def test_what_a_model_wrote_runs_nothing(show, profile):
+    records = [answer(EVIL, name, True, response=EVIL, model=EVIL, extracted=EVIL) for name in ("none", "mless", EVIL)]
+    write(profile, [claim(model=EVIL, sentence=EVIL, id=EVIL, claim=EVIL), *CLAIMS], records, explorer(EVIL, EVIL))
+    page = show()
+    all_of(page, "#map button")[1].click()
+    one(page, "#answer-table button").click()
+    assert EVIL.strip("\u2028") in one(page, ".texts pre").text and EVIL.strip("\u2028") in one(page, "#prompt").text
+    assert page.execute_script("return [typeof window.pwned, document.scripts.length]") == ["undefined", 4]
+    assert not all_of(page, "img[src=x]")
+
+
+def test_the_policy_stops_a_script_that_got_in(show):
+    page = show()
+    page.execute_script(
+        "const s = document.createElement('script'); s.textContent = 'pwned = 1'; document.body.append(s)"
+    )
+    page.execute_script("document.body.setAttribute('onclick', 'window.pwned = 1'); document.body.click()")
+    assert page.execute_script("return typeof window.pwned") == "undefined"
+    assert {"Content Security Policy" in line["message"] for line in page.get_log("browser")} == {True}
+
+
+def test_print_leaves_out_what_only_a_screen_can_use(show):
+    page = show()
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert not one(page, "nav").is_displayed() and not one(page, "#claim-tools").is_displayed()
+    assert one(page, ".claim h3").is_displayed()
+
+
+def test_the_notebooks_chart_draws_the_head_that_is_clicked(chromium, tmp_path):
+    path = tmp_path / "chart.html"
+    path.write_text(head_explorer(explorer(), "mless").to_html(inline=True, embed_options={"renderer": "svg"}))
+    chromium.get(path.as_uri())
+    WebDriverWait(chromium, 20).until(lambda page: all_of(page, ".mark-rect path"))
+    lines = [line.get_attribute("d") for line in all_of(chromium, ".mark-line path")]
+    head = all_of(chromium, "[aria-label='head: 2; layer: 2; λ: 1.22']")[0]
+    webdriver.ActionChains(chromium).move_to_element(head).click().perform()
+    time.sleep(0.5)
+    assert [line.get_attribute("d") for line in all_of(chromium, ".mark-line path")] != lines
+    assert not [line for line in chromium.get_log("browser") if line["level"] == "SEVERE"]
