@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from lib.claims.evidence import Evidence, class_differences, head_lambdas
+from lib.claims.evidence import Evidence
+from lib.claims.internals import class_differences, head_lambdas
 from lib.measurement.controls import SEEDS, measure_controls
 from lib.measurement.run import measure_activations, measure_attention
 from lib.profiles import load_profile, override
