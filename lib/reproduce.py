@@ -16,6 +16,7 @@ from lib import paths, progress
 from lib.errors import InputError
 from lib.evaluation.run import agreement, evaluate, variation_for
 from lib.measurement.explorer import measure_explorer
+from lib.figures import saving
 from lib.measurement.run import measure_activations, measure_attention
 from lib.paths import write_json
 from lib.profiles import PARTS, Profile, profile_names
@@ -44,6 +45,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         if fresh and results.exists():
             shutil.rmtree(results)
         results.mkdir(parents=True, exist_ok=True)
+        (results / saving.RECORD).unlink(missing_ok=True)
         (results / "profile.yaml").write_text(yaml.safe_dump(profile.model_dump(), sort_keys=False))
     except OSError as error:
         raise InputError(f"cannot write results to {results}: {error.strerror}") from error
@@ -61,7 +63,8 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
             parameters["completions"] = str(results)
         _execute(notebook, results, parameters)
     print_table([row for notebook in notebooks for row in published(results, notebook.stem)])
-    print(f"Done in {time.monotonic() - started:.0f} s. Figures: {profile.figures}", flush=True)
+    print(f"Done in {time.monotonic() - started:.0f} s. Figures: {profile.figures}")
+    print(saving.agreement(results), flush=True)
 
 
 def _prepare(need: str, profile: Profile, results: Path) -> None:

@@ -1,13 +1,16 @@
 """Accuracies as bars beside the paper's (Fig. 10 left), and as points over settings (Fig. 8)."""
 
 import textwrap
+from collections import namedtuple
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import patches
 
-from lib.figures.received import Group
 from lib.figures.style import CONDITION_STYLES, FULL_WIDTH, HATCH, ROW_HEIGHT, intervals, legend_above, look_of
+
+# One model's bars: (condition, accuracy, low, high) each, in %; `paper` marks reported numbers.
+Group = namedtuple("Group", "label bars paper", defaults=(False,))
 
 
 def fig10_layout():
@@ -17,10 +20,10 @@ def fig10_layout():
     return figure, (axes["left"], axes["upper"], axes["lower"])
 
 
-def draw_accuracy_bars(ax, groups, *, top=100):
+def draw_accuracy_bars(ax, groups):
     """Draw accuracies in % with their 95% intervals, a `Group` per model, and return the bars: Fig. 10 left.
 
-    The paper's own numbers are hatched and carry no interval. `top` is the last tick of the y axis in %.
+    The paper's own numbers are hatched and carry no interval.
     """
     groups = [Group(*group) for group in groups]
     counts = [len(group.bars) for group in groups]
@@ -33,7 +36,7 @@ def draw_accuracy_bars(ax, groups, *, top=100):
     wrap = max(9, 40 // len(groups))
     names = [textwrap.fill(group.label, wrap) + "\n(paper)" * group.paper for group in groups]
     ax.set_xticks(range(len(groups)), names)
-    ax.set(ylabel="Accuracy (%)", ylim=(0, 1.16 * top), yticks=np.linspace(0, top, 6))
+    ax.set(ylabel="Accuracy (%)", ylim=(0, 116), yticks=range(0, 101, 20))
     ax.grid(False, axis="x")
     looks = [look_of(name) for name in dict.fromkeys(bar[0] for group in groups for bar in group.bars)]
     handles = [patches.Patch(color=look.colour, label=text) for look, text in looks]

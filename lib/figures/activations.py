@@ -1,7 +1,4 @@
-"""Draws what insertions and ARM do to activations and answers: the paper's Figs. 4, 6, 7 and 12 with intervals.
-
-As in `figures`, every function takes axes and arrays and returns what it drew.
-"""
+"""What insertions and ARM do to activations and answers: the paper's Figs. 4, 6, 7 and 12 with intervals."""
 
 import numpy as np
 from matplotlib import colors, patches

@@ -1,7 +1,4 @@
-"""Draws what the project measures beside the paper's pictures: λ by head and layer, its map, causes, the claims.
-
-As in `figures`, every function takes axes and arrays and returns what it drew.
-"""
+"""What is measured over many problems beside the paper's pictures: λ by head and layer, its map, the span, causes."""
 
 import textwrap
 
@@ -11,6 +8,11 @@ from matplotlib import colors
 from lib.figures.style import CONDITION_STYLES, Look, integer_axis, intervals, legend_above, look_of
 
 LAMBDA_LABEL = "λ = received attention with / without"
+SPAN_LABELS = {
+    "mass": "Attention mass of the span",
+    "flatness": "Coefficient of variation",
+    "dispersion": "Dispersion of values",
+}
 CAUSE_LOOKS = {
     "both": Look("#D55E00", "none", "s", ("as inserted",)),
     "terms": Look("#0072B2", "none", "o", ("terms only: old distance",)),
@@ -92,11 +94,11 @@ def draw_by_condition(ax, conditions, estimates, lows, highs, label):
     The arrays are (n,); flatness, attention mass and dispersion are drawn this way, from 0 up.
     """
     points = []
-    for index, condition in enumerate(conditions):
+    for index, (condition, estimate, low, high) in enumerate(zip(conditions, estimates, lows, highs, strict=True)):
         look = look_of(condition)[0]
-        intervals(ax, [index], [lows[index]], [highs[index]], look.colour)
+        intervals(ax, [index], [low], [high], look.colour)
         mark = {"marker": look.marker, "markersize": 5, "clip_on": False}  # a point at 0 stays whole
-        points += ax.plot([index], [estimates[index]], color=look.colour, **mark)
+        points += ax.plot([index], [estimate], color=look.colour, **mark)
     names = [textwrap.fill(look_of(condition)[1], 12) for condition in conditions]
     ax.set_xticks(range(len(names)), names)
     highest = np.nanmax([*estimates, *highs, 0])

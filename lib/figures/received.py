@@ -1,18 +1,10 @@
-"""Draws the paper's figures: every function takes axes and arrays and returns what it drew.
-
-Nothing is loaded or computed here, and only `save_figure` touches the disk. A condition has one colour, line
-style, marker and set of names, in `CONDITION_STYLES`. Make the figures under `with style():`.
-"""
+"""Received attention over the tokens of a prompt: Figs. 9, 10 right, 11, 13 and 18."""
 
 import textwrap
-from collections import namedtuple
 
 import numpy as np
 
-from lib.figures.style import integer_axis, legend_above, look_of
-
-# One model's bars: (condition, accuracy, low, high) each, in %; `paper` marks reported numbers.
-Group = namedtuple("Group", "label bars paper", defaults=(False,))
+from lib.figures.style import integer_axis, legend_above, look_of, shade_span
 
 
 def draw_received(ax, curves, title, *, first=0, fill=False):
@@ -33,3 +25,18 @@ def draw_received(ax, curves, title, *, first=0, fill=False):
     integer_axis(ax.xaxis, "Token position")
     legend_above(ax)
     return lines + fills
+
+
+def draw_heads(axes, heads):
+    """Draw a column per head and return the lines: Figs. 13 and 18.
+
+    `axes` is (2, n). A head is (title, before, after, whole, span): its original tokens without and with the insertion
+    (T,), drawn above, and the whole prompt with it (T + inserted,), below, where the slice `span` is shaded.
+    """
+    lines = []
+    for top, bottom, (title, before, after, whole, span) in zip(*axes, heads, strict=True):
+        curves = {"w/o Meaningless tokens": before, "w/ Meaningless tokens": after}
+        lines += draw_received(top, curves, title, first=1)
+        lines += draw_received(bottom, {"w/ Meaningless tokens": whole}, title, first=1)
+        shade_span(bottom, span.start, span.stop)
+    return lines

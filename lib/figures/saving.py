@@ -1,12 +1,23 @@
-"""A figure on disk: png, pdf and the csv behind it, with its caption."""
+"""A figure on disk: png, pdf and the csv behind it, written anew only when a number or the drawing differs."""
 
 import io
+import json
 import os
 import textwrap
 from pathlib import Path
 
+import pandas as pd
+from PIL import Image
+
 from lib.errors import InputError
+from lib.figures.comparing import TOLERANCE, drawing, largest_difference, same_drawing
 from lib.figures.style import style
+from lib.paths import write_json
+
+RECORD = "figures.json"  # in a run's results: how each of its figures compared
+DPI = 200  # twice what a page shows: sharp on every screen
+ABSENT = "no table was there"
+REDRAWN = "the drawing differs"
 
 
 def caption(figure, text):
@@ -17,22 +28,51 @@ def caption(figure, text):
 
 
 def save_figure(figure, folder, name, table):
-    """Write name.png, name.pdf and name.csv (the DataFrame `table`) and return the three paths.
+    """Write name.png, name.pdf and name.csv (the DataFrame `table`) unless those in the folder say the same.
 
-    The same data give the same bytes. Raises InputError naming the folder when it cannot be written.
+    Returns how they compared: the `largest` relative difference of the numbers, `where` it is, and why files were
+    written (`changed`, "" when all stayed). Raises InputError naming the folder when it cannot be written.
     """
-    folder, contents = Path(folder), {}
-    for kind, varying in (("png", "Software"), ("pdf", "CreationDate")):
-        buffer = io.BytesIO()
-        with style():
-            figure.savefig(buffer, format=kind, dpi=160, metadata={varying: None})
-        contents[kind] = buffer.getvalue()
-    contents["csv"] = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+    path, drawn = Path(folder) / name, drawing(figure)
+    csv = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    largest, where = _difference(path.with_suffix(".csv"), csv)
+    if largest > TOLERANCE:
+        found, kinds = {"changed": where}, ("csv", "png", "pdf")
+    elif not (path.with_suffix(".pdf").is_file() and same_drawing(_drawn_before(path.with_suffix(".png")), drawn)):
+        found, kinds = {"changed": REDRAWN}, ("png", "pdf")
+    else:
+        found, kinds = {"changed": "", "largest": largest, "where": where}, ()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return [_replace(folder / f"{name}.{kind}", data) for kind, data in contents.items()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for kind in kinds:
+            _replace(path.with_suffix(f".{kind}"), csv.encode() if kind == "csv" else _picture(figure, kind, drawn))
     except OSError as error:
         raise InputError(f"cannot write figure {name} to {folder}: {error.strerror or error}") from error
+    return found
+
+
+def _difference(path, csv):
+    try:
+        return largest_difference(pd.read_csv(path), pd.read_csv(io.StringIO(csv)))
+    except (OSError, ValueError):  # missing or damaged: as good as not there
+        return float("inf"), ABSENT
+
+
+def _drawn_before(path):
+    try:
+        with Image.open(path) as picture:
+            return json.loads(picture.info["Drawing"])
+    except (OSError, ValueError, KeyError):
+        return {"looks": "", "places": []}
+
+
+def _picture(figure, kind, drawn):
+    """Return the figure as bytes, the same for the same data; a png carries what is drawn."""
+    metadata = {"png": {"Software": None, "Drawing": json.dumps(drawn)}, "pdf": {"CreationDate": None}}
+    buffer = io.BytesIO()
+    with style():
+        figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata[kind])
+    return buffer.getvalue()
 
 
 def _replace(path, data):
@@ -43,3 +83,31 @@ def _replace(path, data):
         return partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def record(results, name, found):
+    """Note in a run's results how a figure compared."""
+    results.mkdir(parents=True, exist_ok=True)
+    write_json(results / RECORD, recorded(results) | {name: found})
+
+
+def recorded(results):
+    """Return how the figures of a run compared, by name; what a killed run left is no figure."""
+    try:
+        return json.loads((results / RECORD).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def agreement(results):
+    """Return the last words of a run: how many figures agree, where they differ most, and what was written and why."""
+    found = recorded(results)
+    same = {name: row for name, row in found.items() if not row["changed"]}
+    new = [name for name, row in found.items() if row["changed"] == ABSENT]
+    text = f"{len(same)} of {len(found)} figures agree with the files that were there"
+    if differing := {row["largest"]: f"{name}: {row['where']}" for name, row in same.items() if row["largest"]}:
+        text += f"; the largest relative difference is {max(differing):.1g} ({differing[max(differing)]})"
+    if new:
+        text += f"; {len(new)} new"
+    changed = [f"{name} was drawn anew: {row['changed']}" for name, row in found.items() if name not in [*same, *new]]
+    return "\n".join([text + ".", *changed])

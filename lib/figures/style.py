@@ -50,10 +50,18 @@ def look_of(label):
     raise ValueError(f"unknown condition {label!r}: use one of {', '.join(CONDITION_STYLES)} or their names")
 
 
-def figure_with_rows(rows, columns):
-    """Return (figure, axes (rows, columns)) of page width: the grid of Figs 9, 11, 13 and 18."""
-    options = {"figsize": (FULL_WIDTH, ROW_HEIGHT * rows), "layout": "constrained"}
-    return plt.subplots(rows, columns, squeeze=False, **options)
+def figure_with_rows(rows, columns, height=ROW_HEIGHT):
+    """Return (figure, axes (rows, columns)) of page width, rows `height` inches high: most figures' grid."""
+    return plt.subplots(rows, columns, squeeze=False, figsize=(FULL_WIDTH, height * rows), layout="constrained")
+
+
+def name_models(axes, models):
+    """Write each model under its panel, the last of the axes; return a caption when all panels have the same."""
+    if len(set(models)) <= 1:
+        return "".join(f"{model}. " for model in set(models))
+    for ax, model in zip(np.ravel(axes)[-len(models) :], models, strict=True):
+        ax.set_xlabel("\n".join(filter(None, [ax.get_xlabel(), model])))
+    return ""
 
 
 def shade_span(ax, start, stop, label="Meaningless tokens"):

@@ -1,32 +1,22 @@
 """The figures of what is measured beside the paper's pictures, checked through their artists."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from lib.figures import dilution as figures
-from lib.figures.style import CONDITION_STYLES, style
+from lib.figures.dilution import (
+    draw_by_condition,
+    draw_causes,
+    draw_lambda_by_head,
+    draw_lambda_by_layer,
+    draw_lambda_map,
+)
+from lib.figures.style import CONDITION_STYLES
 
 NAN = float("nan")
 
 
-@pytest.fixture
-def ax():
-    with style():
-        yield plt.figure().subplots()
-    plt.close("all")
-
-
-def legend_texts(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
 def test_lambda_by_head_draws_points_intervals_and_the_line_at_one(ax):
-    points, *intervals = figures.draw_lambda_by_head(
+    points, *intervals = draw_lambda_by_head(
         ax, [1, 2, 3], [0.5, NAN, 1.1], [0.4, NAN, 1.0], [0.7, NAN, 1.3], "Layer 1"
     )
     np.testing.assert_array_equal(points.get_ydata(), [0.5, NAN, 1.1])
@@ -38,44 +28,44 @@ def test_lambda_by_head_draws_points_intervals_and_the_line_at_one(ax):
 
 
 def test_heads_are_counted_from_one(ax):
-    figures.draw_lambda_by_head(ax, np.arange(1, 33), np.ones(32), np.ones(32), np.ones(32), "T")
+    draw_lambda_by_head(ax, np.arange(1, 33), np.ones(32), np.ones(32), np.ones(32), "T")
     assert ax.get_xlim()[0] > 0
 
 
-def test_lambda_by_layer_adds_a_curve_per_call(ax):
-    first = figures.draw_lambda_by_layer(ax, [1, 2], [0.5, 0.6], [0.4, 0.5], [0.6, 0.7], "7B")[0]
-    second = figures.draw_lambda_by_layer(ax, [1], [0.8], [0.7], [0.9], "8B")[0]
+def test_lambda_by_layer_adds_a_curve_per_call(ax, legend_texts):
+    first = draw_lambda_by_layer(ax, [1, 2], [0.5, 0.6], [0.4, 0.5], [0.6, 0.7], "7B")[0]
+    second = draw_lambda_by_layer(ax, [1], [0.8], [0.7], [0.9], "8B")[0]
     assert first.get_color() != second.get_color()
-    assert legend_texts(ax) == ["7B", "8B"]
+    assert legend_texts() == ["7B", "8B"]
     assert sum(list(line.get_ydata()) == [1, 1] for line in ax.lines) == 1
     assert ax.get_xlabel() == "Layer"
 
 
 @pytest.mark.parametrize("label", ["Mful", "mful"])
-def test_lambda_by_layer_of_a_condition_looks_like_it(ax, label):
-    curve, *_ = figures.draw_lambda_by_layer(ax, [1], [0.5], [0.4], [0.6], label)
-    assert curve.get_color() == CONDITION_STYLES["mful"].colour and legend_texts(ax) == ["Mful"]
+def test_lambda_by_layer_of_a_condition_looks_like_it(ax, label, legend_texts):
+    curve, *_ = draw_lambda_by_layer(ax, [1], [0.5], [0.4], [0.6], label)
+    assert curve.get_color() == CONDITION_STYLES["mful"].colour and legend_texts() == ["Mful"]
 
 
 def test_a_curve_never_takes_the_look_of_another(ax):
-    curves = [figures.draw_lambda_by_layer(ax, [1], [0.5], [0.4], [0.6], label)[0] for label in ("Mless", "a", "b")]
+    curves = [draw_lambda_by_layer(ax, [1], [0.5], [0.4], [0.6], label)[0] for label in ("Mless", "a", "b")]
     assert len({curve.get_color() for curve in curves}) == 3
 
 
 def test_the_map_treats_a_half_and_two_alike(ax):
-    image = figures.draw_lambda_map(ax, [[0.5, 1.0, 1.5]], "T")
+    image = draw_lambda_map(ax, [[0.5, 1.0, 1.5]], "T")
     assert (image.norm(0.5), image.norm(1.0), image.norm(2.0)) == pytest.approx((0, 0.5, 1))
     assert image.colorbar.ax.get_ylabel() == "λ = received attention with / without"
 
 
 def test_the_map_counts_layers_and_heads_from_one(ax):
-    image = figures.draw_lambda_map(ax, np.full((3, 4), 0.8), "T")
+    image = draw_lambda_map(ax, np.full((3, 4), 0.8), "T")
     assert list(image.get_extent()) == [0.5, 4.5, 3.5, 0.5]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("Head", "Layer")
 
 
 def test_a_small_map_carries_its_numbers(ax):
-    figures.draw_lambda_map(ax, [[0.5, NAN], [1.25, 0.9]], "T")
+    draw_lambda_map(ax, [[0.5, NAN], [1.25, 0.9]], "T")
     assert [text.get_text() for text in ax.texts] == ["0.50", "1.25", "0.90"]
     assert [text.get_position() for text in ax.texts] == [(1, 1), (1, 2), (2, 2)]
 
@@ -83,20 +73,20 @@ def test_a_small_map_carries_its_numbers(ax):
 def test_a_large_map_dots_the_cells_above_one(ax):
     values = np.full((10, 10), 0.8)
     values[2, 4], values[0, 0] = 1.2, NAN
-    figures.draw_lambda_map(ax, values, "T")
+    draw_lambda_map(ax, values, "T")
     assert ax.collections[0].get_offsets().tolist() == [[5, 3]]
     assert not ax.texts
 
 
 @pytest.mark.parametrize("values", [[[NAN, NAN]], [[1.0]]])
 def test_a_map_without_spread_draws(ax, values):
-    figures.draw_lambda_map(ax, values, "T")
+    draw_lambda_map(ax, values, "T")
     ax.figure.canvas.draw()
 
 
 @pytest.mark.parametrize("label", ["Coefficient of variation", "Dispersion"])
 def test_a_measure_of_the_span_has_a_point_and_an_interval_per_condition(ax, label):
-    points = figures.draw_by_condition(ax, ["mless", "random"], [0.4, NAN], [0.3, NAN], [0.6, NAN], label)
+    points = draw_by_condition(ax, ["mless", "random"], [0.4, NAN], [0.3, NAN], [0.6, NAN], label)
     assert [point.get_color() for point in points] == ["#D55E00", "#000000"]
     assert list(ax.lines[0].get_ydata()) == [0.3, 0.6]
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["Mless", "Random\nsentence"]
@@ -104,14 +94,14 @@ def test_a_measure_of_the_span_has_a_point_and_an_interval_per_condition(ax, lab
 
 
 def test_a_measure_of_zero_still_has_an_axis(ax):
-    figures.draw_by_condition(ax, ["mless"], [0.0], [0.0], [0.0], "Dispersion")
+    draw_by_condition(ax, ["mless"], [0.0], [0.0], [0.0], "Dispersion")
     assert ax.get_ylim() == (0, 1)
 
 
-def test_causes_stand_side_by_side_at_each_head(ax):
+def test_causes_stand_side_by_side_at_each_head(ax, legend_texts):
     ends = ([0.5, 0.6], [0.4, 0.5], [0.6, 0.7])
-    both, terms, distance = figures.draw_causes(ax, [1, 2], {"both": ends, "terms": ends, "distance": ends}, "T")
+    both, terms, distance = draw_causes(ax, [1, 2], {"both": ends, "terms": ends, "distance": ends}, "T")
     assert list(terms.get_xdata()) == [1, 2]
     assert both.get_xdata()[0] < 1 < distance.get_xdata()[0]
     assert len({line.get_color() for line in (both, terms, distance)}) == 3
-    assert len(legend_texts(ax)) == 3 and ax.get_xlabel() == "Head"
+    assert len(legend_texts()) == 3 and ax.get_xlabel() == "Head"
