@@ -143,8 +143,9 @@ def _execute(notebook: Path, results: Path, parameters: dict) -> None:
 
 def publish(profile: Profile, notebook: str, rows: list[dict]) -> None:
     """Write a notebook's numbers, a row per figure with the columns of the final table, for tests and readers."""
+    drawn = {path.stem: path.name for path in profile.figures.glob("*.png")}
     profile.results.mkdir(parents=True, exist_ok=True)
-    write_json(profile.results / f"{notebook}.json", rows)
+    write_json(profile.results / f"{notebook}.json", [row | {"file": drawn.get(row["figure"], "")} for row in rows])
 
 
 def published(results: Path, notebook: str) -> list[dict]:

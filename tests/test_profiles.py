@@ -220,6 +220,8 @@ def test_a_profile_cannot_be_changed_in_place():
 
 def test_paper_numbers():
     numbers = paper_numbers()
+    beside = {name: row["none"] for name, row in numbers.pop("fig08")["panels"].items()}
+    assert [point.get("reported") for point in beside.values()] == [None, 72.4, 72.4]
     assert set(numbers) == {"fig10", "table1", "table2", "table4", "table5"}
     for entry in numbers.values():
         assert entry["source"].startswith("arXiv 2510.01032v1, ")

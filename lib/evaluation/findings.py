@@ -1,0 +1,148 @@
+"""What notebooks 03 and 05 found: from their tables to the rows that they publish and the sentences they end with.
+
+Rows have the columns of the table that a run ends with: figure, model, n, what was found, and what the paper says.
+"""
+
+import pandas as pd
+
+LEVEL = 0.05  # of Holm's corrected tests
+
+
+def compared(table: pd.DataFrame, could: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `summarise` that are compared with none, beside what `power` says they could show."""
+    return table.dropna(subset="p_value").merge(could.drop(columns="discordant"), on=["model", "condition"])
+
+
+def effect_sentences(pairs: pd.DataFrame) -> list[str]:
+    """Say per condition whether a gain or a loss was shown, how large it could be, and what two points would need."""
+    sentences = []
+    for row in pairs.itertuples():
+        shown = "no effect was shown either way"
+        if row.effect_low > 0 or row.effect_high < 0:
+            shown = "a gain was shown" if row.effect_low > 0 else "a loss was shown"
+        lies = f"it lies between {row.effect_low:+.1f} and {row.effect_high:+.1f} points (n = {row.n})"
+        needed = f"Two points would need {row.needed:,.0f} problems."
+        if pd.isna(row.needed):
+            needed = "Two points are more than all the answers that changed."
+        sentences.append(f"{row.model}, {row.condition}: {shown}; {lies}. {needed}")
+    return sentences
+
+
+def grader_sentences(judged: pd.DataFrame) -> list[str]:
+    """Say per condition whether the sign of its effect is the same under every grader."""
+    sentences = []
+    tested = judged.dropna(subset="effect").groupby(["model", "condition"], sort=False)
+    for (model, condition), effects in tested["effect"]:
+        signs = set((effects > 0) * 1 - (effects < 0) * 1)
+        same = "is the same under every grader" if len(signs) == 1 else "depends on the grader"
+        sentences.append(f"{model}, {condition}: the sign of the effect {same}.")
+    return sentences
+
+
+def by_part(parts: pd.DataFrame, field: str) -> pd.DataFrame:
+    """Return `breakdown` with a column per level or subject, and accuracy with its interval and n in the cells."""
+    texts = parts.apply(lambda row: f"{row.accuracy:.0f} [{row.low:.0f}, {row.high:.0f}] n={row.n:.0f}", axis=1)
+    wide = parts.assign(text=texts).pivot(index=["model", "condition"], columns=field, values="text")
+    return wide.reset_index().rename_axis(columns=None)
+
+
+def side_by_side(variants: pd.DataFrame, panels: dict) -> pd.DataFrame:
+    """Return a row per model and point of Fig. 8: panel, label, condition, accuracy and the paper's number for it.
+
+    `panels` are those of data/paper.yaml: title -> condition -> label and, where the paper gives one, its number.
+    """
+    points = [
+        {"panel": panel, "condition": condition, "reported": None} | point
+        for panel, row in panels.items()
+        for condition, point in row.items()
+    ]
+    drawn = pd.DataFrame(points).astype({"reported": float}).merge(variants, on="condition")
+    models = list(variants.model.unique())
+    return drawn.sort_values("model", key=lambda names: names.map(models.index), kind="stable", ignore_index=True)
+
+
+def spread_over_samples(wide: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per model, condition and measure of several samples (`diversity`, `best_of`), with its interval."""
+    rows = []
+    for row in wide.to_dict("records"):
+        common = {name: row[name] for name in ("model", "condition", "n")}
+        for name in (name for name in row if f"{name} low" in row):
+            ends = {"value": row[name], "low": row[f"{name} low"], "high": row[f"{name} high"]}
+            rows.append(common | {"measure": name} | ends)
+    return pd.DataFrame(rows, columns=["model", "condition", "n", "measure", "value", "low", "high"])
+
+
+def noise_sentences(noise: pd.DataFrame) -> list[str]:
+    """Say how far two runs of none lie apart that differ in nothing but the seed."""
+    return [
+        f"{row['model']}: two seeds of none differ by {row['difference']:.1f} points on average and by "
+        f"{row['largest']:.1f} at most; {row['discordant']:.0f} % of problems change between two seeds."
+        for row in noise.to_dict("records")
+    ]
+
+
+def accuracy_rows(table: pd.DataFrame) -> list[dict]:
+    """Return a row per model for Fig. 10, with the table behind it."""
+    rows = []
+    for model, part in table.groupby("model", sort=False):
+        found = ", ".join(f"{row.condition} {row.accuracy:.0f} %" for row in part.itertuples())
+        row = {"figure": "fig10", "model": model, "n": int(part.n.min()), "found": found}
+        records = part.fillna(0).to_dict("records")
+        rows.append(row | {"paper": "none < mless, mful by 1-4 points", "table": records})
+    return rows
+
+
+def filler_rows(variants: pd.DataFrame) -> list[dict]:
+    """Return a row per model for Fig. 8: the fillers that were shown to hurt and to help."""
+    rows = []
+    for model, part in variants.groupby("model", sort=False):
+        sure = part[part.p_holm < LEVEL]
+        hurt, helped = (", ".join(sure[sign * sure.effect > 0].condition) or "none" for sign in (-1, 1))
+        row = {"figure": "fig08", "model": model, "n": int(part.n.min())}
+        found = f"shown to hurt: {hurt}; to help: {helped}"
+        rows.append(row | {"found": found, "paper": "only 55 slashes between help"})
+    return rows
+
+
+def filler_sentences(variants: pd.DataFrame) -> list[str]:
+    """Say which of the fillers were shown to hurt or to help."""
+    counts = variants[variants.condition != "none"].groupby("model", sort=False).size()
+    return [
+        f"{row['model']}: of {counts[row['model']]} fillers {row['found']} (Holm, p < {LEVEL}, n = {row['n']})."
+        for row in filler_rows(variants)
+    ]
+
+
+def arm_sentences(table: pd.DataFrame) -> list[str]:
+    """Say what each intervention did to accuracy."""
+    return [f"{row.model}: {_effect(row)} (n = {row.n})." for row in table.dropna(subset="p_value").itertuples()]
+
+
+def _effect(row) -> str:
+    interval = f"[{row.effect_low:+.1f}, {row.effect_high:+.1f}]"
+    return f"{row.condition} {row.effect:+.1f} points {interval}, p = {row.p_value:.2f}"
+
+
+def chance_sentences(largest: pd.DataFrame) -> list[str]:
+    """Say of each model's map whether its largest effect is more than the best of so many would be by chance."""
+    return [
+        f"{row['model']}: the largest of {row['conditions']} effects, {row['largest']:+.1f} points, is "
+        f"{'more' if row['p_value'] < LEVEL else 'no more'} than chance alone gives: {row['expected']:+.1f} "
+        f"on average, at least as large with p = {row['p_value']:.2f} (n = {row['n']})."
+        for row in largest.to_dict("records")
+    ]
+
+
+def arm_rows(table: pd.DataFrame, spread: pd.DataFrame, cells: pd.DataFrame) -> list[dict]:
+    """Return a row per model for Table 2, Fig. 6 and Fig. 12, as far as the profile has them."""
+    rows = []
+    for row in table[table.condition == "arm"].itertuples():
+        rows.append(("table 2", row.model, row.n, _effect(row), "ARM +1 to +3 points"))
+    for model, part in spread[spread.measure == "distinct 2-grams"].groupby("model", sort=False):
+        texts = ", ".join(f"{row.condition} {row.value:.1f} %" for row in part.itertuples())
+        rows.append(("fig06", model, part.n.iloc[0], f"2-grams: {texts}", "ARM more diverse"))
+    for model, part in cells.groupby("model", sort=False):
+        text = f"effects of the map from {part.effect.min():+.1f} to {part.effect.max():+.1f} points"
+        rows.append(("fig12", model, part.n.min(), text, "peaks at chosen settings"))
+    named = (dict(zip(("figure", "model", "n", "found", "paper"), row, strict=True)) for row in rows)
+    return [row | {"n": int(row["n"])} for row in named]

@@ -1,0 +1,144 @@
+"""Rows and sentences of notebooks 03 and 05, on hand-written tables: each sentence, and its opposite."""
+
+import pandas as pd
+import pytest
+
+from lib.evaluation import findings
+
+NAN = float("nan")
+
+
+def frame(columns, *rows):
+    return pd.DataFrame(rows, columns=columns.split())
+
+
+TABLE = frame(
+    "model condition n accuracy effect effect_low effect_high p_value p_holm discordant",
+    ("A", "none", 96, 17.7, NAN, NAN, NAN, NAN, NAN, NAN),
+    ("A", "mless", 96, 19.8, 2.1, -5.2, 9.4, 0.77, 1.0, 12.5),
+    ("A", "arm", 96, 27.0, 9.3, 1.0, 15.0, 0.01, 0.03, 12.5),
+    ("B", "none", 48, 60.0, NAN, NAN, NAN, NAN, NAN, NAN),
+    ("B", "mless", 48, 40.0, -20.0, -30.0, -9.0, 0.001, 0.002, 1.0),
+)
+COULD = frame(
+    "model condition discordant smallest needed",
+    ("A", "mless", 12.5, 9.99, 2451.0),
+    ("A", "arm", 12.5, 9.99, 2451.0),
+    ("B", "mless", 1.0, 9.99, NAN),
+)
+ENDS = [f"{measure}{end}" for measure in ("pass@1", "distinct 2-grams") for end in ("", " low", " high")]
+WIDE = pd.DataFrame(
+    [("A", "none", 32, 8, 19.9, 11.3, 29.3, 63.6, 61.3, 65.8), ("A", "arm", 32, 8, 16.8, 10.5, 23.8, 64.9, 62.7, 67.0)],
+    columns=["model", "condition", "n", "samples", *ENDS],
+)
+
+
+def test_conditions_are_compared_beside_what_they_could_show():
+    pairs = findings.compared(TABLE, COULD)
+    assert pairs.condition.tolist() == ["mless", "arm", "mless"] and pairs.smallest.tolist() == [9.99] * 3
+
+
+def test_a_gain_a_loss_and_neither_are_said():
+    assert findings.effect_sentences(findings.compared(TABLE, COULD)) == [
+        "A, mless: no effect was shown either way; it lies between -5.2 and +9.4 points (n = 96). "
+        "Two points would need 2,451 problems.",
+        "A, arm: a gain was shown; it lies between +1.0 and +15.0 points (n = 96). "
+        "Two points would need 2,451 problems.",
+        "B, mless: a loss was shown; it lies between -30.0 and -9.0 points (n = 48). "
+        "Two points are more than all the answers that changed.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "effects, text",
+    [
+        ([2.1, 3.1, 6.2], "is the same under every grader"),
+        ([1.0, -6.2, -4.2], "depends on the grader"),
+        ([1.0, 0.0, 1.0], "depends on the grader"),
+    ],
+)
+def test_the_sign_of_an_effect_depends_on_the_grader_or_not(effects, text):
+    judged = frame("model condition effect", ("A", "none", NAN), *(("A", "mful", effect) for effect in effects))
+    assert findings.grader_sentences(judged) == [f"A, mful: the sign of the effect {text}."]
+
+
+def test_levels_become_columns_with_interval_and_n():
+    parts = frame("model condition level n accuracy low high", ("A", "none", 1, 20, 30.1, 15.4, 52.4))
+    wide = findings.by_part(parts, "level")
+    assert wide.columns.tolist() == ["model", "condition", 1] and wide[1].tolist() == ["30 [15, 52] n=20"]
+
+
+def test_fillers_stand_in_the_panels_of_the_paper_beside_its_numbers():
+    panels = {"Length": {"none": {"label": "0"}}, "Place": {"mless": {"label": "between", "reported": 75.0}, "x": {}}}
+    points = findings.side_by_side(TABLE, panels)
+    assert points[["model", "panel", "label"]].to_numpy().tolist() == [
+        ["A", "Length", "0"],
+        ["A", "Place", "between"],
+        ["B", "Length", "0"],
+        ["B", "Place", "between"],
+    ]
+    assert points.reported.tolist()[1] == 75 and pd.isna(points.reported[0])
+
+
+def test_measures_of_samples_have_a_row_each():
+    long = findings.spread_over_samples(WIDE)
+    assert long.measure.tolist() == ["pass@1", "distinct 2-grams"] * 2
+    assert long.iloc[1].tolist() == ["A", "none", 32, "distinct 2-grams", 63.6, 61.3, 65.8]
+
+
+def test_noise_between_seeds_is_said():
+    noise = frame("model n samples difference largest discordant", ("A", 32, 8, 4.81, 9.4, 20.2))
+    assert findings.noise_sentences(noise) == [
+        "A: two seeds of none differ by 4.8 points on average and by 9.4 at most; 20 % of problems change between two "
+        "seeds."
+    ]
+
+
+def test_accuracy_has_a_row_per_model_with_its_own_table():
+    a, b = findings.accuracy_rows(TABLE)
+    assert a["found"] == "none 18 %, mless 20 %, arm 27 %" and a["n"] == 96
+    assert b["model"] == "B" and [row["accuracy"] for row in b["table"]] == [60, 40]
+
+
+def test_fillers_that_surely_hurt_or_help_are_named():
+    a, b = findings.filler_rows(TABLE)
+    assert a["found"] == "shown to hurt: none; to help: arm"
+    assert b["found"] == "shown to hurt: mless; to help: none"
+    assert findings.filler_sentences(TABLE) == [
+        "A: of 2 fillers shown to hurt: none; to help: arm (Holm, p < 0.05, n = 96).",
+        "B: of 1 fillers shown to hurt: mless; to help: none (Holm, p < 0.05, n = 48).",
+    ]
+
+
+def test_interventions_are_said_with_interval_and_p():
+    assert findings.arm_sentences(TABLE)[1] == "A: arm +9.3 points [+1.0, +15.0], p = 0.01 (n = 96)."
+
+
+@pytest.mark.parametrize("p, more", [(0.51, "no more"), (0.01, "more")])
+def test_the_largest_effect_is_more_than_chance_gives_or_not(p, more):
+    largest = frame("model conditions n largest expected p_value", ("A", 13, 48, 6.25, 5.8, p))
+    assert findings.chance_sentences(largest) == [
+        f"A: the largest of 13 effects, +6.2 points, is {more} than chance alone gives: +5.8 on average, at least as "
+        f"large with p = {p:.2f} (n = 48)."
+    ]
+
+
+def test_arm_has_a_row_per_figure_that_the_profile_has():
+    rows = findings.arm_rows(TABLE, findings.spread_over_samples(WIDE), TABLE[TABLE.condition == "mless"])
+    assert [(row["figure"], row["model"]) for row in rows] == [
+        ("table 2", "A"),
+        ("fig06", "A"),
+        ("fig12", "A"),
+        ("fig12", "B"),
+    ]
+    assert rows[0]["found"] == "arm +9.3 points [+1.0, +15.0], p = 0.01"
+    assert rows[1]["found"] == "2-grams: none 63.6 %, arm 64.9 %"
+    assert rows[3]["found"] == "effects of the map from -20.0 to -20.0 points"
+
+
+def test_nothing_to_say_of_a_part_that_the_profile_lacks():
+    nothing, no_spread = TABLE.iloc[:0], findings.spread_over_samples(pd.DataFrame())
+    assert findings.arm_rows(nothing, no_spread, nothing) == findings.filler_rows(nothing) == []
+    for sentences in (findings.arm_sentences, findings.filler_sentences):
+        assert sentences(nothing) == []
+    assert findings.noise_sentences(pd.DataFrame()) == findings.chance_sentences(pd.DataFrame()) == []
