@@ -1,6 +1,6 @@
 """The curves behind the paper's attention figures: one prompt, chosen heads, several conditions."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,11 @@ class Curves:
         """Return the original tokens' values alone, without the first token: comparable across conditions."""
         return self.received[condition][self.prompts[condition].original][1:]
 
+    def drawn(self, condition: str) -> tuple[str, np.ndarray, np.ndarray, np.ndarray, slice]:
+        """Return what Figs. 13 and 18 draw: title, original tokens without and with, the whole prompt, its span."""
+        span = self.prompts[condition].spans["inserted"]
+        return self.title, self.original("none"), self.original(condition), self.whole(condition), span
+
     def table(self) -> pd.DataFrame:
         """Return a row per token: model, layer, head, condition, position, part of the prompt, weight."""
         tables = []
@@ -57,6 +62,26 @@ class Curves:
             }
             tables.append(pd.DataFrame(columns))
         return pd.concat(tables, ignore_index=True)
+
+
+def curves_table(drawn: Sequence[Curves]) -> pd.DataFrame:
+    """Return the tables of a figure's heads as one."""
+    return pd.concat([curves.table() for curves in drawn])
+
+
+def drawn_heads(figures: dict[str, Sequence[Curves]]) -> pd.DataFrame:
+    """Return a row per figure and head: λ of its original tokens under mless, the share of them that receive less, and
+    what an inserted token receives relative to an original one of the same prompt.
+    """
+    rows = []
+    for figure, curves in ((figure, curves) for figure, drawn in figures.items() for curves in drawn):
+        before, after = curves.original("none")[:-1], curves.original("mless")[:-1]  # the last token is undefined
+        inserted = curves.received["mless"][curves.prompts["mless"].spans["inserted"]]
+        place = (curves.model.name, curves.panel.layer, curves.panel.head, len(before), len(inserted))
+        numbers = (after.mean() / before.mean(), np.mean(after < before), inserted.mean() / after.mean())
+        rows.append((figure, *place, *numbers))
+    columns = ["figure", "model", "layer", "head", "tokens", "inserted", "lambda", "lost", "inserted / original"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def attention_problems(profile: Profile) -> list[Problem]:
@@ -96,11 +121,8 @@ def _curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, co
     return Curves(panel, loaded.card, prompts, arrays)
 
 
-def source_line(profile: Profile, drawn: Iterable, n: int = 1) -> str:
-    """Return the caption of an attention figure: the models of what is `drawn` in it, problems, format and n.
-
-    `drawn` are Curves or what was Measured: whatever has a model's card.
-    """
-    names = "; ".join(dict.fromkeys(one.model.label for one in drawn))
+def source_line(profile: Profile, n: int = 1, heads: Sequence[Curves] = ()) -> str:
+    """Return what a caption says beside the models: problems, prompt, n, and which drawn heads stand for others."""
     counted = f"n = {n} problem" + "s" * (n != 1)
-    return f"{names}. {describe(profile.attention.problems)}, {profile.attention.format} prompt, {counted}."
+    replaced = [f" {head.panel.note}." for head in heads if head.panel.note]
+    return f"{describe(profile.attention.problems)}, {profile.attention.format} prompt, {counted}.{''.join(replaced)}"
