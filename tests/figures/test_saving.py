@@ -6,11 +6,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from lib.errors import InputError
 from lib.figures.received import draw_received
 from lib.figures.saving import agreement, caption, record, save_figure
-from lib.figures.style import figure_with_rows
+from lib.figures.style import figure_with_rows, look_of
 
 TABLE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, float("nan")]})
 
@@ -117,6 +118,17 @@ def test_a_damaged_record_starts_anew(tmp_path, damage):
     assert agreement(tmp_path) == "0 of 0 figures agree with the files that were there."
     record(tmp_path, "fig", {"changed": "", "largest": 0.0, "where": ""})
     assert agreement(tmp_path).startswith("1 of 1 figures agree")
+
+
+def test_the_colours_of_a_png_are_the_figures(tmp_path):
+    save(tmp_path)
+    with Image.open(tmp_path / "fig.png") as picture:
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(1000)}
+        assert picture.mode == "P" and picture.width == 1440
+    line = tuple(bytes.fromhex(look_of("none")[0].colour[1:]))
+    assert (255, 255, 255) in colours and min(
+        max(abs(a - b) for a, b in zip(line, c, strict=True)) for c in colours
+    ) < 4
 
 
 def test_pdf_embeds_truetype_even_outside_the_style(tmp_path):
