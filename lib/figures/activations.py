@@ -8,6 +8,23 @@ from lib.figures.style import CONDITION_STYLES, integer_axis, intervals, legend_
 CHANGE_LABEL = "with / without (log scale)"
 
 
+def draw_redistribution(axes, edges, counts, changes, title):
+    """Draw a column per layer, histograms above and what changed below, each row on one scale, and return it: Fig. 4.
+
+    `axes` is (2, L), `counts` maps a condition to (L, bins), `changes` has each layer's measures and their curves, as
+    `draw_histograms` and `draw_changes` take them.
+    """
+    reach = [end for _, curves in changes for _, *ends in curves.values() for end in np.ravel(ends)]
+    for index, (names, curves) in enumerate(changes):
+        top, bottom = axes[:, index]
+        top.sharey(axes[0, 0])
+        layer = {condition: numbers[index] for condition, numbers in counts.items()}
+        draw_histograms(top, edges, layer, f"{title}, layer {index + 1}")
+        draw_changes(bottom, names, curves, f"layer {index + 1}", (min(reach), max(reach)))
+    axes[1, 0].legend(loc="best", borderaxespad=0.2)
+    return axes
+
+
 def draw_histograms(ax, edges, counts, title):
     """Draw the share of activations in each bin, a line per condition, on a log scale; return the lines: Fig. 4.
 

@@ -27,6 +27,12 @@ def page(run, name, table, *, rows=1, columns=1, height=ROW_HEIGHT, layout=None,
     display(Image(run.figures / f"{name}.png", retina=True))
 
 
+def curves_of(table, by, estimate):
+    """Return what several curves are drawn from: each value of the column `by` -> (estimates, lows, highs)."""
+    groups = table.groupby(by, sort=False)
+    return {name: (part[estimate].to_numpy(), part.low.to_numpy(), part.high.to_numpy()) for name, part in groups}
+
+
 def show(table, columns=None, digits=2):
     """Return columns of a DataFrame, all for none, rounded for reading; the first is the index, gaps are empty.
 
