@@ -38,5 +38,6 @@ def show(table, columns=None, digits=2):
 
     `digits` is a number of decimals, or one for each column that it names.
     """
-    shown = table[list(columns or table)].convert_dtypes().round(digits)
-    return shown.astype(object).where(shown.notna(), "").set_index(shown.columns[0])
+    shown = table[list(columns or table)].round(digits)
+    gaps = shown.loc[:, shown.isna().any()].convert_dtypes().astype(object)
+    return shown.assign(**gaps.where(gaps.notna(), "")).set_index(shown.columns[0])
