@@ -3,8 +3,16 @@
 Rows have the columns of the table that a run ends with: figure, model, n, what was found, and what the paper says.
 """
 
+from collections.abc import Sequence
+
 import pandas as pd
 
+from lib.arm.settings import Arm
+from lib.profiles import Profile, variation
+from lib.prompts.conditions import parse_condition
+from lib.prompts.problems import describe
+
+THIS_RUN, PAPER = "this run", "the paper"
 LEVEL = 0.05  # of Holm's corrected tests
 
 
@@ -40,10 +48,43 @@ def grader_sentences(judged: pd.DataFrame) -> list[str]:
 
 
 def by_part(parts: pd.DataFrame, field: str) -> pd.DataFrame:
-    """Return `breakdown` with a column per level or subject, and accuracy with its interval and n in the cells."""
+    """Return `breakdown` with a column per condition: accuracy with its interval and n, a row per level or subject."""
     texts = parts.apply(lambda row: f"{row.accuracy:.0f} [{row.low:.0f}, {row.high:.0f}] n={row.n:.0f}", axis=1)
-    wide = parts.assign(text=texts).pivot(index=["model", "condition"], columns=field, values="text")
-    return wide.reset_index().rename_axis(columns=None)
+    wide = parts.assign(text=texts).pivot(index=["model", field], columns="condition", values="text")
+    return wide[parts.condition.unique()].reset_index().rename_axis(columns=None)
+
+
+def beside_paper(table: pd.DataFrame, reported: dict[str, dict[str, float]]) -> pd.DataFrame:
+    """Return what Fig. 10 left draws, a row per bar: this run's accuracies and the paper's, which have no interval."""
+    columns = ["source", "model", "condition", "n", "accuracy", "low", "high"]
+    run = table.assign(source=THIS_RUN)[columns]
+    rows = [(PAPER, name, key, 500, value) for name, values in reported.items() for key, value in values.items()]
+    return pd.concat([run, pd.DataFrame(rows, columns=columns[:5])], ignore_index=True)
+
+
+def bar_groups(bars: pd.DataFrame, problems: str) -> list[tuple[str, list[tuple], bool]]:
+    """Return `beside_paper` as `draw_accuracy_bars` takes it: label, bars, and whether they are the paper's."""
+    groups = []
+    for (source, model), part in bars.groupby(["source", "model"], sort=False):
+        ends = list(part[["condition", "accuracy", "low", "high"]].itertuples(index=False, name=None))
+        groups.append((f"{model}, {'MATH-500' if source == PAPER else problems}", ends, source == PAPER))
+    return groups
+
+
+def arm_grid(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `summarise` with the c, p1 and layer that each condition's ARM has."""
+    arms = [parse_condition(condition).arm or Arm() for condition in table.condition]
+    return table.assign(c=[arm.c for arm in arms], p1=[arm.p1 for arm in arms], layer=[arm.layer for arm in arms])
+
+
+def completions_sentence(run: Profile, records: Sequence[dict], origin: str, part: str | None = None) -> str:
+    """Say how many completions there are, of what, and where they come from; `part` is one of PARTS."""
+    if not records:
+        return f"No completions: {origin}."
+    asked = variation(run.accuracy, part) if part else run.accuracy
+    how = f"{asked.format} prompt, {'with' if asked.elicit else 'without'} answer elicitation"
+    text = f"{len(records)} completions on {describe(asked.problems)}, {how}"
+    return f"{text}, temperature {asked.temperature:g}; {origin}."
 
 
 def side_by_side(variants: pd.DataFrame, panels: dict) -> pd.DataFrame:

@@ -116,11 +116,11 @@ def draw_arm_map(ax, rows, columns, effects, lows, highs, title):
 
     The arrays are (rows, columns); a cell whose interval leaves 0 out is framed. Returns the image.
     """
-    effects = np.asarray(effects, dtype=float)
+    effects, lows, highs = (np.asarray(values, dtype=float) for values in (effects, lows, highs))
     reach = max(1.0, float(np.abs(effects).max()))
     image = ax.imshow(effects, cmap="PuOr_r", norm=colors.Normalize(-reach, reach), aspect="auto")
     for (row, column), effect in np.ndenumerate(effects):
-        low, high = lows[row][column], highs[row][column]
+        low, high = lows[row, column], highs[row, column]
         colour = "white" if abs(effect) > 0.6 * reach else "black"
         text = f"{effect:+.1f}\n[{low:+.1f}, {high:+.1f}]"
         ax.text(column, row, text, ha="center", va="center", color=colour)
@@ -146,7 +146,7 @@ def draw_pass_at_k(ax, ks, curves, title):
         x = np.arange(len(ks)) + 0.08 * (index - (len(curves) - 1) / 2)  # intervals side by side
         intervals(ax, x, lows, highs, look.colour)
         lines += ax.plot(x, estimates, color=look.colour, linestyle=look.line, marker=look.marker, label=text)
-    ax.set_xticks(range(len(ks)), [f"{k:g}" for k in ks])
+    ax.set_xticks(range(len(ks)), map(str, ks))
     ax.set(title=title, xlabel="k", ylabel="pass@k (%)")
     legend_above(ax)
     return lines

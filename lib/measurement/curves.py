@@ -124,5 +124,5 @@ def _curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, co
 def source_line(profile: Profile, n: int = 1, heads: Sequence[Curves] = ()) -> str:
     """Return what a caption says beside the models: problems, prompt, n, and which drawn heads stand for others."""
     counted = f"n = {n} problem" if n == 1 else f"n = {n} problems"
-    replaced = [f" {head.panel.note}." for head in heads if getattr(head.panel, "note", None)]
+    replaced = [f" {head.panel.note}." for head in heads if head.panel.note]
     return f"{describe(profile.attention.problems)}, {profile.attention.format} prompt, {counted}.{''.join(replaced)}"

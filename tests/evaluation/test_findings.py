@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from lib.evaluation import findings
+from lib.profiles import load_profile
 
 NAN = float("nan")
 
@@ -62,10 +63,39 @@ def test_the_sign_of_an_effect_depends_on_the_grader_or_not(effects, text):
     assert findings.grader_sentences(judged) == [f"A, mful: the sign of the effect {text}."]
 
 
-def test_levels_become_columns_with_interval_and_n():
-    parts = frame("model condition level n accuracy low high", ("A", "none", 1, 20, 30.1, 15.4, 52.4))
+def test_conditions_become_columns_with_interval_and_n():
+    parts = frame(
+        "model condition level n accuracy low high",
+        ("A", "none", 1, 20, 30.1, 15.4, 52.4),
+        ("A", "none", 2, 19, 5.0, 1.0, 25.0),
+        ("A", "mless", 1, 20, 35.0, 18.0, 57.0),
+    )
     wide = findings.by_part(parts, "level")
-    assert wide.columns.tolist() == ["model", "condition", 1] and wide[1].tolist() == ["30 [15, 52] n=20"]
+    assert wide.columns.tolist() == ["model", "level", "none", "mless"]
+    assert wide["none"].tolist() == ["30 [15, 52] n=20", "5 [1, 25] n=19"] and pd.isna(wide["mless"][1])
+
+
+def test_this_runs_bars_stand_beside_the_papers():
+    bars = findings.beside_paper(TABLE.assign(low=1.0, high=2.0).iloc[:2], {"B": {"none": 64}})
+    assert bars.source.tolist() == ["this run"] * 2 + ["the paper"] and pd.isna(bars.low[2])
+    first, second = findings.bar_groups(bars, "embedded set")
+    assert first == ("A, embedded set", [("none", 17.7, 1.0, 2.0), ("mless", 19.8, 1.0, 2.0)], False)
+    assert second[0] == "B, MATH-500" and second[2] and second[1][0][:2] == ("none", 64)
+
+
+def test_a_grid_has_the_settings_of_each_condition():
+    grid = findings.arm_grid(pd.DataFrame({"condition": ["none", "arm:c=0.05:p1=90", "arm:layer=15"]}))
+    assert grid[["c", "p1", "layer"]].to_numpy().tolist() == [[0.13, 99.5, 1], [0.05, 90, 1], [0.13, 99.5, 15]]
+
+
+def test_completions_are_said_to_be_there_or_not():
+    run = load_profile("demo")
+    assert findings.completions_sentence(run, [{}] * 3, "stored", "sampling") == (
+        "3 completions on embedded set, chat prompt, with answer elicitation, temperature 0.7; stored."
+    )
+    assert findings.completions_sentence(run, [], "not part of this profile", "fillers") == (
+        "No completions: not part of this profile."
+    )
 
 
 def test_fillers_stand_in_the_panels_of_the_paper_beside_its_numbers():
