@@ -15,8 +15,8 @@ from tqdm import tqdm
 from lib import paths, progress
 from lib.errors import InputError
 from lib.evaluation.run import agreement, evaluate, variation_for
-from lib.measurement.explorer import measure_explorer
 from lib.figures import saving
+from lib.measurement.explorer import measure_explorer
 from lib.measurement.run import measure_activations, measure_attention
 from lib.paths import write_json
 from lib.profiles import PARTS, Profile, profile_names

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import pandas as pd
 
 VERDICTS = ("supported", "contradicted", "undecided")
-NESTED = ["range", "paper"]
+NESTED = ["range", "paper", "control", "uniform"]
 MARGINS = ["margin", "margin_low", "margin_high", "margin_paper"]
 
 
 def claims_table(rows: Sequence[dict]) -> pd.DataFrame:
-    """Return the rows of `judge` as a table of numbers and texts: the claimed range in two columns, nothing nested."""
+    """Return the rows of `judge` as a table of numbers and texts: what is nested has a column for each of its parts."""
     low, high = zip(*(row["range"] for row in rows), strict=True)
-    return pd.DataFrame(rows).drop(columns=NESTED).assign(low_end=low, high_end=high)
+    return pd.json_normalize(rows).drop(columns=NESTED, errors="ignore").assign(low_end=low, high_end=high)
 
 
 def labels(table: pd.DataFrame) -> list[str]:

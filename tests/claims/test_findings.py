@@ -14,7 +14,7 @@ ROWS = [
 
 def test_the_table_behind_the_figure_has_numbers_and_texts_only():
     table = claims_table(ROWS)
-    assert "paper" not in table and "range" not in table
+    assert "paper" not in table and "range" not in table and table["paper.of"].tolist()[1] == "B"
     assert table.to_csv(index=False, columns=["id", "effect", "low_end", "high_end"]) == (
         "id,effect,low_end,high_end\na,1.0,,1.0\nb,2.0,0.0,\nc,,0.2,1.0\n"
     )
