@@ -20,7 +20,7 @@ from lib.attention.received import received_attention
 from lib.measurement.curves import attention_problems
 from lib.measurement.dilution import measurement_settings
 from lib.measurement.kept import kept
-from lib.measurement.run import Report, measure_attention, silent
+from lib.measurement.run import measure_attention
 from lib.measurement.tables import estimates
 from lib.measurement.weights import every_layer, first_layers
 from lib.models.loading import Loaded
@@ -32,14 +32,14 @@ from lib.prompts.problems import Problem
 NAME = "explorer"  # how the files in a profile's folder of measurements begin
 
 
-def measure_explorer(profile: Profile, folder: Path | None = None, report: Report = silent) -> dict[str, xr.Dataset]:
+def measure_explorer(profile: Profile, folder: Path | None = None) -> dict[str, xr.Dataset]:
     """Return the explorer of each of the profile's models, by name: of all layers where attention is measured there.
 
     Costs a forward per model and condition beside what `measure_attention` does.
     """
     attention, filler = profile.attention, profile.filler
     problem, explorers = attention_problems(profile)[attention.example], {}
-    for name, measured in measure_attention(profile, folder, report).items():
+    for name, measured in measure_attention(profile, folder).items():
         spec = measured.model.spec
         loaded = every_layer(spec) if measured.every else first_layers(spec, attention.layers)
         dilution = measured.every or measured.first
