@@ -54,7 +54,7 @@ def _row(claim: Claim, evidence: Evidence) -> dict:
 def _controls(claim: Claim, evidence: Evidence, components: list[Component], decision: Decision) -> dict:
     """Return what the same rule says of the controls, and whether what training did differs from every one of them.
 
-    The effects are of the component that decides; `difference` is trained less untrained, paired over problems.
+    `difference` is trained less untrained, of the component that decides on the trained, paired over problems.
     """
     found, result = {}, {}
     for name, control in evidence.controls.items():
@@ -62,14 +62,14 @@ def _controls(claim: Claim, evidence: Evidence, components: list[Component], dec
         with contextlib.suppress(Untestable, ValueError):
             measured = MEASURES[claim.measure](control, **claim.arguments)
             if name == UNIFORM:
-                result["uniform"] = _control(claim, measured, decision.component)
+                result["uniform"] = _control(claim, measured)
             else:
                 found[name] = measured
     if not found:
         return result
     averaged = [_mean_of(same) for same in zip(*found.values(), strict=True)]
     trained = _named(components, decision.component)
-    control = _control(claim, averaged, decision.component)
+    control = _control(claim, averaged)
     apart = _less(trained, _named(averaged, decision.component))
     low, high = apart.interval(ALPHA)
     control |= {"difference": apart.effect, "difference_low": low, "difference_high": high, "networks": len(found)}
@@ -78,11 +78,10 @@ def _controls(claim: Claim, evidence: Evidence, components: list[Component], dec
     return result | {"control": control, "specific": specific}
 
 
-def _control(claim: Claim, components: list[Component], label: str) -> dict:
-    """Return the verdict on a control's components, and the effect of the one with that label."""
-    verdict, shown = decide(components, *claim.range).verdict, _named(components, label)
-    low, high = shown.interval(ALPHA if verdict == "supported" else ALPHA / len(components))
-    return {"effect": shown.effect, "low": low, "high": high, "verdict": verdict}
+def _control(claim: Claim, components: list[Component]) -> dict:
+    """Return the verdict on a control's components, with the component that decides it."""
+    decision = asdict(decide(components, *claim.range))
+    return {name: decision[name] for name in ("verdict", "component", "effect", "low", "high")}
 
 
 def _named(components: Sequence[Component], label: str) -> Component:

@@ -27,9 +27,9 @@ def measured_text(row: dict) -> str:
     if row["paper"]:
         text += f"; the paper {_number(row['paper']['value'])} ({row['paper']['of']})"
     if row["control"]:
-        text += f"; untrained {_effect_text(row['control'])}"
+        text += f"; untrained {_control_text(row, 'control')}"
     if row["uniform"]:
-        text += f"; uniform attention {_number(row['uniform']['effect'])}"
+        text += f"; uniform attention {_control_text(row, 'uniform')}"
     if row["verdict"] == "undecided":
         size = "an effect of the paper's size" if row["paper"] else "an effect of this size"
         text += f"; {size} needs n = {row['needed']:,}" if row["needed"] else "; no n decides an effect at the edge"
@@ -57,11 +57,12 @@ def _about_training(row: dict) -> str:
         same = " and for untrained ones" if row["verdict"] != "undecided" else ", nor for untrained ones"
         told = f"training moves it {apart} theirs" if row["specific"] else "nothing shows that training moves it"
         return f"{same}; {told}"
-    told = "training brings it about" if row["verdict"] == "supported" else "an untrained one differs"
-    if row["verdict"] == "contradicted" and control["verdict"] == "supported":
-        told = "training undoes it"
-    unsure = "untrained ones are " + control["verdict"]
-    return f"; {unsure}, {told} ({apart} theirs)" if row["specific"] else f"; {unsure}, and the two are not told apart"
+    told = {"supported": "training brings it about", "contradicted": "training undoes it"}.get(row["verdict"])
+    if told is None or control["verdict"] == "undecided":
+        told = "training moves it"
+    shown = {"supported": "show it", "contradicted": "do not", "undecided": "leave it open"}
+    text = f"; untrained ones {shown[control['verdict']]}"
+    return f"{text}, {told} ({apart} theirs)" if row["specific"] else f"{text}, and the two are not told apart"
 
 
 def closing(rows: Sequence[dict]) -> list[str]:
@@ -77,6 +78,12 @@ def closing(rows: Sequence[dict]) -> list[str]:
         f"Corrected for all rows (Holm) {len(names)} of {len(decided)} verdicts stand: {', '.join(names) or 'none'}.",
     ]
     return [*texts, f"Not: {', '.join(lost)}."] if lost else texts
+
+
+def _control_text(row: dict, name: str) -> str:
+    """Return a control's effect, and of which component it is if another decides there."""
+    control = row[name]
+    return _effect_text(control) + (f" ({control['component']})" if control["component"] != row["component"] else "")
 
 
 def _effect_text(row: dict, constant: int = 0) -> str:

@@ -15,7 +15,15 @@ ROW = {
 ROW |= {"components": 9, "effect": 0.8, "low": 0.7, "high": 0.9, "n": 100, "clusters": 28, "constant": False}
 ROW |= {"unit": "λ", "range": [None, 1], "paper": None, "needed": None, "reason": None, "survives": True}
 ROW |= {"control": None, "uniform": None, "specific": None}
-CONTROL = {"effect": 0.5, "low": 0.4, "high": 0.6, "verdict": "supported", "difference": 0.3, "networks": 3}
+CONTROL = {
+    "component": "head 4",
+    "effect": 0.5,
+    "low": 0.4,
+    "high": 0.6,
+    "verdict": "supported",
+    "difference": 0.3,
+    "networks": 3,
+}
 
 
 @pytest.mark.parametrize(
@@ -41,14 +49,14 @@ CONTROL = {"effect": 0.5, "low": 0.4, "high": 0.6, "verdict": "supported", "diff
             "contradicted",
             True,
             "supported",
-            "It holds for this model; untrained ones are contradicted, training brings it about (0.3 above theirs).",
+            "It holds for this model; untrained ones do not, training brings it about (0.3 above theirs).",
         ),
         (
             "contradicted",
             "supported",
             True,
             "contradicted",
-            "It does not hold for this model; untrained ones are supported, training undoes it (0.3 above theirs).",
+            "It does not hold for this model; untrained ones show it, training undoes it (0.3 above theirs).",
         ),
         (
             "undecided",
@@ -71,9 +79,9 @@ def test_a_row_of_few_problems_or_none_teaches_nothing():
 
 
 def test_numbers_name_problems_templates_and_controls():
-    text = measured_text(ROW | {"control": CONTROL, "uniform": CONTROL | {"effect": 0.45}})
+    text = measured_text(ROW | {"control": CONTROL, "uniform": CONTROL | {"effect": 0.45, "component": "head 1"}})
     assert text.startswith("head 4: 0.8 [0.7, 0.9] λ, claimed < 1, n = 100 of 28 templates, the least favourable of 9")
-    assert text.endswith("; untrained 0.5 [0.4, 0.6]; uniform attention 0.45")
+    assert text.endswith("; untrained 0.5 [0.4, 0.6]; uniform attention 0.45 [0.4, 0.6] (head 1)")
 
 
 def test_what_never_varies_has_no_interval():
