@@ -13,6 +13,7 @@ import numpy as np
 
 from lib.claims.evidence import UNIFORM, Evidence, Untestable
 from lib.claims.intervals import Component
+from lib.claims.sentences import learnt
 from lib.claims.statements import MEASURES, Claim
 from lib.claims.verdicts import ALPHA, Decision, decide, p_value
 from lib.paths import write_json
@@ -34,7 +35,7 @@ def judge(claims: Sequence[Claim], evidence: dict[str, Evidence]) -> list[dict]:
     for row, p in zip(tested, holm([row["p"] for row in tested]) if tested else [], strict=True):
         row["p_holm"] = float(p)
         row["survives"] = row["verdict"] != "undecided" and row["p_holm"] <= ALPHA
-    return rows
+    return [row | {"sentence": learnt(row)} for row in rows]
 
 
 def _row(claim: Claim, evidence: Evidence) -> dict:

@@ -23,6 +23,7 @@ class Measured(BaseModel):
     low: float | None
     high: float | None
     verdict: Verdict
+    component: str | None = None
 
 
 class Reported(BaseModel):
@@ -42,12 +43,14 @@ class Row(Measured):
     unit: str
     range: tuple[float | None, float | None]
     paper: Reported | None
-    component: str | None
     components: int
     n: int
     needed: int | None
     reason: str | None
+    constant: bool | None = None
+    clusters: int | None = None
     control: Measured | None = None
+    uniform: Measured | None = None
     specific: bool | None = None
     sentence: str | None = None
     written: str | None = None

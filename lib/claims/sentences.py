@@ -21,7 +21,7 @@ def measured_text(row: dict) -> str:
         return f"Not tested: {row['reason']}."
     text = f"{row['component']}: {_effect_text(row, row['constant'] and row['n'])} {row['unit']}"
     text += f", claimed {_range_text(*row['range'])}, n = {row['n']}"
-    text += f" of {row['clusters']} templates" if row["clusters"] < row["n"] else ""
+    text += f" of {row['clusters']} templates" if row["clusters"] and row["clusters"] < row["n"] else ""
     if row["components"] > 1:
         text += f", the least favourable of {row['components']}"
     if row["paper"]:
@@ -83,7 +83,9 @@ def closing(rows: Sequence[dict]) -> list[str]:
 def _control_text(row: dict, name: str) -> str:
     """Return a control's effect, and of which component it is if another decides there."""
     control = row[name]
-    return _effect_text(control) + (f" ({control['component']})" if control["component"] != row["component"] else "")
+    return _effect_text(control) + (
+        f" ({control['component']})" if control["component"] not in (None, row["component"]) else ""
+    )
 
 
 def _effect_text(row: dict, constant: int = 0) -> str:
