@@ -179,17 +179,13 @@ def _evaluate(options) -> None:
     check_accuracy(accuracy)
     check_engine(accuracy.engine)
     from lib.evaluation.run import evaluate
-    from lib.evaluation.summary import summarise
+    from lib.evaluation.summary import as_text, summarise
     from lib.reproduce import completion_bar
 
     with completion_bar() as report:
         records = evaluate(accuracy, filler, options.seed, options.out, report, shard)
-    for row in summarise(records, options.seed):
-        line = f"{row['condition']:16} {row['accuracy']:5.1f} %  [{row['low']:.1f}, {row['high']:.1f}]  n = {row['n']}"
-        if "effect" in row:
-            line += f"  against none {row['effect']:+.1f} [{row['effect_low']:+.1f}, {row['effect_high']:+.1f}]"
-            line += f"  p = {row['p_value']:.2g}"
-        print(line)
+    print(as_text(summarise(records, options.seed)))
+    print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 
 
 def _engine_option(text: str) -> tuple[str, int]:

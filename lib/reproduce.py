@@ -14,7 +14,8 @@ from tqdm import tqdm
 
 from lib import paths, progress
 from lib.errors import InputError
-from lib.evaluation.run import agreement, evaluate, variation_for
+from lib.evaluation.of_profile import agreement, variation_for
+from lib.evaluation.run import evaluate
 from lib.figures import saving
 from lib.measurement.explorer import measure_explorer
 from lib.measurement.run import measure_activations, measure_attention

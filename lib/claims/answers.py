@@ -3,23 +3,25 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
 from lib.claims.evidence import Evidence, Untestable, templates
 from lib.claims.intervals import POINTS, Component
-from lib.evaluation.summary import by_problem, distinct_2, groups, matrix, shares
+from lib.evaluation.records import groups, matrix, shares
+from lib.evaluation.samples import by_problem, distinct_2
 from lib.statistics import pass_at_k
 
 
-def _records(evidence: Evidence, part: str, condition: str) -> list[dict]:
+def _records(evidence: Evidence, part: str, condition: str) -> pd.DataFrame:
     found = groups(evidence.records.get(part, [])).get((evidence.model, condition))
-    if not found:
+    if found is None:
         raise Untestable(f"the profile answers no problems under {condition} with {evidence.model} ({part})")
     return found
 
 
 def _accuracies(evidence: Evidence, part: str, condition: str) -> dict[str, float]:
     """Return the accuracy in % of each problem over its samples."""
-    return shares(_records(evidence, part, condition))
+    return shares(_records(evidence, part, condition)).to_dict()
 
 
 def _apart(label: str, more: dict[str, float], less: dict[str, float]) -> Component:
@@ -63,7 +65,7 @@ def largest_gain(evidence: Evidence, part: str) -> list[Component]:
 def _solved(evidence: Evidence, condition: str, k: int) -> dict[str, float]:
     """Return pass@k of each problem in %."""
     group = _records(evidence, "sampling", condition)
-    values = matrix(group, "correct")
+    values = matrix(group, "correct").to_numpy()
     if values.shape[1] < k or np.isnan(values).any():
         raise Untestable(f"pass@{k} needs {k} samples of each problem, and {values.shape[1]} were taken")
     return dict(zip(by_problem(group), (POINTS * pass_at_k(values, k)).tolist(), strict=True))

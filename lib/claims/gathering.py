@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from lib.claims.evidence import UNIFORM, Evidence
-from lib.evaluation.run import completions_for, silent, variation_for
+from lib.evaluation.of_profile import completions_for, variation_for
+from lib.evaluation.run import silent
 from lib.measurement.controls import SEEDS, Controls, measure_controls
 from lib.measurement.run import measure_activations, measure_attention
 from lib.profiles import PARTS, Profile

@@ -1,69 +1,113 @@
-"""What picking the best of several gives: of n samples of a problem (Table 8), and of many settings (Fig. 12)."""
+"""What several samples of a problem give (pass@k, best of n, diversity, noise), and the best of many settings."""
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import pandas as pd
 
-from lib.evaluation.summary import groups, matrix, shares
+from lib.evaluation.records import Record, groups, matrix, shares
+from lib.evaluation.summary import percent
 from lib.statistics import RESAMPLES, bootstrap_mean, pass_at_k
 
+KS = (1, 3, 4, 8, 16)
 
-def best_of(records: Sequence[dict], n: int, seed: int) -> list[dict]:
-    """Return a row per model and condition with n samples or more, in %, with intervals over problems.
+
+def diversity(records: Sequence[Record], seed: int) -> pd.DataFrame:
+    """Return a row per model and condition with several samples: pass@k and distinct 2-grams, in %, with intervals."""
+
+    def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
+        found = {f"pass@{k}": pass_at_k(values, k) for k in KS if k <= values.shape[1]}
+        return found | {"distinct 2-grams": np.array([distinct_2(texts) for texts in by_problem(group).values()])}
+
+    return _over_problems(records, 2, measures, seed)
+
+
+def best_of(records: Sequence[Record], n: int, seed: int) -> pd.DataFrame:
+    """Return a row per model and condition with n samples or more, in %, with intervals over problems: Table 8.
 
     one: a single sample; best: one of n samples is right (pass@n); majority: the most frequent answer of the first
     n samples is right, the earliest of equally frequent ones.
     """
+
+    def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
+        return {"one": values.mean(1), "best": pass_at_k(values, n), "majority": _majority(group, n)}
+
+    return _over_problems(records, n, measures, seed)
+
+
+def _over_problems(records: Sequence[Record], least: int, measures: Callable, seed: int) -> pd.DataFrame:
+    """Return a row per model and condition with so many samples: the mean over problems of each of its measures."""
     rows = []
     for (model, condition), group in groups(records).items():
-        values = matrix(group, "correct")
-        if values.shape[1] < n:
+        values = matrix(group, "correct").to_numpy()  # (problems, samples)
+        if values.shape[1] < least:
             continue
-        ways = {"one": values.mean(1), "best": pass_at_k(values, n), "majority": _majority(group, n)}
-        row = {"model": model, "condition": condition, "n": len(values)}
-        for name, share in ways.items():
-            mean = bootstrap_mean(share, seed)
-            row |= {name: 100 * mean.estimate, f"{name} low": 100 * mean.low, f"{name} high": 100 * mean.high}
+        row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
+        for name, share in measures(group, values).items():
+            row |= percent(bootstrap_mean(share, seed), name, f"{name} low", f"{name} high")
         rows.append(row)
-    return rows
+    return pd.DataFrame(rows)
 
 
-def _majority(group: Sequence[dict], n: int) -> np.ndarray:
+def _majority(group: pd.DataFrame, n: int) -> np.ndarray:
     """Return per problem whether the most frequent answer of its first n samples is right; no answer is no vote."""
-    samples: dict[str, list[dict]] = {}
-    for record in sorted(group, key=lambda record: record["sample"]):
-        samples.setdefault(record["problem_id"], []).append(record)
     right = []
-    for some in samples.values():
-        votes = Counter(record["extracted"] for record in some[:n] if record["extracted"])
-        chosen = votes.most_common(1)[0][0] if votes else None
-        right.append(any(record["correct"] for record in some[:n] if record["extracted"] == chosen))
+    for _, some in group.sort_values("sample", kind="stable").groupby("problem_id", sort=False):
+        first = some.head(n)
+        votes = Counter(answer for answer in first["extracted"] if answer).most_common(1)
+        right.append(bool(votes) and first["correct"][first["extracted"] == votes[0][0]].any())
     return np.array(right, dtype=float)
 
 
-def largest_by_chance(records: Sequence[dict], seed: int) -> list[dict]:
+def by_problem(group: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the responses to each problem, in the order in which `matrix` has the problems."""
+    return group.groupby("problem_id", sort=False)["response"].agg(list).to_dict()
+
+
+def distinct_2(texts: Sequence[str]) -> float:
+    """Return the share of distinct pairs of neighbouring words among all of them, over the texts; 0 without any."""
+    pairs = [two for text in texts for two in zip(text.split(), text.split()[1:], strict=False)]
+    return len(set(pairs)) / len(pairs) if pairs else 0.0
+
+
+def noise_floor(records: Sequence[Record]) -> pd.DataFrame:
+    """Return a row per model: how far two runs of none that differ in nothing but the seed lie apart.
+
+    `difference` is the mean distance of two samples' accuracies in points, `largest` the largest, `discordant` the
+    share of problems that one of two samples solves and the other does not. Empty without samples.
+    """
+    rows = []
+    for (model, condition), group in groups(records).items():
+        values = matrix(group, "correct").to_numpy()
+        if condition != "none" or values.shape[1] < 2:
+            continue
+        first, second = np.triu_indices(values.shape[1], 1)
+        apart = 100 * (values[:, first] - values[:, second])  # (problems, pairs of samples)
+        between = np.abs(apart.mean(0))
+        row = {"model": model, "n": len(values), "samples": values.shape[1], "difference": between.mean()}
+        rows.append(row | {"discordant": np.abs(apart).mean(), "largest": between.max()})
+    return pd.DataFrame(rows)
+
+
+def largest_by_chance(records: Sequence[Record], seed: int) -> pd.DataFrame:
     """Return a row per model: the largest effect against none among its conditions, in points, and what chance gives.
 
     Under no effect a problem's differences are as likely to have the other sign: `expected` is the mean of the largest
     effect over such flips, `p_value` how often it is at least as large (a max-T test, Westfall and Young 1993).
     """
-    by_group, rows = groups(records), []
-    for model in dict.fromkeys(record["model"] for record in records):
-        if (model, "none") not in by_group:
+    rows, found = [], {name: shares(group) for name, group in groups(records).items()}
+    for model in dict.fromkeys(model for model, _ in found):
+        table = pd.concat({c: some for (m, c), some in found.items() if m == model}, axis=1, join="inner")
+        if "none" not in table or table.shape[1] < 2 or table.empty:
             continue
-        found = {name: shares(group) for (m, name), group in by_group.items() if m == model}
-        common = [p for p in found["none"] if all(p in some for some in found.values())]
-        changed = [name for name in found if name != "none"]
-        if not changed or not common:
-            continue
-        apart = np.array([[found[name][p] - found["none"][p] for name in changed] for p in common])  # (N, C)
-        largest, chance = apart.mean(0).max(), largest_of_flipped(apart, seed) / len(common)
-        row = {"model": model, "conditions": len(changed), "n": len(common), "largest": float(largest)}
+        apart = table.drop(columns="none").sub(table["none"], axis=0).to_numpy()  # (N, conditions)
+        largest, chance = apart.mean(0).max(), largest_of_flipped(apart, seed) / len(apart)
         p_value = (1 + np.sum(chance >= largest - 1e-9)) / (1 + RESAMPLES)
-        rows.append(row | {"expected": float(chance.mean()), "p_value": float(p_value)})
-    return rows
+        row = {"model": model, "conditions": apart.shape[1], "n": len(apart), "largest": largest}
+        rows.append(row | {"expected": chance.mean(), "p_value": p_value})
+    return pd.DataFrame(rows)
 
 
 def largest_of_flipped(apart: np.ndarray, seed: int) -> np.ndarray:

@@ -3,7 +3,8 @@
 import pytest
 
 from lib.evaluation import run
-from lib.evaluation.run import STORED_DEMO, evaluate
+from lib.evaluation.of_profile import STORED_DEMO
+from lib.evaluation.run import evaluate
 from lib.evaluation.store import read_records
 from lib.profiles import PARTS, load_profile, variation
 

@@ -1,0 +1,61 @@
+"""What a run asks for: every completion with its prompt, its settings and the key that stands for both."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lib.arm.settings import Arm
+from lib.models.loading import Loaded
+from lib.models.names import arm_for
+from lib.paths import settings_key
+from lib.profiles import Accuracy
+from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.conditions import Filler, parse_condition
+from lib.prompts.problems import Problem
+
+
+class Asked(NamedTuple):
+    """One completion that a run asks for; `arm` None: the model as it is."""
+
+    problem: Problem
+    condition: str
+    sample: int
+    prompt: Prompt
+    arm: Arm | None
+
+
+def wanted(
+    loaded: Loaded, accuracy: Accuracy, filler: Filler, seed: int, problems: Sequence[Problem]
+) -> dict[str, Asked]:
+    """Return by key every completion that this run asks for."""
+    found = {}
+    for condition in accuracy.conditions:
+        arm = _arm(loaded, accuracy, condition)
+        for problem in problems:
+            prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format=accuracy.format, filler=filler)
+            for sample in range(accuracy.samples):
+                # The prompt's ids stand for problem, format and filler: whatever changes them changes the key.
+                key = settings_key(
+                    model=loaded.name,
+                    revision=loaded.revision,
+                    dtype=loaded.dtype,
+                    condition=condition,
+                    problem=problem.id,
+                    prompt=prompt.input_ids.tolist(),
+                    sample=sample,
+                    seed=seed,
+                    **({"arm": arm.model_dump()} if arm else {}),
+                )
+                found[key] = Asked(problem, condition, sample, prompt, arm)
+    return found
+
+
+def _arm(loaded: Loaded, accuracy: Accuracy, condition: str) -> Arm | None:
+    """Return the settings under which a condition's completions are made.
+
+    Statistics are always a sequence's own: the authors generate one prompt at a time, where the whole tensor is
+    that sequence, and a completion must not depend on what it is batched with.
+    """
+    named = parse_condition(condition).arm
+    if named is None:
+        return None
+    return named.over(arm_for(loaded.spec, accuracy.arm)).model_copy(update={"statistics": "sequence"})
