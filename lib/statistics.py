@@ -9,6 +9,10 @@ from scipy import optimize, special, stats
 from statsmodels.stats.multitest import multipletests
 
 RESAMPLES = 10_000
+LEVEL = 0.95
+BOUNDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+# Quantiles of a two-sided test at 5 % and of a power of 80 %.
+Z_ALPHA, Z_POWER = stats.norm.ppf([0.975, 0.8]).tolist()
 # Bootstrap weights held at a time: 2 million float64 are 16 MB.
 BLOCK = 2_000_000
 
@@ -23,17 +27,17 @@ class Interval:
     n: int
 
 
-def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
-    """Return the share of successes with its Wilson score interval."""
-    return _share(successes, n, level, "wilson")
+def wilson(successes: int, n: int) -> Interval:
+    """Return the share of successes with its 95 % Wilson score interval."""
+    return _share(successes, n, LEVEL, "wilson")
 
 
-def clopper_pearson(successes: int, n: int, level: float = 0.95) -> Interval:
+def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> Interval:
     """Return the share of successes with its exact interval, which covers the true share at least that often."""
     return _share(successes, n, level, "exact")
 
 
-def tango(only_a: int, only_b: int, n: int, level: float = 0.95) -> Interval:
+def tango(only_a: int, only_b: int, n: int, level: float = LEVEL) -> Interval:
     """Return the share only b solved less the share only a solved of n problems, with its score interval.
 
     The bounds are the differences that the score test does not reject (Tango 1998, Stat. Med. 17:891).
@@ -52,56 +56,34 @@ def tango(only_a: int, only_b: int, n: int, level: float = 0.95) -> Interval:
     return Interval((only_b - only_a) / n, low, high, n)
 
 
-def mcnemar_exact(a: ArrayLike, b: ArrayLike) -> float:
-    """Return the two-sided exact McNemar p-value of paired right/wrong arrays (N,)."""
-    only_a, only_b = discordant(a, b)
-    if only_a + only_b == 0:
-        return 1.0
-    return float(stats.binomtest(only_a, only_a + only_b).pvalue)
+def mcnemar_exact(only_a: int, only_b: int) -> float:
+    """Return the two-sided exact McNemar p-value of the problems that only a and only b solved."""
+    return float(stats.binomtest(int(only_a), int(only_a + only_b)).pvalue) if only_a + only_b else 1.0
 
 
-def discordant(a: ArrayLike, b: ArrayLike) -> tuple[int, int]:
-    """Return how many problems only a and only b solved; anything but right/wrong raises ValueError."""
-    a, b = _paired(a, b)
-    if not (np.isin(a, (0, 1)).all() and np.isin(b, (0, 1)).all()):
-        raise ValueError("McNemar's test needs right/wrong values; compare means with paired_bootstrap")
-    return int(np.sum(a > b)), int(np.sum(b > a))
+def bootstrap_mean(values: ArrayLike, seed: int) -> Interval:
+    """Return the mean over problems of (N,) or (N, K) values with its 95 % percentile bootstrap interval.
 
-
-def paired_bootstrap(
-    a: ArrayLike, b: ArrayLike, seed: int, resamples: int = RESAMPLES, level: float = 0.95
-) -> Interval:
-    """Return mean(b) - mean(a) of paired (N,) values with its percentile interval, problems resampled.
-
-    Per-problem means over several samples make it a cluster bootstrap.
-    """
-    a, b = _paired(a, b)
-    return bootstrap_mean(b - a, seed, resamples, level)
-
-
-def bootstrap_mean(values: ArrayLike, seed: int, resamples: int = RESAMPLES, level: float = 0.95) -> Interval:
-    """Return the mean over problems of (N,) or (N, K) values with its percentile bootstrap interval.
-
-    Every column sees the same resamples; scipy.stats.bootstrap would hold resamples x N x K numbers for it.
+    Per-problem means over several samples make it a cluster bootstrap, paired differences a paired one. Every
+    column sees the same resamples; scipy.stats.bootstrap would hold resamples x N x K numbers for it.
     """
     values = np.asarray(values, dtype=float)
     if values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(f"expected values of shape (N,) or (N, K), not {values.shape}")
     if not np.isfinite(values).all():
         raise ValueError("the values hold NaN or infinity; leave those problems out first")
-    means = _resampled_means(values, np.random.default_rng(seed), resamples)  # (resamples,) or (resamples, K)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = np.quantile(_resampled_means(values, seed), BOUNDS, axis=0)
     return Interval(values.mean(axis=0), low, high, len(values))
 
 
-def bootstrap_ratio(numerator: ArrayLike, denominator: ArrayLike, seed: int, level: float = 0.95) -> Interval:
-    """Return mean(numerator) / mean(denominator) of paired (N,) values with its interval, problems resampled.
+def bootstrap_ratio(numerator: ArrayLike, denominator: ArrayLike, seed: int) -> Interval:
+    """Return mean(numerator) / mean(denominator) of paired (N,) values with its 95 % interval, problems resampled.
 
     The interval means little where the denominator's own covers 0.
     """
-    both = np.stack(_paired(numerator, denominator), axis=1)  # (N, 2)
-    means = _resampled_means(both, np.random.default_rng(seed), RESAMPLES)
-    low, high = np.quantile(means[:, 0] / means[:, 1], [(1 - level) / 2, (1 + level) / 2])
+    both = np.stack([numerator, denominator], axis=1).astype(float)  # (N, 2)
+    means = _resampled_means(both, seed)
+    low, high = np.quantile(means[:, 0] / means[:, 1], BOUNDS)
     estimate = both[:, 0].mean() / both[:, 1].mean()
     return Interval(float(estimate), float(low), float(high), len(both))
 
@@ -117,14 +99,14 @@ def signed_rank(values: ArrayLike) -> np.ndarray:
     return p_values
 
 
-def _resampled_means(values: np.ndarray, rng: np.random.Generator, resamples: int) -> np.ndarray:
-    """Return the means of `resamples` draws of N problems with replacement, a block of draws at a time."""
-    n = len(values)
+def _resampled_means(values: np.ndarray, seed: int) -> np.ndarray:
+    """Return the means (RESAMPLES, ...) of draws of N problems with replacement, a block of draws at a time."""
+    n, rng = len(values), np.random.default_rng(seed)
     share = np.full(n, 1 / n)
     rows = max(1, BLOCK // n)
     blocks = []
-    for start in range(0, resamples, rows):
-        weights = rng.multinomial(n, share, size=min(rows, resamples - start))  # (draws, N)
+    for start in range(0, RESAMPLES, rows):
+        weights = rng.multinomial(n, share, size=min(rows, RESAMPLES - start))  # (draws, N)
         blocks.append(weights @ values / n)
     return np.concatenate(blocks)
 
@@ -161,8 +143,8 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     return multipletests(p_values, method="holm")[1]
 
 
-def n_needed(effect: float, discordant_rate: float, power: float = 0.8, alpha: float = 0.05) -> int:
-    """Return how many problems a two-sided McNemar test needs to show a paired accuracy difference.
+def n_needed(effect: float, discordant_rate: float) -> int:
+    """Return how many problems a two-sided McNemar test at 5 % needs to show a paired accuracy difference at 80 %.
 
     n = (z(1 - alpha/2) sqrt(r) + z(power) sqrt(r - d^2))^2 / d^2 with difference d and discordant rate r
     (Connor 1987, Biometrics 43:207, after Miettinen 1968); the exact test needs a few problems more.
@@ -170,11 +152,10 @@ def n_needed(effect: float, discordant_rate: float, power: float = 0.8, alpha: f
     r = _rate(discordant_rate)
     if not 0 < abs(effect) <= r:
         raise ValueError(f"the effect {effect} must differ from 0 and stay within the discordant rate {r}")
-    z_alpha, z_power = _quantiles(power, alpha)
-    return ceil(((z_alpha * sqrt(r) + z_power * sqrt(r - effect**2)) / effect) ** 2)
+    return ceil(((Z_ALPHA * sqrt(r) + Z_POWER * sqrt(r - effect**2)) / effect) ** 2)
 
 
-def smallest_effect(n: int, discordant_rate: float, power: float = 0.8, alpha: float = 0.05) -> float:
+def smallest_effect(n: int, discordant_rate: float) -> float:
     """Return the smallest paired accuracy difference that n problems show with that power.
 
     It solves the formula of `n_needed` for d; NaN when n is too small even for changes that all go one way.
@@ -182,11 +163,10 @@ def smallest_effect(n: int, discordant_rate: float, power: float = 0.8, alpha: f
     r = _rate(discordant_rate)
     if n < 1:
         raise ValueError(f"n is {n}: expected at least 1 problem")
-    z_alpha, z_power = _quantiles(power, alpha)
-    if r == 0 or sqrt(n * r) < z_alpha + z_power * sqrt(1 - r):
+    if r == 0 or sqrt(n * r) < Z_ALPHA + Z_POWER * sqrt(1 - r):
         return float("nan")
-    root = z_power * sqrt(n + z_power**2 - z_alpha**2)
-    return float(sqrt(r) * (z_alpha * sqrt(n) + root) / (n + z_power**2))
+    root = Z_POWER * sqrt(n + Z_POWER**2 - Z_ALPHA**2)
+    return float(sqrt(r) * (Z_ALPHA * sqrt(n) + root) / (n + Z_POWER**2))
 
 
 def _share(successes: int, n: int, level: float, method: str) -> Interval:
@@ -198,6 +178,8 @@ def _share(successes: int, n: int, level: float, method: str) -> Interval:
 
 def _tango_score(only_a: int, only_b: int, n: int, difference: float) -> float:
     """Return the score of a true difference, standard normal if it holds; it falls as the difference grows."""
+    if difference < 0:  # the same question with the sides changed; so no root below is of a number under 0
+        return -_tango_score(only_b, only_a, n, -difference)
     # The likeliest share that only a solves, given the difference, is the larger root of a quadratic.
     linear = (2 * n - only_b + only_a) * difference - only_a - only_b
     constant = -only_a * difference * (1 - difference)
@@ -206,21 +188,7 @@ def _tango_score(only_a: int, only_b: int, n: int, difference: float) -> float:
     return surplus and surplus / sqrt(n * (2 * share_a + difference * (1 - difference)))
 
 
-def _quantiles(power: float, alpha: float) -> tuple[float, float]:
-    if not (0.5 <= power < 1 and 0 < alpha < 1):
-        raise ValueError(f"expected a power from 0.5 to 1 and alpha between 0 and 1, not {power} and {alpha}")
-    return float(stats.norm.ppf(1 - alpha / 2)), float(stats.norm.ppf(power))
-
-
 def _rate(value: float) -> float:
     if not 0 <= value <= 1:
         raise ValueError(f"a discordant rate lies between 0 and 1, not at {value}")
     return float(value)
-
-
-def _paired(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return both as float arrays (N,), refusing what is empty or not paired."""
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    if a.ndim != 1 or a.shape != b.shape or a.size == 0:
-        raise ValueError(f"expected two arrays (N,) of equal length, not {a.shape} and {b.shape}")
-    return a, b

@@ -95,14 +95,14 @@ def _against(none: pd.DataFrame, treated: pd.DataFrame, seed: int) -> dict[str, 
     if differences.empty:
         return {}
     by_problem = differences.mean(axis=1)
-    lost, gained = (differences < 0).to_numpy(), (differences > 0).to_numpy()
+    lost, gained = (int(changed.to_numpy().sum()) for changed in (differences < 0, differences > 0))
     several = differences.count(axis=1).max() > 1  # means per problem are then what is independent
     row = percent(bootstrap_mean(by_problem, seed), "effect", "effect_low", "effect_high")
     return row | {
-        "p_value": sign_flip(by_problem, seed) if several else mcnemar_exact(lost.ravel(), gained.ravel()),
-        "only_none": lost.sum(),
-        "only_this": gained.sum(),
-        "discordant": 100 * (lost | gained).sum() / differences.count().sum(),
+        "p_value": sign_flip(by_problem, seed) if several else mcnemar_exact(lost, gained),
+        "only_none": lost,
+        "only_this": gained,
+        "discordant": 100 * (lost + gained) / differences.count().sum(),
     }
 
 

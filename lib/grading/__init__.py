@@ -41,16 +41,9 @@ def grade(gold: str, response: str) -> Grade:
     return _shared_pool().submit(gold, response).result()
 
 
-def grade_many(pairs: Iterable[tuple[str, str]], workers: int | None = None) -> list[Grade]:
-    """Grade (gold, response) pairs and return the grades in their order.
-
-    workers: processes of their own for this call; by default those that `grade` shares.
-    Raises InputError for fewer than one.
-    """
-    if workers is None:
-        return _shared_pool().map(pairs)
-    with GradingPool(workers) as pool:
-        return pool.map(pairs)
+def grade_many(pairs: Iterable[tuple[str, str]]) -> list[Grade]:
+    """Grade (gold, response) pairs and return the grades in their order."""
+    return _shared_pool().map(pairs)
 
 
 @cache

@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from lib.errors import InputError
 from lib.grading.rules import Verdict
 from lib.grading.stages import Grade, settle
 from lib.paths import ROOT
@@ -117,15 +116,11 @@ class Worker:
 class GradingPool:
     """Grades pairs as they arrive, beside other work; use it in a `with` statement.
 
-    workers: how many processes, one a core and 8 at most by default; each starts when a pair first needs it.
-    Raises InputError for fewer than one.
+    One process a core, 8 at most; each starts when a pair first needs it.
     """
 
-    def __init__(self, workers: int | None = None) -> None:
-        workers = min(os.cpu_count() or 1, 8) if workers is None else workers
-        if workers < 1:
-            raise InputError(f"{workers} grading workers: give 1 or more")
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="grading")
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(min(os.cpu_count() or 1, 8), thread_name_prefix="grading")
         self._local = threading.local()
         self._workers: list[Worker] = []
 

@@ -17,7 +17,7 @@ HOSTILE = {
 
 def test_hostile_answers_end_with_a_status_within_11_seconds():
     begin = time.monotonic()
-    with GradingPool(len(HOSTILE)) as workers:
+    with GradingPool() as workers:
         found = workers.map([("12", rf"\boxed{{{answer}}}") for answer in HOSTILE.values()])
     assert time.monotonic() - begin < 11
     assert [(one.correct, one.method in STATUSES) for one in found] == [(False, True)] * len(HOSTILE)
@@ -69,6 +69,6 @@ def test_a_worker_that_dies_over_an_answer_reports_a_crash_and_recovers(monkeypa
 @pytest.mark.parametrize("program", ["/bin/false", "/no/such/program"])
 def test_a_worker_that_never_starts_ends_in_a_status(monkeypatch, program):
     monkeypatch.setattr(pool.sys, "executable", program)
-    with GradingPool(1) as workers, pytest.warns(UserWarning, match="no grading worker starts"):
+    with GradingPool() as workers, pytest.warns(UserWarning, match="no grading worker starts"):
         found = workers.map([("2x", r"\boxed{x+x}")] * 5)
     assert [(one.correct, one.method) for one in found] == [(False, "crash")] * 5
