@@ -1,6 +1,8 @@
-"""What goes into an engine and what comes out."""
+"""What goes into an engine, what comes out, and what the engines share."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -33,3 +35,51 @@ class Completion:
     prompt_tokens: int
     completion_tokens: int
     elicited: bool = False
+
+
+class Plan(NamedTuple):
+    """How a call begins: who fits, who comes back at once, and what a prompt may be followed by."""
+
+    fits: list[Request]
+    cramped: list[Completion]  # empty, for prompts without room in the context
+    elicit: list[int]  # the elicitation's tokens
+    extra: int  # positions that follow a prompt at most
+
+
+class Writer:
+    """What every engine knows of its model: the tokens that end an answer, the room there is, how an answer reads."""
+
+    def __init__(self, loaded, batch_size: int):
+        self.loaded, self.model, self.tokenizer = loaded, loaded.model, loaded.tokenizer
+        self.batch_size = batch_size
+        declared = self.model.generation_config.eos_token_id
+        stops = declared if isinstance(declared, list) else [declared]
+        self.stops = {*stops, self.tokenizer.eos_token_id} - {None}
+
+    def _plan(self, requests: Sequence[Request], sampling: Sampling) -> Plan:
+        elicit = self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"] if sampling.elicit else []
+        extra = sampling.max_new_tokens + len(elicit) + sampling.elicit_tokens
+        fits, cramped = [], []
+        for request in requests:
+            if len(request.input_ids) + extra <= self.loaded.context:
+                fits.append(request)
+            else:
+                cramped.append(Completion(request.key, "", "context", len(request.input_ids), 0))
+        return Plan(fits, cramped, elicit, extra)
+
+    def _bytes_per_position(self) -> int:
+        """Return the size of one position's keys and values in all layers."""
+        config = self.model.config.get_text_config()
+        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        return 2 * config.num_hidden_layers * heads * width * self.model.dtype.itemsize
+
+    def _decode(self, ids: list[int]) -> str:
+        return self.tokenizer.decode(ids, skip_special_tokens=True)
+
+    def _completion(
+        self, request: Request, sampling: Sampling, finish: str, written: list[int], after: list[int]
+    ) -> Completion:
+        """Return what was written, with the elicitation and what came `after` it, if anything."""
+        text = self._decode(written) + (sampling.elicit + self._decode(after) if after else "")
+        return Completion(request.key, text, finish, len(request.input_ids), len(written) + len(after), bool(after))

@@ -20,7 +20,7 @@ from lib.arm.activations import activation_module
 from lib.arm.hook import Installed, installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation.interface import Completion, Request, Sampling
+from lib.generation.interface import Completion, Request, Sampling, Writer
 from lib.generation.slot_cache import NAME, SlotCache
 from lib.grading import last_box
 from lib.prompts.batches import is_out_of_memory
@@ -40,14 +40,8 @@ class _Row:
     finish: str = ""
 
 
-class Engine:
+class Engine(Writer):
     """Continuous batches on one device; greedy output in float32 does not depend on their composition."""
-
-    def __init__(self, loaded, batch_size: int):
-        self.model, self.tokenizer, self.batch_size = loaded.model, loaded.tokenizer, batch_size
-        self.context = loaded.context
-        declared = self.model.generation_config.eos_token_id
-        self.stops = set(declared if isinstance(declared, list) else [declared]) | {self.tokenizer.eos_token_id}
 
     def complete(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None = None) -> Iterator[Completion]:
         """Return one completion for each request as it finishes; one without room in the context comes back empty.
@@ -67,19 +61,15 @@ class Engine:
     def _complete(
         self, requests: Sequence[Request], sampling: Sampling, hook: Installed | None
     ) -> Iterator[Completion]:
-        elicit = self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"] if sampling.elicit else []
-        extra = sampling.max_new_tokens + len(elicit) + sampling.elicit_tokens
-        unfinished = {r.key: r for r in requests if len(r.input_ids) + extra <= self.context}
-        for request in requests:
-            if len(request.input_ids) + extra > self.context:
-                yield Completion(request.key, "", "context", len(request.input_ids), 0)
-        slots = self.batch_size
+        plan = self._plan(requests, sampling)
+        yield from plan.cramped
+        unfinished, slots = {request.key: request for request in plan.fits}, self.batch_size
         while unfinished:
-            capacity = max(len(r.input_ids) for r in unfinished.values()) + extra
+            capacity = max(len(r.input_ids) for r in unfinished.values()) + plan.extra
             slots = min(slots, len(unfinished), self._room(capacity))
             try:
                 cache = SlotCache(slots, capacity)
-                for completion in self._run(list(unfinished.values()), sampling, elicit, cache, hook):
+                for completion in self._run(list(unfinished.values()), sampling, plan.elicit, cache, hook):
                     del unfinished[completion.key]
                     yield completion
             except (MemoryError, RuntimeError) as error:
@@ -92,13 +82,9 @@ class Engine:
 
     def _room(self, capacity: int) -> int:
         """Return how many rows of `capacity` positions may be kept in half of the memory that is free now."""
-        config = self.model.config.get_text_config()
-        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        row = 2 * config.num_hidden_layers * heads * width * self.model.dtype.itemsize * capacity
         cuda = self.model.device.type == "cuda"
         free = torch.cuda.mem_get_info(self.model.device)[0] if cuda else psutil.virtual_memory().available
-        return max(1, free // 2 // row)
+        return max(1, free // 2 // (self._bytes_per_position() * capacity))
 
     def _run(
         self,
@@ -134,7 +120,8 @@ class Engine:
         """Give every row that has nothing left to feed its next token, and yield those that finish."""
         for slot in reversed(range(len(rows))):
             if not rows[slot].feed and self._advance(rows[slot], logits[slot], sampling, elicit):
-                yield self._completion(rows[slot], sampling)
+                row = rows[slot]
+                yield self._completion(row.request, sampling, row.finish, row.written, row.after)
                 last = len(rows) - 1
                 if slot != last:
                     cache.move(last, slot)
@@ -231,15 +218,6 @@ class Engine:
         row.feed = [token]
         closed = last_box(sampling.elicit + self._decode(row.after)) is not None
         return closed or len(row.after) == sampling.elicit_tokens
-
-    def _decode(self, ids: list[int]) -> str:
-        return self.tokenizer.decode(ids, skip_special_tokens=True)
-
-    def _completion(self, row: _Row, sampling: Sampling) -> Completion:
-        text, made = self._decode(row.written), len(row.written) + len(row.after)
-        if row.after:
-            text += sampling.elicit + self._decode(row.after)
-        return Completion(row.request.key, text, row.finish, len(row.request.input_ids), made, bool(row.after))
 
 
 def choose(logits: torch.Tensor, sampling: Sampling, draws: torch.Generator) -> int:

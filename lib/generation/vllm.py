@@ -20,7 +20,7 @@ import torch
 
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation.interface import Completion, Request, Sampling
+from lib.generation.interface import Completion, Request, Sampling, Writer
 from lib.grading import last_box
 
 # Read when vLLM is imported and by the processes it starts, which talk to each other on this machine alone.
@@ -36,17 +36,14 @@ except ImportError as error:
 BLOCK = 32  # positions, on a CPU; only whole blocks are cached, and vLLM's own 128 is longer than many prompts
 
 
-class Engine:
+class Engine(Writer):
     """Runs on `tensor_parallel` * `data_parallel` devices; greedy float32 output equals the transformers engine's."""
 
     def __init__(self, loaded, batch_size: int, tensor_parallel: int = 1, data_parallel: int = 1):
-        self.tokenizer, self.context, self.folder = loaded.tokenizer, loaded.context, loaded.model.name_or_path
+        super().__init__(loaded, batch_size)
+        self.folder = loaded.model.name_or_path
         if not os.path.isdir(self.folder):
             raise InputError(f"engine vllm reads a checkpoint folder, and {loaded.spec} was loaded from none")
-        declared = loaded.model.generation_config.eos_token_id
-        stops = set(declared if isinstance(declared, list) else [declared]) | {self.tokenizer.eos_token_id}
-        self.stops = sorted(stops - {None})
-        self.loaded, self.batch_size = loaded, batch_size
         self.parallel = {"tensor_parallel_size": tensor_parallel, "data_parallel_size": data_parallel}
         self.llm, self.length, self.room = None, 0, asyncio.Semaphore(batch_size)
 
@@ -60,16 +57,12 @@ class Engine:
         return self._complete(requests, sampling)
 
     def _complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
-        elicit = self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"] if sampling.elicit else []
-        extra = sampling.max_new_tokens + len(elicit) + sampling.elicit_tokens
-        fits = [request for request in requests if len(request.input_ids) + extra <= self.context]
-        for request in requests:
-            if len(request.input_ids) + extra > self.context:
-                yield Completion(request.key, "", "context", len(request.input_ids), 0)
-        if not fits:
+        plan = self._plan(requests, sampling)
+        yield from plan.cramped
+        if not plan.fits:
             return
-        self._start(max(len(request.input_ids) for request in fits) + extra)
-        running = [_run(self._answer(request, sampling, elicit)) for request in fits]
+        self._start(max(len(request.input_ids) for request in plan.fits) + plan.extra)
+        running = [_run(self._answer(request, sampling, plan.elicit)) for request in plan.fits]
         try:
             for finished in as_completed(running):
                 yield finished.result()
@@ -88,7 +81,7 @@ class Engine:
         if length <= self.length:
             return
         self.close()
-        self.loaded.model.to("cpu")  # vLLM takes nearly all of a GPU's memory
+        self.model.to("cpu")  # vLLM takes nearly all of a GPU's memory
         torch.cuda.empty_cache()
         try:
             self.llm = _run(_make(self._arguments(length))).result()
@@ -117,12 +110,6 @@ class Engine:
             arguments |= {"enforce_eager": True, "block_size": BLOCK, "kv_cache_memory_bytes": room}
         return arguments
 
-    def _bytes_per_position(self) -> int:
-        config = self.loaded.model.config.get_text_config()
-        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        return 2 * config.num_hidden_layers * heads * width * self.loaded.model.dtype.itemsize
-
     async def _answer(self, request: Request, sampling: Sampling, elicit: list[int]) -> Completion:
         async with self.room:
             prompt, after = list(request.input_ids), []
@@ -131,8 +118,7 @@ class Engine:
                 follow = replace(request, seed=(request.seed + 1) % 2**63)
                 after, _ = await self._write(follow, [*prompt, *written, *elicit], sampling, sampling.elicit_tokens)
                 after = self._up_to_box(after, sampling.elicit)
-        text = self._decode(written) + (sampling.elicit + self._decode(after) if after else "")
-        return Completion(request.key, text, finish, len(prompt), len(written) + len(after), bool(after))
+        return self._completion(request, sampling, finish, written, after)
 
     async def _write(
         self, request: Request, prompt: list[int], sampling: Sampling, limit: int
@@ -143,7 +129,7 @@ class Engine:
             top_p=sampling.top_p,
             max_tokens=limit,
             seed=request.seed,
-            stop_token_ids=self.stops,
+            stop_token_ids=sorted(self.stops),
             detokenize=False,
         )
         async for output in self.llm.generate(TokensPrompt(prompt_token_ids=prompt), settings, request.key):
@@ -155,9 +141,6 @@ class Engine:
         """Return the shortest beginning of `ids` that closes the box, all of them when none does."""
         ends = (n for n in range(1, len(ids)) if last_box(elicit + self._decode(ids[:n])) is not None)
         return ids[: next(ends, len(ids))]
-
-    def _decode(self, ids: list[int]) -> str:
-        return self.tokenizer.decode(ids, skip_special_tokens=True)
 
 
 @functools.cache
