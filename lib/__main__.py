@@ -178,13 +178,14 @@ def _evaluate(options) -> None:
     accuracy, shard = valid(Accuracy, given, "options"), _shard(options.shard)
     check_accuracy(accuracy)
     check_engine(accuracy.engine)
+    from lib.evaluation.records import outcome_of
     from lib.evaluation.run import evaluate
     from lib.evaluation.summary import as_text, summarise
     from lib.reproduce import completion_bar
 
     with completion_bar() as report:
         records = evaluate(accuracy, filler, options.seed, options.out, report, shard)
-    print(as_text(summarise(records, options.seed)))
+    print(as_text(summarise(records, options.seed, outcome_of(options.problems))))
     print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 
 
@@ -213,6 +214,8 @@ def _grade(options) -> None:
         print(json.dumps(vars(graded)))
     share = wilson(sum(graded.correct for graded in grades), len(grades))
     print(f"{share.estimate:.1%} correct [{share.low:.1%}, {share.high:.1%}], n = {share.n}", file=sys.stderr)
+    restated = sum(graded.correct and not graded.evaluated for graded in grades)
+    print(f"{restated} of them leave an operation to be carried out", file=sys.stderr)
     methods = Counter(graded.method for graded in grades)
     print("decided by " + ", ".join(f"{name} {count}" for name, count in methods.most_common()), file=sys.stderr)
 

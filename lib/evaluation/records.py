@@ -5,6 +5,8 @@ from typing import NotRequired, TypedDict
 
 import pandas as pd
 
+from lib.grading import evaluated
+
 
 class Record(TypedDict):
     """One graded completion: a line of completions.jsonl."""
@@ -30,6 +32,7 @@ class Record(TypedDict):
     correct_authors: bool  # the authors' rule on prompt and completion, as published
     correct_authors_on_completion: bool
     correct_exact: bool  # equal after the MATH string rules
+    evaluated: bool  # whether the answer is worked out; completions of an older run get it when they are read
     arm: NotRequired[dict]  # the settings of ARM, under a condition that has it
 
 
@@ -37,8 +40,16 @@ FIELDS = list(Record.__annotations__)
 
 
 def table_of(records: Sequence[Record]) -> pd.DataFrame:
-    """Return a row per record, a column for each of FIELDS; as objects, for pandas' strings refuse broken text."""
-    return pd.DataFrame(records, columns=FIELDS, dtype=object)
+    """Return a row per record, a column for each of FIELDS, and `right`: correct and evaluated."""
+    table = pd.DataFrame(records, columns=FIELDS, dtype=object)  # pandas' own strings refuse broken text
+    old = table["evaluated"].isna() & table["extracted"].notna() & table["method"].ne("refused")
+    table.loc[old, "evaluated"] = [evaluated(*pair) for pair in table.loc[old, ["answer", "extracted"]].to_numpy()]
+    return table.assign(right=table["correct"] & table["evaluated"].ne(False))
+
+
+def outcome_of(problems: str) -> str:
+    """Return what counts as solved: on the embedded set, whose problems are mostly sums, an answer is worked out."""
+    return "right" if problems == "embedded" else "correct"
 
 
 def groups(records: Sequence[Record]) -> dict[tuple[str, str], pd.DataFrame]:
@@ -50,12 +61,15 @@ def groups(records: Sequence[Record]) -> dict[tuple[str, str], pd.DataFrame]:
     return found
 
 
-def matrix(group: pd.DataFrame, field: str) -> pd.DataFrame:
-    """Return right/wrong (problems, samples) of one model and condition, NaN where a sample is missing."""
-    values = group.drop_duplicates(["problem_id", "sample"]).pivot(index="problem_id", columns="sample", values=field)
+def matrix(group: pd.DataFrame, outcome: str = "correct") -> pd.DataFrame:
+    """Return right/wrong (problems, samples) of one model and condition, NaN where a sample is missing.
+
+    `outcome`: what counts, a grader's field such as correct, or right.
+    """
+    values = group.drop_duplicates(["problem_id", "sample"]).pivot(index="problem_id", columns="sample", values=outcome)
     return values.loc[group["problem_id"].unique()].astype(float)
 
 
-def shares(group: pd.DataFrame) -> pd.Series:
+def shares(group: pd.DataFrame, outcome: str = "correct") -> pd.Series:
     """Return the accuracy of each problem over its samples, in %, of one model and condition."""
-    return 100 * matrix(group, "correct").mean(axis=1)
+    return 100 * matrix(group, outcome).mean(axis=1)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.evaluation.records import Record
+from lib.evaluation.records import Record, outcome_of
 from lib.evaluation.store import Store
 from lib.evaluation.summary import summarise
 from lib.evaluation.wanted import Asked, wanted
@@ -70,7 +70,7 @@ def evaluate(
         _complete(loaded, accuracy, mine, store, report)
         by_key = {record["key"]: record for record in store.everything()}
         records += [by_key[key] for key in asked if key in by_key]
-    rows = [row.dropna().to_dict() for _, row in summarise(records, seed).iterrows()]
+    rows = [row.dropna().to_dict() for _, row in summarise(records, seed, outcome_of(accuracy.problems)).iterrows()]
     write_json(Path(folder) / "summary.json", rows)
     return records
 
@@ -172,6 +172,7 @@ def _record(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade)
         correct_authors=correct_authors(problem.answer, asked.prompt.text, completion.text),
         correct_authors_on_completion=correct_authors_on_completion(problem.answer, completion.text),
         correct_exact=correct_exact(problem.answer, completion.text),
+        evaluated=graded.evaluated,
     )
     if asked.arm:
         record["arm"] = asked.arm.model_dump()

@@ -1,4 +1,7 @@
-"""What several samples of a problem give (pass@k, best of n, diversity, noise), and the best of many settings."""
+"""What several samples of a problem give (pass@k, best of n, diversity, noise), and the best of many settings.
+
+`outcome` says what counts as solved, as in `records.matrix`.
+"""
 
 import functools
 from collections import Counter
@@ -14,17 +17,17 @@ from lib.statistics import RESAMPLES, bootstrap_mean, pass_at_k
 KS = (1, 3, 4, 8, 16)
 
 
-def diversity(records: Sequence[Record], seed: int) -> pd.DataFrame:
+def diversity(records: Sequence[Record], seed: int, outcome: str = "correct") -> pd.DataFrame:
     """Return a row per model and condition with several samples: pass@k and distinct 2-grams, in %, with intervals."""
 
     def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
         found = {f"pass@{k}": pass_at_k(values, k) for k in KS if k <= values.shape[1]}
         return found | {"distinct 2-grams": np.array([distinct_2(texts) for texts in by_problem(group).values()])}
 
-    return _over_problems(records, 2, measures, seed)
+    return _over_problems(records, 2, outcome, measures, seed)
 
 
-def best_of(records: Sequence[Record], n: int, seed: int) -> pd.DataFrame:
+def best_of(records: Sequence[Record], n: int, seed: int, outcome: str = "correct") -> pd.DataFrame:
     """Return a row per model and condition with n samples or more, in %, with intervals over problems: Table 8.
 
     one: a single sample; best: one of n samples is right (pass@n); majority: the most frequent answer of the first
@@ -32,16 +35,16 @@ def best_of(records: Sequence[Record], n: int, seed: int) -> pd.DataFrame:
     """
 
     def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
-        return {"one": values.mean(1), "best": pass_at_k(values, n), "majority": _majority(group, n)}
+        return {"one": values.mean(1), "best": pass_at_k(values, n), "majority": _majority(group, n, outcome)}
 
-    return _over_problems(records, n, measures, seed)
+    return _over_problems(records, n, outcome, measures, seed)
 
 
-def _over_problems(records: Sequence[Record], least: int, measures: Callable, seed: int) -> pd.DataFrame:
+def _over_problems(records: Sequence[Record], least: int, outcome: str, measures: Callable, seed: int) -> pd.DataFrame:
     """Return a row per model and condition with so many samples: the mean over problems of each of its measures."""
     rows = []
     for (model, condition), group in groups(records).items():
-        values = matrix(group, "correct").to_numpy()  # (problems, samples)
+        values = matrix(group, outcome).to_numpy()  # (problems, samples)
         if values.shape[1] < least:
             continue
         row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
@@ -51,13 +54,13 @@ def _over_problems(records: Sequence[Record], least: int, measures: Callable, se
     return pd.DataFrame(rows)
 
 
-def _majority(group: pd.DataFrame, n: int) -> np.ndarray:
+def _majority(group: pd.DataFrame, n: int, outcome: str) -> np.ndarray:
     """Return per problem whether the most frequent answer of its first n samples is right; no answer is no vote."""
     right = []
     for _, some in group.sort_values("sample", kind="stable").groupby("problem_id", sort=False):
         first = some.head(n)
         votes = Counter(answer for answer in first["extracted"] if answer).most_common(1)
-        right.append(bool(votes) and first["correct"][first["extracted"] == votes[0][0]].any())
+        right.append(bool(votes) and first[outcome][first["extracted"] == votes[0][0]].any())
     return np.array(right, dtype=float)
 
 
@@ -72,7 +75,7 @@ def distinct_2(texts: Sequence[str]) -> float:
     return len(set(pairs)) / len(pairs) if pairs else 0.0
 
 
-def noise_floor(records: Sequence[Record]) -> pd.DataFrame:
+def noise_floor(records: Sequence[Record], outcome: str = "correct") -> pd.DataFrame:
     """Return a row per model: how far two runs of none that differ in nothing but the seed lie apart.
 
     `difference` is the mean distance of two samples' accuracies in points, `largest` the largest, `discordant` the
@@ -80,7 +83,7 @@ def noise_floor(records: Sequence[Record]) -> pd.DataFrame:
     """
     rows = []
     for (model, condition), group in groups(records).items():
-        values = matrix(group, "correct").to_numpy()
+        values = matrix(group, outcome).to_numpy()
         if condition != "none" or values.shape[1] < 2:
             continue
         first, second = np.triu_indices(values.shape[1], 1)
@@ -91,13 +94,13 @@ def noise_floor(records: Sequence[Record]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def largest_by_chance(records: Sequence[Record], seed: int) -> pd.DataFrame:
+def largest_by_chance(records: Sequence[Record], seed: int, outcome: str = "correct") -> pd.DataFrame:
     """Return a row per model: the largest effect against none among its conditions, in points, and what chance gives.
 
     Under no effect a problem's differences are as likely to have the other sign: `expected` is the mean of the largest
     effect over such flips, `p_value` how often it is at least as large (a max-T test, Westfall and Young 1993).
     """
-    rows, found = [], {name: shares(group) for name, group in groups(records).items()}
+    rows, found = [], {name: shares(group, outcome) for name, group in groups(records).items()}
     for model in dict.fromkeys(model for model, _ in found):
         table = pd.concat({c: some for (m, c), some in found.items() if m == model}, axis=1, join="inner")
         if "none" not in table or table.shape[1] < 2 or table.empty:

@@ -22,29 +22,31 @@ from lib.statistics import (
 
 GRADERS = {
     "correct": "this project's grader",
+    "right": "this project's, worked out only",
     "correct_exact": "exact match after normalisation",
     "correct_authors_on_completion": "authors' rule, completion only",
     "correct_authors": "authors' rule as published",
 }
-RATES = ["accuracy_authors", "no_box", "truncated", "run_on", "elicited", "ungraded"]
+RATES = ["accuracy_authors", "no_box", "truncated", "run_on", "elicited", "ungraded", "restated"]
 PAIRED = ["effect", "effect_low", "effect_high", "p_value", "only_none", "only_this", "discordant", "p_holm"]
 COLUMNS = ["model", "condition", "n", "samples", "accuracy", "low", "high", *RATES, *PAIRED]
 
 
-def summarise(records: Sequence[Record], seed: int) -> pd.DataFrame:
+def summarise(records: Sequence[Record], seed: int, outcome: str = "correct") -> pd.DataFrame:
     """Return a row of COLUMNS per model and condition: accuracy with its interval, rates, pairs against none.
 
+    Accuracy and pairs count `outcome`, correct or right (`outcome_of`); `restated` is the share between the two.
     With one sample the interval is Wilson's and the test exact McNemar's; with several, problems are resampled
     and signs flipped, since samples of one problem are not independent. `p_holm` corrects for all rows. Of none,
     and where no problem was answered under none as well, PAIRED are NaN.
     """
     rows, found = [], groups(records)
     for (model, condition), group in found.items():
-        values = matrix(group, "correct")
+        values = matrix(group, outcome)
         row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
         row |= percent(_accuracy(values, seed), "accuracy", "low", "high") | _rates(group)
         if condition != "none" and (model, "none") in found:
-            row |= _against(matrix(found[model, "none"], "correct"), values, seed)
+            row |= _against(matrix(found[model, "none"], outcome), values, seed)
         rows.append(row)
     table = pd.DataFrame(rows, columns=COLUMNS)
     tested = table["p_value"].notna()
@@ -60,7 +62,7 @@ def as_text(table: pd.DataFrame) -> str:
 
 def _line(row: dict) -> str:
     text = "{condition:16} {accuracy:5.1f} %  [{low:.1f}, {high:.1f}]  n = {n}"
-    text += "  truncated {truncated:.0f} %  no box {no_box:.0f} %"
+    text += "  truncated {truncated:.0f} %  no box {no_box:.0f} %  restated {restated:.0f} %"
     if not np.isnan(row["p_value"]):
         text += "  against none {effect:+.1f} [{effect_low:+.1f}, {effect_high:+.1f}]  p = {p_value:.2g}"
     return text.format_map(row)
@@ -85,6 +87,7 @@ def _rates(group: pd.DataFrame) -> dict[str, float]:
         group["run_on"].eq(True),  # records of an older run may lack it
         group["elicited"],
         group["method"].isin(("timeout", "crash", "refused")),
+        group["correct"] & ~group["right"].astype(bool),
     )
     return {name: 100 * float(values.mean()) for name, values in zip(RATES, found, strict=True)}
 
@@ -121,13 +124,13 @@ def graders(records: Sequence[Record], seed: int) -> pd.DataFrame:
     )
 
 
-def breakdown(records: Sequence[Record], field: str) -> pd.DataFrame:
+def breakdown(records: Sequence[Record], field: str, outcome: str = "correct") -> pd.DataFrame:
     """Return a row per model, condition and level or subject: n and accuracy with its Wilson interval."""
     rows = []
     for (model, condition), group in groups(records).items():
         for value, part in group.groupby(field):
             row = {"model": model, "condition": condition, field: value, "n": len(part)}
-            rows.append(row | percent(wilson(part["correct"].sum(), len(part)), "accuracy", "low", "high"))
+            rows.append(row | percent(wilson(part[outcome].sum(), len(part)), "accuracy", "low", "high"))
     return pd.DataFrame(rows, columns=["model", "condition", field, "n", "accuracy", "low", "high"])
 
 

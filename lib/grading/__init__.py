@@ -1,13 +1,13 @@
 r"""Grade answers to MATH problems: one frozen grader for every arm of a comparison, the authors' beside it.
 
-    grade(r"\frac{1}{2}", r"... $\boxed{0.5}$.")  # Grade(correct=True, extracted="0.5", method="decimal")
+    grade(r"\frac{1}{2}", r"... $\boxed{0.5}$.")  # Grade(correct=True, extracted="0.5", method="decimal", ...)
     with GradingPool() as pool:  # grades beside generation
         futures = [pool.submit(gold, response) for gold, response in pairs]
 
 Stages: cut a run-on, take the last closed box (`extract`), refuse a huge one (`stages`), one spelling
 (`normalise`), typed rules (`rules`, `quantity`, `sequences`), and algebra by math-verify (`verify`,
 `shortcuts`) in processes that are killed when they take too long (`worker`, `pool`). `Grade.method` says
-what decided.
+what decided, `Grade.evaluated` whether the answer is worked out (`operations`).
 """
 
 import os
@@ -16,6 +16,7 @@ from functools import cache
 
 from lib.grading.authors import correct_authors, correct_authors_on_completion, correct_exact
 from lib.grading.extract import cut_run_on, last_box
+from lib.grading.operations import evaluated
 from lib.grading.pool import GradingPool
 from lib.grading.stages import STATUSES, Grade
 
@@ -27,6 +28,7 @@ __all__ = [
     "correct_authors_on_completion",
     "correct_exact",
     "cut_run_on",
+    "evaluated",
     "grade",
     "grade_many",
     "last_box",

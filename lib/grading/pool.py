@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from lib.grading.operations import evaluated
 from lib.grading.rules import Verdict
 from lib.grading.stages import Grade, settle
 from lib.paths import ROOT
@@ -159,4 +160,4 @@ class GradingPool:
             self._local.worker = Worker()
             self._workers.append(self._local.worker)
         correct, method = self._local.worker.compare(gold, extracted)
-        return Grade(correct, extracted, method)
+        return Grade(correct, extracted, method, evaluated(gold, extracted))

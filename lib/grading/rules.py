@@ -56,6 +56,12 @@ def _decide(gold: str, answer: str, algebra: Algebra) -> Verdict | None:
     return algebra(gold, answer)
 
 
+def value_of(cleaned: str) -> str:
+    """Return what stands after the name of `x = 5`, or the answer itself."""
+    named = _NAMED.fullmatch(cleaned)
+    return named.group(2) if named else cleaned
+
+
 def _base(gold: str, answer: str) -> Verdict | None:
     r"""Compare digits and base as written, `52_8` is not `52_9` or 42; a base left out is as asked."""
     gold_digits, gold_base = _split_base(gold)

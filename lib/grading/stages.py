@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lib.grading.extract import cut_run_on, last_box
 from lib.grading.normalise import clean
+from lib.grading.operations import evaluated
 from lib.grading.rules import decide
 
 # No answer of the MATH test set has more than 100 characters or six levels of brackets.
@@ -20,12 +21,13 @@ class Grade:
     r"""Whether a response is correct, the content of its last box, and the stage or status that decided.
 
     method: "equal", "base", "choice", "word", "decimal", "unit", "sequence", "name", "math-verify", or one of
-    STATUSES.
+    STATUSES. evaluated: False when the gold answer is a number and the box still holds an operation to carry out.
     """
 
     correct: bool
     extracted: str | None
     method: str
+    evaluated: bool = True
 
 
 def settle(gold: str, response: str) -> tuple[Grade | None, str | None]:
@@ -40,7 +42,7 @@ def settle(gold: str, response: str) -> tuple[Grade | None, str | None]:
     if not re.sub(r"\\text|[\s{}~$]", "", clean(extracted)):
         return Grade(False, extracted, "empty-box"), extracted
     verdict = decide(gold, extracted)
-    return verdict and Grade(verdict[0], extracted, verdict[1]), extracted
+    return verdict and Grade(verdict[0], extracted, verdict[1], evaluated(gold, extracted)), extracted
 
 
 def too_large(answer: str) -> bool:

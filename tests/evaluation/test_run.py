@@ -6,6 +6,7 @@ import pytest
 
 from lib.errors import InputError
 from lib.evaluation import run as module
+from lib.evaluation.records import FIELDS
 from lib.evaluation.run import evaluate
 from lib.generation.interface import Completion
 from lib.profiles import Accuracy
@@ -63,7 +64,8 @@ def test_arm_is_a_condition_whose_settings_are_kept_with_each_record(tiny_checkp
     for record in evaluate(asked, Filler(), 0, tmp_path):
         by_condition.setdefault(record["condition"], []).append(record)
     assert {name: len(some) for name, some in by_condition.items()} == dict.fromkeys(asked.conditions, 4)
-    assert "arm" not in by_condition["none"][0]
+    assert list(by_condition["arm"][0]) == FIELDS  # the documented ones, in their order
+    assert list(by_condition["none"][0]) == [name for name in FIELDS if name != "arm"]
     settings = [by_condition[name][0]["arm"] for name in asked.conditions[1:]]
     assert [s["c"] for s in settings] == [0.5, 0.5, 1] and settings[2]["mode"] == "code" and settings[2]["layer"] == 2
     assert {s["statistics"] for s in settings} == {"sequence"}

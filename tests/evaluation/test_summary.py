@@ -61,7 +61,7 @@ def test_graders_stand_side_by_side():
     table = graders(records, seed=0)
     published = table[table["grader"] == "authors' rule as published"]
     assert published["accuracy"].tolist() == [100, 100] and published["disagree"].tolist() == [10, 8]
-    assert published["effect"].iloc[1] == 0 and table["effect"].iloc[4] == pytest.approx(10)
+    assert published["effect"].iloc[1] == 0 and table["effect"].iloc[5] == pytest.approx(10)
 
 
 def test_levels_and_subjects_are_broken_down():
@@ -92,5 +92,19 @@ def test_tables_of_nothing_have_their_columns():
 def test_what_is_printed_says_what_was_cut_off():
     records = run("none", 1, 4, finish_reason="length") + run("mless", 3, 4, method="no-box")
     none, mless = as_text(summarise(records, seed=0)).splitlines()
-    assert none.startswith("none              25.0 %") and none.endswith("n = 4  truncated 100 %  no box 0 %")
-    assert "truncated 0 %  no box 100 %  against none +50.0 [+0.0, +100.0]  p = 0.5" in mless
+    assert none.startswith("none              25.0 %") and none.endswith(
+        "n = 4  truncated 100 %  no box 0 %  restated 0 %"
+    )
+    assert "truncated 0 %  no box 100 %  restated 0 %  against none +50.0 [+0.0, +100.0]  p = 0.5" in mless
+
+
+def test_a_restated_question_is_counted_apart():
+    records = run("none", 3, 4) + run("mless", 4, 4)
+    records[0] |= {"answer": "12", "extracted": "8 + 4"}  # of an older run, without the field
+    records[1] |= {"evaluated": False}
+    both, right = (summarise(records, 0, outcome).iloc[0] for outcome in ("correct", "right"))
+    assert (both["accuracy"], right["accuracy"], both["restated"], right["restated"]) == (75, 25, 50, 50)
+    assert summarise(records, 0, "right")["effect"].iloc[1] == 75
+    assert breakdown(records, "level", "right")["accuracy"].tolist() == [25, 100]
+    judged = graders(records, 0)
+    assert judged[judged["grader"].str.contains("worked out")]["accuracy"].tolist() == [25, 100]

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -92,12 +93,12 @@ def boxed(answer: str) -> str:
 
 @pytest.mark.parametrize(("gold", "answer", "method"), SAME)
 def test_accepts_the_same_answer_in_another_form(gold, answer, method):
-    assert grade(gold, boxed(answer)) == Grade(True, answer, method)
+    assert astuple(grade(gold, boxed(answer)))[:3] == (True, answer, method)
 
 
 @pytest.mark.parametrize(("gold", "answer", "method"), DIFFERENT)
 def test_rejects_a_near_miss(gold, answer, method):
-    assert grade(gold, boxed(answer)) == Grade(False, answer, method)
+    assert astuple(grade(gold, boxed(answer)))[:3] == (False, answer, method)
 
 
 @pytest.mark.parametrize(

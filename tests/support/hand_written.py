@@ -5,7 +5,7 @@ def record(condition, problem, correct, sample=0, **others):
     fields = {"model": "m", "condition": condition, "problem_id": problem, "sample": sample, "correct": correct}
     fields |= dict.fromkeys(("correct_authors", "correct_exact", "correct_authors_on_completion"), correct)
     fields |= {"method": "equal", "finish_reason": "stop", "elicited": False, "run_on": False}
-    return fields | {"level": 1, "subject": "Algebra", "response": "a b c"} | others
+    return fields | {"level": 1, "subject": "Algebra", "response": "a b c", "answer": "1", "extracted": "1"} | others
 
 
 def run(condition, right, n, **others):
