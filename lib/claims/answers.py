@@ -21,7 +21,7 @@ def _records(evidence: Evidence, part: str, condition: str) -> pd.DataFrame:
 
 def _accuracies(evidence: Evidence, part: str, condition: str) -> dict[str, float]:
     """Return the accuracy in % of each problem over its samples."""
-    return shares(_records(evidence, part, condition)).to_dict()
+    return shares(_records(evidence, part, condition), evidence.outcome).to_dict()
 
 
 def _apart(label: str, more: dict[str, float], less: dict[str, float]) -> Component:
@@ -65,7 +65,7 @@ def largest_gain(evidence: Evidence, part: str) -> list[Component]:
 def _solved(evidence: Evidence, condition: str, k: int) -> dict[str, float]:
     """Return pass@k of each problem in %."""
     group = _records(evidence, "sampling", condition)
-    values = matrix(group, "correct").to_numpy()
+    values = matrix(group, evidence.outcome).to_numpy()
     if values.shape[1] < k or np.isnan(values).any():
         raise Untestable(f"pass@{k} needs {k} samples of each problem, and {values.shape[1]} were taken")
     return dict(zip(by_problem(group), (POINTS * pass_at_k(values, k)).tolist(), strict=True))

@@ -21,8 +21,9 @@ class Untestable(Exception):
 class Evidence:
     """All that a profile measured on one model; `records` by part: main, fillers, sampling, interventions, arm_map.
 
-    plain: the prompts of the answers are the paper's, and nothing is elicited. controls: by seed or name the same
-    attention and activations without training, on the same problems in the same order.
+    plain: the prompts of the answers are the paper's, and nothing is elicited. outcome: what counts as solved, as
+    `lib.evaluation.records.outcome_of` says. controls: by seed or name the same attention and activations without
+    training, on the same problems in the same order.
     """
 
     model: str
@@ -30,6 +31,7 @@ class Evidence:
     activations: Measured | None = None
     records: dict[str, list[dict]] = field(default_factory=dict)
     plain: bool = False
+    outcome: str = "correct"
     controls: "dict[str, Evidence]" = field(default_factory=dict)
 
 

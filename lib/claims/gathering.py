@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from lib.claims.evidence import UNIFORM, Evidence
 from lib.evaluation.of_profile import completions_for, variation_for
+from lib.evaluation.records import outcome_of
 from lib.evaluation.run import silent
 from lib.measurement.controls import SEEDS, Controls, measure_controls
 from lib.measurement.run import measure_activations, measure_attention
@@ -30,6 +31,7 @@ def gather(
             activations.get(name),
             {part: [r for r in some if r["model"] == name] for part, some in records.items()},
             plain=profile.accuracy.format == "plain" and not profile.accuracy.elicit,
+            outcome=outcome_of(profile.accuracy.problems),
             controls=_evidence_of(controls[name]) if name in controls else {},
         )
         for name in dict.fromkeys([*attention, *answering])
