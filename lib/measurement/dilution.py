@@ -95,8 +95,13 @@ def _dataset(
 def prompts_of(
     loaded: Loaded, problems: Sequence[Problem], condition: str, format: str, filler: Filler | None
 ) -> list[Prompt]:
-    """Return the prompt of each problem under a condition."""
-    return [build_prompt(loaded.tokenizer, p.problem, condition, format=format, filler=filler) for p in problems]
+    """Return the prompt of each problem under a condition; several measurements ask for the same."""
+    return _prompts(loaded.tokenizer, tuple(problems), condition, format, filler)
+
+
+@functools.lru_cache(maxsize=8)
+def _prompts(tokenizer, problems: tuple[Problem, ...], condition: str, format: str, filler: Filler | None):
+    return [build_prompt(tokenizer, p.problem, condition, format=format, filler=filler) for p in problems]
 
 
 def measurement_settings(loaded: Loaded, problems: Sequence[Problem], format: str, filler: Filler | None) -> dict:

@@ -6,8 +6,7 @@ an insertion cannot change with it in a causal model.
 """
 
 import contextlib
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +18,11 @@ from lib.arm.activations import BIN_EDGES, MEASURES, histogram, measure, near_ze
 from lib.arm.hook import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement.dilution import measurement_settings
+from lib.measurement.dilution import measurement_settings, prompts_of
 from lib.measurement.kept import kept, labelled
 from lib.measurement.token_classes import NAMES, token_classes
 from lib.models.loading import Loaded
-from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.building import Prompt
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem
 
@@ -77,8 +76,8 @@ def measure_redistribution(
     }
 
     def compute() -> xr.Dataset:
-        build = functools.partial(build_prompt, loaded.tokenizer, format=format, filler=filler)
-        found = _measure(loaded, problems, coords, build, arm, seed)
+        prompts = {name: prompts_of(loaded, problems, name, format, filler) for name in coords["condition"]}
+        found = _measure(loaded, prompts, coords, arm, seed)
         return labelled("redistribution", {part: (DIMS[part], found[part]) for part in DIMS}, coords, TEXTS, settings)
 
     name, asked = f"redistribution-{loaded.name}-layers{layers[0]}-{layers[-1]}", [coords["condition"], layers]
@@ -86,23 +85,19 @@ def measure_redistribution(
 
 
 def _measure(
-    loaded: Loaded,
-    problems: Sequence[Problem],
-    coords: dict,
-    build: Callable[[str, str], Prompt],
-    arm: Arm,
-    seed: int,
+    loaded: Loaded, prompts: dict[str, list[Prompt]], coords: dict, arm: Arm, seed: int
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of DIMS."""
+    """Return the arrays of DIMS from the prompts of each condition."""
+    names, layers = coords["problem"], coords["layer"]
     found = {part: np.zeros([len(coords[dim]) for dim in dims]) * np.nan for part, dims in DIMS.items()}
     found["counts"] = np.zeros(found["counts"].shape, dtype=np.int64)
-    with progress.bar(f"{loaded.name}, activations in {len(coords['layer'])} layers", len(problems)) as bar:
-        for index, problem in enumerate(problems):
+    with progress.bar(f"{loaded.name}, activations in {len(layers)} layers", len(names)) as bar:
+        for index, problem in enumerate(names):
             references: dict[int, _Reference] = {}
-            for at, name in enumerate(coords["condition"]):
-                with _arm_of(loaded, name, arm, seed + index):
-                    reduced = _reduced(loaded, build(problem.problem, name), coords["layer"], references, arm.c)
-                _check_finite(reduced, f"{loaded.name} under {name} on problem {problem.id}")
+            for at, (condition, given) in enumerate(prompts.items()):
+                with _arm_of(loaded, condition, arm, seed + index):
+                    reduced = _reduced(loaded, given[index], layers, references, arm.c)
+                _check_finite(reduced, f"{loaded.name} under {condition} on problem {problem}")
                 for place, parts in enumerate(reduced.values()):
                     found["counts"][at, place] += parts.pop("counts")
                     for part, values in parts.items():

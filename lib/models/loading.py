@@ -5,6 +5,7 @@ is a local folder or a .gguf file. Weights come from safetensors or GGUF alone a
 To *change* a model, see `arm`; to read its attention, see `attention`.
 """
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from lib.models.card import Card
 from lib.models.failures import checkpoint_errors
 from lib.models.names import Source, resolve
 from lib.models.packaged import converted, ends_digest
-from lib.models.weights import load_weights, untrained_layers
+from lib.models.weights import load_weights, untrained
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def load(
 ) -> Loaded:
     """Load `spec`; with `layers` only the embedding and the first decoder layers, without output head.
 
-    With a `seed`, too, these layers have fresh weights, drawn from it as the family draws them before training.
+    With a `seed` the weights, without output head, are fresh: drawn as the family draws them before training.
     `device` auto is CUDA when there is one; `dtype` auto is float32 on CPU and bfloat16 on CUDA.
     Raises InputError for an unknown spec, missing, damaged or pickled weights, too many layers, a device that
     is not there, and a model whose attention is not one that `attention` computes (tried on ten tokens).
@@ -70,12 +71,8 @@ def load(
         raise InputError(f"device {device} was asked for, but torch {torch.__version__} sees no GPU: use device cpu")
     dtype = ("float32" if device == "cpu" else "bfloat16") if dtype == "auto" else dtype
     folder = _checkpoint_folder(source, layers, dtype)
-    if layers is not None and seed is not None:
-        model = untrained_layers(folder, layers, dtype, seed)
-    else:
-        model = load_weights(folder, layers, dtype)
-    with checkpoint_errors(folder):
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    model = load_weights(folder, layers, dtype) if seed is None else untrained(folder, layers, dtype, seed)
+    tokenizer = _tokenizer(folder)
     if not tokenizer.is_fast:
         raise InputError(f"{spec}: its tokenizer gives no character offsets, so token spans cannot be exact")
     decoder = model.get_decoder()
@@ -86,6 +83,13 @@ def load(
     fresh = "" if seed is None else f" untrained {seed}"
     names = source.name + fresh, spec, _revision(source, folder, layers) + fresh
     return Loaded(model, tokenizer, *names, device, dtype, len(decoder.layers), "" if fresh else source.weights)
+
+
+@functools.lru_cache(maxsize=2)
+def _tokenizer(folder: Path):
+    """Read a tokenizer once for all loads of a model, so that prompts made with it need not be made again."""
+    with checkpoint_errors(folder):
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
 
 def _checkpoint_folder(source: Source, layers: int | None, dtype: str) -> Path:

@@ -60,9 +60,9 @@ def load_weights(folder: Path, layers: int | None, dtype: str) -> PreTrainedMode
     return model
 
 
-def untrained_layers(folder: Path, layers: int, dtype: str, seed: int) -> PreTrainedModel:
-    """Return the first layers with weights drawn as transformers draws them; none are read."""
-    config = read_config(LocalFiles(folder), layers)
+def untrained(folder: Path, layers: int | None, dtype: str, seed: int) -> PreTrainedModel:
+    """Return the decoder, or its first layers, with weights drawn as transformers draws them; none are read."""
+    config = read_config(LocalFiles(folder), layers).get_text_config()
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return AutoModel.from_config(config, dtype=getattr(torch, dtype))
