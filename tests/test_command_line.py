@@ -126,7 +126,7 @@ NEEDS_TORCH = ("file/o", "pickles", "fast=2")  # found where a store is made, or
 
 def test_bad_arguments_and_the_report_are_answered_without_torch(tmp_path):
     (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "claims.json").write_text("[]")
+    (tmp_path / "demo" / "claims.json").write_text(json.dumps([claim()]))
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "broken.jsonl").write_text("{half")
     commands = [

@@ -112,7 +112,7 @@ def _run(profile: Profile, rows: list[Row], heads: list[dict], revisions: dict[s
         ],
         "Problems to answer": [f"{_problems(accuracy)}, {accuracy.format} prompt, {decoding}"],
         "n of a claim": [f"{min(sizes)} to {max(sizes)} problems" if sizes else "nothing was measured"],
-        "Claims judged": [max([row.written for row in rows if row.written], default="") or _judged(profile)],
+        "Claims judged": [_judged(profile)],
         "Code": [f"version {_version()}, commit {_commit()}"],
     }
 

@@ -34,8 +34,9 @@ class Reported(BaseModel):
 
 
 class Row(Measured):
-    """What the report reads of a row of claims.json; the fields with a default came later than the others."""
+    """What the report reads of a row of claims.json, which may hold more; fields with a default may be missing."""
 
+    model_config = ConfigDict(extra="allow")
     id: str
     claim: str
     source: str
@@ -53,7 +54,7 @@ class Row(Measured):
     uniform: Measured | None = None
     specific: bool | None = None
     sentence: str | None = None
-    written: str | None = None
+    written: str | None = None  # the rule, before or after such numbers had been seen
 
     @property
     def anchor(self) -> str:

@@ -20,7 +20,7 @@ from lib.attention.received import received_attention
 from lib.measurement.curves import attention_problems
 from lib.measurement.dilution import measurement_settings
 from lib.measurement.kept import kept
-from lib.measurement.run import measure_attention
+from lib.measurement.run import Measured, measure_attention
 from lib.measurement.tables import estimates
 from lib.measurement.weights import every_layer, first_layers
 from lib.models.loading import Loaded
@@ -37,18 +37,21 @@ def measure_explorer(profile: Profile, folder: Path | None = None) -> dict[str, 
 
     Costs a forward per model and condition beside what `measure_attention` does.
     """
-    attention, filler = profile.attention, profile.filler
-    problem, explorers = attention_problems(profile)[attention.example], {}
-    for name, measured in measure_attention(profile, folder).items():
-        spec = measured.model.spec
-        loaded = every_layer(spec) if measured.every else first_layers(spec, attention.layers)
-        dilution = measured.every or measured.first
-        lambdas = estimates(dilution["lambda"], profile.seed)
-        settings = measurement_settings(loaded, [problem], attention.format, filler)
-        settings |= {"lambda": float(lambdas["mean"].sum()), "seed": profile.seed}
-        compute = functools.partial(explore, loaded, problem, lambdas, attention.format, filler)
-        explorers[name] = kept(folder, f"{NAME}-{name}", settings, compute)
-    return explorers
+    problem = attention_problems(profile)[profile.attention.example]
+    measured = measure_attention(profile, folder)
+    return {name: _of_model(one, problem, profile, folder) for name, one in measured.items()}
+
+
+def _of_model(measured: Measured, problem: Problem, profile: Profile, folder: Path | None) -> xr.Dataset:
+    """Return one model's explorer; its weights go with the call, so that memory holds one model's."""
+    attention, spec = profile.attention, measured.model.spec
+    loaded = every_layer(spec) if measured.every is not None else first_layers(spec, attention.layers)
+    dilution = measured.first if measured.every is None else measured.every
+    lambdas = estimates(dilution["lambda"], profile.seed)
+    settings = measurement_settings(loaded, [problem], attention.format, profile.filler)
+    settings |= {"lambda": float(lambdas["mean"].sum()), "seed": profile.seed}
+    compute = functools.partial(explore, loaded, problem, lambdas, attention.format, profile.filler)
+    return kept(folder, f"{NAME}-{loaded.name}", settings, compute)
 
 
 def explore(

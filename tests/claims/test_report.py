@@ -40,6 +40,7 @@ def test_the_page_tells_verdicts_in_words_and_each_claim_with_its_numbers(profil
     assert "head 1: 0.8 [0.7, 0.9] λ, claimed &lt; 1, n = 24" in html and "All heads give less." in html
     assert "Not tested: the profile measures none." in html
     assert "Control, the same on an untrained network: undecided" in html
+    assert "The rule was written after such numbers had been seen." in html
 
 
 def test_a_figure_comes_with_its_caption_what_this_run_shows_and_its_files(profile):

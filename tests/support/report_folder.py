@@ -44,6 +44,7 @@ CLAIMS = [
         sentence="All heads give less.",
         control={"effect": 0.95, "low": 0.9, "high": 1.02, "verdict": "undecided"},
         specific=True,
+        written="after",
     ),
     claim(model="other", verdict="contradicted", effect=1.3, low=1.2, high=1.4),
     claim(
