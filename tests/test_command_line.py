@@ -10,6 +10,7 @@ import time
 
 import pytest
 import yaml
+from report_folder import claim
 
 from lib import paths
 from lib.__main__ import main

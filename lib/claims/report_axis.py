@@ -24,9 +24,8 @@ def axis(row: Row) -> Axis | None:
     """Return the axis of a claim, None when it was not measured."""
     if row.effect is None:
         return None
-    controlled = row.control is not None and row.control.effect is not None
     shown = [row.low, row.effect, row.high, *row.range, row.paper and row.paper.value]
-    shown += [row.control.low, row.control.high] if controlled else []
+    shown += [row.control.low, row.control.high] if row.control else []
     known = [value for value in shown if value is not None]
     low, high = min(known), max(known)
     room = 0.08 * (high - low) or 0.1 * abs(low) or 1
@@ -39,7 +38,7 @@ def axis(row: Row) -> Axis | None:
     return Axis(
         (place(ends[0]), place(ends[1])),
         _bar(row, place),
-        _bar(row.control, place) if controlled else None,
+        _bar(row.control, place) if row.control else None,
         place(row.paper.value) if row.paper else None,
         [(place(value), f"{value:g}") for value in _ticks(low, high)],
     )

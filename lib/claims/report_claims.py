@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from lib.claims.page import measured_text
+from lib.claims.sentences import closing, learnt, measured_text, verdict_text
 from lib.errors import InputError
 from lib.profiles import Profile
 
@@ -23,7 +23,6 @@ class Measured(BaseModel):
     low: float | None
     high: float | None
     verdict: Verdict
-    component: str | None = None
 
 
 class Reported(BaseModel):
@@ -33,33 +32,49 @@ class Reported(BaseModel):
     of: str
 
 
-class Row(Measured):
-    """What the report reads of a row of claims.json, which may hold more; fields with a default may be missing."""
+class Control(Measured):
+    """What the same rule says of untrained networks; `difference` is trained less untrained."""
 
-    model_config = ConfigDict(extra="allow")
+    difference: float
+
+
+class Row(Measured):
+    """What the report reads of a row of claims.json, which holds more."""
+
     id: str
     claim: str
     source: str
     model: str
     unit: str
     range: tuple[float | None, float | None]
+    written: str  # the rule, before or after such numbers had been seen
     paper: Reported | None
+    component: str | None
     components: int
+    constant: bool | None
+    clusters: int | None
     n: int
     needed: int | None
     reason: str | None
-    constant: bool | None = None
-    clusters: int | None = None
-    control: Measured | None = None
-    uniform: Measured | None = None
-    specific: bool | None = None
-    sentence: str | None = None
-    written: str | None = None  # the rule, before or after such numbers had been seen
+    control: Control | None
+    uniform: Measured | None
+    specific: bool | None
+    survives: bool | None
 
     @property
     def anchor(self) -> str:
         """The claim's place in the page."""
         return "claim-" + re.sub(r"[^\w.]+", "-", f"{self.id}-{self.model}")
+
+    @property
+    def told(self) -> str:
+        """The verdict in words: also that it was not tested, or is an untrained network's too."""
+        return verdict_text(self.model_dump())
+
+    @property
+    def learnt(self) -> str:
+        """What the row teaches, in a sentence."""
+        return learnt(self.model_dump())
 
     @property
     def measured(self) -> str:
@@ -87,16 +102,16 @@ def read_claims(profile: Profile) -> list[Row]:
     return rows
 
 
-def in_words(rows: Sequence[Row]) -> str:
-    """Return how many claims got which verdict, as a sentence."""
+def in_words(rows: Sequence[Row]) -> list[str]:
+    """Return how many claims got which verdict, and what so many verdicts are worth, as sentences."""
     counts = Counter(row.verdict for row in rows)
     parts = [f"{counts[name] or 'none'} {'is' if counts[name] == 1 else 'are'} {name}" for name in VERDICTS]
-    claims = len({row.id for row in rows})
-    models = len({row.model for row in rows})
+    claims, models = len({row.id for row in rows}), len({row.model for row in rows})
     asked = (
         f"Of {claims} claims" if models == 1 else f"Of {len(rows)} verdicts, on {claims} claims and {models} models,"
     )
-    return f"{asked} {parts[0]} by what was measured, {parts[1]}, and {parts[2]}."
+    first = f"{asked} {parts[0]} by what was measured, {parts[1]}, and {parts[2]}."
+    return [first, *closing([row.model_dump() for row in rows])]
 
 
 def matrix(rows: Sequence[Row]) -> tuple[list[str], dict[str, dict[str, Row]]]:

@@ -35,16 +35,21 @@ def claim(**changes) -> dict:
         "n": 24,
         "needed": None,
         "reason": None,
+        "written": "after",
+        "constant": False,
+        "clusters": 24,
+        "control": None,
+        "uniform": None,
+        "specific": None,
+        "survives": True,
     }
     return row | changes
 
 
 CLAIMS = [
     claim(
-        sentence="All heads give less.",
-        control={"effect": 0.95, "low": 0.9, "high": 1.02, "verdict": "undecided"},
+        control={"effect": 0.95, "low": 0.9, "high": 1.02, "verdict": "undecided", "difference": -0.15},
         specific=True,
-        written="after",
     ),
     claim(model="other", verdict="contradicted", effect=1.3, low=1.2, high=1.4),
     claim(
