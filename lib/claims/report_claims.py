@@ -23,6 +23,7 @@ class Measured(BaseModel):
     low: float | None
     high: float | None
     verdict: Verdict
+    component: str | None = None  # which part of the claim it is
 
 
 class Reported(BaseModel):
@@ -49,7 +50,6 @@ class Row(Measured):
     range: tuple[float | None, float | None]
     written: str  # the rule, before or after such numbers had been seen
     paper: Reported | None
-    component: str | None
     components: int
     constant: bool | None
     clusters: int | None
