@@ -61,18 +61,19 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
     return float(stats.binomtest(int(only_a), int(only_a + only_b)).pvalue) if only_a + only_b else 1.0
 
 
-def bootstrap_mean(values: ArrayLike, seed: int) -> Interval:
+def bootstrap_mean(values: ArrayLike, seed: int, resamples: int = RESAMPLES) -> Interval:
     """Return the mean over problems of (N,) or (N, K) values with its 95 % percentile bootstrap interval.
 
     Per-problem means over several samples make it a cluster bootstrap, paired differences a paired one. Every
-    column sees the same resamples; scipy.stats.bootstrap would hold resamples x N x K numbers for it.
+    column sees the same resamples; scipy.stats.bootstrap would hold resamples x N x K numbers for it. Where there are
+    many columns, fewer resamples save their means' memory.
     """
     values = np.asarray(values, dtype=float)
     if values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(f"expected values of shape (N,) or (N, K), not {values.shape}")
     if not np.isfinite(values).all():
         raise ValueError("the values hold NaN or infinity; leave those problems out first")
-    low, high = np.quantile(_resampled_means(values, seed), BOUNDS, axis=0)
+    low, high = np.quantile(_resampled_means(values, seed, resamples), BOUNDS, axis=0)
     return Interval(values.mean(axis=0), low, high, len(values))
 
 
@@ -99,14 +100,14 @@ def signed_rank(values: ArrayLike) -> np.ndarray:
     return p_values
 
 
-def _resampled_means(values: np.ndarray, seed: int) -> np.ndarray:
-    """Return the means (RESAMPLES, ...) of draws of N problems with replacement, a block of draws at a time."""
+def _resampled_means(values: np.ndarray, seed: int, resamples: int = RESAMPLES) -> np.ndarray:
+    """Return the means (resamples, ...) of draws of N problems with replacement, a block of draws at a time."""
     n, rng = len(values), np.random.default_rng(seed)
     share = np.full(n, 1 / n)
     rows = max(1, BLOCK // n)
     blocks = []
-    for start in range(0, RESAMPLES, rows):
-        weights = rng.multinomial(n, share, size=min(rows, RESAMPLES - start))  # (draws, N)
+    for start in range(0, resamples, rows):
+        weights = rng.multinomial(n, share, size=min(rows, resamples - start))  # (draws, N)
         blocks.append(weights @ values / n)
     return np.concatenate(blocks)
 
