@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from lib.claims.sentences import verdict_text
+
 VERDICTS = ("supported", "contradicted", "undecided")
 NESTED = ["range", "paper", "control", "uniform"]
 MARGINS = ["margin", "margin_low", "margin_high", "margin_paper"]
@@ -35,10 +37,11 @@ def claims_rows(table: pd.DataFrame) -> list[dict]:
     ]
 
 
-def claims_sentences(table: pd.DataFrame) -> list[str]:
-    """Name the claims of each verdict, per model."""
-    return [
-        f"{model}, {verdict}: {', '.join(part[part.verdict == verdict].id) or 'none'}."
-        for model, part in table.groupby("model", sort=False)
-        for verdict in VERDICTS
-    ]
+def claims_sentences(rows: Sequence[dict]) -> list[str]:
+    """Name the claims of each verdict, per model, those that untrained networks share apart."""
+    named: dict[tuple[str, str], list[str]] = {}
+    for row in sorted(rows, key=lambda row: VERDICTS.index(row["verdict"])):
+        named.setdefault((row["model"], verdict_text(row)), []).append(row["id"])
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    ordered = sorted(named.items(), key=lambda item: models.index(item[0][0]))
+    return [f"{model}, {verdict}: {', '.join(ids)}." for (model, verdict), ids in ordered]

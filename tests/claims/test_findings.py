@@ -5,11 +5,13 @@ import pytest
 
 from lib.claims.findings import claims_rows, claims_sentences, claims_table, labels
 
+NONE = {"paper": None, "control": None, "effect": None}
 ROWS = [
-    {"id": "a", "model": "A", "verdict": "supported", "n": 96, "range": [None, 1], "paper": None, "effect": 1},
-    {"id": "b", "model": "A", "verdict": "undecided", "n": 48, "range": [0, None], "paper": {"of": "B"}, "effect": 2},
-    {"id": "c", "model": "A", "verdict": "undecided", "n": 0, "range": [0.2, 1], "paper": None, "effect": None},
+    NONE | {"id": "a", "model": "A", "verdict": "supported", "n": 96, "range": [None, 1], "effect": 1},
+    NONE | {"id": "b", "model": "A", "verdict": "undecided", "n": 48, "range": [0, None], "effect": 2},
+    NONE | {"id": "c", "model": "A", "verdict": "undecided", "n": 0, "range": [0.2, 1]},
 ]
+ROWS[1]["paper"] = {"of": "B"}
 
 
 def test_the_table_behind_the_figure_has_numbers_and_texts_only():
@@ -32,4 +34,12 @@ def test_verdicts_are_counted_per_model():
 
 
 def test_the_claims_of_each_verdict_are_named():
-    assert claims_sentences(claims_table(ROWS)) == ["A, supported: a.", "A, contradicted: none.", "A, undecided: b, c."]
+    shared = ROWS[0] | {"id": "d", "control": {"verdict": "supported"}}
+    other = ROWS[0] | {"id": "e", "model": "B", "verdict": "contradicted", "control": {"verdict": "supported"}}
+    assert claims_sentences([*ROWS, other, shared]) == [
+        "A, supported: a.",
+        "A, supported, also without training: d.",
+        "A, undecided: b.",
+        "A, not tested: c.",
+        "B, contradicted: e.",
+    ]
