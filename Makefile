@@ -5,6 +5,7 @@
 # make lab         JupyterLab on the notebooks
 # make report      the claims and every figure of a profile on one HTML page, results/PROFILE/report.html
 # make bench       timings and memory, into benchmarks/results
+# make readme      the README's tables and numbers anew, after `make reproduce` or `make bench` changed some
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
 # Each makes .venv when it is missing, and does nothing twice.
 
@@ -14,7 +15,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce families test test-vllm lab report bench outputs
+.PHONY: reproduce families test test-vllm lab report bench readme outputs
 
 reproduce: $(READY)
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
@@ -45,6 +46,9 @@ bench: $(READY)
 	$(BIN)/python benchmarks/many_prompts.py
 	$(BIN)/python benchmarks/arm.py
 	$(BIN)/python benchmarks/generation.py
+
+readme: $(READY)
+	$(BIN)/python -m benchmarks.readme
 
 outputs: $(READY)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0*.ipynb

@@ -20,14 +20,14 @@ from lib.prompts.problems import load_problems
 class Attention(Settings):
     """Which first layers to load, on which problems (limit None: all), and which heads to draw."""
 
-    models: list[str] = Field(min_length=1)
+    models: list[str] = Field(min_length=1)  # names of data/models.yaml, hub ids, folders or .gguf files
     layers: PositiveInt = 3  # how many first layers are loaded
-    problems: str = "embedded"
-    limit: PositiveInt | None = None
+    problems: str = "embedded"  # or math500, or a JSONL file
+    limit: PositiveInt | None = None  # a sample of so many, stratified by level; None: all
     format: Format = "plain"
     map_problems: PositiveInt | None = None  # how many of them go through all layers; None: only the first layers
     example: NonNegativeInt = 0  # index of the problem that the figures draw
-    panels: Panels = Panels()
+    panels: Panels = Panels()  # model, layer and head of each drawn curve
 
     @model_validator(mode="after")
     def _agrees(self):
@@ -52,19 +52,19 @@ class Variation(Settings):
 class Accuracy(Settings):
     """Which models answer which problems (limit None: all) under which conditions, and how they decode."""
 
-    models: list[str] = Field(min_length=1)
-    problems: str = "embedded"
-    limit: PositiveInt | None = None
-    conditions: list[ConditionText] = Field(["none", "mless", "mful"])
+    models: list[str] = Field(min_length=1)  # names of data/models.yaml, hub ids, folders or .gguf files
+    problems: str = "embedded"  # or math500, or a JSONL file
+    limit: PositiveInt | None = None  # a sample of so many, stratified by level; None: all
+    conditions: list[ConditionText] = Field(["none", "mless", "mful"])  # also mless:25, mless@end, arm, mless+arm
     format: Format = "chat"
-    max_new_tokens: PositiveInt = 1024
+    max_new_tokens: PositiveInt = 1024  # at most, of an answer
     elicit: bool = False  # ask for a boxed answer in a second step
-    elicit_tokens: PositiveInt = 12
+    elicit_tokens: PositiveInt = 12  # of that step
     temperature: float = Field(0.0, ge=0)  # 0: greedy
-    top_p: float = Field(1.0, gt=0, le=1)
-    samples: PositiveInt = 1
-    batch_size: PositiveInt = 64
-    engine: str = "transformers"
+    top_p: float = Field(1.0, gt=0, le=1)  # nucleus to draw from
+    samples: PositiveInt = 1  # answers per problem and condition
+    batch_size: PositiveInt = 64  # prompts at once
+    engine: str = "transformers"  # or vllm
     engine_options: dict[str, PositiveInt] = Field({})  # such as vllm's tensor_parallel and data_parallel
     arm: Arm | None = None  # settings of ARM; None: the paper's for each model
     fillers: Variation | None = None  # lengths, places and kinds of filler: Fig. 8, Tables 4 and 5
@@ -85,8 +85,8 @@ class Profile(Settings):
     """Everything a run needs to know, and the only way to its folders."""
 
     name: str = Field(pattern=r"^\w[\w.-]*$")  # a folder's too
-    description: str
-    seed: NonNegativeInt = 0
+    description: str  # a line for people
+    seed: NonNegativeInt = 0  # of every random draw
     filler: Filler = Filler()
     attention: Attention
     accuracy: Accuracy

@@ -159,18 +159,6 @@ def test_stored_outputs_are_there_to_be_compared():
     assert sum(compared_cells(notebook) for notebook in NOTEBOOKS) >= COMPARED_FLOOR
 
 
-def test_the_readme_shows_the_verdicts_of_the_last_notebook():
-    (page,) = (
-        output.text
-        for cell in nbformat.read(paths.NOTEBOOKS / "06_claims.ipynb", as_version=4).cells
-        for output in cell.get("outputs", [])
-        if output.output_type == "stream" and "claimed" in output.text
-    )
-    shown = re.findall(r"^\| (\S+) \|.*?\| \*\*(\w+)\*\* \|", (paths.ROOT / "README.md").read_text(), re.M)
-    assert len(shown) >= 15
-    assert shown == [(name, verdict.lower()) for verdict, name in re.findall(r"^([A-Z]+) +(\S+) \(", page, re.M)]
-
-
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_state_call_and_show(notebook):
     book = nbformat.read(notebook, as_version=4)

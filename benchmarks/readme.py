@@ -1,0 +1,197 @@
+"""Write what README.md says in tables and numbers, between its markers, from stored files and from the code.
+
+`make readme`, after the figures were drawn anew or the benchmarks run. tests/test_readme.py holds the README against
+what this would write. benchmarks/results/commands.csv, the time and the disk of the two commands, is kept by hand.
+"""
+
+import inspect
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+import pandas as pd
+import yaml
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from lib.claims.sentences import verdict_text
+from lib.errors import InputError
+from lib.paths import FIGURES, ROOT, shown, write_whole
+from lib.profiles import Accuracy, Attention, Profile
+from lib.prompts.conditions import Filler
+
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results"
+DEMO = FIGURES / "demo"
+BLOCK = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.S)
+COMMENT = re.compile(r"^    (\w+): .+?  # (.+)$", re.M)
+LONGEST = 20  # characters of a default
+SECTIONS: dict[str, type[BaseModel]] = {"": Profile, "filler.": Filler, "attention.": Attention, "accuracy.": Accuracy}
+VERDICTS = ("supported", "contradicted", "undecided", "too few", "not tested")  # in the order of the table
+LENGTHS = (512, 1024, 2048, 4096)  # tokens
+COMPARED = (
+    ("layer 1 than eager, all layers", "eager", "layer1"),
+    ("layer 1 than TransformerLens", "lens_layer1", "layer1"),
+    ("all layers than eager", "eager", "all"),
+    ("all layers than TransformerLens", "lens_all", "all"),
+)
+
+
+def main() -> int:
+    """Rewrite the README; 2 with one line when a stored file is missing."""
+    try:
+        write_whole(README, rewritten(README.read_text(encoding="utf-8")).encode())
+        if "control.verdict" not in read_claims():
+            print("figures/demo/claims.csv has no controls yet: make reproduce, then make readme", file=sys.stderr)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def rewritten(text: str) -> str:
+    """Return the README with each marked block as `BLOCKS` writes it; raises InputError for one that it lacks."""
+    if unknown := {name for _, name, _ in BLOCK.findall(text)} - set(BLOCKS):
+        raise InputError(f"{shown(README)}: unknown block {min(unknown)!r}: choose from {', '.join(BLOCKS)}")
+    return BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}\n{found[3]}", text)
+
+
+def commands() -> str:
+    """Return how long the two commands take, and what installing needs."""
+    table = stored(RESULTS / "commands.csv").set_index("command")
+    install, project = table.loc["install"], tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    rows = [
+        ("`make reproduce`", "every figure, what it shows, and the verdicts", table.minutes["make reproduce"]),
+        ("`make test`", "linter, type checker and every test", table.minutes["make test"]),
+    ]
+    needs = (
+        f"Either first installs pinned packages into `.venv`: {install.minutes} minutes and {install.disk_gb} GB. "
+        f"Needed are Python {project['requires-python'].removeprefix('>=')} or newer and a package index; "
+        "no GPU, account or model hub."
+    )
+    return f"{as_markdown(rows, ['command', 'gives', f'minutes on {install.cores} CPU cores'])}\n\n{needs}"
+
+
+def found() -> str:
+    """Return what the demo run found: in numbers, and which claims got which verdict."""
+    claims, heads = read_claims(), stored(DEMO / "lambda_by_head.csv")
+    slashes, sentence = (heads[heads.condition == name] for name in ("mless", "random"))
+    first, counts = slashes[slashes.layer == 1], claims.verdict.value_counts()
+    lines = [
+        f"On the demo model, {claims.model[0]}, {counts.get('supported', 0)} of {len(claims)} claims are supported, "
+        f"{counts.get('contradicted', 0)} contradicted and {counts.get('undecided', 0)} undecided.",
+        f"With slashes λ is below 1 in {below(first)} heads of layer 1 ({first['lambda'].min():.2f} to "
+        f"{first['lambda'].max():.2f}, n = {first.n.max()}) and {below(slashes[slashes.layer > 1])} of layers 2 and 3. "
+        f"With an ordinary sentence as long it is in {below(sentence[sentence.layer == 1])} of layer 1.",
+        f"Slashes change accuracy by {change(claims, 'accuracy-mless')}, ARM by {change(claims, 'arm-accuracy')}.",
+    ]
+    if "control.verdict" in claims:
+        shared = claims.shown.str.contains("without training").sum()
+        lines.insert(1, f"{shared} of these verdicts are an untrained network's too.")
+    return "\n".join([*lines, "", claims_by_verdict(claims)])
+
+
+def below(heads: pd.DataFrame) -> str:
+    """Return how many heads have the whole interval of λ below 1, of how many."""
+    return f"{(heads.high < 1).sum()} of {len(heads)}"
+
+
+def change(claims: pd.DataFrame, name: str) -> str:
+    """Return the effect of a claim on accuracy with interval, n and verdict."""
+    row = claims.set_index("id").loc[name]
+    numbers = f"{row.effect:+.1f} points [{row.low:+.1f}, {row.high:+.1f}]".replace("-", "−")
+    return f"{numbers} (n = {row.n:.0f}, {row.verdict})"
+
+
+def claims_by_verdict(claims: pd.DataFrame) -> str:
+    """Return a row per verdict."""
+    groups = claims.groupby("shown", sort=False).id.agg(", ".join)
+    order = sorted(groups.index, key=lambda text: (VERDICTS.index(text.split(",")[0]), len(text)))
+    return as_markdown([(f"**{text}**", groups[text]) for text in order], ["verdict", "claims"])
+
+
+def profile_fields() -> str:
+    """Return the fields of a profile with their defaults, and their choices or the comments beside them in the code."""
+    rows, seen = [], set()
+    for section, model in SECTIONS.items():
+        comments = dict(COMMENT.findall(inspect.getsource(model).replace("None: ", "null: ")))
+        for name, info in model.model_fields.items():
+            if f"{name}." not in SECTIONS:
+                choices = ", ".join(get_args(info.annotation)) if get_origin(info.annotation) is Literal else ""
+                meaning = comments.get(name, choices)
+                rows.append((f"`{section}{name}`", default_text(info), "as above" if meaning in seen else meaning))
+                seen |= {meaning} - {""}
+    return as_markdown(rows, ["field", "default", "meaning"])
+
+
+def default_text(info: FieldInfo) -> str:
+    """Return a field's default in YAML, cut to LONGEST characters."""
+    if info.is_required():
+        return "required"
+    if isinstance(info.default, BaseModel):
+        return "the first heads"  # lib.panels.FIRST_HEADS
+    text = yaml.safe_dump(info.default, default_flow_style=True, width=1000).removesuffix("...\n").strip()
+    return f"`{text if len(text) <= LONGEST else text[:LONGEST] + '…'}`"
+
+
+def first_layers() -> str:
+    """Return GB to fetch and of memory, of the first layers and of the whole model."""
+    table = stored(RESULTS / "first_layers.csv").set_index("model")
+    parts = dict.fromkeys(column.split(":")[0] for column in table)
+    rows = [
+        (model, *(f"{row[f'{part}: GB to fetch']:.2f} / {row[f'{part}: GB of RAM']:.2f}" for part in parts))
+        for model, row in table.iterrows()
+    ]
+    return as_markdown(rows, ["GB to fetch / of memory", *parts])
+
+
+def speed() -> str:
+    """Return how many times as fast received attention is as by other ways, and completions per second of each way."""
+    seconds = stored(RESULTS / "extraction.csv").pivot(index="way", columns="tokens", values="seconds")
+    rows = [
+        (text, *(f"{seconds.loc[other, tokens] / seconds.loc[ours, tokens]:.3g}" for tokens in LENGTHS))
+        for text, other, ours in COMPARED
+    ]
+    attention = as_markdown(rows, ["times as fast, at tokens", *(f"{tokens:,}" for tokens in LENGTHS)])
+    table = stored(RESULTS / "generation.csv")
+    # Of several batches the best.
+    best = table.pivot_table(index="way", columns="problems", values="per_second", aggfunc="max", sort=False)
+    best.index = best.index.str.replace("transformers", "this project")
+    rows = [(way, *(f"{speed:.2f}" for speed in row)) for way, *row in best.itertuples()]
+    return f"{attention}\n\n{as_markdown(rows, ['completions per second', *best])}"
+
+
+def read_claims() -> pd.DataFrame:
+    """Return the claims as notebook 06 stores them, with the verdict as it is shown."""
+    claims = stored(DEMO / "claims.csv")
+    controls = claims.get("control.verdict", [None] * len(claims))
+    claims = claims.assign(n=claims.n.fillna(0), control=[isinstance(v, str) and {"verdict": v} for v in controls])
+    return claims.assign(shown=[verdict_text(row) for row in claims.to_dict("records")])
+
+
+def stored(path: Path) -> pd.DataFrame:
+    """Return a csv; an InputError says which command writes one that is missing."""
+    try:
+        return pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        command = "make reproduce" if path.parent == DEMO else "make bench"
+        raise InputError(f"cannot read {shown(path)} ({error}): {command} writes it") from error
+
+
+def as_markdown(rows: list[tuple], columns: list[str]) -> str:
+    """Return a table in Markdown."""
+    return "\n".join(f"|{'|'.join(map(str, line))}|" for line in [columns, ["---"] * len(columns), *rows])
+
+
+BLOCKS = {
+    "commands": commands,
+    "claims": found,
+    "fields": profile_fields,
+    "first-layers": first_layers,
+    "speed": speed,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

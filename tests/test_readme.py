@@ -1,0 +1,153 @@
+"""README.md against what `make readme` would write, its examples against the code, and its length."""
+
+import os
+import re
+import shlex
+
+import nbformat
+import pandas as pd
+import pytest
+import yaml
+
+from benchmarks import readme
+from lib import paths
+from lib.__main__ import parser
+from lib.errors import InputError
+from lib.measurement.dilution import TEXTS
+from lib.measurement.kept import kept, labelled
+from lib.profiles import Variation, load_profile
+from lib.prompts.conditions import Filler
+
+TEXT = readme.README.read_text(encoding="utf-8")
+CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
+PROSE = CODE.sub("", readme.BLOCK.sub("", TEXT))
+WORDS, SENTENCE = 1200, 35
+# What the README's summary in bold says; where a verdict is another one, it must be written anew.
+SUMMARY = {
+    "dilution": "supported",  # slashes thin out attention
+    "first-layer-only": "contradicted",  # and not in the first layer alone
+    "accuracy-mless": "undecided",  # no gain in accuracy is shown
+    "accuracy-mful": "undecided",
+    "arm-accuracy": "undecided",
+}
+
+
+def code(language):
+    """Return the README's examples in a language."""
+    return [text for name, text in CODE.findall(TEXT) if name == language]
+
+
+def words(text):
+    """Return the words that a reader sees."""
+    seen = re.sub(r"<!--.*?-->|\]\([^)]*\)", " ", text).replace("|", " ").split()
+    return [word for word in seen if re.search(r"\w", word)]
+
+
+def sentences(text):
+    """Return the sentences of a text without tables and headings, each item of a list as its own."""
+    lines = re.sub(r"^(\||#|!\[|<!--).*$", "", text, flags=re.M)
+    return re.split(r"[.!?][*\"]*\s|\n\n|\n- ", lines)
+
+
+def test_tables_and_numbers_are_what_the_stored_files_say():
+    assert {name for _, name, _ in readme.BLOCK.findall(TEXT)} == set(readme.BLOCKS)
+    assert readme.rewritten(TEXT) == TEXT, "make readme"
+
+
+def test_every_table_is_written_by_the_command():
+    assert not re.findall(r"^\|.*", PROSE, re.M)
+
+
+def test_other_numbers_are_the_codes():
+    stated = re.sub(r"`[^`]*`|\]\([^)]*\)|arXiv:[\d.]+", "", PROSE)
+    assert set(re.findall(r"(?<![\w.-])\d[\d.,]*\b", stated)) == {str(Filler().length)}
+
+
+def test_it_is_short():
+    assert len(words(TEXT)) <= WORDS
+    assert max(len(words(sentence)) for sentence in sentences(CODE.sub("", TEXT))) <= SENTENCE
+
+
+def test_lambda_is_defined_before_it_is_used():
+    assert TEXT.index("λ") == TEXT.index("λ is the attention that")
+
+
+def test_the_summary_rests_on_the_verdicts():
+    verdicts = pd.read_csv(readme.DEMO / "claims.csv").set_index("id").verdict
+    assert verdicts[list(SUMMARY)].to_dict() == SUMMARY
+    heads = pd.read_csv(readme.DEMO / "lambda_by_head.csv").query("condition == 'random' and layer == 1")
+    assert (heads.high < 1).all()  # so does other text
+
+
+def test_the_stored_claims_are_those_of_the_last_notebook():
+    cells = nbformat.read(paths.NOTEBOOKS / "06_claims.ipynb", as_version=4).cells
+    printed = "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", []))
+    shown = re.findall(rf"^({'|'.join(readme.VERDICTS).upper()})\b.*? (\S+) \(", printed, re.M)
+    assert len(shown) >= 15, "make outputs"
+    claims = readme.read_claims()
+    verdicts = claims.shown.str.split(",").str[0].str.upper()
+    assert shown == list(zip(verdicts, claims.id, strict=True))
+
+
+@pytest.mark.parametrize("command", [line for text in code("bash") for line in text.splitlines()])
+def test_its_commands_are_understood(command):
+    if command.startswith("sbatch"):
+        command = shlex.split(command)[-1].replace("$SLURM_ARRAY_TASK_ID", "1")
+    python, flag, package, *arguments = shlex.split(command)
+    assert [python, flag, package] == ["python", "-m", "lib"] and parser().parse_args(arguments).run
+
+
+def test_its_profile_is_one_of_twelve_lines(tmp_path):
+    (text,) = code("yaml")
+    assert len(text.splitlines()) == 12
+    known = text.replace("org/name", "demo")  # a profile names a model whose heads are known
+    (tmp_path / "mine.yaml").write_text(known)
+    (line,) = re.findall(r"`(\{\"unique_id.*?\})`", TEXT)
+    (tmp_path / "mine.jsonl").write_text(line + "\n")
+    profile = load_profile(tmp_path / "mine.yaml")
+    assert profile.accuracy.problems == str(tmp_path / "mine.jsonl") and profile.accuracy.limit == 20
+    assert yaml.safe_load(line)["answer"] == "7"
+
+
+def test_its_measurement_opens(tmp_path, monkeypatch, capsys):
+    (text,) = code("python")
+    found = {name: (("problem", "layer", "head"), [[[0.5, 0.75]], [[0.5, 0.25]]]) for name in TEXTS}
+    coords = {"condition": "mless", "problem": ["a", "b"], "layer": [1], "head": [1, 2]}
+    measured = labelled("dilution", found, coords, TEXTS, {})
+    kept(tmp_path / "results/demo/measurements", "dilution-tiny-mless-layers1-3", {}, lambda: measured)
+    monkeypatch.chdir(tmp_path)
+    exec(text, {})
+    assert "[0.5, 0.5]" in re.sub(r"\s+", " ", capsys.readouterr().out)
+
+
+def test_every_field_of_a_profile_is_listed_and_variations_too():
+    fields = set(re.findall(r"^\|`([\w.]+)`", readme.profile_fields(), re.M))
+    assert {"name", "filler.length", "attention.panels", "accuracy.engine"} <= fields
+    (named,) = re.findall(r"^The last four take (.*)\.$", PROSE, re.M)
+    assert re.findall(r"`(\w+)`", named) == list(Variation.model_fields)
+
+
+def test_a_verdict_that_a_control_shares_says_so(tmp_path, monkeypatch):
+    claims = pd.read_csv(readme.DEMO / "claims.csv")
+    claims["control.verdict"] = ["supported", None] * (len(claims) // 2)
+    claims.to_csv(tmp_path / "claims.csv")
+    monkeypatch.setattr(readme, "DEMO", tmp_path)
+    assert readme.read_claims().shown[0] == "supported, also without training"
+    assert "|**supported, also without training**|dilution, " in readme.claims_by_verdict(readme.read_claims())
+
+
+def test_a_missing_file_is_named_with_the_command_that_writes_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(readme, "DEMO", tmp_path)
+    with pytest.raises(InputError, match=r"claims\.csv .*: make reproduce writes it"):
+        readme.found()
+
+
+def test_links_and_pictures_lead_to_files():
+    places = re.findall(r"\]\((?!https)([^)]+)\)", TEXT)
+    assert len(places) >= 4 and all(os.path.exists(paths.ROOT / place) for place in places)
+
+
+def test_the_citation_names_the_paper_and_this_version():
+    citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert f'version = "{citation["version"]}"' in (paths.ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert citation["references"][0]["url"] in TEXT
