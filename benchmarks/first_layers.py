@@ -3,7 +3,7 @@
     python benchmarks/first_layers.py
 
 Nothing is fetched: the configurations are written below, the models are built without weights and their parameters
-counted. Writes benchmarks/results/first_layers.csv and prints the README's table.
+counted. Writes benchmarks/results/first_layers.csv, which `make readme` puts into the README, and prints it.
 """
 
 from pathlib import Path

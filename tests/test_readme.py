@@ -15,6 +15,7 @@ from lib.__main__ import parser
 from lib.errors import InputError
 from lib.measurement.dilution import TEXTS
 from lib.measurement.kept import kept, labelled
+from lib.models.card import card
 from lib.profiles import Variation, load_profile
 from lib.prompts.conditions import Filler
 
@@ -89,7 +90,7 @@ def test_the_stored_claims_are_those_of_the_last_notebook():
     assert shown == list(zip(verdicts, claims.id, strict=True))
 
 
-@pytest.mark.parametrize("command", [line for text in code("bash") for line in text.splitlines()])
+@pytest.mark.parametrize("command", [line for text in code("bash") for line in text.replace("\\\n", "").splitlines()])
 def test_its_commands_are_understood(command):
     if command.startswith("sbatch"):
         command = shlex.split(command)[-1].replace("$SLURM_ARRAY_TASK_ID", "1")
@@ -110,11 +111,11 @@ def test_its_profile_is_one_of_twelve_lines(tmp_path):
 
 
 def test_its_measurement_opens(tmp_path, monkeypatch, capsys):
-    (text,) = code("python")
+    (text,), model = code("python"), card("demo").name
     found = {name: (("problem", "layer", "head"), [[[0.5, 0.75]], [[0.5, 0.25]]]) for name in TEXTS}
     coords = {"condition": "mless", "problem": ["a", "b"], "layer": [1], "head": [1, 2]}
     measured = labelled("dilution", found, coords, TEXTS, {})
-    kept(tmp_path / "results/demo/measurements", "dilution-tiny-mless-layers1-3", {}, lambda: measured)
+    kept(tmp_path / "results/demo/measurements", f"dilution-{model}-mless-layers1-3", {}, lambda: measured)
     monkeypatch.chdir(tmp_path)
     exec(text, {})
     assert "[0.5, 0.5]" in re.sub(r"\s+", " ", capsys.readouterr().out)
@@ -128,12 +129,17 @@ def test_every_field_of_a_profile_is_listed_and_variations_too():
 
 
 def test_a_verdict_that_a_control_shares_says_so(tmp_path, monkeypatch):
-    claims = pd.read_csv(readme.DEMO / "claims.csv")
-    claims["control.verdict"] = ["supported", None] * (len(claims) // 2)
-    claims.to_csv(tmp_path / "claims.csv")
+    rows = ["id,verdict,n,control.verdict", "a,supported,30,supported", "b,supported,30,contradicted"]
+    rows += ["c,supported,30,", "d,undecided,30,undecided", "e,undecided,5,", "f,undecided,,", "g,supported,30,supported"]
+    (tmp_path / "claims.csv").write_text("\n".join(rows))
     monkeypatch.setattr(readme, "DEMO", tmp_path)
-    assert readme.read_claims().shown[0] == "supported, also without training"
-    assert "|**supported, also without training**|dilution, " in readme.claims_by_verdict(readme.read_claims())
+    assert readme.claims_by_verdict(readme.read_claims()).splitlines()[2:] == [
+        "|**supported**|b, c|",
+        "|**supported, also without training**|a, g|",
+        "|**undecided**|d|",
+        "|**too few**|e|",
+        "|**not tested**|f|",
+    ]
 
 
 def test_a_missing_file_is_named_with_the_command_that_writes_it(tmp_path, monkeypatch):
@@ -151,3 +157,10 @@ def test_the_citation_names_the_paper_and_this_version():
     citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert f'version = "{citation["version"]}"' in (paths.ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert citation["references"][0]["url"] in TEXT
+
+
+def test_contributing_names_files_that_exist():
+    text = (paths.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    places = re.findall(r"`((?:lib|tests|data|benchmarks)/[\w./]+)`", text)
+    assert len(places) > 10
+    assert not [place for place in places if "NAME" not in place and not (paths.ROOT / place).exists()]
