@@ -130,7 +130,13 @@ def test_every_field_of_a_profile_is_listed_and_variations_too():
 
 def test_a_verdict_that_a_control_shares_says_so(tmp_path, monkeypatch):
     rows = ["id,verdict,n,control.verdict", "a,supported,30,supported", "b,supported,30,contradicted"]
-    rows += ["c,supported,30,", "d,undecided,30,undecided", "e,undecided,5,", "f,undecided,,", "g,supported,30,supported"]
+    rows += [
+        "c,supported,30,",
+        "d,undecided,30,undecided",
+        "e,undecided,5,",
+        "f,undecided,,",
+        "g,supported,30,supported",
+    ]
     (tmp_path / "claims.csv").write_text("\n".join(rows))
     monkeypatch.setattr(readme, "DEMO", tmp_path)
     assert readme.claims_by_verdict(readme.read_claims()).splitlines()[2:] == [
