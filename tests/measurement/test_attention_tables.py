@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 from lib.measurement.attention_tables import (
+    AFFINE_TEXT,
     affine_table,
     causes_by_head,
     causes_table,
@@ -66,8 +67,9 @@ def test_causes_give_the_planted_shares(measured):
 
 
 def test_the_affine_table_has_a_row_per_measure(measured):
-    table = affine_table(measured, seed=0)
-    assert sorted(table["mean"]) == pytest.approx([0, 0.1, 0.2, 0.3])
+    table = affine_table(measured, seed=0).set_index("measure")["mean"]
+    expected = {text: 0.1 * AFFINE.index(name) for name, text in AFFINE_TEXT.items()}
+    assert table.to_dict() == pytest.approx(expected)
 
 
 def test_everything_is_measured_once_and_found_again(tmp_path):

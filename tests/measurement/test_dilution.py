@@ -12,7 +12,7 @@ import xarray as xr
 from lib import progress
 from lib.attention.received import observe, received_attention
 from lib.errors import InputError
-from lib.measurement.curves import panel_curves, source_line
+from lib.measurement.curves import panel_curves
 from lib.measurement.dilution import measure_dilution
 from lib.measurement.weights import every_layer, first_layers
 from lib.models.loading import load
@@ -148,11 +148,3 @@ def test_the_first_layers_are_let_go_before_a_whole_model_is_loaded(tiny_checkpo
     monkeypatch.setattr("lib.measurement.weights.load", lambda spec: held.extend(alive))
     every_layer(str(tiny_checkpoint))
     assert not held and not alive
-
-
-def test_a_caption_names_the_models_of_the_panels_drawn():
-    profile = override(load_profile("demo"), limit=2)
-    (drawn,) = panel_curves(profile, "fig10", ["none"])
-    profile.attention.models.append("another model")
-    caption = source_line(profile, [drawn, drawn])
-    assert caption.startswith(f"SmolLM2-135M-Instruct @ {drawn.model.revision}, float32. embedded set, plain prompt")
