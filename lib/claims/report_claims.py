@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from lib.claims.sentences import closing, learnt, measured_text, verdict_text
+from lib.claims.sentences import closing, measured_text, verdict_text
 from lib.errors import InputError
 from lib.profiles import Profile
 
@@ -60,6 +60,7 @@ class Row(Measured):
     uniform: Measured | None
     specific: bool | None
     survives: bool | None
+    sentence: str  # what the row teaches
 
     @property
     def anchor(self) -> str:
@@ -70,11 +71,6 @@ class Row(Measured):
     def told(self) -> str:
         """The verdict in words: also that it was not tested, or is an untrained network's too."""
         return verdict_text(self.model_dump())
-
-    @property
-    def learnt(self) -> str:
-        """What the row teaches, in a sentence."""
-        return learnt(self.model_dump())
 
     @property
     def measured(self) -> str:

@@ -37,7 +37,7 @@ def data(html: str) -> dict:
 def test_the_page_tells_verdicts_in_words_and_each_claim_with_its_numbers(profile):
     html = page(profile)
     assert "Of 4 verdicts, on 3 claims and 2 models, 1 is supported by what was measured" in html
-    assert "head 1: 0.8 [0.7, 0.9] λ, claimed &lt; 1, n = 24" in html and "It holds for this model; untrained" in html
+    assert "head 1: 0.8 [0.7, 0.9] λ, claimed &lt; 1, n = 24" in html and "It holds for this model." in html
     assert "Not tested: the profile measures none." in html
     assert "Control, the same rule on untrained networks: undecided" in html
     assert "The rule was written after such numbers had been seen." in html
@@ -69,7 +69,7 @@ def test_a_map_of_thirty_layers_stays_below_three_megabytes(profile):
 def test_nothing_that_a_model_wrote_leaves_its_place(profile):
     evil = EVIL.replace("\ud800", "")
     records = [answer(EVIL, name, True, response=EVIL, model=EVIL, extracted=EVIL) for name in ("none", EVIL)]
-    write(profile, [claim(model=evil, id=evil, claim=evil)], records, explorer(evil, evil))
+    write(profile, [claim(model=evil, sentence=evil, id=evil, claim=evil)], records, explorer(evil, evil))
     (profile.figures / "<img src=x onerror=alert(1)>.png").write_bytes(b"x")
     html = page(profile)
     assert "window.pwned" in html and "<script>window.pwned" not in html and "<img src=x" not in html

@@ -160,7 +160,7 @@ def test_axe_finds_no_barrier(show, scheme):
 
 def test_what_a_model_wrote_runs_nothing(show, profile):
     records = [answer(EVIL, name, True, response=EVIL, model=EVIL, extracted=EVIL) for name in ("none", "mless", EVIL)]
-    write(profile, [claim(model=EVIL, id=EVIL, claim=EVIL), *CLAIMS], records, explorer(EVIL, EVIL))
+    write(profile, [claim(model=EVIL, sentence=EVIL, id=EVIL, claim=EVIL), *CLAIMS], records, explorer(EVIL, EVIL))
     page = show()
     all_of(page, "#map button")[1].click()
     one(page, "#answer-table button").click()

@@ -42,13 +42,15 @@ def claim(**changes) -> dict:
         "uniform": None,
         "specific": None,
         "survives": True,
+        "sentence": "It holds for this model.",
     }
     return row | changes
 
 
 CLAIMS = [
     claim(
-        control={"effect": 0.95, "low": 0.9, "high": 1.02, "verdict": "undecided", "difference": -0.15},
+        control={"effect": 0.95, "low": 0.9, "high": 1.02, "verdict": "undecided", "component": "head 1"}
+        | {"difference": -0.15},
         specific=True,
     ),
     claim(model="other", verdict="contradicted", effect=1.3, low=1.2, high=1.4),
