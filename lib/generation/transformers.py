@@ -94,17 +94,15 @@ class Engine(Writer):
         cache: SlotCache,
         hook: Installed | None,
     ) -> Iterator[Completion]:
-        # Neighbours share their beginning (instruction and filler), which is then computed once.
-        waiting, slots = sorted(requests, key=lambda r: r.input_ids), cache.shape[0]
+        # Neighbours share their beginning (instruction and filler), which is then computed once; with ARM their length.
+        waiting = sorted(requests, key=lambda r: (len(r.input_ids) if hook else 0, r.input_ids))
         rows: list[_Row] = []
+        slots = cache.shape[0]
         while waiting or rows:
             # A prefill stops everybody: wait until it serves a good part of the batch.
             if waiting and slots - len(rows) >= min(len(waiting), max(1, slots // 4)):
-                if hook:
-                    first = self._admit_whole(rows, waiting, cache, slots, hook)
-                    yield from self._advance_all(rows, first, cache, sampling, elicit)
-                else:
-                    self._admit(rows, waiting, cache, slots)
+                first = self._admit(rows, waiting, cache, hook)
+                yield from self._advance_all(rows, first, cache, sampling, elicit)
             if rows:
                 logits = dict(enumerate(self._step(rows, cache, hook)))
                 yield from self._advance_all(rows, logits, cache, sampling, elicit)
@@ -129,39 +127,45 @@ class Engine(Writer):
                 rows.pop()
 
     @torch.inference_mode()
-    def _admit(self, rows: list[_Row], waiting: list[Request], cache: SlotCache, slots: int) -> None:
-        """Prefill waiting prompts, all but their last token, into the free slots."""
-        admitted = [waiting.pop() for _ in range(min(slots - len(rows), len(waiting)))]
+    def _admit(
+        self, rows: list[_Row], waiting: list[Request], cache: SlotCache, hook: Installed | None
+    ) -> dict[int, torch.Tensor]:
+        """Prefill waiting prompts into the free slots; return the logits (vocabulary,) of each that is in whole.
+
+        A prompt's last token is left to the next step, but ARM's statistics ask for all of it, without padding.
+        """
+        admitted = [waiting.pop() for _ in range(min(cache.shape[0] - len(rows), len(waiting)))]
         admitted.sort(key=lambda request: len(request.input_ids))
+        first = {}
         while admitted:
             longest = len(admitted[-1].input_ids)
-            group = [r for r in admitted if len(r.input_ids) >= ALIKE * longest][-max(1, PREFILL_TOKENS // longest) :]
+            shortest = longest if hook else ALIKE * longest
+            group = [r for r in admitted if len(r.input_ids) >= shortest][-max(1, PREFILL_TOKENS // longest) :]
             del admitted[-len(group) :]
-            prefilled = self._prefill([request.input_ids[:-1] for request in group])
-            for index, request in enumerate(group):
-                cache.write(len(rows), prefilled, index, len(request.input_ids) - 1)
-                draws = torch.Generator().manual_seed(request.seed)
-                rows.append(_Row(request, [request.input_ids[-1]], draws))
-
-    @torch.inference_mode()
-    def _admit_whole(
-        self, rows: list[_Row], waiting: list[Request], cache: SlotCache, slots: int, hook: Installed
-    ) -> dict[int, torch.Tensor]:
-        """Prefill whole prompts one by one, as ARM's statistics ask; return each new slot's logits (vocabulary,)."""
-        device, first = self.model.device, {}
-        while waiting and len(rows) < slots:
-            request, prefilled = waiting.pop(), DynamicCache()
-            noise = torch.Generator(device).manual_seed(request.seed)
-            ids = torch.tensor([request.input_ids], device=device)
-            with hook.rows([noise], prompt=True):
-                output = self.model(input_ids=ids, past_key_values=prefilled, use_cache=True, logits_to_keep=1)
-            cache.write(len(rows), prefilled, 0, len(request.input_ids))
-            first[len(rows)] = output.logits[0, -1].float()
-            rows.append(_Row(request, [], torch.Generator().manual_seed(request.seed), noise))
+            new = [self._row(request, hook) for request in group]
+            prefilled, logits = self._prefill_whole(new, hook) if hook else (self._prefill(new), ())
+            first |= dict(enumerate(logits, len(rows)))
+            for index, row in enumerate(new):
+                cache.write(len(rows), prefilled, index, len(row.request.input_ids) - len(row.feed))
+                rows.append(row)
         return first
 
-    def _prefill(self, prompts: list[list[int]]) -> DynamicCache:
-        """Run the prompts through the model, what all of them begin with only once."""
+    def _row(self, request: Request, hook: Installed | None) -> _Row:
+        draws = torch.Generator().manual_seed(request.seed)
+        if hook is None:
+            return _Row(request, [request.input_ids[-1]], draws)
+        return _Row(request, [], draws, torch.Generator(self.model.device).manual_seed(request.seed))
+
+    def _prefill_whole(self, new: list[_Row], hook: Installed) -> tuple[DynamicCache, torch.Tensor]:
+        """Run prompts of one length through the changed model; return the cache and the next logits (B, vocabulary)."""
+        ids, prefilled = torch.tensor([row.request.input_ids for row in new], device=self.model.device), DynamicCache()
+        with hook.rows([row.noise for row in new], prompt=True):
+            output = self.model(input_ids=ids, past_key_values=prefilled, use_cache=True, logits_to_keep=1)
+        return prefilled, output.logits[:, -1].float()
+
+    def _prefill(self, new: list[_Row]) -> DynamicCache:
+        """Run all but the last token of the prompts through the model, what all of them begin with only once."""
+        prompts = [row.request.input_ids[:-1] for row in new]
         decoder, device, cache = self.model.get_decoder(), self.model.device, DynamicCache()
         shared = list(os.path.commonprefix(prompts))  # noqa: RUF071 (it compares any sequences, here of ids)
         if shared:
