@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from lib.claims.findings import counted
 from lib.claims.sentences import verdict_text
 from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, shown, write_whole
@@ -78,10 +79,9 @@ def found() -> str:
     """Return what the demo run found: in numbers, and which claims got which verdict."""
     claims, heads = read_claims(), stored(DEMO / "lambda_by_head.csv")
     slashes, sentence = (heads[heads.condition == name] for name in ("mless", "random"))
-    first, counts = slashes[slashes.layer == 1], claims.verdict.value_counts()
+    first = slashes[slashes.layer == 1]
     lines = [
-        f"On the demo model, {claims.model[0]}, {counts.get('supported', 0)} of {len(claims)} claims are supported, "
-        f"{counts.get('contradicted', 0)} contradicted and {counts.get('undecided', 0)} undecided.",
+        f"Of {len(claims)} claims, on the demo model, {claims.model[0]}: {counted(claims)}.",
         f"With slashes λ is below 1 in {below(first)} heads of layer 1 ({first['lambda'].min():.2f} to "
         f"{first['lambda'].max():.2f}, n = {first.n.max()}) and {below(slashes[slashes.layer > 1])} of layers 2 and 3. "
         f"With an ordinary sentence as long it is in {below(sentence[sentence.layer == 1])} of layer 1.",
