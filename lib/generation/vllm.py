@@ -18,21 +18,25 @@ from multiprocessing import resource_tracker
 import psutil
 import torch
 
+from lib.arm.activations import activation_module
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation.interface import Completion, Request, Sampling, Writer
+from lib.generation.interface import Completion, Plan, Request, Sampling, Writer
+from lib.generation.vllm_arm import ArmExtension, change_for
 from lib.grading import last_box
 
 # Read when vLLM is imported and by the processes it starts, which talk to each other on this machine alone.
 os.environ.setdefault("VLLM_HOST_IP", "127.0.0.1")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"  # ARM reads its batch from the other one
 try:
     from vllm import AsyncEngineArgs, AsyncLLMEngine, SamplingParams, TokensPrompt
 except ImportError as error:
     how = "pip install --no-deps -r requirements-vllm.txt (CPU) or pip install vllm==0.32.0 (CUDA)"
     raise InputError(f"engine vllm cannot be imported ({error}): {how}") from error
 
+PREFILL_TOKENS = 8192  # of one step at least: under ARM no prompt is cut, whose statistics need all of it
 BLOCK = 32  # positions, on a CPU; only whole blocks are cached, and vLLM's own 128 is longer than many prompts
 
 
@@ -46,23 +50,35 @@ class Engine(Writer):
             raise InputError(f"engine vllm reads a checkpoint folder, and {loaded.spec} was loaded from none")
         self.parallel = {"tensor_parallel_size": tensor_parallel, "data_parallel_size": data_parallel}
         self.llm, self.length, self.room = None, 0, asyncio.Semaphore(batch_size)
+        self.changing: set[int] = set()  # layers that ARM can change in the vLLM that runs
+        self.needed, self.layers = 0, set()  # positions and layers that were asked for so far
 
     def complete(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None = None) -> Iterator[Completion]:
         """Return one completion for each request as it finishes; one without room in the context comes back empty.
 
-        Raises InputError for `arm` at once: its hooks do not reach vLLM's processes.
+        Raises InputError at once where ARM cannot work: a layer without one activation, a tensor-parallel model, and
+        statistics over a whole tensor; before the first completion for an activation module that is unknown in vLLM.
         """
         if arm:
-            raise InputError("engine vllm cannot change activations: run conditions with ARM on engine transformers")
-        return self._complete(requests, sampling)
-
-    def _complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
+            self._admit(arm)
         plan = self._plan(requests, sampling)
+        self.needed = max([self.needed, *(len(request.input_ids) + plan.extra for request in plan.fits)])
+        return self._complete(plan, sampling, arm)
+
+    def _admit(self, arm: Arm) -> None:
+        activation_module(self.model, arm.layer)
+        if self.parallel["tensor_parallel_size"] > 1:
+            raise InputError("ARM needs whole activations, which tensor_parallel above 1 divides: use data_parallel")
+        if arm.per_tensor:
+            raise InputError("engine vllm takes ARM's statistics of a sequence, not of a batch: statistics='sequence'")
+        self.layers.add(arm.layer)
+
+    def _complete(self, plan: Plan, sampling: Sampling, arm: Arm | None) -> Iterator[Completion]:
         yield from plan.cramped
         if not plan.fits:
             return
-        self._start(max(len(request.input_ids) for request in plan.fits) + plan.extra)
-        running = [_run(self._answer(request, sampling, plan.elicit)) for request in plan.fits]
+        self._start()
+        running = [_run(self._answer(request, sampling, plan.elicit, arm)) for request in plan.fits]
         try:
             for finished in as_completed(running):
                 yield finished.result()
@@ -74,54 +90,74 @@ class Engine(Writer):
         """End vLLM's processes; without this call they end with the engine."""
         if self.llm:
             self._shutdown()
-        self.llm, self.length = None, 0
+        self.llm, self.length, self.changing = None, 0, set()
 
-    def _start(self, length: int) -> None:
-        """Start vLLM, or start it again when its prompts had to be shorter than `length` tokens."""
-        if length <= self.length:
+    def _start(self) -> None:
+        """Start vLLM, or start it again when its prompts had to be shorter or a layer was not to be changed."""
+        if self.needed <= self.length and self.layers <= self.changing:
             return
         self.close()
-        self.model.to("cpu")  # vLLM takes nearly all of a GPU's memory
+        if self.model.device.type == "cuda":
+            self.model.to("cpu")  # vLLM takes nearly all of a GPU's memory
         torch.cuda.empty_cache()
         try:
-            self.llm = _run(_make(self._arguments(length))).result()
+            self.llm = _run(_make(self._arguments())).result()
         except Exception as error:  # of any kind; the reason stands in the output of vLLM's processes
             raise InputError(f"vllm did not start: {' '.join(str(error).split())[:300]}") from error
-        self.length, self._shutdown = length, weakref.finalize(self, _end, self.llm)
+        self.length, self._shutdown = self.needed, weakref.finalize(self, _end, self.llm)
+        if self.layers:
+            self._install()
 
-    def _arguments(self, length: int) -> dict:
+    def _install(self) -> None:
+        refusals = _run(self.llm.collective_rpc("install_arm", args=(sorted(self.layers),))).result()
+        if any(refusals):
+            self.close()
+            self.layers = set()
+            raise InputError(f"engine vllm cannot run ARM on {self.loaded.spec}: {refusals[0]}")
+        self.changing = set(self.layers)
+
+    def _arguments(self) -> dict:
         arguments = {
             "model": self.folder,
             "load_format": "safetensors",
             "dtype": self.loaded.dtype,
             "skip_tokenizer_init": True,  # token ids go in and come out
             "generation_config": "vllm",  # not the checkpoint's: `Sampling` says everything
-            "max_model_len": length,
+            "max_model_len": self.needed,
             "max_num_seqs": self.batch_size,
             "enable_prefix_caching": True,
             "disable_log_stats": True,
             "use_tqdm_on_load": False,
             **self.parallel,
         }
+        if self.layers:
+            arguments |= {
+                "worker_extension_cls": f"{ArmExtension.__module__}.{ArmExtension.__name__}",
+                "enforce_eager": True,  # what is compiled is not changed afterwards
+                "enable_chunked_prefill": False,
+                "max_num_batched_tokens": max(PREFILL_TOKENS, self.needed),
+            }
         if self.loaded.device == "cpu":
             # Compiling asks for a C++ compiler and a minute; without a size vLLM takes nine tenths of all memory.
-            room = self.batch_size * (length + BLOCK) * self._bytes_per_position()
+            room = self.batch_size * (self.needed + BLOCK) * self._bytes_per_position()
             room = min(room, psutil.virtual_memory().available // 2)  # prompts then wait for each other
             arguments |= {"enforce_eager": True, "block_size": BLOCK, "kv_cache_memory_bytes": room}
         return arguments
 
-    async def _answer(self, request: Request, sampling: Sampling, elicit: list[int]) -> Completion:
+    async def _answer(self, request: Request, sampling: Sampling, elicit: list[int], arm: Arm | None) -> Completion:
         async with self.room:
             prompt, after = list(request.input_ids), []
-            written, finish = await self._write(request, prompt, sampling, sampling.max_new_tokens)
+            change = change_for(arm, request.seed, len(prompt)) if arm else None
+            written, finish = await self._write(request, prompt, sampling, sampling.max_new_tokens, change)
             if elicit and last_box(self._decode(written)) is None:
                 follow = replace(request, seed=(request.seed + 1) % 2**63)
-                after, _ = await self._write(follow, [*prompt, *written, *elicit], sampling, sampling.elicit_tokens)
+                both = [*prompt, *written, *elicit]
+                after, _ = await self._write(follow, both, sampling, sampling.elicit_tokens, change)
                 after = self._up_to_box(after, sampling.elicit)
         return self._completion(request, sampling, finish, written, after)
 
     async def _write(
-        self, request: Request, prompt: list[int], sampling: Sampling, limit: int
+        self, request: Request, prompt: list[int], sampling: Sampling, limit: int, change: dict | None
     ) -> tuple[list[int], str]:
         """Return the new tokens, without the one that stopped them, and stop or length."""
         settings = SamplingParams(
@@ -131,8 +167,13 @@ class Engine(Writer):
             seed=request.seed,
             stop_token_ids=sorted(self.stops),
             detokenize=False,
+            extra_args=change,
+            skip_reading_prefix_cache=bool(change),  # what is changed differs between requests with equal prompts
         )
-        async for output in self.llm.generate(TokensPrompt(prompt_token_ids=prompt), settings, request.key):
+        tokens = TokensPrompt(prompt_token_ids=prompt)
+        if change:
+            tokens["cache_salt"] = request.key  # so that no other request reads what is written under ARM
+        async for output in self.llm.generate(tokens, settings, request.key):
             last = output.outputs[0]
         ids = list(last.token_ids)
         return (ids[:-1] if last.finish_reason == "stop" else ids), last.finish_reason
