@@ -68,6 +68,11 @@ def _lambda_map(heads: pd.DataFrame, chosen: alt.Parameter) -> alt.LayerChart:
     return alt.layer(colours.add_params(chosen), above).properties(width=alt.Step(20), height=alt.Step(14))
 
 
+def page_chart() -> dict:
+    """Return the chart of one head for the report's page, whose rows the page puts into the data set `tokens`."""
+    return received_chart(alt.Chart(alt.NamedData("tokens")), "container").to_dict()
+
+
 def received_chart(base: alt.Chart, width: int | str) -> alt.LayerChart:
     """Return lines of received attention with the inserted span shaded and every token's text on hover.
 

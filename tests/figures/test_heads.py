@@ -1,10 +1,14 @@
 """The charts of single heads, as tables and as specifications; a click in them is tested in a browser."""
 
+import json
+
 import pytest
 import vl_convert
 from report_folder import explorer
 
-from lib.figures.heads import head_explorer, head_tables
+from lib.claims.report_heads import CHART
+from lib.figures.heads import head_explorer, head_tables, page_chart
+from lib.paths import write_json
 
 
 def test_what_was_inserted_has_no_value_without_it():
@@ -18,3 +22,10 @@ def test_few_layers_make_a_small_chart_that_vega_takes():
     chart = head_explorer(explorer(layers=30, heads=9, tokens=115), "mless", layers=3)
     assert vl_convert.vegalite_to_vega(chart.to_dict())["marks"]
     assert len(chart.to_json(indent=1)) < 2e5
+
+
+def test_the_reports_page_draws_the_same_chart(tmp_path):
+    write_json(tmp_path / "received.json", page_chart())
+    assert json.loads((tmp_path / "received.json").read_text()) == json.loads(CHART.read_text()), (
+        "write it anew: write_json(CHART, page_chart())"
+    )
