@@ -3,7 +3,6 @@
 import asyncio
 import importlib
 import importlib.util
-import shutil
 import sys
 from dataclasses import replace
 from itertools import chain, zip_longest
@@ -19,7 +18,6 @@ from lib.evaluation.run import ELICITATION
 from lib.generation.engines import ENGINES, engine_class
 from lib.generation.interface import Request, Sampling
 from lib.models.loading import load
-from lib.models.packaged import demo_folder
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
@@ -154,8 +152,7 @@ def test_arm_works_in_every_family_with_a_fused_gate(family, demo, asked, tmp_pa
     by_number(monkeypatch)
     config, model = FAMILIES[family]
     model(config(**TINY, vocab_size=len(demo.tokenizer))).save_pretrained(tmp_path)
-    for file in demo_folder().glob("*token*"):
-        shutil.copy(file, tmp_path)
+    demo.tokenizer.save_pretrained(tmp_path)
     tiny, parts = load(str(tmp_path), device="cpu"), {"plain": (None, 3), "text": (Arm(), 3), "code": (CODE, 3)}
     nothing = AutoModelForCausalLM.from_pretrained(tmp_path, device_map="meta")
     engine = engine_class("vllm")(replace(tiny, model=nothing), 4)  # which reads the weights by itself
