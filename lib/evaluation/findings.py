@@ -62,12 +62,17 @@ def beside_paper(table: pd.DataFrame, reported: dict[str, dict[str, float]]) -> 
     return pd.concat([run, pd.DataFrame(rows, columns=columns[:5])], ignore_index=True)
 
 
+def accuracy_line(run: Profile, n: int, of: str) -> str:
+    """Return the caption of accuracies: the problems, and how many stand behind each of what is drawn."""
+    return f"{describe(run.accuracy.problems)}, n = {n} per {of}, 95 % Wilson intervals."
+
+
 def bar_groups(bars: pd.DataFrame, problems: str) -> list[tuple[str, list[tuple], bool]]:
     """Return `beside_paper` as `draw_accuracy_bars` takes it: label, bars, and whether they are the paper's."""
     groups = []
     for (source, model), part in bars.groupby(["source", "model"], sort=False):
         ends = list(part[["condition", "accuracy", "low", "high"]].itertuples(index=False, name=None))
-        groups.append((f"{model}, {'MATH-500' if source == PAPER else problems}", ends, source == PAPER))
+        groups.append((f"{model}, {'MATH-500' if source == PAPER else describe(problems)}", ends, source == PAPER))
     return groups
 
 

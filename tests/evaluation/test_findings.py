@@ -78,9 +78,14 @@ def test_conditions_become_columns_with_interval_and_n():
 def test_this_runs_bars_stand_beside_the_papers():
     bars = findings.beside_paper(TABLE.assign(low=1.0, high=2.0).iloc[:2], {"B": {"none": 64}})
     assert bars.source.tolist() == ["this run"] * 2 + ["the paper"] and pd.isna(bars.low[2])
-    first, second = findings.bar_groups(bars, "embedded set")
+    first, second = findings.bar_groups(bars, "embedded")
     assert first == ("A, embedded set", [("none", 17.7, 1.0, 2.0), ("mless", 19.8, 1.0, 2.0)], False)
     assert second[0] == "B, MATH-500" and second[2] and second[1][0][:2] == ("none", 64)
+
+
+def test_a_caption_says_how_many_problems_stand_behind_a_bar():
+    line = findings.accuracy_line(load_profile("demo"), 96, "bar")
+    assert line == "embedded set, n = 96 per bar, 95 % Wilson intervals."
 
 
 def test_a_grid_has_the_settings_of_each_condition():
