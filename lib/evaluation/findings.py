@@ -18,7 +18,8 @@ LEVEL = 0.05  # of Holm's corrected tests
 
 def compared(table: pd.DataFrame, could: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of `summarise` that are compared with none, beside what `power` says they could show."""
-    return table.dropna(subset="p_value").merge(could.drop(columns="discordant"), on=["model", "condition"])
+    pairs = table.dropna(subset="p_value").astype({"only_none": int, "only_this": int})
+    return pairs.merge(could.drop(columns="discordant"), on=["model", "condition"])
 
 
 def effect_sentences(pairs: pd.DataFrame) -> list[str]:

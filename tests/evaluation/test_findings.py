@@ -14,12 +14,12 @@ def frame(columns, *rows):
 
 
 TABLE = frame(
-    "model condition n accuracy effect effect_low effect_high p_value p_holm discordant",
-    ("A", "none", 96, 17.7, NAN, NAN, NAN, NAN, NAN, NAN),
-    ("A", "mless", 96, 19.8, 2.1, -5.2, 9.4, 0.77, 1.0, 12.5),
-    ("A", "arm", 96, 27.0, 9.3, 1.0, 15.0, 0.01, 0.03, 12.5),
-    ("B", "none", 48, 60.0, NAN, NAN, NAN, NAN, NAN, NAN),
-    ("B", "mless", 48, 40.0, -20.0, -30.0, -9.0, 0.001, 0.002, 1.0),
+    "model condition n accuracy effect effect_low effect_high p_value p_holm discordant only_none only_this",
+    ("A", "none", 96, 17.7, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN),
+    ("A", "mless", 96, 19.8, 2.1, -5.2, 9.4, 0.77, 1.0, 12.5, 5, 7),
+    ("A", "arm", 96, 27.0, 9.3, 1.0, 15.0, 0.01, 0.03, 12.5, 1, 10),
+    ("B", "none", 48, 60.0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN),
+    ("B", "mless", 48, 40.0, -20.0, -30.0, -9.0, 0.001, 0.002, 1.0, 10, 0),
 )
 COULD = frame(
     "model condition discordant smallest needed",
@@ -36,6 +36,7 @@ WIDE = pd.DataFrame(
 
 def test_conditions_are_compared_beside_what_they_could_show():
     pairs = findings.compared(TABLE, COULD)
+    assert pairs.only_this.tolist() == [7, 10, 0] and pairs.only_this.dtype == int
     assert pairs.condition.tolist() == ["mless", "arm", "mless"] and pairs.smallest.tolist() == [9.99] * 3
 
 
