@@ -37,7 +37,7 @@ def largest_difference(old, new):
 def _apart(old, new):
     """Return how far two columns (n,) are apart in each row: relative for numbers, 0 or inf for texts and gaps."""
     if old.dtype.kind not in "ifb" or new.dtype.kind not in "ifb":
-        return np.where(old.astype(str) == new.astype(str), 0, np.inf)
+        return np.where((old == new) | (old.isna() & new.isna()), 0, np.inf)
     ends = np.array([old, new], dtype=float)  # (2, n)
     same = (ends[0] == ends[1]) | np.isnan(ends).all(0)
     size = np.maximum(np.abs(ends).max(0), FLOOR * np.nanmax(np.abs(ends), initial=0))

@@ -1,5 +1,7 @@
 """Two figures say the same when their numbers and what is drawn do, whatever the processor."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,6 +48,12 @@ OTHERS = [TABLE.iloc[:2], TABLE.rename(columns={"p": "q"}), TABLE[["value", "mod
 def test_other_rows_and_columns_are_another_table(other):
     size, where = largest_difference(TABLE, other)
     assert size > TOLERANCE and where
+
+
+@pytest.mark.parametrize("values", [["a", None], [True, None], ["", "1"], [None, None]])
+def test_gaps_are_equal_to_gaps_in_any_column(values):
+    table = pd.read_csv(io.StringIO(pd.DataFrame({"x": values, "n": [1, 2]}).to_csv()))
+    assert largest_difference(table, table.copy()) == (0, "")
 
 
 def test_empty_tables_are_equal():
