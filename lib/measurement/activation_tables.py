@@ -33,7 +33,8 @@ def log_changes(found: xr.Dataset) -> xr.DataArray:
     """
     measures = found.measures
     before, after = measures.sel(condition="none", drop=True), measures.sel(condition=measures.condition != "none")
-    smallest = before.where(before > 0).min([dim for dim in before.dims if dim != "measure"]) / 2  # of each measure
+    # Of each measure, over all that was measured: a floor from none alone would lift what ARM leaves near zero.
+    smallest = measures.where(measures > 0).min([dim for dim in measures.dims if dim != "measure"]) / 2
     return np.log(after.clip(smallest) / before.clip(smallest))
 
 

@@ -15,3 +15,10 @@ def test_a_share_of_nothing_counts_as_half_the_smallest_of_its_own_measure():
     # What is small beside another measure is not small beside its own: the floor of shares is no floor of norms.
     tiny = xr.Dataset({"measures": (("condition", "problem", "layer", "measure"), values * [1000.0, 1e-3])}, coords)
     np.testing.assert_allclose(log_changes(tiny), logs)
+
+
+def test_a_share_below_all_of_none_is_told_as_it_is():
+    values = np.array([[[0.2]], [[0.006]]])[:, :, None]  # (condition, problem, layer, measure)
+    coords = {"condition": ["none", "arm"], "layer": [1], "measure": ["near zero"]}
+    logs = log_changes(xr.Dataset({"measures": (("condition", "problem", "layer", "measure"), values)}, coords))
+    np.testing.assert_allclose(np.exp(logs), 0.03)
