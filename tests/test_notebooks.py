@@ -128,7 +128,8 @@ def test_claims_are_judged_on_what_the_other_notebooks_show(as_stored, copy):
     verdicts = json.loads((copy / "results" / "demo" / "claims.json").read_text())
     assert {v["verdict"] for v in verdicts} <= {"supported", "contradicted", "undecided"} and len(verdicts) >= 15
     assert sum(int(part.split()[0]) for part in row["found"].split(", ")) == len(verdicts)
-    assert all(v["n"] and v["low"] <= v["effect"] <= v["high"] for v in verdicts)
+    tested = [v for v in verdicts if v["n"]]
+    assert len(tested) >= 15 and all(v["low"] <= v["effect"] <= v["high"] for v in tested)
     assert (copy / "figures" / "demo" / "claims.png").stat().st_size > 5_000
 
 
@@ -185,7 +186,7 @@ def test_notebooks_define_nothing_and_assemble_no_sentence(notebook):
 def test_notebooks_end_with_what_they_showed_and_where_to_go_next(notebook):
     *_, heading, _, last = nbformat.read(notebook, as_version=4).cells
     assert (
-        heading.source == "## What was found"
+        heading.source.startswith("## What was found")
         and last.cell_type == "markdown"
         and "**Where to go next.**" in last.source
     )
