@@ -14,6 +14,7 @@ from report_folder import claim
 
 from lib import paths
 from lib.__main__ import main
+from lib.claims.sentences import verdict_text
 
 COPIED = ("lib", "notebooks", "data")
 
@@ -138,6 +139,7 @@ def test_bad_arguments_and_the_report_are_answered_without_torch(tmp_path):
         from pathlib import Path
         from lib import paths
         from lib.__main__ import main
+from lib.claims.sentences import verdict_text
         paths.RESULTS = Path({str(tmp_path)!r})
         for command in {[c for c in commands if c[0] != "grade"]!r}:
             assert main(command) == (0 if command == ["report"] else 2), command
@@ -217,8 +219,8 @@ def test_claims_and_report_of_a_profile_with_nothing_but_the_main_run(copy):
     by_id = {row["id"]: row for row in rows}
     assert by_id["dilution"]["n"] == 3 and by_id["accuracy-mless"]["n"] == 6
     assert by_id["length"]["reason"].startswith("the profile answers no problems under mless:70")
-    assert all(f"{row['verdict'].upper():12} {row['id']}" in out for row in rows)
-    assert "activations of all 30 layers: 100%" in err
+    assert all(f"{verdict_text(row).upper()}: {row['id']}" in out for row in rows)
+    assert "activations in 30 layers: 100%" in err
     out, _ = finish(start(copy, "report", "--profile", "tiny"))
     assert out.strip().endswith("results/tiny/report.html") and (copy / "results/tiny/report.html").is_file()
 
@@ -268,7 +270,7 @@ def test_shards_lengths_places_and_samples_through_the_command(copy, tiny_checkp
     parts = [keys(copy / "o" / f"completions-{i}-of-2.jsonl") for i in (1, 2)]
     assert [len(part) for part in parts] == [9, 9] and not set(parts[0]) & set(parts[1])
     assert keys(copy / "o" / "completions.jsonl") == []
-    assert [line.split()[0] for line in out.splitlines()] == ["none", "mless:5", "question@end"]
+    assert [line.split()[0] for line in out.splitlines()] == ["none", "mless:5", "question@end", "files:"]
     summary = json.loads((copy / "o" / "summary.json").read_text())
     assert [(row["n"], row["samples"]) for row in summary] == [(3, 2)] * 3
 
