@@ -9,8 +9,8 @@ import base64
 import hashlib
 import json
 import subprocess
-import tomllib
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 
 import jinja2
@@ -131,7 +131,11 @@ def _judged(profile: Profile) -> str:
 
 
 def _version() -> str:
-    return tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    """Return the installed package's version; a copy of the folder alone has none."""
+    try:
+        return metadata.version("meaningless-tokens")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def _commit() -> str:
