@@ -139,7 +139,6 @@ def test_bad_arguments_and_the_report_are_answered_without_torch(tmp_path):
         from pathlib import Path
         from lib import paths
         from lib.__main__ import main
-from lib.claims.sentences import verdict_text
         paths.RESULTS = Path({str(tmp_path)!r})
         for command in {[c for c in commands if c[0] != "grade"]!r}:
             assert main(command) == (0 if command == ["report"] else 2), command
