@@ -140,12 +140,8 @@ def _claims(options) -> None:
     from lib.claims.judging import judge, write_claims
     from lib.claims.page import page
     from lib.claims.statements import load_claims
-    from lib.reproduce import completion_bar
 
-    claims = load_claims()
-    with completion_bar() as completing:
-        evidence = gather(profile, None, completing)
-    rows = judge(claims, evidence)
+    rows = judge(load_claims(), gather(profile))
     print(page(rows))
     verdicts = Counter(row["verdict"] for row in rows)
     print(", ".join(f"{count} {name}" for name, count in verdicts.most_common()) + f"; {write_claims(profile, rows)}")
@@ -181,10 +177,8 @@ def _evaluate(options) -> None:
     from lib.evaluation.records import outcome_of
     from lib.evaluation.run import evaluate
     from lib.evaluation.summary import as_text, summarise
-    from lib.reproduce import completion_bar
 
-    with completion_bar() as report:
-        records = evaluate(accuracy, filler, options.seed, options.out, report, shard)
+    records = evaluate(accuracy, filler, options.seed, options.out, shard)
     print(as_text(summarise(records, options.seed, outcome_of(options.problems))))
     print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 

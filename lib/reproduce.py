@@ -1,18 +1,15 @@
 """Run the notebooks end to end with papermill: completions first, then each notebook, then what was found."""
 
-import contextlib
 import json
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import yaml
-from tqdm import tqdm
 
-from lib import paths, progress
+from lib import paths
 from lib.errors import InputError
 from lib.evaluation.of_profile import agreement, variation_for
 from lib.evaluation.run import evaluate
@@ -75,49 +72,14 @@ def _prepare(need: str, profile: Profile, results: Path) -> None:
     elif need == COMPLETIONS:
         _completions(profile, results)
     else:
-        with completion_bar() as report:
-            variation_for(profile, need, report)
+        variation_for(profile, need)
 
 
 def _completions(profile: Profile, results: Path) -> None:
-    filler = profile.filler
-    with completion_bar() as report:
-        records = evaluate(profile.accuracy, filler, profile.seed, results, report)
+    records = evaluate(profile.accuracy, profile.filler, profile.seed, results)
     if profile.name == "demo":
         same, common = agreement(records)
         print(f"{same} of {common} completions agree with the stored demo's", flush=True)
-
-
-@contextlib.contextmanager
-def completion_bar() -> Iterator[Callable]:
-    """Yield a `report` for `evaluate` that draws a bar with counts, accuracy so far and time left."""
-    bars: dict[str, tqdm] = {}
-
-    def report(model: str, done: int, total: int, correct: int, tokens: int) -> None:
-        if model not in bars:
-            bars[model] = progress.bar(model, total, "completion", done)
-        speed = tokens / max(bars[model].format_dict["elapsed"], 1e-3)
-        bars[model].set_postfix_str(f"{correct / max(done, 1):.0%} correct, {speed:.0f} tokens/s", refresh=False)
-        _advance(bars[model], done)
-
-    with _closing(bars):
-        yield report
-
-
-@contextlib.contextmanager
-def _closing(bars: dict[str, tqdm]) -> Iterator[None]:
-    """Close the bars whatever happens, so that a message about it starts on a line of its own."""
-    try:
-        yield
-    finally:
-        for bar in bars.values():
-            bar.close()
-
-
-def _advance(bar: tqdm, done: int) -> None:
-    bar.update(done - bar.n)
-    if done == bar.total:
-        bar.close()
 
 
 def _execute(notebook: Path, results: Path, parameters: dict) -> None:

@@ -1,28 +1,21 @@
 """Everything that a profile measured, for the claims to ask."""
 
-from collections.abc import Callable
-
 from lib.claims.evidence import UNIFORM, Evidence
 from lib.evaluation.of_profile import completions_for, variation_for
 from lib.evaluation.records import outcome_of
-from lib.evaluation.run import silent
 from lib.measurement.controls import SEEDS, Controls, measure_controls
 from lib.measurement.run import measure_activations, measure_attention
 from lib.profiles import PARTS, Profile
 
 
-def gather(
-    profile: Profile,
-    completions: str | None = None,
-    completing: Callable = silent,
-) -> dict[str, Evidence]:
+def gather(profile: Profile, completions: str | None = None) -> dict[str, Evidence]:
     """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
     folder = profile.results / "measurements"
     attention = measure_attention(profile, folder)
     activations = measure_activations(profile, folder)
     controls = measure_controls(profile, folder)
-    records = {"main": completions_for(profile, completions, completing)[0]}
-    records |= {part: variation_for(profile, part, completing)[0] for part in PARTS}
+    records = {"main": completions_for(profile, completions)[0]}
+    records |= {part: variation_for(profile, part)[0] for part in PARTS}
     answering = [record["model"] for part in records.values() for record in part]
     return {
         name: Evidence(

@@ -6,13 +6,14 @@ table = summarise(records, seed)                               # of `summary`
 
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from importlib import metadata
 from importlib.metadata import version
 from itertools import chain, islice
 from pathlib import Path
 
+from lib import progress
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.evaluation.records import Record, outcome_of
@@ -37,26 +38,16 @@ from lib.prompts.problems import Problem, describe, digest, load_problems
 
 # A second step asks for the answer in a box (Kojima et al. 2022); small models rarely write one unasked.
 ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
-Report = Callable[[str, int, int, int, int], None]  # model, done, in all, correct, new tokens
-
-
-def silent(*_) -> None:
-    """Report nothing."""
 
 
 def evaluate(
-    accuracy: Accuracy,
-    filler: Filler,
-    seed: int,
-    folder: Path,
-    report: Report = silent,
-    shard: tuple[int, int] = (1, 1),
+    accuracy: Accuracy, filler: Filler, seed: int, folder: Path, shard: tuple[int, int] = (1, 1)
 ) -> list[Record]:
     """Complete and grade what `folder` lacks, then return the records of this run in a fixed order.
 
-    `report` gets model, completions done, in all, correct so far and new tokens. A completion is on disk as soon
-    as it is graded. Shard (i, n) completes every n-th one and writes a file of its own; the records are those of
-    all shards so far. Raises InputError for a folder that cannot be written or holds a run with other settings.
+    A completion is on disk as soon as it is graded. Shard (i, n) completes every n-th one and writes a file of its own;
+    the records are those of all shards so far. Raises InputError for a folder that cannot be written or holds a run
+    with other settings.
     """
     engine_class(accuracy.engine)  # an unknown one is named before anything runs
     everything = load_problems(accuracy.problems)
@@ -67,7 +58,7 @@ def evaluate(
         loaded = load(spec)
         asked = wanted(loaded, accuracy, filler, seed, problems)
         mine = dict(islice(asked.items(), shard[0] - 1, None, shard[1]))
-        _complete(loaded, accuracy, mine, store, report)
+        _complete(loaded, accuracy, mine, store)
         by_key = {record["key"]: record for record in store.everything()}
         records += [by_key[key] for key in asked if key in by_key]
     rows = [row.dropna().to_dict() for _, row in summarise(records, seed, outcome_of(accuracy.problems)).iterrows()]
@@ -94,23 +85,24 @@ def _environment(accuracy: Accuracy) -> dict:
     return {"python": platform.python_version(), "batch_size": accuracy.batch_size, **versions}
 
 
-def _complete(loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store: Store, report: Report) -> None:
+def _complete(loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store: Store) -> None:
     """Complete and grade what the store lacks of `mine`; raises InputError when the engine loses prompts."""
     engine = make_engine(accuracy.engine, loaded, accuracy.batch_size, accuracy.engine_options)
     known = {record["key"]: record for record in store.everything() if record["key"] in mine}
     missing = {key: asked for key, asked in mine.items() if key not in known}
-    correct, done, tokens = sum(record["correct"] for record in known.values()), len(known), 0
-    report(loaded.name, done, len(mine), correct, tokens)
     if not missing:
         return
     completions, cramped = _completions(engine, accuracy, missing), []
-    with GradingPool() as pool:
+    correct, tokens = [record["correct"] for record in known.values()], 0
+    with GradingPool() as pool, progress.bar(loaded.name, len(mine), "completion", len(known)) as bar:
         for completion, graded in _graded(completions, missing, pool):
             record = _record(loaded, missing[completion.key], completion, graded)
             store.append(record)
-            done, correct = done + 1, correct + record["correct"]
+            correct.append(record["correct"])
             tokens += completion.completion_tokens
-            report(loaded.name, done, len(mine), correct, tokens)
+            speed = tokens / max(bar.format_dict["elapsed"], 1e-3)
+            bar.set_postfix_str(f"{sum(correct) / len(correct):.0%} correct, {speed:.0f} tokens/s", refresh=False)
+            bar.update()
             if completion.finish_reason == "context":
                 cramped.append(f"{record['problem_id']} ({record['condition']})")
     if cramped:
