@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from math import ceil, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
-from statsmodels.stats.multitest import multipletests
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -19,11 +19,11 @@ BLOCK = 2_000_000
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its confidence bounds from n problems; arrays (K,) when K columns were estimated."""
+    """An estimate with its confidence bounds from n problems: numbers, or arrays (K,) when K columns were estimated."""
 
-    estimate: float | np.ndarray
-    low: float | np.ndarray
-    high: float | np.ndarray
+    estimate: Any
+    low: Any
+    high: Any
     n: int
 
 
@@ -45,14 +45,14 @@ def tango(only_a: int, only_b: int, n: int, level: float = LEVEL) -> Interval:
     """
     if n < 1 or min(only_a, only_b) < 0 or only_a + only_b > n:
         raise ValueError(f"{only_a} and {only_b} of {n} are no shares of the same problems")
-    z = stats.norm.ppf((1 + level) / 2)
+    z = float(stats.norm.ppf((1 + level) / 2))
     edge = 1 - 1e-9  # the score has no value at a difference of -1 or 1
 
-    def score(difference: float) -> float:
-        return _tango_score(only_a, only_b, n, difference)
+    def score(difference: float, aim: float) -> float:
+        return _tango_score(only_a, only_b, n, difference) - aim
 
-    low = optimize.brentq(lambda difference: score(difference) - z, -edge, edge) if score(-edge) > z else -1.0
-    high = optimize.brentq(lambda difference: score(difference) + z, -edge, edge) if score(edge) < -z else 1.0
+    low = optimize.root_scalar(score, (z,), bracket=(-edge, edge)).root if score(-edge, z) > 0 else -1.0
+    high = optimize.root_scalar(score, (-z,), bracket=(-edge, edge)).root if score(edge, -z) < 0 else 1.0
     return Interval((only_b - only_a) / n, low, high, n)
 
 
@@ -121,7 +121,7 @@ def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
     if correct.ndim != 2 or not 1 <= k <= correct.shape[1]:
         raise ValueError(f"expected right/wrong values (N, S) with S of at least {k}, not {correct.shape}")
     samples, wrong = correct.shape[1], correct.shape[1] - correct.sum(1)
-    return 1 - special.comb(wrong, k) / special.comb(samples, k)
+    return np.asarray(1 - special.comb(wrong, k) / special.comb(samples, k))
 
 
 def sign_flip(differences: ArrayLike, seed: int) -> float:
@@ -141,7 +141,9 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     p_values = np.asarray(p_values, dtype=float)
     if p_values.size == 0 or not ((p_values >= 0) & (p_values <= 1)).all():
         raise ValueError("expected p-values between 0 and 1")
-    return multipletests(p_values, method="holm")[1]
+    order, adjusted = p_values.argsort(), np.empty_like(p_values)
+    adjusted[order] = np.maximum.accumulate(np.arange(p_values.size, 0, -1) * p_values[order]).clip(max=1)
+    return adjusted
 
 
 def n_needed(effect: float, discordant_rate: float) -> int:

@@ -1,11 +1,27 @@
 """What every test stands on: a fixed seed, no window, the demo model once, and a checkpoint of a megabyte."""
 
+import shutil
+
+import hypothesis
 import matplotlib
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from lib.models.loading import load
+from lib.models.names import resolve
+from lib.models.packaged import converted
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
+LONGEST = ("test_notebooks", "test_laptop", "test_command_line", "test_interruptions")
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the files that take longest, so that two workers end at about the same time."""
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(LONGEST)))
 
 
 @pytest.fixture(autouse=True)
@@ -24,21 +40,29 @@ def demo():
     return load("demo", device="cpu")
 
 
-@pytest.fixture
-def tiny_checkpoint(tmp_path, demo):
-    """A folder with a random Llama of three layers that speaks through the demo model's tokenizer."""
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory):
+    """A folder, to be left as it is, with a random Llama of three layers that speaks through the demo's tokenizer."""
+    tokenizer = AutoTokenizer.from_pretrained(converted(resolve("demo").gguf, "float32"))
     config = LlamaConfig(
-        vocab_size=len(demo.tokenizer),
+        vocab_size=len(tokenizer),
         hidden_size=8,
         intermediate_size=16,
         num_hidden_layers=3,
         num_attention_heads=2,
         num_key_value_heads=1,
         max_position_embeddings=512,
-        bos_token_id=demo.tokenizer.bos_token_id,
-        eos_token_id=demo.tokenizer.eos_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
     )
-    folder = tmp_path / "tiny-llama"
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("checkpoint") / "tiny-llama"
     LlamaForCausalLM(config).save_pretrained(folder)
-    demo.tokenizer.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def tiny_checkpoint(tmp_path, tiny_llama):
+    """A copy of it that a test may alter."""
+    return shutil.copytree(tiny_llama, tmp_path / tiny_llama.name)

@@ -1,130 +1,155 @@
 """Evaluation that is killed, interrupted or out of disk, as a whole: nothing is lost and nothing stands there twice."""
 
+import itertools
 import json
 import multiprocessing
 import os
-import random
+import resource
 import signal
-import subprocess
 import sys
 import time
+import types
+
+import pytest
 
 from lib import paths
+from lib.__main__ import main
+from lib.evaluation import store
 from lib.evaluation.run import evaluate
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 
-KILLS = 20
-ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # the model is tiny: more threads would only wait for each other
+# Where each of several runs dies: a function of os, which of its calls, and how far that comes. In this order they
+# meet an empty folder, one with settings alone, half a line, its mending, whole lines, and all but the summary.
+KILLS = [
+    ("replace", 1, "before"),
+    ("replace", 1, "after"),
+    ("write", 1, "half"),
+    ("ftruncate", 1, "before"),
+    ("write", 5, "after"),
+    ("write", 9, "half"),
+    ("write", 20, "before"),
+    ("replace", 1, "before"),
+]
+SECONDS = 100  # to wait for a process
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """What starts processes in a moment: one that has imported everything is forked for each."""
+    context = multiprocessing.get_context("forkserver")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")  # the model is tiny: more threads would only wait for each other
+        context.set_forkserver_preload(["lib.evaluation.run"])
+        yield context
+
+
+def begin(processes, work, *given):
+    process = processes.Process(target=work, args=given)
+    process.start()
+    return process
 
 
 def options(checkpoint):
     names = ("problems", "limit", "conditions", "format", "max_new_tokens", "elicit", "elicit_tokens")
-    values = ("embedded", 24, ["none", "mless:5", "arm"], "plain", 12, True, 4)
+    values = ("embedded", 8, ["none", "mless:5", "arm"], "plain", 12, True, 4)
     decoding = {"temperature": 0.9, "top_p": 0.9, "samples": 3, "batch_size": 7}
     return {"models": [str(checkpoint)], **dict(zip(names, values, strict=True)), **decoding}
 
 
-def run(checkpoint, folder):
-    """Evaluate from beginning to end; every process that calls it continues the same run."""
+def run(checkpoint, folder, call="", nth=0, reach=""):
+    """Evaluate, to the end or to the nth call of a function of os; every such process continues the same run."""
+    if call:
+        killing = vars(os) | {call: dying(getattr(os, call), nth, reach)}
+        store.os = paths.os = types.SimpleNamespace(**killing)
     evaluate(Accuracy(**options(checkpoint)), Filler(length=5), 0, folder)
+
+
+def dying(function, nth, reach):
+    """Return the function, of which the nth call kills the process: before it, after it, or with half its bytes."""
+    counted = itertools.count(1)
+
+    def killing(*given):
+        if next(counted) < nth:
+            return function(*given)
+        if reach == "half":
+            function(given[0], given[1][: len(given[1]) // 2])
+        elif reach == "after":
+            function(*given)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return killing
 
 
 def lines(folder):
     return sorted((folder / "completions.jsonl").read_text().splitlines())
 
 
-def test_twenty_kills_end_in_the_completions_of_an_undisturbed_run(tiny_checkpoint, tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", ONE_THREAD["OMP_NUM_THREADS"])
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lib.evaluation.run"])  # a process starts in a moment, at any point of its work
-    undisturbed, folder, draw = tmp_path / "undisturbed", tmp_path / "killed", random.Random(0)
-
-    def start(where):
-        process = context.Process(target=run, args=(tiny_checkpoint, where))
-        process.start()
-        return process
-
-    interrupted = 0
-    for _ in range(KILLS):
-        process, wanted = start(folder), written(folder) + draw.randint(0, 5)
-        while process.is_alive() and written(folder) < wanted:
-            time.sleep(0.001)
-        time.sleep(draw.uniform(0, 0.2))
-        interrupted += process.is_alive()
-        process.kill()
-        process.join()
-    last, whole = start(folder), start(undisturbed)
+def test_kills_at_every_step_end_in_the_completions_of_an_undisturbed_run(processes, tiny_checkpoint, tmp_path):
+    undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
+    whole = begin(processes, run, tiny_checkpoint, undisturbed)
+    for kill in KILLS:
+        process = begin(processes, run, tiny_checkpoint, folder, *kill)
+        process.join(SECONDS)
+        assert process.exitcode == -signal.SIGKILL, kill
+    last = begin(processes, run, tiny_checkpoint, folder)
     for process in (last, whole):
-        process.join()
-    assert last.exitcode == whole.exitcode == 0 and interrupted > KILLS // 2
-    assert lines(folder) == lines(undisturbed)
+        process.join(SECONDS)
+    assert last.exitcode == whole.exitcode == 0
+    assert lines(folder) == lines(undisturbed) and len(lines(folder)) == 72
     assert (folder / "summary.json").read_text() == (undisturbed / "summary.json").read_text()
 
 
-def written(folder):
-    """Return how many whole lines a run has written so far."""
-    file = folder / "completions.jsonl"
-    return file.read_bytes().count(b"\n") if file.is_file() else 0
-
-
 def command(checkpoint, folder):
-    settings = ["--limit", "40", "--format", "plain", "--max-new-tokens", "80", "--batch-size", "4"]
-    start = [sys.executable, "-m", "lib", "evaluate", "--model", str(checkpoint), "--out", str(folder)]
-    return [*start, "--conditions", "none,arm", *settings]
+    settings = ["--limit", "24", "--format", "plain", "--max-new-tokens", "60", "--batch-size", "4"]
+    return ["evaluate", "--model", str(checkpoint), "--out", str(folder), "--conditions", "none,arm", *settings]
 
 
-def finished(checkpoint, folder):
-    """Run the command to its end and return its keys, each of which must be there once."""
-    subprocess.run(
-        command(checkpoint, folder), cwd=paths.ROOT, env=os.environ | ONE_THREAD, check=True, capture_output=True
-    )
+def type_command(arguments, shown, most=resource.RLIM_INFINITY):
+    """Run the command line as a terminal does, in a group of its own; no file may have more than `most` bytes."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in a shell's background ignores
+    os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT), sys.stderr.fileno())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    sys.exit(main(arguments))
+
+
+def completed(checkpoint, folder):
+    """Run the command to its end and check that each of its keys is there once."""
+    assert main(command(checkpoint, folder)) == 0
     keys = [json.loads(line)["key"] for line in lines(folder)]
-    assert len(keys) == len(set(keys)) == 80
-    return set(keys)
+    return len(keys) == len(set(keys)) == 48
 
 
-def heed_ctrl_c():
-    """A command of a shell's background job ignores Ctrl-C, and so would all that the tests start."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def test_ctrl_c_twice_ends_in_one_line_and_keeps_what_is_done(tiny_checkpoint, tmp_path):
-    folder = tmp_path / "out"
-    process = subprocess.Popen(
-        command(tiny_checkpoint, folder),
-        cwd=paths.ROOT,
-        env=os.environ | ONE_THREAD,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=heed_ctrl_c,
+def test_ctrl_c_twice_ends_in_one_line_and_keeps_what_is_done(processes, tiny_checkpoint, tmp_path):
+    folder, shown = tmp_path / "out", tmp_path / "shown"
+    process, file = (
+        begin(processes, type_command, command(tiny_checkpoint, folder), shown),
+        folder / "completions.jsonl",
     )
-    file = folder / "completions.jsonl"
-    while process.poll() is None and not (file.is_file() and file.read_text().count("\n") > 3):
+    while process.is_alive() and not (file.is_file() and file.read_text().count("\n") > 3):
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the command
     time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)
-    _, shown = process.communicate(timeout=60)
-    assert process.returncode == 130 and "Traceback" not in shown
-    assert shown.splitlines()[-1] == "interrupted: what is done is kept; run the same command again to continue"
+    process.join(SECONDS)
+    assert process.exitcode == 130 and "Traceback" not in shown.read_text()
+    last = shown.read_text().splitlines()[-1]
+    assert last == "interrupted: what is done is kept; run the same command again to continue"
     kept = lines(folder)
-    finished(tiny_checkpoint, folder)
+    assert len(kept) < 48 and completed(tiny_checkpoint, folder)
     assert set(kept) <= set(lines(folder))
 
 
-def test_a_disk_that_fills_up_ends_in_one_line_and_is_recovered_from(tiny_checkpoint, tmp_path):
-    folder = tmp_path / "out"
-    limited = ["bash", "-c", 'ulimit -f 8 && exec "$@"', "bash", *command(tiny_checkpoint, folder)]  # 8 KiB a file
-    full = subprocess.run(
-        limited, cwd=paths.ROOT, env=os.environ | ONE_THREAD, check=False, capture_output=True, text=True
-    )
-    assert full.returncode == 2 and "Traceback" not in full.stderr
-    assert full.stderr.splitlines()[-1] == (
+def test_a_disk_that_fills_up_ends_in_one_line_and_is_recovered_from(processes, tiny_checkpoint, tmp_path):
+    folder, shown = tmp_path / "out", tmp_path / "shown"
+    process = begin(processes, type_command, command(tiny_checkpoint, folder), shown, 8 << 10)
+    process.join(SECONDS)
+    assert process.exitcode == 2 and "Traceback" not in shown.read_text()
+    assert shown.read_text().splitlines()[-1] == (
         f"error: disk full at {folder / 'completions.jsonl'}: nothing lost; free space and run again"
     )
     kept = lines(folder)
-    assert 0 < len(kept) < 80 and all(json.loads(line)["key"] for line in kept)
-    finished(tiny_checkpoint, folder)
+    assert 0 < len(kept) < 48 and all(json.loads(line)["key"] for line in kept)
+    assert completed(tiny_checkpoint, folder)
     assert set(kept) <= set(lines(folder))

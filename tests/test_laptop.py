@@ -1,28 +1,24 @@
 """`reproduce --profile laptop` as a user types it, against a stand-in for the hub that serves tiny models."""
 
 import csv
-import os
 import re
-import shutil
-import subprocess
-import sys
 import zlib
 from collections import namedtuple
-from concurrent.futures import ThreadPoolExecutor
 
 import matplotlib
 import pytest
 import stand_in_models
 import torch
+from commands import ROOT, commands_in, copy_repository
 from hub_server import HubServer
 
-from lib import paths
 from lib.models.checkpoints import LocalFiles
 from lib.models.weights import needed_tensors
+from lib.prompts import problems
 
 QWEN, LLAMA, GEMMA = REPOS = ("Qwen/Qwen2.5-Math-7B", "meta-llama/Llama-3.1-8B-Instruct", "google/gemma-3-4b-it")
 NAMES = {"Qwen2.5-Math-7B", "Llama-3.1-8B-Instruct", "Gemma-3-4b-it"}
-MATH500_FILE = paths.ROOT.parent / "shared" / "data" / "math500.jsonl"
+MATH500_FILE = ROOT.parent / "shared" / "data" / "math500.jsonl"
 LAYERS = 3  # what the profile reads
 PDF_STREAM = re.compile(rb"stream\r?\n(.*?)\r?\nendstream", re.S)
 PDF_TEXT = re.compile(rb"\(((?:[^()\\]|\\.)*)\)", re.S)
@@ -37,28 +33,24 @@ class User:
     """Someone with a copy of the repository, a hub of their own, and nothing in any cache."""
 
     def __init__(self, folder, server):
-        self.folder, self.server, self.copy = folder, server, folder / "copy"
-        ignore = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
-        for name in ("lib", "notebooks", "data"):
-            shutil.copytree(paths.ROOT / name, self.copy / name, ignore=ignore)
+        self.folder, self.server, self.copy = folder, server, copy_repository(folder / "copy")
 
     def reproduce(self, *options):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")} | {
+        environment = {
+            "HF_HUB_OFFLINE": "0",
             "HF_ENDPOINT": self.server.url,
             "HF_HOME": str(self.folder / "hf"),
             "HF_HUB_CACHE": str(self.folder / "hf" / "hub"),
             "XDG_CACHE_HOME": str(self.folder / "cache"),
             "MPLCONFIGDIR": matplotlib.get_cachedir(),  # its list of fonts takes seconds to make
-            "PYTHONPATH": str(self.copy),
-            "OMP_NUM_THREADS": "1",
         }
         self.server.reset()
-        command = [sys.executable, "-m", "lib", "reproduce", "--profile", "laptop", "--name", "mine", *options]
-        done = subprocess.run(
-            command, cwd=self.copy, env=environment, capture_output=True, text=True, check=False, timeout=500
-        )
+        problems._from_hub.cache_clear()
+        with commands_in(self.copy, environment) as typed, pytest.MonkeyPatch.context() as patch:
+            self.server.stand_in(patch, self.folder / "hf")
+            done = typed("reproduce", "--profile", "laptop", "--name", "mine", *options)
         asked = {path for _, path, _ in self.server.requests if path.endswith(".safetensors")}
-        return Run(done.returncode, done.stdout, done.stderr, self.server.sent_weights, asked)
+        return Run(*done, self.server.sent_weights, asked)
 
     def figure(self, name):
         return self.copy / "figures" / "mine" / name
@@ -94,24 +86,21 @@ def badly_served(user):
     return runs
 
 
-@pytest.fixture(scope="module")
-def users(hub, tmp_path_factory):
-    """Two users and their runs, at the same time: a command is mostly imports, which keep one core busy."""
-    stories = (well_served, badly_served)
-    with HubServer(hub) as one, HubServer(hub) as other, ThreadPoolExecutor(2) as pool:
-        people = [User(tmp_path_factory.mktemp("user"), server) for server in (one, other)]
-        runs = [pool.submit(story, user) for story, user in zip(stories, people, strict=True)]
-        yield [(user, run.result()) for user, run in zip(people, runs, strict=True)]
+def story(told, hub, folder):
+    """Return a user of a hub of their own, and the commands that they ran."""
+    with HubServer(hub) as server:
+        user = User(folder, server)
+        return user, told(user)
 
 
 @pytest.fixture(scope="module")
-def well(users):
-    return users[0]
+def well(hub, tmp_path_factory):
+    return story(well_served, hub, tmp_path_factory.mktemp("user"))
 
 
 @pytest.fixture(scope="module")
-def badly(users):
-    return users[1]
+def badly(hub, tmp_path_factory):
+    return story(badly_served, hub, tmp_path_factory.mktemp("user"))
 
 
 def needed_bytes(root, *repos):

@@ -133,7 +133,6 @@ def test_holm_gives_the_known_values():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
 
-@settings(max_examples=25)  # statsmodels collects garbage in every call: 50 ms each
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_keeps_the_order_and_never_lowers_a_p(p_values):
     adjusted = holm(p_values)

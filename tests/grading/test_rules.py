@@ -120,14 +120,14 @@ def test_a_response_without_a_readable_answer_gets_a_status(response, status):
     assert status in STATUSES
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(alphabet=st.characters(exclude_categories=()), max_size=60))
 def test_any_text_at_all_gets_a_grade(text):
     assert isinstance(grade("12", text), Grade)
     assert isinstance(grade(r"\text{even}", rf"\boxed{{{text}}}"), Grade)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.integers(0, 9), max_size=30))
 def test_grade_many_keeps_the_order_of_its_pairs(digits):
     # Odd answers need algebra, even ones do not: both ways must end up in their places.

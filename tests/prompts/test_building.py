@@ -170,7 +170,7 @@ LATEX = [r"\frac{1}{2}", "$", r"\boxed{}", "^2", r"\le", " ", "\n", "7", "he", "
 TEXTS = st.lists(st.one_of(st.sampled_from(LATEX), st.text(max_size=6)), max_size=8).map("".join)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=TEXTS, format=st.sampled_from(FORMATS), length=st.integers(2, 60))
 def test_original_tokens_stay_for_any_problem(tokenizer, problem, format, length):
     if problem.strip():

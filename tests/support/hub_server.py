@@ -17,6 +17,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import datasets
+from huggingface_hub import constants
+
 REPO = r"(?P<repo>(datasets/)?[^/]+/[^/]+)"
 API = re.compile(rf"/api/(models/|(?=datasets/)){REPO}(/(?P<what>revision|tree)/(?P<revision>[^/]+))?")
 FILE = re.compile(rf"(?P<stored>/storage)?/{REPO}/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
@@ -56,6 +59,15 @@ class HubServer:
         """
         self.sent = self.sent_weights = 0
         self.requests: list[tuple[str, str, str | None]] = []
+
+    def stand_in(self, patch, cache: Path) -> None:
+        """Take the hub's place in this process, which read HF_ENDPOINT and the like long ago."""
+        address = self.url + "/{repo_id}/resolve/{revision}/{filename}"
+        for name, value in {"ENDPOINT": self.url, "HUGGINGFACE_CO_URL_TEMPLATE": address}.items():
+            patch.setattr(constants, name, value)
+        patch.setattr(constants, "HF_HUB_CACHE", str(cache / "hub"))
+        patch.setattr(datasets.config, "HF_ENDPOINT", self.url)
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", cache / "datasets")
 
     def commit(self, repo: str) -> str:
         """Return the one commit of a repository: it changes with the names and sizes of the files."""
