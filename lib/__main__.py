@@ -10,13 +10,13 @@ from collections import Counter
 from pathlib import Path
 
 from lib import progress
-from lib.errors import InputError
+from lib.errors import InputError, PartlyDone
 
 SOURCES = ("lib", "lm-eval", "lighteval")  # as in lib.grading.sample_files, which takes a second to import
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; 0 only on success, 2 for bad input in one line, 130 when interrupted."""
+    """Run one command; 0 only on success, 2 for bad input in one line, 1 for failed prompts, 130 when interrupted."""
     options = parser().parse_args(arguments)
     try:
         with progress.switched_on():
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.debug:
             raise
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, PartlyDone) else 2
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # first: a second Ctrl-C may follow at once
         print("\ninterrupted: what is done is kept; run the same command again to continue", file=sys.stderr)
@@ -70,6 +70,10 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME=N",
         help="such as tensor_parallel=2 or data_parallel=4 of engine vllm; may be repeated",
     )
+    run.add_argument(
+        "--workers", type=int, default=0, metavar="N", help="processes with an engine each, on RAY_ADDRESS or here"
+    )
+    run.add_argument("--gpus-per-worker", type=int, metavar="G", help="default: 1 where this machine has any")
     run.add_argument("--out", required=True, type=Path, help="folder of completions.jsonl; run again, it continues")
     run.add_argument("--format", default="chat", help="of the prompt: plain or chat (default: chat)")
     run.add_argument("--max-new-tokens", type=int, default=1024, help="token limit (default: 1024)")
@@ -166,7 +170,7 @@ def _evaluate(options) -> None:
     texts = {} if options.filler is None else {"mless": options.filler}
     filler = valid(Filler, {"length": options.filler_length, "position": options.position, **texts}, "filler")
     names = ("problems", "limit", "format", "max_new_tokens", "elicit", "batch_size", "engine")
-    names += ("temperature", "top_p", "samples")
+    names += ("temperature", "top_p", "samples", "workers", "gpus_per_worker")
     given = {name: getattr(options, name) for name in names}
     given |= {"models": [options.model], "conditions": options.conditions.split(",")}
     given["engine_options"] = dict(_engine_option(text) for text in options.engine_option)

@@ -15,6 +15,10 @@ class InputError(ValueError):
     """
 
 
+class PartlyDone(InputError):
+    """Everything that can be done is done and kept, but not all that was asked for: exit code 1."""
+
+
 class Settings(BaseModel):
     """Base of what is given from outside: no unknown fields, no silent conversion ("8" for 8), no empty text."""
 

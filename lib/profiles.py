@@ -66,6 +66,8 @@ class Accuracy(Settings):
     batch_size: PositiveInt = 64  # prompts at once
     engine: str = "transformers"  # or vllm
     engine_options: dict[str, PositiveInt] = Field({})  # such as vllm's tensor_parallel and data_parallel
+    workers: NonNegativeInt = 0  # processes with an engine each: see CLUSTER.md
+    gpus_per_worker: NonNegativeInt | None = None  # None: 1 where there is one
     arm: Arm | None = None  # settings of ARM; None: the paper's for each model
     fillers: Variation | None = None  # lengths, places and kinds of filler: Fig. 8, Tables 4 and 5
     sampling: Variation | None = None  # several samples: pass@k, diversity, noise between seeds

@@ -10,17 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from importlib import metadata
 from importlib.metadata import version
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
+import torch
+
 from lib import progress
-from lib.arm.settings import Arm
-from lib.errors import InputError
+from lib.errors import InputError, PartlyDone
 from lib.evaluation.records import Record, outcome_of
 from lib.evaluation.store import Store
 from lib.evaluation.summary import summarise
 from lib.evaluation.wanted import Asked, wanted
-from lib.generation.engines import engine_class, make_engine
+from lib.generation.engines import Here, Job, complete_all, engine_class, make_engine, workers_class
 from lib.generation.interface import Completion, Request, Sampling
 from lib.grading import (
     Grade,
@@ -30,7 +31,7 @@ from lib.grading import (
     correct_exact,
     cut_run_on,
 )
-from lib.models.loading import Loaded, load
+from lib.models.loading import Loaded, load, load_without_weights
 from lib.paths import write_json
 from lib.profiles import Accuracy
 from lib.prompts.conditions import INSTRUCTION, Filler
@@ -47,23 +48,34 @@ def evaluate(
 
     A completion is on disk as soon as it is graded. Shard (i, n) completes every n-th one and writes a file of its own;
     the records are those of all shards so far. Raises InputError for a folder that cannot be written or holds a run
-    with other settings.
+    with other settings, and PartlyDone at the end for prompts that workers gave up, which failed*.jsonl names.
     """
     engine_class(accuracy.engine)  # an unknown one is named before anything runs
     everything = load_problems(accuracy.problems)
     problems = load_problems(accuracy.problems, limit=accuracy.limit, seed=seed)
     store = Store(folder, _settings(accuracy, filler, seed, everything), _environment(accuracy), shard)
-    records = []
+    records, failed = [], []
     for spec in accuracy.models:
-        loaded = load(spec)
+        loaded = load_without_weights(spec, _device(accuracy)) if accuracy.workers else load(spec)
         asked = wanted(loaded, accuracy, filler, seed, problems)
         mine = dict(islice(asked.items(), shard[0] - 1, None, shard[1]))
-        _complete(loaded, accuracy, mine, store)
+        failed += _complete(loaded, accuracy, mine, store)
         by_key = {record["key"]: record for record in store.everything()}
         records += [by_key[key] for key in asked if key in by_key]
     rows = [row.dropna().to_dict() for _, row in summarise(records, seed, outcome_of(accuracy.problems)).iterrows()]
     write_json(Path(folder) / "summary.json", rows)
+    if path := store.note_failed(failed):
+        raise PartlyDone(f"{len(failed)} prompts failed, see {path}; all others are done; run again to retry")
     return records
+
+
+def _gpus(accuracy: Accuracy) -> int:
+    """Return how many GPUs a worker has."""
+    return int(torch.cuda.is_available()) if accuracy.gpus_per_worker is None else accuracy.gpus_per_worker
+
+
+def _device(accuracy: Accuracy) -> str:
+    return "cuda" if _gpus(accuracy) else "cpu"
 
 
 def _settings(accuracy: Accuracy, filler: Filler, seed: int, problems: Sequence[Problem]) -> dict:
@@ -85,46 +97,66 @@ def _environment(accuracy: Accuracy) -> dict:
     return {"python": platform.python_version(), "batch_size": accuracy.batch_size, **versions}
 
 
-def _complete(loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store: Store) -> None:
-    """Complete and grade what the store lacks of `mine`; raises InputError when the engine loses prompts."""
+def _complete(loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store: Store) -> list[dict]:
+    """Complete and grade what the store lacks of `mine`; return what workers gave up, each prompt with its key.
+
+    Raises InputError when the engine refuses or loses prompts.
+    """
     engine = make_engine(accuracy.engine, loaded, accuracy.batch_size, accuracy.engine_options)
     known = {record["key"]: record for record in store.everything() if record["key"] in mine}
     missing = {key: asked for key, asked in mine.items() if key not in known}
     if not missing:
-        return
-    completions, cramped = _completions(engine, accuracy, missing), []
+        return []
+    jobs, sampling, cramped = _jobs(missing), _sampling(accuracy), []
+    complete_all(engine, jobs, sampling)  # what the engine refuses is named before anything is generated
+    crew = _workers(loaded, accuracy) if accuracy.workers else Here(engine)
     correct, tokens = [record["correct"] for record in known.values()], 0
-    with GradingPool() as pool, progress.bar(loaded.name, len(mine), "completion", len(known)) as bar:
-        for completion, graded in _graded(completions, missing, pool):
+    bar = progress.bar(loaded.name, len(mine), "completion", len(known))
+    with GradingPool() as pool, bar, crew:
+        for completion, graded in _graded(crew.complete(jobs, sampling), missing, pool):
             record = _record(loaded, missing[completion.key], completion, graded)
             store.append(record)
             correct.append(record["correct"])
             tokens += completion.completion_tokens
             speed = tokens / max(bar.format_dict["elapsed"], 1e-3)
-            bar.set_postfix_str(f"{sum(correct) / len(correct):.0%} correct, {speed:.0f} tokens/s", refresh=False)
+            shown = f"{sum(correct) / len(correct):.0%} correct, {speed:.0f} tokens/s{crew.status}"
+            bar.set_postfix_str(shown, refresh=False)
             bar.update()
             if completion.finish_reason == "context":
                 cramped.append(f"{record['problem_id']} ({record['condition']})")
     if cramped:
         print(f"context too short, counted as truncated: {', '.join(cramped)}", file=sys.stderr)
-    if lost := len(missing.keys() - store.done):
+    if lost := len(missing.keys() - store.done - crew.failed.keys()):
         raise InputError(f"engine {accuracy.engine} returned nothing for {lost} prompts; run again to retry")
+    return [_failure(loaded, missing[key], key, reason) for key, reason in crew.failed.items()]
 
 
-def _completions(engine, accuracy: Accuracy, missing: dict[str, Asked]) -> Iterator[Completion]:
-    """Ask for all completions at once: what an engine refuses is named before anything is generated."""
-    requests: dict[Arm | None, list[Request]] = {}
-    for key, asked in missing.items():
-        request = Request(key, asked.prompt.input_ids.tolist(), int(key, 16) % 2**63)
-        requests.setdefault(asked.arm, []).append(request)
-    sampling = Sampling(
+def _workers(loaded: Loaded, accuracy: Accuracy):
+    """Return the workers that a run asks for; raises InputError when Ray is not installed."""
+    making = accuracy.engine, accuracy.batch_size, accuracy.engine_options
+    return workers_class()(accuracy.workers, _gpus(accuracy), loaded, *making)
+
+
+def _failure(loaded: Loaded, asked: Asked, key: str, reason: str) -> dict:
+    place = {"condition": asked.condition, "problem_id": asked.problem.id, "sample": asked.sample}
+    return {"key": key, "model": loaded.name, **place, "reason": reason}
+
+
+def _jobs(missing: dict[str, Asked]) -> list[Job]:
+    return [
+        Job(Request(key, asked.prompt.input_ids.tolist(), int(key, 16) % 2**63), asked.arm)
+        for key, asked in missing.items()
+    ]
+
+
+def _sampling(accuracy: Accuracy) -> Sampling:
+    return Sampling(
         accuracy.max_new_tokens,
         accuracy.temperature,
         accuracy.top_p,
         ELICITATION if accuracy.elicit else None,
         accuracy.elicit_tokens,
     )
-    return chain.from_iterable([engine.complete(some, sampling, arm) for arm, some in requests.items()])
 
 
 def _graded(

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib.errors import InputError
-from lib.paths import write_json
+from lib.paths import write_json, write_whole
 
 RUN = "run.json"
 COMPLETIONS = "completions.jsonl"
@@ -77,6 +77,15 @@ class Store:
                 for record in _parse_all(_split(whole), path, 1):
                     first.setdefault(record["key"], record)
         return list(first.values())
+
+    def note_failed(self, rows: list[dict]) -> Path | None:
+        """Write down what this run gave up, a line each, and return the file; without any remove an earlier run's."""
+        path = self.path.with_name(self.path.name.replace("completions", "failed"))
+        if not rows:
+            path.unlink(missing_ok=True)
+            return None
+        write_whole(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
+        return path
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[int]:

@@ -34,6 +34,12 @@ def snapshot(repo: str, revision: str | None = None) -> Path:
     return folder
 
 
+def described(repo: str, revision: str | None = None) -> Path:
+    """Return the folder, named after its commit, of everything but weights; raises InputError."""
+    with hub_errors(repo, revision):
+        return _download(repo, revision, SMALL_FILES)
+
+
 def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
     """Return a checkpoint folder `<commit>/layers-<n>` with the embedding and first layers only.
 

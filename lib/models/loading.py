@@ -20,7 +20,7 @@ from lib.models.card import Card
 from lib.models.failures import checkpoint_errors
 from lib.models.names import Source, resolve
 from lib.models.packaged import converted, ends_digest
-from lib.models.weights import load_weights, untrained
+from lib.models.weights import load_weights, untrained, without_weights
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def load(
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise InputError(f"device {device} was asked for, but torch {torch.__version__} sees no GPU: use device cpu")
-    dtype = ("float32" if device == "cpu" else "bfloat16") if dtype == "auto" else dtype
+    dtype = _usual_dtype(device) if dtype == "auto" else dtype
     folder = _checkpoint_folder(source, layers, dtype)
     model = load_weights(folder, layers, dtype) if seed is None else untrained(folder, layers, dtype, seed)
     tokenizer = _tokenizer(folder)
@@ -83,6 +83,19 @@ def load(
     fresh = "" if seed is None else f" untrained {seed}"
     names = source.name + fresh, spec, _revision(source, folder, layers) + fresh
     return Loaded(model, tokenizer, *names, device, dtype, len(decoder.layers), "" if fresh else source.weights)
+
+
+def load_without_weights(spec: str, device: str) -> Loaded:
+    """Return what `load` would on another machine's `device`, but for the weights, which are not fetched either."""
+    source, dtype = resolve(spec), _usual_dtype(device)
+    folder = hub.described(source.repo, source.revision) if source.repo else _checkpoint_folder(source, None, dtype)
+    model = without_weights(folder, dtype)
+    names = source.name, spec, _revision(source, folder, None)
+    return Loaded(model, _tokenizer(folder), *names, device, dtype, len(model.get_decoder().layers), source.weights)
+
+
+def _usual_dtype(device: str) -> str:
+    return "float32" if device == "cpu" else "bfloat16"
 
 
 @functools.lru_cache(maxsize=2)

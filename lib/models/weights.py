@@ -40,9 +40,7 @@ def load_weights(folder: Path, layers: int | None, dtype: str) -> PreTrainedMode
     with checkpoint_errors(folder):
         config = read_config(files, layers)
         if layers is None:
-            model_class = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
-            if model_class.config_class is not type(config):  # the language model alone of several
-                config = config.get_text_config()
+            model_class, config = _whole(config)
             weights = {t.name: read_tensor(files, t, target) for t in stored_tensors(files)}
         else:
             model_class = MODEL_MAPPING[type(config)]
@@ -51,12 +49,31 @@ def load_weights(folder: Path, layers: int | None, dtype: str) -> PreTrainedMode
             None, config=config, state_dict=weights, dtype=target, output_loading_info=True
         )
         if layers is None:
-            model.name_or_path = str(folder)
-            if files.size("generation_config.json") is not None:
-                model.generation_config = GenerationConfig.from_pretrained(folder)
+            _settle(model, folder)
     # What is missing would be filled with random numbers and only a warning.
     if info["missing_keys"]:
         raise InputError(f"{folder}: the checkpoint lacks {few(info['missing_keys'])}")
+    return model
+
+
+def without_weights(folder: Path, dtype: str) -> PreTrainedModel:
+    """Return a whole model that holds no weights, only what its folder says of it."""
+    with checkpoint_errors(folder), torch.device("meta"):
+        model_class, config = _whole(read_config(LocalFiles(folder), None))
+        return _settle(model_class._from_config(config, dtype=getattr(torch, dtype)), folder)
+
+
+def _whole(config: PretrainedConfig) -> tuple[type[PreTrainedModel], PretrainedConfig]:
+    """Return the class with an output head, and the config it takes: of the language model alone, of several."""
+    model_class = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    return model_class, config if model_class.config_class is type(config) else config.get_text_config()
+
+
+def _settle(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+    """Tell a whole model where it comes from and what ends its answers."""
+    model.name_or_path = str(folder)
+    if LocalFiles(folder).size("generation_config.json") is not None:
+        model.generation_config = GenerationConfig.from_pretrained(folder)
     return model
 
 
