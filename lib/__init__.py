@@ -6,7 +6,6 @@ from no other room of its own floor:
     errors statistics paths progress
     arm attention
     prompts models figures grading
-    panels
     profiles generation
     measurement evaluation
     claims reproduce

@@ -202,7 +202,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _grade(options) -> None:
-    from lib.grading import grade_many
+    from lib.grading.pool import grade_many
     from lib.grading.sample_files import FORMATS, read_pairs
     from lib.statistics import wilson
 

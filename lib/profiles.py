@@ -11,7 +11,7 @@ from lib.arm.settings import Arm
 from lib.errors import InputError, Settings, valid
 from lib.models.card import Card, card
 from lib.models.names import known_models
-from lib.panels import Panels, missing_heads
+from lib.models.panels import Panels, missing_heads
 from lib.paths import read_yaml, settings_key, shown
 from lib.prompts.conditions import ConditionText, Filler, Format, parse_condition
 from lib.prompts.problems import load_problems

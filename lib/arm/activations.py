@@ -30,7 +30,8 @@ def activation_module(model: PreTrainedModel, layer: int) -> torch.nn.Module:
 
     Raises InputError for a layer that the model lacks, a mixture of experts, and an MLP without such a module.
     """
-    layers, family = model.get_decoder().layers, model.config.get_text_config().model_type
+    layers = list(model.get_decoder().get_submodule("layers").children())
+    family = model.config.get_text_config().model_type
     if not 1 <= layer <= len(layers):
         raise InputError(f"layer {layer} asked for; the model has layers 1 to {len(layers)}")
     found = layers[layer - 1]

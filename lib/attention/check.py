@@ -24,7 +24,7 @@ def check_attention(model: PreTrainedModel) -> None:
     decoder, family = model.get_decoder(), model.config.model_type
     if family in COMBINED:
         raise InputError(f"model type {family} is not supported: its heads combine several attention matrices")
-    count, heads = len(decoder.layers), decoder.config.num_attention_heads
+    count, heads = decoder.config.num_hidden_layers, decoder.config.num_attention_heads
     ids = torch.arange(1, CHECK_TOKENS + 1, device=model.device)[None]
     own = _Own(decoder, ids)
     if not own.finite:
@@ -39,11 +39,12 @@ def check_attention(model: PreTrainedModel) -> None:
         raise InputError(f"model type {family} is not supported: layers {silent} show no attention matrix")
     if unseen := [i + 1 for i in range(count) if recording.windows[i] != _window(decoder.config, recording, i)]:
         raise InputError(f"model type {family} is not supported: layers {unseen} do not say how far they look back")
-    rows, worst = max(recording.row_error.values()), max(differences, key=differences.get)
-    if not (rows < 1e-3 and differences[worst] < max(LEAST, ROUNDINGS * torch.finfo(own.dtype).eps)):
+    rows = max(recording.row_error.values())
+    worst, off = max(differences.items(), key=lambda item: item[1])
+    if not (rows < 1e-3 and off < max(LEAST, ROUNDINGS * torch.finfo(own.dtype).eps)):
         raise InputError(
             f"model type {family} is not supported: rows of attention miss one by {rows:.1g} "
-            f"and the output of layer {worst + 1} differs by {differences[worst]:.1g} from the model's own attention"
+            f"and the output of layer {worst + 1} differs by {off:.1g} from the model's own attention"
         )
 
 
@@ -54,7 +55,7 @@ class _Own:
         self.decoder, self.ids = decoder, ids
         # Whatever calls the attention interface has a layer_idx; some layers have one themselves, but keep the
         # residual stream, beside which a wrong attention may look small.
-        layers = set(decoder.layers)
+        layers = set(decoder.get_submodule("layers").children())
         self.modules = [m for m in decoder.modules() if hasattr(m, "layer_idx") and m not in layers]
         self.inputs: dict[nn.Module, torch.Tensor] = {}
         self.outputs: dict[nn.Module, torch.Tensor] = {}

@@ -60,7 +60,7 @@ def record(decoder: PreTrainedModel, input_ids: torch.Tensor, recording: Recordi
     if positions is not None:
         # Without a mask of its own, a jump in positions would pass for a second prompt packed into the row.
         given = {"position_ids": positions.to(input_ids.device), "attention_mask": torch.ones_like(input_ids)}
-    with _installed(decoder), torch.inference_mode():
+    with attending(decoder, NAME), torch.inference_mode():
         token = _recording.set(recording)
         try:
             return decoder(input_ids=input_ids, use_cache=False, **given)
@@ -71,10 +71,11 @@ def record(decoder: PreTrainedModel, input_ids: torch.Tensor, recording: Recordi
 
 
 @contextlib.contextmanager
-def _installed(decoder: PreTrainedModel) -> Iterator[None]:
+def attending(decoder: PreTrainedModel, name: str) -> Iterator[None]:
+    """Let a decoder attend by the function registered under a name until the block ends."""
     # transformers offers a setter but no getter; this is the only place that reads the private name.
-    previous = decoder.config._attn_implementation
-    decoder.set_attn_implementation(NAME)
+    previous = decoder.config._attn_implementation or "eager"
+    decoder.set_attn_implementation(name)
     try:
         yield
     finally:
@@ -100,22 +101,12 @@ def _attend(
     recording, layer = _recording.get(), module.layer_idx
     slot, ends = recording.index.get(layer), layer == recording.last
     recording.windows[layer] = sliding_window
-    batch, heads, tokens, width = query.shape
-    groups = heads // key.shape[1]
     # The model's own kernels keep scores in float32: rounded to bfloat16, those of Qwen2.5 move outputs by a tenth.
-    query, key = query.float() * (width**-0.5 if scaling is None else scaling), key.float()
-    query = query.view(batch, key.shape[1], groups, tokens, width)
-    output = value.new_empty(batch, key.shape[1], groups, tokens, value.shape[-1])
-    size = max(16, min(tokens, BLOCK_ELEMENTS // (batch * heads * tokens)))
-    for start in range(0, tokens, size):
-        stop = min(start + size, tokens)
-        first = max(0, start - sliding_window + 1) if sliding_window else 0
-        block = query[:, :, :, start:stop].flatten(2, 3)  # (B, K, groups * Q, D)
-        scores = block @ key[:, :, first:stop].transpose(2, 3)  # (B, K, groups * Q, keys)
-        if softcap is not None:
-            scores = torch.tanh(scores / softcap) * softcap
-        scores = scores.view(batch, heads, stop - start, stop - first)
-        _hide(scores, start, first, sliding_window)
+    query, key = query.float() * (query.shape[-1] ** -0.5 if scaling is None else scaling), key.float()
+    query = query.unflatten(1, (key.shape[1], -1))  # (B, K, groups, T, D)
+    output = value.new_empty(*query.shape[:4], value.shape[-1])
+    for start, first, scores in _blocks(query, key, sliding_window, softcap):
+        stop = start + scores.shape[2]
         weights, sink = _softmax(scores, s_aux)
         if recording.last is None:
             error = (weights.sum(-1) + sink - 1).abs().max().item()
@@ -123,15 +114,33 @@ def _attend(
         if slot is not None:
             _add_columns(recording, slot, weights, start, first)
         if recording.keep or not ends:
-            weights = weights.to(value.dtype).view(batch, key.shape[1], -1, stop - first)
+            weights = weights.to(value.dtype).view(*key.shape[:2], -1, stop - first)
             mixed = weights @ value[:, :, first:stop]
-            output[:, :, :, start:stop] = mixed.view(batch, key.shape[1], groups, -1, value.shape[-1])
+            output[:, :, :, start:stop] = mixed.view(*query.shape[:3], -1, value.shape[-1])
     output = output.flatten(1, 2).transpose(1, 2).contiguous()  # (B, T, H, D)
     if recording.keep and slot is not None:
         recording.values[layer], recording.outputs[layer] = value, output
     if ends:
         raise _LastLayerDone
     return output, None
+
+
+def _blocks(
+    query: torch.Tensor, key: torch.Tensor, window: int | None, softcap: float | None
+) -> Iterator[tuple[int, int, torch.Tensor]]:
+    """Yield (its first query, the first key that it sees, scores (B, H, Q, keys)) of blocks of (B, K, groups, T, D)."""
+    batch, key_heads, groups, tokens, _ = query.shape
+    heads = key_heads * groups
+    size = max(16, min(tokens, BLOCK_ELEMENTS // (batch * heads * tokens)))
+    for start in range(0, tokens, size):
+        stop = min(start + size, tokens)
+        first = max(0, start - window + 1) if window else 0
+        scores = query[:, :, :, start:stop].flatten(2, 3) @ key[:, :, first:stop].transpose(2, 3)
+        if softcap is not None:
+            scores = torch.tanh(scores / softcap) * softcap
+        scores = scores.view(batch, heads, stop - start, stop - first)
+        _hide(scores, start, first, window)
+        yield start, first, scores
 
 
 def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor | float]:

@@ -55,7 +55,7 @@ def observe(
     """
     decoder = model.get_decoder()
     input_ids = torch.atleast_2d(input_ids).to(model.device)
-    layers = list(range(1, len(decoder.layers) + 1)) if layers is None else list(layers)
+    layers = list(range(1, decoder.config.num_hidden_layers + 1)) if layers is None else list(layers)
     rows = query_rows(_check(decoder, input_ids, layers, lengths), queries, input_ids)
     batch, tokens = input_ids.shape
     heads = decoder.config.num_attention_heads
@@ -64,10 +64,14 @@ def observe(
     every = rows.shape[1] == 1 and bool(rows.all())
     recording = Recording(sums, None if every else rows, index, max(index), keep)
     record(decoder, input_ids, recording, positions)
-    later = rows.flip(2).cumsum(2).flip(2) - rows  # (B, R, T) how many queries that count come later
-    later[later == 0] = torch.nan
     values, outputs = ([kept[i] for i in index] if keep else [] for kept in (recording.values, recording.outputs))
-    return Observation(sums / later[:, None, None], values, outputs)
+    return Observation(sums / later_queries(rows)[:, None, None], values, outputs)
+
+
+def later_queries(rows: torch.Tensor) -> torch.Tensor:
+    """Return (B, R, T), how many queries that count come after each token, NaN for none."""
+    later = rows.flip(2).cumsum(2).flip(2) - rows
+    return later.masked_fill(later == 0, torch.nan)
 
 
 def query_rows(lengths: torch.Tensor, queries: torch.Tensor | None, input_ids: torch.Tensor) -> torch.Tensor:
@@ -78,9 +82,10 @@ def query_rows(lengths: torch.Tensor, queries: torch.Tensor | None, input_ids: t
 
 def _check(decoder, input_ids: torch.Tensor, layers: list[int], lengths) -> torch.Tensor:
     batch, tokens = input_ids.shape
-    missing = [layer for layer in layers if not 1 <= layer <= len(decoder.layers)]
+    last = decoder.config.num_hidden_layers
+    missing = [layer for layer in layers if not 1 <= layer <= last]
     if missing or not layers:
-        raise InputError(f"layers {missing or layers} asked for; the model has layers 1 to {len(decoder.layers)}")
+        raise InputError(f"layers {missing or layers} asked for; the model has layers 1 to {last}")
     if input_ids.numel() == 0:
         raise InputError("received attention of an empty batch was asked for")
     context = decoder.config.max_position_embeddings

@@ -6,7 +6,7 @@ import torch
 from transformers import PreTrainedModel
 
 from lib.attention.function import Recording, record
-from lib.attention.received import Observation, query_rows
+from lib.attention.received import Observation, later_queries, query_rows
 
 
 def observe_uniform(
@@ -27,14 +27,12 @@ def observe_uniform(
     rows = query_rows(lengths.to(model.device), queries, input_ids)  # (B, R, T)
     batch, tokens = input_ids.shape
     places = torch.arange(tokens, device=model.device)
-    later = rows.flip(2).cumsum(2).flip(2) - rows
-    later[later == 0] = torch.nan
     received = []
     for window in _windows(decoder, layers):
         shares = rows / (places + 1).clamp(max=window or tokens)
         given = torch.nn.functional.pad(shares.double().cumsum(2), (1, 0))  # by the queries before each place
         last = (places + (window or tokens)).clamp(max=tokens)  # the first query that does not see it
-        received.append((given[..., last] - given[..., places + 1]).float() / later)
+        received.append((given[..., last] - given[..., places + 1]).float() / later_queries(rows))
     heads = decoder.config.num_attention_heads
     stacked = torch.stack(received, 1)[:, :, None].expand(-1, -1, heads, -1, -1)  # (B, L, H, R, T)
     return Observation(stacked, [torch.zeros(batch, 1, tokens, 1)] * len(layers), [])
@@ -42,7 +40,7 @@ def observe_uniform(
 
 def _windows(decoder: PreTrainedModel, layers: Sequence[int]) -> list[int | None]:
     """Return how many tokens each layer sees, as the model itself says in a forward; None: all before."""
-    count, heads = len(decoder.layers), decoder.config.num_attention_heads
+    count, heads = decoder.config.num_hidden_layers, decoder.config.num_attention_heads
     sums = torch.zeros(1, count, heads, 1, 1, device=decoder.device)
     recording = Recording(sums, None, {i: i for i in range(count)}, last=None, keep=False)
     record(decoder, torch.ones(1, 1, dtype=torch.long, device=decoder.device), recording)

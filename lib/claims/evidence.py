@@ -7,6 +7,7 @@ when the profile did not measure what it needs.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lib.evaluation.records import Record
 from lib.measurement.run import Measured
 
 EMBEDDED = "embedded/"  # begins the ids of the embedded set, embedded/<template>/<number>
@@ -29,7 +30,7 @@ class Evidence:
     model: str
     attention: Measured | None = None
     activations: Measured | None = None
-    records: dict[str, list[dict]] = field(default_factory=dict)
+    records: dict[str, list[Record]] = field(default_factory=dict)
     plain: bool = False
     outcome: str = "correct"
     controls: "dict[str, Evidence]" = field(default_factory=dict)

@@ -14,7 +14,7 @@ MARGINS = ["margin", "margin_low", "margin_high", "margin_paper"]
 def claims_table(rows: Sequence[dict]) -> pd.DataFrame:
     """Return the rows of `judge` as a table of numbers and texts: what is nested has a column for each of its parts."""
     low, high = zip(*(row["range"] for row in rows), strict=True)
-    return pd.json_normalize(rows).drop(columns=NESTED, errors="ignore").assign(low_end=low, high_end=high)
+    return pd.json_normalize(list(rows)).drop(columns=NESTED, errors="ignore").assign(low_end=low, high_end=high)
 
 
 def labels(table: pd.DataFrame) -> list[str]:

@@ -33,6 +33,8 @@ def gather(profile: Profile, completions: str | None = None) -> dict[str, Eviden
 
 def _evidence_of(controls: Controls) -> dict[str, Evidence]:
     """Return what the claims ask of each untrained network, and of uniform attention."""
-    networks = zip(SEEDS, controls.attention, controls.activations, strict=True)
-    found = {f"seed {seed}": Evidence(f"an untrained network, seed {seed}", *parts) for seed, *parts in networks}
+    found = {
+        f"seed {seed}": Evidence(f"an untrained network, seed {seed}", attention, activations)
+        for seed, attention, activations in zip(SEEDS, controls.attention, controls.activations, strict=True)
+    }
     return found | {UNIFORM: Evidence("uniform attention", controls.uniform)}

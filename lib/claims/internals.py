@@ -76,7 +76,7 @@ def lambda_ratios(evidence: Evidence, condition: str, reference: str, layer: int
 def affine_fit(evidence: Evidence) -> list[Component]:
     """Return R2 of the affine map in layer 1, averaged over heads, in the form of it that fits best."""
     _first(evidence, "attention", 1)
-    if evidence.attention.causes is None:
+    if not (evidence.attention and evidence.attention.causes):
         raise Untestable(f"the outputs of {evidence.model} were not compared")
     found = evidence.attention.causes[list(AFFINE)].mean("head")
     best = max(AFFINE, key=lambda name: float(found[name].mean()))

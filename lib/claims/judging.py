@@ -39,7 +39,7 @@ def judge(claims: Sequence[Claim], evidence: dict[str, Evidence]) -> list[dict]:
 
 
 def _row(claim: Claim, evidence: Evidence) -> dict:
-    row = {"id": claim.id, "claim": claim.claim, "source": claim.source, "model": evidence.model}
+    row: dict = {"id": claim.id, "claim": claim.claim, "source": claim.source, "model": evidence.model}
     row |= {"unit": claim.unit, "range": list(claim.range), "written": claim.written}
     row |= {"paper": claim.reported(evidence.model), "control": None, "uniform": None, "specific": None}
     try:

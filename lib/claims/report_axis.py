@@ -24,14 +24,14 @@ def axis(row: Row) -> Axis | None:
     """Return the axis of a claim, None when it was not measured."""
     if row.effect is None:
         return None
-    shown = [row.low, row.effect, row.high, *row.range, row.paper and row.paper.value]
+    shown = [row.low, row.effect, row.high, *row.range, row.paper.value if row.paper else None]
     shown += [row.control.low, row.control.high] if row.control else []
     known = [value for value in shown if value is not None]
     low, high = min(known), max(known)
     room = 0.08 * (high - low) or 0.1 * abs(low) or 1
     low, high = low - room, high + room
 
-    def place(value: float) -> float:
+    def place(value) -> float:
         return round(EDGE + (WIDTH - 2 * EDGE) * (value - low) / (high - low), 1)
 
     ends = (low if row.range[0] is None else row.range[0], high if row.range[1] is None else row.range[1])
@@ -44,7 +44,7 @@ def axis(row: Row) -> Axis | None:
     )
 
 
-def _bar(measured: Measured, place: Callable[[float], float]) -> tuple[float, float, float]:
+def _bar(measured: Measured, place: Callable) -> tuple[float, float, float]:
     return place(measured.low), place(measured.effect), place(measured.high)
 
 

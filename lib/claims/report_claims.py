@@ -89,9 +89,9 @@ def read_claims(profile: Profile) -> list[Row]:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except ValidationError as error:
         place = error.errors()[0]["loc"]
-        reason = (
-            f"row {place[0] + 1}: {'.'.join(map(str, place[1:])) or 'it'} is missing or wrong" if place else "no list"
-        )
+        reason = "no list"
+        if place:
+            reason = f"row {int(place[0]) + 1}: {'.'.join(map(str, place[1:])) or 'it'} is missing or wrong"
         raise InputError(f"{path} holds no claims ({reason}); make it anew with {again}") from error
     if not rows:
         raise InputError(f"{path} holds no claims; make it anew with {again}")
@@ -100,7 +100,7 @@ def read_claims(profile: Profile) -> list[Row]:
 
 def in_words(rows: Sequence[Row]) -> list[str]:
     """Return how many claims got which verdict, and what so many verdicts are worth, as sentences."""
-    counts = Counter(row.verdict for row in rows)
+    counts = Counter[str](row.verdict for row in rows)
     parts = [f"{counts[name] or 'none'} {'is' if counts[name] == 1 else 'are'} {name}" for name in VERDICTS]
     claims, models = len({row.id for row in rows}), len({row.model for row in rows})
     asked = (

@@ -5,6 +5,7 @@ Rows have the columns of the table that a run ends with: figure, model, n, what 
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from lib.arm.settings import Arm
@@ -25,10 +26,9 @@ def compared(table: pd.DataFrame, could: pd.DataFrame) -> pd.DataFrame:
 def effect_sentences(pairs: pd.DataFrame) -> list[str]:
     """Say per condition whether a gain or a loss was shown, how large it could be, and what two points would need."""
     sentences = []
-    for row in pairs.itertuples():
-        shown = "no effect was shown either way"
-        if row.effect_low > 0 or row.effect_high < 0:
-            shown = "a gain was shown" if row.effect_low > 0 else "a loss was shown"
+    sure = [pairs.effect_low > 0, pairs.effect_high < 0]
+    found = np.select(sure, ["a gain was shown", "a loss was shown"], "no effect was shown either way")
+    for row, shown in zip(pairs.itertuples(), found, strict=True):
         lies = f"it lies between {row.effect_low:+.1f} and {row.effect_high:+.1f} points (n = {row.n})"
         needed = f"Two points would need {row.needed:,.0f} problems."
         if pd.isna(row.needed):
@@ -182,7 +182,7 @@ def chance_sentences(largest: pd.DataFrame) -> list[str]:
 
 def arm_rows(table: pd.DataFrame, spread: pd.DataFrame, cells: pd.DataFrame) -> list[dict]:
     """Return a row per model for Table 2, Fig. 6 and Fig. 12, as far as the profile has them."""
-    rows = []
+    rows: list[tuple] = []
     for row in table[table.condition == "arm"].itertuples():
         rows.append(("table 2", row.model, row.n, _effect(row), "ARM +1 to +3 points"))
     for model, part in spread[spread.measure == "distinct 2-grams"].groupby("model", sort=False):
@@ -191,5 +191,5 @@ def arm_rows(table: pd.DataFrame, spread: pd.DataFrame, cells: pd.DataFrame) -> 
     for model, part in cells.groupby("model", sort=False):
         text = f"effects of the map from {part.effect.min():+.1f} to {part.effect.max():+.1f} points"
         rows.append(("fig12", model, part.n.min(), text, "peaks at chosen settings"))
-    named = (dict(zip(("figure", "model", "n", "found", "paper"), row, strict=True)) for row in rows)
-    return [row | {"n": int(row["n"])} for row in named]
+    table = pd.DataFrame(rows, columns=["figure", "model", "n", "found", "paper"])
+    return table.astype({"n": int}).to_dict("records")

@@ -5,7 +5,7 @@ from typing import NotRequired, TypedDict
 
 import pandas as pd
 
-from lib.grading import evaluated
+from lib.grading.operations import evaluated
 
 
 class Record(TypedDict):

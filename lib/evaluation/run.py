@@ -23,14 +23,10 @@ from lib.evaluation.summary import summarise
 from lib.evaluation.wanted import Asked, wanted
 from lib.generation.engines import Here, Job, complete_all, engine_class, make_engine, workers_class
 from lib.generation.interface import Completion, Request, Sampling
-from lib.grading import (
-    Grade,
-    GradingPool,
-    correct_authors,
-    correct_authors_on_completion,
-    correct_exact,
-    cut_run_on,
-)
+from lib.grading.authors import correct_authors, correct_exact
+from lib.grading.extract import cut_run_on
+from lib.grading.pool import GradingPool
+from lib.grading.stages import Grade
 from lib.models.loading import Loaded, load, load_without_weights
 from lib.paths import write_json
 from lib.profiles import Accuracy
@@ -154,7 +150,7 @@ def _sampling(accuracy: Accuracy) -> Sampling:
         accuracy.max_new_tokens,
         accuracy.temperature,
         accuracy.top_p,
-        ELICITATION if accuracy.elicit else None,
+        ELICITATION if accuracy.elicit else "",
         accuracy.elicit_tokens,
     )
 
@@ -194,7 +190,7 @@ def _record(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade)
         method=graded.method,
         correct=graded.correct,
         correct_authors=correct_authors(problem.answer, asked.prompt.text, completion.text),
-        correct_authors_on_completion=correct_authors_on_completion(problem.answer, completion.text),
+        correct_authors_on_completion=correct_authors(problem.answer, "", completion.text),
         correct_exact=correct_exact(problem.answer, completion.text),
         evaluated=graded.evaluated,
     )

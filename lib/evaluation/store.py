@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib.errors import InputError
+from lib.evaluation.records import Record
 from lib.paths import write_json, write_whole
 
 RUN = "run.json"
@@ -41,7 +42,7 @@ class Store:
         """
         self.folder = Path(folder)
         self.path = self.folder / (COMPLETIONS if shard == (1, 1) else SHARD.format(*shard))
-        self.records: list[dict] = []
+        self.records: list[Record] = []
         self.done: set[str] = set()
         self._end = 0  # bytes read so far, always a line's end
         self._lines = 0
@@ -51,7 +52,7 @@ class Store:
             _match_settings(self.folder / RUN, settings, environment or {})
             self._refresh(file)
 
-    def append(self, record: dict) -> bool:
+    def append(self, record: Record) -> bool:
         """Write a record with a "key" and return True, or return False when its key is already there.
 
         Raises InputError when the line cannot be written whole; the file is then as it was before.
@@ -67,7 +68,7 @@ class Store:
             self._add([record], len(line))
         return True
 
-    def everything(self) -> list[dict]:
+    def everything(self) -> list[Record]:
         """Return the records of all shards so far, this store's first, the first of each key."""
         first = {record["key"]: record for record in self.records}
         for path in [*sorted(self.folder.glob(SHARD.format("*", "*"))), self.folder / COMPLETIONS]:
@@ -125,7 +126,7 @@ class Store:
             data += b"\n"
         self._add(records, len(data))
 
-    def _add(self, records: list[dict], length: int) -> None:
+    def _add(self, records: list[Record], length: int) -> None:
         for record in records:
             if record["key"] not in self.done:
                 self.done.add(record["key"])
@@ -150,7 +151,7 @@ class Store:
             raise InputError(f"disk full at {self.path}: nothing lost; free space and run again") from error
 
 
-def read_records(path: str | Path) -> list[dict]:
+def read_records(path: str | Path) -> list[Record]:
     """Return the records of a JSONL file in file order, the first of each key, and leave the file alone.
 
     Raises InputError for a file that cannot be read and, with its number, for any broken line.
@@ -159,7 +160,7 @@ def read_records(path: str | Path) -> list[dict]:
         data = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
-    first: dict[str, dict] = {}
+    first: dict[str, Record] = {}
     for record in _parse_all(_split(data), path, 1):
         first.setdefault(record["key"], record)
     return list(first.values())
@@ -184,15 +185,15 @@ def _split(data: bytes) -> list[bytes]:
     return data.removesuffix(b"\n").split(b"\n") if data else []
 
 
-def _parse_all(lines: list[bytes], path: str | Path, first: int) -> list[dict]:
+def _parse_all(lines: list[bytes], path: str | Path, first: int) -> list[Record]:
     return [_parse(line, f"line {number} of {path}") for number, line in enumerate(lines, first)]
 
 
-def _parse(line: bytes, where: str) -> dict:
+def _parse(line: bytes, where: str) -> Record:
     try:
         record = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
         raise _NotJSON(f"{where} is not valid JSON: {error}") from error
-    if not isinstance(record, dict) or not isinstance(record.get("key"), str):
+    if not isinstance(record.get("key") if isinstance(record, dict) else None, str):
         raise InputError(f'{where} is not a record: it needs a "key"')
     return record

@@ -32,7 +32,7 @@ def draw_accuracy_bars(ax, groups):
     for position, group in enumerate(groups):
         left = position - width * (len(group.bars) - 1) / 2
         for index, bar in enumerate(group.bars):
-            drawn.append(_draw_bar(ax, left + index * width, 0.9 * width, *bar, group.paper, rotation))
+            drawn.append(_draw_bar(ax, left + index * width, 0.9 * width, *bar, paper=group.paper, rotation=rotation))
     wrap = max(9, 40 // len(groups))
     names = [textwrap.fill(group.label, wrap) + "\n(paper)" * group.paper for group in groups]
     ax.set_xticks(range(len(groups)), names)

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib import colors, patches
 
-from lib.figures.style import CONDITION_STYLES, integer_axis, intervals, legend_above, look_of
+from lib.figures.style import CONDITION_STYLES, beside, even_line, integer_axis, legend_above, look_of
 
 CHANGE_LABEL = "with / without (log scale)"
 
@@ -48,14 +48,9 @@ def draw_changes(ax, names, curves, title, reach):
     `curves` maps a condition to (estimates, lows, highs), (n,) each, side by side at each of the n names; `reach` is
     the lowest and highest value to make room for, so that several axes can be equal.
     """
-    drawn, places = [], np.arange(len(names))
-    ax.axhline(1, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
-    for index, (condition, (estimates, lows, highs)) in enumerate(curves.items()):
-        look, text = look_of(condition)
-        x = places + 0.17 * (index - (len(curves) - 1) / 2)
-        intervals(ax, x, lows, highs, look.colour)
-        drawn += ax.plot(x, estimates, color=look.colour, linestyle="none", marker=look.marker, label=text)
-    ax.set_xticks(places, [name.replace("variance", "var.").replace(" ", "\n") for name in names])
+    even_line(ax)
+    drawn = beside(ax, range(len(names)), curves, 0.17)
+    ax.set_xticks(range(len(names)), [name.replace("variance", "var.").replace(" ", "\n") for name in names])
     ax.set(title=title, ylabel=CHANGE_LABEL, yscale="log", xlim=(-0.6, len(names) - 0.4))
     _plain_log_ticks(ax, reach)
     ax.grid(False, axis="x")
@@ -81,7 +76,7 @@ def draw_change_by_layer(ax, layers, curves, title):
     `curves` maps a condition to (estimates, lows, highs), (L,) each; `layers` counts from 1.
     """
     lines = []
-    ax.axhline(1, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
+    even_line(ax)
     for condition, (estimates, lows, highs) in curves.items():
         look, text = look_of(condition)
         ax.fill_between(layers, lows, highs, color=look.colour, alpha=0.2, linewidth=0)
@@ -98,13 +93,8 @@ def draw_classes(ax, names, curves, title):
 
     `curves` maps a condition to (estimates, lows, highs), (n,) each, side by side at each of the n names.
     """
-    drawn, places = [], np.arange(len(names))
-    for index, (condition, (estimates, lows, highs)) in enumerate(curves.items()):
-        look, text = look_of(condition)
-        x = places + 0.2 * (index - (len(curves) - 1) / 2)
-        intervals(ax, x, lows, highs, look.colour)
-        drawn += ax.plot(x, estimates, color=look.colour, linestyle="none", marker=look.marker, label=text)
-    ax.set_xticks(places, names)
+    drawn = beside(ax, range(len(names)), curves, 0.2)
+    ax.set_xticks(range(len(names)), names)
     ax.set(title=title, ylabel="near-zero activations (%)", xlim=(-0.6, len(names) - 0.4))
     legend_above(ax)
     ax.grid(False, axis="x")
@@ -140,12 +130,7 @@ def draw_pass_at_k(ax, ks, curves, title):
 
     `curves` maps a condition to (estimates, lows, highs), (n,) each, at the n values of k.
     """
-    lines = []
-    for index, (condition, (estimates, lows, highs)) in enumerate(curves.items()):
-        look, text = look_of(condition)
-        x = np.arange(len(ks)) + 0.08 * (index - (len(curves) - 1) / 2)  # intervals side by side
-        intervals(ax, x, lows, highs, look.colour)
-        lines += ax.plot(x, estimates, color=look.colour, linestyle=look.line, marker=look.marker, label=text)
+    lines = beside(ax, range(len(ks)), curves, 0.08, line=None)
     ax.set_xticks(range(len(ks)), map(str, ks))
     ax.set(title=title, xlabel="k", ylabel="pass@k (%)")
     legend_above(ax)

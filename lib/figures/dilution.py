@@ -5,7 +5,7 @@ import textwrap
 import numpy as np
 from matplotlib import colors
 
-from lib.figures.style import CONDITION_STYLES, Look, integer_axis, intervals, legend_above, look_of
+from lib.figures.style import CONDITION_STYLES, Look, even_line, integer_axis, intervals, legend_above, look_of
 
 LAMBDA_LABEL = "λ = received attention with / without"
 SPAN_LABELS = {
@@ -46,7 +46,7 @@ def draw_lambda_by_layer(ax, layers, estimates, lows, highs, label):
 def _draw_lambda(ax, x, estimates, lows, highs, look, axis_name, **options):
     """Draw estimates and intervals (n,) and, once, the line λ = 1; return the estimates' line first."""
     if not ax.lines:
-        ax.axhline(1, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
+        even_line(ax)
     drawn = intervals(ax, x, lows, highs, look.colour)
     (curve,) = ax.plot(x, estimates, color=look.colour, linestyle=look.line, marker=look.marker, **options)
     ax.set(ylabel=LAMBDA_LABEL, xmargin=0.02)  # a wider margin would show a layer or head 0
@@ -116,7 +116,7 @@ def draw_causes(ax, heads, curves, title):
     for place, (cause, ends) in enumerate(curves.items()):
         look = CAUSE_LOOKS[cause]
         offset = 0.22 * (place - (len(curves) - 1) / 2)
-        drawn.append(_draw_lambda(ax, heads + offset, *ends, look, "Head", label=look.names[0])[0])
+        drawn.append(_draw_lambda(ax, heads + offset, *ends, look=look, axis_name="Head", label=look.names[0])[0])
     ax.set_title(title)
     legend_above(ax)
     return drawn

@@ -56,7 +56,7 @@ def _lists(values: np.ndarray) -> list[list[float | None]]:
     return [[None if np.isnan(v) else float(f"{v:.{DIGITS}g}") for v in head] for layer in values for head in layer]
 
 
-def _lambda_map(heads: pd.DataFrame, chosen: alt.Parameter) -> alt.LayerChart:
+def _lambda_map(heads: pd.DataFrame, chosen: alt.Parameter):
     """Return λ (layer, head) as colours whose order grey print keeps, 1 in the middle; a ring where it is above."""
     place = {"x": alt.X("head:O", axis=alt.Axis(labelAngle=0)), "y": "layer:O"}
     scale = alt.Scale(type="log", domain=[0.5, 2], scheme="cividis", clamp=True)
@@ -73,7 +73,7 @@ def page_chart() -> dict:
     return received_chart(alt.Chart(alt.NamedData("tokens")), "container").to_dict()
 
 
-def received_chart(base: alt.Chart, width: int | str) -> alt.LayerChart:
+def received_chart(base: alt.Chart, width: int | str):
     """Return lines of received attention with the inserted span shaded and every token's text on hover.
 
     base: a row per token with position, text, part, and received attention `without`, `with` and `even`.
@@ -81,7 +81,7 @@ def received_chart(base: alt.Chart, width: int | str) -> alt.LayerChart:
     position = alt.X("position:Q", title="Token position", axis=alt.Axis(tickMinStep=1, grid=False))
     legend = alt.Legend(orient="top", title=None, symbolSize=600)
     names, colours = list(SERIES), list(SERIES.values())
-    folded = base.transform_fold(names, as_=["series", "received"])
+    folded = base.transform_fold([*names], as_=["series", "received"])
     lines = folded.mark_line(strokeWidth=1.6, invalid="break-paths-show-path-domains").encode(
         position,
         alt.Y("received:Q", title="Received attention"),

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import textwrap
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from PIL.PngImagePlugin import PngInfo
 from lib.errors import InputError
 from lib.figures.comparing import TOLERANCE, drawing, largest_difference, same_drawing
 from lib.figures.style import style
-from lib.paths import write_json
+from lib.paths import write_json, write_whole
 
 RECORD = "figures.json"  # in a run's results: how each of its figures compared
 DPI = 200  # twice what a page shows: sharp on every screen
@@ -45,10 +44,10 @@ def save_figure(figure, folder, name, table):
         found, kinds = {"changed": "", "largest": largest, "where": where}, ()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for kind in kinds:
-            _replace(path.with_suffix(f".{kind}"), csv.encode() if kind == "csv" else _picture(figure, kind, drawn))
     except OSError as error:
         raise InputError(f"cannot write figure {name} to {folder}: {error.strerror or error}") from error
+    for kind in kinds:
+        write_whole(path.with_suffix(f".{kind}"), csv.encode() if kind == "csv" else _picture(figure, kind, drawn))
     return found
 
 
@@ -83,16 +82,6 @@ def _fewer_colours(buffer, drawn):
         few = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.save(small, format="png", pnginfo=text, optimize=True)
     return small.getvalue()
-
-
-def _replace(path, data):
-    """Write bytes beside `path` and move them over it, so that a reader never meets half a file."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        partial.write_bytes(data)
-        return partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def record(results, name, found):

@@ -86,6 +86,26 @@ def integer_axis(axis, name):
     axis.set_major_locator(ticker.MaxNLocator(10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
+def beside(ax, x, curves, gap, line="none"):
+    """Draw estimates with intervals, each condition's beside the others' at each x, and return the points or lines.
+
+    `curves` maps a condition to (estimates, lows, highs), (n,) each; `line` None: the condition's own.
+    """
+    drawn = []
+    for index, (condition, (estimates, lows, highs)) in enumerate(curves.items()):
+        look, text = look_of(condition)
+        places = np.asarray(x, dtype=float) + gap * (index - (len(curves) - 1) / 2)
+        intervals(ax, places, lows, highs, look.colour)
+        style = {"color": look.colour, "linestyle": line or look.line, "marker": look.marker}
+        drawn += ax.plot(places, estimates, label=text, **style)
+    return drawn
+
+
+def even_line(ax):
+    """Draw the line at 1, where nothing changes."""
+    ax.axhline(1, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
+
+
 def intervals(ax, x, lows, highs, colour):
     """Draw a capped bar from low to high at each x and return the lines; the arrays are (n,)."""
     ends = np.array([lows, highs], dtype=float)  # (2, n)

@@ -21,7 +21,7 @@ class Sampling:
     max_new_tokens: int
     temperature: float = 0.0
     top_p: float = 1.0
-    elicit: str | None = None
+    elicit: str = ""
     elicit_tokens: int = 12
 
 

@@ -18,10 +18,10 @@ class SlotCache(Cache):
 
     def write(self, slot: int, prefilled: DynamicCache, row: int, length: int) -> None:
         """Copy the first `length` positions of one prefilled row into a slot."""
-        for index, layer in enumerate(prefilled.layers):
+        for index, (keys, values, _) in enumerate(prefilled):
             if len(self.stored) == index:
-                self.stored.append(tuple(self._room(part) for part in (layer.keys, layer.values)))
-            for target, source in zip(self.stored[index], (layer.keys, layer.values), strict=True):
+                self.stored.append((self._room(keys), self._room(values)))
+            for target, source in zip(self.stored[index], (keys, values), strict=True):
                 target[slot, :, :length] = source[row, :, :length]
         self.lengths[slot] = length
 

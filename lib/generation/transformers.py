@@ -19,10 +19,11 @@ from transformers import DynamicCache
 from lib.arm.activations import activation_module
 from lib.arm.hook import Installed, installed
 from lib.arm.settings import Arm
+from lib.attention.function import attending
 from lib.errors import InputError
 from lib.generation.interface import Completion, Request, Sampling, Writer
 from lib.generation.slot_cache import NAME, SlotCache
-from lib.grading import last_box
+from lib.grading.extract import last_box
 from lib.prompts.batches import is_out_of_memory
 
 PREFILL_TOKENS = 8192  # padded tokens of one prefill: bounds its memory
@@ -34,7 +35,7 @@ class _Row:
     request: Request
     feed: list[int]  # tokens that must go in before the next one is chosen
     draws: torch.Generator
-    noise: torch.Generator | None = None  # what ARM draws from
+    noise: torch.Generator  # what ARM draws from
     written: list[int] = field(default_factory=list)
     after: list[int] = field(default_factory=list)  # what follows the elicitation
     finish: str = ""
@@ -151,10 +152,8 @@ class Engine(Writer):
         return first
 
     def _row(self, request: Request, hook: Installed | None) -> _Row:
-        draws = torch.Generator().manual_seed(request.seed)
-        if hook is None:
-            return _Row(request, [request.input_ids[-1]], draws)
-        return _Row(request, [], draws, torch.Generator(self.model.device).manual_seed(request.seed))
+        draws, noise = (torch.Generator(place).manual_seed(request.seed) for place in ("cpu", self.model.device))
+        return _Row(request, [] if hook else [request.input_ids[-1]], draws, noise)
 
     def _prefill_whole(self, new: list[_Row], hook: Installed) -> tuple[DynamicCache, torch.Tensor]:
         """Run prompts of one length through the changed model; return the cache and the next logits (B, vocabulary)."""
@@ -181,23 +180,18 @@ class Engine(Writer):
     @torch.inference_mode()
     def _step(self, rows: list[_Row], cache: SlotCache, hook: Installed | None = None) -> torch.Tensor:
         """Feed one token to every row and return the logits (rows, vocabulary) of the next."""
-        device, decoder = self.model.device, self.model.get_decoder()
+        device = self.model.device
         tokens = torch.tensor([[row.feed.pop(0)] for row in rows], device=device)
         lengths = cache.lengths[: len(rows)].to(device)
-        previous = decoder.config._attn_implementation  # transformers offers a setter but no getter
-        decoder.set_attn_implementation(NAME)
         told = hook.rows([row.noise for row in rows], prompt=False) if hook else contextlib.nullcontext()
-        try:
-            with told:
-                output = self.model(
-                    input_ids=tokens,
-                    position_ids=lengths[:, None],
-                    past_key_values=cache,
-                    use_cache=True,
-                    row_lengths=lengths,
-                )
-        finally:
-            decoder.set_attn_implementation(previous)
+        with attending(self.model.get_decoder(), NAME), told:
+            output = self.model(
+                input_ids=tokens,
+                position_ids=lengths[:, None],
+                past_key_values=cache,
+                use_cache=True,
+                row_lengths=lengths,
+            )
         cache.lengths[: len(rows)] += 1
         return output.logits[:, -1].float()
 

@@ -23,7 +23,7 @@ from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation.interface import Completion, Plan, Request, Sampling, Writer
 from lib.generation.vllm_arm import ArmExtension, change_for
-from lib.grading import last_box
+from lib.grading.extract import last_box
 
 # Read when vLLM is imported and by the processes it starts, which talk to each other on this machine alone.
 os.environ.setdefault("VLLM_HOST_IP", "127.0.0.1")
@@ -49,7 +49,8 @@ class Engine(Writer):
         if not os.path.isdir(self.folder):
             raise InputError(f"engine vllm reads a checkpoint folder, and {loaded.spec} was loaded from none")
         self.parallel = {"tensor_parallel_size": tensor_parallel, "data_parallel_size": data_parallel}
-        self.llm, self.length, self.room = None, 0, asyncio.Semaphore(batch_size)
+        self.llm: AsyncLLMEngine = None  # until the first prompt
+        self.length, self.room = 0, asyncio.Semaphore(batch_size)
         self.changing: set[int] = set()  # layers that ARM can change in the vLLM that runs
         self.needed, self.layers = 0, set()  # positions and layers that were asked for so far
 
@@ -173,10 +174,10 @@ class Engine(Writer):
         tokens = TokensPrompt(prompt_token_ids=prompt)
         if change:
             tokens["cache_salt"] = request.key  # so that no other request reads what is written under ARM
+        ids, finish = [], ""
         async for output in self.llm.generate(tokens, settings, request.key):
-            last = output.outputs[0]
-        ids = list(last.token_ids)
-        return (ids[:-1] if last.finish_reason == "stop" else ids), last.finish_reason
+            ids, finish = output.outputs[0].token_ids, output.outputs[0].finish_reason
+        return list(ids[:-1] if finish == "stop" else ids), finish
 
     def _up_to_box(self, ids: list[int], elicit: str) -> list[int]:
         """Return the shortest beginning of `ids` that closes the box, all of them when none does."""

@@ -6,6 +6,7 @@ batch, and a request's draws come from its own seed.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -25,6 +26,8 @@ def change_for(arm: Arm, seed: int, prompt_tokens: int) -> dict:
 
 class ArmExtension:
     """Added to vLLM's worker class, none of whose names it may have; its method is called by name."""
+
+    model_runner: Any  # the worker's
 
     def install_arm(self, layers: Sequence[int]) -> str:
         """Let requests ask for ARM in these layers, counted from 1; return why they cannot, or an empty text."""

@@ -11,17 +11,12 @@ from lib.grading.extract import cut_run_on, last_box
 
 
 def correct_authors(gold: str, prompt: str, response: str) -> bool:
-    r"""Return the verdict of the authors' rule; False where their code crashes, as on `\boxed{\frac}`."""
+    r"""Return the verdict of the authors' rule, which reads prompt and response; False where their code crashes."""
     try:
         answer = _last_box(prompt + response)
         return answer is not None and normalise(answer) in normalise(gold)
     except (IndexError, ValueError):
         return False
-
-
-def correct_authors_on_completion(gold: str, response: str) -> bool:
-    """Return the verdict of the authors' rule when it reads the completion alone."""
-    return correct_authors(gold, "", response)
 
 
 def correct_exact(gold: str, response: str) -> bool:

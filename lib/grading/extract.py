@@ -20,7 +20,7 @@ def cut_run_on(response: str) -> tuple[str, bool]:
 
     A header at the very start is the response's own; end-of-text tokens alone are no run-on.
     """
-    marker = _RUN_ON.search(response, _HEADER.match(response).end())
+    marker = _RUN_ON.search(response, next(_HEADER.finditer(response)).end())
     if marker is None:
         return response, False
     rest = _SPECIAL.sub("", response[marker.start() :])

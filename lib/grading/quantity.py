@@ -71,14 +71,14 @@ def parse_number(cleaned: str) -> Fraction | None:
     Integers, decimals, fractions, mixed numbers, `a \times 10^b` and `0.\overline{3}`; thousands may be
     grouped by commas or spaces.
     """
-    sign, body = re.fullmatch(r"([+-]?) ?(.*)", cleaned, re.DOTALL).groups()
+    body = re.sub(r"\A[+-]? ?", "", cleaned)
     for form, pattern in _FORMS:
         if match := pattern.fullmatch(body):
             try:
                 value = _value(form, match)
             except ZeroDivisionError:
                 return None
-            return -value if sign == "-" else value
+            return -value if cleaned.startswith("-") else value
     return None
 
 

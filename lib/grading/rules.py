@@ -143,7 +143,7 @@ def _interval(gold: str, answer: str, algebra: Algebra) -> tuple[bool, Verdict |
     if (interval := as_interval(relation)) is None or parse_number(other) is not None:
         return False, None
     pair = (interval, other) if relation is gold else (other, interval)
-    return True, _decide(*map(clean, pair), algebra)
+    return True, _decide(*map(clean, pair), algebra=algebra)
 
 
 def _sequence(gold: str, answer: str, algebra: Algebra) -> tuple[bool, Verdict | None]:
@@ -152,7 +152,7 @@ def _sequence(gold: str, answer: str, algebra: Algebra) -> tuple[bool, Verdict |
     single = next((side for side in (expected, given) if side and len(side.items) == 1), None)
     if single:
         unwrapped = [side.items[0] if side is single else text for side, text in ((expected, gold), (given, answer))]
-        return True, _decide(*unwrapped, algebra)
+        return True, _decide(*unwrapped, algebra=algebra)
     if expected and given:
         return True, _same_items(expected, given, algebra)
     alone = answer if expected else gold
@@ -187,11 +187,12 @@ def _same_list(gold: tuple[str, ...], answer: tuple[str, ...], algebra: Algebra)
 
 def _all(verdicts: list[Verdict | None]) -> Verdict | None:
     """Join the verdicts of items: one wrong is wrong, one unknown is unknown; algebra is named if used."""
-    if wrong := next((verdict for verdict in verdicts if verdict and not verdict[0]), None):
+    known = [verdict for verdict in verdicts if verdict]
+    if wrong := next((verdict for verdict in known if not verdict[0]), None):
         return wrong
-    if None in verdicts:
+    if len(known) < len(verdicts):
         return None
-    return True, next((method for _, method in verdicts if method == "math-verify"), "sequence")
+    return True, "math-verify" if (True, "math-verify") in known else "sequence"
 
 
 def _name(gold: str, answer: str, algebra: Algebra) -> tuple[bool, Verdict | None]:
@@ -205,4 +206,4 @@ def _name(gold: str, answer: str, algebra: Algebra) -> tuple[bool, Verdict | Non
     if len(names) == 2 and not any(name.endswith(")") for name in names):
         constants = all(parse_number(value) is not None for value in values)
         return constants, (False, "name") if constants else None
-    return True, _decide(*values, algebra)
+    return True, _decide(*values, algebra=algebra)

@@ -25,11 +25,8 @@ def read_pairs(path: Path, answer: str, response: str) -> list[tuple[str, str]]:
         raise InputError(f"{path}: no lines to grade")
     pairs = []
     for number, row in enumerate(rows, 1):
-        found = [_field(row, field) for field in (answer, response)]
-        for field, value in zip((answer, response), found, strict=True):
-            if not isinstance(value, str):
-                raise InputError(f"{path}: line {number}: no text in field {field!r}")
-        pairs.append(tuple(found))
+        where = f"{path}: line {number}"
+        pairs.append((_text(row, answer, where), _text(row, response, where)))
     return pairs
 
 
@@ -52,11 +49,13 @@ def _parsed(text: str, where: str):
         raise InputError(f"{where} is not JSON: {error.msg}") from error
 
 
-def _field(row, path: str):
-    """Follow a dotted path through dicts and sequences; None where it leads nowhere."""
-    for step in path.split("."):
-        try:
+def _text(row, field: str, where: str) -> str:
+    """Follow a dotted path through dicts and sequences to a text."""
+    try:
+        for step in field.split("."):
             row = row[int(step) if step.isdecimal() and not isinstance(row, dict) else step]
-        except (KeyError, IndexError, TypeError):
-            return None
+    except (KeyError, IndexError, TypeError):
+        row = None
+    if not isinstance(row, str):
+        raise InputError(f"{where}: no text in field {field!r}")
     return row

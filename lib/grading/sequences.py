@@ -44,8 +44,8 @@ def parse_sequence(cleaned: str) -> Sequence | None:
 
 def _coordinates(items: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the values of `x = 1, y = 2`, letters different and in order, None for other lists."""
-    named = [_ASSIGNED.fullmatch(item) for item in items]
-    if len(items) < 2 or not all(named):
+    named = [match for item in items if (match := _ASSIGNED.fullmatch(item))]
+    if len(items) < 2 or len(named) < len(items):
         return None
     letters = [name.group(1) for name in named]
     # Latin letters come before Greek ones, as in r, theta.
@@ -116,8 +116,9 @@ def as_interval(cleaned: str) -> str | None:
     """
     if re.search(r"(?<![a-zA-Z])and(?![a-zA-Z])|\\(?:land|wedge)", cleaned):
         return None
-    intervals = [_one_interval(item) for item in split_top_level(cleaned)]
-    return None if None in intervals else r" \cup ".join(intervals)
+    items = split_top_level(cleaned)
+    intervals = [interval for item in items if (interval := _one_interval(item))]
+    return r" \cup ".join(intervals) if len(intervals) == len(items) else None
 
 
 def _one_interval(text: str) -> str | None:

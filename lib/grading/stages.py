@@ -30,19 +30,19 @@ class Grade:
     evaluated: bool = True
 
 
-def settle(gold: str, response: str) -> tuple[Grade | None, str | None]:
-    """Return the grade if strings and typed rules settle it, else None, and the extracted answer."""
+def settle(gold: str, response: str) -> Grade | str:
+    """Return the grade if strings and typed rules settle it, else the extracted answer."""
     extracted = last_box(cut_run_on(response)[0])
     if extracted is None:
-        return Grade(False, None, "no-box"), None
+        return Grade(False, None, "no-box")
     if extracted.strip() == gold.strip() and extracted.strip():
-        return Grade(True, extracted, "equal"), extracted
+        return Grade(True, extracted, "equal")
     if too_large(extracted) or too_large(gold):
-        return Grade(False, extracted, "refused"), extracted
+        return Grade(False, extracted, "refused")
     if not re.sub(r"\\text|[\s{}~$]", "", clean(extracted)):
-        return Grade(False, extracted, "empty-box"), extracted
+        return Grade(False, extracted, "empty-box")
     verdict = decide(gold, extracted)
-    return verdict and Grade(verdict[0], extracted, verdict[1], evaluated(gold, extracted)), extracted
+    return Grade(verdict[0], extracted, verdict[1], evaluated(gold, extracted)) if verdict else extracted
 
 
 def too_large(answer: str) -> bool:

@@ -19,10 +19,9 @@ def changes_table(measured: dict[str, Measured], seed: int, *, every: bool = Fal
 
     def changes(model: Measured) -> pd.DataFrame:
         logs = log_changes(model.every if every else model.first)
-        table = estimates(logs, seed).rename(columns={"mean": "ratio"})
+        table = estimates(logs, seed, name="ratio")
         table[["ratio", "low", "high"]] = np.exp(table[["ratio", "low", "high"]])
-        n = table.pop("n")
-        return table.assign(p=holm(signed_rank(across(logs).values)), n=n)
+        return table.assign(p=holm(signed_rank(across(logs).values)))
 
     return by_model(measured, changes)
 
@@ -46,11 +45,10 @@ def likeness_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
     def likeness(model: Measured) -> pd.DataFrame:
         tables = []
         for part in ("shape", "elements"):
-            table = estimates(model.first[part].sel(condition=list(CHANGES[1:])), seed)
-            names = {"mean": part, "low": f"{part} low", "high": f"{part} high"}
+            table = estimates(model.first[part].sel(condition=list(CHANGES[1:])), seed, name=part)
+            names = {"low": f"{part} low", "high": f"{part} high"}
             tables.append(table.rename(columns=names).set_index(["condition", "layer", "n"]))
-        table = pd.concat(tables, axis=1).reset_index()
-        return table.assign(n=table.pop("n"))
+        return pd.concat(tables, axis=1).reset_index()
 
     return by_model(measured, likeness)
 

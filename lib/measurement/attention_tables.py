@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from lib.measurement.run import Measured
 from lib.measurement.tables import across, by_model, estimates
@@ -26,12 +27,11 @@ def heads_table(measured: dict[str, Measured], seed: int, *, every: bool = False
     def heads(model: Measured) -> pd.DataFrame:
         dilution = model.every if every else model.first
         lam = across(dilution["lambda"])
-        table = estimates(dilution["lambda"], seed).rename(columns={"mean": "lambda"})
-        n = table.pop("n")
+        table = estimates(dilution["lambda"], seed, name="lambda")
         table["problems < 1"] = (lam < 1).mean("problem").values
         table["p"] = holm(signed_rank(np.log(lam.values)))
         means = dilution[SPAN].mean("problem").to_dataframe().reset_index()
-        return table.merge(means, on=["condition", "layer", "head"]).assign(n=n)
+        return table.merge(means, on=["condition", "layer", "head"])
 
     return by_model(measured, heads)
 
@@ -59,7 +59,7 @@ def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
 
 def causes_by_head(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
     """Return a row per model, cause and head of layer 1: lambda with its interval over problems."""
-    return by_model(measured, lambda model: estimates(model.causes["lambda"], seed).rename(columns={"mean": "lambda"}))
+    return by_model(measured, lambda model: estimates(model.causes["lambda"], seed, name="lambda"))
 
 
 def causes_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
@@ -67,11 +67,10 @@ def causes_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
 
     def causes(model: Measured) -> pd.DataFrame:
         ratio = model.causes["lambda"]
-        table = estimates(ratio.mean("head"), seed, RESAMPLES).rename(columns={"mean": "lambda"})
-        logs, n = np.log(ratio).mean("head"), table.pop("n")
+        table, logs = estimates(ratio.mean("head"), seed, RESAMPLES, "lambda"), xr.ufuncs.log(ratio).mean("head")
         shares = [bootstrap_ratio(logs.sel(cause=cause), logs.sel(cause="both"), seed) for cause in table.cause]
         ends = {"share": "estimate", "share low": "low", "share high": "high"}
-        return table.assign(**{name: [getattr(s, end) for s in shares] for name, end in ends.items()}, n=n)
+        return table.assign(**{name: [getattr(s, end) for s in shares] for name, end in ends.items()})
 
     return by_model(measured, causes)
 
@@ -84,6 +83,6 @@ def affine_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
         table, heads = estimates(found.mean("head"), seed, RESAMPLES), found.mean("problem")
         table["measure"] = table["measure"].map(AFFINE_TEXT)
         n = table.pop("n")
-        return table.assign(**{"lowest head": heads.min("head"), "highest head": heads.max("head")}, n=n)
+        return table.assign(**{"lowest head": heads.min("head").values, "highest head": heads.max("head").values}, n=n)
 
     return by_model(measured, affine)

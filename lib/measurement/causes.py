@@ -64,7 +64,7 @@ def measure_causes(
         before, after = (prompts_of(loaded, problems, name, format, filler) for name in ("none", CONDITION))
         found = _measure(loaded, before, after)
         ratio = np.stack([found.pop(cause) for cause in CAUSES]) / found.pop("old")
-        arrays = {name: (("problem", "head"), values) for name, values in found.items()}
+        arrays: dict[str, tuple] = {name: (("problem", "head"), values) for name, values in found.items()}
         arrays["lambda"] = ("cause", "problem", "head"), ratio
         coords = {"cause": list(CAUSES), "problem": [p.id for p in problems], "head": range(1, loaded.heads + 1)}
         return labelled("causes", arrays, coords, TEXTS, settings)

@@ -11,7 +11,7 @@ from lib.errors import InputError
 from lib.measurement.weights import first_layers
 from lib.models.card import Card
 from lib.models.loading import Loaded
-from lib.panels import Panel
+from lib.models.panels import Panel, missing_heads
 from lib.profiles import Profile
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.problems import Problem, describe, load_problems
@@ -47,9 +47,6 @@ class Curves:
         """Return a row per token: model, layer, head, condition, position, part of the prompt, weight."""
         tables = []
         for condition, prompt in self.prompts.items():
-            parts = np.full(len(prompt), "template", dtype=object)
-            for name, span in prompt.spans.items():
-                parts[span] = name
             columns = {
                 "model": self.model.name,
                 "revision": self.model.revision,
@@ -57,7 +54,7 @@ class Curves:
                 "head": self.panel.head,
                 "condition": condition,
                 "position": np.arange(len(prompt)),
-                "part": parts,
+                "part": prompt.parts,
                 "received": self.received[condition],
             }
             tables.append(pd.DataFrame(columns))
@@ -101,8 +98,7 @@ def panel_curves(profile: Profile, figure: str, conditions: list[str]) -> list[C
     problem = problems[profile.attention.example]
     for panel in getattr(profile.attention.panels, figure):
         loaded = first_layers(panel.model, profile.attention.layers)
-        if panel.head > loaded.heads:
-            raise InputError(f"{figure}: {loaded.name} has heads 1 to {loaded.heads}, not {panel.head}")
+        missing_heads(figure, panel, loaded.card)
         drawn.append(_curves(loaded, panel, problem, profile, conditions))
     return drawn
 

@@ -12,11 +12,12 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
+import torch
 import xarray as xr
 
 from lib.attention.received import received_attention
+from lib.attention.uniform import observe_uniform
 from lib.measurement.curves import attention_problems
 from lib.measurement.dilution import measurement_settings
 from lib.measurement.kept import kept
@@ -45,8 +46,8 @@ def measure_explorer(profile: Profile, folder: Path | None = None) -> dict[str, 
 def _of_model(measured: Measured, problem: Problem, profile: Profile, folder: Path | None) -> xr.Dataset:
     """Return one model's explorer; its weights go with the call, so that memory holds one model's."""
     attention, spec = profile.attention, measured.model.spec
-    loaded = every_layer(spec) if measured.every is not None else first_layers(spec, attention.layers)
-    dilution = measured.first if measured.every is None else measured.every
+    loaded = every_layer(spec) if measured.every else first_layers(spec, attention.layers)
+    dilution = measured.every or measured.first
     lambdas = estimates(dilution["lambda"], profile.seed)
     settings = measurement_settings(loaded, [problem], attention.format, profile.filler)
     settings |= {"lambda": float(lambdas["mean"].sum()), "seed": profile.seed}
@@ -65,43 +66,23 @@ def explore(
     prompts = [
         build_prompt(loaded.tokenizer, problem.problem, name, format=format, filler=filler) for name in conditions
     ]
-    longest = max(map(len, prompts))
-    received = np.full((len(prompts), len(layers), loaded.heads, longest), np.nan, dtype="float32")
-    for row, prompt in zip(received, prompts, strict=True):
-        row[..., : len(prompt)] = received_attention(loaded.model, prompt.input_ids, layers)[0].cpu().numpy()
-    by_token = {
-        "even": [_padded(even_attention(len(prompt)), longest, np.nan) for prompt in prompts],
-        "text": [_padded(_texts(prompt), longest, "") for prompt in prompts],
-        "part": [_padded(_parts(prompt), longest, "") for prompt in prompts],
-    }
-    explorer = xr.Dataset(
-        {"received": (("condition", "layer", "head", "token"), received)}
-        | {name: (("condition", "token"), np.array(rows)) for name, rows in by_token.items()},
-        {"condition": conditions, "layer": layers, "head": range(1, loaded.heads + 1)},
-        {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype}
-        | {"problem": problem.id, "n": int(lambdas.n.iloc[0])},
-    )
+    seen = [_seen(loaded, prompt, layers) for prompt in prompts]
+    explorer = xr.concat(seen, "condition", join="outer", fill_value={"text": "", "part": ""}).drop_vars("token")
+    explorer = explorer.assign_coords(condition=conditions, layer=layers, head=range(1, loaded.heads + 1))
+    explorer.attrs = {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype}
+    explorer.attrs |= {"problem": problem.id, "n": int(lambdas.n.iloc[0])}
     ratios = lambdas.set_index(["condition", "layer", "head"])[["mean", "low", "high"]].to_xarray()
     return explorer.merge(ratios.rename(mean="ratio").reindex(condition=conditions))
 
 
-def even_attention(tokens: int) -> np.ndarray:
-    """Return (T,) what each token would receive if every token attended evenly to itself and all before it."""
-    shares = 1 / np.arange(1, tokens + 1)
-    later = shares.sum() - shares.cumsum()
-    return np.append(later[:-1] / np.arange(tokens - 1, 0, -1), np.nan)
-
-
-def _texts(prompt: Prompt) -> list[str]:
-    return [prompt.text[start:stop] for start, stop in prompt.offsets]
-
-
-def _parts(prompt: Prompt) -> list[str]:
-    parts = ["template"] * len(prompt)
-    for name, span in sorted(prompt.spans.items(), key=lambda item: item[0] == "inserted"):  # it may lie in another
-        parts[span] = [name] * len(parts[span])
-    return parts
-
-
-def _padded(values: Sequence, length: int, filler: object) -> list:
-    return [*values, *[filler] * (length - len(values))]
+def _seen(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> xr.Dataset:
+    """Return what is known of each token of a prompt."""
+    even = observe_uniform(loaded.model, prompt.input_ids, [1], torch.tensor([len(prompt)])).received[0, 0, 0, 0]
+    received = received_attention(loaded.model, prompt.input_ids, layers)[0]
+    found = {
+        "received": (("layer", "head", "token"), received.cpu().numpy()),
+        "even": ("token", even.cpu().numpy()),
+        "text": ("token", [prompt.text[start:stop] for start, stop in prompt.offsets]),
+        "part": ("token", prompt.parts),
+    }
+    return xr.Dataset(found, {"token": range(len(prompt))})

@@ -3,6 +3,8 @@
 Rows have the columns of the table that a run ends with: figure, model, n, what was found, and what the paper says.
 """
 
+from collections.abc import Hashable
+
 import pandas as pd
 
 from lib.measurement.attention_tables import LEVEL, count_heads
@@ -59,7 +61,7 @@ def effect_rows(counted: pd.DataFrame, span: pd.DataFrame, causes: pd.DataFrame)
     return rows
 
 
-def _rows(model: str, n: int, found: dict[str, tuple[str, str]]) -> list[dict]:
+def _rows(model: Hashable, n: int, found: dict[str, tuple[str, str]]) -> list[dict]:
     """Return a row per figure: what was found, and what the paper says."""
     return [
         {"figure": figure, "model": model, "n": int(n), "found": text, "paper": paper}
@@ -107,15 +109,16 @@ def cause_sentences(causes: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def _shares(causes: pd.DataFrame, model: str) -> pd.Series:
+def _shares(causes: pd.DataFrame, model: Hashable) -> pd.Series:
     return causes[causes.model == model].set_index("cause")["share"]
 
 
 def affine_sentences(affine: pd.DataFrame) -> list[str]:
     """Say whether new = λ · old + σ describes the outputs of layer 1's heads."""
     sentences = []
-    for row in affine[affine.measure.str.startswith("R2 of lambda")].itertuples():
-        describes = "describe" if row.low > FITS else "do not describe"
+    found = affine[affine.measure.str.startswith("R2 of lambda")]
+    for row, fits in zip(found.itertuples(), found.low > FITS, strict=True):
+        describes = "describe" if fits else "do not describe"
         text = f"one λ and one σ per prompt and head {describes} the outputs of layer 1 with slashes"
         sentences.append(f"{row.model}: {text} (R² {row.mean:.2f} [{row.low:.2f}, {row.high:.2f}], n = {row.n}).")
     return sentences
@@ -184,7 +187,7 @@ def _ratios(part: pd.DataFrame) -> str:
     return ", ".join(f"{name} ×{ratio[name]:.2f}" for name in MOVED)
 
 
-def _apart(classes: pd.DataFrame, model: str) -> pd.DataFrame:
+def _apart(classes: pd.DataFrame, model: Hashable) -> pd.DataFrame:
     """Return a model's classes without insertion, by name, each against the others."""
     part = classes[(classes.model == model) & (classes.condition == "none") & (classes["class"] != "others")]
     return part.set_index("class")

@@ -122,7 +122,7 @@ class _Reference:
         parts["classes"] = torch.stack([near[some].mean() for some in rows])
         if activation is not self.activation:
             change, shift = activation - self.activation, (counts - self.counts).float()
-            if self.change is None:
+            if self.change is None or self.shift is None:
                 self.change, self.shift = change, shift
             parts |= {"shape": _cosine(shift, self.shift), "elements": _cosine(change, self.change)}
         return {part: values.cpu().numpy() for part, values in parts.items()}

@@ -4,7 +4,7 @@ What is measured is kept, so that `reproduce` can do it with a progress bar and 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import xarray as xr
@@ -31,8 +31,8 @@ class Measured:
 
     model: Card
     first: xr.Dataset
-    every: xr.Dataset | None = None  # when the profile loads no more than the first layers
-    causes: xr.Dataset | None = None
+    every: xr.Dataset = field(default_factory=xr.Dataset)  # empty when the profile loads no more than the first layers
+    causes: xr.Dataset = field(default_factory=xr.Dataset)
 
 
 def measure_attention(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:
@@ -41,7 +41,7 @@ def measure_attention(profile: Profile, folder: Path | None = None) -> dict[str,
     def every(loaded: Loaded, problems: list[Problem]) -> xr.Dataset:
         return measure_dilution(loaded, problems, INSERTIONS, **options(profile, folder))
 
-    return _each_model(profile, lambda *given: attention_of(*given, profile, folder), every)
+    return _each_model(profile, lambda loaded, problems: attention_of(loaded, problems, profile, folder), every)
 
 
 def measure_activations(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:

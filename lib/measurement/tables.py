@@ -11,11 +11,11 @@ from lib.statistics import bootstrap_mean
 RESAMPLES = 2000  # of each of many intervals
 
 
-def estimates(values: xr.DataArray, seed: int, resamples: int = RESAMPLES) -> pd.DataFrame:
+def estimates(values: xr.DataArray, seed: int, resamples: int = RESAMPLES, name: str = "mean") -> pd.DataFrame:
     """Return a row per place of values (problem, ...): its labels, the mean over problems, low, high and n."""
     places = across(values)
     found = bootstrap_mean(places.values, seed, resamples)
-    columns = {"mean": found.estimate, "low": found.low, "high": found.high, "n": found.n}
+    columns = {name: found.estimate, "low": found.low, "high": found.high, "n": found.n}
     return pd.DataFrame(columns, places.indexes["place"]).reset_index()
 
 
@@ -25,5 +25,6 @@ def across(values: xr.DataArray) -> xr.DataArray:
 
 
 def by_model(measured: dict[str, Measured], table: Callable[[Measured], pd.DataFrame]) -> pd.DataFrame:
-    """Return one table of all models', the model's name its first column."""
-    return pd.concat({name: table(one) for name, one in measured.items()}, names=["model"]).reset_index("model")
+    """Return one table of all models', the model's name its first column and n its last."""
+    found = pd.concat({name: table(one) for name, one in measured.items()}, names=["model"]).reset_index("model")
+    return found.assign(n=found.pop("n"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from tqdm import tqdm
+from tqdm.asyncio import tqdm
 
 from lib.errors import InputError
 from lib.models.failures import checkpoint_errors
@@ -156,7 +156,9 @@ def read_tensor(files: LocalFiles, tensor: Tensor, target: torch.dtype) -> torch
     return values.reshape(tensor.shape)
 
 
-def write_tensors(tensors: list[Tensor], read: Callable[[int], Iterator[bytes]], target: Path, label: str) -> None:
+def write_tensors(
+    tensors: list[Tensor], read: Callable[[int], Iterator[bytes | memoryview]], target: Path, label: str
+) -> None:
     """Write `tensors` to one safetensors file in the order given, going on after the bytes that `target` holds.
 
     `read(skip)` yields their bytes, without the first `skip` of them; `label` stands before the bar.
@@ -176,7 +178,8 @@ def write_tensors(tensors: list[Tensor], read: Callable[[int], Iterator[bytes]],
 
 
 def _header(tensors: list[Tensor]) -> bytes:
-    entries, position = {"__metadata__": {"format": "pt"}}, 0
+    entries: dict[str, dict] = {"__metadata__": {"format": "pt"}}
+    position = 0
     for tensor in tensors:
         end = position + tensor.size
         entries[tensor.name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [position, end]}

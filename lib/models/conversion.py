@@ -7,6 +7,7 @@ loading holds every tensor at once, and more than once.
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,7 +38,8 @@ def convert(gguf: Path, folder: Path, dtype: str) -> None:
         model.config.architectures = [type(model).__name__]
         model.config.save_pretrained(folder)
         _generation_config(reader).save_pretrained(folder)
-        AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)
+        tokenizer: Any = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+        tokenizer.save_pretrained(folder)
         _write_weights(reader, model, folder / SINGLE, gguf.name)
 
 
@@ -59,7 +61,7 @@ def _write_weights(reader: GGUFReader, model: PreTrainedModel, target: Path, lab
         layout.append(Tensor(name, target.name, kind, tuple(expected[name].shape), position, stop))
         position = stop
 
-    def read(skip: int) -> Iterator[bytes]:
+    def read(skip: int) -> Iterator[bytes | memoryview]:
         for tensor in layout:
             if tensor.stop > skip:
                 values = _dequantised(sources[tensor.name], processor, label).to(model.dtype)
@@ -88,6 +90,6 @@ def _generation_config(reader: GGUFReader) -> GenerationConfig:
     )
 
 
-def _value(reader: GGUFReader, key: str):
+def _value(reader: GGUFReader, key: str) -> Any:
     field = reader.get_field(key)
     return None if field is None else field.contents()

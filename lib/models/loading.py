@@ -8,6 +8,7 @@ To *change* a model, see `arm`; to read its attention, see `attention`.
 import functools
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoTokenizer, PreTrainedModel
@@ -75,14 +76,15 @@ def load(
     tokenizer = _tokenizer(folder)
     if not tokenizer.is_fast:
         raise InputError(f"{spec}: its tokenizer gives no character offsets, so token spans cannot be exact")
-    decoder = model.get_decoder()
-    if not hasattr(decoder, "layers"):
+    decoder_layers = getattr(model.get_decoder(), "layers", None)
+    if decoder_layers is None:
         raise InputError(f"{spec}: model type {model.config.model_type} has no list of decoder layers")
-    model = model.to(device).eval()
+    torch.nn.Module.to(model, device)
+    model.eval()
     check_attention(model)
     fresh = "" if seed is None else f" untrained {seed}"
     names = source.name + fresh, spec, _revision(source, folder, layers) + fresh
-    return Loaded(model, tokenizer, *names, device, dtype, len(decoder.layers), "" if fresh else source.weights)
+    return Loaded(model, tokenizer, *names, device, dtype, len(decoder_layers), "" if fresh else source.weights)
 
 
 def load_without_weights(spec: str, device: str) -> Loaded:
@@ -99,7 +101,7 @@ def _usual_dtype(device: str) -> str:
 
 
 @functools.lru_cache(maxsize=2)
-def _tokenizer(folder: Path):
+def _tokenizer(folder: Path) -> Any:
     """Read a tokenizer once for all loads of a model, so that prompts made with it need not be made again."""
     with checkpoint_errors(folder):
         return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)

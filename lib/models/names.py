@@ -24,8 +24,8 @@ class Gguf:
 
     file: str  # its path, or its name where wheels carry it
     wheels: tuple[str, ...] = ()
-    sha256: str | None = None  # of the joined file; checked before anything of it is parsed
-    requirements: str | None = None  # the file that installs the wheels
+    sha256: str = ""  # of the joined file; checked before anything of it is parsed
+    requirements: str = ""  # the file that installs the wheels
     config: dict = field(default_factory=dict)  # of the model, as far as it is known without converting it
 
 
@@ -35,7 +35,7 @@ class Source:
 
     name: str
     folder: Path | None = None
-    repo: str | None = None
+    repo: str = ""
     revision: str | None = None
     gguf: Gguf | None = None
     weights: str = ""  # what a caption says of them when they are not the original ones

@@ -8,6 +8,7 @@ Decoder layers are recognised by name, whatever the family: `model.layers.12.`, 
 
 import re
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import (
@@ -43,7 +44,7 @@ def load_weights(folder: Path, layers: int | None, dtype: str) -> PreTrainedMode
             model_class, config = _whole(config)
             weights = {t.name: read_tensor(files, t, target) for t in stored_tensors(files)}
         else:
-            model_class = MODEL_MAPPING[type(config)]
+            model_class = _class(MODEL_MAPPING, config)
             weights = {text_name(t.name): read_tensor(files, t, target) for t in needed_tensors(files, layers)}
         model, info = model_class.from_pretrained(
             None, config=config, state_dict=weights, dtype=target, output_loading_info=True
@@ -65,7 +66,7 @@ def without_weights(folder: Path, dtype: str) -> PreTrainedModel:
 
 def _whole(config: PretrainedConfig) -> tuple[type[PreTrainedModel], PretrainedConfig]:
     """Return the class with an output head, and the config it takes: of the language model alone, of several."""
-    model_class = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    model_class = _class(MODEL_FOR_CAUSAL_LM_MAPPING, config)
     return model_class, config if model_class.config_class is type(config) else config.get_text_config()
 
 
@@ -75,6 +76,10 @@ def _settle(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     if LocalFiles(folder).size("generation_config.json") is not None:
         model.generation_config = GenerationConfig.from_pretrained(folder)
     return model
+
+
+def _class(mapping, config: PretrainedConfig) -> Any:
+    return mapping[type(config)]
 
 
 def untrained(folder: Path, layers: int | None, dtype: str, seed: int) -> PreTrainedModel:
@@ -101,7 +106,7 @@ def _reduced(config: PretrainedConfig, layers: int, label: str) -> PretrainedCon
         raise InputError(f"{label} has {total} layers; asked for the first {layers}")
     if text is not config:
         text.dtype = config.dtype
-        text.architectures = [MODEL_MAPPING[type(text)].__name__]
+        text.architectures = [_class(MODEL_MAPPING, text).__name__]
     text.num_hidden_layers = layers
     for name, value in list(vars(text).items()):
         if "layer" in name and isinstance(value, list) and len(value) == total:

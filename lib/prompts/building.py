@@ -27,15 +27,16 @@ class Prompt:
     text: str = field(repr=False)
     offsets: list[tuple[int, int]] = field(repr=False, default_factory=list)  # (T,) start, stop in the text
 
-    def __post_init__(self):
-        for name, span in self.spans.items():
-            if not 0 <= span.start <= span.stop <= len(self):
-                raise InputError(
-                    f"the {name} span {span.start} to {span.stop} lies outside a prompt of {len(self)} tokens"
-                )
-
     def __len__(self) -> int:
         return len(self.input_ids)
+
+    @property
+    def parts(self) -> list[str]:
+        """The part that each token is of; an insertion, the last of the spans, may lie in another."""
+        parts = ["template"] * len(self)
+        for name, span in self.spans.items():
+            parts[span] = [name] * (span.stop - span.start)
+        return parts
 
 
 def build_prompt(
@@ -44,7 +45,6 @@ def build_prompt(
     condition: str,
     *,
     format: str = "plain",
-    instruction: str = INSTRUCTION,
     filler: Filler | None = None,
 ) -> Prompt:
     """Build the prompt of one problem under one condition (the paper's appendix).
@@ -59,19 +59,19 @@ def build_prompt(
     name, filler = asked.name, asked.filler(filler or Filler())
     if not problem.strip():
         raise InputError("the problem is blank")
-    parts = instruction.strip(), problem.strip()
+    parts = INSTRUCTION, problem.strip()
     baseline = _encode(tokenizer, *_layout(*parts, None, ""), format)
     if name == "none":
         return baseline
-    reason = None
+    reasons = []
     for place, inserted in _attempts(tokenizer, *parts, getattr(filler, name), filler):
         prompt = _encode(tokenizer, *_layout(*parts, place, inserted), format)
         try:
             _check(tokenizer, baseline, prompt, condition, filler.length)
             return prompt
         except InputError as error:
-            reason = reason or error
-    raise reason
+            reasons.append(error)
+    raise reasons[0]
 
 
 def _attempts(tokenizer, instruction: str, problem: str, text: str, filler: Filler) -> Iterator[tuple[int, str]]:
@@ -105,8 +105,8 @@ def _layout(instruction: str, problem: str, place: int | None, inserted: str) ->
         return whole, parts
     text = f" {inserted}" if place else inserted
     moved = {
-        name: tuple(end + len(text) if end > place or not place else end for end in ends)
-        for name, ends in parts.items()
+        name: (start + len(text) * (not place or start > place), stop + len(text) * (not place or stop > place))
+        for name, (start, stop) in parts.items()
     }
     start, stop = place + (place > 0), place + len(text) - (place == 0 and text.endswith(" "))
     return whole[:place] + text + whole[place:], {**moved, "inserted": (start, stop)}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.grading import correct_authors, correct_authors_on_completion, correct_exact
+from lib.grading.authors import correct_authors, correct_exact
 
 PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
 
@@ -31,13 +31,13 @@ PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
 )
 def test_applies_the_dataset_string_rules(gold, answer, contained, exact):
     response = rf"It is $\boxed{{{answer}}}$."
-    assert correct_authors_on_completion(gold, response) is contained
+    assert correct_authors(gold, "", response) is contained
     assert correct_exact(gold, response) is exact
 
 
 def test_reads_the_empty_box_of_the_prompt_when_the_answer_has_none():
     assert correct_authors("12", PROMPT, "I do not know.")
-    assert not correct_authors_on_completion("12", "I do not know.")
+    assert not correct_authors("12", "", "I do not know.")
     assert not correct_exact("12", "I do not know.")
 
 

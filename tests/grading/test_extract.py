@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.grading import cut_run_on, last_box
+from lib.grading.extract import cut_run_on, last_box
 
 balanced = st.recursive(
     st.text(alphabet="0123456789xy+- ,.", max_size=8),

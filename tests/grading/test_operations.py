@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lib.grading import evaluated, grade
+from lib.grading import grade
+from lib.grading.operations import evaluated
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"no problem texts or case tables at {DATA}")

@@ -1,31 +1,24 @@
 """Curves of drawn heads on hand-written arrays: what is compared, and what a caption says."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
+import torch
 
 from lib.measurement.curves import Curves, curves_table, drawn_heads, source_line
 from lib.models.card import Card
-from lib.panels import Panel
+from lib.models.panels import Panel
 from lib.profiles import load_profile
+from lib.prompts.building import Prompt
 
 NAN = float("nan")
-
-
-class Tokens(SimpleNamespace):
-    """A prompt of which only the lengths matter."""
-
-    def __len__(self):
-        return self.length
 
 
 @pytest.fixture
 def curves():
     spans = {"instruction": slice(0, 2), "problem": slice(2, 4)}
-    plain = Tokens(length=4, original=np.arange(4), spans=spans)
-    spans = {"instruction": slice(0, 2), "inserted": slice(2, 4), "problem": slice(4, 6)}
-    filled = Tokens(length=6, original=np.array([0, 1, 4, 5]), spans=spans)
+    plain = Prompt(torch.arange(4), spans, torch.arange(4), "")
+    spans = {"instruction": slice(0, 2), "problem": slice(4, 6), "inserted": slice(2, 4)}
+    filled = Prompt(torch.arange(6), spans, torch.tensor([0, 1, 4, 5]), "")
     received = {"none": np.array([9, 0.4, 0.2, NAN]), "mless": np.array([9, 0.1, 0.05, 0.07, 0.3, NAN])}
     panel = Panel(model="demo", layer=1, head=2, note="layer 1 head 2 stands for layer 1 head 9, which A lacks")
     return Curves(

@@ -6,7 +6,7 @@ import xarray as xr
 
 from lib.attention.received import received_attention
 from lib.claims.report_heads import read_heads
-from lib.measurement.explorer import even_attention, measure_explorer
+from lib.measurement.explorer import measure_explorer
 from lib.profiles import load_profile, override
 
 
@@ -21,10 +21,13 @@ def measured(demo, tmp_path_factory):
     return profile, folder, explorer
 
 
-def test_even_attention_is_the_mean_of_a_uniform_lower_triangle():
-    uniform = np.tril(np.ones((5, 5))) / np.arange(1, 6)[:, None]
-    expected = [uniform[j + 1 :, j].mean() for j in range(4)]
-    assert even_attention(5)[:4] == pytest.approx(expected) and np.isnan(even_attention(5)[4])
+def test_even_attention_is_the_mean_of_a_uniform_lower_triangle(measured):
+    _, _, explorer = measured
+    none = explorer.sel(condition="none")
+    even = none.even.values[none.part.values != ""]
+    uniform = np.tril(np.ones((len(even), len(even)))) / np.arange(1, len(even) + 1)[:, None]
+    expected = [uniform[j + 1 :, j].mean() for j in range(len(even) - 1)]
+    assert even[:-1] == pytest.approx(expected) and np.isnan(even[-1])
 
 
 def test_tokens_are_named_and_what_each_receives_is_the_models(measured, demo):

@@ -1,7 +1,6 @@
 """Spans and original tokens of prompts, on the demo tokenizer and on small ones of each kind."""
 
 import pytest
-import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, processors
@@ -10,7 +9,7 @@ from tokenizers.trainers import BpeTrainer, UnigramTrainer
 from transformers import PreTrainedTokenizerFast
 
 from lib.errors import InputError, valid
-from lib.prompts.building import Prompt, build_prompt, cut_to_tokens
+from lib.prompts.building import build_prompt, cut_to_tokens
 from lib.prompts.conditions import (
     CONDITIONS,
     FORMATS,
@@ -347,9 +346,3 @@ def test_a_chat_template_may_trim():
 def test_a_chat_template_that_alters_the_text_is_refused(expression):
     message = refusal(with_content(expression), "What is 7?", "mless", format="chat")
     assert "the chat template changes the problem's text" in message
-
-
-@pytest.mark.parametrize("span", [slice(0, 4), slice(2, 1), slice(-1, 2)])
-def test_a_span_outside_the_prompt_is_refused(span):
-    with pytest.raises(InputError, match=r"the inserted span .* lies outside a prompt of 3 tokens"):
-        Prompt(torch.arange(3), {"inserted": span}, torch.arange(3), "")
