@@ -3,7 +3,7 @@
 Each folder's `__init__` says what it is for. A floor imports from its own modules and from the floors above it, and
 from no other room of its own floor:
 
-    errors statistics paths progress
+    errors statistics paths progress options
     arm attention
     prompts models figures grading
     profiles generation

@@ -1,11 +1,31 @@
 """The one exception that a person, not a programmer, is meant to read, and what is given from outside, checked."""
 
 import difflib
+import re
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+LARGEST, SMALLEST = 10**15, 1e-9  # what a number of a setting may be, but for 0: beyond them floats stop to compute
+# What a person is told for the type of a pydantic error; other messages begin with "Input should be".
+WORDS = {
+    "missing": "missing field",
+    "string_too_short": "must not be empty",
+    "string_type": "must be a text",
+    "string_unicode": "must be a text of whole characters",
+    "string_pattern_mismatch": "must be of letters, digits, _, . and -, 80 at most",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "finite_number": "must be a finite number",
+    "list_type": "must be a list",
+    "dict_type": "must be fields with values",
+    "model_type": "must be fields with values",
+    "too_short": "must not be empty",
+}
 
 
 class InputError(ValueError):
@@ -23,6 +43,28 @@ class Settings(BaseModel):
     """Base of what is given from outside: no unknown fields, no silent conversion ("8" for 8), no empty text."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, str_min_length=1, allow_inf_nan=False)
+
+    @field_validator("*")
+    @classmethod
+    def _in_reach(cls, value):
+        if isinstance(value, int | float) and value and not SMALLEST <= abs(value) <= LARGEST:
+            raise ValueError(f"must be 0 or between {SMALLEST:g} and {LARGEST:g}")
+        return value
+
+
+def unknown(kind: str, given: str, known: Collection[str], advice: str = "choose from {}") -> InputError:
+    """Return the error of a name that is not known, with the one that was probably meant."""
+    folded = {name.lower(): name for name in known}
+    guesses = [folded[name] for name in difflib.get_close_matches(given.lower(), folded, n=1)]
+    meant = f" (did you mean {guesses[0]}?)" if guesses else ""
+    return InputError(f"unknown {kind} {given!r}{meant}: {advice.format(', '.join(known))}")
+
+
+def whole(text: str) -> int:
+    """Return the whole number that a text holds; raises InputError."""
+    if not re.fullmatch(r"[+-]?\d{1,15}", text, re.ASCII):
+        raise InputError(f"must be a whole number below {LARGEST:g}, not {reprlib.repr(text)}")
+    return int(text)
 
 
 Kind = TypeVar("Kind", bound=BaseModel)
@@ -54,10 +96,18 @@ def _reason(error: Any, meant: tuple | None) -> str:
     if error["type"] == "extra_forbidden":
         return "unknown field" + (f" (did you mean {meant[-1]}?)" if meant else "")
     if error["type"] == "missing":
-        return "missing field"
+        return WORDS["missing"]
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
-    return f"{error['msg'][0].lower()}{error['msg'][1:]}, not {reprlib.repr(error['input'])}"
+    text = WORDS.get(error["type"]) or re.sub(r"^\w+ should ", "must ", error["msg"])
+    return f"{text}, not {_short(error['input'])}"
+
+
+def _short(value: object) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # thousands of digits, from a hexadecimal number
+        return "what was given"
 
 
 def _fields(kind: type[BaseModel], place: tuple) -> list[str]:

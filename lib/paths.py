@@ -1,16 +1,16 @@
-"""Where things are, whatever the current folder is; files that are written whole or not at all, and their keys."""
+"""Where things are, whatever the current folder is; files as they are read, or written whole or not at all; keys."""
 
 import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from lib.errors import InputError
+from lib.errors import InputError, unknown
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -18,6 +18,7 @@ DATA = ROOT / "data"
 PROFILES = DATA / "profiles"
 FIGURES = ROOT / "figures"
 RESULTS = ROOT / "results"
+DEEPEST = 50  # levels of a YAML file; PyYAML's own limit is Python's recursion, or a crash
 
 
 def cache_folder() -> Path:
@@ -27,12 +28,11 @@ def cache_folder() -> Path:
 
 
 def notebooks(only: Sequence[str] = ()) -> list[Path]:
-    """Return the notebooks of these numbers or names, all for none; raises InputError for an unknown one."""
+    """Return the notebooks of these numbers, names or files, all for none; raises InputError for an unknown one."""
     found = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-    names = {name: notebook for notebook in found for name in (notebook.stem, notebook.stem.split("_")[0])}
-    if unknown := [name for name in only if name not in names]:
-        known = ", ".join(notebook.stem for notebook in found)
-        raise InputError(f"unknown notebook {unknown[0]!r}: choose from {known}")
+    names = {name: path for path in found for name in (path.name, path.stem, path.stem[:2], path.stem[:2].lstrip("0"))}
+    if missing := [name for name in only if name not in names]:
+        raise unknown("notebook", missing[0], [path.stem for path in found])
     return sorted({names[name] for name in only}) or found
 
 
@@ -41,15 +41,69 @@ def shown(path: Path) -> str:
     return str(path).removeprefix(f"{ROOT}/")
 
 
+def read_text(path: str | Path) -> str:
+    """Return a UTF-8 file without its byte order mark; `~` is the home folder. Raises InputError."""
+    path = Path(os.path.expanduser(path))
+    try:
+        # Line ends as they are: what is drawn by a digest of the text must not depend on the system.
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{shown(path)} is not UTF-8 text (byte {error.start})") from error
+    except OSError as error:
+        raise InputError(f"{shown(path)} cannot be read: {error.strerror}") from error
+
+
+def parse_json(text: str, where: str) -> Any:
+    """Return what a JSON text holds; raises InputError, also for what Python cannot hold."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where}: not valid JSON ({error.msg} at column {error.colno})") from error
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
+        raise InputError(f"{where}: not usable JSON ({reason})") from error
+
+
+def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
+    """Yield (line number, value) for every line of a JSONL file that is not blank; raises InputError."""
+    # Not splitlines(): JSON allows U+2028 and its like inside a string.
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if line.strip():
+            yield number, parse_json(line, f"{path}, line {number}")
+
+
 def read_yaml(path: Path) -> Any:
     """Return what a YAML file holds; an InputError names the file and the line."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-            reason = f"line {error.problem_mark.line + 1}: {error.problem}"
+        return yaml.load(read_text(path), Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise InputError(f"{shown(path)}: {line}{error.problem}") from error
+    except (ValueError, yaml.YAMLError) as error:
+        reason = "a number has too many digits" if "integer string conversion" in str(error) else error
         raise InputError(f"{shown(path)}: {reason}") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with each key once, and nested only as deep as a person writes."""
+
+    depth = 0
+
+    def compose_node(self, parent, index):
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=self.peek_event().start_mark)
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key.value} is given twice", problem_mark=key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 def write_json(path: str | Path, value: object) -> None:

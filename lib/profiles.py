@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from lib import paths
 from lib.arm.settings import Arm
-from lib.errors import InputError, Settings, valid
+from lib.errors import InputError, Settings, unknown, valid
 from lib.models.card import Card, card
 from lib.models.names import known_models
 from lib.models.panels import Panels, missing_heads
@@ -46,7 +46,7 @@ class Variation(Settings):
     conditions: list[ConditionText]
     temperature: float = Field(0.0, ge=0)
     top_p: float = Field(1.0, gt=0, le=1)
-    samples: PositiveInt = 1
+    samples: int = Field(1, ge=1, le=10_000)
 
 
 class Accuracy(Settings):
@@ -62,7 +62,7 @@ class Accuracy(Settings):
     elicit_tokens: PositiveInt = 12  # of that step
     temperature: float = Field(0.0, ge=0)  # 0: greedy
     top_p: float = Field(1.0, gt=0, le=1)  # nucleus to draw from
-    samples: PositiveInt = 1  # answers per problem and condition
+    samples: int = Field(1, ge=1, le=10_000)  # answers per problem and condition
     batch_size: PositiveInt = 64  # prompts at once
     engine: str = "transformers"  # or vllm
     engine_options: dict[str, PositiveInt] = Field({})  # such as vllm's tensor_parallel and data_parallel
@@ -86,7 +86,7 @@ class Accuracy(Settings):
 class Profile(Settings):
     """Everything a run needs to know, and the only way to its folders."""
 
-    name: str = Field(pattern=r"^\w[\w.-]*$")  # a folder's too
+    name: str = Field(pattern=r"^\w[\w.-]{0,79}$")  # a folder's too
     description: str  # a line for people
     seed: NonNegativeInt = 0  # of every random draw
     filler: Filler = Filler()
@@ -100,6 +100,15 @@ class Profile(Settings):
     @property
     def figures(self) -> Path:
         return paths.FIGURES / self.name
+
+
+class Overrides(Settings):
+    """What a notebook's parameters or the command line may put in place of a profile's."""
+
+    model: str | None = None
+    problems: str | None = None
+    limit: PositiveInt | None = None
+    name: str | None = None
 
 
 PARTS = ("fillers", "sampling", "interventions", "arm_map")
@@ -125,10 +134,9 @@ def load_profile(name_or_path: str | Path) -> Profile:
     """
     path = paths.PROFILES / f"{name_or_path}.yaml"
     if str(name_or_path) not in profile_names():
-        path = Path(name_or_path).resolve()
+        path = Path(str(name_or_path)).expanduser().resolve()
         if path.suffix not in (".yaml", ".yml") or not path.is_file():
-            known = ", ".join(profile_names())
-            raise InputError(f"unknown profile {str(name_or_path)!r}: choose from {known}, or give a YAML file")
+            raise unknown("profile", str(name_or_path), profile_names(), "choose from {}, or give a YAML file")
     origin = shown(path)
     profile = valid(Profile, read_yaml(path), origin)
     # Figures and results go into a folder of this name: no file may write into another's.
@@ -173,12 +181,10 @@ def run_profile(
     The name is the one given, else <profile>-<digest of the overrides>, so that what is committed stays as it is.
     Paths are relative to the current folder. Heads and layers that an overriding model lacks give way to the nearest.
     """
+    given = {"model": model, "problems": str(problems) if isinstance(problems, Path) else problems, "limit": limit}
+    given = valid(Overrides, given | {"name": name}, "parameters").model_dump(exclude={"name"})
     profile, here = load_profile(name_or_path), Path.cwd()
-    overrides = {
-        "model": None if model is None else _from(here, model),
-        "problems": None if problems is None else _from(here, str(problems)),
-        "limit": limit,
-    }
+    overrides = {name: _from(here, text) if isinstance(text, str) else text for name, text in given.items()}
     if name is None and any(value is not None for value in overrides.values()):
         name = f"{profile.name}-{settings_key(**overrides)[:6]}"
     if name is None:
@@ -190,8 +196,6 @@ def run_profile(
 
 def override(profile: Profile, model=None, problems=None, limit=None, name=None) -> Profile:
     """Return a copy with this model everywhere, these problems (all, unless limited), this limit, this name."""
-    if limit is not None and limit < 1:
-        raise InputError(f"limit must be at least 1, not {limit}")
     content: dict[str, Any] = profile.model_dump() | {"name": name or profile.name}
     attention, accuracy = content["attention"], content["accuracy"]
     parts = [accuracy[part] for part in PARTS if accuracy[part]]
@@ -224,17 +228,22 @@ def check(profile: Profile) -> None:
         for figure, panel in attention.panels.drawn():
             if panel.model == spec:
                 missing_heads(figure, panel, known)
-    check_accuracy(profile.accuracy)
+    check_accuracy(profile.accuracy, profile.filler)
     for part in PARTS:
         if getattr(profile.accuracy, part):
-            check_accuracy(variation(profile.accuracy, part))
+            check_accuracy(variation(profile.accuracy, part), profile.filler)
 
 
-def check_accuracy(accuracy: Accuracy) -> None:
-    """Raise InputError for problems that cannot be read, and for a model or a layer of it that does not exist."""
+def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
+    """Raise InputError for problems that cannot be read, a model or layer that does not exist, a filler too long."""
     load_problems(accuracy.problems)
     for known in map(card, accuracy.models):
         for condition in accuracy.conditions:
+            asked, room = parse_condition(condition), known.context or 2**17
+            length = 0 if asked.name == "none" else asked.filler(filler).length
+            if max(length, accuracy.max_new_tokens) >= room:
+                tokens = f"{length} inserted and {accuracy.max_new_tokens} new tokens"
+                raise InputError(f"{condition}: {known.name} has room for {room} tokens, not for {tokens}")
             if _too_deep(condition, known):
                 raise InputError(f"{condition}: the model has layers 1 to {known.layers}")
 

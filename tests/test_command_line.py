@@ -10,7 +10,6 @@ import time
 import pytest
 import yaml
 from commands import ROOT, commands_in, copy_repository
-from report_folder import claim
 
 from lib import paths
 from lib.__main__ import main
@@ -48,101 +47,6 @@ def typed(copy):
 
 def keys(path):
     return [json.loads(line)["key"] for line in path.read_text().splitlines() if line.endswith("}")]
-
-
-BAD = [
-    ("reproduce --profile nope", "unknown profile 'nope': choose from demo, laptop, paper"),
-    ("reproduce --only 77", "unknown notebook '77': choose from 01_attention_maps"),
-    ("reproduce --model nowhere", "unknown model 'nowhere': give demo"),
-    ("reproduce --limit 0", "limit must be at least 1"),
-    ("reproduce --problems missing.jsonl", "missing.jsonl"),
-    ("evaluate --model demo --conditions none,loud --out {tmp}/o", "unknown condition 'loud'"),
-    ("evaluate --model demo --conditions mless --out {tmp}/o", "must hold 'none'"),
-    ("evaluate --model demo --max-new-tokens 0 --out {tmp}/o", "max_new_tokens"),
-    ("evaluate --model demo --limit 2 --engine steam --out {tmp}/o", "unknown engine 'steam'"),
-    ("evaluate --model demo --limit 2 --engine ../x --out {tmp}/o", "unknown engine '../x'"),
-    ("evaluate --model demo --limit 2 --out {tmp}/file/o", "cannot write results to"),
-    ("evaluate --model demo --problems {tmp}/broken.jsonl --out {tmp}/o", "line 2"),
-    ("evaluate --model demo --problems {tmp}/empty.jsonl --out {tmp}/o", "empty.jsonl"),
-    (
-        "evaluate --model {tmp}/pickles --out {tmp}/o",
-        "only pickle weights (pytorch_model.bin), which are refused",
-    ),
-    ("evaluate --model demo --conditions none,mless@up --out {tmp}/o", "position: input should be 'before'"),
-    ("evaluate --model demo --samples 2 --out {tmp}/o", "samples is 2 at temperature 0"),
-    ("evaluate --model demo --shard 3/2 --out {tmp}/o", "shard '3/2': give i/n"),
-    ("evaluate --model demo --engine-option fast --out {tmp}/o", "engine option 'fast': give NAME=N"),
-    (
-        "evaluate --model demo --limit 2 --engine-option fast=2 --out {tmp}/o",
-        "has no option 'fast'",
-    ),
-    ("evaluate --model demo --temperature -1 --out {tmp}/o", "temperature"),
-    ("evaluate --model demo --top-p 0 --out {tmp}/o", "top_p"),
-    ("evaluate --model demo --conditions none,arm:c=-1 --out {tmp}/o", "c: input should be greater than or"),
-    ("evaluate --model demo --conditions none,arm:q=1 --out {tmp}/o", "ARM setting 'q=1'"),
-    (
-        "evaluate --model demo --conditions none,arm --arm p1=101 --out {tmp}/o",
-        "ARM's settings: p1: input should be",
-    ),
-    (
-        "evaluate --model demo --conditions none,arm --arm fraction=2 --out {tmp}/o",
-        "settings: fraction: input should",
-    ),
-    ("evaluate --model demo --limit 1 --conditions none,arm:layer=31 --out {tmp}/o", "the model has layers 1 to 30"),
-    ("evaluate --model demo --filler= --out {tmp}/o", "filler: mless: string should have at least 1 character"),
-    ("evaluate --model demo --format html --samples 0 --out {tmp}/o", "format: input should be 'plain' or 'chat', not"),
-    ("reproduce --limit 2 --name demo", "name 'demo' is a profile of data/profiles"),
-    ("report --limit 2 --name three", "no claims of profile three yet"),
-    ("claims --profile nope", "unknown profile 'nope'"),
-    ("claims --problems {tmp}/empty.jsonl", "empty.jsonl"),
-    ("report", "no claims of profile demo yet"),
-    ("grade {tmp}/broken.jsonl", "line 2 is not JSON"),
-    ("grade {tmp}/good.jsonl --from lm-eval", "line 1: no text in field 'doc.answer'"),
-    ("grade {tmp}/empty.jsonl", "no lines to grade"),
-    ("grade {tmp}/good.jsonl --response text", "line 1: no text in field 'text'"),
-]
-
-
-@pytest.mark.parametrize("command, message", BAD, ids=[command for command, _ in BAD])
-def test_bad_input_is_one_line_and_exit_code_2(command, message, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    row = json.dumps({"problem": "What is $1 + 1$?", "answer": "2", "unique_id": "a", "response": "2"})
-    (tmp_path / "good.jsonl").write_text(row + "\n")
-    (tmp_path / "broken.jsonl").write_text(row + "\n{half\n")
-    (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "file").write_text("in the way")
-    (tmp_path / "pickles").mkdir()
-    (tmp_path / "pickles" / "config.json").write_text('{"model_type": "llama"}')
-    (tmp_path / "pickles" / "pytorch_model.bin").write_bytes(b"")
-    assert main(command.format(tmp=tmp_path).split()) == 2
-    error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert error.startswith("error: ") and message in error
-    written = tmp_path / "o" / "completions.jsonl"
-    assert not written.exists() or not written.read_text()
-
-
-NEEDS_TORCH = ("file/o", "pickles", "fast=2")  # found where a store is made, or a model or an engine is loaded
-
-
-def test_bad_arguments_and_the_report_are_answered_without_torch(tmp_path):
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "claims.json").write_text(json.dumps([claim()]))
-    (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "broken.jsonl").write_text("{half")
-    commands = [
-        command.format(tmp=tmp_path).split() for command, _ in BAD if not any(n in command for n in NEEDS_TORCH)
-    ]
-    code = f"""if True:
-        import sys
-        from pathlib import Path
-        from lib import paths
-        from lib.__main__ import main
-        paths.RESULTS = Path({str(tmp_path)!r})
-        for command in {[c for c in commands if c[0] != "grade"]!r}:
-            assert main(command) == (0 if command == ["report"] else 2), command
-            assert not {{"torch", "transformers"}} & set(sys.modules), command
-    """
-    subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, check=True)
 
 
 def digests(folder):

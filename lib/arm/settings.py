@@ -4,12 +4,12 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, PositiveInt, WrapValidator
 
-from lib.errors import InputError, Settings, valid
+from lib.errors import InputError, Settings, valid, whole
 
 Mode = Literal["text", "code"]
 MODES = get_args(Mode)
 # What a text may name, with how it is read. The statistics belong to the mode.
-NAMED = {"c": float, "p1": float, "fraction": float, "layer": int, "mode": str}
+NAMED = {"c": float, "p1": float, "fraction": float, "layer": whole, "mode": str}
 
 
 def _as_given(value, check):
@@ -55,6 +55,8 @@ def parse_arm(text: str) -> Arm:
         name, _, value = part.partition("=")
         if name not in NAMED or not value:
             raise InputError(f"ARM setting {part!r}: give {', '.join(NAMED)}, such as c=0.1:p1=95")
+        if name in given:
+            raise InputError(f"ARM setting {name} is given twice")
         try:
             given[name] = NAMED[name](value)
         except ValueError as error:

@@ -1,9 +1,9 @@
 """The report's answers: what the models wrote under each condition, as compact JSON for the page's table."""
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from lib import paths
-from lib.errors import InputError
+from lib.errors import InputError, valid
 from lib.evaluation.store import read_records
 from lib.profiles import Profile
 
@@ -84,11 +84,7 @@ def _read(profile: Profile, part: str) -> list[Answer]:
     if not files and profile.name == "demo" and stored.is_file():
         files = [stored]
     records = {record["key"]: record for file in files for record in read_records(file)}
-    try:
-        return [Answer.model_validate(record) for record in records.values()]
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{files[0].name} holds a record without {first['loc'][0]}: {first['msg']}") from error
+    return [valid(Answer, record, files[0].name) for record in records.values()]
 
 
 def _run(answers: list[Answer], texts: _Texts) -> dict:

@@ -4,12 +4,12 @@ import inspect
 from pathlib import Path
 from typing import Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lib import paths
 from lib.claims import answers, internals
-from lib.errors import InputError
+from lib.errors import InputError, valid
+from lib.paths import read_yaml, shown
 
 CLAIMS = paths.DATA / "claims.yaml"
 MEASURES = {function.__name__: function for function in (*internals.MEASURES, *answers.MEASURES)}
@@ -52,20 +52,14 @@ class Claim(BaseModel):
 
 def load_claims(path: Path = CLAIMS) -> list[Claim]:
     """Return the claims of a YAML file; raises InputError naming the claim and what is wrong with it."""
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        entries = content["claims"]
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: no list of claims: {' '.join(str(error).split())}") from error
+    content = read_yaml(path)
+    entries = content.get("claims") if isinstance(content, dict) else None
+    if not isinstance(entries, list):
+        raise InputError(f"{shown(path)}: no list of claims")
     claims = []
     for number, entry in enumerate(entries, 1):
-        try:
-            claims.append(Claim.model_validate(entry))
-        except ValidationError as error:
-            first = error.errors()[0]
-            name = entry.get("id", number) if isinstance(entry, dict) else number
-            place = "".join(f"{part}: " for part in first["loc"])
-            raise InputError(f"{path}: claim {name}: {place}{first['msg'].removeprefix('Value error, ')}") from error
+        name = entry.get("id", number) if isinstance(entry, dict) else number
+        claims.append(valid(Claim, entry, f"{shown(path)}: claim {name}"))
     if repeated := {c.id for c in claims if [other.id for other in claims].count(c.id) > 1}:
-        raise InputError(f"{path}: claim {min(repeated)} stands there twice")
+        raise InputError(f"{shown(path)}: claim {min(repeated)} stands there twice")
     return claims

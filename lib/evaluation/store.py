@@ -19,6 +19,7 @@ from lib.paths import write_json, write_whole
 
 RUN = "run.json"
 COMPLETIONS = "completions.jsonl"
+ADVICE = "use another folder, or delete this one"
 SHARD = "completions-{}-of-{}.jsonl"
 
 
@@ -173,12 +174,19 @@ def _match_settings(path: Path, settings: dict, environment: dict) -> None:
         write_json(path, {"settings": settings, "environment": environment})
         return
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is broken: use --fresh or another --out") from error
-    for name in {**stored, **settings}:
-        if name in stored and name in settings and stored[name] == settings[name]:
-            continue
-        was, now = (json.dumps(each[name]) if name in each else "(absent)" for each in (stored, settings))
-        raise InputError(f"{path.parent} was made with {name} = {was}, not {now}: use --fresh or another --out")
+        raise InputError(f"{path} is broken: {ADVICE}") from error
+    was, now = _flat(stored), _flat(settings)
+    for name in {**was, **now}:
+        if (old := was.get(name, "(absent)")) != (new := now.get(name, "(absent)")):
+            raise InputError(f"{path.parent} was made with {name} = {old}, not {new}: {ADVICE}")
+
+
+def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
+    """Return settings as JSON by name, those of a group as group.name."""
+    found = {}
+    for name, value in settings.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: json.dumps(value)}
+    return found
 
 
 def _split(data: bytes) -> list[bytes]:

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from lib.arm.settings import Arm
-from lib.errors import InputError
+from lib.errors import InputError, unknown
 from lib.generation.interface import Completion, Request, Sampling
 
 ENGINES = ("transformers", "vllm")  # each a module of this folder
@@ -30,7 +30,7 @@ class Job(NamedTuple):
 def check_engine(name: str) -> None:
     """Raise InputError when there is no engine of this name."""
     if name not in ENGINES:
-        raise InputError(f"unknown engine {name!r}: choose from {', '.join(ENGINES)}")
+        raise unknown("engine", name, ENGINES)
 
 
 def engine_class(name: str):
@@ -43,8 +43,8 @@ def make_engine(name: str, loaded, batch_size: int, options: dict[str, int]):
     """Return the engine called `name`, ready for prompts; raises InputError for an option that it does not have."""
     engine = engine_class(name)
     known = list(inspect.signature(engine).parameters)[2:]
-    if unknown := [option for option in options if option not in known]:
-        raise InputError(f"engine {name} has no option {unknown[0]!r}: choose from {', '.join(known) or '(none)'}")
+    if missing := [option for option in options if option not in known]:
+        raise InputError(f"engine {name} has no option {missing[0]!r}: choose from {', '.join(known) or '(none)'}")
     return engine(loaded, batch_size, **options)
 
 

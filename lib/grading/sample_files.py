@@ -3,12 +3,14 @@
 Fields are named by dotted paths: `doc.answer`, `resps.0.0`. FORMATS knows where two programs keep theirs.
 """
 
-import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from lib.errors import InputError
+from lib.paths import json_lines, parse_json, read_text
 
 # Name -> (gold answer, response).
 FORMATS = {
@@ -20,42 +22,43 @@ FORMATS = {
 
 def read_pairs(path: Path, answer: str, response: str) -> list[tuple[str, str]]:
     """Return the pairs of a JSONL, JSON or parquet file; raises InputError naming the line that lacks a field."""
-    rows = _rows(path)
-    if not rows:
+    pairs = [
+        tuple(_text(row, field, f"{path}, line {number}") for field in (answer, response))
+        for number, row in _rows(path)
+    ]
+    if not pairs:
         raise InputError(f"{path}: no lines to grade")
-    pairs = []
-    for number, row in enumerate(rows, 1):
-        where = f"{path}: line {number}"
-        pairs.append((_text(row, answer, where), _text(row, response, where)))
     return pairs
 
 
-def _rows(path: Path) -> list:
-    try:
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path).to_dict("records")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
-    if path.suffix == ".json":
-        return _parsed(text, str(path))
-    return [_parsed(line, f"{path}: line {number}") for number, line in enumerate(text.splitlines(), 1)]
+def _rows(path: Path) -> Iterable[tuple[int, Any]]:
+    """Return (line number, row) for each row of the file."""
+    if path.suffix == ".parquet":
+        try:
+            return enumerate(pd.read_parquet(path).to_dict("records"), 1)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path} is no parquet file that can be read: {error}") from error
+    if path.suffix != ".json":
+        return json_lines(path)
+    rows = parse_json(read_text(path), str(path))
+    if not isinstance(rows, list):
+        raise InputError(f"{path}: must be a list of rows")
+    return enumerate(rows, 1)
 
 
-def _parsed(text: str, where: str):
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where} is not JSON: {error.msg}") from error
-
-
-def _text(row, field: str, where: str) -> str:
-    """Follow a dotted path through dicts and sequences to a text."""
-    try:
-        for step in field.split("."):
-            row = row[int(step) if step.isdecimal() and not isinstance(row, dict) else step]
-    except (KeyError, IndexError, TypeError):
-        row = None
-    if not isinstance(row, str):
+def _text(row: Any, field: str, where: str) -> str:
+    """Return what a row has in a field, a number as text; raises InputError."""
+    value = _field(row, field)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InputError(f"{where}: no text in field {field!r}")
+    return str(value)
+
+
+def _field(row: Any, path: str) -> Any:
+    """Follow a dotted path through dicts and sequences; None where it leads nowhere."""
+    for step in path.split("."):
+        try:
+            row = row[int(step) if step.isdecimal() and not isinstance(row, dict) else step]
+        except (KeyError, IndexError, TypeError, ValueError):  # ValueError: a number of thousands of digits
+            return None
     return row

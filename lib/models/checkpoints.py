@@ -132,7 +132,7 @@ def _read_header(files: LocalFiles, file: str, promised: set[str]) -> list[Tenso
             for name, entry in header.items()
             if name != "__metadata__"
         ]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{files.label}: {file} is damaged or no safetensors file; fetch it again") from error
     expected = max((tensor.stop for tensor in tensors), default=8 + length)
     if size != expected:

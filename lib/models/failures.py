@@ -61,9 +61,18 @@ def checkpoint_errors(where: str | Path) -> Iterator[None]:
         raise
     except SafetensorError as error:
         raise InputError(f"{where}: a weight file is damaged ({error}); delete it and fetch it again") from error
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except Exception as error:  # a broken file makes each library fail in its own way, tokenizers with no class at all
         message = _disk_full(error) or f"{where}: cannot be loaded: {_first_line(error)}"
         raise InputError(message) from error
+
+
+@contextmanager
+def named(folder: Path, spec: str) -> Iterator[None]:
+    """Let what is said of a folder in a cache speak of the model as it was asked for."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace(str(folder), spec)) from error
 
 
 def explain_hub_error(repo: str, revision: str | None, error: BaseException) -> str | None:

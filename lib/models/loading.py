@@ -18,7 +18,7 @@ from lib.attention.check import check_attention
 from lib.errors import InputError
 from lib.models import hub
 from lib.models.card import Card
-from lib.models.failures import checkpoint_errors
+from lib.models.failures import checkpoint_errors, named
 from lib.models.names import Source, resolve
 from lib.models.packaged import converted, ends_digest
 from lib.models.weights import load_weights, untrained, without_weights
@@ -72,8 +72,9 @@ def load(
         raise InputError(f"device {device} was asked for, but torch {torch.__version__} sees no GPU: use device cpu")
     dtype = _usual_dtype(device) if dtype == "auto" else dtype
     folder = _checkpoint_folder(source, layers, dtype)
-    model = load_weights(folder, layers, dtype) if seed is None else untrained(folder, layers, dtype, seed)
-    tokenizer = _tokenizer(folder)
+    with named(folder, spec):
+        model = load_weights(folder, layers, dtype) if seed is None else untrained(folder, layers, dtype, seed)
+        tokenizer = _tokenizer(folder)
     if not tokenizer.is_fast:
         raise InputError(f"{spec}: its tokenizer gives no character offsets, so token spans cannot be exact")
     decoder_layers = getattr(model.get_decoder(), "layers", None)

@@ -9,11 +9,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
-
 from lib import paths
 from lib.arm.settings import Arm
-from lib.errors import InputError
+from lib.errors import InputError, unknown
 
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
@@ -58,9 +56,7 @@ def resolve(spec: str) -> Source:
     if match and not spec.startswith((".", "~")) and not spec.endswith(".gguf"):
         repo = match["repo"]
         return Source(repo.split("/")[1], repo=repo, revision=match["revision"] or _pin(repo))
-    raise InputError(
-        f"unknown model {spec!r}: give {', '.join(known)}, a hub id (org/name), a folder or a .gguf file that exists"
-    )
+    raise unknown("model", spec, known, "give {}, a hub id (org/name), a folder or a .gguf file that exists")
 
 
 def arm_for(spec: str, given: Arm | None = None) -> Arm:
@@ -86,5 +82,13 @@ def _pin(repo: str) -> str | None:
 
 @functools.cache
 def known_models() -> dict[str, dict]:
-    """Return the short names of data/models.yaml."""
-    return yaml.safe_load((paths.DATA / "models.yaml").read_text())
+    """Return the short names of data/models.yaml; raises InputError for an entry that leads nowhere."""
+    path = paths.DATA / "models.yaml"
+    found = paths.read_yaml(path)
+    if not isinstance(found, dict) or not all(isinstance(entry, dict) for entry in found.values()):
+        raise InputError(f"{paths.shown(path)}: must be names with fields")
+    for name, entry in found.items():
+        needed = ("hub", "gguf", "weights", "requirements", "config") if "wheels" in entry else ("hub", "revision")
+        if missing := [field for field in needed if field not in entry]:
+            raise InputError(f"{paths.shown(path)}: {name}.{missing[0]}: missing field")
+    return found

@@ -162,7 +162,10 @@ def _render(tokenizer, content: str, format: str) -> str:
     if not tokenizer.chat_template:
         raise InputError("this model has no chat template: use the plain prompt format")
     messages = [{"role": "user", "content": content}]
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    try:
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    except Exception as error:  # a template is a program of the checkpoint's
+        raise InputError(f"the model's chat template fails: {error}; use the plain prompt format") from error
     if text.count(content) != 1:
         raise InputError("the chat template changes the problem's text, so token spans cannot be exact")
     return text

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, PositiveInt, model_validator
 
 from lib.arm.settings import Arm, parse_arm
-from lib.errors import InputError, Settings, valid
+from lib.errors import Settings, unknown, valid, whole
 
 INSTRUCTION = r"Please reason step by step and put your final answer within \boxed{}."
 Name = Literal["none", "mless", "mful", "random", "question", "letters"]
@@ -75,10 +75,10 @@ def parse_condition(text: str) -> Condition:
     """
     match = CONDITION.fullmatch(f"none+{text}" if text.split(":")[0] == "arm" else text)
     if not match or match["name"] not in CONDITIONS:
-        raise InputError(f"unknown condition {text!r}: choose from {', '.join(CONDITIONS)}, arm, mless+arm")
+        raise unknown("condition", text, [*CONDITIONS, "arm", "mless+arm"])
     parts = {
         "name": match["name"],
-        "length": int(match["length"]) if match["length"] else None,
+        "length": whole(match["length"]) if match["length"] else None,
         "position": match["position"],
         "arm": parse_arm(match["settings"] or "") if match["arm"] else None,
     }

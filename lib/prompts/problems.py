@@ -3,16 +3,21 @@
 import functools
 import hashlib
 import json
+import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
+import httpx2
+from huggingface_hub import hf_hub_url
+from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+from huggingface_hub.utils import get_session, hf_raise_for_status
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
-from lib.errors import InputError, Settings, valid
-from lib.paths import DATA, cache_folder
+from lib.errors import InputError, Settings, unknown, valid
+from lib.paths import DATA, cache_folder, json_lines, write_whole
 
 EMBEDDED = DATA / "embedded.jsonl"
 MATH500 = "HuggingFaceH4/MATH-500"
@@ -21,20 +26,29 @@ MATH500_REVISION = "6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be"
 MATH500_SHA256 = "0a7389c2f2827aa8a29e82dd296afb85ce0ac0c3a02541ac975f00c3c57f0f5b"
 # Divisors r + 0.45 apportion samples; of all such rules they depart from largest remainders at the fewest sizes.
 DIVISOR = 0.45
+NAMES = {"embedded": "embedded set", "math500": "MATH-500"}  # as captions say them
+SECONDS = 10  # that the hub may stay silent
 
 
 def _number(level: object) -> object:
-    match = re.fullmatch(r"Level (\d+)", level) if isinstance(level, str) else None
+    match = re.fullmatch(r"Level (\d{1,9})", level) if isinstance(level, str) else None
     return int(match[1]) if match else level
+
+
+def _text(value: object) -> object:
+    return json.dumps(value) if isinstance(value, int | float) else value
+
+
+Text = Annotated[str, BeforeValidator(_text)]  # 7 for "7"
 
 
 class Problem(Settings):
     """One problem in LaTeX with its gold answer; subject "" and level 0 mean not known."""
 
     model_config = ConfigDict(extra="ignore", str_min_length=0)
-    id: str = Field(alias="unique_id")
+    id: Text = Field(alias="unique_id")
     problem: str
-    answer: str
+    answer: Text
     subject: str = ""
     level: Annotated[NonNegativeInt, BeforeValidator(_number)] = 0  # 3 or "Level 3"
 
@@ -47,16 +61,19 @@ def load_problems(source: str | Path, limit: int | None = None, seed: int = 0) -
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}: ask for at least 1 problem")
     if source == "math500":
-        problems = list(_math500())
+        problems = _math500()
     else:
-        problems = _from_file(EMBEDDED if source == "embedded" else Path(source))
+        path = EMBEDDED if source == "embedded" else Path(os.path.expanduser(source))
+        if not path.exists():
+            raise unknown("problems", str(source), NAMES, "give {} or the path to a JSONL file that exists")
+        problems = _from_file(path)
     return problems if limit is None else stratified_sample(problems, limit, seed)
 
 
 def describe(source: str | Path) -> str:
     """Return a short name for captions, which calls MATH-500 by its name wherever it was read from."""
-    if source in ("embedded", "math500"):
-        return {"embedded": "embedded set", "math500": "MATH-500"}[source]
+    if source in NAMES:
+        return NAMES[str(source)]
     path = Path(source)
     is_math500 = digest(_from_file(path)) == MATH500_SHA256
     return f"MATH-500 (given as {path.name})" if is_math500 else path.name
@@ -80,61 +97,39 @@ def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Pr
     return [item for item in problems if item.id in chosen]
 
 
-def _math500() -> tuple[Problem, ...]:
+def _math500() -> list[Problem]:
     """Return MATH-500 from the first copy in data/ or the cache folder that is the known text, else from the hub."""
-    for copy in (DATA / "math500.jsonl", cache_folder() / "math500.jsonl"):
-        if copy.is_file() and digest(found := _from_file(copy)) == MATH500_SHA256:
-            return tuple(found)
-    return _from_hub()
+    copy = cache_folder() / "math500.jsonl"
+    for path in (DATA / "math500.jsonl", copy):
+        if path.is_file() and digest(found := _from_file(path)) == MATH500_SHA256:
+            return found
+    content = _from_hub()
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(copy, content)
+    found = _from_file(copy)
+    if digest(found) != MATH500_SHA256:
+        raise InputError(f"{MATH500} at revision {MATH500_REVISION} is not the known MATH-500: its digest differs")
+    return found
 
 
-@functools.cache  # every call asks the hub, and waits half a minute for one that does not answer
-def _from_hub() -> tuple[Problem, ...]:
-    """Return MATH-500 from the hub or its cache, refused when it is not the text the results stand for."""
-    import datasets  # takes a second to import, and only this source needs it
-
-    datasets.disable_progress_bars()  # half a megabyte
+@functools.cache  # one that does not answer is asked once
+def _from_hub() -> bytes:
+    """Return the file of MATH-500 on the hub, asked once: the hub's own client tries for half a minute."""
+    url = hf_hub_url(MATH500, "test.jsonl", repo_type="dataset", revision=MATH500_REVISION)
     try:
-        rows = datasets.load_dataset(MATH500, split="test", revision=MATH500_REVISION)
-    except Exception as error:  # datasets, the hub and the network each have classes of their own
-        reason = " ".join(str(error).split())
+        answer = get_session().get(url, follow_redirects=True, timeout=SECONDS)
+        hf_raise_for_status(answer)
+    except (HfHubHTTPError, OfflineModeIsEnabled, httpx2.HTTPError) as error:
         raise InputError(
-            f"{MATH500} could not be loaded ({reason}); "
+            f"{MATH500} could not be fetched ({' '.join(str(error).split()) or type(error).__name__}); "
             "give the path to a JSONL file of it, or put one at data/math500.jsonl"
         ) from error
-    problems = _checked(enumerate(rows, 1), MATH500)
-    found = digest(problems)
-    if found != MATH500_SHA256:
-        raise InputError(
-            f"{MATH500} at revision {MATH500_REVISION} is not the known MATH-500: its digest is {found[:12]}..., "
-            f"expected {MATH500_SHA256[:12]}..."
-        )
-    return tuple(problems)
+    return answer.content
 
 
 def _from_file(path: Path) -> list[Problem]:
     """Return the problems of a JSONL file; blank lines are passed over."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}: give embedded, math500 or the path to a JSONL file") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text (byte {error.start})") from error
-    return _checked(_json_lines(text, str(path)), str(path))
-
-
-def _json_lines(text: str, name: str) -> Iterator[tuple[int, object]]:
-    """Yield (line number, value) for every line that is not blank."""
-    # Not splitlines(): JSON allows U+2028 and its like inside a string.
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            yield number, json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{name}, line {number}: not valid JSON ({error.msg} at column {error.colno})") from error
+    return _checked(json_lines(path), str(path))
 
 
 def _checked(rows: Iterable[tuple[int, object]], name: str) -> list[Problem]:
