@@ -54,7 +54,7 @@ def _profile(options, checked: bool = True):
     from lib.generation.engines import check_engine
     from lib.profiles import check, run_profile
 
-    profile = run_profile(options.profile, options.model, options.problems, options.limit, options.name)
+    profile = run_profile(options.profile, options.model, options.problems, options.limit, options.name, options.dtype)
     if not checked:
         return profile
     check(profile)
@@ -106,7 +106,7 @@ def _evaluate(options) -> None:
     filler = valid(Filler, {"length": options.filler_length, "position": options.position, **texts}, "filler")
     if options.seed < 0:
         raise InputError(f"seed: must be 0 or more, not {options.seed}")
-    names = ("problems", "limit", "format", "max_new_tokens", "elicit", "batch_size", "engine")
+    names = ("problems", "limit", "format", "max_new_tokens", "elicit", "batch_size", "dtype", "engine")
     names += ("temperature", "top_p", "samples", "workers", "gpus_per_worker")
     given = {name: getattr(options, name) for name in names}
     given |= {"models": [options.model], "conditions": listed(options.conditions)}

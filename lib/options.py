@@ -79,6 +79,7 @@ def _profile_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", help="this model everywhere: demo, a name of data/models.yaml, a hub id, a folder")
     command.add_argument("--problems", help="embedded, math500 or a JSONL file, instead of the profile's")
     command.add_argument("--limit", type=int, help="a seeded sample of so many problems, stratified by level")
+    command.add_argument("--dtype", help="of the weights, instead of the profile's: float32, bfloat16, float16 or auto")
     command.add_argument("--name", help="of the folders in results and figures, instead of one derived from these")
 
 
@@ -118,6 +119,7 @@ def _decoding_options(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--gpus-per-worker", type=int, metavar="G", help="default: 1 where this machine has any")
     run.add_argument("--max-new-tokens", type=int, default=1024, help="token limit (default: 1024)")
+    run.add_argument("--dtype", default="auto", help="of the weights: float32, bfloat16, float16 (default: auto)")
     run.add_argument("--batch-size", type=int, default=64, help="prompts at once (default: 64)")
     run.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (default: 0)")
     run.add_argument("--top-p", type=float, default=1.0, help="nucleus to draw from (default: 1)")

@@ -10,7 +10,7 @@ from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, Settings, unknown, valid
 from lib.models.card import Card, card
-from lib.models.names import known_models
+from lib.models.names import Dtype, known_models
 from lib.models.panels import Panels, missing_heads
 from lib.paths import read_yaml, settings_key, shown
 from lib.prompts.conditions import ConditionText, Filler, Format, parse_condition
@@ -26,6 +26,7 @@ class Attention(Settings):
     limit: PositiveInt | None = None  # a sample of so many, stratified by level; None: all
     format: Format = "plain"
     map_problems: PositiveInt | None = None  # how many of them go through all layers; None: only the first layers
+    dtype: Dtype = "auto"  # float32, bfloat16, float16; auto goes by the device
     example: NonNegativeInt = 0  # index of the problem that the figures draw
     panels: Panels = Panels()  # model, layer and head of each drawn curve
 
@@ -64,6 +65,7 @@ class Accuracy(Settings):
     top_p: float = Field(1.0, gt=0, le=1)  # nucleus to draw from
     samples: int = Field(1, ge=1, le=10_000)  # answers per problem and condition
     batch_size: PositiveInt = 64  # prompts at once
+    dtype: Dtype = "auto"  # as above
     engine: str = "transformers"  # or vllm
     engine_options: dict[str, PositiveInt] = Field({})  # such as vllm's tensor_parallel and data_parallel
     workers: NonNegativeInt = 0  # processes with an engine each: see CLUSTER.md
@@ -101,6 +103,13 @@ class Profile(Settings):
     def figures(self) -> Path:
         return paths.FIGURES / self.name
 
+    @property
+    def stored(self) -> Path | None:
+        """The folder of measurements that the repository has of this profile; None once it is measured anew."""
+        folder = paths.DATA / self.name
+        anew = (self.results / "measurements").exists()
+        return None if anew or not any(folder.glob("*.nc")) else folder
+
 
 class Overrides(Settings):
     """What a notebook's parameters or the command line may put in place of a profile's."""
@@ -109,6 +118,7 @@ class Overrides(Settings):
     problems: str | None = None
     limit: PositiveInt | None = None
     name: str | None = None
+    dtype: Dtype | None = None
 
 
 PARTS = ("fillers", "sampling", "interventions", "arm_map")
@@ -175,17 +185,19 @@ def run_profile(
     problems: str | Path | None = None,
     limit: int | None = None,
     name: str | None = None,
+    dtype: str | None = None,
 ) -> Profile:
     """Return a profile with a notebook's or the command line's overrides, under a name and folders of its own.
 
     The name is the one given, else <profile>-<digest of the overrides>, so that what is committed stays as it is.
     Paths are relative to the current folder. Heads and layers that an overriding model lacks give way to the nearest.
     """
-    given = {"model": model, "problems": str(problems) if isinstance(problems, Path) else problems, "limit": limit}
-    given = valid(Overrides, given | {"name": name}, "parameters").model_dump(exclude={"name"})
+    problems = str(problems) if isinstance(problems, Path) else problems
+    given = {"model": model, "problems": problems, "limit": limit, "name": name, "dtype": dtype}
+    given = valid(Overrides, given, "parameters").model_dump(exclude={"name"}, exclude_none=True)
     profile, here = load_profile(name_or_path), Path.cwd()
     overrides = {name: _from(here, text) if isinstance(text, str) else text for name, text in given.items()}
-    if name is None and any(value is not None for value in overrides.values()):
+    if name is None and overrides:
         name = f"{profile.name}-{settings_key(**overrides)[:6]}"
     if name is None:
         return profile
@@ -194,8 +206,8 @@ def run_profile(
     return override(profile, **overrides, name=name)
 
 
-def override(profile: Profile, model=None, problems=None, limit=None, name=None) -> Profile:
-    """Return a copy with this model everywhere, these problems (all, unless limited), this limit, this name."""
+def override(profile: Profile, model=None, problems=None, limit=None, name=None, dtype=None) -> Profile:
+    """Return a copy with this model everywhere, these problems (all, unless limited), this limit, name and dtype."""
     content: dict[str, Any] = profile.model_dump() | {"name": name or profile.name}
     attention, accuracy = content["attention"], content["accuracy"]
     parts = [accuracy[part] for part in PARTS if accuracy[part]]
@@ -204,6 +216,7 @@ def override(profile: Profile, model=None, problems=None, limit=None, name=None)
             section.update(problems=str(problems), limit=None)
         section["limit"] = limit or section["limit"]
         section["models"] = section["models"] if model is None else [model]
+        section["dtype"] = dtype or section["dtype"]
     for part in parts:
         part["limit"] = min(filter(None, (limit, part["limit"])), default=None)
     if model is not None:
@@ -217,6 +230,8 @@ def override(profile: Profile, model=None, problems=None, limit=None, name=None)
 
 def check(profile: Profile) -> None:
     """Raise InputError for what the problems and the models' configs say cannot run; no weights are read."""
+    if profile.stored:  # nothing runs
+        return
     attention = profile.attention
     problems = load_problems(attention.problems, limit=attention.limit, seed=profile.seed)
     if attention.example >= len(problems):

@@ -11,7 +11,7 @@ import yaml
 
 from lib import paths
 from lib.errors import InputError
-from lib.evaluation.of_profile import agreement, variation_for
+from lib.evaluation.of_profile import agreement, stored_answers, variation_for
 from lib.evaluation.run import evaluate
 from lib.figures import saving
 from lib.measurement.explorer import measure_explorer
@@ -43,6 +43,8 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         if fresh and results.exists():
             shutil.rmtree(results)
         results.mkdir(parents=True, exist_ok=True)
+        if fresh:  # with this folder there, measurements that the repository has are made anew
+            (results / "measurements").mkdir()
         (results / saving.RECORD).unlink(missing_ok=True)
         (results / "profile.yaml").write_text(yaml.safe_dump(profile.model_dump(), sort_keys=False))
     except OSError as error:
@@ -57,7 +59,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
             if need not in prepared:
                 _prepare(need, profile, results)
                 prepared.add(need)
-        if COMPLETIONS in prepared:
+        if COMPLETIONS in prepared and not stored_answers(profile):
             parameters["completions"] = str(results)
         _execute(notebook, results, parameters)
     print_table([row for notebook in notebooks for row in published(results, notebook.stem)])
@@ -70,7 +72,8 @@ def _prepare(need: str, profile: Profile, results: Path) -> None:
     if need in MEASURES:
         MEASURES[need](profile, results / "measurements")
     elif need == COMPLETIONS:
-        _completions(profile, results)
+        if not stored_answers(profile):
+            _completions(profile, results)
     else:
         variation_for(profile, need)
 

@@ -19,8 +19,12 @@ from lib.profiles import (
 )
 from lib.prompts.conditions import Filler
 
-NAMES = ("demo", "laptop", "paper")
-HEADS = {"demo": 9, "Qwen2.5-Math-7B": 28, "Llama-3.1-8B-Instruct": 32, "Gemma-3-4b-it": 8}
+NAMES = ("demo", "families", "laptop", "paper")
+HEADS = {"demo": 9, "gemma-3-270m": 4, "Qwen2.5-Coder-1.5B-Instruct": 12} | {
+    "Qwen2.5-Math-7B": 28,
+    "Llama-3.1-8B-Instruct": 32,
+    "Gemma-3-4b-it": 8,
+}
 DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))
 REMOVED = object()
 
@@ -93,7 +97,7 @@ def test_panels_are_the_papers(name):
 
 
 def test_profiles_differ_where_they_should():
-    demo, laptop, paper = map(load_profile, NAMES)
+    demo, _, laptop, paper = map(load_profile, NAMES)
     assert [p.accuracy.problems for p in (demo, laptop, paper)] == ["embedded", "math500", "math500"]
     assert [p.accuracy.limit for p in (demo, laptop, paper)] == [96, 100, None]
     assert [p.attention.limit for p in (demo, laptop, paper)] == [100, 100, None]
@@ -168,7 +172,7 @@ def test_a_misspelt_field_is_the_only_thing_said(folder):
 
 @pytest.mark.parametrize("name", ["dmo", "", "../profiles/demo", "demo.yaml"])
 def test_unknown_profile_lists_the_known(name):
-    with pytest.raises(InputError, match=r"unknown profile .*: choose from demo, laptop, paper"):
+    with pytest.raises(InputError, match=r"unknown profile .*: choose from demo, families, laptop, paper"):
         load_profile(name)
 
 
@@ -286,6 +290,14 @@ def test_an_override_has_a_name_and_folders_of_its_own():
     assert run_profile("demo", limit=3, name="three").name == "three"
     with pytest.raises(InputError, match="name 'demo' is a profile"):
         run_profile("demo", limit=3, name="demo")
+
+
+def test_an_overriding_dtype_is_that_of_answers_and_of_attention():
+    narrow = run_profile("demo", dtype="bfloat16")
+    assert (narrow.accuracy.dtype, narrow.attention.dtype) == ("bfloat16", "bfloat16")
+    assert narrow.name != run_profile("demo", limit=3).name != "demo"
+    with pytest.raises(InputError, match=r"attention\.dtype: input should be 'auto'"):
+        run_profile("demo", dtype="int8")
 
 
 def test_an_overriding_model_is_drawn_by_the_nearest_heads_it_has_and_the_caption_says_so(tiny_checkpoint):

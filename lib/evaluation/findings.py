@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib.arm.settings import Arm
+from lib.models.names import captions
 from lib.profiles import Profile, variation
 from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import describe
@@ -61,6 +62,12 @@ def beside_paper(table: pd.DataFrame, reported: dict[str, dict[str, float]]) -> 
     run = table.assign(source=THIS_RUN)[columns]
     rows = [(PAPER, name, key, 500, value) for name, values in reported.items() for key, value in values.items()]
     return pd.concat([run, pd.DataFrame(rows, columns=columns[:5])], ignore_index=True)
+
+
+def answering(run: Profile, records: Sequence[dict]) -> dict[str, str]:
+    """Return by model how captions call what answered: with its weights and their dtype, as far as they are known."""
+    named, dtypes = captions(run.accuracy.models), {r["model"]: r.get("dtype") for r in records}
+    return {name: ", ".join(filter(None, [named.get(name, name), dtype])) for name, dtype in dtypes.items()}
 
 
 def accuracy_line(run: Profile, n: int, of: str) -> str:

@@ -33,6 +33,8 @@ class Record(TypedDict):
     correct_authors_on_completion: bool
     correct_exact: bool  # equal after the MATH string rules
     evaluated: bool  # whether the answer is worked out; completions of an older run get it when they are read
+    dtype: NotRequired[str]  # of the weights; completions of an older run lack it, and the processor
+    processor: NotRequired[str]  # which greedy answers in bfloat16 depend on
     arm: NotRequired[dict]  # the settings of ARM, under a condition that has it
 
 

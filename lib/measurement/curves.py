@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from lib.attention.received import received_attention
 from lib.errors import InputError
+from lib.measurement.stored import card_of, stored, stored_curve
 from lib.measurement.weights import first_layers
 from lib.models.card import Card
 from lib.models.loading import Loaded
+from lib.models.names import resolve
 from lib.models.panels import Panel, missing_heads
 from lib.profiles import Profile
 from lib.prompts.building import Prompt, build_prompt
@@ -92,15 +95,25 @@ def panel_curves(profile: Profile, figure: str, conditions: list[str]) -> list[C
 
     Raises InputError when the model lacks a head or the example is not among the problems.
     """
+    if trees := stored(profile):
+        row = getattr(profile.attention.panels, figure)
+        return [_of_stored(trees[resolve(panel.model).name], panel, conditions) for panel in row]
     problems, drawn = attention_problems(profile), []
     if profile.attention.example >= len(problems):
         raise InputError(f"example {profile.attention.example} is beyond the {len(problems)} problems")
     problem = problems[profile.attention.example]
     for panel in getattr(profile.attention.panels, figure):
-        loaded = first_layers(panel.model, profile.attention.layers)
+        loaded = first_layers(panel.model, profile.attention.layers, profile.attention.dtype)
         missing_heads(figure, panel, loaded.card)
         drawn.append(_curves(loaded, panel, problem, profile, conditions))
     return drawn
+
+
+def _of_stored(tree: xr.DataTree, panel: Panel, conditions: list[str]) -> Curves:
+    curves = tree["curves/example"].to_dataset()
+    found = {condition: stored_curve(curves, panel, condition) for condition in conditions}
+    prompts, received = ({name: pair[part] for name, pair in found.items()} for part in (0, 1))
+    return Curves(panel, card_of(curves), prompts, received)
 
 
 def _curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, conditions: list[str]) -> Curves:

@@ -36,8 +36,11 @@ NAME = "explorer"  # how the files in a profile's folder of measurements begin
 def measure_explorer(profile: Profile, folder: Path | None = None) -> dict[str, xr.Dataset]:
     """Return the explorer of each of the profile's models, by name: of all layers where attention is measured there.
 
-    Costs a forward per model and condition beside what `measure_attention` does.
+    Costs a forward per model and condition beside what `measure_attention` does. None of a profile that is stored: the
+    tokens of its example would be the problem's text.
     """
+    if profile.stored:
+        return {}
     problem = attention_problems(profile)[profile.attention.example]
     measured = measure_attention(profile, folder)
     return {name: _of_model(one, problem, profile, folder) for name, one in measured.items()}
@@ -46,8 +49,9 @@ def measure_explorer(profile: Profile, folder: Path | None = None) -> dict[str, 
 def _of_model(measured: Measured, problem: Problem, profile: Profile, folder: Path | None) -> xr.Dataset:
     """Return one model's explorer; its weights go with the call, so that memory holds one model's."""
     attention, spec = profile.attention, measured.model.spec
-    loaded = every_layer(spec) if measured.every else first_layers(spec, attention.layers)
-    dilution = measured.every or measured.first
+    whole = measured.every is not None
+    loaded = every_layer(spec, attention.dtype) if whole else first_layers(spec, attention.layers, attention.dtype)
+    dilution = measured.every if whole else measured.first
     lambdas = estimates(dilution["lambda"], profile.seed)
     settings = measurement_settings(loaded, [problem], attention.format, profile.filler)
     settings |= {"lambda": float(lambdas["mean"].sum()), "seed": profile.seed}

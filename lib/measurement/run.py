@@ -13,6 +13,7 @@ from lib.measurement.causes import measure_causes
 from lib.measurement.curves import attention_problems
 from lib.measurement.dilution import measure_dilution
 from lib.measurement.redistribution import measure_redistribution
+from lib.measurement.stored import card_of, groups, stored
 from lib.measurement.weights import every_layer, first_layers
 from lib.models.card import Card
 from lib.models.loading import Loaded
@@ -34,9 +35,23 @@ class Measured:
     every: xr.Dataset = field(default_factory=xr.Dataset)  # empty when the profile loads no more than the first layers
     causes: xr.Dataset = field(default_factory=xr.Dataset)
 
+    @classmethod
+    def of_stored(cls, tree: xr.DataTree, name: str) -> "Measured":
+        """Return what a group of a model's stored file holds."""
+        parts = groups(tree, name)
+        return cls(card_of(parts["first"]), **parts)
+
+    @property
+    def parts(self) -> dict[str, xr.Dataset]:
+        """What was measured, by name."""
+        found = {"first": self.first, "every": self.every, "causes": self.causes}
+        return {name: dataset for name, dataset in found.items() if dataset is not None}
+
 
 def measure_attention(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:
     """Return what `measure_dilution` and `measure_causes` find on each of the profile's models, by name."""
+    if trees := stored(profile):
+        return {name: Measured.of_stored(tree, "attention") for name, tree in trees.items()}
 
     def every(loaded: Loaded, problems: list[Problem]) -> xr.Dataset:
         return measure_dilution(loaded, problems, INSERTIONS, **options(profile, folder))
@@ -46,6 +61,8 @@ def measure_attention(profile: Profile, folder: Path | None = None) -> dict[str,
 
 def measure_activations(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:
     """Return what `measure_redistribution` finds on each of the profile's models, by name."""
+    if trees := stored(profile):
+        return {name: Measured.of_stored(tree, "activations") for name, tree in trees.items()}
 
     def first(loaded: Loaded, problems: list[Problem]) -> Measured:
         return Measured(loaded.card, activations_of(loaded, problems, CHANGES, None, profile, folder))
@@ -90,9 +107,9 @@ def _each_model(
     attention, problems = profile.attention, attention_problems(profile)
     measured = {}
     for spec in attention.models:
-        found = first(first_layers(spec, attention.layers), problems)
+        found = first(first_layers(spec, attention.layers, attention.dtype), problems)
         if attention.map_problems:
             some = stratified_sample(problems, attention.map_problems, profile.seed)
-            found = replace(found, every=every(every_layer(spec), some))
+            found = replace(found, every=every(every_layer(spec, attention.dtype), some))
         measured[found.model.name] = found
     return measured

@@ -4,21 +4,22 @@ import gc
 
 from lib.models.loading import Loaded, load
 
-_newest: dict[tuple[str, int], Loaded] = {}
+_newest: dict[tuple[str, int, str], Loaded] = {}
 
 
-def first_layers(spec: str, layers: int) -> Loaded:
+def first_layers(spec: str, layers: int, dtype: str = "auto") -> Loaded:
     """Load a model once for several figures and measurements; only the newest is kept in memory."""
-    if (spec, layers) not in _newest:
+    wanted = spec, layers, dtype
+    if wanted not in _newest:
         let_go()  # before, not after: two of these models may be more than a laptop holds
-        _newest[spec, layers] = load(spec, layers=layers)
-    return _newest[spec, layers]
+        _newest[wanted] = load(spec, layers=layers, dtype=dtype)
+    return _newest[wanted]
 
 
-def every_layer(spec: str) -> Loaded:
+def every_layer(spec: str, dtype: str = "auto") -> Loaded:
     """Load a whole model, letting go of what is kept; it is itself not kept."""
     let_go()
-    return load(spec)
+    return load(spec, dtype=dtype)
 
 
 def let_go() -> None:

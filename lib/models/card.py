@@ -31,8 +31,9 @@ class Card:
 
     @property
     def label(self) -> str:
-        """How a caption names the model."""
-        return f"{self.name} @ {self.revision[:12]}, {self.dtype}" if self.revision else self.name
+        """How a caption names the model: with its weights, when they are not the original ones."""
+        name = f"{self.name} @ {self.revision[:12]}" if self.revision else self.name
+        return ", ".join(filter(None, [name, self.weights, self.dtype]))
 
 
 NUMBERS = ("num_attention_heads", "num_hidden_layers", "max_position_embeddings")

@@ -8,7 +8,7 @@ To *change* a model, see `arm`; to read its attention, see `attention`.
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from transformers import AutoTokenizer, PreTrainedModel
@@ -19,7 +19,7 @@ from lib.errors import InputError
 from lib.models import hub
 from lib.models.card import Card
 from lib.models.failures import checkpoint_errors, named
-from lib.models.names import Source, resolve
+from lib.models.names import Dtype, Source, resolve
 from lib.models.packaged import converted, ends_digest
 from lib.models.weights import load_weights, untrained, without_weights
 
@@ -66,6 +66,8 @@ def load(
     """
     transformers_logging.disable_progress_bar()
     source = resolve(spec)
+    if dtype not in get_args(Dtype):
+        raise InputError(f"unknown dtype {dtype!r}: choose from {', '.join(get_args(Dtype))}")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device.startswith("cuda") and not torch.cuda.is_available():
@@ -88,9 +90,9 @@ def load(
     return Loaded(model, tokenizer, *names, device, dtype, len(decoder_layers), "" if fresh else source.weights)
 
 
-def load_without_weights(spec: str, device: str) -> Loaded:
+def load_without_weights(spec: str, device: str, dtype: str = "auto") -> Loaded:
     """Return what `load` would on another machine's `device`, but for the weights, which are not fetched either."""
-    source, dtype = resolve(spec), _usual_dtype(device)
+    source, dtype = resolve(spec), _usual_dtype(device) if dtype == "auto" else dtype
     folder = hub.described(source.repo, source.revision) if source.repo else _checkpoint_folder(source, None, dtype)
     model = without_weights(folder, dtype)
     names = source.name, spec, _revision(source, folder, None)

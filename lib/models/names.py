@@ -6,13 +6,16 @@ Nothing here reads weights or needs torch, so that a mistyped name is refused at
 import functools
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, unknown
 
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]  # of the weights in memory; auto goes by the device
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
 
@@ -57,6 +60,11 @@ def resolve(spec: str) -> Source:
         repo = match["repo"]
         return Source(repo.split("/")[1], repo=repo, revision=match["revision"] or _pin(repo))
     raise unknown("model", spec, known, "give {}, a hub id (org/name), a folder or a .gguf file that exists")
+
+
+def captions(specs: Sequence[str]) -> dict[str, str]:
+    """Return by name how captions call these models: with their weights, when they are not the original ones."""
+    return {found.name: ", ".join(filter(None, [found.name, found.weights])) for found in map(resolve, specs)}
 
 
 def arm_for(spec: str, given: Arm | None = None) -> Arm:

@@ -89,6 +89,14 @@ def test_a_caption_says_how_many_problems_stand_behind_a_bar():
     assert line == "embedded set, n = 96 per bar, 95 % Wilson intervals."
 
 
+def test_captions_name_the_weights_that_answered_and_their_dtype():
+    old, new = {"model": "SmolLM2-135M-Instruct"}, {"model": "A", "dtype": "bfloat16"}
+    assert findings.answering(load_profile("demo"), [old, new]) == {
+        "SmolLM2-135M-Instruct": "SmolLM2-135M-Instruct, Q4_1, dequantised",
+        "A": "A, bfloat16",
+    }
+
+
 def test_a_grid_has_the_settings_of_each_condition():
     grid = findings.arm_grid(pd.DataFrame({"condition": ["none", "arm:c=0.05:p1=90", "arm:layer=15"]}))
     assert grid[["c", "p1", "layer"]].to_numpy().tolist() == [[0.13, 99.5, 1], [0.05, 90, 1], [0.13, 99.5, 15]]

@@ -100,3 +100,14 @@ def test_other_arm_settings_are_other_completions(tiny_checkpoint, tmp_path):
     first = evaluate(accuracy(tiny_checkpoint, "arm", arm={"c": 0.5}), Filler(), 0, tmp_path)
     other = evaluate(accuracy(tiny_checkpoint, "arm", arm={"c": 0.6}), Filler(), 0, tmp_path)
     assert len({record["key"] for record in [*first, *other]}) == 12  # none is shared
+
+
+def test_another_dtype_is_another_completion_and_every_record_says_which(tiny_checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "make_engine", lambda *args: Says("1"))
+    plain, narrow, auto = (
+        evaluate(accuracy(tiny_checkpoint, dtype=dtype), Filler(), 0, tmp_path / dtype)
+        for dtype in ("float32", "bfloat16", "auto")
+    )
+    assert {record["dtype"] for record in narrow} == {"bfloat16"} and all(r["processor"] for r in narrow)
+    assert auto == plain and not {r["key"] for r in plain} & {r["key"] for r in narrow}
+    assert json.loads((tmp_path / "bfloat16/run.json").read_text())["environment"]["dtype"] == "bfloat16"

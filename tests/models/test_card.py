@@ -29,7 +29,7 @@ def test_a_model_in_wheels_is_known_before_it_is_converted(tmp_path, monkeypatch
 
 def test_a_loaded_model_has_the_card_of_its_config(demo):
     assert (demo.card.heads, demo.card.layers, demo.card.context) == (9, 30, 8192)
-    assert demo.card.label == f"SmolLM2-135M-Instruct @ {demo.revision}, float32"
+    assert demo.card.label == f"SmolLM2-135M-Instruct @ {demo.revision}, Q4_1, dequantised, float32"
 
 
 def test_a_folder_is_read_without_weights_and_what_its_config_omits_is_none(tmp_path):

@@ -1,0 +1,123 @@
+"""Write data/families: what the profile measured and answered, small enough to keep, without a problem's text.
+
+    python data/make_families.py STORE...     # folders or files of completions, as `evaluate` wrote them
+
+Measures what results/families/measurements lacks, which takes an hour and the wheels of requirements-families.txt. Of
+completions only problems that were answered under every condition of a model are kept, graded as the code grades now.
+"""
+
+import argparse
+import gzip
+import json
+from collections import defaultdict
+from pathlib import Path
+
+from lib import progress
+from lib.attention.received import received_attention
+from lib.evaluation.records import Record
+from lib.grading import correct_authors_on_completion, correct_exact, cut_run_on, grade_many
+from lib.measurement.controls import measure_controls
+from lib.measurement.curves import attention_problems
+from lib.measurement.run import INSERTIONS, measure_activations, measure_attention
+from lib.measurement.stored import curves_dataset, write_stored
+from lib.measurement.weights import first_layers
+from lib.models.loading import Loaded
+from lib.paths import DATA, write_whole
+from lib.profiles import Profile, load_profile
+from lib.prompts.building import build_prompt
+
+FOLDER = DATA / "families"
+FIELDS = ("extracted", "method", "correct", "evaluated")  # of a grade
+
+
+def write_measurements(profile: Profile) -> None:
+    """Write a file per model with everything that figures and claims ask of its attention and activations."""
+    folder = profile.results / "measurements"
+    folder.mkdir(parents=True, exist_ok=True)  # so that nothing is read from what is to be replaced
+    attention, activations = measure_attention(profile, folder), measure_activations(profile, folder)
+    controls = measure_controls(profile, folder)
+    for name, measured in attention.items():
+        found = {"attention": measured, "activations": activations[name]} | controls[name].parts
+        parts = {f"{at}/{part}": (one.model, data) for at, one in found.items() for part, data in one.parts.items()}
+        loaded = first_layers(measured.model.spec, profile.attention.layers, profile.attention.dtype)
+        if any(panel.model == loaded.spec for _, panel in profile.attention.panels.drawn()):
+            parts["curves/example"] = (loaded.card, _curves(profile, loaded))
+        write_stored(FOLDER / f"{name}.nc", profile, parts)
+
+
+def _curves(profile: Profile, loaded: Loaded):
+    """Return what the model's drawn heads receive on the example problem, under every insertion."""
+    problem = attention_problems(profile)[profile.attention.example]
+    drawn = {(p.layer, p.head): p for _, p in profile.attention.panels.drawn() if p.model == loaded.spec}
+    given = {"format": profile.attention.format, "filler": profile.filler}
+    prompts = {name: build_prompt(loaded.tokenizer, problem.problem, name, **given) for name in ("none", *INSERTIONS)}
+    received = [
+        {
+            name: received_attention(loaded.model, prompt.input_ids, [panel.layer])[0, 0, panel.head - 1].cpu().numpy()
+            for name, prompt in prompts.items()
+        }
+        for panel in drawn.values()
+    ]
+    return curves_dataset(list(drawn.values()), prompts, received)
+
+
+def write_answers(stores: list[Path], about: dict[str, str]) -> None:
+    """Write a file per model with the completions of all its stores; `about` is what older records do not say."""
+    models = defaultdict(list)
+    for record in (record for store in stores for record in _records(store)):
+        models[record["model"]].append(about | record)
+    for name, records in models.items():
+        whole = [_regraded(record, graded) for record, graded in zip(*_graded(_complete(records)), strict=True)]
+        lines = "".join(json.dumps(record) + "\n" for record in whole)
+        write_whole(FOLDER / f"{name}.jsonl.gz", gzip.compress(lines.encode(), mtime=0))
+        print(f"{name}: {len(whole)} completions of {len({r['problem_id'] for r in whole})} problems")
+
+
+def _records(store: Path) -> list[Record]:
+    files = sorted(store.glob("completions*.jsonl*")) if store.is_dir() else [store]
+    contents = [gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes() for file in files]
+    return [json.loads(line) for content in contents for line in content.splitlines()]
+
+
+def _complete(records: list[Record]) -> list[Record]:
+    """Return the records of problems that were answered under every condition."""
+    answered = defaultdict(set)
+    for record in records:
+        answered[record["problem_id"]].add(record["condition"])
+    conditions = set.union(*answered.values())
+    return [record for record in records if answered[record["problem_id"]] == conditions]
+
+
+def _graded(records: list[Record]):
+    return records, grade_many([(record["answer"], record["response"]) for record in records])
+
+
+def _regraded(record: Record, graded) -> Record:
+    """Return a record with the grades of the present code; the authors' rule as published would need the prompt."""
+    pair = record["answer"], record["response"]
+    rules = {
+        "run_on": cut_run_on(record["response"])[1],
+        "correct_authors_on_completion": correct_authors_on_completion(*pair),
+        "correct_exact": correct_exact(*pair),
+    }
+    new = record | rules | {name: getattr(graded, name) for name in FIELDS}
+    if changed := [name for name in record if new[name] != record[name]]:
+        print(f"{record['problem_id']}, {record['condition']}: {', '.join(changed)} graded anew")
+    return new
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("stores", nargs="*", type=Path, help="folders or files of completions")
+    parser.add_argument("--about", default="{}", type=json.loads, help="JSON of fields that older records lack")
+    options = parser.parse_args()
+    FOLDER.mkdir(exist_ok=True)
+    with progress.switched_on():
+        if options.stores:
+            write_answers(options.stores, options.about)
+        else:
+            write_measurements(load_profile("families"))
+
+
+if __name__ == "__main__":
+    main()

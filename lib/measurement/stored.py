@@ -1,0 +1,130 @@
+"""Measurements that are stored with the repository: a profile is drawn from them without its models' weights.
+
+    xarray.open_datatree("data/families/gemma-3-270m.nc")["attention/first"]["lambda"]
+
+One file per model with a group for each Dataset that `run`, `controls` and `curves` return, numbers rounded to what
+figures and claims need. No file holds a problem's text, nor its tokens, which would be the text.
+"""
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+import xarray as xr
+
+from lib.errors import InputError
+from lib.measurement.kept import ENGINE
+from lib.models.card import Card
+from lib.models.names import resolve
+from lib.models.panels import Panel
+from lib.paths import write_whole
+from lib.profiles import Profile
+from lib.prompts.building import Prompt
+
+BITS = 12  # of a number's mantissa: exact to 0.00012 of it
+INSERTED = "inserted"
+
+
+def stored(profile: Profile) -> dict[str, xr.DataTree]:
+    """Return what is stored of each of a profile's models, by name; nothing where the profile is to be measured.
+
+    Raises InputError when what is stored was measured under other settings, or is damaged.
+    """
+    if profile.stored is None:
+        return {}
+    names = [resolve(spec).name for spec in profile.attention.models]
+    found = {name: _read(profile.stored / f"{name}.nc") for name in names}
+    for name, tree in found.items():
+        if tree.attrs["settings"] != settings_of(profile):
+            raise InputError(
+                f"{profile.stored / name}.nc was measured under other settings than {profile.name} has now: "
+                f"python -m lib reproduce --profile {profile.name} --fresh"
+            )
+    return found
+
+
+def settings_of(profile: Profile) -> str:
+    """Return as text what of a profile decides its measurements."""
+    content = profile.model_dump(include={"attention", "seed", "filler"})
+    return json.dumps(content | {"arm": profile.accuracy.model_dump()["arm"]}, sort_keys=True)
+
+
+def card_of(dataset: xr.Dataset) -> Card:
+    """Return the model that a stored Dataset was measured on."""
+    return Card(**json.loads(dataset.attrs["card"]))
+
+
+def groups(tree: xr.DataTree, name: str) -> dict[str, xr.Dataset]:
+    """Return the Datasets below a group, by name."""
+    return {part: tree[f"{name}/{part}"].to_dataset() for part in tree[name].children}
+
+
+def write_stored(path: Path, profile: Profile, found: dict[str, tuple[Card, xr.Dataset]]) -> None:
+    """Write a model's Datasets, each with the model it was measured on, as the groups of one file."""
+    tree = {name: _small(dataset, card) for name, (card, dataset) in found.items()}
+    whole = xr.DataTree.from_dict({"/": xr.Dataset(attrs={"settings": settings_of(profile)})} | tree)
+    packed = {"zlib": True, "complevel": 9, "shuffle": True}
+    encoding = {f"/{name}": {variable: packed for variable in part.data_vars} for name, part in tree.items()}
+    write_whole(path, bytes(whole.to_netcdf(None, engine=ENGINE, encoding=encoding)))
+
+
+def curves_dataset(panels: Sequence[Panel], prompts: dict[str, Prompt], received: Sequence[dict]) -> xr.Dataset:
+    """Return received attention and parts of the prompt (place, condition, token) of single heads of one model.
+
+    `received` holds for each panel the (T,) of each condition; what lies beyond a prompt is NaN, and of no part.
+    """
+    longest = max(map(len, prompts.values()))
+    values = np.full((len(panels), len(prompts), longest), np.nan)
+    parts = np.full((len(prompts), longest), "", dtype="<U11")
+    for row, (condition, prompt) in enumerate(prompts.items()):
+        parts[row, : len(prompt)] = "template"
+        for name, span in prompt.spans.items():
+            parts[row, span] = name
+        for place, heads in enumerate(received):
+            values[place, row, : len(prompt)] = heads[condition]
+    arrays = {"received": (("place", "condition", "token"), values), "part": (("condition", "token"), parts)}
+    return xr.Dataset(arrays, {"place": [_place(panel) for panel in panels], "condition": list(prompts)})
+
+
+def stored_curve(curves: xr.Dataset, panel: Panel, condition: str) -> tuple[Prompt, np.ndarray]:
+    """Return a prompt, of which only the parts are known, and what its tokens receive (T,)."""
+    one = curves.sel(place=_place(panel), condition=condition)
+    parts = one.part.values[one.part.values != ""]
+    spans = {name: _span(parts, name) for name in ("instruction", "problem", INSERTED)}
+    if INSERTED not in parts:
+        spans[INSERTED] = slice(spans["problem"].start, spans["problem"].start)
+    original = torch.from_numpy(np.flatnonzero(parts != INSERTED))
+    return Prompt(torch.full((len(parts),), -1), spans, original, ""), one.received.values[: len(parts)]
+
+
+def _span(parts: np.ndarray, name: str) -> slice:
+    places = np.flatnonzero(parts == name)
+    return slice(places.min(), places.max() + 1) if len(places) else slice(0, 0)
+
+
+def _place(panel: Panel) -> str:
+    return f"layer {panel.layer} head {panel.head}"
+
+
+def _small(dataset: xr.Dataset, card: Card) -> xr.Dataset:
+    """Return the Dataset with its numbers rounded, for zlib to find little in."""
+    rounded = {name: values.copy(data=_rounded(values.values)) for name, values in dataset.data_vars.items()}
+    return dataset.assign(rounded).assign_attrs(card=json.dumps(asdict(card)))
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind != "f":
+        return values
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.round(mantissa * 2**BITS) / 2**BITS, exponent).astype("float32")
+
+
+def _read(path: Path) -> xr.DataTree:
+    try:
+        return xr.open_datatree(io.BytesIO(path.read_bytes()), engine=ENGINE).load()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
