@@ -2,6 +2,7 @@
 # make families    install the weights of three models of the paper's families as GGUF (1.8 GB)
 # make test        the linter, the type checker and every test
 # make test-vllm   the test of the second engine, after installing it for the CPU
+# make test-ray    the tests of workers that are lost, after installing Ray: half an hour
 # make lab         JupyterLab on the notebooks
 # make report      the claims and every figure of a profile on one HTML page, results/PROFILE/report.html
 # make bench       timings and memory, into benchmarks/results
@@ -15,7 +16,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce families test test-vllm lab report bench readme outputs
+.PHONY: reproduce families test test-vllm test-ray lab report bench readme outputs
 
 reproduce: $(READY)
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
@@ -31,6 +32,10 @@ test: $(READY)
 test-vllm: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements-vllm.txt
 	$(BIN)/python -m pytest tests/generation/test_vllm.py
+
+test-ray: $(READY)
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-ray.txt
+	$(BIN)/python -m pytest -m ray tests/generation/test_workers.py
 
 lab: $(READY)
 	$(BIN)/jupyter lab notebooks

@@ -1,6 +1,7 @@
 """Evaluation of whatever an engine gives back: nothing, its prompt, broken text, too little; and ARM's records."""
 
 import json
+import sys
 
 import pytest
 
@@ -111,3 +112,11 @@ def test_another_dtype_is_another_completion_and_every_record_says_which(tiny_ch
     assert {record["dtype"] for record in narrow} == {"bfloat16"} and all(r["processor"] for r in narrow)
     assert auto == plain and not {r["key"] for r in plain} & {r["key"] for r in narrow}
     assert json.loads((tmp_path / "bfloat16/run.json").read_text())["environment"]["dtype"] == "bfloat16"
+
+
+def test_absent_ray_is_one_line_that_says_how_to_install(tiny_llama, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "lib.generation.workers", raising=False)
+    with pytest.raises(InputError, match=r"pip install --no-deps -r requirements-ray.txt") as caught:
+        evaluate(accuracy(tiny_llama, workers=2), Filler(), 0, tmp_path)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,339 @@
+"""Runs whose workers, nodes or driver are lost, on a Ray cluster of two nodes: each key once, texts as without workers.
+
+`make test-ray` runs them. Each fault is drawn at SEEDS moments; the model is tiny, so most of their time Ray starts.
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from lib import paths
+from lib.errors import InputError, PartlyDone
+from lib.evaluation.run import evaluate
+from lib.generation.engines import workers_class
+from lib.profiles import Accuracy
+from lib.prompts.conditions import Filler
+
+MISSING = "ray is not installed (make test-ray installs it)"
+pytestmark = [pytest.mark.ray, pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason=MISSING)]
+on_cluster = pytest.mark.usefixtures("joined")
+SEEDS = range(8)
+GONE = 60  # seconds after which no process may be left
+NAME = "~/tiny-llama"  # whose folder is another one on each node
+CONDITIONS = ["none", "mless:5", "arm"]
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory, tiny_llama):
+    """The home folders of driver and nodes, each with a copy of the checkpoint."""
+    folders = [tmp_path_factory.mktemp(name) for name in ("driver", "first", "second")]
+    for folder in folders:
+        shutil.copytree(tiny_llama, folder / "tiny-llama")
+    return folders
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [made.getsockname()[1] for made in sockets]
+
+
+class TwoNodes:
+    """A cluster on this machine's loopback; its second node can be removed and added again."""
+
+    def __init__(self, homes):
+        workers_class()  # before Ray is imported: it sets what Ray reads then
+        cluster = importlib.import_module("ray.cluster_utils").Cluster
+        self.homes, self.cluster, self.second = homes, cluster(), None
+        self._add(homes[1])
+        self.complete()
+
+    def complete(self):
+        self.second = self.second or self._add(self.homes[2])
+
+    def _add(self, home):
+        # A node waits 15 s for a process that says its ports, which is too short on a busy machine; known ones it has.
+        names = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
+        ports = dict(zip(names, free_ports(len(names)), strict=True))
+        return self.cluster.add_node(num_cpus=1, env_vars={"HOME": str(home)}, **ports)
+
+    def remove(self):
+        node, self.second = self.second, None
+        self.cluster.remove_node(node, allow_graceful=False)
+
+
+@pytest.fixture(scope="module")
+def nodes(homes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        found = TwoNodes(homes)
+        yield found
+        found.cluster.shutdown()
+
+
+@pytest.fixture
+def joined(nodes, homes, monkeypatch):
+    """Let runs use the cluster; the checkpoint is the driver's copy."""
+    nodes.complete()
+    monkeypatch.setenv("HOME", str(homes[0]))
+    monkeypatch.setenv("RAY_ADDRESS", nodes.cluster.address)
+    return nodes
+
+
+@pytest.fixture
+def pids(tmp_path, monkeypatch):
+    """A folder with a file for each worker that has started; all of them must be gone soon after the test."""
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    at_each_completion(monkeypatch, folder, lambda jobs, n: None)
+    yield folder
+    assert left([int(path.name) for path in folder.iterdir()]) == []
+
+
+def at_each_completion(monkeypatch, folder, fault):
+    """Let workers write down who they are, and call `fault(jobs, completions so far)` before each completion."""
+    workers = importlib.import_module("lib.generation.workers")
+
+    class Told(workers.Worker):
+        def prepare(self, *given):
+            (folder / str(os.getpid())).touch()
+            return super().prepare(*given)
+
+        def complete(self, jobs, sampling):
+            for n, completion in enumerate(super().complete(jobs, sampling)):
+                fault(jobs, n)
+                yield completion
+
+    monkeypatch.setattr(workers, "Worker", Told)
+
+
+def once(flag):
+    """Return whether this is the first call with this file, in whatever process."""
+    try:
+        os.mkdir(flag)
+    except FileExistsError:
+        return False
+    return True
+
+
+def left(pids):
+    """Return which processes have not ended in time; a zombie has."""
+    limit = time.monotonic() + GONE
+    while (alive := [pid for pid in pids if running(pid)]) and time.monotonic() < limit:
+        time.sleep(0.2)
+    return alive
+
+
+def running(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def accuracy(workers, model=NAME):
+    settings = {"limit": 8, "conditions": CONDITIONS, "format": "plain", "max_new_tokens": 12, "elicit": True}
+    return Accuracy(models=[str(model)], **settings, elicit_tokens=4, batch_size=2, workers=workers, gpus_per_worker=0)
+
+
+def run(folder, workers=2, model=NAME):
+    return evaluate(accuracy(workers, model), Filler(length=5), 0, folder)
+
+
+def lines(folder):
+    return sorted((folder / "completions.jsonl").read_text().splitlines())
+
+
+def written(folder):
+    file = folder / "completions.jsonl"
+    return file.read_text().count("\n") if file.is_file() else 0
+
+
+@pytest.fixture(scope="module")
+def expected(homes, tmp_path_factory):
+    """What a run without workers writes."""
+    folder = tmp_path_factory.mktemp("alone")
+    run(folder, workers=0, model=homes[0] / "tiny-llama")
+    return lines(folder)
+
+
+@contextlib.contextmanager
+def meanwhile(folder, after, deed):
+    """Do `deed` in a thread so many seconds after the first completion."""
+    over = threading.Event()
+
+    def wait():
+        while written(folder) == 0 and not over.is_set():
+            time.sleep(0.01)
+        time.sleep(after)
+        deed()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@on_cluster
+@pytest.mark.parametrize("seed", SEEDS)
+def test_killed_worker_is_replaced(seed, tmp_path, pids, expected):
+    draw = random.Random(seed)
+
+    def kill():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(draw.choice(sorted(pids.iterdir())).name), signal.SIGKILL)
+
+    with meanwhile(tmp_path / "out", draw.uniform(0, 2), kill):
+        run(tmp_path / "out")
+    assert lines(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_removed_node_is_done_without(seed, joined, tmp_path, pids, expected):
+    with meanwhile(tmp_path / "out", random.Random(seed).uniform(0, 2), joined.remove):
+        run(tmp_path / "out")
+    assert lines(tmp_path / "out") == expected
+
+
+@on_cluster
+@pytest.mark.parametrize("seed", SEEDS)
+def test_worker_whose_engine_raises_is_replaced(seed, tmp_path, pids, expected, monkeypatch):
+    def fault(jobs, n):
+        if n == seed % 4 and once(tmp_path / "raised"):
+            raise RuntimeError("device-side assert")
+
+    at_each_completion(monkeypatch, pids, fault)
+    run(tmp_path / "out")
+    assert lines(tmp_path / "out") == expected and (tmp_path / "raised").is_dir()
+
+
+@on_cluster
+@pytest.mark.parametrize("seed", SEEDS)
+def test_worker_without_memory_is_replaced(seed, tmp_path, pids, expected, monkeypatch):
+    def fault(jobs, n):
+        if n == seed % 4 and once(tmp_path / "limited"):
+            resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms,) * 2)
+            bytearray(2**30)
+
+    at_each_completion(monkeypatch, pids, fault)
+    run(tmp_path / "out")
+    assert lines(tmp_path / "out") == expected and (tmp_path / "limited").is_dir()
+
+
+@on_cluster
+@pytest.mark.parametrize("seed", SEEDS)
+def test_node_with_another_revision_is_refused(seed, homes, tmp_path, pids, expected, monkeypatch):
+    file = homes[1 + seed % 2] / "tiny-llama" / "model.safetensors"
+    whole = file.read_bytes()
+    at_each_completion(monkeypatch, pids, lambda jobs, n: time.sleep(1))  # that the other is not done before
+    try:
+        file.write_bytes(whole[: -1 - seed] + bytes([whole[-1 - seed] ^ 1]) + whole[len(whole) - seed :])
+        with pytest.raises(InputError, match=r"the worker at 127.0.0.1 has revision \w+, this run ~/tiny-llama"):
+            run(tmp_path / "out")
+    finally:
+        file.write_bytes(whole)
+    run(tmp_path / "out", workers=0)
+    assert lines(tmp_path / "out") == expected
+
+
+@on_cluster
+def test_prompt_that_kills_its_worker_three_times_is_named_and_the_rest_goes_on(tmp_path, pids, expected, monkeypatch):
+    bad = json.loads(expected[5])["key"]
+
+    def fault(jobs, n):
+        if any(job.request.key == bad for job in jobs):
+            (tmp_path / f"killed-{os.getpid()}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    at_each_completion(monkeypatch, pids, fault)
+    with pytest.raises(PartlyDone, match=r"1 prompts failed, see .*failed.jsonl"):
+        run(tmp_path / "out")
+    failed = json.loads((tmp_path / "out" / "failed.jsonl").read_text())
+    assert failed["key"] == bad and len(list(tmp_path.glob("killed-*"))) == 3
+    assert lines(tmp_path / "out") == [line for line in expected if json.loads(line)["key"] != bad]
+    run(tmp_path / "out", workers=0)
+    assert lines(tmp_path / "out") == expected and not (tmp_path / "out" / "failed.jsonl").exists()
+
+
+class Command:
+    """The command in a process of its own, with workers of this machine, and all processes that it has started."""
+
+    def __init__(self, checkpoint, folder):
+        given = ["--limit", "8", "--conditions", ",".join(CONDITIONS), "--format", "plain", "--max-new-tokens", "12"]
+        given += ["--elicit", "--filler-length", "5", "--batch-size", "2", "--workers", "2", "--gpus-per-worker", "0"]
+        start = [sys.executable, "-m", "lib", "evaluate", "--model", str(checkpoint), "--out", str(folder)]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        self.folder, self.process = (
+            folder,
+            subprocess.Popen(
+                [*start, *given],
+                cwd=paths.ROOT,
+                env=environment | {"OMP_NUM_THREADS": "1"},
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            ),
+        )
+
+    def until(self, count):
+        """Wait until so many completions are written; return the processes, and check what they listen to."""
+        while self.process.poll() is None and written(self.folder) < count:
+            time.sleep(0.01)
+        family = [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))]
+        listening = [c for c in psutil.net_connections("inet") if c.status == psutil.CONN_LISTEN and c.pid in family]
+        assert listening and {connection.laddr.ip for connection in listening} <= {"127.0.0.1", "::1"}
+        return family
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_killed_driver_takes_its_cluster_along_and_continues(seed, homes, tmp_path, expected):
+    draw, checkpoint = random.Random(seed), homes[0] / "tiny-llama"
+    command = Command(checkpoint, tmp_path / "out")
+    family = command.until(draw.randint(1, 12))
+    time.sleep(draw.uniform(0, 0.5))
+    command.process.kill()
+    command.process.communicate()
+    assert left(family) == []
+    count = written(tmp_path / "out")
+    again = Command(checkpoint, tmp_path / "out")
+    family = again.until(count + 1)
+    assert again.process.communicate()[1] and again.process.returncode == 0 and left(family) == []
+    assert lines(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_ctrl_c_ends_in_one_line_and_leaves_nothing(seed, homes, tmp_path, expected):
+    draw, checkpoint = random.Random(seed), homes[0] / "tiny-llama"
+    command = Command(checkpoint, tmp_path / "out")
+    family = command.until(draw.randint(1, 12))
+    time.sleep(draw.uniform(0, 0.5))
+    os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does: to every process of the command
+    _, shown = command.process.communicate()
+    assert command.process.returncode == 130 and "interrupted: what is done is kept" in shown.splitlines()[-1]
+    assert "Traceback" not in shown and left(family) == []
+    run(tmp_path / "out", workers=0, model=checkpoint)
+    assert lines(tmp_path / "out") == expected
+
+
+@on_cluster
+def test_run_goes_on_with_none_one_and_two_workers(tmp_path, pids, expected, monkeypatch):
+    for workers, limit in ((0, 2), (1, 4), (2, 6), (0, 8)):
+        evaluate(accuracy(workers).model_copy(update={"limit": limit}), Filler(length=5), 0, tmp_path / "out")
+    assert set(lines(tmp_path / "out")) >= set(expected)
