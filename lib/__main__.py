@@ -95,7 +95,23 @@ def _report(options) -> None:
         raise InputError(f"no browser found: open {path} in one")
 
 
+def _merge(options) -> None:
+    from lib.evaluation.records import outcome_of
+    from lib.evaluation.store import merge
+    from lib.evaluation.summary import as_text, summarise
+    from lib.prompts.problems import describe
+
+    settings, records = merge(options.merge, options.out)
+    problems = "embedded" if settings["problems"] == describe("embedded") else settings["problems"]
+    print(as_text(summarise(records, settings["seed"], outcome_of(problems))))
+    print(f"files: {options.out}/completions.jsonl, run.json")
+
+
 def _evaluate(options) -> None:
+    if options.merge:
+        return _merge(options)
+    if not options.model:
+        raise InputError("--model is needed, or --merge with folders")
     from lib.arm.settings import parse_arm
     from lib.errors import valid
     from lib.generation.engines import check_engine

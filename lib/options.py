@@ -85,7 +85,14 @@ def _profile_options(command: argparse.ArgumentParser) -> None:
 
 def _task_options(run: argparse.ArgumentParser) -> None:
     """What `evaluate` asks of which model, and where its answers go."""
-    run.add_argument("--model", required=True, help="demo, a name of data/models.yaml, a hub id or a folder")
+    run.add_argument("--model", help="demo, a name of data/models.yaml, a hub id or a folder")
+    run.add_argument(
+        "--merge",
+        nargs="+",
+        type=Path,
+        metavar="FOLDER",
+        help="only join what these folders of one run hold, into --out",
+    )
     run.add_argument("--problems", default="embedded", help="embedded, math500 or a JSONL file")
     run.add_argument("--limit", type=int, help="a seeded sample of so many problems, stratified by level")
     run.add_argument("--out", required=True, type=Path, help="folder of completions.jsonl; run again, it continues")

@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lib.errors import InputError
@@ -72,12 +72,8 @@ class Store:
     def everything(self) -> list[Record]:
         """Return the records of all shards so far, this store's first, the first of each key."""
         first = {record["key"]: record for record in self.records}
-        for path in [*sorted(self.folder.glob(SHARD.format("*", "*"))), self.folder / COMPLETIONS]:
-            if path != self.path and path.is_file():
-                # Its owner may be writing the last line now, or have been killed at it.
-                whole = path.read_bytes().rpartition(b"\n")[0]
-                for record in _parse_all(_split(whole), path, 1):
-                    first.setdefault(record["key"], record)
+        for record in _others(self.folder, self.path):
+            first.setdefault(record["key"], record)
         return list(first.values())
 
     def note_failed(self, rows: list[dict]) -> Path | None:
@@ -152,6 +148,29 @@ class Store:
             raise InputError(f"disk full at {self.path}: nothing lost; free space and run again") from error
 
 
+def merge(folders: Sequence[Path], out: Path) -> tuple[dict, list[Record]]:
+    """Copy what several folders of one run hold into one, each key once; return the run's settings and the records.
+
+    Raises InputError for a folder that holds no run, and for one whose settings are not those of the first.
+    """
+    for folder in folders:
+        if not (folder / RUN).is_file():
+            raise InputError(f"{folder} holds no run: it has no {RUN}")
+        settings, environment = _read_run(folder / RUN)
+        store = Store(out, settings, environment)
+        for record in _others(folder):
+            store.append(record)
+    return settings, store.everything()
+
+
+def _others(folder: Path, mine: Path | None = None) -> Iterator[Record]:
+    """Yield the records of all files of a run but `mine`, as far as their lines are whole."""
+    for path in [*sorted(folder.glob(SHARD.format("*", "*"))), folder / COMPLETIONS]:
+        if path != mine and path.is_file():
+            # Its owner may be writing the last line now, or have been killed at it.
+            yield from _parse_all(_split(path.read_bytes().rpartition(b"\n")[0]), path, 1)
+
+
 def read_records(path: str | Path) -> list[Record]:
     """Return the records of a JSONL file in file order, the first of each key, and leave the file alone.
 
@@ -168,13 +187,10 @@ def read_records(path: str | Path) -> list[Record]:
 
 
 def _match_settings(path: Path, settings: dict, environment: dict) -> None:
-    try:
-        stored = {**json.loads(path.read_text(encoding="utf-8"))["settings"]}
-    except FileNotFoundError:
+    if not path.exists():
         write_json(path, {"settings": settings, "environment": environment})
         return
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is broken: {ADVICE}") from error
+    stored, _ = _read_run(path)
     was, now = _flat(stored), _flat(settings)
     for name in {**was, **now}:
         if (old := was.get(name, "(absent)")) != (new := now.get(name, "(absent)")):
@@ -187,6 +203,15 @@ def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
     for name, value in settings.items():
         found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: json.dumps(value)}
     return found
+
+
+def _read_run(path: Path) -> tuple[dict, dict]:
+    """Return the settings and the environment of a run."""
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        return {**run["settings"]}, {**run.get("environment", {})}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} is broken: {ADVICE}") from error
 
 
 def _split(data: bytes) -> list[bytes]:
