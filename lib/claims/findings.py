@@ -4,23 +4,34 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.claims.sentences import verdict_text
+from lib.claims.sentences import number, range_text, verdict_text
 
 VERDICTS = ("supported", "contradicted", "undecided")
 NESTED = ["range", "paper", "control", "uniform"]
-MARGINS = ["margin", "margin_low", "margin_high", "margin_paper"]
+MARGINS = ["margin", "margin_low", "margin_high", "margin_paper", "control.margin"]
 
 
 def claims_table(rows: Sequence[dict]) -> pd.DataFrame:
     """Return the rows of `judge` as a table of numbers and texts: what is nested has a column for each of its parts."""
     low, high = zip(*(row["range"] for row in rows), strict=True)
-    return pd.json_normalize(list(rows)).drop(columns=NESTED, errors="ignore").assign(low_end=low, high_end=high)
+    table = pd.json_normalize(list(rows)).drop(columns=NESTED, errors="ignore").assign(low_end=low, high_end=high)
+    return table.reindex(columns=list(dict.fromkeys([*table, *MARGINS])))
 
 
 def labels(table: pd.DataFrame) -> list[str]:
     """Return what each claim is called beside its row of the figure: with its model when there are several."""
     several = table.model.nunique() > 1
     return [f"{row.id}{f', {row.model}' * several} (n = {row.n})" for row in table.itertuples()]
+
+
+def told(rows: Sequence[dict]) -> list[str]:
+    """Return what was measured beside each row of the figure, what was claimed, and the paper's number if any."""
+    return [_told(row) if row["n"] else "not tested" for row in rows]
+
+
+def _told(row: dict) -> str:
+    text = f"{number(row['effect'])} {row['unit']}, claimed {range_text(*row['range'])}"
+    return text + (f", paper {number(row['paper']['value'])}" if row["paper"] else "")
 
 
 def counted(table: pd.DataFrame) -> str:

@@ -13,9 +13,10 @@ import numpy as np
 
 from lib.claims.evidence import UNIFORM, Evidence, Untestable
 from lib.claims.intervals import Component
+from lib.claims.rule import ALPHA
 from lib.claims.sentences import learnt
 from lib.claims.statements import MEASURES, Claim
-from lib.claims.verdicts import ALPHA, Decision, decide, p_value
+from lib.claims.verdicts import Decision, decide, p_value
 from lib.paths import write_json
 from lib.profiles import Profile
 from lib.statistics import holm
@@ -82,7 +83,7 @@ def _controls(claim: Claim, evidence: Evidence, components: list[Component], dec
 def _control(claim: Claim, components: list[Component]) -> dict:
     """Return the verdict on a control's components, with the component that decides it."""
     decision = asdict(decide(components, *claim.range))
-    return {name: decision[name] for name in ("verdict", "component", "effect", "low", "high")}
+    return {name: decision[name] for name in ("verdict", "component", "effect", "low", "high", "margin")}
 
 
 def _named(components: Sequence[Component], label: str) -> Component:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lib.claims.verdicts import ALPHA, ENOUGH
+from lib.claims.rule import ALPHA, ENOUGH
 
 
 def verdict_text(row: dict) -> str:
@@ -20,7 +20,7 @@ def measured_text(row: dict) -> str:
     if row["reason"]:
         return f"Not tested: {row['reason']}."
     text = f"{row['component']}: {effect_text(row, row['constant'] and row['n'])} {row['unit']}"
-    text += f", claimed {_range_text(*row['range'])}, n = {row['n']}"
+    text += f", claimed {range_text(*row['range'])}, n = {row['n']}"
     text += f" of {row['clusters']} templates" if row["clusters"] and row["clusters"] < row["n"] else ""
     if row["components"] > 1:
         text += f", the least favourable of {row['components']}"
@@ -96,10 +96,12 @@ def effect_text(row: dict, constant: int = 0) -> str:
 
 
 def number(value: float) -> str:
+    """Return a number with the digits that a reader needs."""
     return f"{value:.3g}" if abs(value) < 1 else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
 
 
-def _range_text(low: float | None, high: float | None) -> str:
+def range_text(low: float | None, high: float | None) -> str:
+    """Return what is claimed of a number; None: no end there."""
     if low is None:
         return f"< {high:g}"
     return f"> {low:g}" if high is None else f"{low:g} to {high:g}"

@@ -4,7 +4,7 @@ A claim has one component or several, all of which must hold, and one range for 
 every component's 95 % interval lies inside the range. Contradicted: some component's lies outside of it, at a level
 corrected for their number (Bonferroni). Undecided: neither, or fewer than ENOUGH problems. The intervals fit the kind
 of the numbers (intervals.py). So either wrong verdict has a chance of about 2.5 % at the edge of the range, and is
-held below STATED (benchmarks/verdicts.py).
+held below rule.STATED (benchmarks/verdicts.py).
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,8 @@ import numpy as np
 from scipy import stats
 
 from lib.claims.intervals import Component
+from lib.claims.rule import ALPHA, ENOUGH
 
-ALPHA = 0.05  # two-sided: half of it for either wrong verdict
-STATED = 0.05  # the rate of either wrong verdict that the simulations hold every rule to
-ENOUGH = 20  # problems: fewer decide nothing
 POWER = 0.8
 FARTHEST = 100.0  # standard deviations: what lies farther, or never varies, is shown as this far
 SMALLEST_P, LARGEST_P = 1e-6, 0.99  # between them a p-value is told

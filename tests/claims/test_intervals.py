@@ -7,7 +7,8 @@ from scipy import stats
 from benchmarks import verdicts as simulation
 from lib.claims.evidence import templates
 from lib.claims.intervals import Component
-from lib.claims.verdicts import STATED, decide, p_value
+from lib.claims.rule import STATED
+from lib.claims.verdicts import decide, p_value
 from lib.prompts.problems import load_problems
 from lib.statistics import mcnemar_exact
 

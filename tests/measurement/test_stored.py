@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import torch
 import xarray as xr
+from lib.panels import Panel
 
 from lib import paths
 from lib.errors import InputError
@@ -16,7 +17,6 @@ from lib.measurement.run import measure_activations, measure_attention
 from lib.measurement.stored import curves_dataset, stored, stored_curve, write_stored
 from lib.models.card import Card
 from lib.models.names import resolve
-from lib.panels import Panel
 from lib.profiles import check, load_profile
 from lib.prompts.building import Prompt
 
