@@ -13,7 +13,7 @@ from lib.models.card import Card, card
 from lib.models.names import Dtype, known_models
 from lib.models.panels import Panels, missing_heads
 from lib.paths import read_yaml, settings_key, shown
-from lib.prompts.conditions import ConditionText, Filler, Format, parse_condition
+from lib.prompts.conditions import ConditionText, Example, Filler, Format, parse_condition
 from lib.prompts.problems import load_problems
 
 
@@ -56,6 +56,8 @@ class Accuracy(Settings):
     models: list[str] = Field(min_length=1)  # names of data/models.yaml, hub ids, folders or .gguf files
     problems: str = "embedded"  # or math500, or a JSONL file
     limit: PositiveInt | None = None  # a sample of so many, stratified by level; None: all
+    levels: list[NonNegativeInt] | None = None  # only problems of these; None: of all
+    examples: list[Example] = Field([])  # worked problems that are shown first, in chat form
     conditions: list[ConditionText] = Field(["none", "mless", "mful"])  # also mless:25, mless@end, arm, mless+arm
     format: Format = "chat"
     max_new_tokens: PositiveInt = 1024  # at most, of an answer
@@ -82,6 +84,8 @@ class Accuracy(Settings):
             raise ValueError("conditions must hold 'none', the baseline of the others, and each only once")
         if self.samples > 1 and self.temperature == 0:
             raise ValueError(f"samples is {self.samples} at temperature 0, where every sample is the same")
+        if self.examples and self.format != "chat":
+            raise ValueError("examples are turns of a chat: format must be chat")
         return self
 
 
@@ -251,7 +255,7 @@ def check(profile: Profile) -> None:
 
 def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
     """Raise InputError for problems that cannot be read, a model or layer that does not exist, a filler too long."""
-    load_problems(accuracy.problems)
+    load_problems(accuracy.problems, levels=accuracy.levels)
     for known in map(card, accuracy.models):
         for condition in accuracy.conditions:
             asked, room = parse_condition(condition), known.context or 2**17

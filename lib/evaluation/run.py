@@ -48,7 +48,7 @@ def evaluate(
     """
     engine_class(accuracy.engine)  # an unknown one is named before anything runs
     everything = load_problems(accuracy.problems)
-    problems = load_problems(accuracy.problems, limit=accuracy.limit, seed=seed)
+    problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
     store = Store(folder, _settings(accuracy, filler, seed, everything), _environment(accuracy), shard)
     records, failed = [], []
     for spec in accuracy.models:
@@ -87,6 +87,7 @@ def _settings(accuracy: Accuracy, filler: Filler, seed: int, problems: Sequence[
         "filler": filler.model_dump(),
         "seed": seed,
         **{name: getattr(accuracy, name) for name in names},
+        **({"examples": [vars(example) for example in accuracy.examples]} if accuracy.examples else {}),
     }
 
 

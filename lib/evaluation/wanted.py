@@ -31,7 +31,14 @@ def wanted(
     for condition in accuracy.conditions:
         arm = _arm(loaded, accuracy, condition)
         for problem in problems:
-            prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format=accuracy.format, filler=filler)
+            prompt = build_prompt(
+                loaded.tokenizer,
+                problem.problem,
+                condition,
+                format=accuracy.format,
+                filler=filler,
+                examples=accuracy.examples,
+            )
             for sample in range(accuracy.samples):
                 # The prompt's ids stand for problem, format and filler: whatever changes them changes the key.
                 key = settings_key(

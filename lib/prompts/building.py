@@ -8,13 +8,13 @@ checked for each prompt.
 import hashlib
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from lib.errors import InputError
-from lib.prompts.conditions import FORMATS, INSTRUCTION, Filler, parse_condition
+from lib.prompts.conditions import FORMATS, INSTRUCTION, Example, Filler, parse_condition
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,12 @@ def build_prompt(
     *,
     format: str = "plain",
     filler: Filler | None = None,
+    examples: Sequence[Example] = (),
 ) -> Prompt:
     """Build the prompt of one problem under one condition (the paper's appendix).
 
     The plain format is the form of the released code. At position random the place is drawn from the problem's
-    text, alike for every filler.
+    text, alike for every filler. Worked examples stand before it as finished turns of a chat.
 
     Raises InputError for an unknown condition or format, a blank problem, a filler that cannot be cut to its
     length, and when inserting changes one of the original tokens (the message names it).
@@ -60,12 +61,13 @@ def build_prompt(
     if not problem.strip():
         raise InputError("the problem is blank")
     parts = INSTRUCTION, problem.strip()
-    baseline = _encode(tokenizer, *_layout(*parts, None, ""), format)
+    turns = [turn for example in examples for turn in example.turns(INSTRUCTION)]
+    baseline = _encode(tokenizer, *_layout(*parts, None, ""), format, turns)
     if name == "none":
         return baseline
     reasons = []
     for place, inserted in _attempts(tokenizer, *parts, getattr(filler, name), filler):
-        prompt = _encode(tokenizer, *_layout(*parts, place, inserted), format)
+        prompt = _encode(tokenizer, *_layout(*parts, place, inserted), format, turns)
         try:
             _check(tokenizer, baseline, prompt, condition, filler.length)
             return prompt
@@ -129,8 +131,10 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
     return cut
 
 
-def _encode(tokenizer, content: str, parts: dict[str, tuple[int, int]], format: str) -> Prompt:
-    text = _render(tokenizer, content, format)
+def _encode(
+    tokenizer, content: str, parts: dict[str, tuple[int, int]], format: str, turns: list[dict[str, str]]
+) -> Prompt:
+    text = _render(tokenizer, content, format, turns)
     encoding = tokenizer(text, add_special_tokens=format == "plain", return_offsets_mapping=True)
     ids = encoding["input_ids"]
     bos = tokenizer.bos_token_id
@@ -154,14 +158,16 @@ def _encode(tokenizer, content: str, parts: dict[str, tuple[int, int]], format: 
     return Prompt(torch.tensor(ids), spans, keep.nonzero().squeeze(1), text, encoding["offset_mapping"])
 
 
-def _render(tokenizer, content: str, format: str) -> str:
+def _render(tokenizer, content: str, format: str, turns: list[dict[str, str]]) -> str:
     if format == "plain":
+        if turns:
+            raise InputError("worked examples are turns of a chat: use the chat prompt format")
         return content
     if format != "chat":
         raise InputError(f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}")
     if not tokenizer.chat_template:
         raise InputError("this model has no chat template: use the plain prompt format")
-    messages = [{"role": "user", "content": content}]
+    messages = [*turns, {"role": "user", "content": content}]
     try:
         text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     except Exception as error:  # a template is a program of the checkpoint's

@@ -35,6 +35,18 @@ _draw = random.Random(0)
 RANDOM_LETTERS = " ".join("".join(_draw.choices("abcdefghijklmnopqrstuvwxyz", k=5)) for _ in range(40))
 
 
+class Example(Settings):
+    """A worked problem in LaTeX that a model is shown first, its solution ending in a box."""
+
+    problem: str
+    solution: str
+
+    def turns(self, instruction: str) -> list[dict[str, str]]:
+        """Return it as a question and an answer of a chat."""
+        asked = {"role": "user", "content": f"{instruction} {self.problem}"}
+        return [asked, {"role": "assistant", "content": self.solution}]
+
+
 class Filler(Settings):
     """What the conditions insert, and where: `length` tokens cut from a text that is repeated as often as needed."""
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -53,10 +53,12 @@ class Problem(Settings):
     level: Annotated[NonNegativeInt, BeforeValidator(_number)] = 0  # 3 or "Level 3"
 
 
-def load_problems(source: str | Path, limit: int | None = None, seed: int = 0) -> list[Problem]:
-    """Return the problems of "embedded", "math500" or a JSONL file, or `limit` of them drawn by level.
+def load_problems(
+    source: str | Path, limit: int | None = None, seed: int = 0, levels: Sequence[int] | None = None
+) -> list[Problem]:
+    """Return the problems of "embedded", "math500" or a JSONL file, of some levels, or `limit` drawn by level.
 
-    A source that cannot be used raises InputError.
+    A source that cannot be used, or has no problem of these levels, raises InputError.
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}: ask for at least 1 problem")
@@ -67,6 +69,10 @@ def load_problems(source: str | Path, limit: int | None = None, seed: int = 0) -
         if not path.exists():
             raise unknown("problems", str(source), NAMES, "give {} or the path to a JSONL file that exists")
         problems = _from_file(path)
+    if levels is not None:
+        problems = [item for item in problems if item.level in levels]
+        if not problems:
+            raise InputError(f"{source} has no problem of level {' or '.join(map(str, levels))}")
     return problems if limit is None else stratified_sample(problems, limit, seed)
 
 
