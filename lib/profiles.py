@@ -218,6 +218,7 @@ def override(profile: Profile, model=None, problems=None, limit=None, name=None,
     for section in (attention, accuracy):
         if problems is not None:
             section.update(problems=str(problems), limit=None)
+            accuracy["levels"] = None
         section["limit"] = limit or section["limit"]
         section["models"] = section["models"] if model is None else [model]
         section["dtype"] = dtype or section["dtype"]

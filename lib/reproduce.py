@@ -14,20 +14,27 @@ from lib.errors import InputError
 from lib.evaluation.of_profile import agreement, stored_answers, variation_for
 from lib.evaluation.run import evaluate
 from lib.figures import saving
+from lib.measurement.controls import measure_controls
 from lib.measurement.explorer import measure_explorer
 from lib.measurement.run import measure_activations, measure_attention
 from lib.paths import write_json
 from lib.profiles import PARTS, Profile, profile_names
 
 # What a notebook finds computed when it starts, by its number.
-ATTENTION, EXPLORER, ACTIVATIONS, COMPLETIONS = "attention", "explorer", "activations", "completions"
-MEASURES = {ATTENTION: measure_attention, EXPLORER: measure_explorer, ACTIVATIONS: measure_activations}
+ATTENTION, CONTROLS, EXPLORER, ACTIVATIONS = "attention", "controls", "explorer", "activations"
+COMPLETIONS = "completions"
+MEASURES = {
+    ATTENTION: measure_attention,
+    CONTROLS: measure_controls,
+    EXPLORER: measure_explorer,
+    ACTIVATIONS: measure_activations,
+}
 NEEDS = {
-    "02": (ATTENTION, EXPLORER),
+    "02": (ATTENTION, CONTROLS, EXPLORER),
     "03": (COMPLETIONS, "fillers", "sampling"),
     "04": (ACTIVATIONS,),
     "05": ("interventions", "arm_map", "sampling"),
-    "06": (ATTENTION, ACTIVATIONS, COMPLETIONS, *PARTS),
+    "06": (ATTENTION, CONTROLS, ACTIVATIONS, COMPLETIONS, *PARTS),
 }
 COLUMNS = ("figure", "file", "model", "n", "found", "paper")
 

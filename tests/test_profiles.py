@@ -18,6 +18,7 @@ from lib.profiles import (
     variation,
 )
 from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems
 
 NAMES = ("demo", "families", "laptop", "paper")
 HEADS = {"demo": 9, "gemma-3-270m": 4, "Qwen2.5-Coder-1.5B-Instruct": 12} | {
@@ -107,6 +108,16 @@ def test_profiles_differ_where_they_should():
     assert demo.accuracy.engine == "transformers"
 
 
+def test_no_example_of_the_demo_is_a_problem_of_its_set():
+    shown = {example.problem for example in load_profile("demo").accuracy.examples}
+    assert len(shown) == 2 and not shown & {item.problem for item in load_problems("embedded")}
+
+
+def test_other_problems_are_taken_whatever_their_level():
+    assert load_profile("demo").accuracy.levels == [1, 2]
+    assert override(load_profile("demo"), problems="embedded").accuracy.levels is None
+
+
 PANEL = {"model": "demo", "layer": 1, "head": 1}
 MISTAKES = [
     (
@@ -114,6 +125,7 @@ MISTAKES = [
         "accuracy.max_new_token: unknown field (did you mean max_new_tokens?)",
     ),
     (changed("accuracy", zzz=1), "accuracy.zzz: unknown field"),
+    (changed("accuracy", format="plain"), "accuracy: examples are turns of a chat: format must be chat"),
     (changed("", atention={}), "atention: unknown field (did you mean attention?)"),
     (changed("", filler={"lenght": 5}), "filler.lenght: unknown field (did you mean length?)"),
     (

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from lib.measurement.controls import Controls
 from lib.measurement.run import Measured
 from lib.measurement.tables import across, by_model, estimates
 from lib.statistics import RESAMPLES, bootstrap_ratio, holm, signed_rank
@@ -12,6 +13,8 @@ LEVEL = 0.05  # of Holm's corrected tests
 SPAN = ["mass", "flatness", "dispersion"]
 AFFINE_TEXT = {
     "affine": "R2 of lambda * old + sigma",
+    "line": "R2 with a coefficient of sigma per token",
+    "softmax": "R2 with lambda per token from the softmax",
     "shifted": "R2 of old + sigma",
     "direction": "sigma: share of squares along one line",
     "component": "sigma: share of variance in first component",
@@ -46,6 +49,25 @@ def layers_table(measured: dict[str, Measured], seed: int, *, every: bool = Fals
         return estimates(dilution[["lambda", *SPAN]].mean("head").to_dataarray("measure"), seed)
 
     return by_model(measured, layers)
+
+
+def controls_table(controls: dict[str, Controls], condition: str) -> pd.DataFrame:
+    """Return a row per model, control (untrained, uniform) and first layer: the lowest and the highest lambda of its
+    heads (and networks), each the mean over problems.
+    """
+
+    def span(found: list[Measured]) -> pd.DataFrame:
+        means = [one.first["lambda"].sel(condition=condition).mean("problem") for one in found]
+        heads = xr.concat(means, "network")
+        ends = {"low": heads.min(["network", "head"]), "high": heads.max(["network", "head"])}
+        return xr.Dataset(ends).to_dataframe()[["low", "high"]].reset_index()
+
+    found = {
+        (model, name): span(networks)
+        for model, control in controls.items()
+        for name, networks in (("untrained", control.attention), ("uniform", [control.uniform]))
+    }
+    return pd.concat(found, names=["model", "control"]).reset_index(["model", "control"]).reset_index(drop=True)
 
 
 def count_heads(heads: pd.DataFrame) -> pd.DataFrame:

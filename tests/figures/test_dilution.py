@@ -1,11 +1,13 @@
 """The figures of what is measured beside the paper's pictures, checked through their artists."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib.figures.dilution import (
     draw_by_condition,
     draw_causes,
+    draw_controls,
     draw_lambda_by_head,
     draw_lambda_by_layer,
     draw_lambda_map,
@@ -105,3 +107,15 @@ def test_causes_stand_side_by_side_at_each_head(ax, legend_texts):
     assert both.get_xdata()[0] < 1 < distance.get_xdata()[0]
     assert len({line.get_color() for line in (both, terms, distance)}) == 3
     assert len(legend_texts()) == 3 and ax.get_xlabel() == "Head"
+
+
+def test_controls_are_a_band_and_a_line_over_their_layer_or_a_whole_panel_named_once(ax, legend_texts):
+    rows = {"untrained": [(1, 0.4, 0.5), (2, 0.3, 0.6)], "uniform": [(1, 0.45, 0.45), (2, 0.45, 0.45)]}
+    controls = pd.DataFrame([(name, *row) for name, some in rows.items() for row in some])
+    controls.columns = ["control", "layer", "low", "high"]
+    draw_controls(ax, controls)
+    assert legend_texts() == ["untrained networks", "uniform attention"]
+    bands = [band.get_datalim(ax.transData) for band in ax.collections]
+    assert [(band.x0, band.x1, band.y0, band.y1) for band in bands] == [(0.5, 1.5, 0.4, 0.5), (1.5, 2.5, 0.3, 0.6)]
+    draw_controls(ax, controls[controls.layer == 1], width=9)
+    assert ax.collections[-1].get_datalim(ax.transData).x1 == 9.5

@@ -6,6 +6,7 @@ import xarray as xr
 
 from lib.claims.evidence import Evidence
 from lib.claims.internals import class_differences, head_lambdas
+from lib.measurement.attention_tables import controls_table
 from lib.measurement.controls import SEEDS, measure_controls
 from lib.measurement.run import measure_activations, measure_attention
 from lib.profiles import load_profile, override
@@ -32,6 +33,11 @@ def test_controls_are_paired_with_the_trained_model_over_problems(profile):
     for one in control.activations:
         assert one.first.problem.equals(changed.first.problem)
     assert not control.attention[0].first.equals(control.attention[1].first)
+    table = controls_table({"tiny": control}, "mless").set_index(["control", "layer"])
+    means = [one.first["lambda"].sel(condition="mless", layer=2).mean("problem") for one in control.attention]
+    assert table.low["untrained", 2] == min(map(float, map(np.min, means)))
+    assert table.high["untrained", 2] == max(map(float, map(np.max, means)))
+    assert table.low["uniform", 1] == table.high["uniform", 1]
     evidence = Evidence("control", control.uniform, control.activations[0])
     assert len(head_lambdas(evidence, "mless", 1)) == 2 and len(class_differences(evidence, "none", 1)) == 3
 

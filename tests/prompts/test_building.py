@@ -17,6 +17,7 @@ from lib.prompts.conditions import (
     POSITIONS,
     RANDOM_SENTENCE,
     Condition,
+    Example,
     Filler,
     parse_condition,
 )
@@ -346,3 +347,23 @@ def test_a_chat_template_may_trim():
 def test_a_chat_template_that_alters_the_text_is_refused(expression):
     message = refusal(with_content(expression), "What is 7?", "mless", format="chat")
     assert "the chat template changes the problem's text" in message
+
+
+@pytest.mark.parametrize("condition", ["none", "mless"])
+def test_worked_examples_are_finished_turns_before_the_same_prompt(demo, condition):
+    example = Example(problem="What is $1 + 1$?", solution="It is $\\boxed{2}$.")
+    alone = build_prompt(demo.tokenizer, "What is $3$?", condition, format="chat")
+    shown = build_prompt(demo.tokenizer, "What is $3$?", condition, format="chat", examples=[example, example])
+    begin = shown.text.index(f"{INSTRUCTION} What is $1 + 1$?")
+    assert begin < shown.text.index(example.solution) < shown.text.rindex(INSTRUCTION)
+    assert shown.text.count(example.solution) == 2
+    for name, span in alone.spans.items():
+        ids = shown.input_ids[shown.spans[name]]
+        assert torch.equal(ids, alone.input_ids[span])
+    assert len(shown) - len(alone) == shown.spans["problem"].start - alone.spans["problem"].start
+
+
+def test_worked_examples_need_a_chat(plain_bytes):
+    example = Example(problem="1 + 1", solution="2")
+    with pytest.raises(InputError, match="use the chat prompt format"):
+        build_prompt(plain_bytes, "2 + 2", "none", examples=[example])

@@ -156,9 +156,21 @@ def test_a_larger_sample_holds_the_smaller_one(levels, data):
     assert set(stratified_sample(everything, small, seed)) <= set(stratified_sample(everything, large, seed))
 
 
-@pytest.mark.parametrize("limit, begin", [(100, "bcc4"), (96, "fe07"), (48, "1265"), (32, "c5dc"), (24, "dddc")])
-def test_the_demos_samples_are_those_of_its_stored_completions(limit, begin):
-    assert digest(load_problems("embedded", limit=limit))[:4] == begin
+SAMPLES = [(100, None, "bcc4"), (24, None, "dddc"), (96, (1, 2), "e9a1"), (48, (1, 2), "6e13"), (32, (1, 2), "871b")]
+
+
+@pytest.mark.parametrize("limit, levels, begin", SAMPLES)
+def test_the_demos_samples_are_those_of_what_is_stored(limit, levels, begin):
+    assert digest(load_problems("embedded", limit, levels=levels))[:4] == begin
+
+
+def test_only_problems_of_the_levels_asked_for_are_drawn():
+    assert {item.level for item in load_problems("embedded", 30, levels=[2, 4])} == {2, 4}
+
+
+def test_levels_that_no_problem_has_are_refused():
+    with pytest.raises(InputError, match="embedded has no problem of level 0 or 7"):
+        load_problems("embedded", levels=[0, 7])
 
 
 def test_the_sample_does_not_depend_on_the_order_of_the_file():
