@@ -44,7 +44,7 @@ OBJECTS = 128 * 2**20  # bytes of shared memory on this machine: completions are
 class Worker:
     """What runs in an actor: an engine, once it is prepared."""
 
-    def prepare(self, loading: Mapping[str, str], making: tuple, longest: Sequence[Job], sampling: Sampling) -> tuple:
+    def prepare(self, loading: Mapping[str, Any], making: tuple, longest: Sequence[Job], sampling: Sampling) -> tuple:
         """Load the model and return its revision and this node's address; raises InputError for what cannot run.
 
         The engine is shown the longest prompts of the run, so that it starts once with room for all of them.
@@ -127,7 +127,7 @@ class Workers:
             found, _ = ray.wait(list(streams), timeout=LOOK)
             if not found and time.monotonic() - heard > PATIENCE and not any(m.ready for m in self._members):
                 raise InputError(f"no worker started in {PATIENCE} s: {self._resources()}")
-            for member in map(streams.get, found):
+            for member in [streams[one] for one in found]:
                 heard = time.monotonic()
                 try:
                     completion = self._hear(member)

@@ -95,8 +95,11 @@ def load_without_weights(spec: str, device: str, dtype: str = "auto") -> Loaded:
     source, dtype = resolve(spec), _usual_dtype(device) if dtype == "auto" else dtype
     folder = hub.described(source.repo, source.revision) if source.repo else _checkpoint_folder(source, None, dtype)
     model = without_weights(folder, dtype)
-    names = source.name, spec, _revision(source, folder, None)
-    return Loaded(model, _tokenizer(folder), *names, device, dtype, len(model.get_decoder().layers), source.weights)
+    names, layers = (
+        (source.name, spec, _revision(source, folder, None)),
+        model.config.get_text_config().num_hidden_layers,
+    )
+    return Loaded(model, _tokenizer(folder), *names, device, dtype, layers, source.weights)
 
 
 def _usual_dtype(device: str) -> str:

@@ -64,7 +64,7 @@ def without_weights(folder: Path, dtype: str) -> PreTrainedModel:
         return _settle(model_class._from_config(config, dtype=getattr(torch, dtype)), folder)
 
 
-def _whole(config: PretrainedConfig) -> tuple[type[PreTrainedModel], PretrainedConfig]:
+def _whole(config: PretrainedConfig) -> tuple[Any, PretrainedConfig]:
     """Return the class with an output head, and the config it takes: of the language model alone, of several."""
     model_class = _class(MODEL_FOR_CAUSAL_LM_MAPPING, config)
     return model_class, config if model_class.config_class is type(config) else config.get_text_config()

@@ -1,6 +1,7 @@
 """Spans and original tokens of prompts, on the demo tokenizer and on small ones of each kind."""
 
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, processors
