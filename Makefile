@@ -52,6 +52,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/many_prompts.py
 	$(BIN)/python benchmarks/arm.py
 	$(BIN)/python benchmarks/generation.py
+	-$(BIN)/python -m pip install --quiet --no-deps -r requirements-ray.txt
+	$(BIN)/python benchmarks/workers.py
 
 readme: $(READY)
 	$(BIN)/python -m benchmarks.readme

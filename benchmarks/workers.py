@@ -1,0 +1,83 @@
+"""Completions per second of one process with all cores against workers with one each, on the demo model.
+
+    python benchmarks/workers.py [--prompts 32] [--new-tokens 32] [--cores 2]
+
+Each way runs twice in processes of its own, on so many prompts and on three times as many; the rate is that of the
+difference, so that starting Ray and loading the model, which `start_seconds` gives, do not count. Writes
+benchmarks/results/workers.csv and prints the table; `load` is the machine's load average when a way began.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+from extraction import machine
+
+from lib.generation.engines import Here, Job, make_engine, workers_class
+from lib.generation.interface import Request, Sampling
+from lib.models.loading import load, load_without_weights
+from lib.prompts.building import build_prompt
+from lib.prompts.problems import load_problems
+
+RESULTS = Path(__file__).parent / "results" / "workers.csv"
+BATCH = 8
+
+
+def run(workers: int, prompts: int, new_tokens: int) -> float:
+    """Return the seconds from nothing to the last completion, in this process and so many workers."""
+    start = time.perf_counter()
+    loaded = load_without_weights("demo", "cpu") if workers else load("demo", device="cpu")
+    problems = load_problems("embedded", limit=prompts, seed=0)
+    built = [build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat") for problem in problems]
+    jobs = [Job(Request(str(n), prompt.input_ids.tolist()), None) for n, prompt in enumerate(built)]
+    engine = "transformers", BATCH, {}
+    crew = workers_class()(workers, 0, loaded, *engine) if workers else Here(make_engine(engine[0], loaded, BATCH, {}))
+    with crew:
+        assert len(list(crew.complete(jobs, Sampling(new_tokens)))) == prompts
+        return time.perf_counter() - start
+
+
+def apart(workers: int, threads: int, prompts: int, new_tokens: int) -> float:
+    """Return the seconds of `run` in a process of its own with so many threads."""
+    command = [sys.executable, __file__, f"--new-tokens={new_tokens}", "--one", str(workers), str(prompts)]
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        sys.exit(f"{workers} workers failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(workers: int, threads: int, options: argparse.Namespace) -> dict:
+    """Return the row of one way."""
+    load_average, few, many = os.getloadavg()[0], options.prompts, 3 * options.prompts
+    short, long = (apart(workers, threads, count, options.new_tokens) for count in (few, many))
+    rate = (many - few) / (long - short)
+    row = {"workers": workers, "threads": threads, "prompts": many, "per_second": rate}
+    return row | {"start_seconds": short - few / rate, "load": load_average}
+
+
+def main() -> None:
+    """Measure every way and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--prompts", type=int, default=32)
+    parser.add_argument("--new-tokens", type=int, default=32)
+    parser.add_argument("--cores", type=int, default=os.cpu_count())
+    parser.add_argument("--one", nargs=2, type=int, metavar=("WORKERS", "PROMPTS"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(run(*options.one, options.new_tokens)))
+        return
+    ways = [(0, options.cores), (1, 1), (options.cores, 1)]
+    table = pd.DataFrame([measure(*way, options) for way in ways])
+    RESULTS.parent.mkdir(exist_ok=True)
+    table.assign(new_tokens=options.new_tokens, **machine()).to_csv(RESULTS, index=False, float_format="%.4g")
+    print(table.round(2).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
