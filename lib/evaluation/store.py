@@ -156,11 +156,10 @@ def merge(folders: Sequence[Path], out: Path) -> tuple[dict, list[Record]]:
     for folder in folders:
         if not (folder / RUN).is_file():
             raise InputError(f"{folder} holds no run: it has no {RUN}")
-        settings, environment = _read_run(folder / RUN)
-        store = Store(out, settings, environment)
+        store = Store(out, *_read_run(folder / RUN))
         for record in _others(folder):
             store.append(record)
-    return settings, store.everything()
+    return _read_run(out / RUN)[0], list(read_records(out / COMPLETIONS))
 
 
 def _others(folder: Path, mine: Path | None = None) -> Iterator[Record]:

@@ -22,10 +22,10 @@ FORMATS = {
 
 def read_pairs(path: Path, answer: str, response: str) -> list[tuple[str, str]]:
     """Return the pairs of a JSONL, JSON or parquet file; raises InputError naming the line that lacks a field."""
-    pairs = [
-        tuple(_text(row, field, f"{path}, line {number}") for field in (answer, response))
-        for number, row in _rows(path)
-    ]
+    pairs = []
+    for number, row in _rows(path):
+        where = f"{path}, line {number}"
+        pairs.append((_text(row, answer, where), _text(row, response, where)))
     if not pairs:
         raise InputError(f"{path}: no lines to grade")
     return pairs

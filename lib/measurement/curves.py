@@ -112,8 +112,8 @@ def panel_curves(profile: Profile, figure: str, conditions: list[str]) -> list[C
 def _of_stored(tree: xr.DataTree, panel: Panel, conditions: list[str]) -> Curves:
     curves = tree["curves/example"].to_dataset()
     found = {condition: stored_curve(curves, panel, condition) for condition in conditions}
-    prompts, received = ({name: pair[part] for name, pair in found.items()} for part in (0, 1))
-    return Curves(panel, card_of(curves), prompts, received)
+    prompts = {condition: prompt for condition, (prompt, _) in found.items()}
+    return Curves(panel, card_of(curves), prompts, {condition: values for condition, (_, values) in found.items()})
 
 
 def _curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, conditions: list[str]) -> Curves:
