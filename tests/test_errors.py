@@ -21,13 +21,12 @@ class Outer(Settings):
     [
         ({}, "f: name: missing field"),
         ({"nam": "x"}, "f: nam: unknown field (did you mean name?)"),
-        ({"name": "", "zzz": 1}, "f: zzz: unknown field; name: string should have at least 1 character, not ''"),
+        ({"name": "", "zzz": 1}, "f: zzz: unknown field; name: must not be empty, not ''"),
         (
             {"name": "x", "parts": [{"lenght": 1}], "maybe": {"length": "1"}},
-            "f: parts.0.lenght: unknown field (did you mean length?); "
-            "maybe.length: input should be a valid integer, not '1'",
+            "f: parts.0.lenght: unknown field (did you mean length?); maybe.length: must be a whole number, not '1'",
         ),
-        (7, "f: input should be a valid dictionary or instance of Outer, not 7"),
+        (7, "f: must be fields with values, not 7"),
     ],
 )
 def test_every_wrong_field_is_named(content, expected):

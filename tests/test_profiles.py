@@ -138,34 +138,34 @@ MISTAKES = [
     ),
     (
         changed("accuracy", seeds=1, samples="3", batch_size=0, models=REMOVED),
-        "accuracy.seeds: unknown field; accuracy.models: missing field; accuracy.samples: input should be a valid "
-        "integer, not '3'; accuracy.batch_size: input should be greater than 0, not 0",
+        "accuracy.seeds: unknown field; accuracy.models: missing field; accuracy.samples: must be a whole "
+        "number, not '3'; accuracy.batch_size: must be greater than 0, not 0",
     ),
-    (changed("accuracy", limit="96"), "accuracy.limit: input should be a valid integer, not '96'"),
-    (changed("accuracy", limit=True), "accuracy.limit: input should be a valid integer, not True"),
-    (changed("accuracy", limit=0), "accuracy.limit: input should be greater than 0, not 0"),
-    (changed("accuracy", elicit="yes"), "accuracy.elicit: input should be a valid boolean, not 'yes'"),
-    (changed("accuracy", format="chatt"), "accuracy.format: input should be 'plain' or 'chat', not 'chatt'"),
-    (changed("accuracy", models="demo"), "accuracy.models: input should be a valid list, not 'demo'"),
-    (changed("accuracy", temperature=-1), "accuracy.temperature: input should be greater than or equal to 0"),
-    (changed("accuracy", temperature=float("inf")), "accuracy.temperature: input should be a finite number"),
+    (changed("accuracy", limit="96"), "accuracy.limit: must be a whole number, not '96'"),
+    (changed("accuracy", limit=True), "accuracy.limit: must be a whole number, not True"),
+    (changed("accuracy", limit=0), "accuracy.limit: must be greater than 0, not 0"),
+    (changed("accuracy", elicit="yes"), "accuracy.elicit: must be true or false, not 'yes'"),
+    (changed("accuracy", format="chatt"), "accuracy.format: must be 'plain' or 'chat', not 'chatt'"),
+    (changed("accuracy", models="demo"), "accuracy.models: must be a list, not 'demo'"),
+    (changed("accuracy", temperature=-1), "accuracy.temperature: must be greater than or equal to 0"),
+    (changed("accuracy", temperature=float("inf")), "accuracy.temperature: must be a finite number"),
     (changed("accuracy", samples=2), "accuracy: samples is 2 at temperature 0"),
     (changed("accuracy", conditions=["mless"]), "accuracy: conditions must hold 'none'"),
     (changed("accuracy", conditions=["none", "none"]), "accuracy: conditions must hold 'none'"),
     (
         changed("accuracy", conditions=["none", "mles"]),
-        "accuracy.conditions.1: unknown condition 'mles': choose from none, mless",
+        "accuracy.conditions.1: unknown condition 'mles' (did you mean mless?): choose from none, mless",
     ),
     (changed("attention", example=100), "attention: example 100 is not among 100 problems"),
     (changed("attention", layers=2), "attention: panels.fig09: layer 3 of demo is not loaded"),
     (changed("attention.panels.fig10.0", model="x"), "attention: panels.fig10: layer 1 of x is not loaded"),
-    (changed("attention.panels.fig10.0", head=0), "attention.panels.fig10.0.head: input should be greater"),
-    (changed("", filler={"length": 0}), "filler.length: input should be greater than 0, not 0"),
-    (changed("", filler={"mful": ""}), "filler.mful: string should have at least 1 character"),
-    (changed("", accuracy=[1]), "accuracy: input should be a valid"),
+    (changed("attention.panels.fig10.0", head=0), "attention.panels.fig10.0.head: must be greater"),
+    (changed("", filler={"length": 0}), "filler.length: must be greater than 0, not 0"),
+    (changed("", filler={"mful": ""}), "filler.mful: must not be empty"),
+    (changed("", accuracy=[1]), "accuracy: must be fields with values"),
     (changed("", **{"name": "other"}), "name: must be 'demo' like the file, not 'other'"),
     ({**DEMO, 1: 2}, "1: "),
-    ("", "input should be a valid"),
+    ("", "must be fields with values"),
     ("name: demo\nseed: [0\n", "line 3: "),
     ("name: a: b\n", "line 1: mapping values are not allowed here"),
     ("name: \x00\n", "unacceptable character"),
@@ -217,15 +217,15 @@ def test_limits_after_override(change, limits):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"limit": 0}, "limit must be at least 1, not 0"),
-        ({"limit": -3}, "limit must be at least 1, not -3"),
-        ({"model": ""}, "unknown model ''"),
-        ({"problems": ""}, "profile demo, overridden: attention.problems: string should have at least 1 character"),
+        ({"limit": 0}, "parameters: limit: must be greater than 0, not 0"),
+        ({"limit": -3}, "parameters: limit: must be greater than 0, not -3"),
+        ({"model": ""}, "parameters: model: must not be empty"),
+        ({"problems": ""}, "parameters: problems: must not be empty"),
     ],
 )
 def test_override_mistakes(change, expected):
     with pytest.raises(InputError) as caught:
-        override(load_profile("demo"), **change)
+        run_profile("demo", **change)
     assert str(caught.value).startswith(expected)
 
 
@@ -330,8 +330,8 @@ def test_an_overriding_model_is_drawn_by_the_nearest_heads_it_has_and_the_captio
         ("attention", {"layers": 31}, "attention.layers: demo has layers 1 to 30, not 31"),
         ("accuracy", {"models": ["dmo"]}, "unknown model 'dmo'"),
         ("accuracy.arm_map", {"conditions": ["none", "arm:layer=31"]}, "arm:layer=31: the model has layers 1 to 30"),
-        ("accuracy", {"problems": "math50"}, "there is no file math50"),
-        ("attention", {"problems": "math50"}, "there is no file math50"),
+        ("accuracy", {"problems": "math50"}, "unknown problems '.*math50' .did you mean math500"),
+        ("attention", {"problems": "math50"}, "unknown problems '.*math50' .did you mean math500"),
     ],
 )
 def test_what_configs_and_files_tell_is_said_before_weights_are_read(folder, place, change, expected):

@@ -113,11 +113,11 @@ def test_seeds_decide_the_draws():
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"c": -0.1}, "c: input should be greater than or equal to 0, not -0.1"),
+        ({"c": -0.1}, "c: must be greater than or equal to 0, not -0.1"),
         ({"c": float("nan")}, "c: .* not nan"),
         ({"p1": 101}, "p1: .* not 101"),
         ({"fraction": 1.5}, "fraction: .* not 1.5"),
-        ({"mode": "both"}, "mode: input should be 'text' or 'code', not 'both'"),
+        ({"mode": "both"}, "mode: must be 'text' or 'code', not 'both'"),
         ({"statistics": "head"}, "statistics: .* not 'head'"),
     ],
 )

@@ -139,7 +139,7 @@ def test_whole_last_line_of_something_else_is_not_cut_off(tmp_path):
 )
 def test_other_settings_are_refused_by_name(tmp_path, changed, message):
     fill(tmp_path, "a")
-    with pytest.raises(InputError, match=message + ": use --fresh or another --out$"):
+    with pytest.raises(InputError, match=message + ": use another folder, or delete this one$"):
         Store(tmp_path, SETTINGS | changed)
 
 
@@ -152,7 +152,7 @@ def test_setting_that_is_gone_is_refused_by_name(tmp_path):
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"settings": []}', '{"settings": null}', "\udcff"])
 def test_broken_run_file_is_refused_in_one_line(tmp_path, text):
     (tmp_path / "run.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InputError, match=r"run\.json is broken[^\n]*--fresh[^\n]*$"):
+    with pytest.raises(InputError, match=r"run\.json is broken: use another folder[^\n]*$"):
         Store(tmp_path, SETTINGS)
 
 

@@ -263,19 +263,17 @@ def test_text_that_the_tokenizer_drops_is_refused(problem, message):
 @pytest.mark.parametrize("condition", ["None", "", "meaningless"])
 def test_an_unknown_condition_is_refused(plain_bytes, condition):
     message = refusal(plain_bytes, "What is 7?", condition)
-    assert (
-        message
-        == f"unknown condition {condition!r}: choose from none, mless, mful, random, question, letters, arm, mless+arm"
-    )
+    assert message.startswith(f"unknown condition {condition!r}")
+    assert message.endswith(": choose from none, mless, mful, random, question, letters, arm, mless+arm")
 
 
 @pytest.mark.parametrize(
     "condition, message",
     [
-        ("mless@middle", "condition 'mless@middle': position: input should be 'before', 'between', 'end' or 'random'"),
+        ("mless@middle", "condition 'mless@middle': position: must be 'before', 'between', 'end' or 'random'"),
         ("none:5", "condition 'none:5': none inserts nothing"),
         ("mless:", "unknown condition 'mless:'"),
-        ("mless:0", "condition 'mless:0': length: input should be greater than 0, not 0"),
+        ("mless:0", "condition 'mless:0': length: must be greater than 0, not 0"),
     ],
 )
 def test_an_impossible_length_or_position_is_refused(plain_bytes, condition, message):
