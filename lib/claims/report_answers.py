@@ -79,7 +79,7 @@ class _Texts:
 def _read(profile: Profile, part: str) -> list[Answer]:
     """Return a part's answers from results/, or those stored with the repository; none where there are none."""
     folder = profile.results if part == "main" else profile.results / part
-    files = sorted(folder.glob("completions*.jsonl"))
+    files = [file for file in sorted(folder.glob("completions*.jsonl")) if file.stat().st_size]
     stored = paths.DATA / f"demo_{'completions' if part == 'main' else part}.jsonl"
     if not files and profile.name == "demo" and stored.is_file():
         files = [stored]

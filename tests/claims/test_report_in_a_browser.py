@@ -104,6 +104,15 @@ def test_a_token_tells_its_text_under_the_pointer(show):
     assert "token: " in one(page, "#tip").text and "part: inserted" in one(page, "#tip").text
 
 
+def test_a_page_that_was_sent_names_its_notebooks_without_a_link(show, chromium, profile, tmp_path):
+    page = show()
+    (link, *_) = all_of(page, ".links [data-beside]")
+    assert link.text == "01_attention_maps.ipynb" and link.get_attribute("href").endswith(link.text)
+    shutil.copy(profile.results / "report.html", tmp_path / "sent.html")
+    chromium.get((tmp_path / "sent.html").as_uri())
+    assert not all_of(page, ".links [data-beside]") and "01_attention_maps.ipynb" in one(page, ".claim .links").text
+
+
 def test_heads_are_reached_with_the_keyboard(show):
     page = show()
     page.execute_script("document.querySelector('#head-tools [name=condition]').focus()")

@@ -99,6 +99,10 @@ function answers() {
   begin();
 }
 
+// A page that was sent to someone has no notebooks beside it: their names stay, without a link.
+if (!decodeURI(location.pathname).endsWith(`/results/${document.body.dataset.profile}/report.html`)) {
+  for (const link of document.querySelectorAll("[data-beside]")) link.replaceWith(link.textContent);
+}
 for (const form of document.forms) form.addEventListener("submit", (event) => event.preventDefault());
 files();
 claims();
