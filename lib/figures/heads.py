@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+alt.renderers.enable("mimetype")  # JupyterLab draws a chart itself; Altair's default asks the network for a script
 # Okabe and Ito's, as in the other figures; `even` is what attention spread evenly over all tokens would give.
 SERIES = {"without": "#0072B2", "with": "#D55E00", "even": "#767676"}
 DASHES = [[1, 0], [5, 2], [1, 2]]
