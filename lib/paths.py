@@ -81,7 +81,7 @@ def read_yaml(path: Path) -> Any:
         raise InputError(f"{shown(path)}: {line}{error.problem}") from error
     except (ValueError, yaml.YAMLError) as error:
         reason = "a number has too many digits" if "integer string conversion" in str(error) else error
-        raise InputError(f"{shown(path)}: {reason}") from error
+        raise InputError(f"{shown(path)}: {' '.join(str(reason).split())}") from error
 
 
 class _Loader(yaml.SafeLoader):

@@ -10,10 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import httpx2
-from huggingface_hub import hf_hub_url
-from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-from huggingface_hub.utils import get_session, hf_raise_for_status
+from huggingface_hub import HfApi
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib.errors import InputError, Settings, unknown, valid
@@ -109,9 +106,9 @@ def _math500() -> list[Problem]:
     for path in (DATA / "math500.jsonl", copy):
         if path.is_file() and digest(found := _from_file(path)) == MATH500_SHA256:
             return found
-    content = _from_hub()
+    lines = [json.dumps(row) for row in _from_hub()]
     copy.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(copy, content)
+    write_whole(copy, "\n".join(lines).encode())
     found = _from_file(copy)
     if digest(found) != MATH500_SHA256:
         raise InputError(f"{MATH500} at revision {MATH500_REVISION} is not the known MATH-500: its digest differs")
@@ -119,18 +116,19 @@ def _math500() -> list[Problem]:
 
 
 @functools.cache  # one that does not answer is asked once
-def _from_hub() -> bytes:
-    """Return the file of MATH-500 on the hub, asked once: the hub's own client tries for half a minute."""
-    url = hf_hub_url(MATH500, "test.jsonl", repo_type="dataset", revision=MATH500_REVISION)
+def _from_hub() -> list[dict]:
+    """Return the rows of MATH-500 on the hub, which is asked first whether it answers: `datasets` tries on and on."""
+    import datasets  # takes a second to import, and only this source needs it
+
+    datasets.disable_progress_bars()  # half a megabyte
     try:
-        answer = get_session().get(url, follow_redirects=True, timeout=SECONDS)
-        hf_raise_for_status(answer)
-    except (HfHubHTTPError, OfflineModeIsEnabled, httpx2.HTTPError) as error:
+        HfApi().dataset_info(MATH500, revision=MATH500_REVISION, timeout=SECONDS)
+        return datasets.load_dataset(MATH500, split="test", revision=MATH500_REVISION).to_list()
+    except Exception as error:  # datasets, the hub and the network each have classes of their own
         raise InputError(
             f"{MATH500} could not be fetched ({' '.join(str(error).split()) or type(error).__name__}); "
             "give the path to a JSONL file of it, or put one at data/math500.jsonl"
         ) from error
-    return answer.content
 
 
 def _from_file(path: Path) -> list[Problem]:

@@ -6,7 +6,7 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-import httpx2
+import datasets
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,22 +202,17 @@ def test_math500_given_as_a_file_is_recognised():
     }  # fmt: skip
 
 
-class Hub:
-    """Stands in for the hub's client: answers every request with these rows and notes the addresses."""
+def stand_in_for_the_hub(monkeypatch, rows: list[dict]) -> list[tuple]:
+    """Make the hub answer with the rows; return the list of what `datasets` is asked for."""
+    asked = []
 
-    def __init__(self, rows):
-        self.rows, self.asked = rows, []
+    def load_dataset(name, split, revision):
+        asked.append((name, split, revision))
+        return datasets.Dataset.from_list(rows)
 
-    def get(self, url, **_):
-        self.asked.append(url)
-        return httpx2.Response(200, text="\n".join(map(json.dumps, self.rows)), request=httpx2.Request("GET", url))
-
-
-def stand_in_for_the_hub(monkeypatch, rows: list[dict]) -> list[str]:
-    """Make the hub answer with the rows; return the list of addresses it is asked for."""
-    hub = Hub(rows)
-    monkeypatch.setattr(problems, "get_session", lambda: hub)
-    return hub.asked
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    monkeypatch.setattr(problems.HfApi, "dataset_info", lambda self, name, revision, timeout: None)
+    return asked
 
 
 def math500_rows() -> list[dict]:
@@ -229,8 +224,7 @@ def test_math500_comes_from_the_hub_at_the_pinned_revision(monkeypatch):
     calls = stand_in_for_the_hub(monkeypatch, math500_rows())
     assert load_problems("math500") == load_problems(MATH500_FILE)
     load_problems("math500", limit=5)
-    (address,) = calls  # the second time there is a copy in the cache
-    assert address.endswith(f"datasets/HuggingFaceH4/MATH-500/resolve/{problems.MATH500_REVISION}/test.jsonl")
+    assert calls == [("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)]  # then there is a copy in the cache
 
 
 @needs_math500
@@ -259,12 +253,12 @@ def test_an_altered_math500_is_refused(monkeypatch):
         load_problems("math500")
 
 
-def test_without_network_the_error_says_what_to_give_instead(monkeypatch):
-    class Unreachable:
-        def get(self, *_, **__):
-            raise httpx2.ConnectError("Couldn't reach\nthe Hub")
+def test_without_network_the_error_says_what_to_give_instead_and_datasets_does_not_try(monkeypatch):
+    def unreachable(self, *_, **__):
+        raise ConnectionError("Couldn't reach\nthe Hub")
 
-    monkeypatch.setattr(problems, "get_session", Unreachable)
+    monkeypatch.setattr(problems.HfApi, "dataset_info", unreachable)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: pytest.fail("asked in vain"))
     with pytest.raises(InputError, match="give the path to a JSONL file") as caught:
         load_problems("math500")
     assert "\n" not in str(caught.value)
