@@ -7,6 +7,7 @@
 # make lab         JupyterLab on the notebooks
 # make report      the claims and every figure of a profile on one HTML page, results/PROFILE/report.html
 # make bench       timings and memory, into benchmarks/results
+# make gpu         what asks for a GPU, in parts of at most 9 minutes, into results/gpu
 # make readme      the README's tables and numbers anew, after `make reproduce` or `make bench` changed some
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
 # Each makes .venv when it is missing, and does nothing twice.
@@ -17,7 +18,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce families test test-vllm test-ray lab report bench readme outputs
+.PHONY: reproduce families test test-vllm test-ray lab report bench gpu readme outputs
 
 reproduce: $(READY)
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
@@ -54,6 +55,9 @@ bench: $(READY)
 	$(BIN)/python benchmarks/generation.py
 	-$(BIN)/python -m pip install --quiet --no-deps -r requirements-ray.txt
 	$(BIN)/python benchmarks/workers.py
+
+gpu: $(READY)
+	$(BIN)/python benchmarks/gpu.py
 
 readme: $(READY)
 	$(BIN)/python -m benchmarks.readme

@@ -296,6 +296,7 @@ class Command:
         """Wait until so many completions are written; return the processes, and check what they listen to."""
         while self.process.poll() is None and written(self.folder) < count:
             time.sleep(0.01)
+        assert self.process.poll() is None, self.process.communicate()[1]
         family = [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))]
         listening = [c for c in psutil.net_connections("inet") if c.status == psutil.CONN_LISTEN and c.pid in family]
         assert listening and {connection.laddr.ip for connection in listening} <= {"127.0.0.1", "::1"}
