@@ -77,11 +77,11 @@ def _claims(options) -> None:
     profile = _profile(options)
     from lib.claims.gathering import gather
     from lib.claims.judging import judge, write_claims
-    from lib.claims.page import page
+    from lib.claims.page import WIDTH, page
     from lib.claims.statements import load_claims
 
     rows = judge(load_claims(), gather(profile))
-    print(page(rows))
+    print(page(rows, progress.columns(WIDTH)))
     verdicts = Counter(row["verdict"] for row in rows)
     print(", ".join(f"{count} {name}" for name, count in verdicts.most_common()) + f"; {write_claims(profile, rows)}")
 
@@ -103,7 +103,7 @@ def _merge(options) -> None:
 
     settings, records = merge(options.merge, options.out)
     problems = "embedded" if settings["problems"] == describe("embedded") else settings["problems"]
-    print(as_text(summarise(records, settings["seed"], outcome_of(problems))))
+    print(progress.folded(as_text(summarise(records, settings["seed"], outcome_of(problems)))))
     print(f"files: {options.out}/completions.jsonl, run.json")
 
 
@@ -136,7 +136,7 @@ def _evaluate(options) -> None:
     from lib.evaluation.summary import as_text, summarise
 
     records = evaluate(accuracy, filler, options.seed, options.out, shard)
-    print(as_text(summarise(records, options.seed, outcome_of(options.problems))))
+    print(progress.folded(as_text(summarise(records, options.seed, outcome_of(options.problems)))))
     print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from lib import paths
+from lib import paths, progress
 from lib.errors import InputError
 from lib.evaluation.of_profile import agreement, stored_answers, variation_for
 from lib.evaluation.run import evaluate
@@ -106,6 +106,7 @@ def _execute(notebook: Path, results: Path, parameters: dict) -> None:
             {name: value for name, value in parameters.items() if name in declared},
             kernel_name="python3",
             cwd=str(paths.NOTEBOOKS),
+            extra_arguments=["--log-level=ERROR"],  # of the kernel, which else warns of TCP in front of the bar
             progress_bar={"desc": notebook.stem, "unit": "cell", "file": sys.stderr},
         )
     except papermill.PapermillExecutionError as error:
@@ -127,8 +128,8 @@ def published(results: Path, notebook: str) -> list[dict]:
 
 
 def print_table(rows: list[dict]) -> None:
-    """Print the rows in columns as wide as their content."""
+    """Print the rows in columns as wide as their content, folded where the terminal is narrower."""
     table = [COLUMNS, *([str(row[column]) for column in COLUMNS] for row in rows)]
     widths = [max(len(line[i]) for line in table) for i in range(len(COLUMNS))]
     for line in table:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        print(progress.folded("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()))

@@ -12,3 +12,15 @@ def test_a_bar_shows_only_while_it_is_switched_on(capsys):
         bar.set_postfix_str("x")
     error = capsys.readouterr().err
     assert "layer 1: 100%" in error and "2/2" in error and "silent" not in error
+
+
+def test_lines_are_folded_between_words_at_the_end_of_a_terminal_and_nowhere_else(monkeypatch):
+    line = "mless             36.5 %  [27.5, 46.5]  n = 96"
+    assert progress.folded(line) == line
+    monkeypatch.setattr(progress.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "30")
+    assert progress.columns(118) == 30 and progress.columns(20) == 20
+    folded = progress.folded(f"{line}\n{line}").splitlines()
+    assert max(map(len, folded)) <= 30 and [part.split() for part in folded[:2]] == [["mless", "36.5", "%"]] + [
+        ["[27.5,", "46.5]", "n", "=", "96"]
+    ]

@@ -112,7 +112,7 @@ def test_without_claims_the_command_that_makes_them_is_named(profile):
         ("figures/made/fig13.pdf", b"no", "fig13.pdf cannot be read: no pdf file"),
         ("figures/made/fig13.png", b"GIF89a", "fig13.png cannot be read: no png file"),
         ("results/made/completions.jsonl", b"{", "accuracy: line 1 of"),
-        ("results/made/completions.jsonl", b'{"key": "a"}\n', "a record without model"),
+        ("results/made/completions.jsonl", b'{"key": "a"}\n', "completions.jsonl: model: missing field"),
         ("results/made/measurements/explorer-tiny.nc", b"x", "explorer-tiny.nc cannot be read"),
         ("results/made/measurements/explorer-tiny.nc", None, "No heads of this profile yet"),
         ("results/made/01_attention_maps.json", b"[1]", "Notebook 01 has not published"),
