@@ -34,7 +34,6 @@ try:
 except ImportError as error:
     raise InputError(f"workers need Ray ({error}): pip install --no-deps -r requirements-ray.txt") from error
 
-STARTS = 3  # on this machine: Ray gives its processes 15 s, too few on a busy one until the disk's cache is warm
 BATCHES = 4  # of a chunk at least: at its end a batch is no longer full
 DEATHS = 3  # of its worker, after which a prompt is given up
 PATIENCE = 600  # seconds without any worker, which an autoscaling cluster may need to start a machine
@@ -92,14 +91,12 @@ class Workers:
         """Join the cluster of RAY_ADDRESS or start one on this machine; raises InputError when that fails."""
         address = os.environ.get("RAY_ADDRESS")
         here = {} if address else {"num_cpus": self.count, "include_dashboard": False, "object_store_memory": OBJECTS}
-        for attempt in range(STARTS):
-            try:
-                ray.init(address or "local", logging_level=logging.ERROR, log_to_driver=False, **here)
-                break
-            except Exception as error:  # of any kind, RuntimeError and bare Exception among them
-                where = f"the Ray cluster at {address} cannot be joined" if address else "Ray did not start here"
-                if address or attempt == STARTS - 1:
-                    raise InputError(f"{where}: {_one_line(error)}") from error
+        try:
+            ray.init(address or "local", logging_level=logging.ERROR, log_to_driver=False, **here)
+        except Exception as error:  # of any kind, RuntimeError and bare Exception among them
+            busy = "Ray did not start here, for which it gives a busy machine too little time"
+            where = f"the Ray cluster at {address} cannot be joined" if address else busy
+            raise InputError(f"{where}: {_one_line(error)}") from error
         return self
 
     def __exit__(self, *exception: object) -> None:
