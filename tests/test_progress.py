@@ -21,6 +21,5 @@ def test_lines_are_folded_between_words_at_the_end_of_a_terminal_and_nowhere_els
     monkeypatch.setenv("COLUMNS", "30")
     assert progress.columns(118) == 30 and progress.columns(20) == 20
     folded = progress.folded(f"{line}\n{line}").splitlines()
-    assert max(map(len, folded)) <= 30 and [part.split() for part in folded[:2]] == [["mless", "36.5", "%"]] + [
-        ["[27.5,", "46.5]", "n", "=", "96"]
-    ]
+    assert max(map(len, folded)) <= 30 and folded[0].split() == ["mless", "36.5", "%"]
+    assert len(folded) == 4 and folded[1] == "    [27.5, 46.5]  n = 96"

@@ -79,7 +79,7 @@ def test_the_file_has_the_claims_of_the_paper_each_once():
         ({"range": [2, 1]}, "claims nothing"),
         ({"range": [0]}, "claim a: range"),
         ({"id": ""}, "claim : id"),
-        ({"verdict": "supported"}, "verdict: Extra inputs"),
+        ({"verdict": "supported"}, "verdict: unknown field"),
     ],
 )
 def test_a_claim_that_makes_no_sense_is_named(tmp_path, change, named):
