@@ -8,11 +8,14 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-alt.renderers.enable("mimetype")  # JupyterLab draws a chart itself; Altair's default asks the network for a script
+LAB = "application/vnd.vegalite.v5+json"  # the newest that JupyterLab draws itself; Altair's own asks the network
 # Okabe and Ito's, as in the other figures; `even` is what attention spread evenly over all tokens would give.
 SERIES = {"without": "#0072B2", "with": "#D55E00", "even": "#767676"}
 DASHES = [[1, 0], [5, 2], [1, 2]]
 DIGITS = 3  # of received attention: a notebook stays small
+
+alt.renderers.register("lab", lambda spec, **_: {LAB: spec, "text/plain": "a chart, drawn by JupyterLab"})
+alt.renderers.enable("lab")
 
 
 def head_explorer(explorer: xr.Dataset, condition: str, layers: int | None = None) -> alt.HConcatChart:
