@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.claims.sentences import effect_text, number
+from lib.claims.rule import ENOUGH
 
 ACCURACY = ("accuracy-mless", "accuracy-mful", "arm-accuracy")
 TOLD = ("id", "claim", "source", "model", "verdict", "effect", "low", "high", "unit", "n", "needed")
@@ -17,7 +17,8 @@ def matrix_table(rows: Sequence[dict]) -> pd.DataFrame:
     `shared`: untrained networks get the same verdict, so that it says nothing about what was learnt.
     """
     columns = [*TOLD, *(f"control_{name}" for name in CONTROL), "shared"]
-    table = pd.DataFrame([_told(row) for row in rows if row["n"]], columns=columns)
+    told = [_told(row) for row in rows if row["n"]]
+    table = pd.DataFrame(told, columns=columns).astype({"control_effect": float, "needed": float})
     return table.sort_values("model", key=lambda names: names.map(list(names.unique()).index), kind="stable")
 
 
@@ -30,44 +31,38 @@ def _told(row: dict) -> dict:
 
 def cell_text(row) -> str:
     """Return what stands in a cell: the effect with its interval, the control's effect and n."""
-    control = "" if pd.isna(row.control_effect) else f"untrained {number(row.control_effect)}, "
-    return f"{effect_text({'effect': row.effect, 'low': row.low, 'high': row.high})}\n{control}n = {row.n}"
+    digits = 1 if row.unit in ("points", "%") and abs(row.effect) >= 1 else 2 if abs(row.effect) >= 0.1 else 3
+    effect, low, high, untrained = (f"{x:.{digits}f}" for x in (row.effect, row.low, row.high, row.control_effect))
+    control = "" if pd.isna(row.control_effect) else f"untrained {untrained}, "
+    return f"{effect} [{low}, {high}]\n{control}n = {row.n}{', too few' * (row.n < ENOUGH)}"
 
 
 def matrix_sentences(table: pd.DataFrame) -> list[str]:
     """Say in three sentences which claims hold in all models, in some, in none, and which n would decide accuracy."""
     several = table.groupby("id", sort=False).filter(lambda part: len(part) > 1)
-    groups: dict[str, list[str]] = {"all": [], "some": [], "none": []}
-    for name, part in several.groupby("id", sort=False):
-        holds = part.verdict == "supported"
-        kind = "all" if holds.all() else "some" if holds.any() else "none"
-        groups[kind].append(f"{name} ({_which(part, kind)})")
-    counted = f"Of {several.id.nunique()} claims tested on {several.model.nunique()} models"
+    held = (several.verdict == "supported").groupby(several.id, sort=False).mean()
+    in_all, in_none = list(held.index[held == 1]), list(held.index[held == 0])
+    in_some = [name for name in held.index if name not in in_all + in_none]
+    decided = several[several.verdict != "undecided"]
     return [
-        f"{counted} all models show {_list(groups['all'])}.",
-        f"Some show {_list(groups['some'])}; none shows {_list(groups['none'])}.",
-        f"{_accuracy(table)}.",
+        f"Of {len(held)} claims on {several.model.nunique()} models all models show {_list(in_all)}; "
+        f"some show {_list(in_some)}.",
+        f"None shows {_list(in_none)}; untrained networks share {decided.shared.sum()} of {len(decided)} verdicts.",
+        f"{_accuracy(table[table.id.isin(ACCURACY)])}.",
     ]
 
 
-def _which(part: pd.DataFrame, kind: str) -> str:
-    """Return what else there is to say of a claim: how often untrained networks share it, who shows or denies it."""
-    if kind == "all":
-        shared = int(part.shared.sum())
-        return f"untrained networks too in {shared} of {len(part)}" if shared else "no untrained network"
-    if kind == "some":
-        return ", ".join(part.model[part.verdict == "supported"])
-    return f"contradicted in {(part.verdict == 'contradicted').sum()} of {len(part)}"
-
-
 def _accuracy(table: pd.DataFrame) -> str:
-    """Return the effects on accuracy with the n that an effect of the paper's size needs."""
+    """Return the effects on accuracy of each model with the n that an effect of the paper's size needs."""
     texts = []
-    for row in table[table.id.isin(ACCURACY)].itertuples():
-        needed = f", decided by n = {row.needed:,.0f}" if pd.notna(row.needed) and row.verdict == "undecided" else ""
-        points = effect_text({"effect": row.effect, "low": row.low, "high": row.high})
-        texts.append(f"{row.id} of {row.model} is {points} points (n = {row.n}, {row.verdict}{needed})")
-    return "; ".join(texts) or "No model's accuracy was tested"
+    for model, part in table.groupby("model", sort=False):
+        effects = [
+            f"{row.id} {row.effect:+.1f} points [{row.low:+.1f}, {row.high:+.1f}] "
+            + (f"needs n = {row.needed:,.0f}" if row.verdict == "undecided" and row.needed > 0 else f"is {row.verdict}")
+            for row in part.itertuples()
+        ]
+        texts.append(f"on {model} (n = {part.n.min()}) {_list(effects)}")
+    return f"Accuracy: {'; '.join(texts)}" if texts else "No model's accuracy was tested"
 
 
 def _list(names: Sequence[str]) -> str:

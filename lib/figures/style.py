@@ -1,5 +1,6 @@
 """What all figures share: sizes, colours, hatches, axes and how a figure of panels is laid out."""
 
+import textwrap
 from collections import namedtuple
 
 import matplotlib.pyplot as plt
@@ -7,7 +8,7 @@ import numpy as np
 from matplotlib import ticker
 
 FULL_WIDTH, ROW_HEIGHT = 7.2, 2.6  # inches: a printed page, and what the longest y label needs
-
+PAGE_CHARACTERS = 130  # of the figures' font, beside each other on a page
 
 HATCH = "/////"
 STYLE = {
@@ -51,16 +52,27 @@ def look_of(label):
 
 
 def figure_with_rows(rows, columns, height=ROW_HEIGHT):
-    """Return (figure, axes (rows, columns)) of page width, rows `height` inches high: most figures' grid."""
-    return plt.subplots(rows, columns, squeeze=False, figsize=(FULL_WIDTH, height * rows), layout="constrained")
+    """Return (figure, axes (rows, columns)) of page width, rows `height` inches high: most figures' grid.
+
+    One row of more than three panels is folded into pairs on the page.
+    """
+    folded = rows == 1 and columns > 3
+    shape = (-(-columns // 2), 2) if folded else (rows, columns)
+    size = FULL_WIDTH, height * shape[0]
+    figure, axes = plt.subplots(*shape, squeeze=False, figsize=size, layout="constrained")
+    for spare in axes.flat[rows * columns :]:
+        spare.remove()
+    return figure, axes.flat[: rows * columns].reshape(rows, columns)
 
 
 def name_models(axes, models):
     """Write each model under its panel, the last of the axes; return a caption when all panels have the same."""
     if len(set(models)) <= 1:
         return "".join(f"{model}. " for model in set(models))
+    width = PAGE_CHARACTERS // np.shape(axes)[-1] - 3
     for ax, model in zip(np.ravel(axes)[-len(models) :], models, strict=True):
-        ax.set_xlabel("\n".join(filter(None, [ax.get_xlabel(), model])))
+        lines = textwrap.wrap(model, width, break_on_hyphens=False)
+        ax.set_xlabel("\n".join(filter(None, [ax.get_xlabel(), *lines])))
     return ""
 
 

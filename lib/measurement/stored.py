@@ -25,7 +25,7 @@ from lib.paths import write_whole
 from lib.profiles import Profile
 from lib.prompts.building import Prompt
 
-BITS = 12  # of a number's mantissa: exact to 0.00012 of it
+BITS = 12  # of a number's mantissa: exact to 0.00025 of it
 INSERTED = "inserted"
 
 
@@ -113,7 +113,8 @@ def _place(panel: Panel) -> str:
 def _small(dataset: xr.Dataset, card: Card) -> xr.Dataset:
     """Return the Dataset with its numbers rounded, for zlib to find little in."""
     rounded = {name: values.copy(data=_rounded(values.values)) for name, values in dataset.data_vars.items()}
-    return dataset.assign(rounded).assign_attrs(card=json.dumps(asdict(card)))
+    # Without encodings: those of parts that were joined may cut their labels to the first one's length.
+    return dataset.assign(rounded).drop_encoding().assign_attrs(card=json.dumps(asdict(card)))
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

@@ -27,9 +27,9 @@ ROWS = [
 
 def test_three_sentences_say_what_holds_in_all_models_in_some_and_in_none_and_which_n_would_decide_accuracy():
     assert matrix_sentences(matrix_table(ROWS)) == [
-        "Of 3 claims tested on 2 models all models show dilution (untrained networks too in 1 of 2).",
-        "Some show regularity (A); none shows affine (contradicted in 1 of 2).",
-        "accuracy-mless of A is 0.45 [0.41, 0.5] points (n = 80, undecided, decided by n = 2,345).",
+        "Of 3 claims on 2 models all models show dilution; some show regularity.",
+        "None shows affine; untrained networks share 1 of 4 verdicts.",
+        "Accuracy: on A (n = 80) accuracy-mless +0.5 points [+0.4, +0.5] needs n = 2,345.",
     ]
     assert matrix_sentences(matrix_table(ROWS[:1]))[-1] == "No model's accuracy was tested."
 
@@ -41,7 +41,7 @@ def test_the_table_has_a_row_for_each_claim_and_model_that_tested_it_with_its_co
     ]  # fmt: skip
     assert table.shared.tolist() == [True] + 6 * [False] and table.control_effect.count() == 2
     texts = [cell_text(one) for one in table.itertuples()]
-    assert texts[0] == "0.45 [0.41, 0.5]\nuntrained 0.5, n = 24" and texts[1] == "0.45 [0.41, 0.5]\nn = 24"
+    assert texts[0] == "0.45 [0.41, 0.50]\nuntrained 0.50, n = 24" and texts[1] == "0.45 [0.41, 0.50]\nn = 24"
 
 
 def test_the_matrix_tells_verdicts_by_mark_as_well_as_by_colour_and_shared_ones_by_a_hollow_mark():

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import torch
 import xarray as xr
-from lib.panels import Panel
 
 from lib import paths
 from lib.errors import InputError
@@ -17,6 +16,7 @@ from lib.measurement.run import measure_activations, measure_attention
 from lib.measurement.stored import curves_dataset, stored, stored_curve, write_stored
 from lib.models.card import Card
 from lib.models.names import resolve
+from lib.models.panels import Panel
 from lib.profiles import check, load_profile
 from lib.prompts.building import Prompt
 
@@ -73,7 +73,7 @@ def test_curves_come_back_with_the_parts_of_their_prompts():
     for condition, prompt in (("none", before), ("mless", after)):
         found, values = stored_curve(curves, PANEL, condition)
         assert found.spans == prompt.spans and found.original.tolist() == prompt.original.tolist()
-        np.testing.assert_allclose(values, received[condition], rtol=2e-4)
+        np.testing.assert_allclose(values, received[condition], rtol=2.5e-4)
 
 
 def test_numbers_are_exact_to_a_thousandth_and_other_settings_are_refused(tiny):
@@ -82,7 +82,7 @@ def test_numbers_are_exact_to_a_thousandth_and_other_settings_are_refused(tiny):
         paths.DATA / "mine" / "tiny.nc", tiny, {"attention/first": (CARD, xr.Dataset({"lambda": ("problem", values)}))}
     )
     found = stored(tiny)["tiny"]["attention/first"]
-    np.testing.assert_allclose(found["lambda"], values, rtol=2e-4)
+    np.testing.assert_allclose(found["lambda"], values, rtol=2.5e-4)
     other = tiny.model_copy(update={"seed": 1})
     with pytest.raises(InputError, match=r"other settings than mine has now: python -m lib reproduce .* --fresh"):
         stored(other)
