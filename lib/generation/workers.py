@@ -12,6 +12,7 @@ import logging
 import math
 import os
 import secrets
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from lib.models.loading import Loaded, load
 
 # Read when Ray is imported, and by the processes it starts.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-if not os.environ.get("RAY_ADDRESS"):
+if (os.environ.get("RAY_ADDRESS") or "local") == "local":
     # A cluster of this machine alone: every process listens on loopback, and answers none but this run's.
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
@@ -89,13 +90,14 @@ class Workers:
 
     def __enter__(self) -> "Workers":
         """Join the cluster of RAY_ADDRESS or start one on this machine; raises InputError when that fails."""
-        address = os.environ.get("RAY_ADDRESS")
-        here = {} if address else {"num_cpus": self.count, "include_dashboard": False, "object_store_memory": OBJECTS}
+        address = os.environ.get("RAY_ADDRESS") or "local"
+        here = {"num_cpus": self.count, "include_dashboard": False, "object_store_memory": OBJECTS}
         try:
-            ray.init(address or "local", logging_level=logging.ERROR, log_to_driver=False, **here)
+            _reach(address)
+            ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **(here if address == "local" else {}))
         except Exception as error:  # of any kind, RuntimeError and bare Exception among them
             busy = "Ray did not start here, for which it gives a busy machine too little time"
-            where = f"the Ray cluster at {address} cannot be joined" if address else busy
+            where = busy if address == "local" else f"the Ray cluster at {address} cannot be joined"
             raise InputError(f"{where}: {_one_line(error)}") from error
         return self
 
@@ -203,6 +205,13 @@ class Workers:
     def _resources(self) -> str:
         total = ray.cluster_resources()
         return f"the cluster has {total.get('CPU', 0):.0f} CPUs and {total.get('GPU', 0):.0f} GPUs in all"
+
+
+def _reach(address: str) -> None:
+    """Raise OSError where nothing listens at host:port, which Ray would try to reach for many minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdigit() and "/" not in host:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=LOOK).close()
 
 
 def _one_line(error: BaseException) -> str:
