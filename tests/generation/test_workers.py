@@ -342,5 +342,5 @@ def test_run_goes_on_with_none_one_and_two_workers(tmp_path, pids, expected, mon
 
 def test_cluster_that_is_not_there_is_one_line(homes, tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    with pytest.raises(InputError, match="the Ray cluster at 127.0.0.1:1 cannot be joined: .*refused"):
+    with pytest.raises(InputError, match=r"the Ray cluster at 127.0.0.1:1 cannot be joined: .*refused"):
         run(tmp_path / "out", model=homes[0] / "tiny-llama")
