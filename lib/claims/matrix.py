@@ -56,10 +56,11 @@ def _accuracy(table: pd.DataFrame) -> str:
     """Return the effects on accuracy of each model with the n that an effect of the paper's size needs."""
     texts = []
     for model, part in table.groupby("model", sort=False):
+        open_ones = (part.verdict == "undecided") & (part.needed > 0)
         effects = [
             f"{row.id} {row.effect:+.1f} points [{row.low:+.1f}, {row.high:+.1f}] "
-            + (f"needs n = {row.needed:,.0f}" if row.verdict == "undecided" and row.needed > 0 else f"is {row.verdict}")
-            for row in part.itertuples()
+            + (f"needs n = {row.needed:,.0f}" if still_open else f"is {row.verdict}")
+            for row, still_open in zip(part.itertuples(), open_ones, strict=True)
         ]
         texts.append(f"on {model} (n = {part.n.min()}) {_list(effects)}")
     return f"Accuracy: {'; '.join(texts)}" if texts else "No model's accuracy was tested"

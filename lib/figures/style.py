@@ -71,8 +71,8 @@ def name_models(axes, models):
         return "".join(f"{model}. " for model in set(models))
     width = PAGE_CHARACTERS // np.shape(axes)[-1] - 3
     for ax, model in zip(np.ravel(axes)[-len(models) :], models, strict=True):
-        lines = textwrap.wrap(model, width, break_on_hyphens=False)
-        ax.set_xlabel("\n".join(filter(None, [ax.get_xlabel(), *lines])))
+        lines = [ax.get_xlabel(), *textwrap.wrap(model, width, break_on_hyphens=False)]
+        ax.set_xlabel("\n".join(line for line in lines if line))
     return ""
 
 
