@@ -49,7 +49,7 @@ def measure_explorer(profile: Profile, folder: Path | None = None) -> dict[str, 
 def _of_model(measured: Measured, problem: Problem, profile: Profile, folder: Path | None) -> xr.Dataset:
     """Return one model's explorer; its weights go with the call, so that memory holds one model's."""
     attention, spec = profile.attention, measured.model.spec
-    whole = measured.every is not None
+    whole = bool(measured.every)
     loaded = every_layer(spec, attention.dtype) if whole else first_layers(spec, attention.layers, attention.dtype)
     dilution = measured.every if whole else measured.first
     lambdas = estimates(dilution["lambda"], profile.seed)
