@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from lib.claims.findings import counted
+from lib.claims.matrix import matrix_sentences
 from lib.claims.sentences import verdict_text
 from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, shown, write_whole
@@ -75,6 +76,11 @@ def commands() -> str:
     return f"{as_markdown(rows, ['command', 'gives', f'minutes on {install.cores} CPU cores'])}\n\n{needs}"
 
 
+def families() -> str:
+    """Return what holds in all, some and none of the families' models, and which n would decide accuracy."""
+    return "\n".join(matrix_sentences(stored(FIGURES / "families" / "claims_matrix.csv")))
+
+
 def found() -> str:
     """Return what the demo run found: in numbers, and which claims got which verdict."""
     claims, heads = read_claims(), stored(DEMO / "lambda_by_head.csv")
@@ -82,9 +88,8 @@ def found() -> str:
     first = slashes[slashes.layer == 1]
     lines = [
         f"Of {len(claims)} claims, on the demo model, {claims.model[0]}: {counted(claims)}.",
-        f"With slashes λ is below 1 in {below(first)} heads of layer 1 ({first['lambda'].min():.2f} to "
-        f"{first['lambda'].max():.2f}, n = {first.n.max()}) and {below(slashes[slashes.layer > 1])} of layers 2 and 3. "
-        f"With an ordinary sentence as long it is in {below(sentence[sentence.layer == 1])} of layer 1.",
+        f"With slashes λ is below 1 in {below(first)} heads of layer 1, with an ordinary sentence as long in "
+        f"{below(sentence[sentence.layer == 1])} (n = {first.n.max()}).",
         f"Slashes change accuracy by {change(claims, 'accuracy-mless')}, ARM by {change(claims, 'arm-accuracy')}.",
     ]
     if "control.verdict" in claims:
@@ -187,6 +192,7 @@ def as_markdown(rows: list[tuple], columns: list[str]) -> str:
 
 BLOCKS = {
     "commands": commands,
+    "families": families,
     "claims": found,
     "fields": profile_fields,
     "first-layers": first_layers,

@@ -11,7 +11,8 @@ import yaml
 
 from benchmarks import readme
 from lib import paths
-from lib.__main__ import parser
+from lib.__main__ import COMMANDS
+from lib.options import parser
 from lib.errors import InputError
 from lib.measurement.dilution import TEXTS
 from lib.measurement.kept import kept, labelled
@@ -95,7 +96,7 @@ def test_its_commands_are_understood(command):
     if command.startswith("sbatch"):
         command = shlex.split(command)[-1].replace("$SLURM_ARRAY_TASK_ID", "1")
     python, flag, package, *arguments = shlex.split(command)
-    assert [python, flag, package] == ["python", "-m", "lib"] and parser().parse_args(arguments).run
+    assert [python, flag, package] == ["python", "-m", "lib"] and parser(COMMANDS).parse_args(arguments).run
 
 
 def test_its_profile_is_one_of_twelve_lines(tmp_path):

@@ -124,8 +124,8 @@ def alive(monkeypatch):
     """The models that were loaded and are still held."""
     models = weakref.WeakSet()
 
-    def counted(spec, layers=None):
-        loaded = load(spec, layers=layers)
+    def counted(spec, layers=None, **options):
+        loaded = load(spec, layers=layers, **options)
         models.add(loaded.model)
         return loaded
 
@@ -145,6 +145,6 @@ def test_figures_of_several_models_keep_one_in_memory(tiny_checkpoint, alive):
 def test_the_first_layers_are_let_go_before_a_whole_model_is_loaded(tiny_checkpoint, alive, monkeypatch):
     first_layers(str(tiny_checkpoint), 1)
     held = []
-    monkeypatch.setattr("lib.measurement.weights.load", lambda spec: held.extend(alive))
+    monkeypatch.setattr("lib.measurement.weights.load", lambda spec, **_: held.extend(alive))
     every_layer(str(tiny_checkpoint))
     assert not held and not alive

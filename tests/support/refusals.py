@@ -127,7 +127,7 @@ EVALUATE = [
     ("--speed 3", "unrecognized arguments: --speed 3"),
 ]
 PROFILES = [
-    ("nope", "unknown profile 'nope': choose from demo, laptop, paper, or give a YAML file"),
+    ("nope", "unknown profile 'nope': choose from demo, families, laptop, paper, or give a YAML file"),
     ("dmo", "(did you mean demo?)"),
     ("''", "--profile: must not be empty"),
     ("deep.yaml", "deep.yaml: line 1: nested too deeply"),
