@@ -12,11 +12,11 @@ import yaml
 from benchmarks import readme
 from lib import paths
 from lib.__main__ import COMMANDS
-from lib.options import parser
 from lib.errors import InputError
 from lib.measurement.dilution import TEXTS
 from lib.measurement.kept import kept, labelled
 from lib.models.card import card
+from lib.options import parser
 from lib.profiles import Variation, load_profile
 from lib.prompts.conditions import Filler
 

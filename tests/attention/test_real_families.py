@@ -11,7 +11,6 @@ from lib.profiles import load_profile
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
-
 # Scores of the 1.5B reach hundreds, where float32 keeps five digits: 2 of 2,808 values differ by 1.7e-4.
 LOOSE = {"Qwen2.5-Coder-1.5B-Instruct": 3e-4}
 
