@@ -1,0 +1,67 @@
+"""What bfloat16 costs in accuracy and gains in time: the demo profile's problems without insertion, in both dtypes.
+
+    python benchmarks/dtype.py [--limit 96]
+
+Greedy, each dtype with an engine of its own; loading is timed too. Writes benchmarks/results/dtype.csv and prints it.
+The difference is bfloat16 less float32 in points, with Tango's 95 % interval over the same problems.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import pandas as pd
+from extraction import machine
+
+from lib.evaluation.records import Record
+from lib.evaluation.run import evaluate
+from lib.profiles import Profile, load_profile
+from lib.statistics import tango
+
+RESULTS = Path(__file__).parent / "results" / "dtype.csv"
+DTYPES = ("float32", "bfloat16")
+
+
+def answered(profile: Profile, dtype: str, limit: int) -> tuple[list[Record], float]:
+    """Return the records of one dtype and how many completions a second made them."""
+    changes = {"conditions": ["none"], "limit": limit, "dtype": dtype}
+    accuracy = profile.accuracy.model_copy(update=changes)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        records = evaluate(accuracy, profile.filler, profile.seed, Path(folder))
+        return records, len(records) / (time.perf_counter() - start)
+
+
+def compared(profile: Profile, limit: int) -> dict:
+    """Return accuracy and speed in both dtypes, and how much accuracy moves."""
+    (full, fast), (half, half_fast) = (answered(profile, dtype, limit) for dtype in DTYPES)
+    pairs = [(a["correct"] and a["evaluated"], b["correct"] and b["evaluated"]) for a, b in zip(full, half, strict=True)]
+    found = tango(pairs.count((True, False)), pairs.count((False, True)), len(pairs))
+    return {
+        "model": full[0]["model"],
+        "n": found.n,
+        "float32": 100 * sum(a for a, _ in pairs) / len(pairs),
+        "bfloat16": 100 * sum(b for _, b in pairs) / len(pairs),
+        "difference": 100 * found.estimate,
+        "low": 100 * found.low,
+        "high": 100 * found.high,
+        "same_response": sum(a["response"] == b["response"] for a, b in zip(full, half, strict=True)),
+        "times_as_fast": half_fast / fast,
+    }
+
+
+def main() -> None:
+    """Answer in both dtypes and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--limit", type=int, default=96)
+    options = parser.parse_args()
+    profile = load_profile("demo")
+    table = pd.DataFrame([compared(profile, options.limit)]).assign(**machine())
+    RESULTS.parent.mkdir(exist_ok=True)
+    table.to_csv(RESULTS, index=False, float_format="%.4g")
+    print(table.round(3).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
