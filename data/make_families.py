@@ -13,18 +13,16 @@ from collections import defaultdict
 from pathlib import Path
 
 from lib import progress
-from lib.attention.received import received_attention
 from lib.evaluation.records import Record
 from lib.grading import correct_authors_on_completion, correct_exact, cut_run_on, grade_many
 from lib.measurement.controls import measure_controls
-from lib.measurement.curves import attention_problems
+from lib.measurement.curves import attention_problems, curves_dataset, head_curves
 from lib.measurement.run import INSERTIONS, measure_activations, measure_attention
-from lib.measurement.stored import curves_dataset, write_stored
+from lib.measurement.stored import write_stored
 from lib.measurement.weights import first_layers
 from lib.models.loading import Loaded
 from lib.paths import DATA, write_whole
 from lib.profiles import Profile, load_profile
-from lib.prompts.building import build_prompt
 
 FOLDER = DATA / "families"
 FIELDS = ("extracted", "method", "correct", "evaluated")  # of a grade
@@ -48,17 +46,9 @@ def write_measurements(profile: Profile) -> None:
 def _curves(profile: Profile, loaded: Loaded):
     """Return what the model's drawn heads receive on the example problem, under every insertion."""
     problem = attention_problems(profile)[profile.attention.example]
-    drawn = {(p.layer, p.head): p for _, p in profile.attention.panels.drawn() if p.model == loaded.spec}
-    given = {"format": profile.attention.format, "filler": profile.filler}
-    prompts = {name: build_prompt(loaded.tokenizer, problem.problem, name, **given) for name in ("none", *INSERTIONS)}
-    received = [
-        {
-            name: received_attention(loaded.model, prompt.input_ids, [panel.layer])[0, 0, panel.head - 1].cpu().numpy()
-            for name, prompt in prompts.items()
-        }
-        for panel in drawn.values()
-    ]
-    return curves_dataset(list(drawn.values()), prompts, received)
+    panels = {(p.layer, p.head): p for _, p in profile.attention.panels.drawn() if p.model == loaded.spec}
+    conditions = ("none", *INSERTIONS)
+    return curves_dataset([head_curves(loaded, panel, problem, profile, conditions) for panel in panels.values()])
 
 
 def write_answers(stores: list[Path], about: dict[str, str]) -> None:

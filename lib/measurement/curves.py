@@ -1,6 +1,6 @@
 """The curves behind the paper's attention figures: one prompt, chosen heads, several conditions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ import xarray as xr
 
 from lib.attention.received import received_attention
 from lib.errors import InputError
-from lib.measurement.stored import card_of, stored, stored_curve
+from lib.measurement.stored import card_of, stored
 from lib.measurement.weights import first_layers
 from lib.models.card import Card
 from lib.models.loading import Loaded
@@ -19,48 +19,54 @@ from lib.profiles import Profile
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.problems import Problem, describe, load_problems
 
+INSERTED = "inserted"
+
 
 @dataclass(frozen=True)
 class Curves:
-    """Received attention (T,) of one head per condition, with the prompts it was measured on."""
+    """What one head of a model gives the tokens of a prompt under several conditions."""
 
     panel: Panel
     model: Card
-    prompts: dict[str, Prompt]
-    received: dict[str, np.ndarray]
+    tokens: xr.Dataset  # received, and part of the prompt, (condition, token); NaN and "" beyond a prompt
 
     @property
     def title(self) -> str:
         return f"{self.model.name} Layer {self.panel.layer} Head {self.panel.head}"
 
+    def of(self, condition: str) -> xr.Dataset:
+        """Return a prompt's tokens."""
+        one = self.tokens.sel(condition=condition)
+        return one.isel(token=one.part.values != "")
+
     def whole(self, condition: str) -> np.ndarray:
         """Return the whole prompt's values without the first token, which takes most of the mass."""
-        return self.received[condition][1:]
+        return self.of(condition).received.values[1:]
 
     def original(self, condition: str) -> np.ndarray:
         """Return the original tokens' values alone, without the first token: comparable across conditions."""
-        return self.received[condition][self.prompts[condition].original][1:]
+        one = self.of(condition)
+        return one.received.values[one.part.values != INSERTED][1:]
 
     def drawn(self, condition: str) -> tuple[str, np.ndarray, np.ndarray, np.ndarray, slice]:
         """Return what Figs. 13 and 18 draw: title, original tokens without and with, the whole prompt, its span."""
-        span = self.prompts[condition].spans["inserted"]
+        inserted = np.flatnonzero(self.of(condition).part.values == INSERTED)
+        span = slice(inserted[0], inserted[-1] + 1)
         return self.title, self.original("none"), self.original(condition), self.whole(condition), span
 
     def table(self) -> pd.DataFrame:
         """Return a row per token: model, layer, head, condition, position, part of the prompt, weight."""
+        columns = {
+            "model": self.model.name,
+            "revision": self.model.revision,
+            "layer": self.panel.layer,
+            "head": self.panel.head,
+        }
         tables = []
-        for condition, prompt in self.prompts.items():
-            columns = {
-                "model": self.model.name,
-                "revision": self.model.revision,
-                "layer": self.panel.layer,
-                "head": self.panel.head,
-                "condition": condition,
-                "position": np.arange(len(prompt)),
-                "part": prompt.parts,
-                "received": self.received[condition],
-            }
-            tables.append(pd.DataFrame(columns))
+        for condition in self.tokens.condition.values:
+            one = self.of(condition)
+            row = {"condition": condition, "position": np.arange(one.sizes["token"]), "part": one.part.values}
+            tables.append(pd.DataFrame(columns | row | {"received": one.received.values}))
         return pd.concat(tables, ignore_index=True)
 
 
@@ -76,7 +82,8 @@ def drawn_heads(figures: dict[str, Sequence[Curves]]) -> pd.DataFrame:
     rows = []
     for figure, curves in ((figure, curves) for figure, drawn in figures.items() for curves in drawn):
         before, after = curves.original("none")[:-1], curves.original("mless")[:-1]  # the last token is undefined
-        inserted = curves.received["mless"][curves.prompts["mless"].spans["inserted"]]
+        tokens = curves.of("mless")
+        inserted = tokens.received.values[tokens.part.values == INSERTED]
         place = (curves.model.name, curves.panel.layer, curves.panel.head, len(before), len(inserted))
         numbers = (after.mean() / before.mean(), np.mean(after < before), inserted.mean() / after.mean())
         rows.append((figure, *place, *numbers))
@@ -95,39 +102,53 @@ def panel_curves(profile: Profile, figure: str, conditions: list[str]) -> list[C
 
     Raises InputError when the model lacks a head or the example is not among the problems.
     """
+    attention, panels = profile.attention, getattr(profile.attention.panels, figure)
     if trees := stored(profile):
-        row = getattr(profile.attention.panels, figure)
-        return [_of_stored(trees[resolve(panel.model).name], panel, conditions) for panel in row]
+        return [_of_stored(trees[resolve(panel.model).name], panel, conditions) for panel in panels]
     problems, drawn = attention_problems(profile), []
-    if profile.attention.example >= len(problems):
-        raise InputError(f"example {profile.attention.example} is beyond the {len(problems)} problems")
-    problem = problems[profile.attention.example]
-    for panel in getattr(profile.attention.panels, figure):
-        loaded = first_layers(panel.model, profile.attention.layers, profile.attention.dtype)
+    if attention.example >= len(problems):
+        raise InputError(f"example {attention.example} is beyond the {len(problems)} problems")
+    for panel in panels:
+        loaded = first_layers(panel.model, attention.layers, attention.dtype)
         missing_heads(figure, panel, loaded.card)
-        drawn.append(_curves(loaded, panel, problem, profile, conditions))
+        drawn.append(head_curves(loaded, panel, problems[attention.example], profile, conditions))
     return drawn
+
+
+def head_curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, conditions: Sequence[str]) -> Curves:
+    """Compute one panel on a problem."""
+    given = {"format": profile.attention.format, "filler": profile.filler}
+    prompts = {name: build_prompt(loaded.tokenizer, problem.problem, name, **given) for name in conditions}
+
+    def known(prompt: Prompt) -> dict:
+        received = received_attention(loaded.model, prompt.input_ids, [panel.layer])[0, 0, panel.head - 1]
+        return {"received": ("token", received.cpu().numpy())}
+
+    return Curves(panel, loaded.card, by_condition(prompts, known))
+
+
+def by_condition(prompts: dict[str, Prompt], known: Callable[[Prompt], dict]) -> xr.Dataset:
+    """Return what is known of each token and its part of the prompt (condition, ..., token), NaN or "" beyond it."""
+    found = [
+        xr.Dataset(known(prompt) | {"part": ("token", prompt.parts)}, {"token": range(len(prompt))})
+        for prompt in prompts.values()
+    ]
+    joined = xr.concat(found, "condition", join="outer", fill_value={"text": "", "part": ""})
+    return joined.drop_vars("token").assign_coords(condition=list(prompts))
+
+
+def curves_dataset(drawn: Sequence[Curves]) -> xr.Dataset:
+    """Return the curves of one model as they are stored: a place for each head."""
+    return xr.concat([head.tokens for head in drawn], pd.Index([_place(head.panel) for head in drawn], name="place"))
 
 
 def _of_stored(tree: xr.DataTree, panel: Panel, conditions: list[str]) -> Curves:
     curves = tree["curves/example"].to_dataset()
-    found = {condition: stored_curve(curves, panel, condition) for condition in conditions}
-    prompts = {condition: prompt for condition, (prompt, _) in found.items()}
-    return Curves(panel, card_of(curves), prompts, {condition: values for condition, (_, values) in found.items()})
+    return Curves(panel, card_of(curves), curves.sel(place=_place(panel), condition=conditions))
 
 
-def _curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, conditions: list[str]) -> Curves:
-    filler, format = profile.filler, profile.attention.format
-    prompts = {
-        condition: build_prompt(loaded.tokenizer, problem.problem, condition, format=format, filler=filler)
-        for condition in conditions
-    }
-    received = {
-        condition: received_attention(loaded.model, prompt.input_ids, [panel.layer])[0, 0, panel.head - 1]
-        for condition, prompt in prompts.items()
-    }
-    arrays = {name: row.cpu().numpy() for name, row in received.items()}
-    return Curves(panel, loaded.card, prompts, arrays)
+def _place(panel: Panel) -> str:
+    return f"layer {panel.layer} head {panel.head}"
 
 
 def source_line(profile: Profile, n: int = 1, heads: Sequence[Curves] = ()) -> str:

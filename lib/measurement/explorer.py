@@ -18,7 +18,7 @@ import xarray as xr
 
 from lib.attention.received import received_attention
 from lib.attention.uniform import observe_uniform
-from lib.measurement.curves import attention_problems
+from lib.measurement.curves import attention_problems, by_condition
 from lib.measurement.dilution import measurement_settings
 from lib.measurement.kept import kept
 from lib.measurement.run import Measured, measure_attention
@@ -67,26 +67,21 @@ def explore(
     lambdas: a row per condition, layer and head with mean, low, high and n; its conditions and layers are explored.
     """
     conditions, layers = ["none", *dict.fromkeys(lambdas.condition)], sorted(set(lambdas.layer))
-    prompts = [
-        build_prompt(loaded.tokenizer, problem.problem, name, format=format, filler=filler) for name in conditions
-    ]
-    seen = [_seen(loaded, prompt, layers) for prompt in prompts]
-    explorer = xr.concat(seen, "condition", join="outer", fill_value={"text": "", "part": ""}).drop_vars("token")
-    explorer = explorer.assign_coords(condition=conditions, layer=layers, head=range(1, loaded.heads + 1))
+    given = {"format": format, "filler": filler}
+    prompts = {name: build_prompt(loaded.tokenizer, problem.problem, name, **given) for name in conditions}
+    explorer = by_condition(prompts, functools.partial(_known, loaded, layers))
+    explorer = explorer.assign_coords(layer=layers, head=range(1, loaded.heads + 1))
     explorer.attrs = {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype}
     explorer.attrs |= {"problem": problem.id, "n": int(lambdas.n.iloc[0])}
     ratios = lambdas.set_index(["condition", "layer", "head"])[["mean", "low", "high"]].to_xarray()
     return explorer.merge(ratios.rename(mean="ratio").reindex(condition=conditions))
 
 
-def _seen(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> xr.Dataset:
-    """Return what is known of each token of a prompt."""
+def _known(loaded: Loaded, layers: Sequence[int], prompt: Prompt) -> dict[str, tuple]:
     even = observe_uniform(loaded.model, prompt.input_ids, [1], torch.tensor([len(prompt)])).received[0, 0, 0, 0]
     received = received_attention(loaded.model, prompt.input_ids, layers)[0]
-    found = {
+    return {
         "received": (("layer", "head", "token"), received.cpu().numpy()),
         "even": ("token", even.cpu().numpy()),
         "text": ("token", [prompt.text[start:stop] for start, stop in prompt.offsets]),
-        "part": ("token", prompt.parts),
     }
-    return xr.Dataset(found, {"token": range(len(prompt))})

@@ -8,25 +8,20 @@ figures and claims need. No file holds a problem's text, nor its tokens, which w
 
 import io
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-import torch
 import xarray as xr
 
 from lib.errors import InputError
 from lib.measurement.kept import ENGINE
 from lib.models.card import Card
 from lib.models.names import resolve
-from lib.models.panels import Panel
 from lib.paths import write_whole
 from lib.profiles import Profile
-from lib.prompts.building import Prompt
 
 BITS = 12  # of a number's mantissa: exact to 0.00025 of it
-INSERTED = "inserted"
 
 
 def stored(profile: Profile) -> dict[str, xr.DataTree]:
@@ -70,44 +65,6 @@ def write_stored(path: Path, profile: Profile, found: dict[str, tuple[Card, xr.D
     packed = {"zlib": True, "complevel": 9, "shuffle": True}
     encoding = {f"/{name}": {variable: packed for variable in part.data_vars} for name, part in tree.items()}
     write_whole(path, bytes(whole.to_netcdf(None, engine=ENGINE, encoding=encoding)))
-
-
-def curves_dataset(panels: Sequence[Panel], prompts: dict[str, Prompt], received: Sequence[dict]) -> xr.Dataset:
-    """Return received attention and parts of the prompt (place, condition, token) of single heads of one model.
-
-    `received` holds for each panel the (T,) of each condition; what lies beyond a prompt is NaN, and of no part.
-    """
-    longest = max(map(len, prompts.values()))
-    values = np.full((len(panels), len(prompts), longest), np.nan)
-    parts = np.full((len(prompts), longest), "", dtype="<U11")
-    for row, (condition, prompt) in enumerate(prompts.items()):
-        parts[row, : len(prompt)] = "template"
-        for name, span in prompt.spans.items():
-            parts[row, span] = name
-        for place, heads in enumerate(received):
-            values[place, row, : len(prompt)] = heads[condition]
-    arrays = {"received": (("place", "condition", "token"), values), "part": (("condition", "token"), parts)}
-    return xr.Dataset(arrays, {"place": [_place(panel) for panel in panels], "condition": list(prompts)})
-
-
-def stored_curve(curves: xr.Dataset, panel: Panel, condition: str) -> tuple[Prompt, np.ndarray]:
-    """Return a prompt, of which only the parts are known, and what its tokens receive (T,)."""
-    one = curves.sel(place=_place(panel), condition=condition)
-    parts = one.part.values[one.part.values != ""]
-    spans = {name: _span(parts, name) for name in ("instruction", "problem", INSERTED)}
-    if INSERTED not in parts:
-        spans[INSERTED] = slice(spans["problem"].start, spans["problem"].start)
-    original = torch.from_numpy(np.flatnonzero(parts != INSERTED))
-    return Prompt(torch.full((len(parts),), -1), spans, original, ""), one.received.values[: len(parts)]
-
-
-def _span(parts: np.ndarray, name: str) -> slice:
-    places = np.flatnonzero(parts == name)
-    return slice(places.min(), places.max() + 1) if len(places) else slice(0, 0)
-
-
-def _place(panel: Panel) -> str:
-    return f"layer {panel.layer} head {panel.head}"
 
 
 def _small(dataset: xr.Dataset, card: Card) -> xr.Dataset:

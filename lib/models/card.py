@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from huggingface_hub import hf_hub_download
-from tqdm import tqdm
+from huggingface_hub.utils import disable_progress_bars
 
 from lib.errors import InputError
 from lib.models.failures import checkpoint_errors, hub_errors
@@ -14,11 +14,7 @@ from lib.models.names import Source, resolve
 
 @dataclass(frozen=True)
 class Card:
-    """A model without its weights: how a caption names it, and which heads and layers it has.
-
-    A count is None where the config leaves it to its family's default, `revision` and `dtype` where they are known
-    only when the model is loaded.
-    """
+    """A model without its weights; None is what its family decides or what is known only once it is loaded."""
 
     name: str  # as a figure prints it
     spec: str  # as it was asked for
@@ -34,9 +30,6 @@ class Card:
         """How a caption names the model: with its weights, when they are not the original ones."""
         name = f"{self.name} @ {self.revision[:12]}" if self.revision else self.name
         return ", ".join(filter(None, [name, self.weights, self.dtype]))
-
-
-NUMBERS = ("num_attention_heads", "num_hidden_layers", "max_position_embeddings")
 
 
 def card(spec: str) -> Card:
@@ -55,21 +48,15 @@ def card(spec: str) -> Card:
             text = config.get("text_config", config) if isinstance(config, dict) else None
     if not isinstance(text, dict):
         raise InputError(f"{spec}: its config.json describes no model")
-    heads, layers, context = (text.get(name) for name in NUMBERS)
-    return Card(source.name, spec, revision, heads, layers, context, weights=source.weights)
-
-
-class _Silent(tqdm):
-    """No bar: a config is a kilobyte."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs | {"disable": True})
+    numbers = map(text.get, ("num_attention_heads", "num_hidden_layers", "max_position_embeddings"))
+    return Card(source.name, spec, revision, *numbers, weights=source.weights)
 
 
 def _config_path(source: Source) -> Path:
-    if source.folder and not (source.folder / "config.json").is_file():
-        raise InputError(f"{source.folder}: no config.json, so this is not a model checkpoint")
     if source.folder:
+        if not (source.folder / "config.json").is_file():
+            raise InputError(f"{source.folder}: no config.json, so this is not a model checkpoint")
         return source.folder / "config.json"
+    disable_progress_bars()  # the hub's own: a config is a kilobyte
     with hub_errors(source.repo, source.revision):
-        return Path(hf_hub_download(source.repo, "config.json", revision=source.revision, tqdm_class=_Silent))
+        return Path(hf_hub_download(source.repo, "config.json", revision=source.revision))

@@ -4,6 +4,7 @@ A shard is eight bytes of header length, a JSON header, then the tensors' bytes;
 its byte range, from a file on disk here and over the network in `ranges`.
 """
 
+import itertools
 import json
 import math
 import os
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from huggingface_hub.utils import WeakFileLock
 from tqdm.asyncio import tqdm
 
 from lib.errors import InputError
@@ -45,10 +47,6 @@ class Tensor:
     shape: tuple[int, ...]
     start: int
     stop: int
-
-    @property
-    def item_size(self) -> int:
-        return self.size // max(math.prod(self.shape), 1)
 
     @property
     def size(self) -> int:
@@ -100,9 +98,11 @@ def _shards(files: LocalFiles, wanted: Callable[[str], bool]) -> dict[str, set[s
     """Return the shards that hold wanted tensors, each with those that the index promises in it."""
     index = files.folder / INDEX
     if not index.is_file():
-        if files.size(SINGLE) is None:
-            raise InputError(_no_safetensors(files))
-        return {SINGLE: set()}
+        if files.size(SINGLE) is not None:
+            return {SINGLE: set()}
+        pickles = [name for name in files.names() if name.endswith(PICKLES)]
+        found = f"only pickle weights ({few(pickles)}), which are refused" if pickles else "no weights"
+        raise InputError(f"{files.label}: {found}; a checkpoint needs *.safetensors")
     shards: dict[str, set[str]] = {}
     with checkpoint_errors(f"{files.label}: {INDEX}"):
         for name, file in json.loads(index.read_text())["weight_map"].items():
@@ -122,13 +122,7 @@ def _read_header(files: LocalFiles, file: str, promised: set[str]) -> list[Tenso
             raise ValueError(f"header of {length} bytes")
         header = json.loads(b"".join(files.read(file, 8, min(8 + length, size))))
         tensors = [
-            Tensor(
-                name,
-                file,
-                entry["dtype"],
-                tuple(entry["shape"]),
-                *(8 + length + n for n in entry["data_offsets"]),
-            )
+            Tensor(name, file, entry["dtype"], tuple(entry["shape"]), *(8 + length + n for n in entry["data_offsets"]))
             for name, entry in header.items()
             if name != "__metadata__"
         ]
@@ -179,11 +173,9 @@ def write_tensors(
 
 def _header(tensors: list[Tensor]) -> bytes:
     entries: dict[str, dict] = {"__metadata__": {"format": "pt"}}
-    position = 0
-    for tensor in tensors:
-        end = position + tensor.size
-        entries[tensor.name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [position, end]}
-        position = end
+    for tensor, end in zip(tensors, itertools.accumulate(tensor.size for tensor in tensors), strict=True):
+        place = [end - tensor.size, end]
+        entries[tensor.name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": place}
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
@@ -199,10 +191,23 @@ class Bar(tqdm):
         super().__init__(*args, **kwargs)
 
 
-def _no_safetensors(files: LocalFiles) -> str:
-    pickles = [name for name in files.names() if name.endswith(PICKLES)]
-    found = f"only pickle weights ({few(pickles)}), which are refused" if pickles else "no weights"
-    return f"{files.label}: {found}; a checkpoint needs *.safetensors"
+def whole_folder(folder: Path, fill: Callable[[Path], None]) -> Path:
+    """Return `folder`, whole or absent whoever is killed: `fill` makes it in a partial one, renamed at the end.
+
+    One process at a time fills it, and may go on from what another left there. Raises InputError when the cache
+    cannot be written.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write the cache folder {folder.parent}: {error.strerror}") from error
+    with WeakFileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            partial = folder.with_name(f"{folder.name}.partial")
+            partial.mkdir(exist_ok=True)
+            fill(partial)
+            os.replace(partial, folder)
+    return folder
 
 
 def few(names: Iterable[str]) -> str:

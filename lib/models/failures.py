@@ -29,13 +29,7 @@ from lib.paths import cache_folder
 
 LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
 ELSEWHERE = "give a local folder, or a model that is in the cache already"
-UNREACHABLE = (
-    httpx2.TransportError,
-    RevisionResolutionError,
-    LocalEntryNotFoundError,
-    ConnectionError,
-    TimeoutError,
-)
+UNREACHABLE = (httpx2.TransportError, RevisionResolutionError, LocalEntryNotFoundError, ConnectionError, TimeoutError)
 
 
 @contextmanager
@@ -46,10 +40,9 @@ def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        message = explain_hub_error(repo, revision, error)
-        if message is None:
-            raise
-        raise InputError(message) from error
+        if message := explain_hub_error(repo, revision, error):
+            raise InputError(message) from error
+        raise
 
 
 @contextmanager
@@ -62,8 +55,7 @@ def checkpoint_errors(where: str | Path) -> Iterator[None]:
     except SafetensorError as error:
         raise InputError(f"{where}: a weight file is damaged ({error}); delete it and fetch it again") from error
     except Exception as error:  # a broken file makes each library fail in its own way, tokenizers with no class at all
-        message = _disk_full(error) or f"{where}: cannot be loaded: {_first_line(error)}"
-        raise InputError(message) from error
+        raise InputError(_disk_full(error) or f"{where}: cannot be loaded: {_first_line(error)}") from error
 
 
 @contextmanager
@@ -78,7 +70,9 @@ def named(folder: Path, spec: str) -> Iterator[None]:
 def explain_hub_error(repo: str, revision: str | None, error: BaseException) -> str | None:
     """Return one line on why `repo` could not be read; None when the hub is not the reason."""
     # transformers wraps the hub's errors in an OSError of its own; the reason stays in the chain.
-    chain = list(_chain(error))
+    chain = [error]
+    while cause := chain[-1].__cause__ or chain[-1].__context__:
+        chain.append(cause)
     for one in chain:
         if message := _disk_full(one) or _refused(repo, revision, one):
             return message
@@ -94,7 +88,6 @@ def _refused(repo: str, revision: str | None, error: BaseException) -> str | Non
         return f"{repo!r} is not a hub id: {_first_line(error)}"
     if not isinstance(error, HfHubHTTPError):
         return None
-    status = error.response.status_code
     if isinstance(error, GatedRepoError):
         return f"{repo} is gated: request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
     if isinstance(error, RevisionNotFoundError):
@@ -103,7 +96,7 @@ def _refused(repo: str, revision: str | None, error: BaseException) -> str | Non
         return f"{repo} was not found on {constants.ENDPOINT}: check the id; if it is private, {LOG_IN}"
     if isinstance(error, RemoteEntryNotFoundError):
         return f"{repo} has no file {error.response.url.path.rsplit('/', 1)[-1]}"
-    if status in (401, 403):
+    if (status := error.response.status_code) in (401, 403):
         return f"{repo}: access denied ({status}): request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
     return f"{repo}: the hub answered {status}; what was fetched stays: try again later, or {ELSEWHERE}"
 
@@ -113,12 +106,6 @@ def _disk_full(error: BaseException) -> str | None:
         return None
     places = f"{cache_folder()} and {constants.HF_HUB_CACHE}"
     return f"disk full: what was fetched or converted stays in {places}; free space and run again, it continues"
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _first_line(error: BaseException) -> str:

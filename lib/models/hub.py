@@ -14,11 +14,10 @@ from pathlib import Path
 from huggingface_hub import HfApi, snapshot_download
 
 from lib.errors import InputError
-from lib.models.checkpoints import SINGLE, Bar, stored_tensors, write_tensors
+from lib.models.checkpoints import SINGLE, Bar, stored_tensors, whole_folder, write_tensors
 from lib.models.failures import hub_errors
 from lib.models.ranges import HubFiles, read_joined
 from lib.models.weights import needed_tensors, read_config, text_name
-from lib.models.whole import whole_folder
 from lib.paths import cache_folder
 
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]

@@ -94,11 +94,8 @@ def load_without_weights(spec: str, device: str, dtype: str = "auto") -> Loaded:
     """Return what `load` would on another machine's `device`, but for the weights, which are not fetched either."""
     source, dtype = resolve(spec), _usual_dtype(device) if dtype == "auto" else dtype
     folder = hub.described(source.repo, source.revision) if source.repo else _checkpoint_folder(source, None, dtype)
-    model = without_weights(folder, dtype)
-    names, layers = (
-        (source.name, spec, _revision(source, folder, None)),
-        model.config.get_text_config().num_hidden_layers,
-    )
+    model, names = without_weights(folder, dtype), (source.name, spec, _revision(source, folder, None))
+    layers = model.config.get_text_config().num_hidden_layers
     return Loaded(model, _tokenizer(folder), *names, device, dtype, layers, source.weights)
 
 

@@ -27,11 +27,8 @@ class HubFiles(LocalFiles):
         self.repo, self.commit = repo, commit
 
     def size(self, file: str) -> int | None:
-        cached = super().size(file)
-        if cached is not None:
-            return cached
         try:
-            return get_hf_file_metadata(self._url(file)).size
+            return super().size(file) or get_hf_file_metadata(self._url(file)).size
         except RemoteEntryNotFoundError:
             return None
 
@@ -88,17 +85,11 @@ class HubFiles(LocalFiles):
 
 def read_joined(files: LocalFiles, tensors: list[Tensor], skip: int) -> Iterator[bytes]:
     """Yield the bytes of all tensors without the first `skip`, neighbours in one request."""
-    for file, start, stop in _joined(tensors):
-        yield from files.read(file, min(start + skip, stop), stop)
-        skip = max(skip - (stop - start), 0)
-
-
-def _joined(tensors: list[Tensor]) -> list[tuple[str, int, int]]:
-    """Return (file, start, stop) with neighbours made one, so that few requests fetch them all."""
     ranges: list[tuple[str, int, int]] = []
     for tensor in tensors:
-        if ranges and ranges[-1][0] == tensor.file and ranges[-1][2] == tensor.start:
-            ranges[-1] = (tensor.file, ranges[-1][1], tensor.stop)
-        else:
-            ranges.append((tensor.file, tensor.start, tensor.stop))
-    return ranges
+        neighbour = ranges and (ranges[-1][0], ranges[-1][2]) == (tensor.file, tensor.start)
+        start = ranges.pop()[1] if neighbour else tensor.start
+        ranges.append((tensor.file, start, tensor.stop))
+    for file, start, stop in ranges:
+        yield from files.read(file, min(start + skip, stop), stop)
+        skip = max(skip - (stop - start), 0)

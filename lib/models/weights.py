@@ -6,6 +6,7 @@ Decoder layers are recognised by name, whatever the family: `model.layers.12.`, 
     model = load_weights(folder, layers=3, dtype="float32")
 """
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def load_weights(folder: Path, layers: int | None, dtype: str) -> PreTrainedMode
             model_class, config = _whole(config)
             weights = {t.name: read_tensor(files, t, target) for t in stored_tensors(files)}
         else:
-            model_class = _class(MODEL_MAPPING, config)
+            model_class: Any = MODEL_MAPPING[type(config)]
             weights = {text_name(t.name): read_tensor(files, t, target) for t in needed_tensors(files, layers)}
         model, info = model_class.from_pretrained(
             None, config=config, state_dict=weights, dtype=target, output_loading_info=True
@@ -66,7 +67,7 @@ def without_weights(folder: Path, dtype: str) -> PreTrainedModel:
 
 def _whole(config: PretrainedConfig) -> tuple[Any, PretrainedConfig]:
     """Return the class with an output head, and the config it takes: of the language model alone, of several."""
-    model_class = _class(MODEL_FOR_CAUSAL_LM_MAPPING, config)
+    model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     return model_class, config if model_class.config_class is type(config) else config.get_text_config()
 
 
@@ -76,10 +77,6 @@ def _settle(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     if LocalFiles(folder).size("generation_config.json") is not None:
         model.generation_config = GenerationConfig.from_pretrained(folder)
     return model
-
-
-def _class(mapping, config: PretrainedConfig) -> Any:
-    return mapping[type(config)]
 
 
 def untrained(folder: Path, layers: int | None, dtype: str, seed: int) -> PreTrainedModel:
@@ -106,7 +103,7 @@ def _reduced(config: PretrainedConfig, layers: int, label: str) -> PretrainedCon
         raise InputError(f"{label} has {total} layers; asked for the first {layers}")
     if text is not config:
         text.dtype = config.dtype
-        text.architectures = [_class(MODEL_MAPPING, text).__name__]
+        text.architectures = [MODEL_MAPPING[type(text)].__name__]
     text.num_hidden_layers = layers
     for name, value in list(vars(text).items()):
         if "layer" in name and isinstance(value, list) and len(value) == total:
@@ -121,7 +118,7 @@ def needed_tensors(files: LocalFiles, layers: int) -> list[Tensor]:
     if missing := sorted(set(range(layers)) - numbers):
         raise InputError(f"{files.label}: no weights found for layer {missing[0] + 1}")
     # Wide elements first keeps every tensor aligned once they stand in one file.
-    return sorted(found, key=lambda tensor: (-tensor.item_size, tensor.file, tensor.start))
+    return sorted(found, key=lambda t: (-t.size // max(math.prod(t.shape), 1), t.file, t.start))
 
 
 def text_name(name: str) -> str:

@@ -2,28 +2,27 @@
 
 import numpy as np
 import pytest
-import torch
+import xarray as xr
 
 from lib.measurement.curves import Curves, curves_table, drawn_heads, source_line
 from lib.models.card import Card
 from lib.models.panels import Panel
 from lib.profiles import load_profile
-from lib.prompts.building import Prompt
 
 NAN = float("nan")
 
 
 @pytest.fixture
 def curves():
-    spans = {"instruction": slice(0, 2), "problem": slice(2, 4)}
-    plain = Prompt(torch.arange(4), spans, torch.arange(4), "")
-    spans = {"instruction": slice(0, 2), "problem": slice(4, 6), "inserted": slice(2, 4)}
-    filled = Prompt(torch.arange(6), spans, torch.tensor([0, 1, 4, 5]), "")
-    received = {"none": np.array([9, 0.4, 0.2, NAN]), "mless": np.array([9, 0.1, 0.05, 0.07, 0.3, NAN])}
-    panel = Panel(model="demo", layer=1, head=2, note="layer 1 head 2 stands for layer 1 head 9, which A lacks")
-    return Curves(
-        panel, Card("A", "demo", "0123456789abcdef", 2, 1, 99, "float32"), {"none": plain, "mless": filled}, received
+    plain = ["instruction"] * 2 + ["problem"] * 2 + [""] * 2
+    filled = ["instruction"] * 2 + ["inserted"] * 2 + ["problem"] * 2
+    received = [[9, 0.4, 0.2, NAN, NAN, NAN], [9, 0.1, 0.05, 0.07, 0.3, NAN]]
+    dims = ("condition", "token")
+    tokens = xr.Dataset(
+        {"received": (dims, received), "part": (dims, [plain, filled])}, {"condition": ["none", "mless"]}
     )
+    panel = Panel(model="demo", layer=1, head=2, note="layer 1 head 2 stands for layer 1 head 9, which A lacks")
+    return Curves(panel, Card("A", "demo", "0123456789abcdef", 2, 1, 99, "float32"), tokens)
 
 
 def test_a_drawn_head_compares_original_tokens_without_the_first_and_the_last(curves):

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 import xarray as xr
 
 from lib import paths
@@ -11,14 +10,13 @@ from lib.errors import InputError
 from lib.figures.comparing import TOLERANCE, largest_difference
 from lib.measurement.attention_tables import causes_table, heads_table
 from lib.measurement.controls import SEEDS, measure_controls
-from lib.measurement.curves import panel_curves
+from lib.measurement.curves import Curves, curves_dataset, panel_curves
 from lib.measurement.run import measure_activations, measure_attention
-from lib.measurement.stored import curves_dataset, stored, stored_curve, write_stored
+from lib.measurement.stored import stored, write_stored
 from lib.models.card import Card
 from lib.models.names import resolve
 from lib.models.panels import Panel
 from lib.profiles import check, load_profile
-from lib.prompts.building import Prompt
 
 FAMILIES = load_profile("families")
 CARD = Card("tiny", "tiny", "abc", 2, 3, 512, "float32", "Q4_K_M, dequantised")
@@ -60,20 +58,27 @@ def test_every_part_of_every_model_is_stored_with_its_weights_and_no_tokens():
     assert n == {FAMILIES.attention.limit}
     for figure in ("fig09", "fig10", "fig11", "fig13", "fig18"):
         for head in panel_curves(FAMILIES, figure, ["none", "mless"]):
-            assert set(head.prompts["mless"].input_ids.tolist()) == {-1} and not head.prompts["mless"].text
+            assert set(head.tokens) == {"received", "part"}
             assert np.isfinite(head.whole("mless")[:-1]).all() and len(head.original("none")) > 10
 
 
-def test_curves_come_back_with_the_parts_of_their_prompts():
-    spans = {"instruction": slice(0, 2), "problem": slice(4, 7), "inserted": slice(2, 4)}
-    before = Prompt(torch.arange(5), {**spans, "problem": slice(2, 5), "inserted": slice(2, 2)}, torch.arange(5), "")
-    after = Prompt(torch.arange(7), spans, torch.tensor([0, 1, 4, 5, 6]), "")
-    received = {"none": np.append(np.full(4, 1 / 3), np.nan), "mless": np.append(np.full(6, 0.1), np.nan)}
-    curves = curves_dataset([PANEL], {"none": before, "mless": after}, [received])
-    for condition, prompt in (("none", before), ("mless", after)):
-        found, values = stored_curve(curves, PANEL, condition)
-        assert found.spans == prompt.spans and found.original.tolist() == prompt.original.tolist()
-        np.testing.assert_allclose(values, received[condition], rtol=2.5e-4)
+def test_curves_come_back_with_the_parts_of_their_prompts(tiny):
+    parts = {"none": ["instruction"] * 2 + ["problem"] * 3, "mless": ["inserted"] * 3 + ["problem"] * 4}
+    padded = np.array([parts["none"] + [""] * 2, parts["mless"]])
+    arrays = {"part": (("condition", "token"), padded), "received": (("condition", "token"), np.full((2, 7), 1 / 3))}
+    joined = xr.Dataset(arrays, {"condition": list(parts)})
+    path = paths.DATA / "mine" / "tiny.nc"
+    write_stored(path, tiny, {"curves/example": (CARD, curves_dataset([Curves(PANEL, CARD, joined)]))})
+    content = tiny.model_dump()
+    content["attention"]["panels"]["fig13"] = [
+        PANEL.model_copy(update={"model": tiny.attention.models[0]}).model_dump()
+    ]
+    (head,) = panel_curves(type(tiny).model_validate(content), "fig13", list(parts))
+    assert head.model == CARD and head.drawn("mless")[-1] == slice(0, 3)
+    for condition, part in parts.items():
+        found = head.of(condition)
+        assert found.part.values.tolist() == part
+        np.testing.assert_allclose(found.received, 1 / 3, rtol=2.5e-4)
 
 
 def test_numbers_are_exact_to_a_thousandth_and_other_settings_are_refused(tiny):
