@@ -1,7 +1,8 @@
 """Received attention of any layer and head, without ever holding a T x T array per head and layer.
 
 For attention A (rows are queries) token j receives the mean of A[i, j] over the later tokens i > j
-(Bogdan et al. 2025, arXiv 2506.19143; the quantity of the paper's Figs. 9-11 and 13-20).
+(Bogdan et al. 2025, arXiv 2506.19143; the quantity of the paper's Figs. 9-11 and 13-20). `observe_uniform` says
+what it would be if attention were spread evenly over all that a token may see: arithmetic, without any weights.
 """
 
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ def observe(
     decoder = model.get_decoder()
     input_ids = torch.atleast_2d(input_ids).to(model.device)
     layers = list(range(1, decoder.config.num_hidden_layers + 1)) if layers is None else list(layers)
-    rows = query_rows(_check(decoder, input_ids, layers, lengths), queries, input_ids)
+    rows = _query_rows(_check(decoder, input_ids, layers, lengths), queries, input_ids)
     batch, tokens = input_ids.shape
     heads = decoder.config.num_attention_heads
     sums = torch.zeros(batch, len(layers), heads, rows.shape[1], tokens, device=model.device)
@@ -65,16 +66,54 @@ def observe(
     recording = Recording(sums, None if every else rows, index, max(index), keep)
     record(decoder, input_ids, recording, positions)
     values, outputs = ([kept[i] for i in index] if keep else [] for kept in (recording.values, recording.outputs))
-    return Observation(sums / later_queries(rows)[:, None, None], values, outputs)
+    return Observation(sums / _later_queries(rows)[:, None, None], values, outputs)
 
 
-def later_queries(rows: torch.Tensor) -> torch.Tensor:
+def observe_uniform(
+    model: PreTrainedModel,
+    input_ids: torch.Tensor,
+    layers: Sequence[int],
+    lengths: torch.Tensor,
+    *,
+    queries: torch.Tensor | None = None,
+    keep: bool = False,
+) -> Observation:
+    """Return what `observe` would if every score of the model were the same; only its windows and heads matter.
+
+    A query i that sees n = min(i + 1, window) tokens gives 1 / n to each. Values are all zero: there are none.
+    """
+    decoder = model.get_decoder()
+    input_ids = torch.atleast_2d(input_ids).to(model.device)
+    rows = _query_rows(lengths.to(model.device), queries, input_ids)  # (B, R, T)
+    batch, tokens = input_ids.shape
+    places = torch.arange(tokens, device=model.device)
+    received = []
+    for window in _windows(decoder, layers):
+        shares = rows / (places + 1).clamp(max=window or tokens)
+        given = torch.nn.functional.pad(shares.double().cumsum(2), (1, 0))  # by the queries before each place
+        last = (places + (window or tokens)).clamp(max=tokens)  # the first query that does not see it
+        received.append((given[..., last] - given[..., places + 1]).float() / _later_queries(rows))
+    heads = decoder.config.num_attention_heads
+    stacked = torch.stack(received, 1)[:, :, None].expand(-1, -1, heads, -1, -1)  # (B, L, H, R, T)
+    return Observation(stacked, [torch.zeros(batch, 1, tokens, 1)] * len(layers), [])
+
+
+def _windows(decoder: PreTrainedModel, layers: Sequence[int]) -> list[int | None]:
+    """Return how many tokens each layer sees, as the model itself says in a forward; None: all before."""
+    count, heads = decoder.config.num_hidden_layers, decoder.config.num_attention_heads
+    sums = torch.zeros(1, count, heads, 1, 1, device=decoder.device)
+    recording = Recording(sums, None, {i: i for i in range(count)}, last=None, keep=False)
+    record(decoder, torch.ones(1, 1, dtype=torch.long, device=decoder.device), recording)
+    return [recording.windows[layer - 1] for layer in layers]
+
+
+def _later_queries(rows: torch.Tensor) -> torch.Tensor:
     """Return (B, R, T), how many queries that count come after each token, NaN for none."""
     later = rows.flip(2).cumsum(2).flip(2) - rows
     return later.masked_fill(later == 0, torch.nan)
 
 
-def query_rows(lengths: torch.Tensor, queries: torch.Tensor | None, input_ids: torch.Tensor) -> torch.Tensor:
+def _query_rows(lengths: torch.Tensor, queries: torch.Tensor | None, input_ids: torch.Tensor) -> torch.Tensor:
     """Return (B, R, T), 1.0 for each query that counts: a real token that was asked for."""
     real = (torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None])[:, None]
     return (real if queries is None else real & queries.to(real.device)).float()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from lib.attention.uniform import observe_uniform
+from lib.attention.received import observe_uniform
 from lib.measurement.curves import attention_problems
 from lib.measurement.dilution import measure_dilution
 from lib.measurement.run import DEEP_CHANGES, INSERTIONS, Measured, activations_of, attention_of, options

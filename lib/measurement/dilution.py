@@ -73,7 +73,9 @@ def measure_dilution(
         rows, baseline = np.full((len(TEXTS), len(problems), len(layers), loaded.heads), np.nan), without()
         for i, prompt, received, values in seen(condition):
             rows[:, i] = _summary(baseline[i], received, values, prompt)
-        return _dataset(rows, condition, problems, layers, settings)
+        found = {name: (("problem", "layer", "head"), row) for name, row in zip(TEXTS, rows, strict=True)}
+        coords = {"condition": condition, "problem": [problem.id for problem in problems], "layer": layers}
+        return labelled("dilution", found, coords | {"head": range(1, loaded.heads + 1)}, TEXTS, settings)
 
     parts = []
     for condition in conditions:
@@ -81,15 +83,6 @@ def measure_dilution(
         asked = settings | {"condition": condition, "layers": layers}
         parts.append(kept(folder, name, asked, functools.partial(measured, condition)))
     return xr.concat(parts, "condition")
-
-
-def _dataset(
-    rows: np.ndarray, condition: str, problems: Sequence[Problem], layers: list[int], settings: dict
-) -> xr.Dataset:
-    """Return the arrays TEXTS (9, N, L, H) of one condition with their labels."""
-    found = {name: (("problem", "layer", "head"), row) for name, row in zip(TEXTS, rows, strict=True)}
-    coords = {"condition": condition, "problem": [problem.id for problem in problems], "layer": layers}
-    return labelled("dilution", found, coords | {"head": range(1, rows.shape[-1] + 1)}, TEXTS, settings)
 
 
 def prompts_of(
@@ -159,15 +152,14 @@ def _summary(before: torch.Tensor, received: torch.Tensor, values: list[torch.Te
     original, inserted = _original(prompt, received), received[:, :, 0, span]
     level, baseline = original.mean(-1), before.mean(-1)
     dispersion = torch.stack([_dispersion(v[:, span]).repeat_interleave(heads // len(v)) for v in values])
-    flatness, unevenness = (part.std(-1, correction=0) / part.mean(-1) for part in (inserted, original))
     found = {
         "lambda": level.double() / baseline.double(),
         "level": level,
         "baseline": baseline,
         "irregularity": (original.double() / before).log().std(-1, correction=0),
-        "unevenness": unevenness,
+        "unevenness": original.std(-1, correction=0) / level,
         "mass": received[:, :, 1, span].sum(-1),
-        "flatness": flatness,
+        "flatness": inserted.std(-1, correction=0) / inserted.mean(-1),
         "dispersion": dispersion,
         "portion": inserted.mean(-1) / level,
     }

@@ -16,8 +16,7 @@ import pandas as pd
 import torch
 import xarray as xr
 
-from lib.attention.received import received_attention
-from lib.attention.uniform import observe_uniform
+from lib.attention.received import observe_uniform, received_attention
 from lib.measurement.curves import attention_problems, by_condition
 from lib.measurement.dilution import measurement_settings
 from lib.measurement.kept import kept

@@ -38,10 +38,19 @@ def kept(folder: Path | None, name: str, settings: dict, compute: Callable[[], x
         return compute()
     key = settings_key(settings=settings, code=code_digest(), libraries={name: version(name) for name in LIBRARIES})
     path = folder / f"{UNUSUAL.sub('-', name)}-{key}.nc"
-    found = _read(path)
-    if found is None:
-        found = compute()
-        _write(path, found)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        content = path.read_bytes() if path.exists() else None
+    except OSError as error:
+        raise InputError(f"cannot keep measurements in {folder}: {error.strerror}") from error
+    if content is not None:
+        if hashlib.sha256(content[:-DIGEST]).digest() == content[-DIGEST:]:
+            return xr.load_dataset(io.BytesIO(content), engine=ENGINE)
+        print(f"{path} is damaged: it is measured again", file=sys.stderr, flush=True)
+    found = compute()
+    content = bytes(found.to_netcdf(None, engine=ENGINE))
+    # NetCDF has no checksum of the whole; what follows its end is read by nobody else.
+    write_whole(path, content + hashlib.sha256(content).digest())
     return found
 
 
@@ -62,27 +71,3 @@ def code_digest() -> str:
             if not path.stem.endswith(AFTERWARDS):
                 digest.update(f"{folder}/{path.name}\n".encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-def _read(path: Path) -> xr.Dataset | None:
-    """Return the dataset of a file, None when there is none or it is not what was written."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise InputError(f"cannot keep measurements in {path.parent}: {error.strerror}") from error
-    if hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
-        print(f"{path} is damaged: it is measured again", file=sys.stderr, flush=True)
-        return None
-    return xr.load_dataset(io.BytesIO(content), engine=ENGINE)
-
-
-def _write(path: Path, dataset: xr.Dataset) -> None:
-    content = bytes(dataset.to_netcdf(None, engine=ENGINE))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot keep measurements in {path.parent}: {error.strerror}") from error
-    # NetCDF has no checksum of the whole; what follows its end is read by nobody else.
-    write_whole(path, content + hashlib.sha256(content).digest())

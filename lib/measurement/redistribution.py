@@ -95,10 +95,13 @@ def _measure(
         for index, problem in enumerate(names):
             references: dict[int, _Reference] = {}
             for at, (condition, given) in enumerate(prompts.items()):
-                with _arm_of(loaded, condition, arm, seed + index):
+                working = installed(loaded.model, seed=seed + index, **arm.model_dump())
+                with working if parse_condition(condition).arm else contextlib.nullcontext():
                     reduced = _reduced(loaded, given[index], layers, references, arm.c)
-                _check_finite(reduced, f"{loaded.name} under {condition} on problem {problem}")
                 for place, parts in enumerate(reduced.values()):
+                    if not np.isfinite(parts["measures"]).all():
+                        where = f"{loaded.name} under {condition} on problem {problem}"
+                        raise InputError(f"{where} gives NaN activations in layer {layers[place]}")
                     found["counts"][at, place] += parts.pop("counts")
                     for part, values in parts.items():
                         found[part][at, index, place] = values
@@ -149,18 +152,5 @@ def _reduced(
     return {layer: found[layer] for layer in layers}
 
 
-def _arm_of(loaded: Loaded, condition: str, arm: Arm, seed: int):
-    if not parse_condition(condition).arm:
-        return contextlib.nullcontext()
-    return installed(loaded.model, seed=seed, **arm.model_dump())
-
-
 def _cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cosine_similarity(a.flatten(), b.flatten(), dim=0)
-
-
-def _check_finite(reduced: dict[int, dict[str, np.ndarray]], where: str) -> None:
-    """Raise InputError naming the first layer, the model, the condition and the problem that gave NaN."""
-    for layer, parts in reduced.items():
-        if not np.isfinite(parts["measures"]).all():
-            raise InputError(f"{where} gives NaN activations in layer {layer}")

@@ -3,6 +3,7 @@
 What is measured is kept, so that `reproduce` can do it with a progress bar and a notebook finds it done.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from lib.measurement.causes import measure_causes
 from lib.measurement.curves import attention_problems
 from lib.measurement.dilution import measure_dilution
 from lib.measurement.redistribution import measure_redistribution
-from lib.measurement.stored import card_of, groups, stored
+from lib.measurement.stored import card_of, stored
 from lib.measurement.weights import every_layer, first_layers
 from lib.models.card import Card
 from lib.models.loading import Loaded
@@ -38,31 +39,27 @@ class Measured:
     @classmethod
     def of_stored(cls, tree: xr.DataTree, name: str) -> "Measured":
         """Return what a group of a model's stored file holds."""
-        parts = groups(tree, name)
+        parts = {part: tree[f"{name}/{part}"].to_dataset() for part in tree[name].children}
         return cls(card_of(parts["first"]), **parts)
 
     @property
     def parts(self) -> dict[str, xr.Dataset]:
         """What was measured, by name."""
-        found = {"first": self.first, "every": self.every, "causes": self.causes}
-        return {name: dataset for name, dataset in found.items() if dataset is not None}
+        return {"first": self.first, "every": self.every, "causes": self.causes}
 
 
 def measure_attention(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:
     """Return what `measure_dilution` and `measure_causes` find on each of the profile's models, by name."""
-    if trees := stored(profile):
-        return {name: Measured.of_stored(tree, "attention") for name, tree in trees.items()}
 
     def every(loaded: Loaded, problems: list[Problem]) -> xr.Dataset:
         return measure_dilution(loaded, problems, INSERTIONS, **options(profile, folder))
 
-    return _each_model(profile, lambda loaded, problems: attention_of(loaded, problems, profile, folder), every)
+    first = functools.partial(attention_of, profile=profile, folder=folder)
+    return _each_model(profile, "attention", first, every)
 
 
 def measure_activations(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:
     """Return what `measure_redistribution` finds on each of the profile's models, by name."""
-    if trees := stored(profile):
-        return {name: Measured.of_stored(tree, "activations") for name, tree in trees.items()}
 
     def first(loaded: Loaded, problems: list[Problem]) -> Measured:
         return Measured(loaded.card, activations_of(loaded, problems, CHANGES, None, profile, folder))
@@ -70,7 +67,7 @@ def measure_activations(profile: Profile, folder: Path | None = None) -> dict[st
     def every(loaded: Loaded, problems: list[Problem]) -> xr.Dataset:
         return activations_of(loaded, problems, DEEP_CHANGES, None, profile, folder)
 
-    return _each_model(profile, first, every)
+    return _each_model(profile, "activations", first, every)
 
 
 def attention_of(loaded: Loaded, problems: list[Problem], profile: Profile, folder: Path | None) -> Measured:
@@ -100,10 +97,13 @@ def options(profile: Profile, folder: Path | None) -> dict:
 
 def _each_model(
     profile: Profile,
+    name: str,
     first: Callable[[Loaded, list[Problem]], Measured],
     every: Callable[[Loaded, list[Problem]], xr.Dataset],
 ) -> dict[str, Measured]:
-    """Return both by model; the weights go with each call, so that memory holds one model's."""
+    """Return what is stored under this name, else both by model; memory holds one model's weights."""
+    if trees := stored(profile):
+        return {model: Measured.of_stored(tree, name) for model, tree in trees.items()}
     attention, problems = profile.attention, attention_problems(profile)
     measured = {}
     for spec in attention.models:

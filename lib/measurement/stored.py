@@ -53,11 +53,6 @@ def card_of(dataset: xr.Dataset) -> Card:
     return Card(**json.loads(dataset.attrs["card"]))
 
 
-def groups(tree: xr.DataTree, name: str) -> dict[str, xr.Dataset]:
-    """Return the Datasets below a group, by name."""
-    return {part: tree[f"{name}/{part}"].to_dataset() for part in tree[name].children}
-
-
 def write_stored(path: Path, profile: Profile, found: dict[str, tuple[Card, xr.Dataset]]) -> None:
     """Write a model's Datasets, each with the model it was measured on, as the groups of one file."""
     tree = {name: _small(dataset, card) for name, (card, dataset) in found.items()}

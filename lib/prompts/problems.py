@@ -132,16 +132,11 @@ def _from_hub() -> list[dict]:
 
 
 def _from_file(path: Path) -> list[Problem]:
-    """Return the problems of a JSONL file; blank lines are passed over."""
-    return _checked(json_lines(path), str(path))
-
-
-def _checked(rows: Iterable[tuple[int, object]], name: str) -> list[Problem]:
-    """Return the numbered rows as problems, refusing an empty set and an id that comes twice."""
+    """Return the problems of a JSONL file, refusing an empty set and an id that comes twice."""
     lines: dict[str, int] = {}
     problems = []
-    for number, row in rows:
-        place = f"{name}, line {number}"
+    for number, row in json_lines(path):
+        place = f"{path}, line {number}"
         if isinstance(row, dict):  # what is null or blank is missing; without unique_id a line is its own
             present = {name: value for name, value in row.items() if value is not None and str(value).strip()}
             row = {"unique_id": f"line-{number}"} | present
@@ -151,5 +146,5 @@ def _checked(rows: Iterable[tuple[int, object]], name: str) -> list[Problem]:
         lines[problem.id] = number
         problems.append(problem)
     if not problems:
-        raise InputError(f"{name} holds no problems")
+        raise InputError(f"{path} holds no problems")
     return problems

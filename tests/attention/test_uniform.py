@@ -4,8 +4,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel
 
-from lib.attention.received import observe
-from lib.attention.uniform import observe_uniform
+from lib.attention.received import observe, observe_uniform
 
 SHAPE = dict(vocab_size=50, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=4)
 SHAPE |= dict(num_key_value_heads=2, head_dim=4, pad_token_id=0, bos_token_id=1, eos_token_id=2)
