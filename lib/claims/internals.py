@@ -6,7 +6,7 @@ import xarray as xr
 
 from lib.claims.evidence import Evidence, Untestable, templates
 from lib.claims.intervals import Component
-from lib.measurement.activation_tables import log_changes
+from lib.measurement.tables import log_changes
 from lib.measurement.token_classes import OTHERS
 
 AFFINE = {"affine": "one constant vector", "line": "a coefficient per token", "softmax": "λ per token"}

@@ -56,17 +56,13 @@ class Curves:
 
     def table(self) -> pd.DataFrame:
         """Return a row per token: model, layer, head, condition, position, part of the prompt, weight."""
-        columns = {
-            "model": self.model.name,
-            "revision": self.model.revision,
-            "layer": self.panel.layer,
-            "head": self.panel.head,
-        }
+        head = {"model": self.model.name, "revision": self.model.revision}
+        head |= {"layer": self.panel.layer, "head": self.panel.head}
         tables = []
         for condition in self.tokens.condition.values:
             one = self.of(condition)
             row = {"condition": condition, "position": np.arange(one.sizes["token"]), "part": one.part.values}
-            tables.append(pd.DataFrame(columns | row | {"received": one.received.values}))
+            tables.append(pd.DataFrame(head | row | {"received": one.received.values}))
         return pd.concat(tables, ignore_index=True)
 
 

@@ -58,9 +58,7 @@ def _of_model(measured: Measured, problem: Problem, profile: Profile, folder: Pa
     return kept(folder, f"{NAME}-{loaded.name}", settings, compute)
 
 
-def explore(
-    loaded: Loaded, problem: Problem, lambdas: pd.DataFrame, format: str = "plain", filler: Filler | None = None
-) -> xr.Dataset:
+def explore(loaded: Loaded, problem: Problem, lambdas: pd.DataFrame, format: str, filler: Filler) -> xr.Dataset:
     """Return the explorer of one model on one problem.
 
     lambdas: a row per condition, layer and head with mean, low, high and n; its conditions and layers are explored.

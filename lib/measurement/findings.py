@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 import pandas as pd
 
-from lib.measurement.attention_tables import LEVEL, count_heads
+from lib.measurement.tables import LEVEL, count_heads
 
 MOVED = ["near zero", "L1", "L2", "variance"]  # what the paper says moves: the first falls, the others rise
 FITS = 0.9  # the R2 from which on one λ and one σ are said to describe the new outputs

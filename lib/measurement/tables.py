@@ -1,17 +1,187 @@
-"""From what was measured on each model to a table: means over problems with intervals, a row per place."""
+"""From what was measured on each model to tables, the numbers behind notebooks 02 and 04.
+
+Each has a row per place: a mean over problems with its interval.
+"""
 
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.measurement.run import Measured
-from lib.statistics import bootstrap_mean
+from lib.measurement.controls import Controls
+from lib.measurement.run import CHANGES, Measured
+from lib.measurement.token_classes import OTHERS
+from lib.statistics import RESAMPLES, bootstrap_mean, bootstrap_ratio, holm, signed_rank
 
-RESAMPLES = 2000  # of each of many intervals
+FEWER = 2000  # resamples for each of many intervals
+LEVEL = 0.05  # of Holm's corrected tests
+SPAN = ["mass", "flatness", "dispersion"]
+AFFINE_TEXT = {
+    "affine": "R2 of lambda * old + sigma",
+    "line": "R2 with a coefficient of sigma per token",
+    "softmax": "R2 with lambda per token from the softmax",
+    "shifted": "R2 of old + sigma",
+    "direction": "sigma: share of squares along one line",
+    "component": "sigma: share of variance in first component",
+}
 
 
-def estimates(values: xr.DataArray, seed: int, resamples: int = RESAMPLES, name: str = "mean") -> pd.DataFrame:
+def heads_table(measured: dict[str, Measured], seed: int, *, every: bool = False) -> pd.DataFrame:
+    """Return a row per model, condition, layer and head: lambda with interval, the share of problems below 1,
+    Holm's p of the signed-rank test of log lambda (over a model's heads, layers and conditions), and means of
+    mass, flatness and dispersion. `every` takes all layers of some problems instead of the first of all.
+    """
+
+    def heads(model: Measured) -> pd.DataFrame:
+        dilution = model.every if every else model.first
+        lam = across(dilution["lambda"])
+        table = estimates(dilution["lambda"], seed, name="lambda")
+        table["problems < 1"] = (lam < 1).mean("problem").values
+        table["p"] = holm(signed_rank(np.log(lam.values)))
+        means = dilution[SPAN].mean("problem").to_dataframe().reset_index()
+        return table.merge(means, on=["condition", "layer", "head"])
+
+    return by_model(measured, heads)
+
+
+def layers_table(measured: dict[str, Measured], seed: int, *, every: bool = False) -> pd.DataFrame:
+    """Return a row per model, condition, layer and measure (lambda, mass, flatness, dispersion): its mean over
+    heads with an interval over problems.
+    """
+
+    def layers(model: Measured) -> pd.DataFrame:
+        dilution = model.every if every else model.first
+        return estimates(dilution[["lambda", *SPAN]].mean("head").to_dataarray("measure"), seed)
+
+    return by_model(measured, layers)
+
+
+def controls_table(controls: dict[str, Controls], condition: str) -> pd.DataFrame:
+    """Return a row per model, control (untrained, uniform) and first layer: the lowest and the highest lambda of its
+    heads (and networks), each the mean over problems.
+    """
+
+    def span(found: list[Measured]) -> pd.DataFrame:
+        means = [one.first["lambda"].sel(condition=condition).mean("problem") for one in found]
+        heads = xr.concat(means, "network")
+        ends = {"low": heads.min(["network", "head"]), "high": heads.max(["network", "head"])}
+        return xr.Dataset(ends).to_dataframe()[["low", "high"]].reset_index()
+
+    found = {
+        (model, name): span(networks)
+        for model, control in controls.items()
+        for name, networks in (("untrained", control.attention), ("uniform", [control.uniform]))
+    }
+    return pd.concat(found, names=["model", "control"]).reset_index(["model", "control"]).reset_index(drop=True)
+
+
+def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per model, condition and layer of `heads_table`: how many of the heads lie below and above 1
+    with p < LEVEL after Holm's correction.
+    """
+    sure = heads.p < LEVEL
+    counted = heads.assign(below=sure & (heads["lambda"] < 1), above=sure & (heads["lambda"] > 1), heads=1)
+    return counted.groupby(["model", "condition", "layer"], sort=False)[["below", "above", "heads"]].sum().reset_index()
+
+
+def causes_by_head(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
+    """Return a row per model, cause and head of layer 1: lambda with its interval over problems."""
+    return by_model(measured, lambda model: estimates(model.causes["lambda"], seed, name="lambda"))
+
+
+def causes_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
+    """Return a row per model and cause: lambda over the heads of layer 1 and its share of log lambda of `both`."""
+
+    def causes(model: Measured) -> pd.DataFrame:
+        ratio = model.causes["lambda"]
+        table, logs = estimates(ratio.mean("head"), seed, RESAMPLES, "lambda"), xr.ufuncs.log(ratio).mean("head")
+        shares = [bootstrap_ratio(logs.sel(cause=cause), logs.sel(cause="both"), seed) for cause in table.cause]
+        ends = {"share": "estimate", "share low": "low", "share high": "high"}
+        return table.assign(**{name: [getattr(s, end) for s in shares] for name, end in ends.items()})
+
+    return by_model(measured, causes)
+
+
+def affine_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
+    """Return a row per model and measure of new = lambda * old + sigma in layer 1, with intervals over problems."""
+
+    def affine(model: Measured) -> pd.DataFrame:
+        found = model.causes[list(AFFINE_TEXT)].to_dataarray("measure")  # (measure, problem, head)
+        table, heads = estimates(found.mean("head"), seed, RESAMPLES), found.mean("problem")
+        table["measure"] = table["measure"].map(AFFINE_TEXT)
+        n = table.pop("n")
+        return table.assign(**{"lowest head": heads.min("head").values, "highest head": heads.max("head").values}, n=n)
+
+    return by_model(measured, affine)
+
+
+def changes_table(measured: dict[str, Measured], seed: int, *, every: bool = False) -> pd.DataFrame:
+    """Return a row per model, condition, layer and measure: how many times as large as under none (geometric mean over
+    problems) with its interval, and Holm's p of the signed-rank test over problems, corrected for a model's rows.
+
+    The problem is the unit: tests over single activations, such as Levene's, would take elements for independent.
+    """
+
+    def changes(model: Measured) -> pd.DataFrame:
+        logs = log_changes(model.every if every else model.first)
+        table = estimates(logs, seed, name="ratio")
+        table[["ratio", "low", "high"]] = np.exp(table[["ratio", "low", "high"]])
+        return table.assign(p=holm(signed_rank(across(logs).values)))
+
+    return by_model(measured, changes)
+
+
+def log_changes(found: xr.Dataset) -> xr.DataArray:
+    """Return log(measure / the same under none) (condition, problem, layer, measure); a share of nothing counts as half
+    an element.
+    """
+    measures = found.measures
+    before, after = measures.sel(condition="none", drop=True), measures.sel(condition=measures.condition != "none")
+    # Of each measure, over all that was measured: a floor from none alone would lift what ARM leaves near zero.
+    smallest = measures.where(measures > 0).min([dim for dim in measures.dims if dim != "measure"]) / 2
+    return np.log(after.clip(smallest) / before.clip(smallest))
+
+
+def likeness_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
+    """Return a row per model, condition and layer: the cosine between its change and that of the slashes, of the
+    histogram (`shape`) and of single activations (`elements`), with intervals over problems.
+    """
+
+    def likeness(model: Measured) -> pd.DataFrame:
+        tables = []
+        for part in ("shape", "elements"):
+            table = estimates(model.first[part].sel(condition=list(CHANGES[1:])), seed, name=part)
+            names = {"low": f"{part} low", "high": f"{part} high"}
+            tables.append(table.rename(columns=names).set_index(["condition", "layer", "n"]))
+        return pd.concat(tables, axis=1).reset_index()
+
+    return by_model(measured, likeness)
+
+
+def classes_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
+    """Return a row per model, condition and class of tokens in layer 1: share near zero in %, its interval, and the
+    paired difference to the class `others`; n counts the problems that have such tokens.
+    """
+
+    def classes(model: Measured) -> pd.DataFrame:
+        shares = 100 * across(model.first.classes.sel(layer=1, drop=True))
+        rows = []
+        for condition, label in shares.indexes["place"]:
+            values, others = shares.sel(place=(condition, label)).values, shares.sel(place=(condition, OTHERS)).values
+            both = np.isfinite(values) & np.isfinite(others)
+            if not both.any():
+                continue
+            share, apart = (bootstrap_mean(part[both], seed) for part in (values, values - others))
+            row = {"condition": condition, "class": label, "near zero": share.estimate}
+            row |= {"low": share.low, "high": share.high, "against others": apart.estimate}
+            rows.append(row | {"against low": apart.low, "against high": apart.high, "n": share.n})
+        return pd.DataFrame(rows)
+
+    return by_model(measured, classes)
+
+
+def estimates(values: xr.DataArray, seed: int, resamples: int = FEWER, name: str = "mean") -> pd.DataFrame:
     """Return a row per place of values (problem, ...): its labels, the mean over problems, low, high and n."""
     places = across(values)
     found = bootstrap_mean(places.values, seed, resamples)

@@ -25,18 +25,13 @@ SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 DUPLICATES = ["*/*", "consolidated*.safetensors"]
 
 
-def snapshot(repo: str, revision: str | None = None) -> Path:
-    """Return the folder, named after its commit, that holds the whole model; raises InputError."""
+def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Path:
+    """Return the folder, named after its commit, of the whole model or of all but its weights; raises InputError."""
     with hub_errors(repo, revision):
-        folder = _download(repo, revision, [*SMALL_FILES, "*.safetensors"])
-        stored_tensors(HubFiles(repo, folder.name, folder))  # which names what is missing, pickled or cut short
+        folder = _download(repo, revision, [*SMALL_FILES, "*.safetensors"] if weights else SMALL_FILES)
+        if weights:
+            stored_tensors(HubFiles(repo, folder.name, folder))  # which names what is missing, pickled or cut short
     return folder
-
-
-def described(repo: str, revision: str | None = None) -> Path:
-    """Return the folder, named after its commit, of everything but weights; raises InputError."""
-    with hub_errors(repo, revision):
-        return _download(repo, revision, SMALL_FILES)
 
 
 def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:

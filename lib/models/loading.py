@@ -93,7 +93,7 @@ def load(
 def load_without_weights(spec: str, device: str, dtype: str = "auto") -> Loaded:
     """Return what `load` would on another machine's `device`, but for the weights, which are not fetched either."""
     source, dtype = resolve(spec), _usual_dtype(device) if dtype == "auto" else dtype
-    folder = hub.described(source.repo, source.revision) if source.repo else _checkpoint_folder(source, None, dtype)
+    folder = _checkpoint_folder(source, None, dtype, False)
     model, names = without_weights(folder, dtype), (source.name, spec, _revision(source, folder, None))
     layers = model.config.get_text_config().num_hidden_layers
     return Loaded(model, _tokenizer(folder), *names, device, dtype, layers, source.weights)
@@ -110,13 +110,13 @@ def _tokenizer(folder: Path) -> Any:
         return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
 
-def _checkpoint_folder(source: Source, layers: int | None, dtype: str) -> Path:
+def _checkpoint_folder(source: Source, layers: int | None, dtype: str, weights: bool = True) -> Path:
     if source.gguf:
         return converted(source.gguf, dtype)
     if source.folder:
         return source.folder
     if layers is None:
-        return hub.snapshot(source.repo, source.revision)
+        return hub.snapshot(source.repo, source.revision, weights)
     return hub.first_layers(source.repo, layers, source.revision)
 
 

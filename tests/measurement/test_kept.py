@@ -75,7 +75,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, folder):
         ("models/loading.py", True),
         ("prompts/building.py", True),
         ("measurement/dilution.py", True),
-        ("measurement/attention_tables.py", False),
+        ("measurement/tables.py", False),
         ("measurement/findings.py", False),
         ("figures/style.py", False),
         ("statistics.py", False),

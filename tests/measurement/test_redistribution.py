@@ -20,9 +20,9 @@ from lib.arm.activations import (
 from lib.arm.hook import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement.activation_tables import changes_table, classes_table, likeness_table
 from lib.measurement.redistribution import _Reference, measure_redistribution
 from lib.measurement.run import measure_activations
+from lib.measurement.tables import changes_table, classes_table, likeness_table
 from lib.measurement.token_classes import NAMES, token_classes
 from lib.models.loading import load
 from lib.profiles import load_profile, override

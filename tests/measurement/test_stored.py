@@ -8,11 +8,11 @@ import xarray as xr
 from lib import paths
 from lib.errors import InputError
 from lib.figures.comparing import TOLERANCE, largest_difference
-from lib.measurement.attention_tables import causes_table, heads_table
 from lib.measurement.controls import SEEDS, measure_controls
 from lib.measurement.curves import Curves, curves_dataset, panel_curves
 from lib.measurement.run import measure_activations, measure_attention
 from lib.measurement.stored import stored, write_stored
+from lib.measurement.tables import causes_table, heads_table
 from lib.models.card import Card
 from lib.models.names import resolve
 from lib.models.panels import Panel

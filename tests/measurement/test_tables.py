@@ -1,10 +1,12 @@
-"""The tables of notebook 02, on hand-written measurements, and one run of everything on few problems."""
+"""The tables of notebooks 02 and 04, on hand-written measurements, and one run of everything on few problems."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from lib.measurement.attention_tables import (
+from lib.measurement.causes import AFFINE, CAUSES
+from lib.measurement.run import Measured, measure_attention
+from lib.measurement.tables import (
     AFFINE_TEXT,
     affine_table,
     causes_by_head,
@@ -12,9 +14,8 @@ from lib.measurement.attention_tables import (
     count_heads,
     heads_table,
     layers_table,
+    log_changes,
 )
-from lib.measurement.causes import AFFINE, CAUSES
-from lib.measurement.run import Measured, measure_attention
 from lib.profiles import load_profile, override
 
 N, LAYERS, HEADS = 40, 2, 3
@@ -85,3 +86,21 @@ def test_everything_is_measured_once_and_found_again(tmp_path):
     again = measure_attention(profile, tmp_path)
     assert sorted(tmp_path.iterdir()) == files
     xr.testing.assert_identical(next(iter(again.values())).every, model.every)
+
+
+def test_a_share_of_nothing_counts_as_half_the_smallest_of_its_own_measure():
+    before, after = [[0.2, 800.0], [0.4, 900.0]], [[0.0, 800.0], [0.2, 900.0]]  # (problem, measure)
+    values = np.array([before, after])[:, :, None]  # (condition, problem, layer, measure)
+    coords = {"condition": ["none", "mless"], "layer": [1], "measure": ["near zero", "L1"]}
+    logs = log_changes(xr.Dataset({"measures": (("condition", "problem", "layer", "measure"), values)}, coords))
+    np.testing.assert_allclose(np.exp(logs.sel(condition="mless", measure="near zero", layer=1)), [0.5, 0.5])
+    # What is small beside another measure is not small beside its own: the floor of shares is no floor of norms.
+    tiny = xr.Dataset({"measures": (("condition", "problem", "layer", "measure"), values * [1000.0, 1e-3])}, coords)
+    np.testing.assert_allclose(log_changes(tiny), logs)
+
+
+def test_a_share_below_all_of_none_is_told_as_it_is():
+    values = np.array([[[0.2]], [[0.006]]])[:, :, None]  # (condition, problem, layer, measure)
+    coords = {"condition": ["none", "arm"], "layer": [1], "measure": ["near zero"]}
+    logs = log_changes(xr.Dataset({"measures": (("condition", "problem", "layer", "measure"), values)}, coords))
+    np.testing.assert_allclose(np.exp(logs), 0.03)
