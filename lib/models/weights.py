@@ -103,7 +103,8 @@ def _reduced(config: PretrainedConfig, layers: int, label: str) -> PretrainedCon
         raise InputError(f"{label} has {total} layers; asked for the first {layers}")
     if text is not config:
         text.dtype = config.dtype
-        text.architectures = [MODEL_MAPPING[type(text)].__name__]
+        decoder_class: Any = MODEL_MAPPING[type(text)]
+        text.architectures = [decoder_class.__name__]
     text.num_hidden_layers = layers
     for name, value in list(vars(text).items()):
         if "layer" in name and isinstance(value, list) and len(value) == total:
