@@ -67,13 +67,12 @@ def test_curves_come_back_with_the_parts_of_their_prompts(tiny):
     padded = np.array([parts["none"] + [""] * 2, parts["mless"]])
     arrays = {"part": (("condition", "token"), padded), "received": (("condition", "token"), np.full((2, 7), 1 / 3))}
     joined = xr.Dataset(arrays, {"condition": list(parts)})
-    path = paths.DATA / "mine" / "tiny.nc"
-    write_stored(path, tiny, {"curves/example": (CARD, curves_dataset([Curves(PANEL, CARD, joined)]))})
     content = tiny.model_dump()
-    content["attention"]["panels"]["fig13"] = [
-        PANEL.model_copy(update={"model": tiny.attention.models[0]}).model_dump()
-    ]
-    (head,) = panel_curves(type(tiny).model_validate(content), "fig13", list(parts))
+    content["attention"]["panels"]["fig13"] = [PANEL.model_dump() | {"model": tiny.attention.models[0]}]
+    profile = type(tiny).model_validate(content)
+    path = paths.DATA / "mine" / "tiny.nc"
+    write_stored(path, profile, {"curves/example": (CARD, curves_dataset([Curves(PANEL, CARD, joined)]))})
+    (head,) = panel_curves(profile, "fig13", list(parts))
     assert head.model == CARD and head.drawn("mless")[-1] == slice(0, 3)
     for condition, part in parts.items():
         found = head.of(condition)
