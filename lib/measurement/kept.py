@@ -1,8 +1,9 @@
 """Measurements as labelled arrays, each kept as one NetCDF file under everything that determines it.
 
-    xarray.open_dataset("results/demo/measurements/causes-SmolLM2-135M-Instruct-mless-0f3c....nc")
+    xarray.open_dataset("results/demo/measurements/causes-SmolLM2-135M-Instruct-mless-0f3c...-9a41....nc")
 
-A file is whole or absent; one that is damaged is measured again.
+A file is whole or absent; one that is damaged is measured again. A new one takes the place of those that older code
+measured.
 """
 
 import functools
@@ -31,13 +32,14 @@ DIGEST = hashlib.sha256().digest_size  # bytes at the end of each file
 def kept(folder: Path | None, name: str, settings: dict, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
     """Return what `compute` returned under these settings and this version of the code, or call it.
 
-    The file's name begins with `name`. Without a folder nothing is kept. Raises InputError when the folder cannot be
-    written.
+    The file's name is `name`, a key of the code and one of the settings. Without a folder nothing is kept. Raises
+    InputError when the folder cannot be written.
     """
     if folder is None:
         return compute()
-    key = settings_key(settings=settings, code=code_digest(), libraries={name: version(name) for name in LIBRARIES})
-    path = folder / f"{UNUSUAL.sub('-', name)}-{key}.nc"
+    code = settings_key(code=code_digest(), libraries={name: version(name) for name in LIBRARIES})
+    stem = UNUSUAL.sub("-", name)
+    path = folder / f"{stem}-{code}-{settings_key(settings=settings)}.nc"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         content = path.read_bytes() if path.exists() else None
@@ -51,6 +53,7 @@ def kept(folder: Path | None, name: str, settings: dict, compute: Callable[[], x
     content = bytes(found.to_netcdf(None, engine=ENGINE))
     # NetCDF has no checksum of the whole; what follows its end is read by nobody else.
     write_whole(path, content + hashlib.sha256(content).digest())
+    _prune(folder, stem, code)
     return found
 
 
@@ -71,3 +74,11 @@ def code_digest() -> str:
             if not path.stem.endswith(AFTERWARDS):
                 digest.update(f"{folder}/{path.name}\n".encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+def _prune(folder: Path, stem: str, code: str) -> None:
+    """Delete what other code measured under this name: nothing will read it again."""
+    older = re.compile(rf"{re.escape(stem)}-(?!{code})[0-9a-f]{{16}}(-[0-9a-f]{{16}})?\.nc")
+    for path in folder.glob("*.nc"):
+        if older.fullmatch(path.name):
+            path.unlink(missing_ok=True)

@@ -34,6 +34,18 @@ def test_a_dataset_is_computed_once_per_settings(tmp_path):
     assert compute.calls == 2
 
 
+def test_what_older_code_measured_gives_way_to_the_same_measurement_and_no_other(tmp_path, monkeypatch):
+    for settings in ({"limit": 1}, {"limit": 2}):
+        kept(tmp_path, "layers1-3", settings, Counted())
+    kept(tmp_path, "layers1-30", {}, Counted())
+    (other,) = tmp_path.glob("layers1-30-*")
+    assert len(list(tmp_path.iterdir())) == 3
+    monkeypatch.setattr("lib.measurement.kept.code_digest", lambda: "new")
+    kept(tmp_path, "layers1-3", {"limit": 1}, Counted())
+    (new,) = tmp_path.glob("layers1-3-*")
+    assert set(tmp_path.iterdir()) == {new, other}
+
+
 def test_a_file_is_named_for_people_and_opened_by_xarray(tmp_path):
     kept(tmp_path, "dilution-a/b c", {}, Counted())
     (file,) = tmp_path.iterdir()
