@@ -317,7 +317,7 @@ def test_an_overriding_model_is_drawn_by_the_nearest_heads_it_has_and_the_captio
     check(profile)
     (fig10,) = profile.attention.panels.fig10
     assert (fig10.layer, fig10.head) == (1, 2)
-    assert fig10.note == "layer 1 head 2 stands for layer 1 head 6, which tiny-llama lacks"
+    assert fig10.note == "Layer 1 head 2 stands for layer 1 head 6, which tiny-llama lacks"
     assert heads(profile, "fig11") == [(1, 1), (1, 2)] and profile.attention.panels.fig11[0].note is None
     assert "arm:layer=3" in profile.accuracy.arm_map.conditions
     assert "arm:layer=15" not in profile.accuracy.arm_map.conditions

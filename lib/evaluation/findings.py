@@ -72,7 +72,7 @@ def answering(run: Profile, records: Sequence[dict]) -> dict[str, str]:
 
 def accuracy_line(run: Profile, n: int, of: str) -> str:
     """Return the caption of accuracies: the problems, and how many stand behind each of what is drawn."""
-    return f"{describe(run.accuracy.problems)}, n = {n} per {of}, 95 % Wilson intervals."
+    return f"Problems: {describe(run.accuracy.problems)}, n = {n} per {of}, 95 % Wilson intervals."
 
 
 def bar_groups(bars: pd.DataFrame, problems: str) -> list[tuple[str, list[tuple], bool]]:

@@ -7,8 +7,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import patches
 
-from lib.figures.style import CONDITION_STYLES, FULL_WIDTH, HATCH, ROW_HEIGHT, intervals, legend_above, look_of
+from lib.figures.style import (
+    CONDITION_STYLES,
+    FULL_WIDTH,
+    HATCH,
+    ROW_HEIGHT,
+    WHOLE,
+    intervals,
+    legend_above,
+    look_of,
+)
 
+PAPER = {"linestyle": "none", "marker": "o", "fillstyle": "none", **WHOLE}
 # One model's bars: (condition, accuracy, low, high) each, in %; `paper` marks reported numbers.
 Group = namedtuple("Group", "label bars paper", defaults=(False,))
 
@@ -69,7 +79,7 @@ def draw_accuracy_points(ax, labels, estimates, lows, highs, title, *, reported=
     intervals(ax, places, lows, highs, look.colour)
     (points,) = ax.plot(places, estimates, color=look.colour, linestyle="none", marker=look.marker, label="this run")
     if reported is not None and np.isfinite(reported).any():
-        ax.plot(places, reported, color="0.3", linestyle="none", marker="o", fillstyle="none", label="the paper, 7B")
+        ax.plot(places, reported, color="0.3", label="the paper, 7B", **PAPER)
     ax.set_xticks(places, [textwrap.fill(label, 9, break_long_words=False) for label in labels])
     ax.set(title=title, ylabel="Accuracy (%)", xmargin=0.1)
     legend_above(ax)

@@ -5,7 +5,17 @@ import textwrap
 import numpy as np
 from matplotlib import colors
 
-from lib.figures.style import CONDITION_STYLES, Look, even_line, integer_axis, intervals, legend_above, look_of
+from lib.figures.style import (
+    CONDITION_STYLES,
+    WHOLE,
+    Look,
+    even_line,
+    integer_axis,
+    intervals,
+    legend_above,
+    look_of,
+    panel_title,
+)
 
 LAMBDA_LABEL = "λ = received attention with / without"
 SPAN_LABELS = {
@@ -22,7 +32,7 @@ CAUSE_LOOKS = {
 
 def draw_lambda_by_head(ax, heads, estimates, lows, highs, title):
     """Draw λ and its interval (H,) against 1, `heads` counted from 1; return the points and intervals."""
-    ax.set_title(title)
+    panel_title(ax, title)
     look = CONDITION_STYLES["mless"]._replace(line="none")
     return _draw_lambda(ax, heads, estimates, lows, highs, look, "Head")
 
@@ -49,7 +59,9 @@ def _draw_lambda(ax, x, estimates, lows, highs, look, axis_name, **options):
         even_line(ax)
     drawn = intervals(ax, x, lows, highs, look.colour)
     (curve,) = ax.plot(x, estimates, color=look.colour, linestyle=look.line, marker=look.marker, **options)
-    ax.set(ylabel=LAMBDA_LABEL, xmargin=0.02)  # a wider margin would show a layer or head 0
+    first, last = ax.dataLim.intervalx.round()
+    # Half a step on either side: no mark is cut, and no layer or head 0 is shown.
+    ax.set(ylabel=LAMBDA_LABEL, xlim=(first - 0.5, last + 0.5))
     integer_axis(ax.xaxis, axis_name)
     return [curve, *drawn]
 
@@ -102,7 +114,8 @@ def _mark_cells(ax, values, reach):
     for layer, head in np.argwhere(~np.ma.getmaskarray(values)):
         value = values[layer, head]
         colour = "white" if abs(np.log(value)) > 0.6 * np.log(reach) else "black"
-        ax.text(head + 1, layer + 1, f"{value:.2f}", ha="center", va="center", color=colour)
+        text = ax.text(head + 1, layer + 1, f"{value:.2f}", ha="center", va="center", color=colour)
+        text.set_rotation(90 * (values.shape[1] > 9))  # level numbers would touch
 
 
 def draw_by_condition(ax, conditions, estimates, lows, highs, label):
@@ -114,7 +127,7 @@ def draw_by_condition(ax, conditions, estimates, lows, highs, label):
     for index, (condition, estimate, low, high) in enumerate(zip(conditions, estimates, lows, highs, strict=True)):
         look = look_of(condition)[0]
         intervals(ax, [index], [low], [high], look.colour)
-        mark = {"marker": look.marker, "markersize": 5, "clip_on": False}  # a point at 0 stays whole
+        mark = {"marker": look.marker, "markersize": 5, **WHOLE}
         points += ax.plot([index], [estimate], color=look.colour, **mark)
     names = [textwrap.fill(look_of(condition)[1], 12) for condition in conditions]
     ax.set_xticks(range(len(names)), names)

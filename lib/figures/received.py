@@ -1,10 +1,8 @@
 """Received attention over the tokens of a prompt: Figs. 9, 10 right, 11, 13 and 18."""
 
-import textwrap
-
 import numpy as np
 
-from lib.figures.style import integer_axis, legend_above, look_of, shade_span
+from lib.figures.style import integer_axis, legend_above, look_of, panel_title, shade_span
 
 
 def draw_received(ax, curves, title, *, first=0, fill=False):
@@ -21,7 +19,8 @@ def draw_received(ax, curves, title, *, first=0, fill=False):
         lines += ax.plot(tokens, weights, color=look.colour, linestyle=look.line, marker=marker, label=text)
         if fill:
             fills.append(ax.fill_between(tokens, weights, color=look.colour, alpha=0.12, linewidth=0))
-    ax.set(title=textwrap.fill(title, 32), ylabel="Average attention weight (received)")
+    panel_title(ax, title)
+    ax.set_ylabel("Average attention weight (received)")
     integer_axis(ax.xaxis, "Token position")
     legend_above(ax)
     return lines + fills

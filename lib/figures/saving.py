@@ -17,14 +17,19 @@ from lib.paths import write_json, write_whole
 RECORD = "figures.json"  # in a run's results: how each of its figures compared
 DPI = 200  # twice what a page shows: sharp on every screen
 ABSENT = "no table was there"
+CHARACTERS = 22  # of a caption's line in an inch, where none of them is wide
 REDRAWN = "the drawing differs"
 
 
 def caption(figure, text):
-    """Write a small line below the axes (model, revision, n, dtype) and return the text."""
-    wrapped = textwrap.fill(text, int(22 * figure.get_figwidth()))
-    figure.set_figheight(figure.get_figheight() + 0.12 * (wrapped.count("\n") + 1))  # the axes keep theirs
-    return figure.supxlabel(wrapped, x=0.01, ha="left", fontsize=6, color="0.3")
+    """Write small lines below the axes (model, revision, n, dtype), as wide as the figure, and return the text."""
+    label = figure.supxlabel("", x=0.01, ha="left", fontsize=6, color="0.3")
+    for characters in range(int(CHARACTERS * figure.get_figwidth()), 0, -1):
+        label.set_text(textwrap.fill(text, characters))
+        if label.get_window_extent().x1 <= 0.995 * figure.bbox.x1:
+            break
+    figure.set_figheight(figure.get_figheight() + 0.12 * (label.get_text().count("\n") + 1))  # the axes keep theirs
+    return label
 
 
 def save_figure(figure, folder, name, table):

@@ -9,7 +9,9 @@ from matplotlib import ticker
 
 FULL_WIDTH, ROW_HEIGHT = 7.2, 2.6  # inches: a printed page, and what the longest y label needs
 PAGE_CHARACTERS = 130  # of the figures' font, beside each other on a page
+TITLE_CHARACTERS = 32  # of a title, above a third of a page
 
+WHOLE = {"clip_on": False, "zorder": 3}  # a mark at 0 lies in front of the axis
 HATCH = "/////"
 STYLE = {
     "axes.axisbelow": True,
@@ -74,6 +76,11 @@ def name_models(axes, models):
         lines = [ax.get_xlabel(), *textwrap.wrap(model, width, break_on_hyphens=False)]
         ax.set_xlabel("\n".join(line for line in lines if line))
     return ""
+
+
+def panel_title(ax, title):
+    """Write the title of a panel that names a model and a layer, in two lines where one would leave the panel."""
+    ax.set_title(title.replace(" Layer", "\nLayer") if len(title) > TITLE_CHARACTERS else title)
 
 
 def shade_span(ax, start, stop, label="Meaningless tokens"):

@@ -149,6 +149,6 @@ def _place(panel: Panel) -> str:
 
 def source_line(profile: Profile, n: int = 1, heads: Sequence[Curves] = ()) -> str:
     """Return what a caption says beside the models: problems, prompt, n, and which drawn heads stand for others."""
-    counted = f"n = {n} problem" if n == 1 else f"n = {n} problems"
     replaced = [f" {head.panel.note}." for head in heads if head.panel.note]
-    return f"{describe(profile.attention.problems)}, {profile.attention.format} prompt, {counted}.{''.join(replaced)}"
+    problems, format = describe(profile.attention.problems), profile.attention.format
+    return f"Problems: {problems}, {format} prompt, n = {n}.{''.join(replaced)}"

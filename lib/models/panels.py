@@ -68,6 +68,6 @@ def _nearest(row: Iterable[Panel], known: Card) -> list[Panel]:
         layer, head = min(panel.layer, known.layers or panel.layer), min(panel.head, known.heads or panel.head)
         asked, note = f"layer {panel.layer} head {panel.head}", panel.note
         if (layer, head) != (panel.layer, panel.head):
-            note = f"layer {layer} head {head} stands for {asked}, which {known.name} lacks"
+            note = f"Layer {layer} head {head} stands for {asked}, which {known.name} lacks"
         found.setdefault((layer, head), Panel(model=known.spec, layer=layer, head=head, note=note))
     return list(found.values())

@@ -86,7 +86,7 @@ def test_this_runs_bars_stand_beside_the_papers():
 
 def test_a_caption_says_how_many_problems_stand_behind_a_bar():
     line = findings.accuracy_line(load_profile("demo"), 96, "bar")
-    assert line == "embedded set, n = 96 per bar, 95 % Wilson intervals."
+    assert line == "Problems: embedded set, n = 96 per bar, 95 % Wilson intervals."
 
 
 def test_captions_name_the_weights_that_answered_and_their_dtype():

@@ -1,5 +1,7 @@
 """The figures of what is measured beside the paper's pictures, checked through their artists."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,7 @@ from lib.figures.dilution import (
     draw_lambda_by_layer,
     draw_lambda_map,
 )
-from lib.figures.style import CONDITION_STYLES
+from lib.figures.style import CONDITION_STYLES, FULL_WIDTH, figure_with_rows
 
 NAN = float("nan")
 
@@ -31,7 +33,24 @@ def test_lambda_by_head_draws_points_intervals_and_the_line_at_one(ax):
 
 def test_heads_are_counted_from_one(ax):
     draw_lambda_by_head(ax, np.arange(1, 33), np.ones(32), np.ones(32), np.ones(32), "T")
-    assert ax.get_xlim()[0] > 0
+    assert ax.get_xlim() == (0.5, 32.5)
+
+
+def test_the_longest_title_of_a_panel_stays_inside_a_third_of_the_page():
+    figure, axes = figure_with_rows(1, 3)
+    for ax in axes[0]:
+        draw_lambda_by_head(ax, [1, 2], [1, 1], [1, 1], [1, 1], "Qwen2.5-Coder-1.5B-Instruct Layer 3, Mless")
+    figure.canvas.draw()
+    boxes = [ax.title.get_window_extent() for ax in axes[0]]
+    assert boxes[0].x1 < boxes[1].x0 and boxes[1].x1 < boxes[2].x0 and boxes[2].x1 < figure.bbox.x1
+
+
+def test_the_numbers_of_a_map_of_many_heads_do_not_touch(ax):
+    draw_lambda_map(ax, np.full((3, 14), 0.94), "T")
+    ax.figure.set_figwidth(FULL_WIDTH / 2)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts[:14]]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_lambda_by_layer_adds_a_curve_per_call(ax, legend_texts):

@@ -37,11 +37,22 @@ def scaled(row, factor):
     return table
 
 
-def test_the_caption_lies_below_the_axes(ax):
-    text = caption(ax.figure, "SmolLM2-135M-Instruct, float32, " * 8)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SmolLM2-135M-Instruct, float32, " * 8,
+        "Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, dequantised; gemma-3-270m, Q4_K_M, dequantised; SmolLM2-135M",
+        "MMMM-WWWW-135M-MWMW " * 30,
+        "W" * 300,
+    ],
+)
+def test_the_caption_lies_below_the_axes_and_inside_the_figure(ax, text):
+    label = caption(ax.figure, text)
     ax.figure.canvas.draw()
-    assert text.get_window_extent().y1 <= ax.get_tightbbox().y0
-    assert text.get_window_extent().x1 <= ax.figure.bbox.x1
+    box = label.get_window_extent()
+    assert box.y1 <= ax.get_tightbbox().y0
+    assert min(box.x0, box.y0) >= 0 and box.x1 <= ax.figure.bbox.x1
+    assert "".join(label.get_text().split()) == "".join(text.split())
 
 
 def test_save_writes_three_files_and_nothing_else(tmp_path):

@@ -21,7 +21,7 @@ def curves():
     tokens = xr.Dataset(
         {"received": (dims, received), "part": (dims, [plain, filled])}, {"condition": ["none", "mless"]}
     )
-    panel = Panel(model="demo", layer=1, head=2, note="layer 1 head 2 stands for layer 1 head 9, which A lacks")
+    panel = Panel(model="demo", layer=1, head=2, note="Layer 1 head 2 stands for layer 1 head 9, which A lacks")
     return Curves(panel, Card("A", "demo", "0123456789abcdef", 2, 1, 99, "float32"), tokens)
 
 
@@ -50,8 +50,8 @@ def test_the_table_says_to_which_part_each_token_belongs(curves):
 
 def test_a_caption_says_which_head_stands_for_another(curves):
     profile = load_profile("demo")
-    assert source_line(profile) == "embedded set, plain prompt, n = 1 problem."
-    assert source_line(profile, 100).endswith("n = 100 problems.")
+    assert source_line(profile) == "Problems: embedded set, plain prompt, n = 1."
+    assert source_line(profile, 100).endswith("n = 100.")
     assert source_line(profile, heads=[curves]).endswith(
-        "n = 1 problem. layer 1 head 2 stands for layer 1 head 9, which A lacks."
+        "n = 1. Layer 1 head 2 stands for layer 1 head 9, which A lacks."
     )
