@@ -184,8 +184,16 @@ def test_notebooks_define_nothing_and_assemble_no_sentence(notebook):
     cells = [cell.source for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
     nodes = [node for source in cells for node in ast.walk(ast.parse(source))]
     assert not any(isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda) for node in nodes)
-    printed = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"]
+    printed = [
+        node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("print", "say")
+    ]
     assert not any(isinstance(inner, ast.JoinedStr) for node in printed for inner in ast.walk(node))
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_sentence_that_goes_on_with_a_number_turns_into_a_list(notebook):
+    texts = [cell.source for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "markdown"]
+    assert not [text for text in texts if re.search(r"\S\n\d+[.)] ", text)]
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)

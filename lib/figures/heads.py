@@ -8,13 +8,20 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-LAB = "application/vnd.vegalite.v5+json"  # the newest that JupyterLab draws itself; Altair's own asks the network
+# The newest that JupyterLab draws itself; Altair's own asks the network.
+LAB = "application/vnd.vegalite.v5+json"
+SCHEMA = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json"}
 # Okabe and Ito's, as in the other figures; `even` is what attention spread evenly over all tokens would give.
 SERIES = {"without": "#0072B2", "with": "#D55E00", "even": "#767676"}
 DASHES = [[1, 0], [5, 2], [1, 2]]
+STRIP = {
+    "left": "datum.position - 0.5",
+    "right": "datum.position + 0.5",
+    "told": "isValid(datum.without) ? format(datum.without, '.3g') : 'not there'",
+}
 DIGITS = 3  # of received attention: a notebook stays small
 
-alt.renderers.register("lab", lambda spec, **_: {LAB: spec, "text/plain": "a chart, drawn by JupyterLab"})
+alt.renderers.register("lab", lambda spec, **_: {LAB: spec | SCHEMA, "text/plain": "a chart, drawn by JupyterLab"})
 alt.renderers.enable("lab")
 
 
@@ -67,7 +74,8 @@ def _lambda_map(heads: pd.DataFrame, chosen: alt.Parameter):
     told = [alt.Tooltip(name, format=".2f" if name == "λ" else "d") for name in ("layer", "head", "λ")]
     cells = alt.Chart(heads).encode(**place, tooltip=told)
     edge = alt.when(chosen).then(alt.value(2.5)).otherwise(alt.value(0))
-    colours = cells.mark_rect(stroke="black").encode(color=alt.Color("λ:Q", scale=scale), strokeWidth=edge)
+    colour = alt.Color("λ:Q", scale=scale, legend=alt.Legend(values=[0.5, 1, 2]))
+    colours = cells.mark_rect(stroke="black").encode(color=colour, strokeWidth=edge)
     above = cells.transform_filter("datum['λ'] > 1").mark_point(color="black", size=30)
     return alt.layer(colours.add_params(chosen), above).properties(width=alt.Step(20), height=alt.Step(14))
 
@@ -108,6 +116,7 @@ def _hover(base: alt.Chart) -> alt.Chart:
     pointer = alt.selection_point(name="token", on="pointerover", clear="pointerout", fields=["position"], empty=False)
     shown = alt.when(pointer).then(alt.value(0.35)).otherwise(alt.value(0.001))
     told = [alt.Tooltip("text:N", title="token"), alt.Tooltip("part:N"), alt.Tooltip("position:Q")]
-    told += [alt.Tooltip(f"{name}:Q", format=".3g") for name in SERIES]
-    strips = base.transform_calculate(left="datum.position - 0.5", right="datum.position + 0.5").mark_rect(color="#888")
+    told += [alt.Tooltip("told:N", title="without")]
+    told += [alt.Tooltip(f"{name}:Q", format=".3g") for name in ("with", "even")]
+    strips = base.transform_calculate(**STRIP).mark_rect(color="#888")
     return strips.encode(x="left:Q", x2="right:Q", opacity=shown, tooltip=told).add_params(pointer)

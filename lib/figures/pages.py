@@ -1,12 +1,17 @@
 """What a notebook shows: a figure on a page of its own, saved as it is shown, and a table that is rounded."""
 
 import contextlib
+import textwrap
 
 import matplotlib.pyplot as plt
+import pandas as pd
 from IPython.display import Image, display
 
 from lib.figures.saving import caption, record, save_figure
 from lib.figures.style import ROW_HEIGHT, figure_with_rows, name_models, style
+
+SMALLEST = 0.001  # p-value that is told
+LINE = 100  # characters, of which JupyterLab would cut longer ones within a word
 
 
 @contextlib.contextmanager
@@ -36,8 +41,28 @@ def curves_of(table, by, estimate):
 def show(table, columns=None, digits=2):
     """Return columns of a DataFrame, all for none, rounded for reading; the first is the index, gaps are empty.
 
-    `digits` is a number of decimals, or one for each column that it names.
+    `digits` is a number of decimals, or one for each column that it names. A p-value has three.
     """
-    shown = table[list(columns or table)].round(digits)
-    gaps = shown.loc[:, shown.isna().any()].convert_dtypes().astype(object)
-    return shown.assign(**gaps.where(gaps.notna(), "")).set_index(shown.columns[0])
+    shown = table[list(columns or table)].rename_axis(columns=None)
+    told = {name: shown[name].map(_p_value) for name in ("p", "p_value", "p_holm") if name in shown}
+    shown = shown.assign(**told).round(digits)
+    for name in shown.columns[shown.isna().any()]:
+        places = digits.get(name, 2) if isinstance(digits, dict) else digits
+        shown[name] = [_or_empty(value, places) for value in shown[name].convert_dtypes()]
+    return shown.set_index(shown.columns[0])
+
+
+def _p_value(p):
+    return f"< {SMALLEST}" if p < SMALLEST else _or_empty(p, 3)
+
+
+def _or_empty(value, places):
+    """Return a gap as nothing, and a fraction with as many places as the others of its column."""
+    if pd.isna(value):
+        return ""
+    return f"{value:.{places}f}" if isinstance(value, float) else value
+
+
+def say(*sentences):
+    """Print sentences, each on lines of its own that end between words."""
+    print(*(textwrap.fill(sentence, LINE, break_on_hyphens=False) for sentence in sentences), sep="\n")

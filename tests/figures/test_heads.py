@@ -24,6 +24,11 @@ def test_few_layers_make_a_small_chart_that_vega_takes():
     assert len(chart.to_json(indent=1)) < 2e5
 
 
+def test_jupyterlab_gets_the_version_that_it_draws_itself():
+    bundle = head_explorer(explorer(), "mless")._repr_mimebundle_()
+    assert bundle["application/vnd.vegalite.v5+json"]["$schema"].endswith("/v5.json")
+
+
 def test_the_reports_page_draws_the_same_chart(tmp_path):
     write_json(tmp_path / "received.json", page_chart())
     assert json.loads((tmp_path / "received.json").read_text()) == json.loads(CHART.read_text()), (

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lib.figures import pages
-from lib.figures.pages import page, show
+from lib.figures.pages import LINE, page, say, show
 from lib.figures.saving import recorded
 
 TABLE = pd.DataFrame({"model": ["a", "b"], "effect": [0.1234, None], "n": [1, None], "kind": ["x", None]})
@@ -66,3 +66,14 @@ def test_a_model_stands_below_the_name_of_the_axis(run, shown):
 def test_show_rounds_and_leaves_gaps_empty():
     assert show(TABLE, ["model", "effect", "n"]).to_csv() == "model,effect,n\na,0.12,1\nb,,\n"
     assert show(TABLE, ["kind", "effect"], {"effect": 3}).to_csv() == "kind,effect\nx,0.123\n,\n"
+
+
+def test_show_gives_a_column_with_gaps_equal_decimals_and_no_p_of_zero():
+    found = pd.DataFrame({"x": ["a", "b", "c"], "effect": [12.5, 10.42, None], "p": [1e-9, 0.25, None]})
+    assert show(found).to_csv() == "x,effect,p\na,12.50,< 0.001\nb,10.42,0.250\nc,,\n"
+
+
+def test_say_breaks_lines_between_words(capsys):
+    say("mless-like words " * 20, "one more")
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first.endswith(("words", "mless-like")) and len(first) <= LINE and others[-1] == "one more"
