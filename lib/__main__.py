@@ -95,15 +95,20 @@ def _report(options) -> None:
         raise InputError(f"no browser found: open {path} in one")
 
 
-def _merge(options) -> None:
+def _summarised(records, seed: int, problems: str) -> str:
     from lib.evaluation.records import outcome_of
-    from lib.evaluation.store import merge
     from lib.evaluation.summary import as_text, summarise
+
+    return progress.folded(as_text(summarise(records, seed, outcome_of(problems))))
+
+
+def _merge(options) -> None:
+    from lib.evaluation.store import merge
     from lib.prompts.problems import describe
 
     settings, records = merge(options.merge, options.out)
     problems = "embedded" if settings["problems"] == describe("embedded") else settings["problems"]
-    print(progress.folded(as_text(summarise(records, settings["seed"], outcome_of(problems)))))
+    print(_summarised(records, settings["seed"], problems))
     print(f"files: {options.out}/completions.jsonl, run.json")
 
 
@@ -131,12 +136,10 @@ def _evaluate(options) -> None:
     accuracy, shard = valid(Accuracy, given, "options"), parse_shard(options.shard)
     check_accuracy(accuracy, filler)
     check_engine(accuracy.engine)
-    from lib.evaluation.records import outcome_of
-    from lib.evaluation.run import evaluate
-    from lib.evaluation.summary import as_text, summarise
+    from lib.evaluation.run import evaluate  # torch: only now
 
     records = evaluate(accuracy, filler, options.seed, options.out, shard)
-    print(progress.folded(as_text(summarise(records, options.seed, outcome_of(options.problems)))))
+    print(_summarised(records, options.seed, options.problems))
     print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 
 

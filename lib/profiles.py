@@ -1,20 +1,22 @@
-"""What to run: a validated `Profile` read from a YAML file, where its results go, and the numbers the paper reports."""
+"""What to run: a validated `Profile` read from a YAML file, what may override it, and where its results go."""
 
+import itertools
 import os
+from math import inf
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, Settings, unknown, valid
-from lib.models.card import Card, card
+from lib.models.card import card
 from lib.models.names import Dtype, known_models
 from lib.models.panels import Panels, missing_heads
-from lib.paths import read_yaml, settings_key, shown
 from lib.prompts.conditions import ConditionText, Example, Filler, Format, parse_condition
 from lib.prompts.problems import load_problems
+
+PARTS = ("fillers", "sampling", "interventions", "arm_map")  # the fields of Accuracy that are a Variation
 
 
 class Attention(Settings):
@@ -110,8 +112,7 @@ class Profile(Settings):
     @property
     def stored(self) -> Path | None:
         """The folder of measurements that the repository has of this profile; None once it is measured anew."""
-        folder = paths.DATA / self.name
-        anew = (self.results / "measurements").exists()
+        folder, anew = paths.DATA / self.name, (self.results / "measurements").exists()
         return None if anew or not any(folder.glob("*.nc")) else folder
 
 
@@ -123,9 +124,6 @@ class Overrides(Settings):
     limit: PositiveInt | None = None
     name: str | None = None
     dtype: Dtype | None = None
-
-
-PARTS = ("fillers", "sampling", "interventions", "arm_map")
 
 
 def variation(accuracy: Accuracy, part: str) -> Accuracy:
@@ -142,34 +140,28 @@ def profile_names() -> list[str]:
 
 
 def load_profile(name_or_path: str | Path) -> Profile:
-    """Return the profile of data/profiles/NAME.yaml, or of a YAML file; an InputError says what is wrong with it.
+    """Return the profile of data/profiles/NAME.yaml, or of a YAML file, to which its paths are relative.
 
-    Paths in a file are relative to it. Rows of panels that it leaves out are filled from the model's config.
+    Rows of panels that it leaves out are filled from the model's config. An InputError says what is wrong with it.
     """
-    path = paths.PROFILES / f"{name_or_path}.yaml"
-    if str(name_or_path) not in profile_names():
-        path = Path(str(name_or_path)).expanduser().resolve()
+    given, path = str(name_or_path), paths.PROFILES / f"{name_or_path}.yaml"
+    if given not in profile_names():
+        path = Path(given).expanduser().resolve()
         if path.suffix not in (".yaml", ".yml") or not path.is_file():
-            raise unknown("profile", str(name_or_path), profile_names(), "choose from {}, or give a YAML file")
-    origin = shown(path)
-    profile = valid(Profile, read_yaml(path), origin)
+            raise unknown("profile", given, profile_names(), "choose from {}, or give a YAML file")
+    profile, shipped = valid(Profile, paths.read_yaml(path), paths.shown(path)), path.parent == paths.PROFILES
     # Figures and results go into a folder of this name: no file may write into another's.
-    if path.parent == paths.PROFILES and profile.name != path.stem:
-        raise InputError(f"{origin}: name: must be {path.stem!r} like the file, not {profile.name!r}")
-    if path.parent != paths.PROFILES and profile.name in profile_names():
-        raise InputError(f"{origin}: name: {profile.name!r} is a profile of data/profiles, choose another")
-    return _placed(profile, path.parent)
-
-
-def _placed(profile: Profile, folder: Path) -> Profile:
-    """Return the profile with paths that hold from every folder, and with every row of panels filled."""
+    if shipped and profile.name != path.stem:
+        raise InputError(f"{paths.shown(path)}: name: must be {path.stem!r} like the file, not {profile.name!r}")
+    if not shipped and profile.name in profile_names():
+        raise InputError(f"{paths.shown(path)}: name: {profile.name!r} is a profile of data/profiles, choose another")
     content = profile.model_dump()
     attention = content["attention"]
     for section in (attention, content["accuracy"]):
-        section["models"] = [_from(folder, spec) for spec in section["models"]]
-        section["problems"] = _from(folder, section["problems"])
+        section["models"] = [_from(path.parent, spec) for spec in section["models"]]
+        section["problems"] = _from(path.parent, section["problems"])
     for panel in (panel for row in attention["panels"].values() for panel in row):
-        panel["model"] = _from(folder, panel["model"])
+        panel["model"] = _from(path.parent, panel["model"])
     if not all(attention["panels"].values()):  # else without the config, which may be on the hub
         known = card(attention["models"][0])
         attention["panels"] = Panels(**attention["panels"]).filled(known, attention["layers"])
@@ -183,14 +175,7 @@ def _from(folder: Path, text: str) -> str:
     return os.path.abspath(path) if text not in names and os.path.exists(path) else text
 
 
-def run_profile(
-    name_or_path: str | Path,
-    model: str | None = None,
-    problems: str | Path | None = None,
-    limit: int | None = None,
-    name: str | None = None,
-    dtype: str | None = None,
-) -> Profile:
+def run_profile(name_or_path: str | Path, model=None, problems=None, limit=None, name=None, dtype=None) -> Profile:
     """Return a profile with a notebook's or the command line's overrides, under a name and folders of its own.
 
     The name is the one given, else <profile>-<digest of the overrides>, so that what is committed stays as it is.
@@ -199,12 +184,11 @@ def run_profile(
     problems = str(problems) if isinstance(problems, Path) else problems
     given = {"model": model, "problems": problems, "limit": limit, "name": name, "dtype": dtype}
     given = valid(Overrides, given, "parameters").model_dump(exclude={"name"}, exclude_none=True)
-    profile, here = load_profile(name_or_path), Path.cwd()
-    overrides = {name: _from(here, text) if isinstance(text, str) else text for name, text in given.items()}
-    if name is None and overrides:
-        name = f"{profile.name}-{settings_key(**overrides)[:6]}"
-    if name is None:
+    profile = load_profile(name_or_path)
+    overrides = {key: _from(Path.cwd(), value) if isinstance(value, str) else value for key, value in given.items()}
+    if not overrides and name is None:
         return profile
+    name = name or f"{profile.name}-{paths.settings_key(**overrides)[:6]}"
     if name in profile_names():
         raise InputError(f"name {name!r} is a profile of data/profiles: give another for what differs from it")
     return override(profile, **overrides, name=name)
@@ -212,24 +196,23 @@ def run_profile(
 
 def override(profile: Profile, model=None, problems=None, limit=None, name=None, dtype=None) -> Profile:
     """Return a copy with this model everywhere, these problems (all, unless limited), this limit, name and dtype."""
-    content: dict[str, Any] = profile.model_dump() | {"name": name or profile.name}
+    content = profile.model_dump() | {"name": name or profile.name}
     attention, accuracy = content["attention"], content["accuracy"]
     parts = [accuracy[part] for part in PARTS if accuracy[part]]
+    changes = {"problems": problems and str(problems), "limit": limit, "models": model and [model], "dtype": dtype}
     for section in (attention, accuracy):
         if problems is not None:
-            section.update(problems=str(problems), limit=None)
-            accuracy["levels"] = None
-        section["limit"] = limit or section["limit"]
-        section["models"] = section["models"] if model is None else [model]
-        section["dtype"] = dtype or section["dtype"]
+            section["limit"] = accuracy["levels"] = None
+        section |= {field: value for field, value in changes.items() if value}
     for part in parts:
         part["limit"] = min(filter(None, (limit, part["limit"])), default=None)
     if model is not None:
         known = card(model)
         attention["panels"] = profile.attention.panels.fitted(known)
         attention["layers"] = min(attention["layers"], known.layers or attention["layers"])
+        deepest = known.layers or inf
         for part in (accuracy, *parts):
-            part["conditions"] = [text for text in part["conditions"] if not _too_deep(text, known)]
+            part["conditions"] = [c for c in part["conditions"] if (parse_condition(c).arm or Arm()).layer <= deepest]
     return valid(Profile, content, f"profile {profile.name}, overridden")
 
 
@@ -238,42 +221,29 @@ def check(profile: Profile) -> None:
     if profile.stored:  # nothing runs
         return
     attention = profile.attention
-    problems = load_problems(attention.problems, limit=attention.limit, seed=profile.seed)
-    if attention.example >= len(problems):
-        raise InputError(f"example {attention.example} is beyond the {len(problems)} problems")
-    for spec in attention.models:
-        known = card(spec)
+    n = len(load_problems(attention.problems, limit=attention.limit, seed=profile.seed))
+    if attention.example >= n:
+        raise InputError(f"example {attention.example} is beyond the {n} problems")
+    cards = {spec: card(spec) for spec in attention.models}
+    for spec, known in cards.items():
         if known.layers and attention.layers > known.layers:
             raise InputError(f"attention.layers: {spec} has layers 1 to {known.layers}, not {attention.layers}")
-        for figure, panel in attention.panels.drawn():
-            if panel.model == spec:
-                missing_heads(figure, panel, known)
+    for figure, panel in attention.panels.drawn():
+        missing_heads(figure, panel, cards[panel.model])
     check_accuracy(profile.accuracy, profile.filler)
-    for part in PARTS:
-        if getattr(profile.accuracy, part):
-            check_accuracy(variation(profile.accuracy, part), profile.filler)
+    parts = [variation(profile.accuracy, part) for part in PARTS if getattr(profile.accuracy, part)]
+    for accuracy in (profile.accuracy, *parts):
+        check_accuracy(accuracy, profile.filler)
 
 
 def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
     """Raise InputError for problems that cannot be read, a model or layer that does not exist, a filler too long."""
     load_problems(accuracy.problems, levels=accuracy.levels)
-    for known in map(card, accuracy.models):
-        for condition in accuracy.conditions:
-            asked, room = parse_condition(condition), known.context or 2**17
-            length = 0 if asked.name == "none" else asked.filler(filler).length
-            if max(length, accuracy.max_new_tokens) >= room:
-                tokens = f"{length} inserted and {accuracy.max_new_tokens} new tokens"
-                raise InputError(f"{condition}: {known.name} has room for {room} tokens, not for {tokens}")
-            if _too_deep(condition, known):
-                raise InputError(f"{condition}: the model has layers 1 to {known.layers}")
-
-
-def _too_deep(condition: str, known: Card) -> bool:
-    """Say whether a condition puts ARM into a layer that the model lacks."""
-    arm = parse_condition(condition).arm
-    return arm is not None and known.layers is not None and arm.layer > known.layers
-
-
-def paper_numbers() -> dict:
-    """Return data/paper.yaml: figure or table -> {"source": text, "values": {model: {condition: %}}}."""
-    return read_yaml(paths.DATA / "paper.yaml")
+    for known, condition in itertools.product(map(card, accuracy.models), accuracy.conditions):
+        asked, room = parse_condition(condition), known.context or 2**17
+        length = 0 if asked.name == "none" else asked.filler(filler).length
+        if max(length, accuracy.max_new_tokens) >= room:
+            tokens = f"{length} inserted and {accuracy.max_new_tokens} new tokens"
+            raise InputError(f"{condition}: {known.name} has room for {room} tokens, not for {tokens}")
+        if asked.arm and known.layers and asked.arm.layer > known.layers:
+            raise InputError(f"{condition}: the model has layers 1 to {known.layers}")

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -20,21 +21,13 @@ from lib.measurement.run import measure_activations, measure_attention
 from lib.paths import write_json
 from lib.profiles import PARTS, Profile, profile_names
 
-# What a notebook finds computed when it starts, by its number.
-ATTENTION, CONTROLS, EXPLORER, ACTIVATIONS = "attention", "controls", "explorer", "activations"
-COMPLETIONS = "completions"
-MEASURES = {
-    ATTENTION: measure_attention,
-    CONTROLS: measure_controls,
-    EXPLORER: measure_explorer,
-    ACTIVATIONS: measure_activations,
-}
+# What a notebook finds computed when it starts, by its number: measurements, completions, and those of PARTS.
 NEEDS = {
-    "02": (ATTENTION, CONTROLS, EXPLORER),
-    "03": (COMPLETIONS, "fillers", "sampling"),
-    "04": (ACTIVATIONS,),
+    "02": (measure_attention, measure_controls, measure_explorer),
+    "03": ("completions", "fillers", "sampling"),
+    "04": (measure_activations,),
     "05": ("interventions", "arm_map", "sampling"),
-    "06": (ATTENTION, CONTROLS, ACTIVATIONS, COMPLETIONS, *PARTS),
+    "06": (measure_attention, measure_controls, measure_activations, "completions", *PARTS),
 }
 COLUMNS = ("figure", "file", "model", "n", "found", "paper")
 
@@ -66,7 +59,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
             if need not in prepared:
                 _prepare(need, profile, results)
                 prepared.add(need)
-        if COMPLETIONS in prepared and not stored_answers(profile):
+        if "completions" in prepared and not stored_answers(profile):
             parameters["completions"] = str(results)
         _execute(notebook, results, parameters)
     print_table([row for notebook in notebooks for row in published(results, notebook.stem)])
@@ -74,22 +67,17 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     print(saving.agreement(results), flush=True)
 
 
-def _prepare(need: str, profile: Profile, results: Path) -> None:
+def _prepare(need: Callable | str, profile: Profile, results: Path) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no time."""
-    if need in MEASURES:
-        MEASURES[need](profile, results / "measurements")
-    elif need == COMPLETIONS:
-        if not stored_answers(profile):
-            _completions(profile, results)
-    else:
+    if not isinstance(need, str):
+        need(profile, results / "measurements")
+    elif need != "completions":
         variation_for(profile, need)
-
-
-def _completions(profile: Profile, results: Path) -> None:
-    records = evaluate(profile.accuracy, profile.filler, profile.seed, results)
-    if profile.name == "demo":
-        same, common = agreement(records)
-        print(f"{same} of {common} completions agree with the stored demo's", flush=True)
+    elif not stored_answers(profile):
+        records = evaluate(profile.accuracy, profile.filler, profile.seed, results)
+        if profile.name == "demo":
+            same, common = agreement(records)
+            print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
 
 def _execute(notebook: Path, results: Path, parameters: dict) -> None:
@@ -110,9 +98,8 @@ def _execute(notebook: Path, results: Path, parameters: dict) -> None:
             progress_bar={"desc": notebook.stem, "unit": "cell", "file": sys.stderr},
         )
     except papermill.PapermillExecutionError as error:
-        raise InputError(
-            f"{notebook.stem} stopped: {error.ename}: {error.evalue} (executed copy: {results / notebook.name})"
-        ) from error
+        said = f"{error.ename}: {error.evalue} (executed copy: {results / notebook.name})"
+        raise InputError(f"{notebook.stem} stopped: {said}") from error
 
 
 def publish(profile: Profile, notebook: str, rows: list[dict]) -> None:

@@ -8,11 +8,11 @@ import yaml
 
 from lib import paths
 from lib.errors import InputError
+from lib.evaluation.findings import paper_numbers
 from lib.profiles import (
     check,
     load_profile,
     override,
-    paper_numbers,
     profile_names,
     run_profile,
     variation,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from lib import paths
 from lib.arm.settings import Arm
 from lib.models.names import captions
 from lib.profiles import Profile, variation
@@ -16,6 +17,11 @@ from lib.prompts.problems import describe
 
 THIS_RUN, PAPER = "this run", "the paper"
 LEVEL = 0.05  # of Holm's corrected tests
+
+
+def paper_numbers() -> dict:
+    """Return data/paper.yaml: figure or table -> {"source": text, "values": {model: {condition: %}}}."""
+    return paths.read_yaml(paths.DATA / "paper.yaml")
 
 
 def compared(table: pd.DataFrame, could: pd.DataFrame) -> pd.DataFrame:
@@ -27,26 +33,22 @@ def compared(table: pd.DataFrame, could: pd.DataFrame) -> pd.DataFrame:
 def effect_sentences(pairs: pd.DataFrame) -> list[str]:
     """Say per condition whether a gain or a loss was shown, how large it could be, and what two points would need."""
     sentences = []
-    sure = [pairs.effect_low > 0, pairs.effect_high < 0]
-    found = np.select(sure, ["a gain was shown", "a loss was shown"], "no effect was shown either way")
-    for row, shown in zip(pairs.itertuples(), found, strict=True):
+    for row in pairs.itertuples():
+        shown = "a gain was shown" if row.effect_low > 0 else "no effect was shown either way"
+        shown = "a loss was shown" if row.effect_high < 0 else shown
         lies = f"it lies between {row.effect_low:+.1f} and {row.effect_high:+.1f} points (n = {row.n})"
-        needed = f"Two points would need {row.needed:,.0f} problems."
-        if pd.isna(row.needed):
-            needed = "Two points are more than all the answers that changed."
-        sentences.append(f"{row.model}, {row.condition}: {shown}; {lies}. {needed}")
+        more = pd.isna(row.needed)
+        needed = "are more than all the answers that changed" if more else f"would need {row.needed:,.0f} problems"
+        sentences.append(f"{row.model}, {row.condition}: {shown}; {lies}. Two points {needed}.")
     return sentences
 
 
 def grader_sentences(judged: pd.DataFrame) -> list[str]:
     """Say per condition whether the sign of its effect is the same under every grader."""
-    sentences = []
-    tested = judged.dropna(subset="effect").groupby(["model", "condition"], sort=False)
-    for (model, condition), effects in tested["effect"]:
-        signs = set((effects > 0) * 1 - (effects < 0) * 1)
-        same = "is the same under every grader" if len(signs) == 1 else "depends on the grader"
-        sentences.append(f"{model}, {condition}: the sign of the effect {same}.")
-    return sentences
+    tested = judged.dropna(subset="effect")
+    signs = np.sign(tested.effect).groupby([tested.model, tested.condition], sort=False).nunique()
+    told = {True: "is the same under every grader", False: "depends on the grader"}
+    return [f"{model}, {key}: the sign of the effect {told[n == 1]}." for (model, key), n in signs.items()]
 
 
 def by_part(parts: pd.DataFrame, field: str) -> pd.DataFrame:
@@ -103,7 +105,7 @@ def completions_sentence(run: Profile, records: Sequence[dict], origin: str, par
 def side_by_side(variants: pd.DataFrame, panels: dict) -> pd.DataFrame:
     """Return a row per model and point of Fig. 8: panel, label, condition, accuracy and the paper's number for it.
 
-    `panels` are those of data/paper.yaml: title -> condition -> label and, where the paper gives one, its number.
+    `panels` are those of data/paper.yaml: title -> condition -> label and the paper's number, if any.
     """
     points = [
         {"panel": panel, "condition": condition, "reported": None} | point
@@ -117,12 +119,12 @@ def side_by_side(variants: pd.DataFrame, panels: dict) -> pd.DataFrame:
 
 def spread_over_samples(wide: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model, condition and measure of several samples (`diversity`, `best_of`), with its interval."""
-    rows = []
-    for row in wide.to_dict("records"):
-        common = {name: row[name] for name in ("model", "condition", "n")}
-        for name in (name for name in row if f"{name} low" in row):
-            ends = {"value": row[name], "low": row[f"{name} low"], "high": row[f"{name} high"]}
-            rows.append(common | {"measure": name} | ends)
+    rows = [
+        (row["model"], row["condition"], row["n"], name, row[name], row[f"{name} low"], row[f"{name} high"])
+        for row in wide.to_dict("records")
+        for name in row
+        if f"{name} low" in row
+    ]
     return pd.DataFrame(rows, columns=["model", "condition", "n", "measure", "value", "low", "high"])
 
 
@@ -141,8 +143,7 @@ def accuracy_rows(table: pd.DataFrame) -> list[dict]:
     for model, part in table.groupby("model", sort=False):
         found = ", ".join(f"{row.condition} {row.accuracy:.0f} %" for row in part.itertuples())
         row = {"figure": "fig10", "model": model, "n": int(part.n.min()), "found": found}
-        records = part.fillna(0).to_dict("records")
-        rows.append(row | {"paper": "none < mless, mful by 1-4 points", "table": records})
+        rows.append(row | {"paper": "none < mless, mful by 1-4 points", "table": part.fillna(0).to_dict("records")})
     return rows
 
 
@@ -152,9 +153,8 @@ def filler_rows(variants: pd.DataFrame) -> list[dict]:
     for model, part in variants.groupby("model", sort=False):
         sure = part[part.p_holm < LEVEL]
         hurt, helped = (", ".join(sure[sign * sure.effect > 0].condition) or "none" for sign in (-1, 1))
-        row = {"figure": "fig08", "model": model, "n": int(part.n.min())}
-        found = f"shown to hurt: {hurt}; to help: {helped}"
-        rows.append(row | {"found": found, "paper": "only 55 slashes between help"})
+        row = {"figure": "fig08", "model": model, "n": int(part.n.min()), "paper": "only 55 slashes between help"}
+        rows.append(row | {"found": f"shown to hurt: {hurt}; to help: {helped}"})
     return rows
 
 

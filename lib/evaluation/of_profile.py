@@ -27,18 +27,15 @@ def completions_for(profile: Profile, folder: str | Path | None) -> tuple[list[R
 
 
 def variation_for(profile: Profile, part: str) -> tuple[list[Record], str]:
-    """Return the records of a part of PARTS and where they come from; none when the profile lacks the part.
-
-    What takes minutes or hours is stored with the repository; others are completed if needed.
-    """
+    """Return the records of a part of PARTS, stored or completed if needed, and where they come from; or none."""
     if getattr(profile.accuracy, part) is None:
         return [], "not part of this profile"
     if profile.name == "demo":
         return read_records(paths.DATA / f"demo_{part}.jsonl"), STORED
-    changed, target = variation(profile.accuracy, part), profile.results / part
+    changed = variation(profile.accuracy, part)
     if stored_answers(profile):
         return _stored(profile, changed), STORED
-    return evaluate(changed, profile.filler, profile.seed, target), GENERATED
+    return evaluate(changed, profile.filler, profile.seed, profile.results / part), GENERATED
 
 
 def stored_answers(profile: Profile) -> list[Path]:

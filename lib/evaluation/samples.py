@@ -30,8 +30,7 @@ def diversity(records: Sequence[Record], seed: int, outcome: str = "correct") ->
 def best_of(records: Sequence[Record], n: int, seed: int, outcome: str = "correct") -> pd.DataFrame:
     """Return a row per model and condition with n samples or more, in %, with intervals over problems: Table 8.
 
-    one: a single sample; best: one of n samples is right (pass@n); majority: the most frequent answer of the first
-    n samples is right, the earliest of equally frequent ones.
+    one: a single sample; best: one of n is right (pass@n); majority: the most frequent answer of the first n is.
     """
 
     def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
@@ -55,7 +54,7 @@ def _over_problems(records: Sequence[Record], least: int, outcome: str, measures
 
 
 def _majority(group: pd.DataFrame, n: int, outcome: str) -> np.ndarray:
-    """Return per problem whether the most frequent answer of its first n samples is right; no answer is no vote."""
+    """Return per problem whether the first of the most frequent answers of n samples is right; none is no vote."""
     right = []
     for _, some in group.sort_values("sample", kind="stable").groupby("problem_id", sort=False):
         first = some.head(n)
@@ -76,21 +75,20 @@ def distinct_2(texts: Sequence[str]) -> float:
 
 
 def noise_floor(records: Sequence[Record], outcome: str = "correct") -> pd.DataFrame:
-    """Return a row per model: how far two runs of none that differ in nothing but the seed lie apart.
+    """Return a row per model: how far two runs of none that differ in nothing but the seed lie apart, in points.
 
-    `difference` is the mean distance of two samples' accuracies in points, `largest` the largest, `discordant` the
-    share of problems that one of two samples solves and the other does not. Empty without samples.
+    `difference` is the mean distance of two samples' accuracies, `largest` the largest, `discordant` the share of
+    problems that one of two samples solves and the other does not. Empty without samples.
     """
     rows = []
     for (model, condition), group in groups(records).items():
         values = matrix(group, outcome).to_numpy()
-        if condition != "none" or values.shape[1] < 2:
-            continue
-        first, second = np.triu_indices(values.shape[1], 1)
-        apart = 100 * (values[:, first] - values[:, second])  # (problems, pairs of samples)
-        between = np.abs(apart.mean(0))
-        row = {"model": model, "n": len(values), "samples": values.shape[1], "difference": between.mean()}
-        rows.append(row | {"discordant": np.abs(apart).mean(), "largest": between.max()})
+        if condition == "none" and values.shape[1] > 1:
+            first, second = np.triu_indices(values.shape[1], 1)
+            apart = 100 * (values[:, first] - values[:, second])  # (problems, pairs of samples)
+            between = np.abs(apart.mean(0))
+            row = {"model": model, "n": len(values), "samples": values.shape[1], "difference": between.mean()}
+            rows.append(row | {"discordant": np.abs(apart).mean(), "largest": between.max()})
     return pd.DataFrame(rows)
 
 
@@ -103,13 +101,12 @@ def largest_by_chance(records: Sequence[Record], seed: int, outcome: str = "corr
     rows, found = [], {name: shares(group, outcome) for name, group in groups(records).items()}
     for model in dict.fromkeys(model for model, _ in found):
         table = pd.concat({c: some for (m, c), some in found.items() if m == model}, axis=1, join="inner")
-        if "none" not in table or table.shape[1] < 2 or table.empty:
-            continue
-        apart = table.drop(columns="none").sub(table["none"], axis=0).to_numpy()  # (N, conditions)
-        largest, chance = apart.mean(0).max(), largest_of_flipped(apart, seed) / len(apart)
-        p_value = (1 + np.sum(chance >= largest - 1e-9)) / (1 + RESAMPLES)
-        row = {"model": model, "conditions": apart.shape[1], "n": len(apart), "largest": largest}
-        rows.append(row | {"expected": chance.mean(), "p_value": p_value})
+        if "none" in table and table.shape[1] > 1 and len(table):
+            apart = table.drop(columns="none").sub(table["none"], axis=0).to_numpy()  # (N, conditions)
+            largest, chance = apart.mean(0).max(), largest_of_flipped(apart, seed) / len(apart)
+            p_value = (1 + np.sum(chance >= largest - 1e-9)) / (1 + RESAMPLES)
+            row = {"model": model, "conditions": apart.shape[1], "n": len(apart), "largest": largest}
+            rows.append(row | {"expected": chance.mean(), "p_value": p_value})
     return pd.DataFrame(rows)
 
 

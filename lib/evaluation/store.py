@@ -1,7 +1,7 @@
 """A folder of completions that grows by whole lines, so that a run can be stopped anywhere and resumed.
 
-`run.json` holds the settings that every completion shares, `completions.jsonl` one record per line. The file
-is the truth: a store only remembers how far it has read, and looks for what others added before it writes.
+`run.json` holds the settings that every completion shares, `completions.jsonl` one record per line. The file is the
+truth: a store only remembers how far it has read, and looks for what others added before it writes.
 """
 
 import contextlib
@@ -38,8 +38,8 @@ class Store:
     ):
         """Create the folder, or resume it; a half-written last line is cut off and reported on stderr.
 
-        Shard (i, n) has a file of its own, so that the jobs of an array need no lock that spans machines.
-        Raises InputError when the folder cannot be written, was made with other settings, or is damaged.
+        Shard (i, n) has a file of its own, so that the jobs of an array need no lock that spans machines. Raises
+        InputError for a folder that cannot be written, was made with other settings, or is damaged.
         """
         self.folder = Path(folder)
         self.path = self.folder / (COMPLETIONS if shard == (1, 1) else SHARD.format(*shard))
@@ -109,13 +109,13 @@ class Store:
         with open(file, "rb", closefd=False) as stream:
             stream.seek(self._end)
             data = stream.read()
-        *lines, last = _split(data)
-        records = _parse_all(lines, self.path, self._lines + 1)
+        before, end, last = data.removesuffix(b"\n").rpartition(b"\n")
+        records = _parse_all(before + end, self.path, self._lines + 1)
         # Nobody else writes under the lock, so a bad last line is what a killed writer left.
         try:
-            records.append(_parse(last, f"line {self._lines + len(records) + 1} of {self.path}"))
+            records += _parse_all(last + b"\n", self.path, self._lines + len(records) + 1)
         except _NotJSON:
-            data = data[: sum(len(line) + 1 for line in lines)]
+            data = before + end
             os.ftruncate(file, self._end + len(data))
             print(f"repaired: dropped a half-written last line of {self.path}", file=sys.stderr)
         if data and not data.endswith(b"\n"):
@@ -136,12 +136,10 @@ class Store:
         """Write everything or nothing; raises InputError for a full disk and OSError for the rest."""
         before = os.fstat(file).st_size
         try:
-            # A disk that fills up shows as a short count first, and as an error only in the next call.
-            if os.write(file, data) < len(data):
+            if os.write(file, data) < len(data):  # a disk that fills up is an error only in the next call
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
-            # Should this fail as well, the next look at the file mends it.
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # the next look at the file mends it then
                 os.ftruncate(file, before)
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
@@ -167,7 +165,7 @@ def _others(folder: Path, mine: Path | None = None) -> Iterator[Record]:
     for path in [*sorted(folder.glob(SHARD.format("*", "*"))), folder / COMPLETIONS]:
         if path != mine and path.is_file():
             # Its owner may be writing the last line now, or have been killed at it.
-            yield from _parse_all(_split(path.read_bytes().rpartition(b"\n")[0]), path, 1)
+            yield from _parse_all(path.read_bytes().rpartition(b"\n")[0], path)
 
 
 def read_records(path: str | Path) -> list[Record]:
@@ -180,7 +178,7 @@ def read_records(path: str | Path) -> list[Record]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     first: dict[str, Record] = {}
-    for record in _parse_all(_split(data), path, 1):
+    for record in _parse_all(data, path):
         first.setdefault(record["key"], record)
     return list(first.values())
 
@@ -189,9 +187,8 @@ def _match_settings(path: Path, settings: dict, environment: dict) -> None:
     if not path.exists():
         write_json(path, {"settings": settings, "environment": environment})
         return
-    stored, _ = _read_run(path)
-    was, now = _flat(stored), _flat(settings)
-    for name in {**was, **now}:
+    was, now = _flat(_read_run(path)[0]), _flat(settings)
+    for name in was | now:
         if (old := was.get(name, "(absent)")) != (new := now.get(name, "(absent)")):
             raise InputError(f"{path.parent} was made with {name} = {old}, not {new}: {ADVICE}")
 
@@ -213,11 +210,8 @@ def _read_run(path: Path) -> tuple[dict, dict]:
         raise InputError(f"{path} is broken: {ADVICE}") from error
 
 
-def _split(data: bytes) -> list[bytes]:
-    return data.removesuffix(b"\n").split(b"\n") if data else []
-
-
-def _parse_all(lines: list[bytes], path: str | Path, first: int) -> list[Record]:
+def _parse_all(data: bytes, path: str | Path, first: int = 1) -> list[Record]:
+    lines = data.removesuffix(b"\n").split(b"\n") if data else []
     return [_parse(line, f"line {number} of {path}") for number, line in enumerate(lines, first)]
 
 

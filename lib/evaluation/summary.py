@@ -9,16 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib.evaluation.records import Record, groups, matrix
-from lib.statistics import (
-    Interval,
-    bootstrap_mean,
-    holm,
-    mcnemar_exact,
-    n_needed,
-    sign_flip,
-    smallest_effect,
-    wilson,
-)
+from lib.statistics import Interval, bootstrap_mean, holm, mcnemar_exact, n_needed, sign_flip, smallest_effect, wilson
 
 GRADERS = {
     "correct": "this project's grader",
@@ -35,16 +26,18 @@ COLUMNS = ["model", "condition", "n", "samples", "accuracy", "low", "high", *RAT
 def summarise(records: Sequence[Record], seed: int, outcome: str = "correct") -> pd.DataFrame:
     """Return a row of COLUMNS per model and condition: accuracy with its interval, rates, pairs against none.
 
-    Accuracy and pairs count `outcome`, correct or right (`outcome_of`); `restated` is the share between the two.
-    With one sample the interval is Wilson's and the test exact McNemar's; with several, problems are resampled
-    and signs flipped, since samples of one problem are not independent. `p_holm` corrects for all rows. Of none,
-    and where no problem was answered under none as well, PAIRED are NaN.
+    Accuracy and pairs count `outcome`, correct or right (`outcome_of`); `restated` is the share between the two. With
+    one sample the interval is Wilson's and the test exact McNemar's; with several, whose answers to a problem are not
+    independent, problems are resampled and signs flipped. `p_holm` corrects for all rows. PAIRED are NaN of none, and
+    where no problem was answered under none as well.
     """
     rows, found = [], groups(records)
     for (model, condition), group in found.items():
         values = matrix(group, outcome)
         row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
-        row |= percent(_accuracy(values, seed), "accuracy", "low", "high") | _rates(group)
+        single = values.shape[1] == 1
+        share = wilson(int(values[0].sum()), len(values)) if single else bootstrap_mean(values.mean(axis=1), seed)
+        row |= percent(share, "accuracy", "low", "high") | _rates(group)
         if condition != "none" and (model, "none") in found:
             row |= _against(matrix(found[model, "none"], outcome), values, seed)
         rows.append(row)
@@ -57,26 +50,16 @@ def summarise(records: Sequence[Record], seed: int, outcome: str = "correct") ->
 
 def as_text(table: pd.DataFrame) -> str:
     """Return a line per row of `summarise`: accuracy, what was cut off or has no box, and the effect."""
-    return "\n".join(_line(row) for row in table.to_dict("records"))
-
-
-def _line(row: dict) -> str:
     text = "{condition:16} {accuracy:5.1f} %  [{low:.1f}, {high:.1f}]  n = {n}"
     text += "  truncated {truncated:.0f} %  no box {no_box:.0f} %  restated {restated:.0f} %"
-    if not np.isnan(row["p_value"]):
-        text += "  against none {effect:+.1f} [{effect_low:+.1f}, {effect_high:+.1f}]  p = {p_value:.2g}"
-    return text.format_map(row)
+    effect = "  against none {effect:+.1f} [{effect_low:+.1f}, {effect_high:+.1f}]  p = {p_value:.2g}"
+    rows = table.to_dict("records")
+    return "\n".join((text if np.isnan(row["p_value"]) else text + effect).format_map(row) for row in rows)
 
 
 def percent(interval: Interval, estimate: str, low: str, high: str) -> dict[str, float]:
     """Return an interval of shares in % under these names."""
     return {estimate: 100 * interval.estimate, low: 100 * interval.low, high: 100 * interval.high}
-
-
-def _accuracy(values: pd.DataFrame, seed: int) -> Interval:
-    if values.shape[1] == 1:
-        return wilson(int(values.to_numpy().sum()), len(values))
-    return bootstrap_mean(values.mean(axis=1), seed)
 
 
 def _rates(group: pd.DataFrame) -> dict[str, float]:
@@ -119,9 +102,8 @@ def graders(records: Sequence[Record], seed: int) -> pd.DataFrame:
             if condition != "none" and (model, "none") in found:
                 row |= _against(matrix(found[model, "none"], field), matrix(group, field), seed)
             rows.append(row)
-    return pd.DataFrame(
-        rows, columns=["model", "condition", "grader", "n", "accuracy", "disagree", "effect", "p_value"]
-    )
+    columns = ["model", "condition", "grader", "n", "accuracy", "disagree", "effect", "p_value"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def breakdown(records: Sequence[Record], field: str, outcome: str = "correct") -> pd.DataFrame:
@@ -135,8 +117,9 @@ def breakdown(records: Sequence[Record], field: str, outcome: str = "correct") -
 
 
 def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:
-    """Return, for each row of `summarise` with pairs, what n could show: the smallest effect at 80 % power and the
-    n that an effect of so many points needs, at the discordant rate that was found (NaN: none can).
+    """Return what the n of each row of `summarise` with pairs could show: the smallest effect at 80 % power.
+
+    And the n that an effect of so many points needs, at the discordant rate that was found (NaN: none can).
     """
     tested = table[table["p_value"].notna()]
     rates = tested["discordant"] / 100

@@ -27,18 +27,15 @@ def wanted(
     loaded: Loaded, accuracy: Accuracy, filler: Filler, seed: int, problems: Sequence[Problem]
 ) -> dict[str, Asked]:
     """Return by key every completion that this run asks for."""
-    found = {}
+    found, given = {}, {"format": accuracy.format, "filler": filler, "examples": accuracy.examples}
     for condition in accuracy.conditions:
-        arm = _arm(loaded, accuracy, condition)
+        arm = parse_condition(condition).arm
+        if arm:
+            # Statistics are always a sequence's own: the authors generate one prompt at a time, where the whole tensor
+            # is that sequence, and a completion must not depend on what it is batched with.
+            arm = arm.over(arm_for(loaded.spec, accuracy.arm)).model_copy(update={"statistics": "sequence"})
         for problem in problems:
-            prompt = build_prompt(
-                loaded.tokenizer,
-                problem.problem,
-                condition,
-                format=accuracy.format,
-                filler=filler,
-                examples=accuracy.examples,
-            )
+            prompt = build_prompt(loaded.tokenizer, problem.problem, condition, **given)
             for sample in range(accuracy.samples):
                 # The prompt's ids stand for problem, format and filler: whatever changes them changes the key.
                 key = settings_key(
@@ -54,15 +51,3 @@ def wanted(
                 )
                 found[key] = Asked(problem, condition, sample, prompt, arm)
     return found
-
-
-def _arm(loaded: Loaded, accuracy: Accuracy, condition: str) -> Arm | None:
-    """Return the settings under which a condition's completions are made.
-
-    Statistics are always a sequence's own: the authors generate one prompt at a time, where the whole tensor is
-    that sequence, and a completion must not depend on what it is batched with.
-    """
-    named = parse_condition(condition).arm
-    if named is None:
-        return None
-    return named.over(arm_for(loaded.spec, accuracy.arm)).model_copy(update={"statistics": "sequence"})

@@ -1,7 +1,6 @@
 """Accuracies as bars beside the paper's (Fig. 10 left), and as points over settings (Fig. 8)."""
 
 import textwrap
-from collections import namedtuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,8 +18,6 @@ from lib.figures.style import (
 )
 
 PAPER = {"linestyle": "none", "marker": "o", "fillstyle": "none", **WHOLE}
-# One model's bars: (condition, accuracy, low, high) each, in %; `paper` marks reported numbers.
-Group = namedtuple("Group", "label bars paper", defaults=(False,))
 
 
 def fig10_layout():
@@ -31,49 +28,46 @@ def fig10_layout():
 
 
 def draw_accuracy_bars(ax, groups):
-    """Draw accuracies in % with their 95% intervals, a `Group` per model, and return the bars: Fig. 10 left.
+    """Draw accuracies in % with their 95% intervals and return the bars: Fig. 10 left.
 
-    The paper's own numbers are hatched and carry no interval.
+    A model's group is (label, bars, paper), its bars (condition, accuracy, low, high); `paper` marks the paper's own
+    numbers, which are hatched and carry no interval.
     """
-    groups = [Group(*group) for group in groups]
-    counts = [len(group.bars) for group in groups]
+    counts = [len(bars) for _, bars, _ in groups]
     width, rotation = 0.84 / max(counts), 90 * (sum(counts) > 9)  # level numbers would touch
     drawn = []
-    for position, group in enumerate(groups):
-        left = position - width * (len(group.bars) - 1) / 2
-        for index, bar in enumerate(group.bars):
-            drawn.append(_draw_bar(ax, left + index * width, 0.9 * width, *bar, paper=group.paper, rotation=rotation))
+    for position, (_, bars, paper) in enumerate(groups):
+        left = position - width * (len(bars) - 1) / 2
+        for index, bar in enumerate(bars):
+            drawn.append(_draw_bar(ax, left + index * width, 0.9 * width, *bar, paper=paper, rotation=rotation))
     wrap = max(9, 40 // len(groups))
-    names = [textwrap.fill(group.label, wrap) + "\n(paper)" * group.paper for group in groups]
-    ax.set_xticks(range(len(groups)), names)
+    ax.set_xticks(range(len(groups)), [textwrap.fill(name, wrap) + "\n(paper)" * paper for name, _, paper in groups])
     ax.set(ylabel="Accuracy (%)", ylim=(0, 116), yticks=range(0, 101, 20))
     ax.grid(False, axis="x")
-    looks = [look_of(name) for name in dict.fromkeys(bar[0] for group in groups for bar in group.bars)]
+    looks = [look_of(name) for name in dict.fromkeys(bar[0] for _, bars, _ in groups for bar in bars)]
     handles = [patches.Patch(color=look.colour, label=text) for look, text in looks]
     reported = patches.Patch(facecolor="white", edgecolor="0.3", hatch=HATCH, label="reported in the paper")
-    handles += [reported] * any(group.paper for group in groups)
+    handles += [reported] * any(paper for *_, paper in groups)
     ax.legend(handles=handles, ncols=2, loc="upper right", borderaxespad=0.2)
     return drawn
 
 
 def _draw_bar(ax, x, width, condition, accuracy, low, high, paper, rotation):
-    """Draw one accuracy in %, with its interval and its number above, and return the rectangle."""
     colour = look_of(condition)[0].colour
     look = {"facecolor": "white", "edgecolor": colour, "hatch": HATCH} if paper else {"color": colour}
     (rectangle,) = ax.bar(x, accuracy, width, **look)
     if not paper:
         intervals(ax, [x], [low], [high], "black")
     ends = np.array([accuracy, None if paper else high], dtype=float)
-    place = {"xytext": (0, 2), "textcoords": "offset points", "ha": "center", "va": "bottom"}
-    text = f"{accuracy:.1f}" if np.isfinite(accuracy) else "n/a"
-    ax.annotate(text, (x, np.nan_to_num(ends).max()), rotation=rotation, **place)
+    text, place = f"{accuracy:.1f}" if np.isfinite(accuracy) else "n/a", (x, np.nan_to_num(ends).max())
+    ax.annotate(text, place, (0, 2), textcoords="offset points", ha="center", va="bottom", rotation=rotation)
     return rectangle
 
 
 def draw_accuracy_points(ax, labels, estimates, lows, highs, title, *, reported=None):
-    """Draw accuracies in % with their 95% intervals at evenly spaced labels; return this run's points.
+    """Draw accuracies in % with their 95% intervals at evenly spaced labels; return this run's points: Fig. 8.
 
-    `reported` holds the paper's numbers, NaN where it gives none: hollow, without intervals. Fig. 8, Tables 4, 5.
+    `reported` holds the paper's numbers, NaN where it gives none: hollow, without intervals.
     """
     places, look = np.arange(len(labels)), CONDITION_STYLES["mless"]
     intervals(ax, places, lows, highs, look.colour)

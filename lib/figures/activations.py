@@ -11,8 +11,7 @@ CHANGE_LABEL = "with / without (log scale)"
 def draw_redistribution(axes, edges, counts, changes, title):
     """Draw a column per layer, histograms above and what changed below, each row on one scale, and return it: Fig. 4.
 
-    `axes` is (2, L), `counts` maps a condition to (L, bins), `changes` has each layer's measures and their curves, as
-    `draw_histograms` and `draw_changes` take them.
+    `axes` is (2, L), `counts` maps a condition to (L, bins), `changes` has each layer's names and curves of measures.
     """
     reach = [end for _, curves in changes for _, *ends in curves.values() for end in np.ravel(ends)]
     for index, (names, curves) in enumerate(changes):
@@ -28,8 +27,7 @@ def draw_redistribution(axes, edges, counts, changes, title):
 def draw_histograms(ax, edges, counts, title):
     """Draw the share of activations in each bin, a line per condition, on a log scale; return the lines: Fig. 4.
 
-    `edges` is (bins + 1,), `counts` maps a condition to (bins,) numbers of activations. The end bins hold what lies
-    outside and are left out.
+    `edges` is (bins + 1,), `counts` maps a condition to numbers (bins,), whose ends hold what lies outside: left out.
     """
     lines = []
     for condition, numbers in counts.items():
@@ -45,8 +43,8 @@ def draw_histograms(ax, edges, counts, title):
 def draw_changes(ax, names, curves, title, reach):
     """Draw how many times as large each measure is as without, and its interval; return the points: Fig. 4.
 
-    `curves` maps a condition to (estimates, lows, highs), (n,) each, side by side at each of the n names; `reach` is
-    the lowest and highest value to make room for, so that several axes can be equal.
+    `curves` maps a condition to (estimates, lows, highs), (n,) each; `reach` is the lowest and highest value to make
+    room for, so that several axes can be equal.
     """
     even_line(ax)
     drawn = beside(ax, range(len(names)), curves, 0.17)
@@ -61,19 +59,19 @@ def _plain_log_ticks(ax, values):
     """Give a log axis of ratios room and ticks in plain numbers, few enough to read."""
     low, high = min(0.9, *values), max(1.1, *values)
     low, high = low / (high / low) ** 0.06, high * (high / low) ** 0.06
-    steps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.5, 2, 3, 5, 10]
-    ticks = [step for step in steps if low <= step <= high]
+    round_ones = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
+    ticks = [step for step in sorted([*round_ones, 0.6, 0.7, 0.8, 0.9, 1.1, 1.2, 1.5, 3]) if low <= step <= high]
     if len(ticks) > 8:
-        ticks = [step for step in ticks if step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)]
+        ticks = [step for step in ticks if step in round_ones]
     ax.set_ylim(low, high)
     ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
 
 
 def draw_change_by_layer(ax, layers, curves, title):
-    """Draw one measure with / without over the layers with its interval, a line per condition; return the lines.
+    """Draw one measure with / without over the layers, counted from 1, a line per condition; return the lines.
 
-    `curves` maps a condition to (estimates, lows, highs), (L,) each; `layers` counts from 1.
+    `curves` maps a condition to (estimates, lows, highs), (L,) each.
     """
     lines = []
     even_line(ax)
@@ -89,9 +87,9 @@ def draw_change_by_layer(ax, layers, curves, title):
 
 
 def draw_classes(ax, names, curves, title):
-    """Draw the near-zero share of each class of tokens in % with its interval; return the points: Fig. 7.
+    """Draw the near-zero share of each of n classes of tokens in % with its interval; return the points: Fig. 7.
 
-    `curves` maps a condition to (estimates, lows, highs), (n,) each, side by side at each of the n names.
+    `curves` maps a condition to (estimates, lows, highs), (n,) each.
     """
     drawn = beside(ax, range(len(names)), curves, 0.2)
     ax.set_xticks(range(len(names)), names)
@@ -102,9 +100,9 @@ def draw_classes(ax, names, curves, title):
 
 
 def draw_arm_map(ax, rows, columns, effects, lows, highs, title):
-    """Draw the effect of ARM in points under each c (rows) and p1 (columns), with its interval as text: Fig. 12.
+    """Draw the effect of ARM in points (c, p1) with its interval as text, framed where that leaves 0 out: Fig. 12.
 
-    The arrays are (rows, columns); a cell whose interval leaves 0 out is framed. Returns the image.
+    Returns the image.
     """
     effects, lows, highs = (np.asarray(values, dtype=float) for values in (effects, lows, highs))
     reach = max(1.0, float(np.abs(effects).max()))
@@ -112,8 +110,7 @@ def draw_arm_map(ax, rows, columns, effects, lows, highs, title):
     for (row, column), effect in np.ndenumerate(effects):
         low, high = lows[row, column], highs[row, column]
         colour = "white" if abs(effect) > 0.6 * reach else "black"
-        text = f"{effect:+.1f}\n[{low:+.1f}, {high:+.1f}]"
-        ax.text(column, row, text, ha="center", va="center", color=colour)
+        ax.text(column, row, f"{effect:+.1f}\n[{low:+.1f}, {high:+.1f}]", ha="center", va="center", color=colour)
         if low > 0 or high < 0:
             place = (column - 0.47, row - 0.47)
             ax.add_patch(patches.Rectangle(place, 0.94, 0.94, fill=False, edgecolor="black", linewidth=1.5))
@@ -126,9 +123,9 @@ def draw_arm_map(ax, rows, columns, effects, lows, highs, title):
 
 
 def draw_pass_at_k(ax, ks, curves, title):
-    """Draw pass@k in % with its interval, a line per condition, and return the lines: Fig. 6.
+    """Draw pass@k in % with its interval at n values of k, a line per condition, and return the lines: Fig. 6.
 
-    `curves` maps a condition to (estimates, lows, highs), (n,) each, at the n values of k.
+    `curves` maps a condition to (estimates, lows, highs), (n,) each.
     """
     lines = beside(ax, range(len(ks)), curves, 0.08, line=None)
     ax.set_xticks(range(len(ks)), map(str, ks))
@@ -138,10 +135,7 @@ def draw_pass_at_k(ax, ks, curves, title):
 
 
 def draw_effects(ax, labels, effects, lows, highs, title):
-    """Draw differences to none in points with their intervals, a row per label from the top; return the points.
-
-    The arrays are (n,); ARM in other layers is drawn this way.
-    """
+    """Draw differences (n,) to none in points with their intervals, a row per label from the top; return the points."""
     places, look = np.arange(len(labels))[::-1], CONDITION_STYLES["arm"]
     ax.axvline(0, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
     ax.hlines(places, lows, highs, color=look.colour, linewidth=0.9)

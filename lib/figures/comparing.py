@@ -46,10 +46,10 @@ def _apart(old, new):
 
 
 def drawing(figure):
-    """Return what is drawn: a digest of its parts, their looks and texts, and the place of each part.
+    """Return what is drawn: a digest of its parts, looks and texts, and each part's left, bottom, right and top.
 
-    Places are left, bottom, right and top in fractions of the page. Numbers are taken out of texts, since they are in
-    the table, and the ticks of an axis count as one part, since their number follows from the data.
+    Places are in fractions of the page. Numbers are taken out of texts, since they are in the table, and the ticks of
+    an axis count as one part, since their number follows from the data.
     """
     figure.draw_without_rendering()
     parts = [part for ax in figure.axes for child in ax.get_children() for part in _parts(child)] + figure.texts

@@ -8,7 +8,7 @@ from matplotlib import colors
 from lib.figures.style import (
     CONDITION_STYLES,
     WHOLE,
-    Look,
+    beside,
     even_line,
     integer_axis,
     intervals,
@@ -23,11 +23,6 @@ SPAN_LABELS = {
     "flatness": "Coefficient of variation",
     "dispersion": "Dispersion of values",
 }
-CAUSE_LOOKS = {
-    "both": Look("#D55E00", "none", "s", ("as inserted",)),
-    "terms": Look("#0072B2", "none", "o", ("terms only: old distance",)),
-    "distance": Look("#000000", "none", "D", ("distance only: no insertion",)),
-}
 
 
 def draw_lambda_by_head(ax, heads, estimates, lows, highs, title):
@@ -37,17 +32,9 @@ def draw_lambda_by_head(ax, heads, estimates, lows, highs, title):
     return _draw_lambda(ax, heads, estimates, lows, highs, look, "Head")
 
 
-def draw_lambda_by_layer(ax, layers, estimates, lows, highs, label):
-    """Draw λ and its interval (L,) over the layers against 1; return the curve and the intervals.
-
-    `layers` counts from 1. Call it again to add a curve; a condition's key or name as label brings its look.
-    """
-    if label in CONDITION_STYLES or any(label in look.names for look in CONDITION_STYLES.values()):
-        look, label = look_of(label)
-    else:
-        taken = {line.get_color() for line in ax.lines}
-        looks = list(CONDITION_STYLES.values())
-        look = next((look for look in looks if look.colour not in taken), looks[0])
+def draw_lambda_by_layer(ax, layers, estimates, lows, highs, condition):
+    """Add λ and its interval (L,) over the layers, counted from 1, against 1; return the curve and the intervals."""
+    look, label = look_of(condition)
     artists = _draw_lambda(ax, layers, estimates, lows, highs, look, "Layer", label=label)
     legend_above(ax)
     return artists
@@ -69,8 +56,8 @@ def _draw_lambda(ax, x, estimates, lows, highs, look, axis_name, **options):
 def draw_controls(ax, controls, width=None):
     """Draw behind the data what the shape shows without training, and name it in the legend once.
 
-    `controls` has a row for each layer and control: untrained networks, a band from `low` to `high`, and uniform
-    attention, a line. A layer has its place on the x axis, or all `width` heads of a panel.
+    `controls` has a row per layer and control: untrained networks, a band from `low` to `high`, or uniform attention, a
+    line. A layer has its place on the x axis, or all `width` heads of a panel.
     """
     for row in controls.itertuples():
         ends = (0.5, width + 0.5) if width else (row.layer - 0.5, row.layer + 0.5)
@@ -119,17 +106,13 @@ def _mark_cells(ax, values, reach):
 
 
 def draw_by_condition(ax, conditions, estimates, lows, highs, label):
-    """Draw a measure of the inserted span with its interval, a point per condition, and return the points.
-
-    The arrays are (n,); flatness, attention mass and dispersion are drawn this way, from 0 up.
-    """
-    points = []
+    """Draw a measure (n,) of the inserted span with its interval, a point per condition, from 0 up; return them."""
+    points, names = [], []
     for index, (condition, estimate, low, high) in enumerate(zip(conditions, estimates, lows, highs, strict=True)):
-        look = look_of(condition)[0]
+        look, text = look_of(condition)
         intervals(ax, [index], [low], [high], look.colour)
-        mark = {"marker": look.marker, "markersize": 5, **WHOLE}
-        points += ax.plot([index], [estimate], color=look.colour, **mark)
-    names = [textwrap.fill(look_of(condition)[1], 12) for condition in conditions]
+        points += ax.plot([index], [estimate], color=look.colour, marker=look.marker, markersize=5, **WHOLE)
+        names.append(textwrap.fill(text, 12))
     ax.set_xticks(range(len(names)), names)
     highest = np.nanmax([*estimates, *highs, 0])
     ax.set(xlim=(-0.6, len(names) - 0.4), ylim=(0, 1.1 * highest or 1), ylabel=label)
@@ -140,13 +123,11 @@ def draw_by_condition(ax, conditions, estimates, lows, highs, label):
 def draw_causes(ax, heads, curves, title):
     """Draw λ of each cause with its intervals, side by side at each head, and return the points of each.
 
-    `curves` maps a key of CAUSE_LOOKS to (estimates, lows, highs), (H,) each; `heads` counts from 1.
+    `curves` maps a cause to (estimates, lows, highs), (H,) each; `heads` counts from 1.
     """
-    drawn, heads = [], np.asarray(heads, dtype=float)
-    for place, (cause, ends) in enumerate(curves.items()):
-        look = CAUSE_LOOKS[cause]
-        offset = 0.22 * (place - (len(curves) - 1) / 2)
-        drawn.append(_draw_lambda(ax, heads + offset, *ends, look=look, axis_name="Head", label=look.names[0])[0])
-    ax.set_title(title)
+    even_line(ax)
+    drawn = beside(ax, heads, curves, 0.22)
+    ax.set(title=title, ylabel=LAMBDA_LABEL, xlim=(min(heads) - 0.5, max(heads) + 0.5))
+    integer_axis(ax.xaxis, "Head")
     legend_above(ax)
     return drawn

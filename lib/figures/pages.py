@@ -39,9 +39,9 @@ def curves_of(table, by, estimate):
 
 
 def show(table, columns=None, digits=2):
-    """Return columns of a DataFrame, all for none, rounded for reading; the first is the index, gaps are empty.
+    """Return columns of a DataFrame, all for none, rounded to so many digits, or to those of each column that is named.
 
-    `digits` is a number of decimals, or one for each column that it names. A p-value has three.
+    The first column is the index, gaps are empty. A p-value has three.
     """
     shown = table[list(columns or table)].rename_axis(columns=None)
     told = {name: shown[name].map(_p_value) for name in ("p", "p_value", "p_holm") if name in shown}

@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from lib.figures.style import integer_axis, legend_above, look_of, panel_title, shade_span
+from lib.figures.style import integer_axis, legend_above, look_of, panel_title
 
 
 def draw_received(ax, curves, title, *, first=0, fill=False):
-    """Draw the received attention of each condition and return its lines, then the fills.
+    """Draw the received attention of each condition and return its lines, then the fills (of Fig. 10).
 
-    `curves` maps a condition, by key or name, to weights (T,), NaN where undefined; x counts tokens from
-    `first`. Figs 9, 11, 13 and 18; Fig. 10 right with `fill`.
+    `curves` maps a condition, by key or name, to weights (T,), NaN where undefined; x counts tokens from `first`.
     """
     lines, fills = [], []
     for label, weights in curves.items():
@@ -37,5 +36,7 @@ def draw_heads(axes, heads):
         curves = {"w/o Meaningless tokens": before, "w/ Meaningless tokens": after}
         lines += draw_received(top, curves, title, first=1)
         lines += draw_received(bottom, {"w/ Meaningless tokens": whole}, title, first=1)
-        shade_span(bottom, span.start, span.stop)
+        ends = span.start - 0.5, span.stop - 0.5
+        bottom.axvspan(*ends, color="0.87", linewidth=0, zorder=0, label="Meaningless tokens")
+        legend_above(bottom)
     return lines

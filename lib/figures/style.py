@@ -38,6 +38,11 @@ CONDITION_STYLES = {
     "random": Look("#000000", (0, (1, 1)), "D", ("Random sentence", "w/ Random sentence")),
     "arm": Look("#CC79A7", (0, (6, 2)), "v", ("ARM", "w/ ARM")),
 }
+CAUSE_LOOKS = {
+    "both": Look("#D55E00", "none", "s", ("as inserted",)),
+    "terms": Look("#0072B2", "none", "o", ("terms only: old distance",)),
+    "distance": Look("#000000", "none", "D", ("distance only: no insertion",)),
+}
 
 
 def style():
@@ -46,20 +51,16 @@ def style():
 
 
 def look_of(label):
-    """Return (Look, text for the legend) of a condition's key or of any of its names."""
-    for key, look in CONDITION_STYLES.items():
+    """Return (Look, text for the legend) of a condition's or cause's key or of any of its names."""
+    for key, look in (CONDITION_STYLES | CAUSE_LOOKS).items():
         if label == key or label in look.names:
             return look, look.names[0] if label == key else label
     raise ValueError(f"unknown condition {label!r}: use one of {', '.join(CONDITION_STYLES)} or their names")
 
 
 def figure_with_rows(rows, columns, height=ROW_HEIGHT):
-    """Return (figure, axes (rows, columns)) of page width, rows `height` inches high: most figures' grid.
-
-    One row of more than three panels is folded into pairs on the page.
-    """
-    folded = rows == 1 and columns > 3
-    shape = (-(-columns // 2), 2) if folded else (rows, columns)
+    """Return (figure, axes (rows, columns)) of page width, rows `height` inches high; a long row is folded in pairs."""
+    shape = (-(-columns // 2), 2) if rows == 1 and columns > 3 else (rows, columns)
     size = FULL_WIDTH, height * shape[0]
     figure, axes = plt.subplots(*shape, squeeze=False, figsize=size, layout="constrained")
     for spare in axes.flat[rows * columns :]:
@@ -81,13 +82,6 @@ def name_models(axes, models):
 def panel_title(ax, title):
     """Write the title of a panel that names a model and a layer, in two lines where one would leave the panel."""
     ax.set_title(title.replace(" Layer", "\nLayer") if len(title) > TITLE_CHARACTERS else title)
-
-
-def shade_span(ax, start, stop, label="Meaningless tokens"):
-    """Shade tokens start to stop - 1 in grey, name them in the legend, and return the patch: Figs 13, 18."""
-    patch = ax.axvspan(start - 0.5, stop - 0.5, color="0.87", linewidth=0, zorder=0, label=label)
-    legend_above(ax)
-    return patch
 
 
 def legend_above(ax):
@@ -115,8 +109,8 @@ def beside(ax, x, curves, gap, line="none"):
         look, text = look_of(condition)
         places = np.asarray(x, dtype=float) + gap * (index - (len(curves) - 1) / 2)
         intervals(ax, places, lows, highs, look.colour)
-        style = {"color": look.colour, "linestyle": line or look.line, "marker": look.marker}
-        drawn += ax.plot(places, estimates, label=text, **style)
+        linestyle = line or look.line
+        drawn += ax.plot(places, estimates, label=text, color=look.colour, linestyle=linestyle, marker=look.marker)
     return drawn
 
 

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 
 from lib.claims.matrix import cell_text, matrix_sentences, matrix_table
-from lib.figures.matrix import draw_matrix
+from lib.figures.claims import draw_matrix
 
 CONTROL = {"effect": 0.5, "low": 0.4, "high": 0.6, "verdict": "supported"}
 

@@ -5,7 +5,7 @@ import pytest
 from lib.figures.accuracy import draw_accuracy_bars, draw_accuracy_points, fig10_layout
 
 NAN = float("nan")
-MEASURED = ("Qwen2.5-Math-1.5B", [("none", 63.2, 59.0, 67.5), ("mless", 65.0, 60.5, 69.0)])
+MEASURED = ("Qwen2.5-Math-1.5B", [("none", 63.2, 59.0, 67.5), ("mless", 65.0, 60.5, 69.0)], False)
 PAPER = ("Qwen2.5-Math-1.5B", [("none", 64.0, None, None), ("mless", 66.0, None, None)], True)
 
 
@@ -39,7 +39,7 @@ def test_numbers_above_bars_clear_the_interval(ax):
 
 
 def test_an_undefined_accuracy_is_said_to_be_missing(ax):
-    draw_accuracy_bars(ax, [("M", [("none", NAN, NAN, NAN), ("mless", 10.0, 5.0, 20.0)])])
+    draw_accuracy_bars(ax, [("M", [("none", NAN, NAN, NAN), ("mless", 10.0, 5.0, 20.0)], False)])
     ax.figure.canvas.draw()
     assert ax.texts[0].get_text() == "n/a"
 

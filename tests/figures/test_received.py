@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lib.figures.received import draw_heads, draw_received
-from lib.figures.style import CONDITION_STYLES, figure_with_rows, shade_span
+from lib.figures.style import CONDITION_STYLES, figure_with_rows
 
 NAN = float("nan")
 
@@ -76,16 +76,8 @@ def test_a_single_point_is_visible(ax, weights):
 
 def test_weights_that_are_all_undefined_still_draw(ax):
     draw_received(ax, {"none": [NAN, NAN]}, "T", fill=True)
-    shade_span(ax, 0, 1)
     ax.figure.canvas.draw()
     assert np.isfinite(ax.get_ylim()).all()
-
-
-def test_the_shade_covers_the_tokens_of_the_span(ax, legend_texts):
-    draw_received(ax, {"mless": np.full(10, 0.1)}, "T")
-    patch = shade_span(ax, 3, 6)
-    assert (patch.get_x(), patch.get_x() + patch.get_width()) == (2.5, 5.5)
-    assert legend_texts() == ["Mless", "Meaningless tokens"]
 
 
 def test_a_head_has_its_original_tokens_above_and_the_whole_prompt_below():
@@ -95,3 +87,4 @@ def test_a_head_has_its_original_tokens_above_and_the_whole_prompt_below():
     assert [ax.get_title() for ax in axes.flat] == ["Head 1", "Head 1"]
     (patch,) = axes[1, 0].patches
     assert (patch.get_x(), patch.get_x() + patch.get_width()) == (1.5, 2.5) and not axes[0, 0].patches
+    assert axes[1, 0].get_legend().get_texts()[-1].get_text() == "Meaningless tokens"
