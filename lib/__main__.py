@@ -75,9 +75,9 @@ def _reproduce(options) -> None:
 
 def _claims(options) -> None:
     profile = _profile(options)
-    from lib.claims.gathering import gather
+    from lib.claims.evidence import gather
     from lib.claims.judging import judge, write_claims
-    from lib.claims.page import WIDTH, page
+    from lib.claims.sentences import WIDTH, page
     from lib.claims.statements import load_claims
 
     rows = judge(load_claims(), gather(profile))

@@ -37,9 +37,8 @@ def accuracy_unaided(evidence: Evidence, part: str, condition: str) -> list[Comp
     found = _accuracies(evidence, part, condition)
     if not evidence.plain:
         raise Untestable(f"{evidence.model} is asked in chat form, or its answer is elicited after what was inserted")
-    single = set(found.values()) <= {0.0, POINTS}
-    values = np.array(list(found.values()))
-    return [Component(condition, values, "share" if single else "mean", templates(list(found)))]
+    kind = "share" if set(found.values()) <= {0.0, POINTS} else "mean"
+    return [Component(condition, np.array(list(found.values())), kind, templates(list(found)))]
 
 
 def accuracy_differences(evidence: Evidence, part: str, pairs: Sequence[Sequence[str]]) -> list[Component]:
@@ -81,6 +80,3 @@ def sampling_differences(evidence: Evidence, condition: str, k: int) -> list[Com
     groups_of = (by_problem(_records(evidence, "sampling", name)) for name in (condition, "none"))
     after, before = ({problem: POINTS * distinct_2(texts) for problem, texts in some.items()} for some in groups_of)
     return [*pass_differences(evidence, condition, k), _apart("distinct 2-grams", after, before)]
-
-
-MEASURES = (accuracy_unaided, accuracy_differences, largest_gain, pass_differences, sampling_differences)

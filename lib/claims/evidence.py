@@ -7,8 +7,11 @@ when the profile did not measure what it needs.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lib.evaluation.records import Record
-from lib.measurement.run import Measured
+from lib.evaluation.of_profile import completions_for, variation_for
+from lib.evaluation.records import Record, outcome_of
+from lib.measurement.controls import SEEDS, Controls, measure_controls
+from lib.measurement.run import Measured, measure_activations, measure_attention
+from lib.profiles import PARTS, Profile
 
 EMBEDDED = "embedded/"  # begins the ids of the embedded set, embedded/<template>/<number>
 UNIFORM = "uniform"  # names the control without a network, whose queries attend equally to all they may see
@@ -41,3 +44,34 @@ def templates(problems: Sequence[str]) -> list[str] | None:
     if not all(problem.startswith(EMBEDDED) for problem in problems):
         return None
     return [problem.split("/")[1] for problem in problems]
+
+
+def gather(profile: Profile, completions: str | None = None) -> dict[str, Evidence]:
+    """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
+    folder = profile.results / "measurements"
+    attention, activations = measure_attention(profile, folder), measure_activations(profile, folder)
+    controls = measure_controls(profile, folder)
+    records = {"main": completions_for(profile, completions)[0]}
+    records |= {part: variation_for(profile, part)[0] for part in PARTS}
+    answering = [record["model"] for part in records.values() for record in part]
+    return {
+        name: Evidence(
+            name,
+            attention.get(name),
+            activations.get(name),
+            {part: [r for r in some if r["model"] == name] for part, some in records.items()},
+            plain=profile.accuracy.format == "plain" and not profile.accuracy.elicit,
+            outcome=outcome_of(profile.accuracy.problems),
+            controls=_evidence_of(controls[name]) if name in controls else {},
+        )
+        for name in dict.fromkeys([*attention, *answering])
+    }
+
+
+def _evidence_of(controls: Controls) -> dict[str, Evidence]:
+    """Return what the claims ask of each untrained network, and of uniform attention."""
+    found = {
+        f"seed {seed}": Evidence(f"an untrained network, seed {seed}", attention, activations)
+        for seed, attention, activations in zip(SEEDS, controls.attention, controls.activations, strict=True)
+    }
+    return found | {UNIFORM: Evidence("uniform attention", controls.uniform)}

@@ -108,18 +108,3 @@ def class_falls(evidence: Evidence, condition: str, layer: int) -> list[Componen
 def likeness(evidence: Evidence, condition: str, layer: int) -> list[Component]:
     """Return the cosine between a condition's change of the histogram of activations and that of the slashes."""
     return [_component("histogram", _first(evidence, "activations", layer)["shape"].sel(condition=condition))]
-
-
-MEASURES = (
-    head_lambdas,
-    filler_attention,
-    heads_below_one,
-    irregularity,
-    span_differences,
-    lambda_ratios,
-    affine_fit,
-    activation_changes,
-    class_differences,
-    class_falls,
-    likeness,
-)

@@ -136,7 +136,7 @@ def _share(sample: Sample, alpha: float) -> tuple[float, float]:
 @lru_cache(maxsize=10_000)
 def _exact(right: int, n: int, alpha: float) -> tuple[float, float]:
     found = clopper_pearson(right, n, 1 - alpha)
-    return POINTS * float(found.low), POINTS * float(found.high)
+    return POINTS * found.low, POINTS * found.high
 
 
 def _difference(sample: Sample, alpha: float) -> tuple[float, float]:

@@ -16,17 +16,14 @@ def matrix_table(rows: Sequence[dict]) -> pd.DataFrame:
 
     `shared`: untrained networks get the same verdict, so that it says nothing about what was learnt.
     """
+    told = []
+    for row in (row for row in rows if row["n"]):
+        control = [(row["control"] or {}).get(name) for name in CONTROL]
+        shared = row["verdict"] == control[-1] != "undecided"
+        told.append([*(row[name] for name in TOLD), *control, shared])
     columns = [*TOLD, *(f"control_{name}" for name in CONTROL), "shared"]
-    told = [_told(row) for row in rows if row["n"]]
     table = pd.DataFrame(told, columns=columns).astype({"control_effect": float, "needed": float})
     return table.sort_values("model", key=lambda names: names.map(list(names.unique()).index), kind="stable")
-
-
-def _told(row: dict) -> dict:
-    control = row["control"] or dict.fromkeys(CONTROL)
-    beside = {f"control_{name}": control[name] for name in CONTROL}
-    shared = row["verdict"] == control["verdict"] != "undecided"
-    return {name: row[name] for name in TOLD} | beside | {"shared": shared}
 
 
 def cell_text(row) -> str:

@@ -1,8 +1,11 @@
-"""What a row of the claims says, in words that follow from its numbers alone."""
+"""What a row of the claims says, in words that follow from its numbers alone, and all rows as a page of text."""
 
+import textwrap
 from collections.abc import Sequence
 
 from lib.claims.rule import ALPHA, ENOUGH
+
+WIDTH, INDENT = 118, " " * 4  # of the page
 
 
 def verdict_text(row: dict) -> str:
@@ -19,17 +22,15 @@ def measured_text(row: dict) -> str:
     """Return in one line what was measured, what was claimed, the untrained network's, and the n that would decide."""
     if row["reason"]:
         return f"Not tested: {row['reason']}."
-    text = f"{row['component']}: {effect_text(row, row['constant'] and row['n'])} {row['unit']}"
-    text += f", claimed {range_text(*row['range'])}, n = {row['n']}"
+    effect = f"{number(row['effect'])} in all {row['n']} problems" if row["constant"] else _effect_text(row)
+    text = f"{row['component']}: {effect} {row['unit']}, claimed {range_text(*row['range'])}, n = {row['n']}"
     text += f" of {row['clusters']} templates" if row["clusters"] and row["clusters"] < row["n"] else ""
     if row["components"] > 1:
         text += f", the least favourable of {row['components']}"
     if row["paper"]:
         text += f"; the paper {number(row['paper']['value'])} ({row['paper']['of']})"
-    if row["control"]:
-        text += f"; untrained {_control_text(row, 'control')}"
-    if row["uniform"]:
-        text += f"; uniform attention {_control_text(row, 'uniform')}"
+    for name, told in (("control", "untrained"), ("uniform", "uniform attention")):
+        text += f"; {told} {_control_text(row[name], row['component'])}" if row[name] else ""
     if row["verdict"] == "undecided":
         size = "an effect of the paper's size" if row["paper"] else "an effect of this size"
         text += f"; {size} needs n = {row['needed']:,}" if row["needed"] else "; no n decides an effect at the edge"
@@ -70,7 +71,7 @@ def closing(rows: Sequence[dict]) -> list[str]:
     tested = [row for row in rows if row["n"] >= ENOUGH]
     decided = [row for row in tested if row["verdict"] != "undecided"]
     several = len({row["model"] for row in rows}) > 1
-    named = [(row["id"] + (f" ({row['model']})" if several else ""), row["survives"]) for row in decided]
+    named = [(row["id"] + f" ({row['model']})" * several, row["survives"]) for row in decided]
     names, lost = ([name for name, survives in named if survives is stands] for stands in (True, False))
     texts = [
         f"{len(tested)} rows were tested, each wrong with a chance of {100 * ALPHA / 2:g} % where the truth lies at "
@@ -80,18 +81,13 @@ def closing(rows: Sequence[dict]) -> list[str]:
     return [*texts, f"Not: {', '.join(lost)}."] if lost else texts
 
 
-def _control_text(row: dict, name: str) -> str:
+def _control_text(control: dict, component: str) -> str:
     """Return a control's effect, and of which component it is if another decides there."""
-    control = row[name]
-    return effect_text(control) + (
-        f" ({control['component']})" if control["component"] not in (None, row["component"]) else ""
-    )
+    named = f" ({control['component']})" if control["component"] not in (None, component) else ""
+    return _effect_text(control) + named
 
 
-def effect_text(row: dict, constant: int = 0) -> str:
-    """Return an effect with its interval, or in how many problems it was the same."""
-    if constant:
-        return f"{number(row['effect'])} in all {constant} problems"
+def _effect_text(row: dict) -> str:
     return f"{number(row['effect'])} [{number(row['low'])}, {number(row['high'])}]"
 
 
@@ -105,3 +101,16 @@ def range_text(low: float | None, high: float | None) -> str:
     if low is None:
         return f"< {high:g}"
     return f"> {low:g}" if high is None else f"{low:g} to {high:g}"
+
+
+def page(rows: Sequence[dict], width: int = WIDTH) -> str:
+    """Return the claims as text: verdict, statement, what was measured and learnt; what the number of rows means."""
+    lines = []
+    for row in rows:
+        heading = f"{verdict_text(row).upper()}: {row['id']} ({row['source']}), {row['model']}"
+        lines += textwrap.wrap(heading, width, subsequent_indent=INDENT)
+        for text in (f"{row['claim']}.", measured_text(row), learnt(row)):
+            lines += textwrap.wrap(text, width, initial_indent=INDENT, subsequent_indent=INDENT)
+    for text in closing(rows):
+        lines += textwrap.wrap(text, width)
+    return "\n".join(lines)

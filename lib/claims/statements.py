@@ -12,7 +12,13 @@ from lib.errors import InputError, valid
 from lib.paths import read_yaml, shown
 
 CLAIMS = paths.DATA / "claims.yaml"
-MEASURES = {function.__name__: function for function in (*internals.MEASURES, *answers.MEASURES)}
+# By name, every public function of these modules.
+MEASURES = {
+    name: function
+    for module in (internals, answers)
+    for name, function in inspect.getmembers(module, inspect.isfunction)
+    if function.__module__ == module.__name__ and not name.startswith("_")
+}
 
 
 class Claim(BaseModel):

@@ -7,7 +7,7 @@ of the numbers (intervals.py). So either wrong verdict has a chance of about 2.5
 held below rule.STATED (benchmarks/verdicts.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, sqrt
 
@@ -25,11 +25,10 @@ VERDICTS = ("supported", "contradicted", "undecided")
 
 @dataclass(frozen=True)
 class Decision:
-    """A verdict with the component that decides it, the least favourable one; `margin` and its ends are standardised.
+    """A verdict with the component that decides it, the least favourable one, and its interval.
 
-    Standardised: distance to the nearest end of the claimed range in standard deviations over problems, positive
-    inside. `needed`: problems that would decide with 80 % power, None if no number would. Supported shows the 95 %
-    interval, the other verdicts the one corrected for the number of components.
+    That is the 95 % interval of what is supported, else the one corrected for the number of components. The margins are
+    distances to the nearest end of the claimed range in standard deviations over problems, positive inside.
     """
 
     verdict: str
@@ -45,7 +44,7 @@ class Decision:
     margin_low: float
     margin_high: float
     margin_paper: float | None
-    needed: int | None
+    needed: int | None  # problems that would decide with 80 % power; None if no number would
 
 
 def decide(components: Sequence[Component], low: float | None, high: float | None, paper=None) -> Decision:
@@ -54,53 +53,50 @@ def decide(components: Sequence[Component], low: float | None, high: float | Non
     `paper` is the value the paper reports: `needed` is the n that would show it, or, without it, what was measured.
     Raises ValueError for a component with fewer than two independent values.
     """
-    measured = [_Measured(component, _ends(low, high), len(components)) for component in components]
+    ends = _ends(low, high)
+    measured = [_Measured(component, ends, len(components)) for component in components]
     verdict, candidates = "undecided", measured
     if few := [m for m in measured if m.n < ENOUGH]:
         candidates = few
-    elif all(m.inside(m.narrow) for m in measured):
+    elif all(_inside(m.narrow, ends) for m in measured):
         verdict = "supported"
-    elif outside := [m for m in measured if m.outside(m.wide)]:
+    elif outside := [m for m in measured if _outside(m.wide, ends)]:
         verdict, candidates = "contradicted", outside
     worst = min(candidates, key=lambda m: m.slack)
     shown = worst.narrow if verdict == "supported" else worst.wide
-    margins = [worst.standardised(x) for x in (worst.effect, *shown)]
+    found = worst.label, len(measured), worst.effect, *shown, worst.n, worst.clusters, not worst.deviation
+    margin_low, margin_high = sorted(map(worst.standardised, shown))
+    margins = worst.standardised(worst.effect), margin_low, margin_high
+    margin_paper = None if paper is None else worst.standardised(paper)
     needed = n_deciding(worst.distance(worst.effect if paper is None else paper), worst.error * sqrt(worst.n))
-    return Decision(
-        verdict,
-        worst.label,
-        len(measured),
-        worst.effect,
-        shown[0],
-        shown[1],
-        worst.n,
-        worst.clusters,
-        not worst.deviation,
-        margins[0],
-        min(margins[1:]),
-        max(margins[1:]),
-        None if paper is None else worst.standardised(paper),
-        needed if verdict == "undecided" else None,
-    )
+    return Decision(verdict, *found, *margins, margin_paper, needed if verdict == "undecided" else None)
 
 
 def p_value(components: Sequence[Component], low: float | None, high: float | None) -> float:
     """Return the smallest level, two-sided, at which either verdict is reached, for a correction over many claims."""
     ends, count = _ends(low, high), len(components)
-    supporting = max(_level(component, lambda i: ends[0] < i[0] and i[1] < ends[1]) for component in components)
-    against = min(_level(component, lambda i: i[1] < ends[0] or i[0] > ends[1]) for component in components)
+    supporting = max(_level(component, _inside, ends) for component in components)
+    against = min(_level(component, _outside, ends) for component in components)
     return min(supporting, count * against, 1.0)
 
 
-def _level(component: Component, reached) -> float:
+def _level(component: Component, reached: Callable, ends: tuple[float, float]) -> float:
     """Return the smallest level whose interval reaches a verdict, by halving a logarithmic scale; 1 if none does."""
     low, high = SMALLEST_P, LARGEST_P
-    if not reached(component.interval(high)):
+    if not reached(component.interval(high), ends):
         return 1.0
     while high / low > 1.01:
         middle = sqrt(low * high)
-        low, high = (low, middle) if reached(component.interval(middle)) else (middle, high)
+        low, high = (low, middle) if reached(component.interval(middle), ends) else (middle, high)
     return high
+
+
+def _inside(interval: tuple[float, float], ends: tuple[float, float]) -> bool:
+    return ends[0] < interval[0] and interval[1] < ends[1]
+
+
+def _outside(interval: tuple[float, float], ends: tuple[float, float]) -> bool:
+    return interval[1] < ends[0] or interval[0] > ends[1]
 
 
 def _ends(low: float | None, high: float | None) -> tuple[float, float]:
@@ -129,12 +125,6 @@ class _Measured:
         best = sample.best
         self.error, self.deviation = best.moments[1], float(best.values.std(ddof=1)) if best.moments[1] else 0.0
         self.narrow, self.wide = component.interval(ALPHA), component.interval(ALPHA / count)
-
-    def inside(self, interval: tuple[float, float]) -> bool:
-        return self.ends[0] < interval[0] and interval[1] < self.ends[1]
-
-    def outside(self, interval: tuple[float, float]) -> bool:
-        return interval[1] < self.ends[0] or interval[0] > self.ends[1]
 
     def distance(self, value: float) -> float:
         """Return how far inside the range a value lies; negative outside."""

@@ -33,9 +33,9 @@ def compared(table: pd.DataFrame, could: pd.DataFrame) -> pd.DataFrame:
 def effect_sentences(pairs: pd.DataFrame) -> list[str]:
     """Say per condition whether a gain or a loss was shown, how large it could be, and what two points would need."""
     sentences = []
-    for row in pairs.itertuples():
-        shown = "a gain was shown" if row.effect_low > 0 else "no effect was shown either way"
-        shown = "a loss was shown" if row.effect_high < 0 else shown
+    sure = [pairs.effect_low > 0, pairs.effect_high < 0]
+    found = np.select(sure, ["a gain was shown", "a loss was shown"], "no effect was shown either way")
+    for row, shown in zip(pairs.itertuples(), found, strict=True):
         lies = f"it lies between {row.effect_low:+.1f} and {row.effect_high:+.1f} points (n = {row.n})"
         more = pd.isna(row.needed)
         needed = "are more than all the answers that changed" if more else f"would need {row.needed:,.0f} problems"
@@ -45,10 +45,12 @@ def effect_sentences(pairs: pd.DataFrame) -> list[str]:
 
 def grader_sentences(judged: pd.DataFrame) -> list[str]:
     """Say per condition whether the sign of its effect is the same under every grader."""
-    tested = judged.dropna(subset="effect")
-    signs = np.sign(tested.effect).groupby([tested.model, tested.condition], sort=False).nunique()
+    tested = judged.dropna(subset="effect").groupby(["model", "condition"], sort=False)
     told = {True: "is the same under every grader", False: "depends on the grader"}
-    return [f"{model}, {key}: the sign of the effect {told[n == 1]}." for (model, key), n in signs.items()]
+    return [
+        f"{model}, {condition}: the sign of the effect {told[effects.map(np.sign).nunique() == 1]}."
+        for (model, condition), effects in tested["effect"]
+    ]
 
 
 def by_part(parts: pd.DataFrame, field: str) -> pd.DataFrame:

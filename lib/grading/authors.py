@@ -30,9 +30,8 @@ def correct_exact(gold: str, response: str) -> bool:
 
 def _last_box(text: str) -> str | None:
     """Return the last box by counting every brace; None if it is never closed, whatever stands before it."""
-    start = max(text.rfind(r"\boxed{"), text.rfind(r"\boxed {"))
-    if start < 0:
-        start = text.rfind(r"\fbox{")
+    boxed = max(text.rfind(r"\boxed{"), text.rfind(r"\boxed {"))
+    start = boxed if boxed >= 0 else text.rfind(r"\fbox{")
     if start < 0:
         return None
     depth, inside = 0, text.index("{", start) + 1
@@ -48,7 +47,9 @@ def normalise(answer: str) -> str:
     for old, new in (("\n", ""), (r"\!", ""), ("\\\\", "\\"), ("tfrac", "frac"), ("dfrac", "frac")):
         answer = answer.replace(old, new)
     answer = re.sub(r"\\left|\\right|\^\{\\circ\}|\^\\circ|\\\$", "", answer)
-    answer = _without_units(answer)
+    answer, *units = answer.split(r"\text{ ")
+    if len(units) > 1:
+        raise ValueError("two units crash the original")
     answer = answer.replace(r"\%", "").replace(" .", " 0.").replace("{.", "{0.")
     if not answer:
         return ""
@@ -56,22 +57,11 @@ def normalise(answer: str) -> str:
     sides = answer.split("=")
     if len(sides) == 2 and len(sides[0]) <= 2:
         answer = sides[1]
-    answer = _braced_fractions(_braced_roots(answer).replace(" ", ""))
-    answer = r"\frac{1}{2}" if answer == "0.5" else answer
-    return re.sub(r"\A(-?\d+)/(-?\d+)\Z", r"\\frac{\1}{\2}", answer)
-
-
-def _without_units(answer: str) -> str:
-    r"""Cut at `\text{ `, as units begin; two of them crash the original, as ValueError does here."""
-    if answer.count(r"\text{ ") > 1:
-        raise ValueError("two units")
-    return answer.split(r"\text{ ")[0]
-
-
-def _braced_roots(answer: str) -> str:
     head, *tails = answer.split(r"\sqrt")
     braced = (tail if tail[0] == "{" else f"{{{tail[0]}}}{tail[1:]}" for tail in tails)
-    return r"\sqrt".join([head, *braced])
+    answer = _braced_fractions(r"\sqrt".join([head, *braced]).replace(" ", ""))
+    answer = r"\frac{1}{2}" if answer == "0.5" else answer
+    return re.sub(r"\A(-?\d+)/(-?\d+)\Z", r"\\frac{\1}{\2}", answer)
 
 
 def _braced_fractions(answer: str) -> str:

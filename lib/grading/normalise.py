@@ -6,33 +6,16 @@ Nothing here changes a value. Inputs are short: `lib.grading.stages` refuses lon
 
 import re
 
+_COMMANDS = "× times ÷ div π pi θ theta ∞ infty √ sqrt ≤ leq ≥ geq ≠ neq ∪ cup ∩ cap ∈ in ± pm ∓ mp ∅ emptyset"
 _CHARACTERS = {
     **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **{chr(code): " " for code in (*range(0x00, 0x20), 0x7F, 0xA0, *range(0x2000, 0x2010), 0x202F, 0x3000)},
     **dict.fromkeys("\u2212\u2012\u2013\u2014", "-"),
     **dict.fromkeys("\u00b7\u22c5\u2219", r"\cdot "),
     **dict.fromkeys("\u2018\u2019\u2032", "'"),
-    "×": r"\times ",
-    "÷": r"\div ",
+    **{sign: rf"\{name} " for sign, name in re.findall(r"(\S) (\w+)", _COMMANDS)},
+    **{sign: rf"\frac{{{above}}}{{{below}}}" for sign, above, below in ("½12", "¼14", "¾34", "⅓13", "⅔23")},
     "°": r"^\circ ",
-    "π": r"\pi ",
-    "θ": r"\theta ",
-    "∞": r"\infty ",
-    "√": r"\sqrt ",
-    "≤": r"\leq ",
-    "≥": r"\geq ",
-    "≠": r"\neq ",
-    "∪": r"\cup ",
-    "∩": r"\cap ",
-    "∈": r"\in ",
-    "±": r"\pm ",
-    "∓": r"\mp ",
-    "∅": r"\emptyset ",
-    "½": r"\frac{1}{2}",
-    "¼": r"\frac{1}{4}",
-    "¾": r"\frac{3}{4}",
-    "⅓": r"\frac{1}{3}",
-    "⅔": r"\frac{2}{3}",
 }
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")

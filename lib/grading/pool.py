@@ -45,12 +45,12 @@ class Worker:
             return False, "crash"
         try:
             self._line.sendall(json.dumps([gold, answer]).encode() + b"\n")
-            line = self._read_line(SECONDS)
-        except TimeoutError:
-            return self._replace("timeout")
-        except OSError:
-            return self._replace("crash")
-        correct, method = json.loads(line)
+            correct, method = json.loads(self._read_line(SECONDS))
+        except OSError as error:
+            self.close()
+            with contextlib.suppress(OSError):
+                self._start()  # now, so that it is ready when the next case comes
+            correct, method = False, "timeout" if isinstance(error, TimeoutError) else "crash"
         return correct, method
 
     def close(self) -> None:
@@ -60,13 +60,6 @@ class Worker:
             self._process.wait()
             self._line.close()
             self._process, self._ready = None, False
-
-    def _replace(self, status: str) -> Verdict:
-        """Start a fresh process now, so that it is ready when the next case comes."""
-        self.close()
-        with contextlib.suppress(OSError):
-            self._start()
-        return False, status
 
     def _start(self) -> None:
         self._received, self._ready = b"", False
@@ -112,7 +105,7 @@ class Worker:
         return line
 
 
-class GradingPool:
+class GradingPool(contextlib.AbstractContextManager):
     """Grades pairs as they arrive, beside other work; use it in a `with` statement.
 
     One process a core, 8 at most; each starts when a pair first needs it.
@@ -141,17 +134,11 @@ class GradingPool:
             for future in futures:
                 future.cancel()
 
-    def close(self) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Drop what has not begun, wait for what has, and end the processes."""
         self._threads.shutdown(cancel_futures=True)
         for worker in self._workers:
             worker.close()
-
-    def __enter__(self) -> "GradingPool":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def _compare(self, gold: str, extracted: str) -> Grade:
         if not hasattr(self._local, "worker"):

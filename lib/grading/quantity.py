@@ -1,7 +1,6 @@
 r"""Plain numbers as exact fractions, and the units written after them.
 
-Numbers are compared exactly: a rounding (0.33 for 1/3) is another number. Decimals are never floats, so six
-digits after the point are not where a comparison stops.
+Numbers are compared exactly, never as floats: a rounding (0.33 for 1/3) is another number.
 """
 
 import re
@@ -20,40 +19,13 @@ _FORMS = [
 ]
 
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-_UNITS = {
-    alias: line.split()[0]
-    for line in (
-        "mm millimeter millimetre",
-        "cm centimeter centimetre",
-        "m meter metre",
-        "km kilometer kilometre",
-        "inch in inches",
-        "foot ft feet",
-        "yard yd",
-        "mile mi",
-        "second s sec",
-        "minute min",
-        "hour h hr",
-        "day",
-        "week",
-        "month",
-        "year yr",
-        "cent",
-        "dollar usd",
-        "degree deg",
-        "radian rad",
-        "g gram",
-        "kg kilogram",
-        "ounce oz",
-        "pound lb",
-        "ml milliliter millilitre",
-        "l liter litre",
-        "mph",
-        "am",
-        "pm",
-    )
-    for alias in line.split()
-}
+_UNIT_NAMES = (
+    "mm millimeter millimetre; cm centimeter centimetre; m meter metre; km kilometer kilometre; inch in inches; "
+    "foot ft feet; yard yd; mile mi; second s sec; minute min; hour h hr; day; week; month; year yr; cent; "
+    "dollar usd; degree deg; radian rad; g gram; kg kilogram; ounce oz; pound lb; ml milliliter millilitre; "
+    "l liter litre; mph; am; pm"
+)
+_UNITS = {alias: names.split()[0] for names in _UNIT_NAMES.split(";") for alias in names.split()}
 _IGNORED = {"per", "square", "cubic", "sq", "cu", "unit", "of", "a", "an"}
 _NOT_UNITS = {"or", "and", "not", "no", "if", "is", "are", "where", "when", "for", "base", "mod"}
 _TEXT_UNIT = re.compile(r"\\text\{([^{}]*)\} ?(?:\^ ?\{?\d\}?)?$")
@@ -68,8 +40,7 @@ _VALUE_COMMANDS = re.compile(r"\\(?:pi|theta|alpha|beta|gamma|lambda|mu|infty)$"
 def parse_number(cleaned: str) -> Fraction | None:
     r"""Return the exact value of a plain number, None for anything else.
 
-    Integers, decimals, fractions, mixed numbers, `a \times 10^b` and `0.\overline{3}`; thousands may be
-    grouped by commas or spaces.
+    Integers with or without groups of thousands, decimals, fractions, mixed numbers, `a \times 10^b`, `0.\overline{3}`.
     """
     body = re.sub(r"\A[+-]? ?", "", cleaned)
     for form, pattern in _FORMS:
@@ -105,8 +76,7 @@ def _decimal(text: str) -> Fraction:
 def split_unit(cleaned: str) -> tuple[str, tuple[str, ...]]:
     """Return the value and its units, known ones in one spelling: `15 cm^2` gives ("15", ("cm",)).
 
-    A percent sign is the unit "%"; "3 million" becomes a power of ten. Nothing is split off an answer that is
-    only words.
+    A percent sign is the unit "%"; "3 million" becomes a power of ten. Nothing is split off mere words.
     """
     rest, units = cleaned.rstrip(), ()
     while (split := _split_last_unit(rest)) is not None:

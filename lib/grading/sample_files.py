@@ -3,6 +3,7 @@
 Fields are named by dotted paths: `doc.answer`, `resps.0.0`. FORMATS knows where two programs keep theirs.
 """
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,6 @@ def read_pairs(path: Path, answer: str, response: str) -> list[tuple[str, str]]:
 
 
 def _rows(path: Path) -> Iterable[tuple[int, Any]]:
-    """Return (line number, row) for each row of the file."""
     if path.suffix == ".parquet":
         try:
             return enumerate(pd.read_parquet(path).to_dict("records"), 1)
@@ -47,18 +47,11 @@ def _rows(path: Path) -> Iterable[tuple[int, Any]]:
 
 
 def _text(row: Any, field: str, where: str) -> str:
-    """Return what a row has in a field, a number as text; raises InputError."""
-    value = _field(row, field)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InputError(f"{where}: no text in field {field!r}")
-    return str(value)
-
-
-def _field(row: Any, path: str) -> Any:
-    """Follow a dotted path through dicts and sequences; None where it leads nowhere."""
-    for step in path.split("."):
-        try:
-            row = row[int(step) if step.isdecimal() and not isinstance(row, dict) else step]
-        except (KeyError, IndexError, TypeError, ValueError):  # ValueError: a number of thousands of digits
-            return None
-    return row
+    """Return what a row has in a field, a number as text; raises InputError where its path leads nowhere."""
+    value = row
+    with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):  # the last: a number of thousands of digits
+        for step in field.split("."):
+            value = value[int(step) if step.isdecimal() and not isinstance(value, dict) else step]
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            return str(value)
+    raise InputError(f"{where}: no text in field {field!r}")

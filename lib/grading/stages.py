@@ -1,5 +1,6 @@
 """From a response to a grade, as far as that goes without algebra."""
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -47,10 +48,5 @@ def settle(gold: str, response: str) -> Grade | str:
 
 def too_large(answer: str) -> bool:
     """Tell whether an answer is longer, or its brackets deeper, than is worth reading."""
-    if len(answer) > MAX_CHARACTERS:
-        return True
-    depth = deepest = 0
-    for bracket in re.findall(r"[()\[\]{}]", answer):
-        depth += 1 if bracket in "([{" else -1
-        deepest = max(deepest, depth)
-    return deepest > MAX_DEPTH
+    steps = (1 if bracket in "([{" else -1 for bracket in re.findall(r"[()\[\]{}]", answer))
+    return len(answer) > MAX_CHARACTERS or max(itertools.accumulate(steps), default=0) > MAX_DEPTH

@@ -36,19 +36,12 @@ def equal_by_algebra(gold: str, answer: str) -> tuple[bool, str]:
 @lru_cache(maxsize=4096)
 def _parse(answer: str) -> list[Parsed]:
     r"""Parse an answer: decimals exact, for floats are compared to six places only, and `i` imaginary."""
-    exact = _DECIMAL.sub(_as_fraction, _PRODUCT.sub(r"\1 \\cdot ", answer))
+    exact = _DECIMAL.sub(
+        lambda d: rf"\frac{{{int(d[1] + d[2])}}}{{{10 ** len(d[2])}}}", _PRODUCT.sub(r"\1 \\cdot ", answer)
+    )
     found = parse(rf"\boxed{{{exact}}}", _BOX_FIRST, parsing_timeout=None, raise_on_error=True)
-    return [_with_imaginary_unit(candidate) for candidate in found]
-
-
-def _as_fraction(decimal: re.Match) -> str:
-    whole, places = decimal.groups()
-    return rf"\frac{{{int(whole + places)}}}{{{10 ** len(places)}}}"
-
-
-def _with_imaginary_unit(expression: Parsed) -> Parsed:
-    """Replace the symbol i, which the parser leaves a real variable, so that (1+i)(1-i) is 2."""
-    if isinstance(expression, str):
-        return expression
-    letters = {symbol: I for symbol in expression.free_symbols if symbol.name == "i"}
-    return expression.xreplace(letters) if letters else expression
+    # The parser leaves i a real variable: replaced, (1+i)(1-i) is 2.
+    return [
+        one if isinstance(one, str) else one.xreplace({i: I for i in one.free_symbols if i.name == "i"})
+        for one in found
+    ]

@@ -12,9 +12,8 @@ from lib import paths
 from lib.arm.activations import MEASURES as ACTIVATION_MEASURES
 from lib.claims.evidence import Evidence, Untestable
 from lib.claims.judging import judge, write_claims
-from lib.claims.page import page
 from lib.claims.report import write_report
-from lib.claims.sentences import measured_text, verdict_text
+from lib.claims.sentences import measured_text, page, verdict_text
 from lib.claims.statements import CLAIMS, MEASURES, Claim, load_claims
 from lib.claims.verdicts import Decision
 from lib.errors import InputError
