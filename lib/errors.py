@@ -29,10 +29,7 @@ WORDS = {
 
 
 class InputError(ValueError):
-    """Something given from outside cannot be used: says what, where, and what to do, in one line.
-
-    The command line prints it without a traceback and exits with code 2.
-    """
+    """Something given from outside cannot be used: says what, where, and what to do, in one line; exit code 2."""
 
 
 class PartlyDone(InputError):

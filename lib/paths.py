@@ -23,8 +23,7 @@ DEEPEST = 50  # levels of a YAML file; PyYAML's own limit is Python's recursion,
 
 def cache_folder() -> Path:
     """Return the per-user folder for what can be computed or fetched again (XDG cache)."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "meaningless-tokens"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "meaningless-tokens"
 
 
 def notebooks(only: Sequence[str] = ()) -> list[Path]:
@@ -45,8 +44,7 @@ def read_text(path: str | Path) -> str:
     """Return a UTF-8 file without its byte order mark; `~` is the home folder. Raises InputError."""
     path = Path(os.path.expanduser(path))
     try:
-        # Line ends as they are: what is drawn by a digest of the text must not depend on the system.
-        return path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")  # line ends as they are, whose digest no system changes
     except UnicodeDecodeError as error:
         raise InputError(f"{shown(path)} is not UTF-8 text (byte {error.start})") from error
     except OSError as error:
@@ -118,8 +116,7 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         with open(temporary, "wb") as stream:
             stream.write(content)
             stream.flush()
-            # Otherwise a power cut may leave the new name on an empty file.
-            os.fsync(stream.fileno())
+            os.fsync(stream.fileno())  # else a power cut may leave the new name on an empty file
         os.replace(temporary, path)
     except OSError as error:
         with contextlib.suppress(OSError):

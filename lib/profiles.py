@@ -178,8 +178,8 @@ def _from(folder: Path, text: str) -> str:
 def run_profile(name_or_path: str | Path, model=None, problems=None, limit=None, name=None, dtype=None) -> Profile:
     """Return a profile with a notebook's or the command line's overrides, under a name and folders of its own.
 
-    The name is the one given, else <profile>-<digest of the overrides>, so that what is committed stays as it is.
-    Paths are relative to the current folder. Heads and layers that an overriding model lacks give way to the nearest.
+    The name is the one given, else <profile>-<digest of the overrides>: what is committed stays as it is. Paths are
+    relative to the current folder. Heads and layers that an overriding model lacks give way to the nearest.
     """
     problems = str(problems) if isinstance(problems, Path) else problems
     given = {"model": model, "problems": problems, "limit": limit, "name": name, "dtype": dtype}

@@ -33,10 +33,9 @@ COLUMNS = ("figure", "file", "model", "n", "found", "paper")
 
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
-    """Run these notebooks under `profile` and print what they found.
+    """Run these notebooks under `profile` and print what they found; what is finished is reused unless `fresh`.
 
-    A finished part is reused, an interrupted one continues, `fresh` starts over. Raises InputError for
-    results that cannot be written and for a notebook that stops.
+    Raises InputError for results that cannot be written and for a notebook that stops.
     """
     results = profile.results
     try:

@@ -11,10 +11,8 @@ from scipy import optimize, special, stats
 RESAMPLES = 10_000
 LEVEL = 0.95
 BOUNDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-# Quantiles of a two-sided test at 5 % and of a power of 80 %.
-Z_ALPHA, Z_POWER = stats.norm.ppf([0.975, 0.8]).tolist()
-# Bootstrap weights held at a time: 2 million float64 are 16 MB.
-BLOCK = 2_000_000
+Z_ALPHA, Z_POWER = stats.norm.ppf([0.975, 0.8]).tolist()  # of a two-sided test at 5 %, and of a power of 80 %
+BLOCK = 2_000_000  # bootstrap weights held at a time: float64 of 16 MB
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,7 @@ def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> Interval:
 def tango(only_a: int, only_b: int, n: int, level: float = LEVEL) -> Interval:
     """Return the share only b solved less the share only a solved of n problems, with its score interval.
 
-    The bounds are the differences that the score test does not reject (Tango 1998, Stat. Med. 17:891).
-    Unlike a bootstrap interval it has a width where no problem changes hands.
+    That is what the score test does not reject (Tango 1998, Stat. Med. 17:891): it has a width where nothing changes.
     """
     if n < 1 or min(only_a, only_b) < 0 or only_a + only_b > n:
         raise ValueError(f"{only_a} and {only_b} of {n} are no shares of the same problems")
@@ -64,9 +61,8 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
 def bootstrap_mean(values: ArrayLike, seed: int, resamples: int = RESAMPLES) -> Interval:
     """Return the mean over problems of (N,) or (N, K) values with its 95 % percentile bootstrap interval.
 
-    Per-problem means over several samples make it a cluster bootstrap, paired differences a paired one. Every
-    column sees the same resamples; scipy.stats.bootstrap would hold resamples x N x K numbers for it. Where there are
-    many columns, fewer resamples save their means' memory.
+    Of per-problem means over several samples it is a cluster bootstrap, of paired differences a paired one. Every
+    column sees the same resamples; scipy.stats.bootstrap would hold resamples x N x K numbers for it.
     """
     values = np.asarray(values, dtype=float)
     if values.ndim not in (1, 2) or values.size == 0:
@@ -78,10 +74,7 @@ def bootstrap_mean(values: ArrayLike, seed: int, resamples: int = RESAMPLES) -> 
 
 
 def bootstrap_ratio(numerator: ArrayLike, denominator: ArrayLike, seed: int) -> Interval:
-    """Return mean(numerator) / mean(denominator) of paired (N,) values with its 95 % interval, problems resampled.
-
-    The interval means little where the denominator's own covers 0.
-    """
+    """Return mean(numerator) / mean(denominator) of paired (N,) values with its 95 % interval, problems resampled."""
     both = np.stack([numerator, denominator], axis=1).astype(float)  # (N, 2)
     means = _resampled_means(both, seed)
     low, high = np.quantile(means[:, 0] / means[:, 1], BOUNDS)
@@ -103,13 +96,9 @@ def signed_rank(values: ArrayLike) -> np.ndarray:
 def _resampled_means(values: np.ndarray, seed: int, resamples: int = RESAMPLES) -> np.ndarray:
     """Return the means (resamples, ...) of draws of N problems with replacement, a block of draws at a time."""
     n, rng = len(values), np.random.default_rng(seed)
-    share = np.full(n, 1 / n)
     rows = max(1, BLOCK // n)
-    blocks = []
-    for start in range(0, resamples, rows):
-        weights = rng.multinomial(n, share, size=min(rows, resamples - start))  # (draws, N)
-        blocks.append(weights @ values / n)
-    return np.concatenate(blocks)
+    draws = (min(rows, resamples - start) for start in range(0, resamples, rows))
+    return np.concatenate([rng.multinomial(n, np.full(n, 1 / n), size=size) @ values / n for size in draws])
 
 
 def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
@@ -125,10 +114,7 @@ def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
 
 
 def sign_flip(differences: ArrayLike, seed: int) -> float:
-    """Return the two-sided p-value of paired differences (N,) against 0, each one's sign being as likely as not.
-
-    The counterpart of McNemar's test when a problem has several samples.
-    """
+    """Return the two-sided p-value of paired differences (N,) against 0, whose signs are as likely as not."""
     differences = np.asarray(differences, dtype=float)
     if not differences.any():
         return 1.0
@@ -159,10 +145,7 @@ def n_needed(effect: float, discordant_rate: float) -> int:
 
 
 def smallest_effect(n: int, discordant_rate: float) -> float:
-    """Return the smallest paired accuracy difference that n problems show with that power.
-
-    It solves the formula of `n_needed` for d; NaN when n is too small even for changes that all go one way.
-    """
+    """Return the d that n problems show with the power of `n_needed`; NaN when n is too small for any."""
     r = _rate(discordant_rate)
     if n < 1:
         raise ValueError(f"n is {n}: expected at least 1 problem")

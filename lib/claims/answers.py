@@ -62,7 +62,6 @@ def largest_gain(evidence: Evidence, part: str) -> list[Component]:
 
 
 def _solved(evidence: Evidence, condition: str, k: int) -> dict[str, float]:
-    """Return pass@k of each problem in %."""
     group = _records(evidence, "sampling", condition)
     values = matrix(group, evidence.outcome).to_numpy()
     if values.shape[1] < k or np.isnan(values).any():

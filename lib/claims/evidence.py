@@ -1,7 +1,6 @@
-"""What was measured on one model, which the functions of internals.py and answers.py turn into a claim's numbers.
+"""What was measured on each model, which the functions of internals.py and answers.py turn into a claim's numbers.
 
-Each of them takes the evidence and the claim's arguments and returns components; it raises Untestable, which says why,
-when the profile did not measure what it needs.
+Each takes the evidence and the claim's arguments and returns components, or raises Untestable, which says why not.
 """
 
 from collections.abc import Sequence
@@ -23,19 +22,15 @@ class Untestable(Exception):
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a profile measured on one model; `records` by part: main, fillers, sampling, interventions, arm_map.
-
-    plain: the prompts of the answers are the paper's, and nothing is elicited. outcome: what counts as solved, as
-    `lib.evaluation.records.outcome_of` says. controls: by seed or name the same attention and activations without
-    training, on the same problems in the same order.
-    """
+    """All that a profile measured on one model."""
 
     model: str
     attention: Measured | None = None
     activations: Measured | None = None
-    records: dict[str, list[Record]] = field(default_factory=dict)
-    plain: bool = False
-    outcome: str = "correct"
+    records: dict[str, list[Record]] = field(default_factory=dict)  # by part: main, and those of PARTS
+    plain: bool = False  # the prompts of the answers are the paper's, and nothing is elicited
+    outcome: str = "correct"  # what counts as solved: `lib.evaluation.records.outcome_of`
+    # By seed or name, without training, on the same problems in the same order.
     controls: "dict[str, Evidence]" = field(default_factory=dict)
 
 
@@ -69,7 +64,6 @@ def gather(profile: Profile, completions: str | None = None) -> dict[str, Eviden
 
 
 def _evidence_of(controls: Controls) -> dict[str, Evidence]:
-    """Return what the claims ask of each untrained network, and of uniform attention."""
     found = {
         f"seed {seed}": Evidence(f"an untrained network, seed {seed}", attention, activations)
         for seed, attention, activations in zip(SEEDS, controls.attention, controls.activations, strict=True)

@@ -24,7 +24,6 @@ def _first(evidence: Evidence, kind: str, layer: int) -> xr.Dataset:
 
 
 def _component(label: str, values: xr.DataArray) -> Component:
-    """Return a component of values (problem,)."""
     return Component(label, values.values, clusters=templates(values.problem.values.tolist()))
 
 
@@ -51,10 +50,7 @@ def heads_below_one(evidence: Evidence, condition: str, layers: Sequence[int]) -
 
 
 def irregularity(evidence: Evidence, condition: str, layers: Sequence[int]) -> list[Component]:
-    """Return how unevenly each layer's original tokens change, over heads, less the same of layer 1.
-
-    Unevenly: the standard deviation over the tokens of log(received with / without the insertion).
-    """
+    """Return the deviation over tokens of log(received with / without), less layer 1's: a layer's unevenness."""
     found = [_first(evidence, "attention", layer).irregularity.sel(condition=condition) for layer in (1, *layers)]
     one, *deeper = (values.mean("head") for values in found)
     return [_component(f"layer {layer}", more - one) for layer, more in zip(layers, deeper, strict=True)]

@@ -10,7 +10,7 @@ Problems of one template are not independent. With clusters the first is cluster
 and a difference reaches as far as the first would.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil, floor
@@ -26,10 +26,7 @@ POINTS = 100  # shares and differences are in percent and its points
 
 @dataclass(frozen=True)
 class Component:
-    """One of the numbers of a claim: values (N,), or (N, C) of the kind largest, NaN where a problem has none.
-
-    clusters: (N,) the template of each problem, None where problems are independent.
-    """
+    """One of the numbers of a claim: values (N,), or (N, C) of the kind largest; NaN where a problem has none."""
 
     label: str
     values: np.ndarray
@@ -84,8 +81,7 @@ class Sample:
     def moments(self) -> tuple[float, float, float, float]:
         """Mean, standard error, third cumulant of the mean in standard errors, degrees of freedom, of values (N,).
 
-        Cluster-robust (CR2) with the degrees of freedom that problems wholly alike within a cluster would leave (Bell
-        and McCaffrey 2002, Survey Methodology 28:169); without clusters they are Student's.
+        Cluster-robust (CR2; Bell and McCaffrey 2002, Survey Methodology 28:169); without clusters they are Student's.
         """
         values, n, sizes = self.values, len(self.values), self.sizes.astype(float)
         mean, weights = values.mean(), 1 / (1 - sizes / n)
@@ -114,10 +110,9 @@ def _quantile(alpha: float, freedom: float) -> float:
 
 
 def _mean(sample: Sample, alpha: float) -> tuple[float, float]:
-    """Return Student's interval, longer on the side of the longer tail: twice the first-order correction for skewness.
+    """Return Student's interval, longer on the side of the longer tail: by twice Johnson's correction (JASA 73:536).
 
-    Johnson 1978 (JASA 73:536) at the end of the interval. Twice, since few values show less skewness than their
-    distribution has; never shorter, since chance alone gives some.
+    Twice, since few values show less skewness than their distribution has; never shorter, since chance gives some.
     """
     mean, error, skew, freedom = sample.moments
     t = _quantile(alpha, freedom)
@@ -164,9 +159,4 @@ def _largest(sample: Sample, alpha: float) -> tuple[float, float]:
     return float(sample.best.values.mean() - chance), max(_mean(column, alpha)[1] for column in sample.columns)
 
 
-RULES: dict[str, Callable[[Sample, float], tuple[float, float]]] = {
-    "mean": _mean,
-    "share": _share,
-    "difference": _difference,
-    "largest": _largest,
-}
+RULES = {"mean": _mean, "share": _share, "difference": _difference, "largest": _largest}

@@ -1,7 +1,6 @@
 """Every claim of the paper beside an effect, an interval, an n and a verdict, for the models of a profile.
 
-claims = load_claims()                              # data/claims.yaml: statements and the rules that decide
-rows = judge(claims, gather(profile, ...))          # a row per claim and model that can test it
+rows = judge(load_claims(), gather(profile))
 """
 
 import contextlib
@@ -23,10 +22,7 @@ from lib.statistics import holm
 
 
 def judge(claims: Sequence[Claim], evidence: dict[str, Evidence]) -> list[dict]:
-    """Return a row per claim and model that can test it; one row that says why not where none can.
-
-    `survives`: whether a verdict stands when Holm's method corrects it for all rows that were tested.
-    """
+    """Return a row per claim and model that can test it, or one that says why none can; `survives`: Holm, all rows."""
     rows = []
     for claim in claims:
         judged = [_row(claim, one) for one in evidence.values()]
@@ -54,10 +50,7 @@ def _row(claim: Claim, evidence: Evidence) -> dict:
 
 
 def _controls(claim: Claim, evidence: Evidence, components: list[Component], decision: Decision) -> dict:
-    """Return what the same rule says of the controls, and whether what training did differs from every one of them.
-
-    `difference` is trained less untrained, of the component that decides on the trained, paired over problems.
-    """
+    """Return what the rule says of the controls, and whether the component that decides differs from each of theirs."""
     found, result = {}, {}
     for name, control in evidence.controls.items():
         # Uniform attention has no values and no activations.
@@ -69,19 +62,21 @@ def _controls(claim: Claim, evidence: Evidence, components: list[Component], dec
                 found[name] = measured
     if not found:
         return result
-    averaged = [_mean_of(same) for same in zip(*found.values(), strict=True)]
+    averaged = [
+        Component(same[0].label, np.mean([one.values for one in same], 0), clusters=same[0].clusters)
+        for same in zip(*found.values(), strict=True)
+    ]
     trained = _named(components, decision.component)
     control = _control(claim, averaged)
-    apart = _less(trained, _named(averaged, decision.component))
+    apart = _less(trained, averaged)
     low, high = apart.interval(ALPHA)
     control |= {"difference": apart.effect, "difference_low": low, "difference_high": high, "networks": len(found)}
-    each = [_less(trained, _named(some, decision.component)).interval(ALPHA) for some in found.values()]
+    each = [_less(trained, some).interval(ALPHA) for some in found.values()]
     specific = all(one[0] > 0 for one in each) or all(one[1] < 0 for one in each)
     return result | {"control": control, "specific": specific}
 
 
 def _control(claim: Claim, components: list[Component]) -> dict:
-    """Return the verdict on a control's components, with the component that decides it."""
     decision = asdict(decide(components, *claim.range))
     return {name: decision[name] for name in ("verdict", "component", "effect", "low", "high", "margin")}
 
@@ -90,14 +85,10 @@ def _named(components: Sequence[Component], label: str) -> Component:
     return next((component for component in components if component.label == label), components[0])
 
 
-def _mean_of(components: Sequence[Component]) -> Component:
-    """Return the mean over several networks of the same component."""
-    first = components[0]
-    return Component(first.label, np.mean([one.values for one in components], 0), clusters=first.clusters)
-
-
-def _less(component: Component, other: Component) -> Component:
-    return Component(component.label, component.values - other.values, clusters=component.clusters)
+def _less(component: Component, other: Sequence[Component]) -> Component:
+    """Return a component less that of the same name among others."""
+    values = component.values - _named(other, component.label).values
+    return Component(component.label, values, clusters=component.clusters)
 
 
 def write_claims(profile: Profile, rows: list[dict]) -> Path:

@@ -12,10 +12,7 @@ CONTROL = ("effect", "low", "high", "verdict")
 
 
 def matrix_table(rows: Sequence[dict]) -> pd.DataFrame:
-    """Return a row per claim and model that tested it: verdict, effect with interval, and the control's.
-
-    `shared`: untrained networks get the same verdict, so that it says nothing about what was learnt.
-    """
+    """Return a row per claim and model that tested it; `shared`: untrained networks get the same verdict."""
     told = []
     for row in (row for row in rows if row["n"]):
         control = [(row["control"] or {}).get(name) for name in CONTROL]

@@ -50,8 +50,8 @@ class Decision:
 def decide(components: Sequence[Component], low: float | None, high: float | None, paper=None) -> Decision:
     """Return the verdict on values that are claimed to lie strictly between low and high (None: no end there).
 
-    `paper` is the value the paper reports: `needed` is the n that would show it, or, without it, what was measured.
-    Raises ValueError for a component with fewer than two independent values.
+    `needed` is the n that would show `paper`, the value it reports, or, without it, what was measured. Raises
+    ValueError for a component with fewer than two independent values.
     """
     ends = _ends(low, high)
     measured = [_Measured(component, ends, len(components)) for component in components]
@@ -104,10 +104,10 @@ def _ends(low: float | None, high: float | None) -> tuple[float, float]:
 
 
 def n_deciding(distance: float, deviation: float, power: float = POWER) -> int | None:
-    """Return how many problems put the interval on one side of an end `distance` away with that power.
+    """Return how many problems put the interval on one side of an end `distance` away with that power; None at 0.
 
     n = ((z(1 - alpha/2) + z(power)) sd / distance)^2 + z(1 - alpha/2)^2 / 2 for one component, the last term for
-    Student's instead of the normal distribution (Guenther 1981, Am. Stat. 35:243); None at distance 0.
+    Student's distribution instead of the normal one (Guenther 1981, Am. Stat. 35:243).
     """
     if distance == 0:
         return None

@@ -1,7 +1,4 @@
-"""What notebooks 03 and 05 found: from their tables to the rows that they publish and the sentences they end with.
-
-Rows have the columns of the table that a run ends with: figure, model, n, what was found, and what the paper says.
-"""
+"""What notebooks 03 and 05 found: from their tables to the rows that they publish and the sentences they end with."""
 
 from collections.abc import Sequence
 
@@ -105,10 +102,7 @@ def completions_sentence(run: Profile, records: Sequence[dict], origin: str, par
 
 
 def side_by_side(variants: pd.DataFrame, panels: dict) -> pd.DataFrame:
-    """Return a row per model and point of Fig. 8: panel, label, condition, accuracy and the paper's number for it.
-
-    `panels` are those of data/paper.yaml: title -> condition -> label and the paper's number, if any.
-    """
+    """Return a row per model and point of Fig. 8 (`panels` of data/paper.yaml), with the paper's number, if any."""
     points = [
         {"panel": panel, "condition": condition, "reported": None} | point
         for panel, row in panels.items()

@@ -64,10 +64,7 @@ def groups(records: Sequence[Record]) -> dict[tuple[str, str], pd.DataFrame]:
 
 
 def matrix(group: pd.DataFrame, outcome: str = "correct") -> pd.DataFrame:
-    """Return right/wrong (problems, samples) of one model and condition, NaN where a sample is missing.
-
-    `outcome`: what counts, a grader's field such as correct, or right.
-    """
+    """Return right/wrong (problems, samples) of one model and condition, by a grader's field or right; NaN: missing."""
     values = group.drop_duplicates(["problem_id", "sample"]).pivot(index="problem_id", columns="sample", values=outcome)
     return values.loc[group["problem_id"].unique()].astype(float)
 

@@ -1,7 +1,6 @@
-"""Answer problems under every condition, grade the answers, keep each one, and compare in pairs.
+"""Answer problems under every condition, grade the answers and keep each one.
 
 records = evaluate(profile.accuracy, filler, seed, folder)     # continues where an earlier run stopped
-table = summarise(records, seed)                               # of `summary`
 """
 
 import platform
@@ -94,10 +93,7 @@ def _environment(accuracy: Accuracy) -> dict:
 
 
 def _complete(loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store: Store) -> list[dict]:
-    """Complete and grade what the store lacks of `mine`; return what workers gave up, each prompt with its key.
-
-    Raises InputError when the engine refuses or loses prompts.
-    """
+    """Complete and grade what the store lacks of `mine`; return what workers gave up, each prompt with its key."""
     making = accuracy.batch_size, accuracy.engine_options
     engine = make_engine(accuracy.engine, loaded, *making)
     known = {record["key"]: record for record in store.everything() if record["key"] in mine}

@@ -1,7 +1,4 @@
-"""What several samples of a problem give (pass@k, best of n, diversity, noise), and the best of many settings.
-
-`outcome` says what counts as solved, as in `records.matrix`.
-"""
+"""What several samples of a problem give (pass@k, best of n, diversity, noise), and the best of many settings."""
 
 import functools
 from collections import Counter
@@ -28,10 +25,7 @@ def diversity(records: Sequence[Record], seed: int, outcome: str = "correct") ->
 
 
 def best_of(records: Sequence[Record], n: int, seed: int, outcome: str = "correct") -> pd.DataFrame:
-    """Return a row per model and condition with n samples or more, in %, with intervals over problems: Table 8.
-
-    one: a single sample; best: one of n is right (pass@n); majority: the most frequent answer of the first n is.
-    """
+    """Return a row per model and condition, in %: one sample, best of n (pass@n), majority of the first n; Table 8."""
 
     def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
         return {"one": values.mean(1), "best": pass_at_k(values, n), "majority": _majority(group, n, outcome)}
@@ -77,8 +71,7 @@ def distinct_2(texts: Sequence[str]) -> float:
 def noise_floor(records: Sequence[Record], outcome: str = "correct") -> pd.DataFrame:
     """Return a row per model: how far two runs of none that differ in nothing but the seed lie apart, in points.
 
-    `difference` is the mean distance of two samples' accuracies, `largest` the largest, `discordant` the share of
-    problems that one of two samples solves and the other does not. Empty without samples.
+    `difference` and `largest` are of two samples' accuracies, `discordant` of problems that one of the two solves.
     """
     rows = []
     for (model, condition), group in groups(records).items():

@@ -30,7 +30,7 @@ class _NotJSON(InputError):
 class Store:
     """The completions of one run: `records` in file order, `done` their keys, `append` for more.
 
-    Several processes and threads may share the folder. Meant for local disks: it relies on flock.
+    Several processes and threads may share the folder, on local disks: it relies on flock.
     """
 
     def __init__(
@@ -54,10 +54,7 @@ class Store:
             self._refresh(file)
 
     def append(self, record: Record) -> bool:
-        """Write a record with a "key" and return True, or return False when its key is already there.
-
-        Raises InputError when the line cannot be written whole; the file is then as it was before.
-        """
+        """Write a record whose key is new, whole or not at all (InputError), and return whether it was new."""
         line = json.dumps(record).encode() + b"\n"
         # What a later reader will see, and a refusal now of what that reader could not take.
         record = _parse(line, "the new record")
@@ -149,7 +146,7 @@ class Store:
 def merge(folders: Sequence[Path], out: Path) -> tuple[dict, list[Record]]:
     """Copy what several folders of one run hold into one, each key once; return the run's settings and the records.
 
-    Raises InputError for a folder that holds no run, and for one whose settings are not those of the first.
+    Raises InputError for a folder that holds no run, or one with other settings than the first.
     """
     for folder in folders:
         if not (folder / RUN).is_file():
@@ -169,10 +166,7 @@ def _others(folder: Path, mine: Path | None = None) -> Iterator[Record]:
 
 
 def read_records(path: str | Path) -> list[Record]:
-    """Return the records of a JSONL file in file order, the first of each key, and leave the file alone.
-
-    Raises InputError for a file that cannot be read and, with its number, for any broken line.
-    """
+    """Return the records of a JSONL file, the first of each key; raises InputError naming a broken line."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:

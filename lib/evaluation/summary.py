@@ -1,7 +1,4 @@
-"""What completions show: accuracy with intervals, each condition against none in pairs, graders and power.
-
-Accuracies and effects are in %, and in points of a percent. For several samples of a problem see `samples`.
-"""
+"""What completions show, in % and points: accuracy with intervals, each condition against none, graders and power."""
 
 from collections.abc import Sequence
 
@@ -117,10 +114,7 @@ def breakdown(records: Sequence[Record], field: str, outcome: str = "correct") -
 
 
 def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:
-    """Return what the n of each row of `summarise` with pairs could show: the smallest effect at 80 % power.
-
-    And the n that an effect of so many points needs, at the discordant rate that was found (NaN: none can).
-    """
+    """Return what each row of `summarise` with pairs could show at 80 % power, and the n that such an effect needs."""
     tested = table[table["p_value"].notna()]
     rates = tested["discordant"] / 100
     found = tested[["model", "condition", "discordant"]].assign(pairs=tested["n"] * tested["samples"])

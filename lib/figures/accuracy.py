@@ -30,8 +30,7 @@ def fig10_layout():
 def draw_accuracy_bars(ax, groups):
     """Draw accuracies in % with their 95% intervals and return the bars: Fig. 10 left.
 
-    A model's group is (label, bars, paper), its bars (condition, accuracy, low, high); `paper` marks the paper's own
-    numbers, which are hatched and carry no interval.
+    A group is (label, bars, paper), a bar (condition, accuracy, low, high); the paper's are hatched, without intervals.
     """
     counts = [len(bars) for _, bars, _ in groups]
     width, rotation = 0.84 / max(counts), 90 * (sum(counts) > 9)  # level numbers would touch
@@ -65,10 +64,7 @@ def _draw_bar(ax, x, width, condition, accuracy, low, high, paper, rotation):
 
 
 def draw_accuracy_points(ax, labels, estimates, lows, highs, title, *, reported=None):
-    """Draw accuracies in % with their 95% intervals at evenly spaced labels; return this run's points: Fig. 8.
-
-    `reported` holds the paper's numbers, NaN where it gives none: hollow, without intervals.
-    """
+    """Draw accuracies in % with their 95% intervals, `reported` ones hollow (NaN: none); return the points: Fig. 8."""
     places, look = np.arange(len(labels)), CONDITION_STYLES["mless"]
     intervals(ax, places, lows, highs, look.colour)
     (points,) = ax.plot(places, estimates, color=look.colour, linestyle="none", marker=look.marker, label="this run")

@@ -87,10 +87,7 @@ def draw_change_by_layer(ax, layers, curves, title):
 
 
 def draw_classes(ax, names, curves, title):
-    """Draw the near-zero share of each of n classes of tokens in % with its interval; return the points: Fig. 7.
-
-    `curves` maps a condition to (estimates, lows, highs), (n,) each.
-    """
+    """Draw the near-zero share in % of n classes, by condition (estimates, lows, highs); return the points: Fig. 7."""
     drawn = beside(ax, range(len(names)), curves, 0.2)
     ax.set_xticks(range(len(names)), names)
     ax.set(title=title, ylabel="near-zero activations (%)", xlim=(-0.6, len(names) - 0.4))
@@ -100,10 +97,7 @@ def draw_classes(ax, names, curves, title):
 
 
 def draw_arm_map(ax, rows, columns, effects, lows, highs, title):
-    """Draw the effect of ARM in points (c, p1) with its interval as text, framed where that leaves 0 out: Fig. 12.
-
-    Returns the image.
-    """
+    """Draw the effect of ARM in points (c, p1), its interval as text, framed where 0 is outside; return the image."""
     effects, lows, highs = (np.asarray(values, dtype=float) for values in (effects, lows, highs))
     reach = max(1.0, float(np.abs(effects).max()))
     image = ax.imshow(effects, cmap="PuOr_r", norm=colors.Normalize(-reach, reach), aspect="auto")
@@ -123,10 +117,7 @@ def draw_arm_map(ax, rows, columns, effects, lows, highs, title):
 
 
 def draw_pass_at_k(ax, ks, curves, title):
-    """Draw pass@k in % with its interval at n values of k, a line per condition, and return the lines: Fig. 6.
-
-    `curves` maps a condition to (estimates, lows, highs), (n,) each.
-    """
+    """Draw pass@k in % at n values of k, a line per condition -> (estimates, lows, highs); return the lines: Fig. 6."""
     lines = beside(ax, range(len(ks)), curves, 0.08, line=None)
     ax.set_xticks(range(len(ks)), map(str, ks))
     ax.set(title=title, xlabel="k", ylabel="pass@k (%)")

@@ -51,9 +51,9 @@ def draw_claims(ax, labels, told, verdicts, margins, lows, highs, papers, contro
 
 
 def draw_matrix(ax, claims, models, cells):
-    """Draw a row per claim from the top and a column per model; return the marks of the cells.
+    """Draw a row per claim from the top and a column per model; return the marks, hollow where a verdict is shared.
 
-    `cells`: (claim, model) -> (verdict, whether untrained networks share it, text); a shared one has a hollow mark.
+    `cells`: (claim, model) -> (verdict, whether untrained networks share it, text).
     """
     marks = []
     for row, claim in zip(range(len(claims))[::-1], claims, strict=True):

@@ -71,10 +71,7 @@ def draw_controls(ax, controls, width=None):
 
 
 def draw_lambda_map(ax, values, title):
-    """Draw λ (L, H) on a log colour scale centred on 1 and return the image; `image.colorbar` is its bar.
-
-    NaN cells are hatched. Few cells carry their number, in many a dot marks λ > 1: grey print shows either.
-    """
+    """Draw λ (L, H) on a log colour scale centred on 1, NaN hatched, with numbers or dots (λ > 1); return the image."""
     values = np.ma.masked_invalid(np.asarray(values, dtype=float))
     reach = float(np.exp(np.abs(np.log(values.compressed())).max(initial=np.log(1.1))))
     extent = (0.5, values.shape[1] + 0.5, values.shape[0] + 0.5, 0.5)  # layers and heads count from 1
@@ -121,10 +118,7 @@ def draw_by_condition(ax, conditions, estimates, lows, highs, label):
 
 
 def draw_causes(ax, heads, curves, title):
-    """Draw λ of each cause with its intervals, side by side at each head, and return the points of each.
-
-    `curves` maps a cause to (estimates, lows, highs), (H,) each; `heads` counts from 1.
-    """
+    """Draw λ of each cause, (estimates, lows, highs), (H,) each, side by side at each head; return the points."""
     even_line(ax)
     drawn = beside(ax, heads, curves, 0.22)
     ax.set(title=title, ylabel=LAMBDA_LABEL, xlim=(min(heads) - 0.5, max(heads) + 0.5))

@@ -26,10 +26,7 @@ alt.renderers.enable("lab")
 
 
 def head_explorer(explorer: xr.Dataset, condition: str, layers: int | None = None) -> alt.HConcatChart:
-    """Return the map of λ beside the curves of the head that was clicked last, at first layer 1's first.
-
-    layers: how many first layers to show, None for all; 3 layers with 9 heads add 0.1 MB to a notebook, 30 add 0.8 MB.
-    """
+    """Return the map of λ of the first `layers` (None: all) beside the curves of the head that was clicked last."""
     heads, tokens = head_tables(explorer.isel(layer=slice(layers)), condition)
     chosen = alt.selection_point(name="chosen", fields=["head", "layer"], value=[{"head": 1, "layer": 1}], toggle=False)
     curves = (

@@ -1,8 +1,7 @@
 r"""The authors' own scoring, to measure what it does to a result; grade with `lib.grading.grade`.
 
-Their released code takes the last `\boxed{...}` of prompt plus answer, applies the string rules that came
-with the MATH dataset (Hendrycks et al. 2021, arXiv 2103.03874), and accepts an answer that equals the gold
-or is *contained in it*: 1 is right for 12, and an empty box, such as the prompt's, is right for everything.
+They take the last `\boxed{...}` of prompt plus answer, apply the string rules of the MATH dataset (arXiv 2103.03874),
+and accept what is *contained in* the gold: 1 for 12, and an empty box, such as the prompt's, for everything.
 """
 
 import re

@@ -1,7 +1,4 @@
-r"""Find what a response answers: its text up to a run-on, and the content of its last `\boxed{...}`.
-
-Both scan the text once, so their cost is linear however the text is built.
-"""
+r"""Find what a response answers: its text up to a run-on, and the content of its last `\boxed{...}`; linear."""
 
 import re
 
@@ -30,8 +27,7 @@ def cut_run_on(response: str) -> tuple[str, bool]:
 def last_box(text: str) -> str | None:
     r"""Return the content of the last closed `\boxed{...}` or `\fbox{...}`, None when there is none.
 
-    Accepts a space before the brace, skips a box that is never closed, takes the inner one of two nested
-    boxes, and does not count escaped braces.
+    Of two nested boxes it is the inner one; a space may stand before the brace, and escaped braces do not count.
     """
     opened: list[tuple[int, bool]] = []
     last = (-1, -1)

@@ -1,7 +1,7 @@
 r"""Whether an answer is worked out: `8 + 4` equals 12, and says no more than the question did.
 
-Fractions, roots, multiples of \pi and i, units, percents and powers of ten are ways to write a number. Sums, products,
-powers, factorials and functions of numbers are operations that are still to be carried out.
+Fractions, roots, multiples of \pi and i, units, percents and powers of ten write a number; sums, products, powers,
+factorials and functions of numbers are still to be carried out.
 """
 
 import re
@@ -25,10 +25,7 @@ _OPERATION = re.compile(
 
 
 def evaluated(gold: str, extracted: str | None) -> bool:
-    """Return False when the gold answer is a number and the extracted one still holds an operation to carry out.
-
-    Of the sides of `8 + 4 = 12` one that is worked out is enough. About 0.1 ms.
-    """
+    """Return False when the gold answer is a number and no side of the extracted one is worked out. About 0.1 ms."""
     if extracted is None or not _is_number(clean(gold)):
         return True
     sides = re.split(r"=|\\approx(?![a-zA-Z])", value_of(clean(extracted)))

@@ -1,7 +1,4 @@
-r"""Plain numbers as exact fractions, and the units written after them.
-
-Numbers are compared exactly, never as floats: a rounding (0.33 for 1/3) is another number.
-"""
+"""Plain numbers as exact fractions, never floats (0.33 is not 1/3), and the units written after them."""
 
 import re
 from fractions import Fraction

@@ -1,7 +1,4 @@
-"""Read completions that other programs kept, as (gold answer, response) pairs.
-
-Fields are named by dotted paths: `doc.answer`, `resps.0.0`. FORMATS knows where two programs keep theirs.
-"""
+"""Read completions that other programs kept, as (gold answer, response) pairs, from fields such as `resps.0.0`."""
 
 import contextlib
 from collections.abc import Iterable

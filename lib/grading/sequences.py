@@ -1,7 +1,4 @@
-r"""Answers of several values: unordered lists, ordered tuples and intervals, columns, rows and matrices.
-
-Also turns `a < x \leq b` into the interval that it describes.
-"""
+"""Answers of several values: lists, tuples, intervals, also as inequalities, columns, rows and matrices."""
 
 import re
 from dataclasses import dataclass
@@ -110,10 +107,7 @@ def is_relation(cleaned: str) -> bool:
 
 
 def as_interval(cleaned: str) -> str | None:
-    r"""Return the interval, or the union of several, that inequalities of one letter describe, else None.
-
-    Items joined by "or" or commas are united; "and" means an intersection and is left to the algebra.
-    """
+    """Return the interval or union that inequalities of one letter describe, else None; "and" is for the algebra."""
     if re.search(r"(?<![a-zA-Z])and(?![a-zA-Z])|\\(?:land|wedge)", cleaned):
         return None
     items = split_top_level(cleaned)

@@ -19,10 +19,9 @@ STATUSES = frozenset({"no-box", "empty-box", "refused", "timeout", "crash"})
 
 @dataclass(frozen=True)
 class Grade:
-    r"""Whether a response is correct, the content of its last box, and the stage or status that decided.
+    """Whether a response is correct, the content of its last box, and the rule, "math-verify" or status that decided.
 
-    method: "equal", "base", "choice", "word", "decimal", "unit", "sequence", "name", "math-verify", or one of
-    STATUSES. evaluated: False when the gold answer is a number and the box still holds an operation to carry out.
+    evaluated: False when the gold answer is a number and the box still holds an operation to carry out.
     """
 
     correct: bool

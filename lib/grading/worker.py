@@ -1,7 +1,7 @@
 """The process that compares answers by algebra: one JSON pair a line in, one JSON verdict a line out.
 
-Start it with `python -m lib.grading.worker`; it prints "ready" when its imports are done. Hostile answers can
-take any time and memory, and some abort the interpreter, so memory is limited here and time by the parent.
+`python -m lib.grading.worker` prints "ready" when its imports are done. Hostile answers can take any time and memory,
+and some abort the interpreter: memory is limited here, time by the parent.
 """
 
 import contextlib
