@@ -10,7 +10,7 @@ import webbrowser
 from collections import Counter
 
 from lib import progress
-from lib.errors import InputError, PartlyDone
+from lib.errors import InputError, PartlyDone, valid
 from lib.options import engine_option, listed, parse_shard, parser
 
 
@@ -118,7 +118,6 @@ def _evaluate(options) -> None:
     if not options.model:
         raise InputError("--model is needed, or --merge with folders")
     from lib.arm.settings import parse_arm
-    from lib.errors import valid
     from lib.generation.engines import check_engine
     from lib.profiles import Accuracy, check_accuracy
     from lib.prompts.conditions import Filler
@@ -127,9 +126,7 @@ def _evaluate(options) -> None:
     filler = valid(Filler, {"length": options.filler_length, "position": options.position, **texts}, "filler")
     if options.seed < 0:
         raise InputError(f"seed: must be 0 or more, not {options.seed}")
-    names = ("problems", "limit", "format", "max_new_tokens", "elicit", "batch_size", "dtype", "engine")
-    names += ("temperature", "top_p", "samples", "workers", "gpus_per_worker")
-    given = {name: getattr(options, name) for name in names}
+    given = {name: value for name, value in vars(options).items() if name in Accuracy.model_fields}
     given |= {"models": [options.model], "conditions": listed(options.conditions)}
     given["engine_options"] = dict(engine_option(text) for text in options.engine_option)
     given["arm"] = parse_arm(options.arm) if options.arm else None

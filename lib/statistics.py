@@ -1,6 +1,7 @@
 """How sure a number is: intervals for accuracies and means, paired tests, and what n can show at all."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, sqrt
 from typing import Any
 
@@ -30,11 +31,13 @@ def wilson(successes: int, n: int) -> Interval:
     return _share(successes, n, LEVEL, "wilson")
 
 
+@lru_cache(maxsize=10_000)  # claims ask for the same again and again
 def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> Interval:
     """Return the share of successes with its exact interval, which covers the true share at least that often."""
     return _share(successes, n, level, "exact")
 
 
+@lru_cache(maxsize=10_000)
 def tango(only_a: int, only_b: int, n: int, level: float = LEVEL) -> Interval:
     """Return the share only b solved less the share only a solved of n problems, with its score interval.
 

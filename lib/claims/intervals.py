@@ -125,13 +125,8 @@ def _share(sample: Sample, alpha: float) -> tuple[float, float]:
     n = len(sample.values)
     independent = n**2 // int((sample.sizes**2).sum())
     right = float(sample.values.sum()) / POINTS * independent / n
-    return _exact(floor(right), independent, alpha)[0], _exact(ceil(right), independent, alpha)[1]
-
-
-@lru_cache(maxsize=10_000)
-def _exact(right: int, n: int, alpha: float) -> tuple[float, float]:
-    found = clopper_pearson(right, n, 1 - alpha)
-    return POINTS * found.low, POINTS * found.high
+    fewest, most = (clopper_pearson(count, independent, 1 - alpha) for count in (floor(right), ceil(right)))
+    return POINTS * fewest.low, POINTS * most.high
 
 
 def _difference(sample: Sample, alpha: float) -> tuple[float, float]:

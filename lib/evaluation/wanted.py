@@ -28,6 +28,7 @@ def wanted(
 ) -> dict[str, Asked]:
     """Return by key every completion that this run asks for."""
     found, given = {}, {"format": accuracy.format, "filler": filler, "examples": accuracy.examples}
+    made_by = {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype, "seed": seed}
     for condition in accuracy.conditions:
         arm = parse_condition(condition).arm
         if arm:
@@ -38,16 +39,7 @@ def wanted(
             prompt = build_prompt(loaded.tokenizer, problem.problem, condition, **given)
             for sample in range(accuracy.samples):
                 # The prompt's ids stand for problem, format and filler: whatever changes them changes the key.
-                key = settings_key(
-                    model=loaded.name,
-                    revision=loaded.revision,
-                    dtype=loaded.dtype,
-                    condition=condition,
-                    problem=problem.id,
-                    prompt=prompt.input_ids.tolist(),
-                    sample=sample,
-                    seed=seed,
-                    **({"arm": arm.model_dump()} if arm else {}),
-                )
-                found[key] = Asked(problem, condition, sample, prompt, arm)
+                parts = {"problem": problem.id, "prompt": prompt.input_ids.tolist(), "sample": sample}
+                parts |= {"condition": condition} | ({"arm": arm.model_dump()} if arm else {})
+                found[settings_key(**made_by, **parts)] = Asked(problem, condition, sample, prompt, arm)
     return found

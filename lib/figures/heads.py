@@ -44,8 +44,8 @@ def head_explorer(explorer: xr.Dataset, condition: str, layers: int | None = Non
 def head_tables(explorer: xr.Dataset, condition: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a row per head (layer, head, λ, received attention with and without as lists) and a row per token.
 
-    The first token is left out because it takes most of the mass, the last because it receives nothing; positions
-    count from 1. `without` holds None where a token was inserted.
+    The first token, which takes most of the mass, and the last, which receives nothing, are left out; positions count
+    from 1. `without` holds None where a token was inserted.
     """
     one, none = explorer.sel(condition=condition), explorer.sel(condition="none")
     real, before = (np.flatnonzero(part.part.values != "") for part in (one, none))
@@ -83,10 +83,7 @@ def page_chart() -> dict:
 
 
 def received_chart(base: alt.Chart, width: int | str):
-    """Return lines of received attention with the inserted span shaded and every token's text on hover.
-
-    base: a row per token with position, text, part, and received attention `without`, `with` and `even`.
-    """
+    """Return lines of received attention (SERIES), the inserted span shaded, of rows with position, text and part."""
     position = alt.X("position:Q", title="Token position", axis=alt.Axis(tickMinStep=1, grid=False))
     legend = alt.Legend(orient="top", title=None, symbolSize=600)
     names, colours = list(SERIES), list(SERIES.values())
@@ -97,14 +94,10 @@ def received_chart(base: alt.Chart, width: int | str):
         alt.Color("series:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
         alt.StrokeDash("series:N", scale=alt.Scale(domain=names, range=DASHES), legend=legend),
     )
-    return alt.layer(_span(base), lines, _hover(base)).properties(width=width, height=230)
-
-
-def _span(base: alt.Chart) -> alt.Chart:
-    """Return the shade behind the inserted tokens."""
     inserted = base.transform_filter("datum.part == 'inserted'")
     ends = inserted.transform_aggregate(first="min(position)", last="max(position)")
-    return ends.mark_rect(color="#888888", opacity=0.2).encode(x="first:Q", x2="last:Q")
+    shade = ends.mark_rect(color="#888888", opacity=0.2).encode(x="first:Q", x2="last:Q")
+    return alt.layer(shade, lines, _hover(base)).properties(width=width, height=230)
 
 
 def _hover(base: alt.Chart) -> alt.Chart:

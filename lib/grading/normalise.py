@@ -4,6 +4,7 @@ r"""One spelling for an answer: what LaTeX prints alike, or nearly alike, become
 Nothing here changes a value. Inputs are short: `lib.grading.stages` refuses long ones first.
 """
 
+import itertools
 import re
 
 _COMMANDS = "× times ÷ div π pi θ theta ∞ infty √ sqrt ≤ leq ≥ geq ≠ neq ∪ cup ∩ cap ∈ in ± pm ∓ mp ∅ emptyset"
@@ -80,9 +81,5 @@ def _wrapped_in_braces(answer: str) -> bool:
     """Tell whether the first brace is closed by the last character."""
     if not (answer.startswith("{") and answer.endswith("}") and not answer.endswith(r"\}")):
         return False
-    depth = 0
-    for position, character in enumerate(re.sub(r"\\.", "  ", answer)):
-        depth += (character == "{") - (character == "}")
-        if depth == 0:
-            return position == len(answer) - 1
-    return False
+    depths = list(itertools.accumulate((c == "{") - (c == "}") for c in re.sub(r"\\.", "  ", answer)))
+    return depths[-1] == 0 and 0 not in depths[:-1]

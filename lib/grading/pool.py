@@ -5,6 +5,7 @@ thread and with CUDA loaded. A process that is late is killed and a fresh one st
 """
 
 import contextlib
+import io
 import json
 import os
 import socket
@@ -21,21 +22,19 @@ from lib.grading.rules import Verdict
 from lib.grading.stages import Grade, settle
 from lib.paths import ROOT
 
-# A case ends within ten seconds: eight for the algebra and two for a process to start.
-SECONDS = 8.0
+SECONDS = 8.0  # for the algebra: with two for a process to start a case ends within ten
 START_SECONDS = 60.0
-# A process that cannot start will not start at the next case either.
-MAX_FAILED_STARTS = 3
+MAX_FAILED_STARTS = 3  # a process that cannot start will not start at the next case either
 
 
 class Worker:
     """One process that compares pairs of answers; not for two threads at once."""
 
     _line: socket.socket  # to the process, while there is one
+    _replies: io.BufferedReader  # of the process
 
     def __init__(self) -> None:
         self._process: subprocess.Popen | None = None
-        self._received = b""
         self._ready = False
         self._failed_starts = 0
 
@@ -58,14 +57,16 @@ class Worker:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            self._replies.close()
             self._line.close()
             self._process, self._ready = None, False
 
     def _start(self) -> None:
-        self._received, self._ready = b"", False
+        self._ready = False
         # One arithmetic on every machine; with gmpy2 some answers abort the process.
         arithmetic = {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1"}
         self._line, theirs = socket.socketpair()
+        self._replies = self._line.makefile("rb")
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "lib.grading.worker"],
@@ -85,7 +86,7 @@ class Worker:
             try:
                 if self._process is None:
                     self._start()
-                self._ready = self._read_line(START_SECONDS) == b"ready"
+                self._ready = self._read_line(START_SECONDS) == b"ready\n"
             except OSError:
                 self._failed_starts += 1
                 self.close()
@@ -97,11 +98,8 @@ class Worker:
     def _read_line(self, seconds: float) -> bytes:
         """Read one line; raises TimeoutError when it is late and ConnectionError when the process is gone."""
         self._line.settimeout(seconds)
-        while b"\n" not in self._received:
-            if not (chunk := self._line.recv(65536)):
-                raise ConnectionError
-            self._received += chunk
-        line, _, self._received = self._received.partition(b"\n")
+        if not (line := self._replies.readline()).endswith(b"\n"):
+            raise ConnectionError
         return line
 
 

@@ -1,5 +1,6 @@
 """Answers of several values: lists, tuples, intervals, also as inequalities, columns, rows and matrices."""
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -67,11 +68,8 @@ def _brackets(text: str) -> tuple[str, str]:
     tokens = _TOKEN.findall(text)
     if len(tokens) < 3 or tokens[0] not in _OPENING or tokens[-1] not in _CLOSING or tokens[0] == "{":
         return "list", text
-    depth = 0
-    for position, token in enumerate(tokens):
-        depth += (token in _OPENING) - (token in _CLOSING)
-        if depth == 0 and position < len(tokens) - 1:
-            return "list", text
+    if 0 in itertools.accumulate((token in _OPENING) - (token in _CLOSING) for token in tokens[:-1]):
+        return "list", text
     kind = _OPENING[tokens[0]] + _CLOSING[tokens[-1]]
     return "list" if kind == "{}" else kind, "".join(tokens[1:-1]).strip()
 

@@ -12,19 +12,16 @@ import signal
 import sys
 
 MEMORY = 2 << 30
-# Only for an orphan: the parent kills a slow worker long before.
-ORPHAN_SECONDS = 30
+ORPHAN_SECONDS = 30  # the parent kills a slow worker long before
 
 
 def main() -> None:
     """Answer pairs until the input ends."""
-    # Raises where a lower limit is in force, which then does the same.
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError):  # where a lower limit is in force
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     replies = os.fdopen(os.dup(1), "w", encoding="ascii")
-    # The LaTeX parser prints its complaints; they must not mix with the replies.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for the complaints of the LaTeX parser
     from lib.grading.rules import decide
     from lib.grading.verify import equal_by_algebra
 
@@ -35,8 +32,7 @@ def main() -> None:
         try:
             verdict = decide(gold, answer, equal_by_algebra)
         except MemoryError:
-            # Whatever was cut short may be half done; a fresh process takes over.
-            os._exit(1)
+            os._exit(1)  # what was cut short may be half done; a fresh process takes over
         except Exception:
             verdict = (False, "crash")
         signal.alarm(0)
