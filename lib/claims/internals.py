@@ -79,13 +79,11 @@ def affine_fit(evidence: Evidence) -> list[Component]:
     return [_component(AFFINE[best], found[best])]
 
 
-def activation_changes(
-    evidence: Evidence, condition: str, layer: int, rise: Sequence[str], fall: Sequence[str]
-) -> list[Component]:
+def activation_changes(evidence: Evidence, condition: str, layer: int, rise: list, fall: list) -> list[Component]:
     """Return log ratios to none of the measures that should rise, and their negatives of those that should fall."""
     logs = log_changes(_first(evidence, "activations", layer)).sel(condition=condition)  # (problem, measure)
-    risen = _each(logs.sel(measure=list(rise)), "measure", "{} up")
-    return risen + _each(-logs.sel(measure=list(fall)), "measure", "{} down")
+    risen = _each(logs.sel(measure=rise), "measure", "{} up")
+    return risen + _each(-logs.sel(measure=fall), "measure", "{} down")
 
 
 def class_differences(evidence: Evidence, condition: str, layer: int) -> list[Component]:

@@ -78,9 +78,8 @@ def _page(content: dict, data: dict, charts: bool) -> str:
         "base-uri": ["'none'"],
         "form-action": ["'none'"],
     }
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
+    options = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True}
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), **options)
     return environment.get_template("report.html.j2").render(
         **content,
         policy="; ".join(" ".join([name, *values]) for name, values in policy.items()),
@@ -104,6 +103,7 @@ def _run(profile: Profile, rows: list[Row], heads: list[dict], revisions: dict[s
     names = dict.fromkeys([row.model for row in rows] + list(known))
     sizes = [row.n for row in rows if row.n]
     attention, accuracy = profile.attention, profile.accuracy
+    judged = (profile.results / "claims.json").stat().st_mtime
     decoding = f"temperature {accuracy.temperature:g}" if accuracy.temperature else "greedy"
     return {
         "Models and weights": [f"{name} @ {known[name]}" if name in known else name for name in names],
@@ -112,7 +112,7 @@ def _run(profile: Profile, rows: list[Row], heads: list[dict], revisions: dict[s
         ],
         "Problems to answer": [f"{_problems(accuracy)}, {accuracy.format} prompt, {decoding}"],
         "n of a claim": [f"{min(sizes)} to {max(sizes)} problems" if sizes else "nothing was measured"],
-        "Claims judged": [_judged(profile)],
+        "Claims judged": [f"{datetime.fromtimestamp(judged, UTC):%Y-%m-%d %H:%M} UTC"],
         "Code": [f"version {_version()}, commit {_commit()}"],
     }
 
@@ -123,11 +123,6 @@ def _problems(section: Attention | Accuracy) -> str:
     except InputError:  # a file that is not on this machine
         name = Path(section.problems).name
     return f"{name}, {section.limit or 'all'} problems"
-
-
-def _judged(profile: Profile) -> str:
-    seconds = (profile.results / "claims.json").stat().st_mtime
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _version() -> str:

@@ -16,8 +16,8 @@ CLAIMS = paths.DATA / "claims.yaml"
 MEASURES = {
     name: function
     for module in (internals, answers)
-    for name, function in inspect.getmembers(module, inspect.isfunction)
-    if function.__module__ == module.__name__ and not name.startswith("_")
+    for name, function in vars(module).items()
+    if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_")
 }
 
 

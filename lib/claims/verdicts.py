@@ -53,7 +53,7 @@ def decide(components: Sequence[Component], low: float | None, high: float | Non
     `needed` is the n that would show `paper`, the value it reports, or, without it, what was measured. Raises
     ValueError for a component with fewer than two independent values.
     """
-    ends = _ends(low, high)
+    ends = -inf if low is None else low, inf if high is None else high
     measured = [_Measured(component, ends, len(components)) for component in components]
     verdict, candidates = "undecided", measured
     if few := [m for m in measured if m.n < ENOUGH]:
@@ -74,7 +74,7 @@ def decide(components: Sequence[Component], low: float | None, high: float | Non
 
 def p_value(components: Sequence[Component], low: float | None, high: float | None) -> float:
     """Return the smallest level, two-sided, at which either verdict is reached, for a correction over many claims."""
-    ends, count = _ends(low, high), len(components)
+    ends, count = (-inf if low is None else low, inf if high is None else high), len(components)
     supporting = max(_level(component, _inside, ends) for component in components)
     against = min(_level(component, _outside, ends) for component in components)
     return min(supporting, count * against, 1.0)
@@ -97,10 +97,6 @@ def _inside(interval: tuple[float, float], ends: tuple[float, float]) -> bool:
 
 def _outside(interval: tuple[float, float], ends: tuple[float, float]) -> bool:
     return interval[1] < ends[0] or interval[0] > ends[1]
-
-
-def _ends(low: float | None, high: float | None) -> tuple[float, float]:
-    return -inf if low is None else low, inf if high is None else high
 
 
 def n_deciding(distance: float, deviation: float, power: float = POWER) -> int | None:

@@ -126,11 +126,9 @@ def spread_over_samples(wide: pd.DataFrame) -> pd.DataFrame:
 
 def noise_sentences(noise: pd.DataFrame) -> list[str]:
     """Say how far two runs of none lie apart that differ in nothing but the seed."""
-    return [
-        f"{row['model']}: two seeds of none differ by {row['difference']:.1f} points on average and by "
-        f"{row['largest']:.1f} at most; {row['discordant']:.0f} % of problems change between two seeds."
-        for row in noise.to_dict("records")
-    ]
+    text = "{model}: two seeds of none differ by {difference:.1f} points on average and by {largest:.1f} at most; "
+    text += "{discordant:.0f} % of problems change between two seeds."
+    return [text.format_map(row) for row in noise.to_dict("records")]
 
 
 def accuracy_rows(table: pd.DataFrame) -> list[dict]:
@@ -157,10 +155,8 @@ def filler_rows(variants: pd.DataFrame) -> list[dict]:
 def filler_sentences(variants: pd.DataFrame) -> list[str]:
     """Say which of the fillers were shown to hurt or to help."""
     counts = variants[variants.condition != "none"].groupby("model", sort=False).size()
-    return [
-        f"{row['model']}: of {counts[row['model']]} fillers {row['found']} (Holm, p < {LEVEL}, n = {row['n']})."
-        for row in filler_rows(variants)
-    ]
+    text = "{model}: of {fillers} fillers {found} (Holm, p < {level}, n = {n})."
+    return [text.format(**row, fillers=counts[row["model"]], level=LEVEL) for row in filler_rows(variants)]
 
 
 def arm_sentences(table: pd.DataFrame) -> list[str]:

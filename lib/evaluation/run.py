@@ -35,9 +35,7 @@ from lib.prompts.problems import Problem, describe, digest, load_problems
 ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
 
 
-def evaluate(
-    accuracy: Accuracy, filler: Filler, seed: int, folder: Path, shard: tuple[int, int] = (1, 1)
-) -> list[Record]:
+def evaluate(accuracy: Accuracy, filler: Filler, seed: int, folder: Path, shard=(1, 1)) -> list[Record]:
     """Complete and grade what `folder` lacks, each kept at once, then return the run's records in a fixed order.
 
     Shard (i, n) completes every n-th one and writes a file of its own; the records are those of all shards so far.
@@ -67,7 +65,6 @@ def evaluate(
 
 
 def _gpus(accuracy: Accuracy) -> int:
-    """Return how many GPUs a worker has."""
     return int(torch.cuda.is_available()) if accuracy.gpus_per_worker is None else accuracy.gpus_per_worker
 
 
@@ -134,9 +131,7 @@ def _complete(loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store:
     return failed
 
 
-def _graded(
-    completions: Iterable[Completion], asked: dict[str, Asked], pool: GradingPool
-) -> Iterator[tuple[Completion, Grade]]:
+def _graded(completions: Iterable[Completion], asked: dict[str, Asked], pool: GradingPool) -> Iterator[tuple]:
     """Yield completions with their grades, which processes of their own work out while generation goes on."""
     waiting: list[tuple[Completion, Future]] = []
     for completion in completions:

@@ -33,9 +33,7 @@ class Store:
     Several processes and threads may share the folder, on local disks: it relies on flock.
     """
 
-    def __init__(
-        self, folder: str | Path, settings: dict, environment: dict | None = None, shard: tuple[int, int] = (1, 1)
-    ):
+    def __init__(self, folder: str | Path, settings: dict, environment: dict | None = None, shard=(1, 1)):
         """Create the folder, or resume it; a half-written last line is cut off and reported on stderr.
 
         Shard (i, n) has a file of its own, so that the jobs of an array need no lock that spans machines. Raises
@@ -47,8 +45,7 @@ class Store:
         self.done: set[str] = set()
         self._end = 0  # bytes read so far, always a line's end
         self._lines = 0
-        # As JSON gives them back: a tuple compares equal to the list it was stored as.
-        settings = json.loads(json.dumps(settings))
+        settings = json.loads(json.dumps(settings))  # as it gives them back: a tuple is the list it was stored as
         with self._locked() as file:
             _match_settings(self.folder / RUN, settings, environment or {})
             self._refresh(file)
@@ -56,8 +53,7 @@ class Store:
     def append(self, record: Record) -> bool:
         """Write a record whose key is new, whole or not at all (InputError), and return whether it was new."""
         line = json.dumps(record).encode() + b"\n"
-        # What a later reader will see, and a refusal now of what that reader could not take.
-        record = _parse(line, "the new record")
+        record = _parse(line, "the new record")  # as a later reader will see it, who could not take another
         with self._locked() as file:
             self._refresh(file)
             if record["key"] in self.done:

@@ -33,7 +33,7 @@ def summarise(records: Sequence[Record], seed: int, outcome: str = "correct") ->
         values = matrix(group, outcome)
         row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
         single = values.shape[1] == 1
-        share = wilson(int(values[0].sum()), len(values)) if single else bootstrap_mean(values.mean(axis=1), seed)
+        share = wilson(int(values.sum().sum()), len(values)) if single else bootstrap_mean(values.mean(axis=1), seed)
         row |= percent(share, "accuracy", "low", "high") | _rates(group)
         if condition != "none" and (model, "none") in found:
             row |= _against(matrix(found[model, "none"], outcome), values, seed)

@@ -1,6 +1,5 @@
 """What a run asks for: every completion with its prompt, its settings and the key that stands for both."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from lib.arm.settings import Arm
@@ -23,9 +22,7 @@ class Asked(NamedTuple):
     arm: Arm | None
 
 
-def wanted(
-    loaded: Loaded, accuracy: Accuracy, filler: Filler, seed: int, problems: Sequence[Problem]
-) -> dict[str, Asked]:
+def wanted(loaded: Loaded, accuracy: Accuracy, filler: Filler, seed: int, problems: list[Problem]) -> dict[str, Asked]:
     """Return by key every completion that this run asks for."""
     found, given = {}, {"format": accuracy.format, "filler": filler, "examples": accuracy.examples}
     made_by = {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype, "seed": seed}
