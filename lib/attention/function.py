@@ -17,8 +17,9 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from lib.errors import InputError
 
 NAME = "received_attention"
-# Elements of one block of scores: 4 MiB in float32 stays near the cache and keeps memory flat.
-BLOCK_ELEMENTS = 1 << 20
+# Elements of one block of scores: 2 MiB in float32 stay near a processor's cache and keep memory flat; a GPU, for
+# which launches count instead, gets 256 MiB.
+BLOCK_ELEMENTS, GPU_BLOCK_ELEMENTS = 1 << 19, 1 << 26
 # Keywords that a model may pass and that change nothing in an inference forward over a whole prompt.
 HARMLESS = {
     "position_ids",
@@ -73,13 +74,14 @@ def record(decoder: PreTrainedModel, input_ids: torch.Tensor, recording: Recordi
 @contextlib.contextmanager
 def attending(decoder: PreTrainedModel, name: str) -> Iterator[None]:
     """Let a decoder attend by the function registered under a name until the block ends."""
-    # transformers offers a setter but no getter; this is the only place that reads the private name.
-    previous = decoder.config._attn_implementation or "eager"
-    decoder.set_attn_implementation(name)
+    # What transformers' setter changes after a walk through all modules, which takes a millisecond of every step of
+    # generation. The check at load refuses a model whose layers do not read it.
+    config = decoder.config
+    previous, config._attn_implementation = config._attn_implementation, name
     try:
         yield
     finally:
-        decoder.set_attn_implementation(previous)
+        config._attn_implementation = previous
 
 
 def _attend(
@@ -117,12 +119,12 @@ def _attend(
             weights = weights.to(value.dtype).view(*key.shape[:2], -1, stop - first)
             mixed = weights @ value[:, :, first:stop]
             output[:, :, :, start:stop] = mixed.view(*query.shape[:3], -1, value.shape[-1])
-    output = output.flatten(1, 2).transpose(1, 2).contiguous()  # (B, T, H, D)
+    output = output.flatten(1, 2).transpose(1, 2)  # (B, T, H, D)
     if recording.keep and slot is not None:
         recording.values[layer], recording.outputs[layer] = value, output
     if ends:
         raise _LastLayerDone
-    return output, None
+    return output.contiguous(), None
 
 
 def _blocks(
@@ -131,7 +133,8 @@ def _blocks(
     """Yield (its first query, the first key that it sees, scores (B, H, Q, keys)) of blocks of (B, K, groups, T, D)."""
     batch, key_heads, groups, tokens, _ = query.shape
     heads = key_heads * groups
-    size = max(16, min(tokens, BLOCK_ELEMENTS // (batch * heads * tokens)))
+    elements = GPU_BLOCK_ELEMENTS if query.is_cuda else BLOCK_ELEMENTS
+    size = max(16, min(tokens, elements // (batch * heads * tokens)))
     for start in range(0, tokens, size):
         stop = min(start + size, tokens)
         first = max(0, start - window + 1) if window else 0
@@ -154,14 +157,15 @@ def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> tuple[torch.Ten
 
 def _hide(scores: torch.Tensor, start: int, first: int, window: int | None) -> None:
     """Set to -inf what a query of this block may not see: later keys, and keys that left the window."""
-    queries = torch.arange(start, start + scores.shape[2], device=scores.device)[:, None]
     if not window:  # all keys before the block are seen: only its own square needs the mask
-        square = scores[..., start - first :]
-        keys = torch.arange(start, start + square.shape[-1], device=scores.device)
-        square.masked_fill_(keys > queries, -torch.inf)
-        return
+        scores, first = scores[..., start - first :], start
+    queries = torch.arange(start, start + scores.shape[2], device=scores.device)[:, None]
     keys = torch.arange(first, first + scores.shape[3], device=scores.device)
-    scores.masked_fill_((keys > queries) | (keys <= queries - window), -torch.inf)
+    hidden = keys > queries
+    if window:
+        hidden |= keys <= queries - window
+    # Filling under a mask that all heads share takes as long as the softmax, adding a twelfth of that.
+    scores += torch.zeros_like(hidden, dtype=scores.dtype).masked_fill_(hidden, -torch.inf)
 
 
 def _add_columns(recording: Recording, slot: int, weights: torch.Tensor, start: int, first: int) -> None:
