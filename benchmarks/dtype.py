@@ -36,7 +36,9 @@ def answered(profile: Profile, dtype: str, limit: int) -> tuple[list[Record], fl
 def compared(profile: Profile, limit: int) -> dict:
     """Return accuracy and speed in both dtypes, and how much accuracy moves."""
     (full, fast), (half, half_fast) = (answered(profile, dtype, limit) for dtype in DTYPES)
-    pairs = [(a["correct"] and a["evaluated"], b["correct"] and b["evaluated"]) for a, b in zip(full, half, strict=True)]
+    pairs = [
+        (a["correct"] and a["evaluated"], b["correct"] and b["evaluated"]) for a, b in zip(full, half, strict=True)
+    ]
     found = tango(pairs.count((True, False)), pairs.count((False, True)), len(pairs))
     return {
         "model": full[0]["model"],
