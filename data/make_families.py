@@ -14,7 +14,9 @@ from pathlib import Path
 
 from lib import progress
 from lib.evaluation.records import Record
-from lib.grading import correct_authors_on_completion, correct_exact, cut_run_on, grade_many
+from lib.grading.authors import correct_authors, correct_exact
+from lib.grading.extract import cut_run_on
+from lib.grading.pool import grade_many
 from lib.measurement.controls import measure_controls
 from lib.measurement.curves import attention_problems, curves_dataset, head_curves
 from lib.measurement.run import INSERTIONS, measure_activations, measure_attention
@@ -84,11 +86,11 @@ def _graded(records: list[Record]):
 
 def _regraded(record: Record, graded) -> Record:
     """Return a record with the grades of the present code; the authors' rule as published would need the prompt."""
-    pair = record["answer"], record["response"]
+    answer, response = record["answer"], record["response"]
     rules = {
-        "run_on": cut_run_on(record["response"])[1],
-        "correct_authors_on_completion": correct_authors_on_completion(*pair),
-        "correct_exact": correct_exact(*pair),
+        "run_on": cut_run_on(response)[1],
+        "correct_authors_on_completion": correct_authors(answer, "", response),
+        "correct_exact": correct_exact(answer, response),
     }
     new = record | rules | {name: getattr(graded, name) for name in FIELDS}
     if changed := [name for name in record if new[name] != record[name]]:
