@@ -114,7 +114,7 @@ def test_no_example_of_the_demo_is_a_problem_of_its_set():
 
 
 def test_other_problems_are_taken_whatever_their_level():
-    assert load_profile("demo").accuracy.levels == [1, 2]
+    assert load_profile("demo").accuracy.levels == [1, 2, 3]
     assert override(load_profile("demo"), problems="embedded").accuracy.levels is None
 
 

@@ -39,9 +39,9 @@ def matrix_sentences(table: pd.DataFrame) -> list[str]:
     in_some = [name for name in held.index if name not in in_all + in_none]
     decided = several[several.verdict != "undecided"]
     return [
-        f"Of {len(held)} claims on {several.model.nunique()} models all models show {_list(in_all)}; "
-        f"some show {_list(in_some)}.",
-        f"None shows {_list(in_none)}; untrained networks share {decided.shared.sum()} of {len(decided)} verdicts.",
+        f"Of {len(held)} claims tested on {several.model.nunique()} models, supported in all: {_list(in_all)}; "
+        f"in some: {_list(in_some)}; in none: {_list(in_none)}.",
+        f"Untrained networks share {decided.shared.sum()} of {len(decided)} verdicts.",
         f"{_accuracy(table[table.id.isin(ACCURACY)])}.",
     ]
 
@@ -53,11 +53,11 @@ def _accuracy(table: pd.DataFrame) -> str:
         open_ones = (part.verdict == "undecided") & (part.needed > 0)
         effects = [
             f"{row.id} {row.effect:+.1f} points [{row.low:+.1f}, {row.high:+.1f}] "
-            + (f"needs n = {row.needed:,.0f}" if still_open else f"is {row.verdict}")
+            + (f"(undecided; needs n = {row.needed:,.0f})" if still_open else f"({row.verdict})")
             for row, still_open in zip(part.itertuples(), open_ones, strict=True)
         ]
-        texts.append(f"on {model} (n = {part.n.min()}) {_list(effects)}")
-    return f"Accuracy: {'; '.join(texts)}" if texts else "No model's accuracy was tested"
+        texts.append(f"on {model} (n = {part.n.min()}): {_list(effects)}")
+    return f"Effect on accuracy {'; '.join(texts)}" if texts else "No model's accuracy was tested"
 
 
 def _list(names: Sequence[str]) -> str:

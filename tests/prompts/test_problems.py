@@ -155,7 +155,8 @@ def test_a_larger_sample_holds_the_smaller_one(levels, data):
     assert set(stratified_sample(everything, small, seed)) <= set(stratified_sample(everything, large, seed))
 
 
-SAMPLES = [(100, None, "bcc4"), (24, None, "dddc"), (96, (1, 2), "e9a1"), (48, (1, 2), "6e13"), (32, (1, 2), "871b")]
+LEVELS = (1, 2, 3)
+SAMPLES = [(100, None, "bcc4"), (24, None, "dddc"), (96, LEVELS, "ad6e"), (48, LEVELS, "5796"), (32, LEVELS, "3c88")]
 
 
 @pytest.mark.parametrize("limit, levels, begin", SAMPLES)
