@@ -23,11 +23,14 @@ REDRAWN = "the drawing differs"
 
 def caption(figure, text):
     """Write small lines below the axes (model, revision, n, dtype), as wide as the figure, and return the text."""
+    usual = figure.dpi
+    figure.set_dpi(DPI)  # letters have whole pixels: only so are they as wide as in the file
     label = figure.supxlabel("", x=0.01, ha="left", fontsize=6, color="0.3")
     for characters in range(int(CHARACTERS * figure.get_figwidth()), 0, -1):
         label.set_text(textwrap.fill(text, characters))
         if label.get_window_extent().x1 <= 0.995 * figure.bbox.x1:
             break
+    figure.set_dpi(usual)
     figure.set_figheight(figure.get_figheight() + 0.12 * (label.get_text().count("\n") + 1))  # the axes keep theirs
     return label
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from lib.errors import InputError
 from lib.figures.received import draw_received
-from lib.figures.saving import agreement, caption, record, save_figure
+from lib.figures.saving import DPI, agreement, caption, record, save_figure
 from lib.figures.style import figure_with_rows, look_of
 
 TABLE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, float("nan")]})
@@ -48,6 +48,7 @@ def scaled(row, factor):
 )
 def test_the_caption_lies_below_the_axes_and_inside_the_figure(ax, text):
     label = caption(ax.figure, text)
+    ax.figure.set_dpi(DPI)
     ax.figure.canvas.draw()
     box = label.get_window_extent()
     assert box.y1 <= ax.get_tightbbox().y0
