@@ -92,8 +92,8 @@ def _effect_text(row: dict) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with the digits that a reader needs."""
-    return f"{value:.3g}" if abs(value) < 1 else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
+    """Return a number with the digits that a reader needs: the last of 1.01 says on which side of 1 it lies."""
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
 
 
 def range_text(low: float | None, high: float | None) -> str:
