@@ -45,13 +45,14 @@ def evaluate(accuracy: Accuracy, filler: Filler, seed: int, folder: Path, shard=
     engine_class(accuracy.engine)  # an unknown one is named before anything runs
     everything = load_problems(accuracy.problems)
     problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
+    device = "cuda" if _gpus(accuracy) else "cpu"
+    plain = {spec: load_without_weights(spec, device, accuracy.dtype) for spec in accuracy.models}
+    for known in plain.values():  # a model that no prompt can be made for is named before the folder is opened
+        wanted(known, accuracy, filler, seed, problems)
     store = Store(folder, _settings(accuracy, filler, seed, everything), _environment(accuracy), shard)
     records, failed = [], []
-    for spec in accuracy.models:
-        if accuracy.workers:
-            loaded = load_without_weights(spec, "cuda" if _gpus(accuracy) else "cpu", accuracy.dtype)
-        else:
-            loaded = load(spec, dtype=accuracy.dtype)
+    for spec, known in plain.items():
+        loaded = known if accuracy.workers else load(spec, dtype=accuracy.dtype)
         asked = wanted(loaded, accuracy, filler, seed, problems)
         mine = dict(islice(asked.items(), shard[0] - 1, None, shard[1]))
         failed += _complete(loaded, accuracy, mine, store)

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from huggingface_hub import hf_hub_download
+from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.utils import disable_progress_bars
 
 from lib.errors import InputError
@@ -59,4 +59,7 @@ def _config_path(source: Source) -> Path:
         return source.folder / "config.json"
     disable_progress_bars()  # the hub's own: a config is a kilobyte
     with hub_errors(source.repo, source.revision):
+        if not isinstance(try_to_load_from_cache(source.repo, "config.json", revision=source.revision), str):
+            # Without a hub this fails at once, where the download would try again for half a minute.
+            get_hf_file_metadata(hf_hub_url(source.repo, "config.json", revision=source.revision))
         return Path(hf_hub_download(source.repo, "config.json", revision=source.revision))

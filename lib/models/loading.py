@@ -94,9 +94,11 @@ def load_without_weights(spec: str, device: str, dtype: str = "auto") -> Loaded:
     """Return what `load` would on another machine's `device`, but for the weights, which are not fetched either."""
     source, dtype = resolve(spec), _usual_dtype(device) if dtype == "auto" else dtype
     folder = _checkpoint_folder(source, None, dtype, False)
-    model, names = without_weights(folder, dtype), (source.name, spec, _revision(source, folder, None))
+    with named(folder, spec):
+        model, tokenizer = without_weights(folder, dtype), _tokenizer(folder)
+    names = source.name, spec, _revision(source, folder, None)
     layers = model.config.get_text_config().num_hidden_layers
-    return Loaded(model, _tokenizer(folder), *names, device, dtype, layers, source.weights)
+    return Loaded(model, tokenizer, *names, device, dtype, layers, source.weights)
 
 
 def _usual_dtype(device: str) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from transformers import (
 
 from lib.errors import InputError
 from lib.models import hub, names, ranges
+from lib.models.card import card
 from lib.models.checkpoints import LocalFiles
 from lib.models.failures import explain_hub_error
 from lib.models.weights import load_weights, needed_tensors
@@ -265,6 +267,14 @@ def test_no_network_points_at_what_is_on_disk(server, monkeypatch, fetch):
     point_at("http://127.0.0.1:9", monkeypatch)
     with pytest.raises(InputError, match=r"127\.0\.0\.1:9 does not answer.*local folder"):
         fetch(REPO)
+
+
+def test_no_network_is_said_before_anything_is_tried_again(server, monkeypatch):
+    point_at("http://127.0.0.1:9", monkeypatch)
+    started = time.monotonic()
+    with pytest.raises(InputError, match=r"127\.0\.0\.1:9 does not answer"):
+        card("org/name")
+    assert time.monotonic() - started < 5
 
 
 def test_what_is_cached_needs_no_network(server, monkeypatch):
