@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import psutil
 import torch
-from transformers import DynamicCache
+from transformers import DynamicCache, PreTrainedModel
 
 from lib.arm.activations import activation_module
 from lib.arm.hook import Installed, installed
@@ -133,14 +133,15 @@ class Engine(Writer):
     ) -> dict[int, torch.Tensor]:
         """Prefill waiting prompts into the free slots; return the logits (vocabulary,) of each that is in whole.
 
-        A prompt's last token is left to the next step, but ARM's statistics ask for all of it, without padding.
+        A prompt's last token is left to the next step, but ARM's statistics ask for all of it, and those of a whole
+        tensor for no padding.
         """
         admitted = [waiting.pop() for _ in range(min(cache.shape[0] - len(rows), len(waiting)))]
         admitted.sort(key=lambda request: len(request.input_ids))
         first = {}
         while admitted:
             longest = len(admitted[-1].input_ids)
-            shortest = longest if hook else ALIKE * longest
+            shortest = longest if hook and hook.settings.per_tensor else ALIKE * longest
             group = [r for r in admitted if len(r.input_ids) >= shortest][-max(1, PREFILL_TOKENS // longest) :]
             del admitted[-len(group) :]
             new = [self._row(request, hook) for request in group]
@@ -156,11 +157,14 @@ class Engine(Writer):
         return _Row(request, [] if hook else [request.input_ids[-1]], draws, noise)
 
     def _prefill_whole(self, new: list[_Row], hook: Installed) -> tuple[DynamicCache, torch.Tensor]:
-        """Run prompts of one length through the changed model; return the cache and the next logits (B, vocabulary)."""
-        ids, prefilled = torch.tensor([row.request.input_ids for row in new], device=self.model.device), DynamicCache()
-        with hook.rows([row.noise for row in new], prompt=True):
-            output = self.model(input_ids=ids, past_key_values=prefilled, use_cache=True, logits_to_keep=1)
-        return prefilled, output.logits[:, -1].float()
+        """Run whole prompts through the changed model; return the cache and the next logits (B, vocabulary)."""
+        prompts, cache = [torch.tensor(row.request.input_ids) for row in new], DynamicCache()
+        ids = torch.nn.utils.rnn.pad_sequence(prompts, batch_first=True).to(self.model.device)
+        lengths = torch.tensor([len(prompt) for prompt in prompts], device=ids.device)
+        real = (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]).long()  # which ARM's hook reads too
+        with hook.rows([row.noise for row in new], prompt=True), _last_alone(self.model, lengths):
+            output = self.model(input_ids=ids, attention_mask=real, past_key_values=cache, use_cache=True)
+        return cache, output.logits[:, 0].float()
 
     def _prefill(self, new: list[_Row]) -> DynamicCache:
         """Run all but the last token of the prompts through the model, what all of them begin with only once."""
@@ -216,6 +220,18 @@ class Engine(Writer):
         row.feed = [token]
         closed = last_box(sampling.elicit + self._decode(row.after)) is not None
         return closed or len(row.after) == sampling.elicit_tokens
+
+
+@contextlib.contextmanager
+def _last_alone(model: PreTrainedModel, lengths: torch.Tensor) -> Iterator[None]:
+    """Let a model's forwards give logits (B, 1, vocabulary) of the last of each row's `lengths` tokens alone."""
+    rows = torch.arange(len(lengths), device=lengths.device)
+    head = model.get_output_embeddings()
+    handle = head.register_forward_pre_hook(lambda _, given: (given[0][rows, lengths - 1][:, None],))
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def choose(logits: torch.Tensor, sampling: Sampling, draws: torch.Generator) -> int:

@@ -67,7 +67,7 @@ def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size):
 @pytest.mark.parametrize("mode", ["text", "code"])
 @pytest.mark.parametrize("batch_size", [1, 3, 16])
 def test_with_arm_greedy_equals_generate_whatever_the_batch(tiny, batch_size, mode):
-    asked = [replace(request, seed=i) for i, request in enumerate(requests([1, 9, 4, 20, 9, 4, 9]))]
+    asked = [replace(request, seed=i) for i, request in enumerate(requests([1, 9, 4, 20, 8, 15, 9]))]
     arm, plain = Arm(c=1.0, mode=mode, statistics="sequence"), complete(tiny, asked, 16, max_new_tokens=10)
     found = complete(tiny, asked, batch_size, arm, max_new_tokens=10)
     for request in asked:
@@ -80,14 +80,15 @@ def test_with_arm_greedy_equals_generate_whatever_the_batch(tiny, batch_size, mo
     assert complete(tiny, asked, 16, max_new_tokens=10) == plain  # ARM has left the model
 
 
-def test_with_arm_prompts_of_one_length_are_prefilled_together(tiny, monkeypatch):
+@pytest.mark.parametrize("statistics, expected", [("sequence", [4, 2]), ("tensor", [3, 1, 2])])
+def test_with_arm_prompts_are_prefilled_together_unless_they_share_statistics(tiny, monkeypatch, statistics, expected):
     engine, sizes = engine_class("transformers"), []
     prefill = engine._prefill_whole
     monkeypatch.setattr(
         engine, "_prefill_whole", lambda self, new, hook: sizes.append(len(new)) or prefill(self, new, hook)
     )
-    complete(tiny, requests([4, 9, 4, 9, 9, 7]), 8, Arm(statistics="sequence"), max_new_tokens=2)
-    assert sizes == [3, 1, 2]
+    complete(tiny, requests([4, 9, 4, 9, 9, 7]), 8, Arm(statistics=statistics), max_new_tokens=2)
+    assert sizes == expected
 
 
 def test_out_of_memory_halves_the_batch_and_every_prompt_is_still_answered_once(tiny, monkeypatch, capsys):
