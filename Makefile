@@ -50,6 +50,7 @@ bench: $(READY)
 	-$(BIN)/python -m pip install --quiet -r requirements-bench.txt -c requirements.txt -c constraints.txt
 	$(BIN)/python benchmarks/first_layers.py
 	$(BIN)/python benchmarks/extraction.py
+	$(BIN)/python benchmarks/side_by_side.py
 	$(BIN)/python benchmarks/many_prompts.py
 	$(BIN)/python benchmarks/arm.py
 	$(BIN)/python benchmarks/generation.py

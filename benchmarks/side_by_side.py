@@ -1,0 +1,89 @@
+"""Received attention against what it cannot do without, in turns in one process, on the demo model and one thread.
+
+    python benchmarks/side_by_side.py [--tokens 128 256 1024] [--repeats 15]
+
+All layers against a plain forward with SDPA, and layer 1 against its floor: embedding, norm, the q and k projections,
+causal scores, exp and column sums in the best torch calls, without what the model adds to them (rotary positions,
+values). Times are of the processor, which other work on the machine disturbs least. Writes
+benchmarks/results/side_by_side.csv and prints the table: milliseconds and ratios, medians over the turns.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import torch
+from extraction import machine, random_ids
+
+from lib.attention.function import BLOCK_ELEMENTS
+from lib.attention.received import received_attention
+from lib.models.loading import load
+
+RESULTS = Path(__file__).parent / "results" / "side_by_side.csv"
+
+
+def floor(decoder, ids: torch.Tensor) -> torch.Tensor:
+    """Return column sums (H, T) of the first layer's attention without positions and values."""
+    layer, config, tokens = decoder.layers[0], decoder.config, ids.shape[1]
+    heads, groups, width = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+    hidden = layer.input_layernorm(decoder.embed_tokens(ids))
+    query = layer.self_attn.q_proj(hidden).view(tokens, groups, -1, width).permute(1, 2, 0, 3) * width**-0.5
+    key = layer.self_attn.k_proj(hidden).view(tokens, groups, width).permute(1, 2, 0)
+    sums, size = torch.zeros(heads, 1, tokens), max(16, min(tokens, BLOCK_ELEMENTS // (heads * tokens)))
+    for start in range(0, tokens, size):
+        stop = min(start + size, tokens)
+        scores = query[:, :, start:stop].flatten(1, 2) @ key[..., :stop]
+        weights = scores.view(heads, stop - start, stop).exp_()
+        weights[..., start:].tril_()
+        sums[..., :stop] += weights.sum(-1).reciprocal_()[:, None] @ weights
+    return sums
+
+
+def measure(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Return the processor's seconds of each way in each turn, every other turn backwards, after one to warm up."""
+    times = {name: [] for name in ways}
+    for turn in range(repeats + 1):
+        for name, call in list(ways.items())[:: 1 if turn % 2 else -1]:
+            start = time.process_time()
+            call()
+            times[name] += [time.process_time() - start] if turn else []
+    return times
+
+
+def row(model, tokens: int, repeats: int) -> dict:
+    """Return the medians of one length."""
+    decoder, ids = model.get_decoder(), random_ids(tokens)
+    ways = {
+        "all": lambda: received_attention(model, ids),
+        "sdpa": lambda: decoder(ids, use_cache=False),
+        "layer1": lambda: received_attention(model, ids, [1]),
+        "floor": lambda: floor(decoder, ids),
+    }
+    with torch.inference_mode():
+        times = measure(ways, repeats)
+    found = {f"{name}_ms": 1000 * statistics.median(of) for name, of in times.items()}
+    for ours, other in (("all", "sdpa"), ("layer1", "floor")):
+        ratios = [one / base for one, base in zip(times[ours], times[other], strict=True)]
+        found[f"{ours}_of_{other}"] = statistics.median(ratios)
+    return {"tokens": tokens} | found
+
+
+def main() -> None:
+    """Measure every length and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tokens", type=int, nargs="+", default=[128, 256, 512, 1024, 2048, 4096])
+    parser.add_argument("--repeats", type=int, default=15)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    model = load("demo", device="cpu", dtype="float32").model
+    table = pd.DataFrame([row(model, tokens, options.repeats) for tokens in options.tokens])
+    RESULTS.parent.mkdir(exist_ok=True)
+    table.assign(repeats=options.repeats, **machine()).to_csv(RESULTS, index=False, float_format="%.4g")
+    print(table.round(2).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
