@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import psutil
 import torch
@@ -226,7 +227,7 @@ class Engine(Writer):
 def _last_alone(model: PreTrainedModel, lengths: torch.Tensor) -> Iterator[None]:
     """Let a model's forwards give logits (B, 1, vocabulary) of the last of each row's `lengths` tokens alone."""
     rows = torch.arange(len(lengths), device=lengths.device)
-    head = model.get_output_embeddings()
+    head = cast(torch.nn.Module, model.get_output_embeddings())
     handle = head.register_forward_pre_hook(lambda _, given: (given[0][rows, lengths - 1][:, None],))
     try:
         yield
