@@ -79,6 +79,10 @@ def test_the_summary_rests_on_the_verdicts():
     assert verdicts[list(SUMMARY)].to_dict() == SUMMARY
     heads = pd.read_csv(readme.DEMO / "lambda_by_head.csv").query("condition == 'random' and layer == 1")
     assert (heads.high < 1).all()  # so does other text
+    families = pd.read_csv(readme.FIGURES / "families" / "claims_matrix.csv").set_index("id")
+    assert list(families.verdict["dilution"]).count("supported") == 3 and len(families.verdict["dilution"]) == 4
+    assert set(families.control_verdict["dilution"]) == {"supported"}
+    assert set(families.verdict[families.index.str.startswith("accuracy")]) == {"undecided"}
 
 
 def test_the_stored_claims_are_those_of_the_last_notebook():

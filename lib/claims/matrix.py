@@ -53,7 +53,7 @@ def _accuracy(table: pd.DataFrame) -> str:
         open_ones = (part.verdict == "undecided") & (part.needed > 0)
         effects = [
             f"{row.id} {row.effect:+.1f} points [{row.low:+.1f}, {row.high:+.1f}] "
-            + (f"(undecided; needs n = {row.needed:,.0f})" if still_open else f"({row.verdict})")
+            + (f"(needs n = {row.needed:,.0f})" if still_open else f"({row.verdict})")
             for row, still_open in zip(part.itertuples(), open_ones, strict=True)
         ]
         texts.append(f"on {model} (n = {part.n.min()}): {_list(effects)}")

@@ -29,7 +29,7 @@ def test_three_sentences_say_what_holds_in_all_models_in_some_and_in_none_and_wh
     assert matrix_sentences(matrix_table(ROWS)) == [
         "Of 3 claims tested on 2 models, supported in all: dilution; in some: regularity; in none: affine.",
         "Untrained networks share 1 of 4 verdicts.",
-        "Effect on accuracy on A (n = 80): accuracy-mless +0.5 points [+0.4, +0.5] (undecided; needs n = 2,345).",
+        "Effect on accuracy on A (n = 80): accuracy-mless +0.5 points [+0.4, +0.5] (needs n = 2,345).",
     ]
     assert matrix_sentences(matrix_table(ROWS[:1]))[-1] == "No model's accuracy was tested."
 
