@@ -76,7 +76,8 @@ def _prepare(need: Callable | str, profile: Profile, results: Path, anew: bool) 
         variation_for(profile, need)
     elif not stored_answers(profile):
         asked = profile.accuracy if anew else profile.accuracy.model_copy(update={"limit": CHECKED})
-        records = evaluate(asked, profile.filler, profile.seed, results)
+        # In a folder of its own, since what reads `results` takes its answers for all of them.
+        records = evaluate(asked, profile.filler, profile.seed, results if anew else results / "check")
         if profile.name == "demo":
             same, common = agreement(records)
             print(f"{same} of {common} completions agree with the stored demo's", flush=True)

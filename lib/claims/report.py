@@ -23,6 +23,7 @@ from lib.claims.report_claims import VERDICTS, Row, in_words, matrix, read_claim
 from lib.claims.report_figures import Figure, read_captions, read_figures
 from lib.claims.report_heads import read_heads, received_spec, vega
 from lib.errors import InputError
+from lib.models.names import captions
 from lib.paths import write_whole
 from lib.profiles import Accuracy, Attention, Profile
 from lib.prompts.problems import describe
@@ -103,10 +104,13 @@ def _run(profile: Profile, rows: list[Row], heads: list[dict], revisions: dict[s
     names = dict.fromkeys([row.model for row in rows] + list(known))
     sizes = [row.n for row in rows if row.n]
     attention, accuracy = profile.attention, profile.accuracy
+    weights = _weights([*attention.models, *accuracy.models])
     judged = (profile.results / "claims.json").stat().st_mtime
     decoding = f"temperature {accuracy.temperature:g}" if accuracy.temperature else "greedy"
     return {
-        "Models and weights": [f"{name} @ {known[name]}" if name in known else name for name in names],
+        "Models and weights": [
+            f"{name} @ {known[name]}{weights.get(name, '')}" if name in known else name for name in names
+        ],
         "Problems of attention": [
             f"{_problems(attention)}, {attention.format} prompt, {attention.layers} first layers"
         ],
@@ -115,6 +119,14 @@ def _run(profile: Profile, rows: list[Row], heads: list[dict], revisions: dict[s
         "Claims judged": [f"{datetime.fromtimestamp(judged, UTC):%Y-%m-%d %H:%M} UTC"],
         "Code": [f"version {_version()}, commit {_commit()}"],
     }
+
+
+def _weights(specs: list[str]) -> dict[str, str]:
+    """Return by a model's name what follows it when its weights are not the original ones."""
+    try:
+        return {name: text.removeprefix(name) for name, text in captions(specs).items()}
+    except InputError:  # a folder that is not on this machine
+        return {}
 
 
 def _problems(section: Attention | Accuracy) -> str:

@@ -47,7 +47,7 @@ def test_a_figure_comes_with_its_caption_what_this_run_shows_and_its_files(profi
     html = page(profile)
     assert html.index('id="figure-fig13"') < html.index('id="figure-lambda_map"')
     assert "tiny: λ 0.5 to 0.9 (n = 1)." in html and "2 rows in the csv" in html
-    assert "Notebook 02 has not published its numbers here" in html
+    assert "Notebook 02 says nothing of it here" in html
     assert 'download="fig13.pdf"' in html and 'href="data:text/csv;base64,' in html
 
 
@@ -115,7 +115,7 @@ def test_without_claims_the_command_that_makes_them_is_named(profile):
         ("results/made/completions.jsonl", b'{"key": "a"}\n', "completions.jsonl: model: missing field"),
         ("results/made/measurements/explorer-tiny.nc", b"x", "explorer-tiny.nc cannot be read"),
         ("results/made/measurements/explorer-tiny.nc", None, "No heads of this profile yet"),
-        ("results/made/01_attention_maps.json", b"[1]", "Notebook 01 has not published"),
+        ("results/made/01_attention_maps.json", b"[1]", "Notebook 01 says nothing"),
     ],
 )
 def test_what_is_missing_or_damaged_is_named_in_its_part(profile, tmp_path, name, content, says):

@@ -67,7 +67,8 @@ function answers() {
     row.after(element("tr", {}, element("td", { colSpan: conditions.length + 3 }, element("div", { className: "texts" }, ...texts))));
   }
   function line([id, level, gold], cells, conditions) {
-    const button = element("button", { type: "button", textContent: id });
+    // A narrow column breaks an id after a slash, not inside a word.
+    const button = element("button", { type: "button" }, ...id.split(/(?<=\/)/).flatMap((part) => [part, element("wbr", {})]));
     button.setAttribute("aria-expanded", "false");
     const row = element("tr", {}, element("th", { scope: "row" }, button), element("td", { textContent: level ?? "–" }), element("td", { textContent: gold }));
     row.append(...cells.map((samples) => element("td", { textContent: cell(samples) })));
