@@ -80,10 +80,15 @@ def _read(profile: Profile, part: str) -> list[Answer]:
     """Return a part's answers from results/, or those stored with the repository; none where there are none."""
     folder = profile.results if part == "main" else profile.results / part
     files = [file for file in sorted(folder.glob("completions*.jsonl")) if file.stat().st_size]
-    stored = paths.DATA / f"demo_{'completions' if part == 'main' else part}.jsonl"
-    if not files and profile.name == "demo" and stored.is_file():
-        files = [stored]
-    records = {record["key"]: record for file in files for record in read_records(file)}
+    if not files and profile.name == "demo":
+        files = [paths.DATA / f"demo_{'completions' if part == 'main' else part}.jsonl"]
+    records = [record for file in files for record in read_records(file)]
+    asked = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
+    if not files and asked:
+        files = sorted((paths.DATA / profile.name).glob("*.jsonl.gz"))  # a model's answers of all parts together
+        stored = [record for file in files for record in read_records(file)]
+        records = [record for record in stored if record["condition"] in asked.conditions]
+    records = {record["key"]: record for record in records}
     return [valid(Answer, record, files[0].name) for record in records.values()]
 
 

@@ -1,7 +1,5 @@
 """A profile's completions: those of the demo and of families are stored with the repository, others are generated."""
 
-import gzip
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,8 +43,7 @@ def stored_answers(profile: Profile) -> list[Path]:
 
 def _stored(profile: Profile, accuracy: Accuracy) -> list[Record]:
     """Return the stored records of these models under these conditions, models in the profile's order."""
-    texts = [gzip.decompress(path.read_bytes()).decode() for path in stored_answers(profile)]
-    records = [json.loads(line) for text in texts for line in text.splitlines()]
+    records = [record for path in stored_answers(profile) for record in read_records(path)]
     names = [resolve(spec).name for spec in accuracy.models]
     asked = [r for r in records if r["model"] in names and r["condition"] in accuracy.conditions]
     return sorted(asked, key=lambda record: names.index(record["model"]))

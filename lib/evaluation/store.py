@@ -7,6 +7,7 @@ truth: a store only remembers how far it has read, and looks for what others add
 import contextlib
 import errno
 import fcntl
+import gzip
 import json
 import os
 import sys
@@ -162,11 +163,12 @@ def _others(folder: Path, mine: Path | None = None) -> Iterator[Record]:
 
 
 def read_records(path: str | Path) -> list[Record]:
-    """Return the records of a JSONL file, the first of each key; raises InputError naming a broken line."""
+    """Return the records of a JSONL file, also a .gz, the first of each key; raises InputError naming a broken line."""
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+        data = gzip.decompress(data) if Path(path).suffix == ".gz" else data
+    except (OSError, EOFError) as error:
+        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     first: dict[str, Record] = {}
     for record in _parse_all(data, path):
         first.setdefault(record["key"], record)

@@ -17,6 +17,7 @@ from lib.claims.report_claims import Row, in_words
 from lib.claims.report_figures import read_captions
 from lib.claims.statements import load_claims
 from lib.errors import InputError
+from lib.profiles import load_profile
 
 EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"\u2028\ud800"
 
@@ -186,3 +187,10 @@ def test_every_figure_of_the_demo_has_a_caption():
     captions = read_captions()
     known = {entry.id for entry in captions.paper + captions.beyond}
     assert {path.stem for path in (paths.ROOT / "figures" / "demo").glob("*.png")} <= known
+
+
+def test_answers_that_the_repository_stores_of_a_profile_are_shown_by_part():
+    answers, revisions, missing = read_answers(load_profile("families"))
+    parts = {run["part"]: run["conditions"] for run in answers["runs"]}
+    assert parts == {"accuracy": ["none", "mless", "mful"], "ARM and tokens": ["none", "mless", "arm"]}
+    assert list(revisions) == ["Qwen2.5-Coder-1.5B-Instruct"] and not missing
