@@ -7,23 +7,19 @@ that forward: its cost lies below the noise of two whole forwards. Writes benchm
 table: seconds of the plain forward and ratios to it, medians over the turns.
 """
 
-import argparse
 import contextlib
 import statistics
 import time
-from pathlib import Path
 
 import pandas as pd
 import torch
-from extraction import machine
+from measuring import in_turns, keep, lengths_and_repeats, random_ids
 
 from lib.arm.activations import histogram, measure, near_zero_bound, watched
 from lib.arm.hook import installed
 from lib.arm.moving import redistribute
 from lib.arm.settings import MODES
 from lib.models.loading import Loaded, load
-
-RESULTS = Path(__file__).parent / "results" / "arm.csv"
 
 
 def reduce(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
@@ -47,26 +43,20 @@ def redistribute_alone(loaded: Loaded, ids: torch.Tensor, repeats: int) -> dict[
     kept = []
     with torch.inference_mode(), watched(loaded.model, [1], lambda layer, gate, activation: kept.append(activation)):
         loaded.model(input_ids=ids, use_cache=False, logits_to_keep=1)
-    times = {f"{mode}_alone": [] for mode in MODES}
-    for _ in range(repeats):
-        for mode in MODES:
-            start = time.perf_counter()
-            redistribute(kept[0], mode=mode)
-            times[f"{mode}_alone"].append(time.perf_counter() - start)
-    return times
+    calls = {f"{mode}_alone": lambda mode=mode: redistribute(kept[0], mode=mode) for mode in MODES}
+    return in_turns(calls, repeats, time.perf_counter)
 
 
 def measure_length(loaded: Loaded, tokens: int, repeats: int) -> dict:
     """Return the median seconds of the plain forward, and of each other way the median ratio to it in the same turn."""
-    ids = torch.randint(100, 40_000, (1, tokens), generator=torch.Generator().manual_seed(0))
-    times = {name: [] for name in ways(loaded)}
-    for turn in range(repeats + 1):  # the first turn only warms up
-        # Every other turn goes backwards, so that no way always follows the same one.
-        for name, context in list(ways(loaded).items())[:: 1 if turn % 2 else -1]:
-            with torch.inference_mode(), context():
-                start = time.perf_counter()
-                loaded.model(input_ids=ids, use_cache=False, logits_to_keep=1)
-                times[name] += [time.perf_counter() - start] if turn else []
+    ids = random_ids(tokens)
+
+    def forward(context) -> None:
+        with torch.inference_mode(), context():
+            loaded.model(input_ids=ids, use_cache=False, logits_to_keep=1)
+
+    calls = {name: lambda context=context: forward(context) for name, context in ways(loaded).items()}
+    times = in_turns(calls, repeats, time.perf_counter)
     plain = times.pop("plain")
     times |= redistribute_alone(loaded, ids, repeats)
     ratios = {name: [own / base for own, base in zip(found, plain, strict=True)] for name, found in times.items()}
@@ -76,14 +66,10 @@ def measure_length(loaded: Loaded, tokens: int, repeats: int) -> dict:
 
 def main() -> None:
     """Measure every length and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tokens", type=int, nargs="+", default=[128, 512, 2048])
-    parser.add_argument("--repeats", type=int, default=9)
-    options = parser.parse_args()
+    options = lengths_and_repeats(__doc__, [128, 512, 2048], 9)
     loaded = load("demo", device="cpu", dtype="float32")
     table = pd.DataFrame([measure_length(loaded, tokens, options.repeats) for tokens in options.tokens])
-    RESULTS.parent.mkdir(exist_ok=True)
-    table.assign(repeats=options.repeats, **machine()).to_csv(RESULTS, index=False, float_format="%.4g")
+    keep("arm", table, repeats=options.repeats)
     print(table.round(3).to_string(index=False))
 
 

@@ -12,14 +12,13 @@ import time
 from pathlib import Path
 
 import pandas as pd
-from extraction import machine
+from measuring import keep
 
 from lib.evaluation.records import Record
 from lib.evaluation.run import evaluate
 from lib.profiles import Profile, load_profile
 from lib.statistics import tango
 
-RESULTS = Path(__file__).parent / "results" / "dtype.csv"
 DTYPES = ("float32", "bfloat16")
 
 
@@ -59,9 +58,8 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=96)
     options = parser.parse_args()
     profile = load_profile("demo")
-    table = pd.DataFrame([compared(profile, options.limit)]).assign(**machine())
-    RESULTS.parent.mkdir(exist_ok=True)
-    table.to_csv(RESULTS, index=False, float_format="%.4g")
+    table = pd.DataFrame([compared(profile, options.limit)])
+    keep("dtype", table)
     print(table.round(3).to_string(index=False))
 
 

@@ -11,12 +11,10 @@ of its layers. TransformerLens is measured when it is installed; memory is measu
 
 import argparse
 import ctypes
-import importlib.metadata
 import importlib.util
 import json
 import math
 import os
-import platform
 import signal
 import statistics
 import subprocess
@@ -27,6 +25,7 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import torch
+from measuring import keep, random_ids
 
 from lib.attention.received import received_attention
 from lib.models.loading import load
@@ -49,7 +48,6 @@ AGREE_TOKENS = (128, 512)  # ours takes the queries in one block, and in several
 AGREE_WITHIN = 1e-4
 MIB = 1 << 20
 SLOW = 40  # seconds: a way that takes longer is called once, which then counts
-RESULTS = Path(__file__).parent / "results" / "extraction.csv"
 
 
 def demo_folder():
@@ -116,11 +114,6 @@ def seconds(call, ids: torch.Tensor) -> float:
     start = time.perf_counter()
     call(ids)
     return time.perf_counter() - start
-
-
-def random_ids(tokens: int) -> torch.Tensor:
-    """Return the one prompt of a length, (1, T)."""
-    return torch.randint(100, 40_000, (1, tokens), generator=torch.Generator().manual_seed(0))
 
 
 def lacks_memory(way: str, tokens: int, config) -> str | None:
@@ -211,10 +204,8 @@ def compare(lengths: list[int], repeats: int) -> None:
             rows.append(row or {"way": way, "tokens": tokens, "skipped": "killed, most likely for lack of memory"})
             print(f"{tokens} tokens, {WAYS[way]}: {outcome(rows[-1])}", file=sys.stderr, flush=True)
     table = pd.DataFrame(rows, columns=["way", "tokens", "seconds", "extra_mib", "skipped"])
-    table = with_ratios(table).assign(growth=table.way.map(growth(table)), repeats=repeats, **machine())
-    RESULTS.parent.mkdir(exist_ok=True)
-    table.to_csv(RESULTS, index=False, float_format="%.4g")
-    print_tables(table)
+    table = with_ratios(table).assign(growth=table.way.map(growth(table)))
+    print_tables(keep("extraction", table, repeats=repeats))
 
 
 def check_agreement(ways: list[str]) -> None:
@@ -256,20 +247,6 @@ def growth(table: pd.DataFrame) -> dict[str, float]:
             points = [(math.log(tokens), math.log(s)) for tokens, s in zip(rows.tokens, rows.seconds, strict=True)]
             slopes[way] = statistics.linear_regression(*zip(*points, strict=True)).slope
     return slopes
-
-
-def machine() -> dict[str, str]:
-    """Describe what the numbers belong to."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
-    versions = {}
-    for package in ("torch", "transformers", "transformer-lens"):
-        try:
-            versions[package.replace("-", "_")] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            versions[package.replace("-", "_")] = ""
-    return {"cpu": f"{model or platform.processor()} ({platform.machine()})", "cores": os.cpu_count(), **versions}
 
 
 def outcome(row: dict) -> str:

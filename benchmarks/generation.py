@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from extraction import machine
+from measuring import keep
 
 from lib.generation.engines import make_engine
 from lib.generation.interface import Request, Sampling
@@ -33,7 +33,6 @@ from lib.prompts.problems import load_problems
 HARNESS_BATCHES = (8, 32)  # the best of them counts
 ENOUGH = 60  # seconds of calls
 ONE_AT_A_TIME = 16  # prompts are enough for a rate
-RESULTS = Path(__file__).parent / "results" / "generation.csv"
 Way = Callable[[list[Prompt], int], list[str]]  # prompts, new tokens -> texts in order
 
 
@@ -146,9 +145,7 @@ def main() -> None:
         print(json.dumps(measure(way, int(batch), source, options.limit, options.new_tokens, options.repeats)))
         return
     rows = [row for source in options.problems for row in compare(source, options)]
-    table = pd.DataFrame(rows).assign(new_tokens=options.new_tokens, **machine())
-    RESULTS.parent.mkdir(exist_ok=True)
-    table.to_csv(RESULTS, index=False, float_format="%.4g")
+    table = keep("generation", pd.DataFrame(rows), new_tokens=options.new_tokens)
     print(table[list(rows[0])].round(2).to_string(index=False))
 
 

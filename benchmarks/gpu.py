@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 
 import torch
-from extraction import machine, random_ids, reduce
+from extraction import reduce
+from measuring import machine, random_ids
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,

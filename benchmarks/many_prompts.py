@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from extraction import machine
+from measuring import keep
 
 from lib.attention.received import received_attention
 from lib.measurement.dilution import measure_dilution
@@ -23,7 +23,6 @@ from lib.prompts.building import build_prompt
 from lib.prompts.problems import Problem, load_problems
 
 INSERTIONS = ("mless", "mful", "random")
-RESULTS = Path(__file__).parent / "results" / "many_prompts.csv"
 
 
 def batches(loaded: Loaded, problems: list[Problem]) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -58,9 +57,7 @@ def main() -> None:
                 times[name].append(time.perf_counter() - start)
     seconds = {name: statistics.median(found) for name, found in times.items()}
     row = {"problems": Path(options.problems).stem, "n": len(problems), "prompts": 4 * len(problems)} | seconds
-    table = pd.DataFrame([row | {"observe_of_plain": seconds["observe"] / seconds["plain"]} | machine()])
-    RESULTS.parent.mkdir(exist_ok=True)
-    table.to_csv(RESULTS, index=False, float_format="%.4g")
+    table = keep("many_prompts", pd.DataFrame([row | {"observe_of_plain": seconds["observe"] / seconds["plain"]}]))
     print(table.iloc[:, :7].round(2).to_string(index=False))
 
 

@@ -8,21 +8,16 @@ values). Times are of the processor, which other work on the machine disturbs le
 benchmarks/results/side_by_side.csv and prints the table: milliseconds and ratios, medians over the turns.
 """
 
-import argparse
 import statistics
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import torch
-from extraction import machine, random_ids
+from measuring import in_turns, keep, lengths_and_repeats, random_ids
 
 from lib.attention.function import BLOCK_ELEMENTS
 from lib.attention.received import received_attention
 from lib.models.loading import load
-
-RESULTS = Path(__file__).parent / "results" / "side_by_side.csv"
 
 
 def floor(decoder, ids: torch.Tensor) -> torch.Tensor:
@@ -42,17 +37,6 @@ def floor(decoder, ids: torch.Tensor) -> torch.Tensor:
     return sums
 
 
-def measure(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Return the processor's seconds of each way in each turn, every other turn backwards, after one to warm up."""
-    times = {name: [] for name in ways}
-    for turn in range(repeats + 1):
-        for name, call in list(ways.items())[:: 1 if turn % 2 else -1]:
-            start = time.process_time()
-            call()
-            times[name] += [time.process_time() - start] if turn else []
-    return times
-
-
 def row(model, tokens: int, repeats: int) -> dict:
     """Return the medians of one length."""
     decoder, ids = model.get_decoder(), random_ids(tokens)
@@ -63,7 +47,7 @@ def row(model, tokens: int, repeats: int) -> dict:
         "floor": lambda: floor(decoder, ids),
     }
     with torch.inference_mode():
-        times = measure(ways, repeats)
+        times = in_turns(ways, repeats, time.process_time)
     found = {f"{name}_ms": 1000 * statistics.median(of) for name, of in times.items()}
     for ours, other in (("all", "sdpa"), ("layer1", "floor")):
         ratios = [one / base for one, base in zip(times[ours], times[other], strict=True)]
@@ -73,15 +57,11 @@ def row(model, tokens: int, repeats: int) -> dict:
 
 def main() -> None:
     """Measure every length and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tokens", type=int, nargs="+", default=[128, 256, 512, 1024, 2048, 4096])
-    parser.add_argument("--repeats", type=int, default=15)
-    options = parser.parse_args()
+    options = lengths_and_repeats(__doc__, [128, 256, 512, 1024, 2048, 4096], 15)
     torch.set_num_threads(1)
     model = load("demo", device="cpu", dtype="float32").model
     table = pd.DataFrame([row(model, tokens, options.repeats) for tokens in options.tokens])
-    RESULTS.parent.mkdir(exist_ok=True)
-    table.assign(repeats=options.repeats, **machine()).to_csv(RESULTS, index=False, float_format="%.4g")
+    keep("side_by_side", table, repeats=options.repeats)
     print(table.round(2).to_string(index=False))
 
 

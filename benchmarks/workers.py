@@ -13,10 +13,9 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pandas as pd
-from extraction import machine
+from measuring import keep
 
 from lib.generation.engines import Here, Job, make_engine, workers_class
 from lib.generation.interface import Request, Sampling
@@ -24,7 +23,6 @@ from lib.models.loading import load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
-RESULTS = Path(__file__).parent / "results" / "workers.csv"
 BATCH = 8
 
 
@@ -74,8 +72,7 @@ def main() -> None:
         return
     ways = [(0, options.cores), (1, 1), (options.cores, 1)]
     table = pd.DataFrame([measure(*way, options) for way in ways])
-    RESULTS.parent.mkdir(exist_ok=True)
-    table.assign(new_tokens=options.new_tokens, **machine()).to_csv(RESULTS, index=False, float_format="%.4g")
+    keep("workers", table, new_tokens=options.new_tokens)
     print(table.round(2).to_string(index=False))
 
 
