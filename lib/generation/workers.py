@@ -18,9 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import psutil
+
 from lib.errors import InputError
 from lib.generation.engines import Job, complete_all, make_engine
 from lib.generation.interface import Completion, Sampling
+from lib.generation.reaper import end_with_this_process
 from lib.models.loading import Loaded, load
 
 # Read when Ray is imported, and by the processes it starts.
@@ -92,6 +95,7 @@ class Workers:
         """Join the cluster of RAY_ADDRESS or start one on this machine; raises InputError when that fails."""
         address = os.environ.get("RAY_ADDRESS") or "local"
         here = {"num_cpus": self.count, "include_dashboard": False, "object_store_memory": OBJECTS}
+        before = _children()
         try:
             _reach(address)
             ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **(here if address == "local" else {}))
@@ -99,6 +103,8 @@ class Workers:
             busy = "Ray did not start here, for which it gives a busy machine too little time"
             where = busy if address == "local" else f"the Ray cluster at {address} cannot be joined"
             raise InputError(f"{where}: {_one_line(error)}") from error
+        if address == "local":
+            end_with_this_process(_children() - before)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -205,6 +211,10 @@ class Workers:
     def _resources(self) -> str:
         total = ray.cluster_resources()
         return f"the cluster has {total.get('CPU', 0):.0f} CPUs and {total.get('GPU', 0):.0f} GPUs in all"
+
+
+def _children() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
 def _reach(address: str) -> None:

@@ -33,6 +33,7 @@ on_cluster = pytest.mark.usefixtures("joined")
 SEEDS = range(8)
 GONE = 60  # seconds after which no process may be left
 STARTS = 3  # of a node or a command: Ray gives a node 30 s to start, which may be too little beside other work
+LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 NAME = "~/tiny-llama"  # whose folder is another one on each node
 CONDITIONS = ["none", "mless:5", "arm"]
 
@@ -156,7 +157,7 @@ def running(pid):
 
 def accuracy(workers, model=NAME):
     settings = {"limit": 8, "conditions": CONDITIONS, "format": "plain", "max_new_tokens": 12, "elicit": True}
-    return Accuracy(models=[str(model)], **settings, elicit_tokens=4, batch_size=2, workers=workers, gpus_per_worker=0)
+    return Accuracy(models=[str(model)], **settings, batch_size=2, workers=workers, gpus_per_worker=0)
 
 
 def run(folder, workers=2, model=NAME):
@@ -314,7 +315,7 @@ class Command:
             time.sleep(0.01)
         family = [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))]
         listening = [c for c in psutil.net_connections("inet") if c.status == psutil.CONN_LISTEN and c.pid in family]
-        assert listening and {connection.laddr.ip for connection in listening} <= {"127.0.0.1", "::1"}
+        assert listening and {connection.laddr.ip for connection in listening} <= LOOPBACK
         return family
 
 
