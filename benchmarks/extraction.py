@@ -2,7 +2,7 @@
 
 Each way and length runs in a process of its own, so that peak memory belongs to it alone:
 
-    python benchmarks/extraction.py [--tokens 1024 2048] [--repeats 3]
+    python benchmarks/extraction.py [--tokens 1024 2048] [--repeats 5]
 
 Writes benchmarks/results/extraction.csv and prints two markdown tables: seconds (median), extra memory and ratios
 at each length, and how the seconds grow with the length. Every way but SDPA ends with the received attention
@@ -175,7 +175,7 @@ def main() -> None:
     """Check that the ways agree, measure each at every length, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokens", type=int, nargs="+", default=[128, 256, 512, 1024, 2048, 4096])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--one", nargs=2, metavar=("WAY", "TOKENS"), help=argparse.SUPPRESS)
     parser.add_argument("--agree", nargs="+", metavar="WAY", help=argparse.SUPPRESS)
     options = parser.parse_args()

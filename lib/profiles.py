@@ -27,7 +27,7 @@ class Attention(Settings):
     problems: str = "embedded"  # or math500, or a JSONL file
     limit: PositiveInt | None = None  # a sample of so many, stratified by level; None: all
     format: Format = "plain"
-    map_problems: PositiveInt | None = None  # how many of them go through all layers; None: only the first layers
+    map_problems: PositiveInt | None = None  # how many go through all layers; None: none
     dtype: Dtype = "auto"  # float32, bfloat16, float16; auto goes by the device
     example: NonNegativeInt = 0  # index of the problem that the figures draw
     panels: Panels = Panels()  # model, layer and head of each drawn curve
