@@ -72,7 +72,7 @@ def name_models(axes, models):
     """Write each model under its panel, the last of the axes; return a caption when all panels have the same."""
     if len(set(models)) <= 1:
         return "".join(f"{model}. " for model in set(models))
-    width = PAGE_CHARACTERS // np.shape(axes)[-1] - 8
+    width = PAGE_CHARACTERS // np.ravel(axes)[0].get_gridspec().ncols - 8  # of a long row that was folded, too
     for ax, model in zip(np.ravel(axes)[-len(models) :], models, strict=True):
         lines = [ax.get_xlabel(), *textwrap.wrap(model, width, break_on_hyphens=False)]
         ax.set_xlabel("\n".join(line for line in lines if line))

@@ -57,6 +57,13 @@ def test_several_models_are_named_under_their_own_panels_only(run, shown, models
     assert figure.get_supxlabel() == "n = 1." and [[ax.get_xlabel() for ax in row] for row in axes] == rows
 
 
+def test_names_in_a_folded_row_are_as_wide_as_its_panels(run, shown):
+    models = [f"Qwen2.5-Coder-1.5B-Instruct @ {n}" for n in range(4)]
+    with page(run, "fig", TABLE, columns=4, models=models) as axes:
+        assert axes.shape == (1, 4)
+    assert [ax.get_xlabel() for ax in axes.flat] == models
+
+
 def test_a_model_stands_below_the_name_of_the_axis(run, shown):
     with page(run, "fig", TABLE, columns=2, models=["a", "b"]) as axes:
         axes[0, 0].set_xlabel("Head")
