@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 
 from lib.claims.findings import counted
 from lib.claims.matrix import matrix_sentences
+from lib.claims.rule import UNJUDGED, VERDICTS
 from lib.claims.sentences import verdict_text
 from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, shown, write_whole
@@ -31,7 +32,6 @@ BLOCK = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.S)
 COMMENT = re.compile(r"^    (\w+): .+?  # (.+)$", re.M)
 LONGEST = 20  # characters of a default
 SECTIONS: dict[str, type[BaseModel]] = {"": Profile, "filler.": Filler, "attention.": Attention, "accuracy.": Accuracy}
-VERDICTS = ("supported", "contradicted", "undecided", "too few", "not tested")  # in the order of the table
 LENGTHS = (128, 512, 2048, 4096)  # tokens
 COMPARED = (
     ("layer 1 than eager, all layers", "eager", "layer1"),
@@ -117,7 +117,7 @@ def points(effect: float, low: float, high: float) -> str:
 def claims_by_verdict(claims: pd.DataFrame) -> str:
     """Return a row per verdict."""
     groups = claims.groupby("shown", sort=False).id.agg(", ".join)
-    order = sorted(groups.index, key=lambda text: (VERDICTS.index(text.split(",")[0]), len(text)))
+    order = sorted(groups.index, key=lambda text: ([*VERDICTS, *UNJUDGED].index(text.split(",")[0]), len(text)))
     return as_markdown([(f"**{text}**", groups[text]) for text in order], ["verdict", "claims"])
 
 

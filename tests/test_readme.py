@@ -12,6 +12,7 @@ import yaml
 from benchmarks import readme
 from lib import paths
 from lib.__main__ import COMMANDS
+from lib.claims.rule import UNJUDGED, VERDICTS
 from lib.errors import InputError
 from lib.measurement.dilution import TEXTS
 from lib.measurement.kept import kept, labelled
@@ -88,7 +89,7 @@ def test_the_summary_rests_on_the_verdicts():
 def test_the_stored_claims_are_those_of_the_last_notebook():
     cells = nbformat.read(paths.NOTEBOOKS / "06_claims.ipynb", as_version=4).cells
     printed = "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", []))
-    shown = re.findall(rf"^({'|'.join(readme.VERDICTS).upper()})\b.*? (\S+) \(", printed, re.M)
+    shown = re.findall(rf"^({'|'.join((*VERDICTS, *UNJUDGED)).upper()})\b.*? (\S+) \(", printed, re.M)
     assert len(shown) >= 15, "make outputs"
     claims = readme.read_claims()
     verdicts = claims.shown.str.split(",").str[0].str.upper()

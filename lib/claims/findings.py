@@ -1,12 +1,13 @@
 """What notebook 06 found: the claims' table behind their figure, the row that it publishes, and its sentences."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.claims.sentences import number, range_text, verdict_text
+from lib.claims.rule import UNJUDGED, VERDICTS
+from lib.claims.sentences import number, range_text, standing, verdict_text
 
-VERDICTS = ("supported", "contradicted", "undecided")
 NESTED = ["range", "paper", "control", "uniform"]
 MARGINS = ["margin", "margin_low", "margin_high", "margin_paper", "control.margin"]
 
@@ -35,9 +36,9 @@ def _told(row: dict) -> str:
 
 
 def counted(table: pd.DataFrame) -> str:
-    """Return how many claims have each verdict."""
-    counts = table.verdict.value_counts()
-    return ", ".join(f"{counts.get(verdict, 0)} {verdict}" for verdict in VERDICTS)
+    """Return how many claims have each verdict, and how many have none."""
+    counts = Counter(map(standing, table.to_dict("records")))
+    return ", ".join(f"{counts[name]} {name}" for name in (*VERDICTS, *UNJUDGED) if name in VERDICTS or counts[name])
 
 
 def claims_rows(table: pd.DataFrame) -> list[dict]:

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from lib import paths
 from lib.claims.report_answers import read_answers
 from lib.claims.report_axis import axis
-from lib.claims.report_claims import VERDICTS, Row, in_words, matrix, read_claims
+from lib.claims.report_claims import SIGNS, Row, in_words, matrix, read_claims
 from lib.claims.report_figures import Figure, read_captions, read_figures
 from lib.claims.report_heads import read_heads, received_spec, vega
 from lib.errors import InputError
@@ -48,8 +48,8 @@ def write_report(profile: Profile) -> Path:
         "facts": _run(profile, rows, heads, revisions),
         "rows": rows,
         "words": in_words(rows),
-        "counts": {name: sum(row.verdict == name for row in rows) for name in VERDICTS},
-        "signs": VERDICTS,
+        "counts": {name: sum(row.stands == name for row in rows) for name in SIGNS},
+        "signs": SIGNS,
         "models": models,
         "claims": claims,
         "axes": [axis(row) for row in rows],
@@ -61,7 +61,7 @@ def write_report(profile: Profile) -> Path:
         "answers": answers,
         "answers_missing": answers_missing,
     }
-    data = {"signs": VERDICTS, "answers": answers, "heads": heads} | ({"curve": received_spec()} if heads else {})
+    data = {"signs": SIGNS, "answers": answers, "heads": heads} | ({"curve": received_spec()} if heads else {})
     path = profile.results / "report.html"
     write_whole(path, _page(content, data, bool(heads)).encode("utf-8", "replace"))  # a lone surrogate
     return path

@@ -7,11 +7,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from lib.claims.sentences import closing, measured_text, verdict_text
+from lib.claims.rule import UNJUDGED, VERDICTS
+from lib.claims.sentences import closing, measured_text, standing, verdict_text
 from lib.errors import InputError
 from lib.profiles import Profile
 
-VERDICTS = {"supported": "✓", "contradicted": "✕", "undecided": "?"}
+SIGNS = dict(zip(VERDICTS, "✓✕?", strict=True))
 Verdict = Literal["supported", "contradicted", "undecided"]
 
 
@@ -68,6 +69,11 @@ class Row(Measured):
         return "claim-" + re.sub(r"[^\w.]+", "-", f"{self.id}-{self.model}")
 
     @property
+    def stands(self) -> str:
+        """The verdict, or why there is none."""
+        return standing(self.model_dump())
+
+    @property
     def told(self) -> str:
         """The verdict in words: also that it was not tested, or is an untrained network's too."""
         return verdict_text(self.model_dump())
@@ -100,13 +106,15 @@ def read_claims(profile: Profile) -> list[Row]:
 
 def in_words(rows: Sequence[Row]) -> list[str]:
     """Return how many claims got which verdict, and what so many verdicts are worth, as sentences."""
-    counts = Counter[str](row.verdict for row in rows)
+    counts = Counter(row.stands for row in rows)
     parts = [f"{counts[name] or 'none'} {'is' if counts[name] == 1 else 'are'} {name}" for name in VERDICTS]
+    unjudged = sum(counts[name] for name in UNJUDGED)
+    rest = f" {unjudged} {'was' if unjudged == 1 else 'were'} not tested, or on too few problems." if unjudged else ""
     claims, models = len({row.id for row in rows}), len({row.model for row in rows})
     asked = (
         f"Of {claims} claims" if models == 1 else f"Of {len(rows)} verdicts, on {claims} claims and {models} models,"
     )
-    first = f"{asked} {parts[0]} by what was measured, {parts[1]}, and {parts[2]}."
+    first = f"{asked} {parts[0]} by what was measured, {parts[1]}, and {parts[2]}.{rest}"
     return [first, *closing([row.model_dump() for row in rows])]
 
 

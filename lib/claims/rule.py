@@ -1,5 +1,7 @@
-"""The numbers of the rule that decides a claim (verdicts.py), apart from it for those that only tell of it."""
+"""The numbers and words of the rule that decides a claim (verdicts.py), for those too that only tell of it."""
 
 ALPHA = 0.05  # two-sided: half of it for either wrong verdict
 STATED = 0.05  # the rate of either wrong verdict that the simulations hold every rule to
 ENOUGH = 20  # problems: fewer decide nothing
+VERDICTS = ("supported", "contradicted", "undecided")
+UNJUDGED = ("too few", "not tested")  # what is said of a claim with fewer problems, or none

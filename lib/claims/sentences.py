@@ -3,19 +3,24 @@
 import textwrap
 from collections.abc import Sequence
 
-from lib.claims.rule import ALPHA, ENOUGH
+from lib.claims.rule import ALPHA, ENOUGH, UNJUDGED
 
 WIDTH, INDENT = 118, " " * 4  # of the page
 
 
-def verdict_text(row: dict) -> str:
-    """Return the verdict, and whether an untrained network gets the same one."""
-    if not row["n"]:
-        return "not tested"
+def standing(row: dict) -> str:
+    """Return one of VERDICTS, or of UNJUDGED for a claim that was put to too few problems or to none."""
+    too_few, not_tested = UNJUDGED
     if row["n"] < ENOUGH:
-        return "too few"
-    shared = row["control"] and row["verdict"] == row["control"]["verdict"] != "undecided"
-    return row["verdict"] + (", also without training" if shared else "")
+        return too_few if row["n"] else not_tested
+    return row["verdict"]
+
+
+def verdict_text(row: dict) -> str:
+    """Return how a claim stands, and whether an untrained network gets the same verdict."""
+    stands = standing(row)
+    shared = row["control"] and stands == row["control"]["verdict"] != "undecided"
+    return stands + (", also without training" if shared else "")
 
 
 def measured_text(row: dict) -> str:

@@ -20,7 +20,6 @@ from lib.claims.rule import ALPHA, ENOUGH
 POWER = 0.8
 FARTHEST = 100.0  # standard deviations: what lies farther, or never varies, is shown as this far
 SMALLEST_P, LARGEST_P = 1e-6, 0.99  # between them a p-value is told
-VERDICTS = ("supported", "contradicted", "undecided")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from lib.claims.findings import claims_rows, claims_sentences, claims_table, labels
+from lib.claims.findings import claims_rows, claims_sentences, claims_table, counted, labels
 
 NONE = {"paper": None, "control": None, "effect": None}
 ROWS = [
@@ -29,7 +29,9 @@ def test_a_claim_is_labelled_with_its_model_when_there_are_several(other, label)
 
 def test_verdicts_are_counted_per_model():
     (row,) = claims_rows(claims_table(ROWS))
-    assert row["found"] == "1 supported, 0 contradicted, 2 undecided" and row["n"] == 96
+    assert row["found"] == "1 supported, 0 contradicted, 1 undecided, 1 not tested" and row["n"] == 96
+    few = ROWS[0] | {"verdict": "undecided", "n": 5}
+    assert counted(claims_table([*ROWS[:2], few])) == "1 supported, 0 contradicted, 1 undecided, 1 too few"
     assert len(claims_rows(pd.concat([claims_table(ROWS), claims_table([ROWS[0] | {"model": "B"}])]))) == 2
 
 

@@ -174,6 +174,8 @@ def test_one_model_is_counted_in_claims():
         in_words(rows)[0]
         == "Of 2 claims 1 is supported by what was measured, 1 is contradicted, and none are undecided."
     )
+    untested = Row.model_validate(claim(id="c", n=0, verdict="undecided"))
+    assert in_words([*rows, untested])[0].endswith("and none are undecided. 1 was not tested, or on too few problems.")
 
 
 def test_captions_name_claims_and_notebooks_that_exist():

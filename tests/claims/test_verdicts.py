@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from lib.claims.intervals import Component
-from lib.claims.rule import ENOUGH
+from lib.claims.rule import ENOUGH, VERDICTS
 from lib.claims.statements import load_claims
-from lib.claims.verdicts import FARTHEST, POWER, VERDICTS, decide, n_deciding
+from lib.claims.verdicts import FARTHEST, POWER, decide, n_deciding
 
 CLAIMS = load_claims()
 SIMULATIONS = 1000
