@@ -32,14 +32,18 @@ def cell_text(row) -> str:
 
 
 def matrix_sentences(table: pd.DataFrame) -> list[str]:
-    """Say in three sentences which claims hold in all models, in some, in none, and which n would decide accuracy."""
-    several = table.groupby("id", sort=False).filter(lambda part: len(part) > 1)
+    """Say in three sentences which claims hold in all models, in some, in none, and which n would decide accuracy.
+
+    The first two are about what happens inside the models: the third tells of each one's accuracy by itself.
+    """
+    inside = table[~table.id.isin(ACCURACY)]
+    several = inside.groupby("id", sort=False).filter(lambda part: len(part) > 1)
     held = (several.verdict == "supported").groupby(several.id, sort=False).mean()
     in_all, in_none = list(held.index[held == 1]), list(held.index[held == 0])
     in_some = [name for name in held.index if name not in in_all + in_none]
-    decided = several[several.verdict != "undecided"]
+    decided, models = several[several.verdict != "undecided"], several.model.nunique()
     return [
-        f"Of {len(held)} claims tested on {several.model.nunique()} models, supported in all: {_list(in_all)}; "
+        f"Of {len(held)} claims about the inside of {models} models, supported in all: {_list(in_all)}; "
         f"in some: {_list(in_some)}; in none: {_list(in_none)}.",
         f"Untrained networks share {decided.shared.sum()} of {len(decided)} verdicts.",
         f"{_accuracy(table[table.id.isin(ACCURACY)])}.",

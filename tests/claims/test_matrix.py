@@ -21,15 +21,17 @@ ROWS = [
     row("affine", "A", "contradicted"),
     row("affine", "B", "undecided"),
     row("accuracy-mless", "A", "undecided", n=80, needed=2345),
+    row("accuracy-mless", "B", "contradicted", n=200),
     row("length", "A", "undecided", n=0),
 ]
 
 
 def test_three_sentences_say_what_holds_in_all_models_in_some_and_in_none_and_which_n_would_decide_accuracy():
     assert matrix_sentences(matrix_table(ROWS)) == [
-        "Of 3 claims tested on 2 models, supported in all: dilution; in some: regularity; in none: affine.",
+        "Of 3 claims about the inside of 2 models, supported in all: dilution; in some: regularity; in none: affine.",
         "Untrained networks share 1 of 4 verdicts.",
-        "Effect on accuracy on A (n = 80): accuracy-mless +0.5 points [+0.4, +0.5] (needs n = 2,345).",
+        "Effect on accuracy on A (n = 80): accuracy-mless +0.5 points [+0.4, +0.5] (needs n = 2,345); "
+        "on B (n = 200): accuracy-mless +0.5 points [+0.4, +0.5] (contradicted).",
     ]
     assert matrix_sentences(matrix_table(ROWS[:1]))[-1] == "No model's accuracy was tested."
 
@@ -39,7 +41,7 @@ def test_the_table_has_a_row_for_each_claim_and_model_that_tested_it_with_its_co
     assert list(zip(table.model, table.id, strict=True))[:4] == [
         ("A", "dilution"), ("A", "regularity"), ("A", "affine"), ("A", "accuracy-mless")
     ]  # fmt: skip
-    assert table.shared.tolist() == [True] + 6 * [False] and table.control_effect.count() == 2
+    assert table.shared.tolist() == [True] + 7 * [False] and table.control_effect.count() == 2
     texts = [cell_text(one) for one in table.itertuples()]
     assert texts[0] == "0.45 [0.41, 0.50]\nuntrained 0.50, n = 24" and texts[1] == "0.45 [0.41, 0.50]\nn = 24"
 
