@@ -32,9 +32,9 @@ def cell_text(row) -> str:
 
 
 def matrix_sentences(table: pd.DataFrame) -> list[str]:
-    """Say in three sentences which claims hold in all models, in some, in none, and which n would decide accuracy.
+    """Say which claims hold in all models, in some, in none, and for each model which n would decide accuracy.
 
-    The first two are about what happens inside the models: the third tells of each one's accuracy by itself.
+    The first two sentences are about what happens inside the models.
     """
     inside = table[~table.id.isin(ACCURACY)]
     several = inside.groupby("id", sort=False).filter(lambda part: len(part) > 1)
@@ -46,22 +46,22 @@ def matrix_sentences(table: pd.DataFrame) -> list[str]:
         f"Of {len(held)} claims about the inside of {models} models, supported in all: {_list(in_all)}; "
         f"in some: {_list(in_some)}; in none: {_list(in_none)}.",
         f"Untrained networks share {decided.shared.sum()} of {len(decided)} verdicts.",
-        f"{_accuracy(table[table.id.isin(ACCURACY)])}.",
+        *_accuracy(table[table.id.isin(ACCURACY)]),
     ]
 
 
-def _accuracy(table: pd.DataFrame) -> str:
-    """Return the effects on accuracy of each model with the n that an effect of the paper's size needs."""
+def _accuracy(table: pd.DataFrame) -> list[str]:
+    """Return a sentence per model: the effects on its accuracy with the n that an effect of the paper's size needs."""
     texts = []
     for model, part in table.groupby("model", sort=False):
         open_ones = (part.verdict == "undecided") & (part.needed > 0)
         effects = [
-            f"{row.id} {row.effect:+.1f} points [{row.low:+.1f}, {row.high:+.1f}] "
-            + (f"(needs n = {row.needed:,.0f})" if still_open else f"({row.verdict})")
+            f"{row.id} {row.effect:+.1f} [{row.low:+.1f}, {row.high:+.1f}] "
+            + (f"(needs {row.needed:,.0f})" if still_open else f"({row.verdict})")
             for row, still_open in zip(part.itertuples(), open_ones, strict=True)
         ]
-        texts.append(f"on {model} (n = {part.n.min()}): {_list(effects)}")
-    return f"Effect on accuracy {'; '.join(texts)}" if texts else "No model's accuracy was tested"
+        texts.append(f"Effect on accuracy, in points, on {model} (n = {part.n.min()}): {_list(effects)}.")
+    return texts or ["No model's accuracy was tested."]
 
 
 def _list(names: Sequence[str]) -> str:

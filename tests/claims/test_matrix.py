@@ -1,4 +1,4 @@
-"""Claims of several models side by side: the table behind the matrix and the three sentences about it."""
+"""Claims of several models side by side: the table behind the matrix and the sentences about it."""
 
 import matplotlib.pyplot as plt
 
@@ -26,12 +26,12 @@ ROWS = [
 ]
 
 
-def test_three_sentences_say_what_holds_in_all_models_in_some_and_in_none_and_which_n_would_decide_accuracy():
+def test_sentences_say_what_holds_in_all_models_in_some_and_in_none_and_which_n_would_decide_accuracy():
     assert matrix_sentences(matrix_table(ROWS)) == [
         "Of 3 claims about the inside of 2 models, supported in all: dilution; in some: regularity; in none: affine.",
         "Untrained networks share 1 of 4 verdicts.",
-        "Effect on accuracy on A (n = 80): accuracy-mless +0.5 points [+0.4, +0.5] (needs n = 2,345); "
-        "on B (n = 200): accuracy-mless +0.5 points [+0.4, +0.5] (contradicted).",
+        "Effect on accuracy, in points, on A (n = 80): accuracy-mless +0.5 [+0.4, +0.5] (needs 2,345).",
+        "Effect on accuracy, in points, on B (n = 200): accuracy-mless +0.5 [+0.4, +0.5] (contradicted).",
     ]
     assert matrix_sentences(matrix_table(ROWS[:1]))[-1] == "No model's accuracy was tested."
 
