@@ -30,7 +30,7 @@ def check_attention(model: PreTrainedModel) -> None:
     if not own.finite:
         raise InputError(f"the weights of this {family} model give NaN or infinity: damaged, or wrong for {own.dtype}")
     sums = torch.zeros(1, count, heads, 1, CHECK_TOKENS, device=model.device)
-    recording = Recording(sums, None, {i: i for i in range(count)}, last=None, keep=False)
+    recording = Recording(sums, None, {i: i for i in range(count)}, last=None)
     try:
         differences = own.differences(recording)
     except Exception as error:  # a model's own code may fail in any way on what it does not expect

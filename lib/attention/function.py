@@ -44,9 +44,8 @@ class Recording:
     rows: torch.Tensor | None  # (B, R, T) 1 for queries that count; None when there is one set and all do
     index: dict[int, int]  # zero-based layer -> position in L
     last: int | None  # zero-based layer that ends the forward; None: run to the end
-    keep: bool  # values and outputs too
-    values: dict[int, torch.Tensor] = field(default_factory=dict)
-    outputs: dict[int, torch.Tensor] = field(default_factory=dict)
+    values: dict[int, torch.Tensor] | None = None  # what goes into each layer's heads; None: not kept
+    outputs: dict[int, torch.Tensor] | None = None  # what comes out of them
     row_error: dict[int, float] = field(default_factory=dict)  # largest distance of a row's sum from one
     masks: set[int] = field(default_factory=set)  # the windows that the model made masks for
     windows: dict[int, int | None] = field(default_factory=dict)  # and those its layers passed on
@@ -115,13 +114,14 @@ def _attend(
             recording.row_error[layer] = max(error, recording.row_error.get(layer, 0.0))
         if slot is not None:
             _add_columns(recording, slot, weights, start, first)
-        if recording.keep or not ends:
+        if recording.outputs is not None or not ends:
             weights = weights.to(value.dtype).view(*key.shape[:2], -1, stop - first)
             mixed = weights @ value[:, :, first:stop]
             output[:, :, :, start:stop] = mixed.view(*query.shape[:3], -1, value.shape[-1])
     output = output.flatten(1, 2).transpose(1, 2)  # (B, T, H, D)
-    if recording.keep and slot is not None:
-        recording.values[layer], recording.outputs[layer] = value, output
+    for kept, tensor in ((recording.values, value), (recording.outputs, output)):
+        if kept is not None and slot is not None:
+            kept[layer] = tensor
     if ends:
         raise _LastLayerDone
     return output.contiguous(), None

@@ -17,7 +17,7 @@ from lib.errors import InputError
 
 @dataclass(frozen=True)
 class Observation:
-    """What one forward showed of its layers, in the order asked for; `values` and `outputs` only if kept."""
+    """What one forward showed of its layers, in the order asked for; `values` and `outputs` only if asked for."""
 
     received: torch.Tensor  # (B, L, H, R, T) float32, NaN where undefined; R sets of queries
     values: list[torch.Tensor]  # L times (B, K, T, D): K key heads, each serving H / K heads
@@ -47,9 +47,10 @@ def observe(
     *,
     positions: torch.Tensor | None = None,
     queries: torch.Tensor | None = None,
-    keep: bool = False,
+    values: bool = False,
+    outputs: bool = False,
 ) -> Observation:
-    """Return received attention as `received_attention` does and, with `keep`, values and head outputs.
+    """Return received attention as `received_attention` does and, if asked for, values and head outputs.
 
     positions: (B, T) rotary positions instead of 0 to T - 1; queries: (B, R, T) bool, each of the R means is taken
     over these later tokens alone (None: one mean over all); a token after the last of them receives NaN.
@@ -63,10 +64,11 @@ def observe(
     sums = torch.zeros(batch, len(layers), heads, rows.shape[1], tokens, device=model.device)
     index = {layer - 1: i for i, layer in enumerate(layers)}
     every = rows.shape[1] == 1 and bool(rows.all())
-    recording = Recording(sums, None if every else rows, index, max(index), keep)
+    values_of, outputs_of = ({} if asked else None for asked in (values, outputs))
+    recording = Recording(sums, None if every else rows, index, max(index), values_of, outputs_of)
     record(decoder, input_ids, recording, positions)
-    values, outputs = ([kept[i] for i in index] if keep else [] for kept in (recording.values, recording.outputs))
-    return Observation(sums / _later_queries(rows)[:, None, None], values, outputs)
+    found = ([by_layer[i] for i in index] if by_layer else [] for by_layer in (values_of, outputs_of))
+    return Observation(sums / _later_queries(rows)[:, None, None], *found)
 
 
 def observe_uniform(
@@ -76,7 +78,7 @@ def observe_uniform(
     lengths: torch.Tensor,
     *,
     queries: torch.Tensor | None = None,
-    keep: bool = False,
+    values: bool = False,
 ) -> Observation:
     """Return what `observe` would if every score of the model were the same; only its windows and heads matter.
 
@@ -102,7 +104,7 @@ def _windows(decoder: PreTrainedModel, layers: Sequence[int]) -> list[int | None
     """Return how many tokens each layer sees, as the model itself says in a forward; None: all before."""
     count, heads = decoder.config.num_hidden_layers, decoder.config.num_attention_heads
     sums = torch.zeros(1, count, heads, 1, 1, device=decoder.device)
-    recording = Recording(sums, None, {i: i for i in range(count)}, last=None, keep=False)
+    recording = Recording(sums, None, {i: i for i in range(count)}, last=None)
     record(decoder, torch.ones(1, 1, dtype=torch.long, device=decoder.device), recording)
     return [recording.windows[layer - 1] for layer in layers]
 

@@ -119,7 +119,7 @@ def _forward(loaded: Loaded, prompts: list[Prompt], positions: list[torch.Tensor
     for row, prompt in enumerate(prompts):
         queries[row, 0, prompt.original] = True
     given = None if positions is None else pad(positions)[0]
-    return observe(loaded.model, ids, [1], lengths, positions=given, queries=queries, keep=True)
+    return observe(loaded.model, ids, [1], lengths, positions=given, queries=queries, outputs=True)
 
 
 def _left(loaded: Loaded, prompt: Prompt) -> torch.Tensor:

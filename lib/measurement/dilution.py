@@ -129,7 +129,7 @@ def _seen(
         queries = torch.ones(len(indices), 2, ids.shape[1], dtype=torch.bool)  # all tokens; the original ones
         for row, i in enumerate(indices):
             queries[row, 1, prompts[i].spans["inserted"]] = False
-        return observing(loaded.model, ids, layers, lengths, queries=queries, keep=True)
+        return observing(loaded.model, ids, layers, lengths, queries=queries, values=True)
 
     with progress.bar(text, len(prompts)) as bar:
         for indices, observation in in_batches([len(prompt) for prompt in prompts], run):

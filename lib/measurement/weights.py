@@ -17,9 +17,9 @@ def first_layers(spec: str, layers: int, dtype: str = "auto") -> Loaded:
 
 
 def every_layer(spec: str, dtype: str = "auto") -> Loaded:
-    """Load a whole model, letting go of what is kept; it is itself not kept."""
+    """Load all layers of a model, letting go of what is kept; they are themselves not kept."""
     let_go()
-    return load(spec, dtype=dtype)
+    return load(spec, dtype=dtype, head=False)
 
 
 def let_go() -> None:

@@ -55,10 +55,17 @@ class Loaded:
 
 
 def load(
-    spec: str, layers: int | None = None, device: str = "auto", dtype: str = "auto", seed: int | None = None
+    spec: str,
+    layers: int | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    seed: int | None = None,
+    *,
+    head: bool = True,
 ) -> Loaded:
     """Load `spec`; with `layers` only the embedding and the first decoder layers, without output head.
 
+    Without `head` there are all layers but no output head, which only answers need: an eighth of a 1.5B's memory.
     With a `seed` the weights, without output head, are fresh: drawn as the family draws them before training.
     `device` auto is CUDA when there is one; `dtype` auto is float32 on CPU and bfloat16 on CUDA.
     Raises InputError for an unknown spec, missing, damaged or pickled weights, too many layers, a device that
@@ -75,7 +82,7 @@ def load(
     dtype = _usual_dtype(device) if dtype == "auto" else dtype
     folder = _checkpoint_folder(source, layers, dtype)
     with named(folder, spec):
-        model = load_weights(folder, layers, dtype) if seed is None else untrained(folder, layers, dtype, seed)
+        model = load_weights(folder, layers, dtype, head) if seed is None else untrained(folder, layers, dtype, seed)
         tokenizer = _tokenizer(folder)
     if not tokenizer.is_fast:
         raise InputError(f"{spec}: its tokenizer gives no character offsets, so token spans cannot be exact")

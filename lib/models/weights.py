@@ -33,13 +33,15 @@ NOT_THE_DECODER = re.compile(
 TEXT_PREFIX = re.compile(r"^(?:model\.)?language_model\.(?:model\.)?")
 
 
-def load_weights(folder: Path, layers: int | None, dtype: str) -> PreTrainedModel:
+def load_weights(folder: Path, layers: int | None, dtype: str, head: bool = True) -> PreTrainedModel:
     """Load a whole model or, without an output head, the embedding, the first `layers` layers and the final norm.
 
-    Raises InputError when the checkpoint does not hold what is needed.
+    Without `head` that is all of the layers. Raises InputError when the checkpoint does not hold what is needed.
     """
     files, target = LocalFiles(folder), getattr(torch, dtype)
     with checkpoint_errors(folder):
+        if layers is None and not head:
+            layers = read_config(files, None).get_text_config().num_hidden_layers
         config = read_config(files, layers)
         if layers is None:
             model_class, config = _whole(config)

@@ -15,7 +15,7 @@ def pad(prompts: Sequence[torch.Tensor], value: int = 0) -> tuple[torch.Tensor, 
     return torch.nn.utils.rnn.pad_sequence(list(prompts), batch_first=True, padding_value=value), lengths
 
 
-BATCH_TOKENS = 8192  # padded tokens of one batch
+BATCH_TOKENS = 4096  # padded tokens of one batch: what a 1.5B keeps of them stays below a gigabyte
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # torch's words on CPU and GPU
 Result = TypeVar("Result")
 

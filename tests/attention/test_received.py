@@ -84,10 +84,11 @@ def test_kept_outputs_are_what_the_output_projection_gets(name):
     ids = torch.randint(1, 97, (1, 12))
     with torch.inference_mode():
         model.get_decoder()(ids)
-    found = observe(model, ids, [1, 2, 3], keep=True)
+    found = observe(model, ids, [1, 2, 3], values=True, outputs=True)
     for i, output in enumerate(found.outputs):
         torch.testing.assert_close(output.flatten(2), projected[i], rtol=1e-4, atol=1e-4)
         assert found.values[i].shape[::2] == (1, 12)
+    assert not observe(model, ids, [1, 2, 3], values=True).outputs  # of every layer of a 1.5B, a gigabyte
 
 
 def test_stops_after_the_last_layer_needed(llama):

@@ -102,6 +102,15 @@ def test_only_the_layers_asked_for_are_there(tiny_checkpoint, layers):
     assert not any("lm_head" in name for name, _ in loaded.model.named_parameters())
 
 
+def test_all_layers_without_output_head_are_those_of_the_whole_model(tiny_checkpoint):
+    whole, bare = (loading.load(str(tiny_checkpoint), head=head) for head in (True, False))
+    assert bare.card == whole.card and bare.model.get_output_embeddings() is None
+    ids = torch.arange(1, 9)[None]
+    with torch.inference_mode():
+        expected, found = (one.model.get_decoder()(ids).last_hidden_state for one in (whole, bare))
+    assert torch.equal(found, expected)
+
+
 @pytest.mark.parametrize("layers", [0, -1, 4])
 def test_layers_that_the_model_does_not_have_are_refused(tiny_checkpoint, layers):
     assert refusal(tiny_checkpoint, layers=layers).endswith(f"has 3 layers; asked for the first {layers}")
