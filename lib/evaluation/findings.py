@@ -71,9 +71,10 @@ def answering(run: Profile, records: Sequence[dict]) -> dict[str, str]:
     return {name: ", ".join(filter(None, [named.get(name, name), dtype])) for name, dtype in dtypes.items()}
 
 
-def accuracy_line(run: Profile, n: int, of: str) -> str:
+def accuracy_line(run: Profile, n: pd.Series, of: str) -> str:
     """Return the caption of accuracies: the problems, and how many stand behind each of what is drawn."""
-    return f"Problems: {describe(run.accuracy.problems)}, n = {n} per {of}, 95 % Wilson intervals."
+    counts = " to ".join(map(str, sorted({n.min(), n.max()})))
+    return f"Problems: {describe(run.accuracy.problems)}, n = {counts} per {of}, 95 % Wilson intervals."
 
 
 def bar_groups(bars: pd.DataFrame, problems: str) -> list[tuple[str, list[tuple], bool]]:

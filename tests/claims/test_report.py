@@ -195,4 +195,4 @@ def test_answers_that_the_repository_stores_of_a_profile_are_shown_by_part():
     answers, revisions, missing = read_answers(load_profile("families"))
     parts = {run["part"]: run["conditions"] for run in answers["runs"]}
     assert parts == {"accuracy": ["none", "mless", "mful"], "ARM and tokens": ["none", "mless", "arm"]}
-    assert list(revisions) == ["Qwen2.5-Coder-1.5B-Instruct"] and not missing
+    assert list(revisions) == [f"Qwen2.5-Coder-{size}-Instruct" for size in ("0.5B", "1.5B")] and not missing

@@ -85,8 +85,9 @@ def test_this_runs_bars_stand_beside_the_papers():
 
 
 def test_a_caption_says_how_many_problems_stand_behind_a_bar():
-    line = findings.accuracy_line(load_profile("demo"), 96, "bar")
-    assert line == "Problems: embedded set, n = 96 per bar, 95 % Wilson intervals."
+    lines = [findings.accuracy_line(load_profile("demo"), pd.Series(n), "bar") for n in ([96, 96], [80, 80, 200])]
+    assert lines[0] == "Problems: embedded set, n = 96 per bar, 95 % Wilson intervals."
+    assert "n = 80 to 200 per bar" in lines[1]
 
 
 def test_captions_name_the_weights_that_answered_and_their_dtype():
