@@ -115,18 +115,22 @@ def _layout(instruction: str, problem: str, place: int | None, inserted: str) ->
 
 
 def cut_to_tokens(tokenizer, text: str, length: int) -> str:
-    """Return `text`, repeated with spaces between, up to the end of its token number `length`."""
-    if length < 1 or not text.strip():
+    """Return `text`, repeated, up to the end of its token number `length`; copies of words have spaces between."""
+    if length < 1 or not text:
         raise InputError(f"a filler needs a text and at least one token, not {text!r} with length {length}")
-    # A word is at least one token, so this many copies are enough.
-    # The full stop stands for the instruction: vocabularies that mark the start of a text mark it there.
-    repeated = "." + f" {text.strip()}" * length
-    offsets = tokenizer(repeated, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-    ends = [end for _, end in offsets if end > 1]
+    word, ends = text.strip(), []
+    # A word is at least one token, so `length` copies are enough. Spaces and line breaks share tokens.
+    for copies in [length] if word else [length * 2**doublings for doublings in range(9)]:
+        # The full stop stands for the instruction: vocabularies that mark the start of a text mark it there.
+        repeated = "." + (f" {word}" * copies if word else f" {text * copies}")
+        offsets = tokenizer(repeated, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        ends = [end for _, end in offsets if end > 1]
+        if len(ends) > length:  # the last of a run may be shorter than the others
+            break
     if len(ends) < length:
         raise InputError(f"the filler {text!r} cannot be cut to {length} tokens: the tokenizer drops its characters")
     cut = repeated[2 : ends[length - 1]]
-    if not cut:
+    if word and not cut:
         raise InputError(f"the filler {text!r} cut to length {length} is only a space")
     return cut
 

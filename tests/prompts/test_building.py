@@ -1,5 +1,7 @@
 """Spans and original tokens of prompts, on the demo tokenizer and on small ones of each kind."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -217,8 +219,22 @@ def test_a_filler_of_nothing_is_refused(plain_bytes):
     for wrong in ({"length": 0}, {"length": -1}, {"mless": ""}):
         with pytest.raises(InputError, match=f"filler: {next(iter(wrong))}: "):
             valid(Filler, wrong, "filler")
-    message = refusal(plain_bytes, "What is 7?", "mless", filler=Filler(length=5, mless="  "))
-    assert "a filler needs a text and at least one token" in message
+    with pytest.raises(InputError, match="a filler needs a text and at least one token"):
+        cut_to_tokens(plain_bytes, "", 5)
+
+
+@pytest.mark.parametrize("text, position", [*itertools.product([" ", "\n", " \n"], POSITIONS[1:]), ("\n", "before")])
+@pytest.mark.parametrize("kind", ["demo", "byte-level", "byte-level-trimmed"])
+def test_spaces_and_line_breaks_are_fillers(demo, kind, text, position):
+    tokenizer = demo.tokenizer if kind == "demo" else KINDS[kind]()
+    problem = "What is seven plus three?"
+    baseline = build_prompt(tokenizer, problem, "none")
+    for length in (1, 2, 9, 55):
+        prompt = build_prompt(tokenizer, problem, "mless", filler=Filler(length=length, position=position, mless=text))
+        inserted = prompt.spans["inserted"]
+        assert inserted.stop - inserted.start == length
+        assert prompt.input_ids[prompt.original].tolist() == baseline.input_ids.tolist()
+        assert prompt.text.split() == baseline.text.split()
 
 
 def merging(*pairs):
