@@ -43,3 +43,9 @@ def test_reads_the_empty_box_of_the_prompt_when_the_answer_has_none():
 
 def test_a_last_box_that_is_never_closed_is_wrong():
     assert not correct_authors("12", PROMPT, r"\boxed{12} or \boxed{12")
+
+
+def test_exact_match_reads_up_to_a_run_on_and_the_authors_rule_beyond_it():
+    response = "It is \\boxed{12}.\n\nProblem: What is 1 + 1?\n\\boxed{2}"
+    assert correct_exact("12", response) and not correct_exact("2", response)
+    assert correct_authors("2", "", response) and not correct_authors("12", "", response.replace("{2}", "{3}"))
