@@ -27,7 +27,7 @@ from lib.measurement.token_classes import NAMES, token_classes
 from lib.models.loading import load
 from lib.profiles import load_profile, override
 from lib.prompts.building import build_prompt
-from lib.prompts.problems import load_problems
+from lib.prompts.problems import Problem, load_problems
 
 PROBLEMS = load_problems("embedded", limit=4)
 
@@ -75,16 +75,75 @@ def test_classes_go_by_the_first_character_of_a_token():
     assert named == [*expected, "conjunctions", "others", "others"]
 
 
-def test_activations_are_those_of_the_model(loaded, found):
-    prompt, seen = build_prompt(loaded.tokenizer, PROBLEMS[1].problem, "mless"), []
-    hook = activation_module(loaded.model, 2).register_forward_hook(lambda m, i, output: seen.append(output[0]))
+def seen(loaded, prompt, layer):
+    """What the activation function of a layer gets and gives for the problem's tokens, and each token's class."""
+    found, module = [], activation_module(loaded.model, layer)
+    hook = module.register_forward_hook(lambda m, given, output: found.append((given[0][0], output[0])))
     with torch.inference_mode():
         loaded.model(input_ids=prompt.input_ids[None])
     hook.remove()
-    values = seen[0][prompt.spans["problem"]]
-    got = found.measures.sel(condition="mless", problem=PROBLEMS[1].id, layer=2)
-    assert float(got.sel(measure="L1")) == pytest.approx(float(values.abs().sum(1).mean()), rel=1e-5)
-    assert float(got.sel(measure="variance")) == pytest.approx(float(values.var(correction=0)), rel=1e-5)
+    (pair,), span = found, prompt.spans["problem"]
+    named = np.array(token_classes(prompt.text, prompt.offsets)[span])
+    return *(values[span].double().numpy() for values in pair), named
+
+
+def cosine(a, b):
+    return (a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())
+
+
+def expected_of(loaded, problem, layer, conditions, c):
+    """The variables of one problem and layer by condition, from their definitions."""
+    parts = {name: seen(loaded, build_prompt(loaded.tokenizer, problem.problem, name), layer) for name in conditions}
+    plain = parts["none"][1]
+    bound = c * 1.4826 * np.median(np.abs(plain - np.median(plain)))
+    edges = BIN_EDGES.double().numpy()
+    found = {}
+    for name, (gate, values, classes) in parts.items():
+        ordered = np.sort(np.abs(values).ravel())
+        area = ordered.cumsum() / ordered.sum()  # the Lorenz curve
+        near = np.abs(values) <= bound
+        found[name] = {
+            "near zero": near.mean(),
+            "L1": np.abs(values).sum(1).mean(),
+            "L2": np.linalg.norm(values, axis=1).mean(),
+            "Gini": 1 - (2 * area.sum() - 1) / len(area),
+            "variance": values.var(),
+            "gate variance": gate.var(),
+            "classes": [near[classes == label].mean() if label in classes else np.nan for label in NAMES],
+            "counts": np.histogram(values.clip(edges[0], edges[-1]), edges)[0],
+            "change": values - plain,
+        }
+        found[name]["shift"] = found[name]["counts"] - found["none"]["counts"]
+    return found
+
+
+@pytest.mark.parametrize("layer", [1, 2])
+def test_every_number_agrees_with_what_a_forward_shows(loaded, layer):
+    problems, arm = [PROBLEMS[0], PROBLEMS[2]], Arm(c=0.5)
+    found = measure_redistribution(loaded, problems, ["mless", "random"], [1, 2], arm=arm).sel(layer=layer)
+    counts = {condition: 0 for condition in found.condition.values}
+    for problem in problems:
+        expected = expected_of(loaded, problem, layer, list(counts), arm.c)
+        for condition, there in expected.items():
+            got, counts[condition] = found.sel(problem=problem.id, condition=condition), counts[condition] + there["counts"]
+            for measure in MEASURES:
+                assert float(got.measures.sel(measure=measure)) == pytest.approx(there[measure], rel=1e-3), measure
+            np.testing.assert_allclose(got.classes, there["classes"], atol=1e-3)
+            if condition != "none":
+                for part, name in (("shape", "shift"), ("elements", "change")):
+                    likeness = cosine(there[name].astype(float), expected["mless"][name].astype(float))
+                    assert float(got[part]) == pytest.approx(likeness, abs=2e-3)
+    for condition, expected in counts.items():
+        got = found.counts.sel(condition=condition)
+        assert got.sum() == expected.sum() and abs(got - expected).sum() < 1e-3 * expected.sum()
+
+
+def test_each_problem_draws_its_own_noise_under_arm(loaded):
+    text = PROBLEMS[0].problem
+    twice = [Problem(unique_id=name, problem=text, answer="1") for name in "ab"]
+    first, second = measure_redistribution(loaded, twice, ["arm"], [1]).measures.sel(condition="arm", measure="L1").values
+    other = measure_redistribution(loaded, twice[:1], ["arm"], [1], seed=1).measures.sel(condition="arm", measure="L1")
+    assert first != second and second == other.values[0]
 
 
 def test_what_stands_before_an_insertion_does_not_change(loaded):

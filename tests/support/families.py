@@ -2,7 +2,7 @@
 
 import functools
 
-import torch
+from eager import matrices, received
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -71,12 +71,4 @@ def spread(model):
 
 def eager(model, ids):
     """The definition, from the full attention matrices of one unpadded prompt: (L, H, T)."""
-    decoder = model.get_decoder()
-    before = decoder.config._attn_implementation
-    decoder.set_attn_implementation("eager")
-    with torch.inference_mode():
-        attentions = decoder(input_ids=ids[None], output_attentions=True, use_cache=False).attentions
-    decoder.set_attn_implementation(before)
-    assert len(attentions) == len(decoder.layers)
-    below = torch.tril(torch.ones(len(ids), len(ids)), -1)
-    return torch.stack([(a[0, ..., : len(ids)] * below).sum(-2) / below.sum(-2) for a in attentions])
+    return received(matrices(model, ids))

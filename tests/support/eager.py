@@ -1,0 +1,41 @@
+"""What the attention code is held against: whole matrices from transformers' own eager attention."""
+
+import torch
+
+
+def matrices(model, ids, positions=None):
+    """Return the attention of one prompt (T,) in every layer, (L, H, T, T), at these rotary positions if any."""
+    decoder = model.get_decoder()
+    before = decoder.config._attn_implementation
+    decoder.set_attn_implementation("eager")
+    given = {} if positions is None else {"position_ids": positions[None]}
+    with torch.inference_mode():
+        # With a mask positions that go back are not taken for those of a second prompt.
+        mask = torch.ones(1, len(ids), dtype=torch.long)
+        found = decoder(ids[None], attention_mask=mask, output_attentions=True, use_cache=False, **given).attentions
+    decoder.set_attn_implementation(before)
+    assert len(found) == len(decoder.layers)
+    return torch.stack([attention[0, ..., : len(ids)] for attention in found])
+
+
+def received(attention):
+    """Return what each token receives of the later ones, (..., T) of matrices (..., T, T): the definition."""
+    below = torch.tril(torch.ones(attention.shape[-2:]), -1)
+    return (attention * below).sum(-2) / below.sum(-2)
+
+
+def outputs_of(model, ids, *names):
+    """Return by (layer, name) what these modules of each layer put out for one prompt (T,), without the batch."""
+    found, hooks = {}, []
+    for number, layer in enumerate(model.get_decoder().layers, 1):
+        for name in names:
+
+            def keep(module, given, output, place=(number, name)):
+                found[place] = output[0]
+
+            hooks.append(layer.get_submodule(name).register_forward_hook(keep))
+    with torch.inference_mode():
+        model.get_decoder()(ids[None], use_cache=False)
+    for hook in hooks:
+        hook.remove()
+    return found
