@@ -29,7 +29,7 @@ def problems():
 
 @pytest.fixture(scope="module")
 def loaded():
-    return load("demo", layers=2, device="cpu")
+    return load("demo", layers=3, device="cpu")
 
 
 def reference(loaded, problem, condition):
@@ -62,7 +62,7 @@ def reference(loaded, problem, condition):
 
 def test_every_number_agrees_with_the_attention_matrices(loaded, problems):
     found = measure_dilution(loaded, problems, ["mless", "random"])
-    assert dict(found.sizes) == {"condition": 2, "problem": 5, "layer": 2, "head": 9}
+    assert dict(found.sizes) == {"condition": 2, "problem": 5, "layer": 3, "head": 9}
     for problem in problems:
         for condition in ("mless", "random"):
             there = found.sel(problem=problem.id, condition=condition)
@@ -87,7 +87,8 @@ def test_whatever_changes_the_numbers_has_a_file_of_its_own(loaded, problems, tm
         (loaded, problems[:1], {"format": "chat"}),
         (loaded, problems[:1], {"filler": Filler(mless="-")}),
         (loaded, problems[:1], {"filler": Filler(length=7)}),
-        (loaded, problems[:1], {"layers": [2]}),
+        (loaded, problems[:1], {"layers": [1, 2, 3]}),
+        (loaded, problems[:1], {"layers": [1, 3]}),
     ]
     for files, (model, some, given) in enumerate(asked, 1):
         measure_dilution(model, some, ["mless"], **{"layers": [1], **given}, folder=tmp_path)
