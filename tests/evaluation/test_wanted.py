@@ -1,4 +1,6 @@
-"""What the demo profile asks for is what is stored with the repository, key by key."""
+"""What a profile asks for is what is stored with the repository, key by key: a key that moved would lose its answer."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -6,20 +8,41 @@ from lib import paths
 from lib.evaluation.of_profile import STORED_DEMO, agreement
 from lib.evaluation.store import read_records
 from lib.evaluation.wanted import wanted
+from lib.models.loading import load_without_weights
 from lib.profiles import PARTS, load_profile, variation
-from lib.prompts.problems import load_problems
+from lib.prompts.problems import Problem, load_problems
+
+DEMO, FAMILIES = load_profile("demo"), load_profile("families")
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return load_without_weights("demo", "cpu")
 
 
 @pytest.mark.parametrize("part", ["completions", *PARTS])
 def test_stored_completions_keep_their_keys(demo, part):
-    profile = load_profile("demo")
-    accuracy = profile.accuracy if part == "completions" else variation(profile.accuracy, part)
-    problems = load_problems(accuracy.problems, limit=accuracy.limit, seed=profile.seed)[:3]
-    asked = wanted(demo, accuracy, profile.filler, profile.seed, problems)
-    stored = {record["key"]: record for record in read_records(paths.DATA / f"demo_{part}.jsonl")}
-    assert len(asked) == 3 * len(accuracy.conditions) * accuracy.samples
-    for key, one in asked.items():
-        assert (stored[key]["problem_id"], stored[key]["condition"]) == (one.problem.id, one.condition)
+    accuracy = DEMO.accuracy if part == "completions" else variation(DEMO.accuracy, part)
+    problems = load_problems(accuracy.problems, accuracy.limit, DEMO.seed, accuracy.levels)
+    every, stored = len(problems), read_records(paths.DATA / f"demo_{part}.jsonl")
+    problems = problems[:: 1 if part == "completions" else 6]  # the others' prompts take seconds
+    asked = wanted(demo, accuracy, DEMO.filler, DEMO.seed, problems)
+    chosen = {problem.id for problem in problems}
+    there = {r["key"]: (r["problem_id"], r["condition"], r["sample"]) for r in stored if r["problem_id"] in chosen}
+    assert len(stored) == every * len(accuracy.conditions) * accuracy.samples
+    assert {key: (one.problem.id, one.condition, one.sample) for key, one in asked.items()} == there
+    assert list(asked) == list(there)  # in the order in which a run asks
+
+
+def test_the_keys_of_families_stand_for_the_same_settings(demo):
+    """Their prompts hold MATH-500: here a problem of our own, as if the demo's tokenizer were that model's."""
+    name = "Qwen2.5-Coder-0.5B-Instruct"
+    model = replace(demo, name=name, spec=name, revision="e5dcb423ee6d")
+    problem = Problem(unique_id="own/1", problem="What is $1 + 1$?", answer="2")
+    asked = wanted(model, variation(FAMILIES.accuracy, "interventions"), FAMILIES.filler, FAMILIES.seed, [problem])
+    keys = {one.condition: key for key, one in asked.items()}
+    assert keys == {"none": "3a2d39b9da57b41f", "mless": "fef3ec890b02376b", "arm": "50cd680f3e5cd85b"}
+    assert [one.arm and one.arm.c for one in asked.values()] == [None, None, 0.13]
 
 
 def test_agreement_compares_texts_of_the_same_problem_and_condition():
