@@ -17,11 +17,12 @@ from lib.evaluation.records import Record
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.extract import cut_run_on
 from lib.grading.pool import grade_many
-from lib.measurement.controls import measure_controls
-from lib.measurement.curves import attention_problems, curves_dataset, head_curves
-from lib.measurement.run import INSERTIONS, measure_activations, measure_attention
+from lib.measurement.curves import attention_problems, curves_dataset
+from lib.measurement.explorer import head_curves
+from lib.measurement.measured import INSERTIONS
+from lib.measurement.networks import first_layers
+from lib.measurement.run import measure_activations, measure_attention, measure_controls
 from lib.measurement.stored import write_stored
-from lib.measurement.weights import first_layers
 from lib.models.loading import Loaded
 from lib.paths import DATA, write_whole
 from lib.profiles import Profile, load_profile

@@ -12,12 +12,9 @@ import yaml
 
 from lib import paths, progress
 from lib.errors import InputError
-from lib.evaluation.of_profile import agreement, stored_answers, variation_for
-from lib.evaluation.run import evaluate
+from lib.evaluation.of_profile import agreement, generated, stored_answers, variation_for
 from lib.figures import saving
-from lib.measurement.controls import measure_controls
-from lib.measurement.explorer import measure_explorer
-from lib.measurement.run import measure_activations, measure_attention
+from lib.measurement.run import measure_activations, measure_attention, measure_controls, measure_explorer
 from lib.paths import write_json
 from lib.profiles import PARTS, Profile, profile_names
 
@@ -71,13 +68,16 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
 def _prepare(need: Callable | str, profile: Profile, results: Path, anew: bool) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no time."""
     if not isinstance(need, str):
-        need(profile, results / "measurements")
+        if not profile.stored:
+            need(profile, results / "measurements")
+    elif stored_answers(profile):
+        return
     elif need != "completions":
         variation_for(profile, need)
-    elif not stored_answers(profile):
+    else:
         asked = profile.accuracy if anew else profile.accuracy.model_copy(update={"limit": CHECKED})
         # In a folder of its own, since what reads `results` takes its answers for all of them.
-        records = evaluate(asked, profile.filler, profile.seed, results if anew else results / "check")
+        records = generated(profile, asked, results if anew else results / "check")
         if profile.name == "demo":
             same, common = agreement(records)
             print(f"{same} of {common} completions agree with the stored demo's", flush=True)

@@ -11,11 +11,11 @@ def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own_unless_al
 ):
     asked = []
 
-    def evaluate(accuracy, filler, seed, folder):
+    def generated(profile, accuracy, folder):
         asked.append((accuracy.limit, folder))
         return read_records(STORED_DEMO)[:3]
 
-    monkeypatch.setattr(reproduce, "evaluate", evaluate)
+    monkeypatch.setattr(reproduce, "generated", generated)
     for anew in (False, True):
         reproduce._prepare("completions", load_profile("demo"), tmp_path, anew)
     assert asked == [(reproduce.CHECKED, tmp_path / "check"), (96, tmp_path)]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from lib.evaluation.of_profile import completions_for, variation_for
 from lib.evaluation.records import Record, outcome_of
-from lib.measurement.controls import SEEDS, Controls, measure_controls
-from lib.measurement.run import Measured, measure_activations, measure_attention
+from lib.measurement.measured import SEEDS, Controls, Measured
+from lib.measurement.run import measure_activations, measure_attention, measure_controls
 from lib.profiles import PARTS, Profile
 
 EMBEDDED = "embedded/"  # begins the ids of the embedded set, embedded/<template>/<number>

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from lib import paths
 from lib.evaluation.records import Record, table_of
-from lib.evaluation.run import evaluate
 from lib.evaluation.store import read_records
 from lib.models.names import resolve
 from lib.profiles import Accuracy, Profile, variation
@@ -20,8 +19,7 @@ def completions_for(profile: Profile, folder: str | Path | None) -> tuple[list[R
         return read_records(STORED_DEMO), STORED
     if folder is None and stored_answers(profile):
         return _stored(profile, profile.accuracy), STORED
-    target = Path(folder) if folder else profile.results
-    return evaluate(profile.accuracy, profile.filler, profile.seed, target), GENERATED
+    return generated(profile, profile.accuracy, Path(folder) if folder else profile.results), GENERATED
 
 
 def variation_for(profile: Profile, part: str) -> tuple[list[Record], str]:
@@ -33,7 +31,14 @@ def variation_for(profile: Profile, part: str) -> tuple[list[Record], str]:
     changed = variation(profile.accuracy, part)
     if stored_answers(profile):
         return _stored(profile, changed), STORED
-    return evaluate(changed, profile.filler, profile.seed, profile.results / part), GENERATED
+    return generated(profile, changed, profile.results / part), GENERATED
+
+
+def generated(profile: Profile, accuracy: Accuracy, folder: Path) -> list[Record]:
+    """Return the records of a run in `folder`, completed if needed."""
+    from lib.evaluation.run import evaluate  # with the libraries that run a network, which stored answers do without
+
+    return evaluate(accuracy, profile.filler, profile.seed, folder)
 
 
 def stored_answers(profile: Profile) -> list[Path]:

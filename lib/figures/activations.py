@@ -8,7 +8,7 @@ from lib.figures.style import CONDITION_STYLES, beside, even_line, integer_axis,
 CHANGE_LABEL = "with / without (log scale)"
 
 
-def draw_redistribution(axes, edges, counts, changes, title):
+def draw_redistribution(axes, starts, counts, changes, title):
     """Draw a column per layer, histograms above and what changed below, each row on one scale, and return it: Fig. 4.
 
     `axes` is (2, L), `counts` maps a condition to (L, bins), `changes` has each layer's names and curves of measures.
@@ -18,22 +18,23 @@ def draw_redistribution(axes, edges, counts, changes, title):
         top, bottom = axes[:, index]
         top.sharey(axes[0, 0])
         layer = {condition: numbers[index] for condition, numbers in counts.items()}
-        draw_histograms(top, edges, layer, f"{title}, layer {index + 1}")
+        draw_histograms(top, starts, layer, f"{title}, layer {index + 1}")
         draw_changes(bottom, names, curves, f"layer {index + 1}", (min(reach), max(reach)))
     axes[1, 0].legend(loc="best", borderaxespad=0.2)
     return axes
 
 
-def draw_histograms(ax, edges, counts, title):
+def draw_histograms(ax, starts, counts, title):
     """Draw the share of activations in each bin, a line per condition, on a log scale; return the lines: Fig. 4.
 
-    `edges` is (bins + 1,), `counts` maps a condition to numbers (bins,), whose ends hold what lies outside: left out.
+    `starts` (bins,) is where each bin begins, `counts` maps a condition to numbers (bins,), whose ends hold what lies
+    outside: left out.
     """
     lines = []
     for condition, numbers in counts.items():
         look, text = look_of(condition)
         share = 100 * np.asarray(numbers, dtype=float)[1:-1] / np.sum(numbers)
-        centres = (np.asarray(edges)[1:-2] + np.asarray(edges)[2:-1]) / 2
+        centres = (np.asarray(starts)[1:-1] + np.asarray(starts)[2:]) / 2
         lines += ax.plot(centres, share, color=look.colour, linestyle=look.line, linewidth=0.8, label=text)
     ax.set(title=title, xlabel="activation", ylabel="share of activations (%)", yscale="log")
     ax.legend(loc="upper right", borderaxespad=0.2)

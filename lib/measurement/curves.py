@@ -1,22 +1,15 @@
 """The curves behind the paper's attention figures: one prompt, chosen heads, several conditions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.attention.received import received_attention
-from lib.errors import InputError
-from lib.measurement.stored import card_of, stored
-from lib.measurement.weights import first_layers
 from lib.models.card import Card
-from lib.models.loading import Loaded
-from lib.models.names import resolve
-from lib.models.panels import Panel, missing_heads
+from lib.models.panels import Panel
 from lib.profiles import Profile
-from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.problems import Problem, describe, load_problems
 
 INSERTED = "inserted"
@@ -93,57 +86,13 @@ def attention_problems(profile: Profile) -> list[Problem]:
     return load_problems(attention.problems, limit=attention.limit, seed=profile.seed)
 
 
-def panel_curves(profile: Profile, figure: str, conditions: list[str]) -> list[Curves]:
-    """Compute the panels of one figure on the profile's example problem.
-
-    Raises InputError when the model lacks a head or the example is not among the problems.
-    """
-    attention, panels = profile.attention, getattr(profile.attention.panels, figure)
-    if trees := stored(profile):
-        return [_of_stored(trees[resolve(panel.model).name], panel, conditions) for panel in panels]
-    problems, drawn = attention_problems(profile), []
-    if attention.example >= len(problems):
-        raise InputError(f"example {attention.example} is beyond the {len(problems)} problems")
-    for panel in panels:
-        loaded = first_layers(panel.model, attention.layers, attention.dtype)
-        missing_heads(figure, panel, loaded.card)
-        drawn.append(head_curves(loaded, panel, problems[attention.example], profile, conditions))
-    return drawn
-
-
-def head_curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, conditions: Sequence[str]) -> Curves:
-    """Compute one panel on a problem."""
-    given = {"format": profile.attention.format, "filler": profile.filler}
-    prompts = {name: build_prompt(loaded.tokenizer, problem.problem, name, **given) for name in conditions}
-
-    def known(prompt: Prompt) -> dict:
-        received = received_attention(loaded.model, prompt.input_ids, [panel.layer])[0, 0, panel.head - 1]
-        return {"received": ("token", received.cpu().numpy())}
-
-    return Curves(panel, loaded.card, by_condition(prompts, known))
-
-
-def by_condition(prompts: dict[str, Prompt], known: Callable[[Prompt], dict]) -> xr.Dataset:
-    """Return what is known of each token and its part of the prompt (condition, ..., token), NaN or "" beyond it."""
-    found = [
-        xr.Dataset(known(prompt) | {"part": ("token", prompt.parts)}, {"token": range(len(prompt))})
-        for prompt in prompts.values()
-    ]
-    joined = xr.concat(found, "condition", join="outer", fill_value={"text": "", "part": ""})
-    return joined.drop_vars("token").assign_coords(condition=list(prompts))
-
-
 def curves_dataset(drawn: Sequence[Curves]) -> xr.Dataset:
     """Return the curves of one model as they are stored: a place for each head."""
-    return xr.concat([head.tokens for head in drawn], pd.Index([_place(head.panel) for head in drawn], name="place"))
+    return xr.concat([head.tokens for head in drawn], pd.Index([place(head.panel) for head in drawn], name="place"))
 
 
-def _of_stored(tree: xr.DataTree, panel: Panel, conditions: list[str]) -> Curves:
-    curves = tree["curves/example"].to_dataset()
-    return Curves(panel, card_of(curves), curves.sel(place=_place(panel), condition=conditions))
-
-
-def _place(panel: Panel) -> str:
+def place(panel: Panel) -> str:
+    """Return what a head is called where curves are stored."""
     return f"layer {panel.layer} head {panel.head}"
 
 

@@ -1,4 +1,4 @@
-"""What a reader may look at head by head: λ over problems, and what every token of the profile's example receives.
+"""What every token of the profile's example receives: curves of the drawn heads, and an explorer of all of them.
 
 An explorer is a Dataset of one model with the dimensions condition (none first), layer, head and token:
 
@@ -9,7 +9,7 @@ An explorer is a Dataset of one model with the dimensions condition (none first)
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -17,13 +17,16 @@ import torch
 import xarray as xr
 
 from lib.attention.received import observe_uniform, received_attention
-from lib.measurement.curves import attention_problems, by_condition
+from lib.errors import InputError
+from lib.measurement import networks
+from lib.measurement.curves import Curves, attention_problems
 from lib.measurement.dilution import measurement_settings
 from lib.measurement.kept import kept
-from lib.measurement.run import Measured, measure_attention
+from lib.measurement.measured import Measured
+from lib.measurement.networks import every_layer, first_layers
 from lib.measurement.tables import estimates
-from lib.measurement.weights import every_layer, first_layers
 from lib.models.loading import Loaded
+from lib.models.panels import Panel, missing_heads
 from lib.profiles import Profile
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler
@@ -32,16 +35,10 @@ from lib.prompts.problems import Problem
 NAME = "explorer"  # how the files in a profile's folder of measurements begin
 
 
-def measure_explorer(profile: Profile, folder: Path | None = None) -> dict[str, xr.Dataset]:
-    """Return the explorer of each of the profile's models, by name: of all layers where attention is measured there.
-
-    Costs a forward per model and condition beside what `measure_attention` does. None of a profile that is stored: the
-    tokens of its example would be the problem's text.
-    """
-    if profile.stored:
-        return {}
+def measured_explorers(profile: Profile, folder: Path | None) -> dict[str, xr.Dataset]:
+    """Return each model's explorer, by name; costs a forward per model and condition beside attention."""
     problem = attention_problems(profile)[profile.attention.example]
-    measured = measure_attention(profile, folder)
+    measured = networks.attention(profile, folder)
     return {name: _of_model(one, problem, profile, folder) for name, one in measured.items()}
 
 
@@ -82,3 +79,41 @@ def _known(loaded: Loaded, layers: Sequence[int], prompt: Prompt) -> dict[str, t
         "even": ("token", even.cpu().numpy()),
         "text": ("token", [prompt.text[start:stop] for start, stop in prompt.offsets]),
     }
+
+
+def measured_curves(profile: Profile, figure: str, conditions: Sequence[str]) -> list[Curves]:
+    """Compute the panels of one figure on the profile's example problem.
+
+    Raises InputError when the model lacks a head or the example is not among the problems.
+    """
+    attention, drawn = profile.attention, []
+    problems = attention_problems(profile)
+    if attention.example >= len(problems):
+        raise InputError(f"example {attention.example} is beyond the {len(problems)} problems")
+    for panel in getattr(attention.panels, figure):
+        loaded = first_layers(panel.model, attention.layers, attention.dtype)
+        missing_heads(figure, panel, loaded.card)
+        drawn.append(head_curves(loaded, panel, problems[attention.example], profile, conditions))
+    return drawn
+
+
+def head_curves(loaded: Loaded, panel: Panel, problem: Problem, profile: Profile, conditions: Sequence[str]) -> Curves:
+    """Compute one panel on a problem."""
+    given = {"format": profile.attention.format, "filler": profile.filler}
+    prompts = {name: build_prompt(loaded.tokenizer, problem.problem, name, **given) for name in conditions}
+
+    def known(prompt: Prompt) -> dict:
+        received = received_attention(loaded.model, prompt.input_ids, [panel.layer])[0, 0, panel.head - 1]
+        return {"received": ("token", received.cpu().numpy())}
+
+    return Curves(panel, loaded.card, by_condition(prompts, known))
+
+
+def by_condition(prompts: dict[str, Prompt], known: Callable[[Prompt], dict]) -> xr.Dataset:
+    """Return what is known of each token and its part of the prompt (condition, ..., token), NaN or "" beyond it."""
+    found = [
+        xr.Dataset(known(prompt) | {"part": ("token", prompt.parts)}, {"token": range(len(prompt))})
+        for prompt in prompts.values()
+    ]
+    joined = xr.concat(found, "condition", join="outer", fill_value={"text": "", "part": ""})
+    return joined.drop_vars("token").assign_coords(condition=list(prompts))

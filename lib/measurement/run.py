@@ -1,115 +1,67 @@
-"""All that a profile measures on its models: the first layers on all problems, every layer on some of them.
+"""All that a profile shows of the inside of its models: what the repository stores of it, else measured.
 
-What is measured is kept, so that `reproduce` can do it with a progress bar and a notebook finds it done.
+Only what measures imports the libraries that run a network, so that stored measurements are drawn without them.
 """
 
-import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import xarray as xr
 
-from lib.measurement.causes import measure_causes
-from lib.measurement.curves import attention_problems
-from lib.measurement.dilution import measure_dilution
-from lib.measurement.redistribution import measure_redistribution
-from lib.measurement.stored import card_of, stored
-from lib.measurement.weights import every_layer, first_layers
-from lib.models.card import Card
-from lib.models.loading import Loaded
-from lib.models.names import arm_for
+from lib.measurement.curves import Curves
+from lib.measurement.measured import Controls, Measured
+from lib.measurement.stored import stored
+from lib.models.names import resolve
 from lib.profiles import Profile
-from lib.prompts.problems import Problem, stratified_sample
-
-INSERTIONS = ("mless", "mful", "random")
-CHANGES = (*INSERTIONS, "arm")  # of activations, in the first layers; the first is what the others are compared with
-DEEP_CHANGES = ("mless", "arm")  # in every layer
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What was measured on one model: its first layers on all problems, every layer on some, and, of attention, why."""
-
-    model: Card
-    first: xr.Dataset
-    every: xr.Dataset = field(default_factory=xr.Dataset)  # empty when the profile loads no more than the first layers
-    causes: xr.Dataset = field(default_factory=xr.Dataset)
-
-    @classmethod
-    def of_stored(cls, tree: xr.DataTree, name: str) -> "Measured":
-        """Return what a group of a model's stored file holds."""
-        parts = {part: tree[f"{name}/{part}"].to_dataset() for part in tree[name].children}
-        return cls(card_of(parts["first"]), **parts)
-
-    @property
-    def parts(self) -> dict[str, xr.Dataset]:
-        """What was measured, by name."""
-        return {"first": self.first, "every": self.every, "causes": self.causes}
 
 
 def measure_attention(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:
-    """Return what `measure_dilution` and `measure_causes` find on each of the profile's models, by name."""
+    """Return dilution and its causes on each of the profile's models, by name; kept in `folder`."""
+    if files := stored(profile):
+        return {name: file.measured("attention") for name, file in files.items()}
+    from lib.measurement import networks
 
-    def every(loaded: Loaded, problems: list[Problem]) -> xr.Dataset:
-        return measure_dilution(loaded, problems, INSERTIONS, **options(profile, folder))
-
-    first = functools.partial(attention_of, profile=profile, folder=folder)
-    return _each_model(profile, "attention", first, every)
+    return networks.attention(profile, folder)
 
 
 def measure_activations(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:
-    """Return what `measure_redistribution` finds on each of the profile's models, by name."""
+    """Return redistribution on each of the profile's models, by name; kept in `folder`."""
+    if files := stored(profile):
+        return {name: file.measured("activations") for name, file in files.items()}
+    from lib.measurement import networks
 
-    def first(loaded: Loaded, problems: list[Problem]) -> Measured:
-        return Measured(loaded.card, activations_of(loaded, problems, CHANGES, None, profile, folder))
-
-    def every(loaded: Loaded, problems: list[Problem]) -> xr.Dataset:
-        return activations_of(loaded, problems, DEEP_CHANGES, None, profile, folder)
-
-    return _each_model(profile, "activations", first, every)
+    return networks.activations(profile, folder)
 
 
-def attention_of(loaded: Loaded, problems: list[Problem], profile: Profile, folder: Path | None) -> Measured:
-    """Return dilution in all layers that are loaded, and its causes."""
-    dilution = measure_dilution(loaded, problems, INSERTIONS, **options(profile, folder))
-    return Measured(loaded.card, dilution, causes=measure_causes(loaded, problems, **options(profile, folder)))
+def measure_controls(profile: Profile, folder: Path | None = None) -> dict[str, Controls]:
+    """Return the controls of each of the profile's models, by the model's name; kept in `folder`."""
+    if files := stored(profile):
+        return {name: file.controls() for name, file in files.items()}
+    from lib.measurement import networks
+
+    return networks.controls(profile, folder)
 
 
-def activations_of(
-    loaded: Loaded,
-    problems: list[Problem],
-    conditions: Sequence[str],
-    layers: Sequence[int] | None,
-    profile: Profile,
-    folder: Path | None,
-) -> xr.Dataset:
-    """Return redistribution under these conditions, None: in all layers that are loaded, with the profile's ARM."""
-    arm = arm_for(loaded.spec, profile.accuracy.arm)
-    given = options(profile, folder) | {"arm": arm, "seed": profile.seed}
-    return measure_redistribution(loaded, problems, conditions, layers, **given)
+def panel_curves(profile: Profile, figure: str, conditions: Sequence[str]) -> list[Curves]:
+    """Return the panels of one figure on the profile's example problem.
+
+    Raises InputError when the model lacks a head or the example is not among the problems.
+    """
+    if files := stored(profile):
+        panels = getattr(profile.attention.panels, figure)
+        return [files[resolve(panel.model).name].curves(panel, conditions) for panel in panels]
+    from lib.measurement.explorer import measured_curves
+
+    return measured_curves(profile, figure, conditions)
 
 
-def options(profile: Profile, folder: Path | None) -> dict:
-    """Return what every measurement is given of a profile."""
-    return {"format": profile.attention.format, "filler": profile.filler, "folder": folder}
+def measure_explorer(profile: Profile, folder: Path | None = None) -> dict[str, xr.Dataset]:
+    """Return the explorer of each of the profile's models, by name: of all layers where attention is measured there.
 
+    None of a profile that is stored: the tokens of its example would be the problem's text.
+    """
+    if profile.stored:
+        return {}
+    from lib.measurement.explorer import measured_explorers
 
-def _each_model(
-    profile: Profile,
-    name: str,
-    first: Callable[[Loaded, list[Problem]], Measured],
-    every: Callable[[Loaded, list[Problem]], xr.Dataset],
-) -> dict[str, Measured]:
-    """Return what is stored under this name, else both by model; memory holds one model's weights."""
-    if trees := stored(profile):
-        return {model: Measured.of_stored(tree, name) for model, tree in trees.items()}
-    attention, problems = profile.attention, attention_problems(profile)
-    measured = {}
-    for spec in attention.models:
-        found = first(first_layers(spec, attention.layers, attention.dtype), problems)
-        if attention.map_problems:
-            some = stratified_sample(problems, attention.map_problems, profile.seed)
-            found = replace(found, every=every(every_layer(spec, attention.dtype), some))
-        measured[found.model.name] = found
-    return measured
+    return measured_explorers(profile, folder)

@@ -6,25 +6,64 @@ One file per model with a group for each Dataset that `run`, `controls` and `cur
 figures and claims need. No file holds a problem's text, nor its tokens, which would be the text.
 """
 
-import io
+import functools
 import json
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
 from lib.errors import InputError
+from lib.measurement.curves import Curves, place
 from lib.measurement.kept import ENGINE
+from lib.measurement.measured import SEEDS, UNTRAINED, Controls, Measured
 from lib.models.card import Card
 from lib.models.names import resolve
+from lib.models.panels import Panel
 from lib.paths import write_whole
 from lib.profiles import Profile
 
 BITS = 12  # of a number's mantissa: exact to 0.00025 of it
 
 
-def stored(profile: Profile) -> dict[str, xr.DataTree]:
+@dataclass(frozen=True)
+class Stored:
+    """A model's file, of which each group is read when it is first asked for."""
+
+    path: Path
+
+    def group(self, name: str) -> xr.Dataset:
+        """Return a group, which nobody may change; raises InputError for a file that is missing or damaged."""
+        try:
+            return _read(self.path, self.path.stat().st_mtime_ns, name)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.path} cannot be read: {' '.join(str(error).split())}") from error
+
+    def measured(self, name: str) -> Measured:
+        """Return what was measured of attention or activations, or on a control."""
+        parts = {part: self.group(f"{name}/{part}") for part in ("first", "every", "causes")}
+        return Measured(card_of(parts["first"]), **parts)
+
+    def controls(self) -> Controls:
+        """Return what was measured without training."""
+        attention, activations = ([self.measured(f"{part}-{seed}") for seed in SEEDS] for part in UNTRAINED)
+        return Controls(attention, activations, self.measured("uniform"))
+
+    def curves(self, panel: Panel, conditions: Sequence[str]) -> Curves:
+        """Return what a drawn head gives the tokens of the example problem."""
+        drawn = self.group("curves/example")
+        return Curves(panel, card_of(drawn), drawn.sel(place=place(panel), condition=list(conditions)))
+
+
+@functools.cache
+def _read(path: Path, changed: int, name: str) -> xr.Dataset:
+    """Return a group of a file as it was when it was last changed."""
+    return xr.load_dataset(path, engine=ENGINE, group=name)
+
+
+def stored(profile: Profile) -> dict[str, Stored]:
     """Return what is stored of each of a profile's models, by name; nothing where the profile is to be measured.
 
     Raises InputError when what is stored was measured under other settings, or is damaged.
@@ -32,11 +71,11 @@ def stored(profile: Profile) -> dict[str, xr.DataTree]:
     if profile.stored is None:
         return {}
     names = [resolve(spec).name for spec in profile.attention.models]
-    found = {name: _read(profile.stored / f"{name}.nc") for name in names}
-    for name, tree in found.items():
-        if tree.attrs["settings"] != settings_of(profile):
+    found = {name: Stored(profile.stored / f"{name}.nc") for name in names}
+    for file in found.values():
+        if file.group("/").attrs["settings"] != settings_of(profile):
             raise InputError(
-                f"{profile.stored / name}.nc was measured under other settings than {profile.name} has now: "
+                f"{file.path} was measured under other settings than {profile.name} has now: "
                 f"python -m lib reproduce --profile {profile.name} --fresh"
             )
     return found
@@ -74,10 +113,3 @@ def _rounded(values: np.ndarray) -> np.ndarray:
         return values
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.round(mantissa * 2**BITS) / 2**BITS, exponent).astype("float32")
-
-
-def _read(path: Path) -> xr.DataTree:
-    try:
-        return xr.open_datatree(io.BytesIO(path.read_bytes()), engine=ENGINE).load()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from error

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.measurement.controls import Controls
-from lib.measurement.run import CHANGES, Measured
+from lib.measurement.measured import CHANGES, Controls, Measured
 from lib.measurement.token_classes import OTHERS
 from lib.statistics import RESAMPLES, bootstrap_mean, bootstrap_ratio, holm, signed_rank
 

@@ -17,7 +17,7 @@ from lib.claims.sentences import measured_text, page, verdict_text
 from lib.claims.statements import CLAIMS, MEASURES, Claim, load_claims
 from lib.claims.verdicts import Decision
 from lib.errors import InputError
-from lib.measurement.run import Measured
+from lib.measurement.measured import Measured
 from lib.measurement.token_classes import NAMES
 from lib.profiles import load_profile
 

@@ -20,8 +20,8 @@ def ends(*means):
 
 
 def test_histograms_show_shares_without_the_end_bins(ax):
-    edges = np.linspace(-1, 1, 6)
-    (line,) = draw_histograms(ax, edges, {"arm": [50, 10, 20, 15, 5]}, "layer 1")
+    starts = np.linspace(-1, 0.6, 5)
+    (line,) = draw_histograms(ax, starts, {"arm": [50, 10, 20, 15, 5]}, "layer 1")
     assert line.get_label() == "ARM" and ax.get_yscale() == "log"
     np.testing.assert_allclose(line.get_xdata(), [-0.4, 0, 0.4], atol=1e-12)
     np.testing.assert_allclose(line.get_ydata(), [10, 20, 15])

@@ -6,8 +6,8 @@ import xarray as xr
 
 from lib.claims.evidence import Evidence
 from lib.claims.internals import class_differences, head_lambdas
-from lib.measurement.controls import SEEDS, measure_controls
-from lib.measurement.run import measure_activations, measure_attention
+from lib.measurement.measured import SEEDS
+from lib.measurement.run import measure_activations, measure_attention, measure_controls
 from lib.measurement.tables import controls_table
 from lib.profiles import load_profile, override
 from lib.prompts.building import build_prompt

@@ -12,9 +12,9 @@ from eager import matrices, outputs_of, received
 from lib import progress
 from lib.attention.received import observe
 from lib.errors import InputError
-from lib.measurement.curves import panel_curves
 from lib.measurement.dilution import measure_dilution
-from lib.measurement.weights import every_layer, first_layers
+from lib.measurement.networks import every_layer, first_layers
+from lib.measurement.run import panel_curves
 from lib.models.loading import load
 from lib.profiles import load_profile, override
 from lib.prompts.building import build_prompt
@@ -162,7 +162,7 @@ def alive(monkeypatch):
         models.add(loaded.model)
         return loaded
 
-    monkeypatch.setattr("lib.measurement.weights.load", counted)
+    monkeypatch.setattr("lib.measurement.networks.load", counted)
     return models
 
 
@@ -178,6 +178,6 @@ def test_figures_of_several_models_keep_one_in_memory(tiny_checkpoint, alive):
 def test_the_first_layers_are_let_go_before_a_whole_model_is_loaded(tiny_checkpoint, alive, monkeypatch):
     first_layers(str(tiny_checkpoint), 1)
     held = []
-    monkeypatch.setattr("lib.measurement.weights.load", lambda spec, **_: held.extend(alive))
+    monkeypatch.setattr("lib.measurement.networks.load", lambda spec, **_: held.extend(alive))
     every_layer(str(tiny_checkpoint))
     assert not held and not alive

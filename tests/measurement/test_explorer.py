@@ -6,7 +6,7 @@ import xarray as xr
 
 from lib.attention.received import received_attention
 from lib.claims.report_heads import read_heads
-from lib.measurement.explorer import measure_explorer
+from lib.measurement.run import measure_explorer
 from lib.profiles import load_profile, override
 
 

@@ -1,5 +1,8 @@
 """Measurements that are stored with the repository: what they give, what they lack, and when they are refused."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,9 +11,9 @@ import xarray as xr
 from lib import paths
 from lib.errors import InputError
 from lib.figures.comparing import TOLERANCE, largest_difference
-from lib.measurement.controls import SEEDS, measure_controls
-from lib.measurement.curves import Curves, curves_dataset, panel_curves
-from lib.measurement.run import measure_activations, measure_attention
+from lib.measurement.curves import Curves, curves_dataset
+from lib.measurement.measured import SEEDS
+from lib.measurement.run import measure_activations, measure_attention, measure_controls, panel_curves
 from lib.measurement.stored import stored, write_stored
 from lib.measurement.tables import causes_table, heads_table
 from lib.models.card import Card
@@ -85,13 +88,43 @@ def test_numbers_are_exact_to_a_thousandth_and_other_settings_are_refused(tiny):
     write_stored(
         paths.DATA / "mine" / "tiny.nc", tiny, {"attention/first": (CARD, xr.Dataset({"lambda": ("problem", values)}))}
     )
-    found = stored(tiny)["tiny"]["attention/first"]
+    found = stored(tiny)["tiny"].group("attention/first")
     np.testing.assert_allclose(found["lambda"], values, rtol=2.5e-4)
     other = tiny.model_copy(update={"seed": 1})
     with pytest.raises(InputError, match=r"other settings than mine has now: python -m lib reproduce .* --fresh"):
         stored(other)
     (tiny.results / "measurements").mkdir(parents=True)
     assert stored(tiny) == {}  # it is measured anew
+
+
+def test_a_group_is_read_once_and_again_when_its_file_has_changed(tiny, monkeypatch):
+    path = paths.DATA / "mine" / "tiny.nc"
+    load, asked = xr.load_dataset, []
+
+    def counted(*args, group, **options):
+        asked.append(group)
+        return load(*args, group=group, **options)
+
+    monkeypatch.setattr(xr, "load_dataset", counted)
+    for value in (1.0, 2.0):
+        write_stored(path, tiny, {"attention/first": (CARD, xr.Dataset({"lambda": ("problem", [value])}))})
+        for _ in range(2):
+            assert stored(tiny)["tiny"].group("attention/first")["lambda"] == value
+    assert asked == ["/", "attention/first"] * 2
+
+
+def test_what_is_stored_is_drawn_without_the_libraries_that_run_a_network():
+    code = """
+import sys
+import lib.claims.evidence, lib.figures.activations, lib.figures.dilution, lib.measurement.findings, lib.reproduce
+from lib.measurement.run import measure_controls, panel_curves
+from lib.profiles import load_profile
+profile = load_profile("families")
+assert panel_curves(profile, "fig13", ["none"]) and lib.claims.evidence.variation_for(profile, "interventions")[0]
+print(sorted({"torch", "transformers"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr
 
 
 def test_a_damaged_file_is_named(tiny):

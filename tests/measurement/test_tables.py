@@ -5,7 +5,8 @@ import pytest
 import xarray as xr
 
 from lib.measurement.causes import AFFINE, CAUSES
-from lib.measurement.run import Measured, measure_attention
+from lib.measurement.measured import Measured
+from lib.measurement.run import measure_attention
 from lib.measurement.tables import (
     AFFINE_TEXT,
     affine_table,

@@ -11,7 +11,7 @@ import pytest
 
 from lib import paths
 from lib.__main__ import main
-from lib.measurement.weights import let_go
+from lib.measurement.networks import let_go
 
 ROOT = paths.ROOT
 PLACES = ("ROOT", "NOTEBOOKS", "DATA", "PROFILES", "FIGURES", "RESULTS")
