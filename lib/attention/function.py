@@ -1,22 +1,24 @@
-"""The attention function that sums the columns of every attention matrix while a forward runs.
+"""The project's attention, which replaces a model's own while a block of `attending` runs, in two forms.
 
-Registered with transformers, it replaces a model's own attention for the length of one forward. It gets queries
-and keys after RoPE, norms and scaling, so it serves every architecture that calls transformers' attention
-interface; it takes the queries in blocks of rows, looks only at keys that a row may see, and adds up columns.
-`attention` is the way to use it.
+Registered with transformers, both get queries and keys after RoPE and norms, so they serve every architecture that
+calls transformers' attention interface. PROMPT takes the queries of whole prompts in blocks of rows, looks only at keys
+that a row may see, adds up the columns that a `Recording` asks for and lets a `View` hide some. ONE_TOKEN is a step of
+generation: one query per row, to that row's own positions. Scores are kept in float32 by both: rounded to bfloat16,
+those of Qwen2.5, which reach 140,000 in layer 1, move a token's output by a tenth.
 """
 
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from lib.errors import InputError
 
-NAME = "received_attention"
+PROMPT, ONE_TOKEN = "whole_prompts", "one_token_per_row"
 # Elements of one block of scores: 2 MiB in float32 stay near a processor's cache and keep memory flat; a GPU, for
 # which launches count instead, gets 256 MiB.
 BLOCK_ELEMENTS, GPU_BLOCK_ELEMENTS = 1 << 19, 1 << 26
@@ -51,7 +53,19 @@ class Recording:
     windows: dict[int, int | None] = field(default_factory=dict)  # and those its layers passed on
 
 
-_recording: ContextVar[Recording] = ContextVar("recording")
+class View(Protocol):
+    """Changes what a block of queries sees; `start` and `first` are the positions of its first query and key."""
+
+    def change_scores(self, layer: int, scores: torch.Tensor, start: int, first: int) -> None:
+        """Change scores (B, H, Q, keys) of a layer, counted from 1, in place, before the softmax."""
+
+    def change_weights(self, layer: int, weights: torch.Tensor, start: int, first: int) -> None:
+        """Change the weights that values are mixed by, in place."""
+
+
+_recording: ContextVar[Recording | None] = ContextVar("recording", default=None)
+view: ContextVar["View | None"] = ContextVar("view", default=None)
+_row_lengths: ContextVar[torch.Tensor] = ContextVar("row_lengths")
 
 
 def record(decoder: PreTrainedModel, input_ids: torch.Tensor, recording: Recording, positions=None):
@@ -60,7 +74,7 @@ def record(decoder: PreTrainedModel, input_ids: torch.Tensor, recording: Recordi
     if positions is not None:
         # Without a mask of its own, a jump in positions would pass for a second prompt packed into the row.
         given = {"position_ids": positions.to(input_ids.device), "attention_mask": torch.ones_like(input_ids)}
-    with attending(decoder, NAME), torch.inference_mode():
+    with attending(decoder, PROMPT), torch.inference_mode():
         token = _recording.set(recording)
         try:
             return decoder(input_ids=input_ids, use_cache=False, **given)
@@ -68,6 +82,17 @@ def record(decoder: PreTrainedModel, input_ids: torch.Tensor, recording: Recordi
             return None
         finally:
             _recording.reset(token)
+
+
+@contextlib.contextmanager
+def attending_from_one_token(decoder: PreTrainedModel, lengths: torch.Tensor) -> Iterator[None]:
+    """Let each row's one new token attend to its own `lengths` (B,) positions in the cache, and to itself."""
+    token = _row_lengths.set(lengths)
+    try:
+        with attending(decoder, ONE_TOKEN):
+            yield
+    finally:
+        _row_lengths.reset(token)
 
 
 @contextlib.contextmanager
@@ -96,32 +121,37 @@ def _attend(
     dropout: float = 0.0,
     **others,
 ) -> tuple[torch.Tensor, None]:
-    unknown = sorted(name for name, given in others.items() if given is not None and name not in HARMLESS)
-    if unknown:
-        raise InputError(f"{type(module).__name__} uses {', '.join(unknown)}, which received attention lacks")
-    recording, layer = _recording.get(), module.layer_idx
-    slot, ends = recording.index.get(layer), layer == recording.last
-    recording.windows[layer] = sliding_window
-    # The model's own kernels keep scores in float32: rounded to bfloat16, those of Qwen2.5 move outputs by a tenth.
+    _refuse_unknown(module, others)
+    recording, seen, layer = _recording.get(), view.get(), module.layer_idx
+    slot = recording.index.get(layer) if recording else None
+    ends = recording is not None and layer == recording.last
+    if recording:
+        recording.windows[layer] = sliding_window
+    past = key.shape[2] - query.shape[2]  # keys of an earlier forward, which a cache kept
     query, key = query.float() * (query.shape[-1] ** -0.5 if scaling is None else scaling), key.float()
     query = query.unflatten(1, (key.shape[1], -1))  # (B, K, groups, T, D)
     output = value.new_empty(*query.shape[:4], value.shape[-1])
     for start, first, scores in _blocks(query, key, sliding_window, softcap):
         stop = start + scores.shape[2]
+        if seen:
+            seen.change_scores(layer + 1, scores, start, first)
         weights, sink = _softmax(scores, s_aux)
-        if recording.last is None:
+        if seen:
+            seen.change_weights(layer + 1, weights, start, first)
+        if recording and recording.last is None:
             error = (weights.sum(-1) + sink - 1).abs().max().item()
             recording.row_error[layer] = max(error, recording.row_error.get(layer, 0.0))
-        if slot is not None:
+        if recording and slot is not None:
             _add_columns(recording, slot, weights, start, first)
-        if recording.outputs is not None or not ends:
+        if not ends or (recording and recording.outputs is not None):
             weights = weights.to(value.dtype).view(*key.shape[:2], -1, stop - first)
             mixed = weights @ value[:, :, first:stop]
-            output[:, :, :, start:stop] = mixed.view(*query.shape[:3], -1, value.shape[-1])
+            output[:, :, :, start - past : stop - past] = mixed.view(*query.shape[:3], -1, value.shape[-1])
     output = output.flatten(1, 2).transpose(1, 2)  # (B, T, H, D)
-    for kept, tensor in ((recording.values, value), (recording.outputs, output)):
-        if kept is not None and slot is not None:
-            kept[layer] = tensor
+    if recording and slot is not None:
+        for kept, tensor in ((recording.values, value), (recording.outputs, output)):
+            if kept is not None:
+                kept[layer] = tensor
     if ends:
         raise _LastLayerDone
     return output.contiguous(), None
@@ -130,20 +160,26 @@ def _attend(
 def _blocks(
     query: torch.Tensor, key: torch.Tensor, window: int | None, softcap: float | None
 ) -> Iterator[tuple[int, int, torch.Tensor]]:
-    """Yield (its first query, the first key that it sees, scores (B, H, Q, keys)) of blocks of (B, K, groups, T, D)."""
-    batch, key_heads, groups, tokens, _ = query.shape
-    heads = key_heads * groups
+    """Yield (its first query, the first key that it sees, scores (B, H, Q, keys)) of blocks of (B, K, groups, Q, D).
+
+    Positions count all keys (B, K, T, D); the queries are the last of them.
+    """
+    batch, key_heads, groups, queries, _ = query.shape
+    heads, tokens = key_heads * groups, key.shape[2]
+    past = tokens - queries
     elements = GPU_BLOCK_ELEMENTS if query.is_cuda else BLOCK_ELEMENTS
-    size = max(16, min(tokens, elements // (batch * heads * tokens)))
-    for start in range(0, tokens, size):
+    size = max(16, min(queries, elements // (batch * heads * tokens)))
+    for start in range(past, tokens, size):
         stop = min(start + size, tokens)
         first = max(0, start - window + 1) if window else 0
-        scores = query[:, :, :, start:stop].flatten(2, 3) @ key[:, :, first:stop].transpose(2, 3)
-        if softcap is not None:
-            scores = torch.tanh(scores / softcap) * softcap
-        scores = scores.view(batch, heads, stop - start, stop - first)
+        scores = query[:, :, :, start - past : stop - past].flatten(2, 3) @ key[:, :, first:stop].transpose(2, 3)
+        scores = _capped(scores, softcap).view(batch, heads, stop - start, stop - first)
         _hide(scores, start, first, window)
         yield start, first, scores
+
+
+def _capped(scores: torch.Tensor, softcap: float | None) -> torch.Tensor:
+    return scores if softcap is None else torch.tanh(scores / softcap) * softcap
 
 
 def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor | float]:
@@ -190,11 +226,49 @@ def _no_mask(*, mask_function: Callable, config, local_size: int | None = None, 
         expected = key <= query and (local_size is None or query - key < window)
         if use_vmap or bool(mask_function(torch.tensor(0), 0, torch.tensor(query), torch.tensor(key))) != expected:
             raise InputError(f"{config.model_type} masks its attention in a way that received attention lacks")
-    if local_size:
-        _recording.get().masks.add(local_size)
+    recording = _recording.get()
+    if recording and local_size:
+        recording.masks.add(local_size)
 
 
-AttentionInterface.register(NAME, _attend)
+def _attend_from_one_token(
+    module,
+    query: torch.Tensor,  # (B, H, 1, D)
+    key: torch.Tensor,  # (B, K, T, D), written up to each row's length and beyond
+    value: torch.Tensor,
+    attention_mask,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: torch.Tensor | None = None,
+    dropout: float = 0.0,
+    **others,
+) -> tuple[torch.Tensor, None]:
+    _refuse_unknown(module, others)
+    last = _row_lengths.get()[:, None, None, None]
+    position = torch.arange(key.shape[2], device=key.device)
+    seen = position <= last
+    if sliding_window:
+        seen = seen & (position > last - sliding_window)
+    query = query.unflatten(1, (key.shape[1], -1)).squeeze(3)  # (B, K, groups, D): a key head's queries side by side
+    if softcap is None and s_aux is None:
+        # It sums scores in float32 and copies neither keys nor values, whatever their dtype.
+        attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=seen, scale=scaling)
+    else:
+        query = query.float() * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+        scores = _capped(query @ key.float().transpose(2, 3), softcap).masked_fill(~seen, -torch.inf)
+        weights, _ = _softmax(scores.flatten(1, 2).unsqueeze(2), s_aux)  # (B, H, 1, T)
+        attended = weights.view_as(scores).to(value.dtype) @ value
+    return attended.flatten(1, 2).unsqueeze(1), None  # (B, 1, H, D)
 
 
-AttentionMaskInterface.register(NAME, _no_mask)
+def _refuse_unknown(module, others: dict) -> None:
+    unknown = sorted(name for name, given in others.items() if given is not None and name not in HARMLESS)
+    if unknown:
+        raise InputError(f"{type(module).__name__} uses {', '.join(unknown)}, which this attention lacks")
+
+
+AttentionInterface.register(PROMPT, _attend)
+AttentionInterface.register(ONE_TOKEN, _attend_from_one_token)
+AttentionMaskInterface.register(PROMPT, _no_mask)
+AttentionMaskInterface.register(ONE_TOKEN, lambda *args, **kwargs: None)

