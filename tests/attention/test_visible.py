@@ -1,0 +1,170 @@
+"""Hiding inserted tokens, on tiny random models of every family, against masks made by hand in eager attention."""
+
+import pytest
+import torch
+from families import FAMILIES, SMALL
+from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
+
+from lib.attention.received import received_attention
+from lib.attention.visible import hiding
+from lib.errors import InputError
+
+SPAN, EVERY = slice(4, 9), (1, 2, 3)
+
+
+def spread(model):
+    """Draw weights that tell heads apart and keep states near one, so that an absolute tolerance means something."""
+    for parameter in model.parameters():
+        parameter.data.normal_(0, 0.15)
+    return model.eval()
+
+
+@pytest.fixture(params=FAMILIES, scope="module")
+def model(request):
+    torch.manual_seed(1)
+    return spread(FAMILIES[request.param]())
+
+
+@pytest.fixture
+def llama():
+    torch.manual_seed(1)
+    return spread(LlamaForCausalLM(LlamaConfig(**SMALL)))
+
+
+def states(model, ids, **others):
+    with torch.inference_mode():
+        return model.get_decoder()(input_ids=torch.atleast_2d(ids), use_cache=False, **others).last_hidden_state
+
+
+def same(found, expected):
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+def by_hand(model, ids, hidden):
+    """The states (1, T, width) of eager attention with a mask in which later tokens miss SPAN in `hidden` layers."""
+    decoder, tokens = model.get_decoder(), len(ids)
+    place = torch.arange(tokens)
+    cut = (place[:, None] >= SPAN.stop) & (place >= SPAN.start) & (place < SPAN.stop)
+
+    def change(module, args, given):
+        if module.layer_idx + 1 in hidden:
+            given["attention_mask"] = given["attention_mask"].masked_fill(cut, torch.finfo(torch.float32).min)
+        return args, given
+
+    before = decoder.config._attn_implementation
+    decoder.set_attn_implementation("eager")
+    layers = set(decoder.layers)
+    handles = [
+        module.register_forward_pre_hook(change, with_kwargs=True)
+        for module in decoder.modules()
+        if hasattr(module, "layer_idx") and module not in layers and "ttention" in type(module).__name__
+    ]
+    try:
+        return states(model, ids)
+    finally:
+        decoder.set_attn_implementation(before)
+        for handle in handles:
+            handle.remove()
+
+
+def test_what_is_seen_everywhere_is_the_plain_prompt(model):
+    ids = torch.randint(3, 97, (20,))
+    with hiding(model, [SPAN]):
+        found = states(model, ids)
+    same(found, states(model, ids))
+
+
+def test_an_empty_span_hidden_everywhere_is_the_plain_prompt(model):
+    ids = torch.randint(3, 97, (20,))
+    with hiding(model, [slice(6, 6)], hidden=EVERY):
+        found = states(model, ids)
+    same(found, states(model, ids))
+
+
+@pytest.mark.parametrize("hidden", [(1,), (2, 3), EVERY], ids=str)
+def test_equals_a_mask_made_by_hand(model, hidden):
+    ids = torch.randint(3, 97, (20,))
+    with hiding(model, [SPAN], hidden=hidden):
+        found = states(model, ids)
+    same(found, by_hand(model, ids, hidden))
+
+
+def test_what_is_hidden_everywhere_may_be_any_text(model):
+    ids = torch.randint(3, 97, (20,))
+    other = ids.clone()
+    other[SPAN] = torch.randint(3, 97, (5,))
+    with hiding(model, [SPAN], hidden=EVERY):
+        found, expected = states(model, ids), states(model, other)
+    same(found[:, SPAN.stop :], expected[:, SPAN.stop :])
+    assert not torch.allclose(found[:, SPAN], expected[:, SPAN], atol=1e-3)
+
+
+def test_hidden_everywhere_is_a_gap_in_the_positions(llama):
+    ids = torch.randint(3, 97, (20,))
+    kept = torch.tensor([*range(SPAN.start), *range(SPAN.stop, 20)])
+    with hiding(llama, [SPAN], hidden=EVERY):
+        found = states(llama, ids)[:, kept]
+    same(found, states(llama, ids[kept], position_ids=kept[None], attention_mask=torch.ones(1, 15)))
+
+
+def test_silent_tokens_take_attention_and_give_nothing(llama):
+    ids = torch.randint(3, 97, (20,))
+    values = {}
+
+    def silence(module, given, output):
+        values["projected"] = output
+        return output
+
+    handle = llama.model.layers[0].self_attn.v_proj.register_forward_hook(silence)
+    outputs = []
+    kept = llama.model.layers[0].self_attn.o_proj.register_forward_pre_hook(lambda _, given: outputs.append(given[0]))
+    states(llama, ids)
+    with hiding(llama, [SPAN], silent=[1]):
+        states(llama, ids)
+    handle.remove(), kept.remove()
+    plain, silent = (output.view(20, 4, 8) for output in outputs)
+    llama.set_attn_implementation("eager")
+    with torch.inference_mode():
+        matrix = llama.model(ids[None], output_attentions=True).attentions[0][0]  # (H, T, T)
+    value = values["projected"].view(20, 2, 8).repeat_interleave(2, 1)  # (T, H, D)
+    given = torch.einsum("hqk,khd->qhd", matrix[:, :, SPAN], value[SPAN])
+    later = torch.arange(20)[:, None, None] >= SPAN.stop
+    same(silent, plain - given * later)
+
+
+def test_each_row_has_a_span_of_its_own_and_a_cache_may_hold_the_beginning(llama):
+    spans, ids = [slice(4, 9), slice(6, 7)], torch.randint(3, 97, (2, 20))
+    ids[1, :5] = ids[0, :5]
+    expected = []
+    for row, span in zip(ids, spans, strict=True):
+        with hiding(llama, [span], hidden=[1], silent=[2]):
+            expected.append(states(llama, row)[0, 5:])
+    cache = DynamicCache()
+    with hiding(llama, spans, hidden=[1], silent=[2]), torch.inference_mode():
+        llama.model(input_ids=ids[:1, :5], past_key_values=cache, use_cache=True)
+        cache.batch_repeat_interleave(2)
+        found = llama.model(input_ids=ids[:, 5:], past_key_values=cache, use_cache=True).last_hidden_state
+    same(found, torch.stack(expected))
+
+
+def test_what_is_hidden_receives_nothing_from_later_tokens(llama):
+    ids = torch.randint(3, 97, (20,))
+    with hiding(llama, [SPAN], hidden=[2]):
+        found = received_attention(llama, ids, [1, 2])[0]
+    plain = received_attention(llama, ids, [1, 2])[0]
+    same(found[0], plain[0])
+    assert float(found[1, :, SPAN.stop - 1].abs().max()) == 0
+
+
+def test_the_model_attends_as_before_when_the_block_ends(llama):
+    ids = torch.randint(3, 97, (20,))
+    before = states(llama, ids)
+    with pytest.raises(ZeroDivisionError), hiding(llama, [SPAN], hidden=EVERY):
+        raise ZeroDivisionError
+    torch.testing.assert_close(states(llama, ids), before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("layers", [[0], [4]])
+def test_layers_that_the_model_lacks_are_named(llama, layers):
+    with pytest.raises(InputError, match=r"the model has layers 1 to 3"), hiding(llama, [SPAN], hidden=layers):
+        pass
