@@ -6,7 +6,7 @@ Each takes the evidence and the claim's arguments and returns components, or rai
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lib.evaluation.of_profile import completions_for, variation_for
+from lib.evaluation.of_profile import completions_for, scores_for, variation_for
 from lib.evaluation.records import Record, outcome_of
 from lib.measurement.measured import SEEDS, Controls, Measured
 from lib.measurement.run import measure_activations, measure_attention, measure_controls
@@ -28,6 +28,7 @@ class Evidence:
     attention: Measured | None = None
     activations: Measured | None = None
     records: dict[str, list[Record]] = field(default_factory=dict)  # by part: main, and those of PARTS
+    scores: list[dict] = field(default_factory=list)  # likelihoods: lib.evaluation.likelihood
     plain: bool = False  # the prompts of the answers are the paper's, and nothing is elicited
     outcome: str = "correct"  # what counts as solved: `lib.evaluation.records.outcome_of`
     # By seed or name, without training, on the same problems in the same order.
@@ -49,12 +50,14 @@ def gather(profile: Profile, completions: str | None = None) -> dict[str, Eviden
     records = {"main": completions_for(profile, completions)[0]}
     records |= {part: variation_for(profile, part)[0] for part in PARTS}
     answering = [record["model"] for part in records.values() for record in part]
+    scores = scores_for(profile)
     return {
         name: Evidence(
             name,
             attention.get(name),
             activations.get(name),
             {part: [r for r in some if r["model"] == name] for part, some in records.items()},
+            [row for row in scores if row["model"] == name],
             plain=profile.accuracy.format == "plain" and not profile.accuracy.elicit,
             outcome=outcome_of(profile.accuracy.problems),
             controls=_evidence_of(controls[name]) if name in controls else {},

@@ -12,7 +12,8 @@ import numpy as np
 
 from lib.claims.evidence import UNIFORM, Evidence, Untestable
 from lib.claims.intervals import Component
-from lib.claims.rule import ALPHA
+from lib.claims.likelihood import positive_gain
+from lib.claims.rule import ALPHA, ENOUGH, NO_EFFECT
 from lib.claims.sentences import learnt
 from lib.claims.statements import MEASURES, Claim
 from lib.claims.verdicts import Decision, decide, p_value
@@ -46,7 +47,26 @@ def _row(claim: Claim, evidence: Evidence) -> dict:
         nothing = dict.fromkeys([*(field.name for field in fields(Decision)), "p", "p_holm", "survives"])
         return row | nothing | {"verdict": "undecided", "n": 0, "components": 0, "reason": str(reason)}
     row |= asdict(decision) | {"p": p_value(components, *claim.range), "p_holm": None, "survives": None, "reason": None}
+    if claim.equivalence:
+        row["equivalence"] = _equivalence(claim, evidence)
+        if decision.verdict == "undecided" and _all_within(components, row["equivalence"]):
+            row["verdict"] = NO_EFFECT
     return row | _controls(claim, evidence, components, decision)
+
+
+def _equivalence(claim: Claim, evidence: Evidence) -> float | None:
+    """Return how far from 0, in the claim's unit, a difference still counts as none; None without positive control."""
+    try:
+        return (claim.equivalence or 0) * positive_gain(evidence, claim.arguments["target"])
+    except (Untestable, ValueError):
+        return None
+
+
+def _all_within(components: Sequence[Component], margin: float | None) -> bool:
+    """Return whether every component's 95 % interval, of ENOUGH problems, lies within the margin on both sides of 0."""
+    if margin is None or any(len(component.sample.values) < ENOUGH for component in components):
+        return False
+    return all(-margin < end < margin for component in components for end in component.interval(ALPHA))
 
 
 def _controls(claim: Claim, evidence: Evidence, components: list[Component], decision: Decision) -> dict:

@@ -12,8 +12,8 @@ from lib.claims.sentences import closing, measured_text, standing, verdict_text
 from lib.errors import InputError
 from lib.profiles import Profile
 
-SIGNS = dict(zip(VERDICTS, "✓✕?", strict=True))
-Verdict = Literal["supported", "contradicted", "undecided"]
+SIGNS = dict(zip(VERDICTS, "✓✕≈?", strict=True))
+Verdict = Literal["supported", "contradicted", "no effect of that size", "undecided"]
 
 
 class Measured(BaseModel):

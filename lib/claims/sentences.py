@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 
-from lib.claims.rule import ALPHA, ENOUGH, UNJUDGED
+from lib.claims.rule import ALPHA, ENOUGH, NO_EFFECT, UNJUDGED
 
 WIDTH, INDENT = 118, " " * 4  # of the page
 
@@ -51,6 +51,7 @@ def learnt(row: dict) -> str:
     about = {
         "supported": "It holds for this model",
         "contradicted": "It does not hold for this model",
+        NO_EFFECT: "It is at most a tenth of what a worked example gains in this model",
         "undecided": "These problems cannot tell",
     }[row["verdict"]]
     return about + (_about_training(row) if row["control"] else "") + "."

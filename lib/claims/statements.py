@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lib import paths
-from lib.claims import answers, internals
+from lib.claims import answers, internals, likelihood
 from lib.errors import InputError, valid
 from lib.paths import read_yaml, shown
 
@@ -15,7 +15,7 @@ CLAIMS = paths.DATA / "claims.yaml"
 # By name, every public function of these modules.
 MEASURES = {
     name: function
-    for module in (internals, answers)
+    for module in (internals, answers, likelihood)
     for name, function in vars(module).items()
     if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_")
 }
@@ -24,7 +24,8 @@ MEASURES = {
 class Claim(BaseModel):
     """A statement of the paper and the rule that decides it; `range` holds an end or None below and above.
 
-    written: before or after such numbers had been seen; paper: what the paper reports, by model.
+    written: before or after such numbers had been seen; paper: what the paper reports, by model; equivalence: the share
+    of the positive control's gain within which a whole interval means no effect of that size.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -37,6 +38,7 @@ class Claim(BaseModel):
     unit: str
     written: Literal["before", "after"]
     paper: dict[str, float] = {}
+    equivalence: float | None = Field(None, gt=0)
 
     def reported(self, model: str) -> dict | None:
         """Return the paper's `value` for a model, else for the first it has, and of which model it is."""

@@ -5,14 +5,16 @@ from matplotlib.patches import Rectangle
 
 from lib.figures.style import Look
 
+NO_EFFECT = "no effect of that size"
 VERDICT_LOOKS = {
     "supported": Look("#0072B2", "-", "o", ("supported",)),
     "contradicted": Look("#D55E00", "-", "X", ("contradicted",)),
+    NO_EFFECT: Look("#009E73", "-", "s", (NO_EFFECT,)),
     "undecided": Look("#000000", "-", "d", ("undecided",)),
 }
 UNTRAINED = {"marker": "o", "linestyle": "none", "markerfacecolor": "none"}
 # Of a cell: what is contradicted is the darkest in grey, what is undecided nearly white.
-TINTS = {"supported": "#BFDDEE", "contradicted": "#EFAE7F", "undecided": "#F4F4F4"}
+TINTS = {"supported": "#BFDDEE", "contradicted": "#EFAE7F", NO_EFFECT: "#D5E8E1", "undecided": "#F4F4F4"}
 PAPER = {"marker": "|", "linestyle": "none", "markeredgewidth": 1.4}
 
 
