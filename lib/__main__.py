@@ -1,4 +1,4 @@
-"""The command line: python -m lib reproduce | evaluate | grade | claims | report."""
+"""The command line: python -m lib reproduce | evaluate | likelihood | grade | claims | report."""
 
 import io
 import json
@@ -140,6 +140,19 @@ def _evaluate(options) -> None:
     print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 
 
+def _likelihood(options) -> None:
+    from lib.profiles import Likelihood
+    from lib.prompts.conditions import Filler
+
+    given = {name: value for name, value in vars(options).items() if name in Likelihood.model_fields}
+    given |= {"models": [options.model], "conditions": listed(options.conditions), "at_once": listed(options.at_once)}
+    asked = valid(Likelihood, given, "options")
+    from lib.evaluation.likelihood import as_text, likelihoods  # torch: only now
+
+    print(progress.folded(as_text(likelihoods(asked, Filler(), options.seed, options.out))))
+    print(f"files: {options.out}/scores.jsonl, run.json")
+
+
 def _grade(options) -> None:
     from lib.grading.pool import grade_many
     from lib.grading.sample_files import FORMATS, read_pairs
@@ -157,7 +170,14 @@ def _grade(options) -> None:
     print("decided by " + ", ".join(f"{name} {count}" for name, count in methods.most_common()), file=sys.stderr)
 
 
-COMMANDS = {"reproduce": _reproduce, "claims": _claims, "report": _report, "evaluate": _evaluate, "grade": _grade}
+COMMANDS = {
+    "reproduce": _reproduce,
+    "claims": _claims,
+    "report": _report,
+    "evaluate": _evaluate,
+    "likelihood": _likelihood,
+    "grade": _grade,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -97,6 +97,21 @@ def _evaluate(add: Callable) -> None:
     add("--seed", type=int, default=0, help="of every random draw (default: 0)")
 
 
+def _likelihood(add: Callable) -> None:
+    conditions = "as of evaluate, and gap, dilution, layer-1-only, hidden-from-layer-1, layers-1-to-4-only, "
+    conditions += "hidden-from-layers-1-to-4, example, bare"
+    add("--model", required=True, help="demo, a name of data/models.yaml, a hub id or a folder")
+    add("--problems", default="embedded", help="embedded, math500 or a JSONL file, each with a solution")
+    add("--limit", type=int, help="a seeded sample of so many problems, stratified by level")
+    add("--out", required=True, type=Path, help="folder of scores.jsonl; run again, it continues")
+    add("--conditions", default="none,gap,dilution,mless", help=conditions)
+    add("--at-once", default="", help="conditions under which the gold answer is scored without its solution")
+    add("--format", default="chat", help="of the prompt: plain or chat (default: chat where the model has it)")
+    add("--max-solution-tokens", type=int, default=512, help="longer solutions are left out (default: 512)")
+    add("--dtype", default="float32", help="of the weights: float32, bfloat16, float16 (default: float32)")
+    add("--seed", type=int, default=0, help="of the sample (default: 0)")
+
+
 def _grade(add: Callable) -> None:
     add("file", type=Path, help="JSONL, JSON or parquet, a row per completion")
     add("--from", dest="source", default="lib", choices=SOURCES, help="what wrote it (default: lib)")
@@ -110,6 +125,7 @@ TAKEN = {
     "claims": ("judge every claim of the paper on what a profile measures", _profile),
     "report": ("write the claims and every figure of a profile as one HTML page", _report),
     "evaluate": ("complete and grade problems under several conditions", _evaluate),
+    "likelihood": ("score gold solutions under several conditions", _likelihood),
     "grade": ("grade a file of answers and responses", _grade),
 }
 

@@ -88,6 +88,29 @@ class Accuracy(Settings):
             raise ValueError(f"samples is {self.samples} at temperature 0, where every sample is the same")
         if self.examples and self.format != "chat":
             raise ValueError("examples are turns of a chat: format must be chat")
+        if scored := [c for c in self.conditions if parse_condition(c).for_likelihood]:
+            raise ValueError(f"{', '.join(scored)}: only likelihoods are measured under it, no answers")
+        return self
+
+
+class Likelihood(Settings):
+    """Which models score which gold solutions (limit None: all) under which conditions."""
+
+    models: list[str] = Field(min_length=1)  # as above
+    problems: str = "embedded"  # as above; each with a worked solution
+    limit: PositiveInt | None = None  # as above
+    conditions: list[ConditionText] = Field(["none", "gap", "dilution", "mless"])  # also layer-1-only, example, bare
+    at_once: list[ConditionText] = Field([])  # conditions under which the gold answer is scored without its solution
+    format: Format = "chat"  # a model without a chat template is scored in plain form
+    max_solution_tokens: PositiveInt = 512  # a problem with a longer solution is left out
+    dtype: Dtype = "float32"
+
+    @model_validator(mode="after")
+    def _agrees(self):
+        for condition in (*self.conditions, *self.at_once):
+            asked = parse_condition(condition)
+            if asked.arm and asked.arm.mode != "text":
+                raise ValueError(f"{condition}: likelihoods take ARM in mode text, which leaves the scored text alone")
         return self
 
 
@@ -100,6 +123,7 @@ class Profile(Settings):
     filler: Filler = Filler()
     attention: Attention
     accuracy: Accuracy
+    likelihood: Likelihood | None = None
 
     @property
     def results(self) -> Path:

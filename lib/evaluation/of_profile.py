@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lib import paths
+from lib.evaluation.likelihood import likelihoods
 from lib.evaluation.records import Record, table_of
 from lib.evaluation.store import read_records
 from lib.models.names import resolve
@@ -39,6 +40,18 @@ def generated(profile: Profile, accuracy: Accuracy, folder: Path) -> list[Record
     from lib.evaluation.run import evaluate  # with the libraries that run a network, which stored answers do without
 
     return evaluate(accuracy, profile.filler, profile.seed, folder)
+
+
+def scores_for(profile: Profile) -> list[dict]:
+    """Return the likelihoods of a profile, stored or scored if needed; none where it asks for none."""
+    if profile.likelihood is None:
+        return []
+    stored = sorted((paths.DATA / profile.name / "likelihood").glob("*.jsonl.gz"))
+    if not stored:
+        return likelihoods(profile.likelihood, profile.filler, profile.seed, profile.results / "likelihood")
+    rows = [row for path in stored for row in read_records(path)]
+    names = [resolve(spec).name for spec in profile.likelihood.models]
+    return sorted((row for row in rows if row["model"] in names), key=lambda row: names.index(row["model"]))
 
 
 def stored_answers(profile: Profile) -> list[Path]:

@@ -1,7 +1,7 @@
-"""A folder of completions that grows by whole lines, so that a run can be stopped anywhere and resumed.
+"""A folder of records that grows by whole lines, so that a run can be stopped anywhere and resumed.
 
-`run.json` holds the settings that every completion shares, `completions.jsonl` one record per line. The file is the
-truth: a store only remembers how far it has read, and looks for what others added before it writes.
+`run.json` holds the settings that every record shares, `completions.jsonl` or `scores.jsonl` one record per line. The
+file is the truth: a store only remembers how far it has read, and looks for what others added before it writes.
 """
 
 import contextlib
@@ -20,8 +20,9 @@ from lib.paths import write_json, write_whole
 
 RUN = "run.json"
 COMPLETIONS = "completions.jsonl"
+SCORES = "scores.jsonl"
 ADVICE = "use another folder, or delete this one"
-SHARD = "completions-{}-of-{}.jsonl"
+SHARD = "-{}-of-{}.jsonl"  # ends the name of a shard's file
 
 
 class _NotJSON(InputError):
@@ -29,19 +30,21 @@ class _NotJSON(InputError):
 
 
 class Store:
-    """The completions of one run: `records` in file order, `done` their keys, `append` for more.
+    """The records of one run: `records` in file order, `done` their keys, `append` for more.
 
     Several processes and threads may share the folder, on local disks: it relies on flock.
     """
 
-    def __init__(self, folder: str | Path, settings: dict, environment: dict | None = None, shard=(1, 1)):
+    def __init__(
+        self, folder: str | Path, settings: dict, environment: dict | None = None, shard=(1, 1), file=COMPLETIONS
+    ):
         """Create the folder, or resume it; a half-written last line is cut off and reported on stderr.
 
         Shard (i, n) has a file of its own, so that the jobs of an array need no lock that spans machines. Raises
         InputError for a folder that cannot be written, was made with other settings, or is damaged.
         """
         self.folder = Path(folder)
-        self.path = self.folder / (COMPLETIONS if shard == (1, 1) else SHARD.format(*shard))
+        self.path = self.folder / (file if shard == (1, 1) else Path(file).stem + SHARD.format(*shard))
         self.records: list[Record] = []
         self.done: set[str] = set()
         self._end = 0  # bytes read so far, always a line's end
@@ -156,7 +159,7 @@ def merge(folders: Sequence[Path], out: Path) -> tuple[dict, list[Record]]:
 
 def _others(folder: Path, mine: Path | None = None) -> Iterator[Record]:
     """Yield the records of all files of a run but `mine`, as far as their lines are whole."""
-    for path in [*sorted(folder.glob(SHARD.format("*", "*"))), folder / COMPLETIONS]:
+    for path in [*sorted(folder.glob("completions" + SHARD.format("*", "*"))), folder / COMPLETIONS]:
         if path != mine and path.is_file():
             # Its owner may be writing the last line now, or have been killed at it.
             yield from _parse_all(path.read_bytes().rpartition(b"\n")[0], path)

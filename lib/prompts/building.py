@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import torch
 
 from lib.errors import InputError
-from lib.prompts.conditions import FORMATS, INSTRUCTION, Example, Filler, parse_condition
+from lib.prompts.conditions import FORMATS, INSTRUCTION, WORKED, Example, Filler, parse_condition
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ def build_prompt(
     name, filler = asked.name, asked.filler(filler or Filler())
     if not problem.strip():
         raise InputError("the problem is blank")
-    parts = INSTRUCTION, problem.strip()
-    turns = [turn for example in examples for turn in example.turns(INSTRUCTION)]
+    parts = INSTRUCTION if asked.instructed else "", problem.strip()
+    turns = [turn for example in (*examples, *[WORKED] * asked.example) for turn in example.turns(INSTRUCTION)]
     baseline = _encode(tokenizer, *_layout(*parts, None, ""), format, turns)
     if name == "none":
         return baseline
     reasons = []
-    for place, inserted in _attempts(tokenizer, *parts, getattr(filler, name), filler):
+    for place, inserted in _attempts(tokenizer, *parts, filler.text(name), filler):
         prompt = _encode(tokenizer, *_layout(*parts, place, inserted), format, turns)
         try:
             _check(tokenizer, baseline, prompt, condition, filler.length)
@@ -103,6 +103,8 @@ def _layout(instruction: str, problem: str, place: int | None, inserted: str) ->
     """
     whole, cut = f"{instruction} {problem}", len(instruction)
     parts = {"instruction": (0, cut), "problem": (cut + 1, len(whole))}
+    if not instruction:
+        return problem, {"problem": (0, len(problem))}
     if place is None:
         return whole, parts
     text = f" {inserted}" if place else inserted
@@ -156,7 +158,8 @@ def _encode(
             raise InputError(f"the tokenizer makes no token of the {name} {content[start:stop]!r}")
         if inside:
             spans[name] = slice(inside[0], inside[-1] + 1)
-    spans.setdefault("inserted", slice(spans["problem"].start, spans["problem"].start))
+    for name in ("instruction", "inserted"):
+        spans.setdefault(name, slice(spans["problem"].start, spans["problem"].start))
     keep = torch.ones(len(ids), dtype=torch.bool)
     keep[spans["inserted"]] = False
     return Prompt(torch.tensor(ids), spans, keep.nonzero().squeeze(1), text, encoding["offset_mapping"])
@@ -164,9 +167,7 @@ def _encode(
 
 def _render(tokenizer, content: str, format: str, turns: list[dict[str, str]]) -> str:
     if format == "plain":
-        if turns:
-            raise InputError("worked examples are turns of a chat: use the chat prompt format")
-        return content
+        return "\n\n".join([*(turn["content"] for turn in turns), content])
     if format != "chat":
         raise InputError(f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}")
     if not tokenizer.chat_template:

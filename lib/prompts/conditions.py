@@ -4,12 +4,22 @@ A condition is a name of CONDITIONS, with a length or a place of its own where i
 `mless:25` are 25 slashes (Fig. 8), `mless@end` 55 slashes after the problem (Table 4), `question` question marks
 (Table 5). ARM changes the model and not the prompt: `arm`, `mless+arm` and `arm:c=0.1:p1=95` have the prompts of none
 and mless.
+
+Some conditions are for likelihoods alone. Four show what mless inserts to some layers only, and may have a length:
+
+    gap                                                   to none: the problem only moves on by so many positions
+    dilution                                              to layer 1, values counted as zero: larger denominators alone
+    layer-1-only, layers-1-to-4-only                      to the first layers
+    hidden-from-layer-1, hidden-from-layers-1-to-4        to the layers behind them
+
+`example` shows a worked problem first, `bare` leaves the instruction out; `thought` and `dots-for-thought` let the gold
+solution, or as many dots, stand before the answer.
 """
 
 import functools
 import random
 import re
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, PositiveInt, model_validator
 
@@ -17,13 +27,13 @@ from lib.arm.settings import Arm, parse_arm
 from lib.errors import Settings, unknown, valid, whole
 
 INSTRUCTION = r"Please reason step by step and put your final answer within \boxed{}."
-Name = Literal["none", "mless", "mful", "random", "question", "letters"]
+Name = Literal["none", "mless", "mful", "random", "question", "letters", "dots", "pause"]
 Position = Literal["before", "between", "end", "random"]  # of the instruction; and the problem; of both; any place
 Format = Literal["plain", "chat"]
 CONDITIONS, POSITIONS, FORMATS = get_args(Name), get_args(Position), get_args(Format)
 # As in mless:25@end+arm:c=0.1:p1=95; the settings are lib.arm.settings' own.
 CONDITION = re.compile(
-    r"(?P<name>[a-z]+)(:(?P<length>\d+))?(@(?P<position>[a-z]+))?(\+(?P<arm>arm)(:(?P<settings>.*))?)?"
+    r"(?P<name>[a-z][a-z0-9-]*)(:(?P<length>\d+))?(@(?P<position>[a-z]+))?(\+(?P<arm>arm)(:(?P<settings>.*))?)?"
 )
 RANDOM_SENTENCE = (
     "The harbour master walked along the wet pier before sunrise, counting fishing boats, while his sister "
@@ -31,6 +41,14 @@ RANDOM_SENTENCE = (
     "friend about the garden, the weather, a lost umbrella, her neighbour's violin, and the slow train that "
     "carried oranges over the mountains every second winter until the bridge was closed for repairs."
 )
+VIEW = re.compile(r"gap|dilution|layers?-1(-to-(?P<shown>\d+))?-only|hidden-from-layers?-1(-to-(?P<hidden>\d+))?")
+# Likelihood's other conditions, and what each sets beside the prompt of none.
+SPECIAL = {
+    "example": {"example": True},
+    "bare": {"instructed": False},
+    "thought": {"thought": "solution"},
+    "dots-for-thought": {"thought": "dots"},
+}
 _draw = random.Random(0)
 RANDOM_LETTERS = " ".join("".join(_draw.choices("abcdefghijklmnopqrstuvwxyz", k=5)) for _ in range(40))
 
@@ -47,6 +65,33 @@ class Example(Settings):
         return [asked, {"role": "assistant", "content": self.solution}]
 
 
+# What neighbouring papers insert (Pfau et al. 2024, arXiv 2404.15758; Goyal et al. 2023, arXiv 2310.02226).
+OF_NEIGHBOURS = {"dots": ".", "pause": "pause"}
+# What `example` shows first.
+WORKED = Example(
+    problem="The perimeter of a rectangle is $34$, and it is $5$ longer than it is wide. What is its area?",
+    solution="Let $w$ be the width. The length is $w + 5$ and the perimeter $2w + 2(w + 5) = 4w + 10$. From "
+    "$4w + 10 = 34$ we get $w = 6$, so the length is $11$ and the area is $6 \\cdot 11 = \\boxed{66}$.",
+)
+
+
+class View(NamedTuple):
+    """The layers, counted from 1, that show inserted tokens to later ones; `last` None: to the deepest."""
+
+    first: int
+    last: int | None
+    silent: bool = False  # their values count as zero there
+
+    def hidden(self, layers: int) -> list[int]:
+        """Return which of so many layers hide the inserted tokens."""
+        last = layers if self.last is None else self.last
+        return [layer for layer in range(1, layers + 1) if not self.first <= layer <= last]
+
+    def silenced(self, layers: int) -> list[int]:
+        """Return in which of so many layers the inserted tokens are seen without values."""
+        return [layer for layer in range(1, layers + 1) if layer not in self.hidden(layers)] if self.silent else []
+
+
 class Filler(Settings):
     """What the conditions insert, and where: `length` tokens cut from a text that is repeated as often as needed."""
 
@@ -58,6 +103,10 @@ class Filler(Settings):
     question: str = "?"
     letters: str = RANDOM_LETTERS
 
+    def text(self, name: Name) -> str:
+        """Return what a condition of this name repeats."""
+        return OF_NEIGHBOURS[name] if name in OF_NEIGHBOURS else getattr(self, name)
+
 
 class Condition(Settings):
     """A condition's parts; length and position None: the filler's. `arm` holds the settings that were named."""
@@ -66,6 +115,15 @@ class Condition(Settings):
     length: PositiveInt | None = None
     position: Position | None = None
     arm: Arm | None = None
+    view: View | None = None  # None: every layer shows what was inserted
+    example: bool = False
+    instructed: bool = True
+    thought: Literal["", "solution", "dots"] = ""
+
+    @property
+    def for_likelihood(self) -> bool:
+        """Whether only the likelihood of a given text is asked for under it, and no answer."""
+        return bool(self.view or self.example or not self.instructed or self.thought)
 
     @model_validator(mode="after")
     def _agrees(self):
@@ -86,15 +144,29 @@ def parse_condition(text: str) -> Condition:
     The prompt of `arm` is that of none.
     """
     match = CONDITION.fullmatch(f"none+{text}" if text.split(":")[0] == "arm" else text)
-    if not match or match["name"] not in CONDITIONS:
-        raise unknown("condition", text, [*CONDITIONS, "arm", "mless+arm"])
+    name = match["name"] if match else ""
+    shown = VIEW.fullmatch(name)
+    if not match or not (name in CONDITIONS or name in SPECIAL or shown):
+        raise unknown("condition", text, [*CONDITIONS, "arm", "mless+arm", "gap", "dilution", *SPECIAL])
     parts = {
-        "name": match["name"],
+        "name": "mless" if shown else "none" if name in SPECIAL else name,
+        "view": _view(shown) if shown else None,
+        **SPECIAL.get(name, {}),
         "length": whole(match["length"]) if match["length"] else None,
         "position": match["position"],
         "arm": parse_arm(match["settings"] or "") if match["arm"] else None,
     }
     return valid(Condition, parts, f"condition {text!r}")
+
+
+def _view(match: re.Match) -> View:
+    if match[0] == "gap":
+        return View(1, 0)
+    if match[0] == "dilution":
+        return View(1, 1, silent=True)
+    if match[0].startswith("hidden"):
+        return View(whole(match["hidden"] or "1") + 1, None)
+    return View(1, whole(match["shown"] or "1"))
 
 
 def _known(text: str) -> str:

@@ -40,12 +40,13 @@ Text = Annotated[str, BeforeValidator(_text)]  # 7 for "7"
 
 
 class Problem(Settings):
-    """One problem in LaTeX with its gold answer; subject "" and level 0 mean not known."""
+    """One problem in LaTeX with its gold answer; solution and subject "" and level 0 mean not known."""
 
     model_config = ConfigDict(extra="ignore", str_min_length=0)
     id: Text = Field(alias="unique_id")
     problem: str
     answer: Text
+    solution: str = ""
     subject: str = ""
     level: Annotated[NonNegativeInt, BeforeValidator(_number)] = 0  # 3 or "Level 3"
 
@@ -90,14 +91,19 @@ def digest(problems: Iterable[Problem]) -> str:
 
 def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Problem]:
     """Return `limit` problems in their old order, every level keeping its share; a larger sample holds the smaller."""
+    chosen = {item.id for item in sampling_order(problems, seed)[:limit]}
+    return [item for item in problems if item.id in chosen]
+
+
+def sampling_order(problems: list[Problem], seed: int) -> list[Problem]:
+    """Return the problems in the order in which a growing stratified sample takes them in."""
     # Ranking by a hash draws the same problems in every version of Python and for every order of the file.
     ranked = sorted(problems, key=lambda item: hashlib.sha256(f"{seed}:{item.id}".encode()).digest())
     sizes, drawn, turns = Counter(item.level for item in problems), Counter[int](), []
     for item in ranked:
-        turns.append(((drawn[item.level] + DIVISOR) / sizes[item.level], item.level, item.id))
+        turns.append(((drawn[item.level] + DIVISOR) / sizes[item.level], item.level, item.id, item))
         drawn[item.level] += 1
-    chosen = {name for _, _, name in sorted(turns)[:limit]}
-    return [item for item in problems if item.id in chosen]
+    return [item for *_, item in sorted(turns, key=lambda turn: turn[:3])]
 
 
 def _math500() -> list[Problem]:

@@ -19,6 +19,7 @@ from lib.prompts.conditions import (
     INSTRUCTION,
     POSITIONS,
     RANDOM_SENTENCE,
+    WORKED,
     Condition,
     Example,
     Filler,
@@ -280,7 +281,7 @@ def test_text_that_the_tokenizer_drops_is_refused(problem, message):
 def test_an_unknown_condition_is_refused(plain_bytes, condition):
     message = refusal(plain_bytes, "What is 7?", condition)
     assert message.startswith(f"unknown condition {condition!r}")
-    assert message.endswith(": choose from none, mless, mful, random, question, letters, arm, mless+arm")
+    assert ": choose from none, mless, mful, random, question, letters, dots, pause, arm, mless+arm, gap," in message
 
 
 @pytest.mark.parametrize(
@@ -378,7 +379,29 @@ def test_worked_examples_are_finished_turns_before_the_same_prompt(demo, conditi
     assert len(shown) - len(alone) == shown.spans["problem"].start - alone.spans["problem"].start
 
 
-def test_worked_examples_need_a_chat(plain_bytes):
-    example = Example(problem="1 + 1", solution="2")
-    with pytest.raises(InputError, match="use the chat prompt format"):
-        build_prompt(plain_bytes, "2 + 2", "none", examples=[example])
+def test_worked_examples_stand_before_a_plain_prompt_as_paragraphs(demo):
+    example = Example(problem="What is $1 + 1$?", solution="It is $\\boxed{2}$.")
+    shown = build_prompt(demo.tokenizer, "What is $3$?", "mless:4", examples=[example])
+    assert shown.text == (
+        f"{INSTRUCTION} What is $1 + 1$?\n\nIt is $\\boxed{{2}}$.\n\n{INSTRUCTION} / / / / What is $3$?"
+    )
+    assert demo.tokenizer.decode(shown.input_ids[shown.spans["inserted"]]) == " / / / /"
+
+
+def test_an_example_is_shown_under_a_condition_of_that_name(demo):
+    shown = build_prompt(demo.tokenizer, "What is $3$?", "example", format="chat")
+    assert shown.text == build_prompt(demo.tokenizer, "What is $3$?", "none", format="chat", examples=[WORKED]).text
+
+
+def test_bare_leaves_the_instruction_out(demo):
+    found = build_prompt(demo.tokenizer, "What is $3$?", "bare", format="chat")
+    expected = build_prompt(demo.tokenizer, "What is $3$?", "none", format="chat").text
+    assert found.text == expected.replace(f"{INSTRUCTION} ", "")
+    assert found.spans["instruction"].start == found.spans["instruction"].stop == found.spans["problem"].start
+
+
+@pytest.mark.parametrize("condition", ["gap", "dilution", "layer-1-only", "hidden-from-layers-1-to-4", "gap:55"])
+def test_views_have_the_prompt_of_mless(demo, condition):
+    expected = build_prompt(demo.tokenizer, "What is $3$?", "mless", format="chat")
+    found = build_prompt(demo.tokenizer, "What is $3$?", condition, format="chat")
+    assert found.text == expected.text and found.spans == expected.spans
