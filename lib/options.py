@@ -105,7 +105,7 @@ def _likelihood(add: Callable) -> None:
     add("--limit", type=int, help="a seeded sample of so many problems, stratified by level")
     add("--out", required=True, type=Path, help="folder of scores.jsonl; run again, it continues")
     add("--conditions", default="none,gap,dilution,mless", help=conditions)
-    add("--at-once", default="", help="conditions under which the gold answer is scored without its solution")
+    add("--at-once", help="conditions under which the gold answer is scored without its solution")
     add("--format", default="chat", help="of the prompt: plain or chat (default: chat where the model has it)")
     add("--max-solution-tokens", type=int, default=512, help="longer solutions are left out (default: 512)")
     add("--dtype", default="float32", help="of the weights: float32, bfloat16, float16 (default: float32)")
