@@ -169,9 +169,10 @@ def lambdas(*heads, seed=0):
 
 
 def test_a_control_is_compared_in_the_head_that_decides():
-    controls = {f"seed {seed}": lambdas(0.3, 0.7 + 0.1 * seed, 0.2, seed=seed) for seed in (0, 1, 2)}
+    controls = {f"seed {seed}": lambdas(0.3, 0.7 + 0.1 * seed**2, 0.2, seed=seed) for seed in (0, 1, 2)}
     row = judged("dilution", replace(lambdas(0.5, 0.9, 0.6, seed=9), controls=controls))
     assert (row["component"], row["control"]["component"]) == ("head 2", "head 2")
-    assert row["control"]["effect"] == pytest.approx(0.8) and row["control"]["difference"] == pytest.approx(0.1)
-    assert row["control"]["difference_low"] < 0.1 < row["control"]["difference_high"]
-    assert row["specific"] is False  # one of the three has the same λ there
+    assert row["control"]["effect"] == pytest.approx(2.6 / 3)
+    assert row["control"]["difference"] == pytest.approx(0.9 - 2.6 / 3)
+    assert 0 < row["control"]["difference_low"] < 0.9 - 2.6 / 3 < row["control"]["difference_high"]
+    assert row["specific"] is False  # two of the three have a smaller λ there, the third a larger one

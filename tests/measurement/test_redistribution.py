@@ -167,6 +167,8 @@ def test_counts_cover_every_activation_of_the_problems(loaded, found):
     tokens = sum(p.spans["problem"].stop - p.spans["problem"].start for p in prompts)
     width = loaded.model.config.intermediate_size
     assert (found.counts.sum("bin") == tokens * width).all()
+    inside = measure_redistribution(loaded, PROBLEMS, ["mless@random"], [1])  # slashes among the problem's words
+    assert (inside.counts.sum("bin") == tokens * width).all() and (abs(inside["shape"][1]) > 0.99).all()
 
 
 def test_arm_empties_the_neighbourhood_of_zero_in_its_layer_alone(found):
