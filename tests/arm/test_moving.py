@@ -92,6 +92,21 @@ def test_text_adds_and_code_replaces():
     torch.testing.assert_close(code[moved], draws[moved] * x.min())
 
 
+def test_a_zero_counts_as_positive_in_code_mode_and_stays_in_text_mode():
+    x = torch.tensor([0.0] * 20 + [-1.0] * 40 + [2.0] * 40).view(1, 10, 10)
+    text, code = (redistribute(x, fraction=0.2, p1=100, mode=mode) for mode in MODES)
+    assert torch.equal(text, x)
+    moved = code[code != x]
+    assert len(moved) == 20 and (moved > 0).all() and (moved <= 2).all()
+
+
+def test_between_two_elements_the_quantile_is_the_smaller_one():
+    x = torch.tensor([[0.25, 1.0, 2.0, 4.0]])
+    draw = torch.rand(4, generator=torch.Generator().manual_seed(0))[0]
+    moved = redistribute(x, fraction=0.25, p1=60, mode="code")  # 0.6 of the way from the first to the fourth
+    torch.testing.assert_close(moved, torch.tensor([[float(draw), 1.0, 2.0, 4.0]]))
+
+
 def test_a_sequence_does_not_depend_on_its_batch_or_its_padding():
     rows = [torch.randn(length, 24) for length in (5, 9, 7)]
     alone = [redistribute(row) for row in rows]

@@ -10,7 +10,7 @@ from lib.errors import InputError
 from lib.evaluation import run as module
 from lib.evaluation.records import FIELDS
 from lib.evaluation.run import evaluate
-from lib.generation.interface import Completion
+from lib.generation.interface import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 
@@ -50,6 +50,46 @@ def test_whatever_a_model_writes_is_kept_and_graded(tiny_checkpoint, tmp_path, m
     assert method is None or {record["method"] for record in records} == {method}
     assert evaluate(accuracy(tiny_checkpoint, "mless"), Filler(), 0, tmp_path) == records
     assert json.loads((tmp_path / "summary.json").read_text())[0]["accuracy"] == 0
+
+
+def test_an_engine_is_asked_for_what_the_settings_say(tiny_checkpoint, tmp_path, monkeypatch):
+    asked = []
+
+    class Listens(Says):
+        def complete(self, requests, sampling, arm=None):
+            asked.append((requests, sampling, arm))
+            return super().complete(requests, sampling, arm)
+
+    monkeypatch.setattr(module, "make_engine", lambda *args: Listens("1"))
+    drawn = {"temperature": 0.7, "top_p": 0.9, "samples": 3}
+    records = evaluate(accuracy(tiny_checkpoint, "arm:c=2", **drawn), Filler(), 0, tmp_path)
+    assert {sampling for _, sampling, _ in asked} == {Sampling(6, 0.7, 0.9, "", 4)}
+    assert {arm and arm.c for _, _, arm in asked} == {None, 2}
+    seeds = {request.key: request.seed for requests, _, _ in asked for request in requests}
+    assert seeds == {record["key"]: int(record["key"], 16) % 2**63 for record in records} and len(seeds) == 24
+    assert {record["arm"]["c"] for record in records if record["condition"] != "none"} == {2}
+    asked.clear()
+    evaluate(accuracy(tiny_checkpoint, elicit=True), Filler(), 0, tmp_path / "elicited")
+    assert {sampling for _, sampling, _ in asked} == {Sampling(6, 0.0, 1.0, module.ELICITATION, 4)}
+
+
+def test_each_rule_grades_what_it_is_to_read(tiny_checkpoint, tmp_path, monkeypatch):
+    right = "correct", "correct_exact", "correct_authors", "correct_authors_on_completion", "run_on"
+
+    def graded(text, folder):
+        monkeypatch.setattr(module, "make_engine", lambda *args: Says(text))
+        (record,) = evaluate(accuracy(tiny_checkpoint, limit=None, problems=str(path)), Filler(), 0, tmp_path / folder)
+        assert record["extracted"] is None or record["extracted"] in text
+        return [record[name] for name in right]
+
+    path = tmp_path / "one.jsonl"
+    path.write_text(json.dumps({"problem": "What is $6 + 6$?", "answer": "12"}))
+    # The authors' rule finds the prompt's empty box where there is none, and part of the answer is enough for it.
+    assert graded("I do not know.", "a") == [False, False, True, False, False]
+    assert graded(r"It is \boxed{1}.", "b") == [False, False, True, True, False]
+    assert graded(r"It is \boxed{12.0}.", "c") == [True, False, False, False, False]
+    run_on = "It is \\boxed{12}.\n\nProblem: What is $1 + 1$?\nSolution: \\boxed{2}"
+    assert graded(run_on, "d") == [True, True, True, True, True]
 
 
 def test_what_an_engine_loses_is_named_and_made_up_for_later(tiny_checkpoint, tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -13,11 +12,7 @@ from hypothesis import strategies as st
 
 from lib.errors import InputError
 from lib.prompts import problems
-from lib.prompts.problems import MATH500_SHA256, Problem, describe, digest, load_problems, stratified_sample
-
-ROOT = Path(__file__).resolve().parents[2]
-MATH500_FILE = ROOT.parent / "shared" / "data" / "math500.jsonl"
-needs_math500 = pytest.mark.skipif(not MATH500_FILE.exists(), reason=f"no copy of MATH-500 at {MATH500_FILE}")
+from lib.prompts.problems import Problem, describe, digest, load_problems, stratified_sample
 
 GOOD = {"problem": "What is $1+1$?", "answer": "2", "subject": "Algebra", "level": 1, "unique_id": "a"}
 
@@ -193,14 +188,33 @@ def test_describe_names_the_source(tmp_path):
     assert describe(write(tmp_path, GOOD)) == "set.jsonl"
 
 
-@needs_math500
-def test_math500_given_as_a_file_is_recognised():
-    loaded = load_problems(MATH500_FILE)
-    assert len(loaded) == 500 and digest(loaded) == MATH500_SHA256
-    assert describe(MATH500_FILE) == "MATH-500 (given as math500.jsonl)"
-    assert Counter(item.level for item in load_problems(MATH500_FILE, limit=100)) == {
-        1: 9, 2: 18, 3: 21, 4: 25, 5: 27,
-    }  # fmt: skip
+SIZES = {1: 43, 2: 90, 3: 105, 4: 128, 5: 134}  # of MATH-500
+
+
+@pytest.mark.parametrize(
+    ("limit", "shares"),
+    [(24, (2, 4, 5, 6, 7)), (100, (9, 18, 21, 25, 27)), (200, (17, 36, 42, 51, 54))],
+)
+def test_a_sample_of_math500_has_these_levels(limit, shares):
+    everything = made(*(level for level, size in SIZES.items() for _ in range(size)))
+    assert Counter(item.level for item in stratified_sample(everything, limit, 0)) == dict(
+        zip(SIZES, shares, strict=True)
+    )
+
+
+ROWS = [GOOD | {"unique_id": f"test/{i}.json", "answer": str(i)} for i in range(7)]
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Seven rows of our own, taken for MATH-500."""
+    monkeypatch.setattr(problems, "MATH500_SHA256", digest([Problem(**row) for row in ROWS]))
+    return [Problem(**row) for row in ROWS]
+
+
+def test_math500_given_as_a_file_is_recognised(known, tmp_path):
+    assert describe(write(tmp_path, *ROWS)) == "MATH-500 (given as set.jsonl)"
+    assert describe(write(tmp_path, *ROWS[:6])) == "set.jsonl"
 
 
 def stand_in_for_the_hub(monkeypatch, rows: list[dict]) -> list[tuple]:
@@ -216,40 +230,30 @@ def stand_in_for_the_hub(monkeypatch, rows: list[dict]) -> list[tuple]:
     return asked
 
 
-def math500_rows() -> list[dict]:
-    return [json.loads(line) for line in MATH500_FILE.read_text(encoding="utf-8").splitlines()]
-
-
-@needs_math500
-def test_math500_comes_from_the_hub_at_the_pinned_revision(monkeypatch):
-    calls = stand_in_for_the_hub(monkeypatch, math500_rows())
-    assert load_problems("math500") == load_problems(MATH500_FILE)
-    load_problems("math500", limit=5)
+def test_math500_comes_from_the_hub_at_the_pinned_revision(known, monkeypatch):
+    calls = stand_in_for_the_hub(monkeypatch, ROWS)
+    assert load_problems("math500") == known
+    assert len(load_problems("math500", limit=5)) == 5
     assert calls == [("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)]  # then there is a copy in the cache
 
 
-@needs_math500
 @pytest.mark.parametrize("folder", ["data", "cache/meaningless-tokens"])
-def test_a_copy_of_math500_spares_the_hub(folder, tmp_path, monkeypatch):
+def test_a_copy_of_math500_spares_the_hub(known, folder, tmp_path, monkeypatch):
     calls = stand_in_for_the_hub(monkeypatch, [])
     (tmp_path / folder).mkdir(parents=True)
-    shutil.copy(MATH500_FILE, tmp_path / folder / "math500.jsonl")
-    assert load_problems("math500") == load_problems(MATH500_FILE) and not calls
+    write(tmp_path / folder, *ROWS).rename(tmp_path / folder / "math500.jsonl")
+    assert load_problems("math500") == known and not calls
 
 
-@needs_math500
-def test_a_copy_that_is_not_the_known_math500_is_passed_over(tmp_path, monkeypatch):
-    calls = stand_in_for_the_hub(monkeypatch, math500_rows())
+def test_a_copy_that_is_not_the_known_math500_is_passed_over(known, tmp_path, monkeypatch):
+    calls = stand_in_for_the_hub(monkeypatch, ROWS)
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "math500.jsonl").write_text(json.dumps(math500_rows()[0]))
-    assert len(load_problems("math500")) == 500 and len(calls) == 1
+    write(tmp_path / "data", *ROWS[:3]).rename(tmp_path / "data" / "math500.jsonl")
+    assert load_problems("math500") == known and len(calls) == 1
 
 
-@needs_math500
-def test_an_altered_math500_is_refused(monkeypatch):
-    rows = math500_rows()
-    rows[7]["answer"] += " "
-    stand_in_for_the_hub(monkeypatch, rows)
+def test_an_altered_math500_is_refused(known, monkeypatch):
+    stand_in_for_the_hub(monkeypatch, [*ROWS[:6], ROWS[6] | {"answer": "6 "}])
     with pytest.raises(InputError, match="is not the known MATH-500"):
         load_problems("math500")
 
