@@ -8,7 +8,7 @@ import pandas as pd
 from lib.claims.rule import UNJUDGED, VERDICTS
 from lib.claims.sentences import number, range_text, standing, verdict_text
 
-NESTED = ["range", "paper", "control", "uniform"]
+NESTED = ["range", "paper", "control", "uniform", "sentence"]  # whose parts, or numbers, have columns
 MARGINS = ["margin", "margin_low", "margin_high", "margin_paper", "control.margin"]
 
 

@@ -9,7 +9,7 @@ held below rule.STATED (benchmarks/verdicts.py).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, inf, sqrt
+from math import ceil, inf, isclose, sqrt
 
 import numpy as np
 from scipy import stats
@@ -18,6 +18,9 @@ from lib.claims.intervals import Component
 from lib.claims.rule import ALPHA, ENOUGH
 
 POWER = 0.8
+TIED = (
+    0.01  # of its distance to the range: components that are as unfavourable as the least favourable one, to a reader
+)
 FARTHEST = 100.0  # standard deviations: what lies farther, or never varies, is shown as this far
 SMALLEST_P, LARGEST_P = 1e-6, 0.99  # between them a p-value is told
 
@@ -61,7 +64,8 @@ def decide(components: Sequence[Component], low: float | None, high: float | Non
         verdict = "supported"
     elif outside := [m for m in measured if _outside(m.wide, ends)]:
         verdict, candidates = "contradicted", outside
-    worst = min(candidates, key=lambda m: m.slack)
+    least = min(m.slack for m in candidates)
+    worst = next(m for m in candidates if isclose(m.slack, least, rel_tol=TIED))
     shown = worst.narrow if verdict == "supported" else worst.wide
     found = worst.label, len(measured), worst.effect, *shown, worst.n, worst.clusters, not worst.deviation
     margin_low, margin_high = sorted(map(worst.standardised, shown))

@@ -127,9 +127,7 @@ def _ids(loaded: Loaded, text: str) -> list[int]:
     return cast(Any, loaded.tokenizer)(text.strip(), add_special_tokens=False)["input_ids"]
 
 
-def _scored(
-    loaded: Loaded, asked: Likelihood, filler: Filler, problem: Problem, condition: str, target: str
-) -> Scored:
+def _scored(loaded: Loaded, asked: Likelihood, filler: Filler, problem: Problem, condition: str, target: str) -> Scored:
     parsed = parse_condition(condition)
     style = asked.format if cast(Any, loaded.tokenizer).chat_template else "plain"
     prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format=style, filler=filler)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lib import paths
-from lib.evaluation.likelihood import likelihoods
 from lib.evaluation.records import Record, table_of
 from lib.evaluation.store import read_records
 from lib.models.names import resolve
@@ -48,6 +47,8 @@ def scores_for(profile: Profile) -> list[dict]:
         return []
     stored = sorted((paths.DATA / profile.name / "likelihood").glob("*.jsonl.gz"))
     if not stored:
+        from lib.evaluation.likelihood import likelihoods
+
         return likelihoods(profile.likelihood, profile.filler, profile.seed, profile.results / "likelihood")
     rows = [row for path in stored for row in read_records(path)]
     names = [resolve(spec).name for spec in profile.likelihood.models]

@@ -1,7 +1,8 @@
-"""Whether two figures say the same: the largest difference of the numbers behind them, and what is drawn.
+"""Whether two figures say the same: how far the numbers behind them are apart, and what is drawn.
 
-Processors round differently, so the same run elsewhere differs in the sixth digit and in every byte. Tables are
-therefore compared with a tolerance, and drawings by their parts, looks and places instead of by their pixels.
+Processors round differently, so the same run elsewhere differs in the sixth digit and in every byte. Numbers are
+therefore compared by what they mean: an estimate and its ends by the interval's width, a p-value by what it decides,
+other numbers by their size; and drawings by their parts, looks and places instead of by their pixels.
 """
 
 import re
@@ -12,37 +13,64 @@ from matplotlib.text import Text
 
 from lib.paths import settings_key
 
-TOLERANCE = 1e-3  # relative
-FLOOR = 1e-3  # of a column's largest number: smaller ones count as this large, being zero but for rounding
+TOLERANCE = 0.01  # of an interval's width, or of a number: what no reader sees
+FLOOR = 0.01  # of a column's largest number: smaller ones count as this large, being zero but for rounding
+NARROWEST = 1e-3  # of a column's largest number: an interval counts as this wide at least
+P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
+LEVEL, SMALLEST, FACTOR = 0.05, 1e-3, 3.0  # of p-values: what decides, what is told, and an order of magnitude's half
 SHIFT = 0.005  # of the page: how far a part moves at most while the numbers agree
 NUMBER = re.compile(r"[-−+]?\d[\d.,]*(e[-+]?\d+)?")
 STYLES = ("color", "facecolor", "edgecolor", "linestyle", "linewidth", "marker", "markersize", "hatch", "fontsize")
 
 
 def largest_difference(old, new):
-    """Return (size, where) of the largest relative difference between two DataFrames; inf for rows, columns, texts."""
+    """Return (size, where) of the largest difference between two DataFrames, at most TOLERANCE when they say the same.
+
+    An estimate is what stands before two columns whose names end in low and high. Whole numbers are counts, which have
+    to be equal as texts have: inf where they are not, and for other rows or columns.
+    """
     if list(old) != list(new):
         return np.inf, f"columns {', '.join(new)}, were {', '.join(old)}"
     if len(old) != len(new):
         return np.inf, f"{len(new)} rows, were {len(old)}"
-    largest, where = 0.0, ""
+    largest, where, widths = 0.0, "", _widths(old, new)
     for name in new:
-        apart = _apart(old[name], new[name])
+        apart = _apart(name, old[name], new[name], widths.get(name))
         row = int(apart.argmax()) if len(apart) else 0
         if len(apart) and apart[row] > largest:
             largest, where = float(apart[row]), f"{name} in line {row + 2}: {new[name][row]}, was {old[name][row]}"
     return largest, where
 
 
-def _apart(old, new):
-    """Return how far two columns (n,) are apart in each row: relative for numbers, 0 or inf for texts and gaps."""
-    if old.dtype.kind not in "ifb" or new.dtype.kind not in "ifb":
-        return np.where((old == new) | (old.isna() & new.isna()), 0, np.inf)
+def _widths(old, new):
+    """Return by the name of an estimate and of its ends how wide its interval is in each row, (n,)."""
+    found, names = {}, list(new)
+    for estimate, low, high in zip(names, names[1:], names[2:], strict=False):
+        if low.endswith("low") and high == f"{low[:-3]}high" and _numbers(estimate, old, new):
+            ends = np.array([table[[low, high]].to_numpy(float) for table in (old, new)])  # (2, n, 2)
+            largest = np.nanmax(np.abs(ends), initial=0)
+            width = np.fmax(np.fmax(*np.ptp(ends, axis=2)), NARROWEST * largest)
+            found |= dict.fromkeys((estimate, low, high), width)
+    return found
+
+
+def _numbers(name, *tables):
+    return all(table[name].dtype.kind in "if" for table in tables)
+
+
+def _apart(name, old, new, width):
+    """Return how far two columns (n,) are apart in each row; 0 or inf for texts, counts, gaps and p-values."""
+    exact = np.where((old == new) | (old.isna() & new.isna()), 0, np.inf)
+    if not {old.dtype.kind, new.dtype.kind} <= set("if") or (width is None and old.dtype.kind == new.dtype.kind == "i"):
+        return exact
     ends = np.array([old, new], dtype=float)  # (2, n)
-    same = (ends[0] == ends[1]) | np.isnan(ends).all(0)
-    size = np.maximum(np.abs(ends).max(0), FLOOR * np.nanmax(np.abs(ends), initial=0))
-    apart = np.abs(ends[0] - ends[1]) / np.where(same, 1, size)
-    return np.where(same, 0, np.nan_to_num(apart, nan=np.inf))
+    if P_VALUE.fullmatch(name):
+        told = np.log(np.fmax(ends, SMALLEST))
+        same = ((ends < LEVEL).all(0) | (ends >= LEVEL).all(0)) & (np.ptp(told, axis=0) < np.log(FACTOR))
+        return np.where(same, 0, exact)
+    size = np.maximum(np.abs(ends).max(0), FLOOR * np.nanmax(np.abs(ends), initial=0)) if width is None else width
+    apart = np.abs(ends[0] - ends[1]) / np.where(exact == 0, 1, size)
+    return np.where(exact == 0, 0, np.nan_to_num(apart, nan=np.inf))
 
 
 def drawing(figure):

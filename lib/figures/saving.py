@@ -38,8 +38,8 @@ def caption(figure, text):
 def save_figure(figure, folder, name, table):
     """Write name.png, name.pdf and name.csv (the DataFrame `table`) unless those in the folder say the same.
 
-    Returns how they compared: the `largest` relative difference of the numbers, `where` it is, and why files were
-    written (`changed`, "" when all stayed). Raises InputError naming the folder when it cannot be written.
+    Returns how they compared: the `largest` difference of the numbers, `where` it is, and why files were written
+    (`changed`, "" when all stayed): see `comparing`. Raises InputError naming the folder when it cannot be written.
     """
     path, drawn = Path(folder) / name, drawing(figure)
     csv = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
@@ -113,7 +113,8 @@ def agreement(results):
     new = [name for name, row in found.items() if row["changed"] == ABSENT]
     text = f"{len(same)} of {len(found)} figures agree with the files that were there"
     if differing := {row["largest"]: f"{name}: {row['where']}" for name, row in same.items() if row["largest"]}:
-        text += f"; the largest relative difference is {max(differing):.1g} ({differing[max(differing)]})"
+        largest = max(differing)
+        text += f"; the largest difference is {100 * largest:.1g} % of an interval or a number ({differing[largest]})"
     if new:
         text += f"; {len(new)} new"
     changed = [f"{name} was drawn anew: {row['changed']}" for name, row in found.items() if name not in [*same, *new]]

@@ -190,9 +190,7 @@ class Engine(Writer):
         lengths = cache.lengths[: len(rows)].to(device)
         told = hook.rows([row.noise for row in rows], prompt=False) if hook else contextlib.nullcontext()
         with attending_from_one_token(self.model.get_decoder(), lengths), told:
-            output = self.model(
-                input_ids=tokens, position_ids=lengths[:, None], past_key_values=cache, use_cache=True
-            )
+            output = self.model(input_ids=tokens, position_ids=lengths[:, None], past_key_values=cache, use_cache=True)
         cache.lengths[: len(rows)] += 1
         return output.logits[:, -1].float()
 

@@ -66,6 +66,17 @@ def test_the_component_that_decides_is_the_least_favourable():
     assert found.margin < 0 and found.margin_low <= found.margin <= found.margin_high
 
 
+def test_of_components_that_are_equal_but_for_rounding_the_first_decides():
+    values = np.linspace(0.5, 1.5, 20)
+    for factors in ((1 + 1e-5, 1), (1, 1 + 1e-5)):
+        found = decide(
+            [Component(name, f * values) for name, f in zip(("one", "two"), factors, strict=True)], 0.4, None
+        )
+        assert found.component == "one"
+    for value in (0.0, 1.0):  # on the range's end, and infinitely far inside
+        assert decide([Component(name, np.full(20, value)) for name in ("one", "two")], 0, None).component == "one"
+
+
 @pytest.mark.parametrize("low,high", [(0, None), (None, 0), (-0.2, 0.2)])
 def test_every_verdict_follows_from_the_interval_it_shows(low, high):
     rng, seen = np.random.default_rng(4), set()
