@@ -28,9 +28,9 @@ import torch
 from measuring import keep, random_ids
 
 from lib.attention.received import received_attention
+from lib.models.conversion import converted
 from lib.models.loading import load
 from lib.models.names import resolve
-from lib.models.packaged import converted
 
 WAYS = {
     "layer1": "ours, layer 1",

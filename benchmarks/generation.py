@@ -24,9 +24,9 @@ from measuring import keep
 
 from lib.generation.engines import make_engine
 from lib.generation.interface import Request, Sampling
+from lib.models.conversion import converted
 from lib.models.loading import Loaded, load
 from lib.models.names import resolve
-from lib.models.packaged import converted
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.problems import load_problems
 

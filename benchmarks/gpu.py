@@ -35,9 +35,9 @@ from lib.arm.settings import Arm
 from lib.attention.received import received_attention
 from lib.generation.engines import Job, complete_all, make_engine
 from lib.generation.interface import Request, Sampling
+from lib.models.conversion import converted
 from lib.models.loading import load
 from lib.models.names import known_models, resolve
-from lib.models.packaged import converted
 from lib.paths import RESULTS, ROOT, write_json
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems

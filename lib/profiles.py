@@ -10,8 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, Settings, unknown, valid
-from lib.models.card import card
-from lib.models.names import Dtype, known_models
+from lib.models.names import Dtype, card, known_models
 from lib.models.panels import Panels, missing_heads
 from lib.prompts.conditions import ConditionText, Example, Filler, Format, parse_condition
 from lib.prompts.problems import load_problems

@@ -8,9 +8,9 @@ import pytest
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
+from lib.models.conversion import converted
 from lib.models.loading import load
 from lib.models.names import resolve
-from lib.models.packaged import converted
 
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("any machine", deadline=None)

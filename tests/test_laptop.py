@@ -10,10 +10,8 @@ import pytest
 import stand_in_models
 import torch
 from commands import ROOT, commands_in, copy_repository
-from hub_server import HubServer
+from hub_server import HubServer, needed_bytes
 
-from lib.models.checkpoints import LocalFiles
-from lib.models.weights import needed_tensors
 from lib.prompts import problems
 
 QWEN, LLAMA, GEMMA = REPOS = ("Qwen/Qwen2.5-Math-7B", "meta-llama/Llama-3.1-8B-Instruct", "google/gemma-3-4b-it")
@@ -103,9 +101,8 @@ def badly(hub, tmp_path_factory):
     return story(badly_served, hub, tmp_path_factory.mktemp("user"))
 
 
-def needed_bytes(root, *repos):
-    tensors = [tensor for repo in repos for tensor in needed_tensors(LocalFiles(root / repo), LAYERS)]
-    return sum(tensor.stop - tensor.start for tensor in tensors)
+def needed(root, *repos):
+    return sum(needed_bytes(root / repo, LAYERS) for repo in repos)
 
 
 def table(path):
@@ -169,9 +166,9 @@ def test_every_head_of_each_family_is_measured_on_every_problem(well):
 
 def test_only_the_first_layers_are_sent_and_a_second_run_fetches_no_weights(hub, well):
     _, runs = well
-    needed = needed_bytes(hub, *REPOS)
-    assert needed <= runs["first"].sent <= 1.02 * needed
-    assert needed < 0.7 * sum(path.stat().st_size for repo in REPOS for path in (hub / repo).glob("*.safetensors"))
+    least = needed(hub, *REPOS)
+    assert least <= runs["first"].sent <= 1.02 * least
+    assert least < 0.7 * sum(path.stat().st_size for repo in REPOS for path in (hub / repo).glob("*.safetensors"))
     assert {path.split("/resolve/")[0][1:] for path in runs["first"].asked} == set(REPOS)
     assert runs["second"].code == 0, runs["second"].err[-2000:]
     assert not runs["second"].asked and not runs["second"].sent
@@ -199,5 +196,5 @@ def test_a_refusal_is_found_before_any_weights_are_fetched(badly):
 def test_a_hub_that_sends_only_whole_files_will_do(hub, badly):
     user, runs = badly
     assert runs["granted"].code == 0, runs["granted"].err[-2000:]
-    assert runs["granted"].sent > needed_bytes(hub, LLAMA, GEMMA)
+    assert runs["granted"].sent > needed(hub, LLAMA, GEMMA)
     assert {row["model"] for row in table(user.figure("fig18.csv"))} == {"Llama-3.1-8B-Instruct"}

@@ -16,7 +16,7 @@ from lib.claims.rule import UNJUDGED, VERDICTS
 from lib.errors import InputError
 from lib.measurement.dilution import TEXTS
 from lib.measurement.kept import kept, labelled
-from lib.models.card import card
+from lib.models.names import card
 from lib.options import parser
 from lib.profiles import Variation, load_profile
 from lib.prompts.conditions import Filler

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.models.card import Card
+from lib.models.names import Card
 from lib.models.panels import Panel
 from lib.profiles import Profile
 from lib.prompts.problems import Problem, describe, load_problems

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import xarray as xr
 
-from lib.models.card import Card
+from lib.models.names import Card
 
 INSERTIONS = ("mless", "mful", "random")
 CHANGES = (*INSERTIONS, "arm")  # of activations, in the first layers; the first is what the others are compared with

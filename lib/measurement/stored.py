@@ -19,8 +19,7 @@ from lib.errors import InputError
 from lib.measurement.curves import Curves, place
 from lib.measurement.kept import ENGINE
 from lib.measurement.measured import SEEDS, UNTRAINED, Controls, Measured
-from lib.models.card import Card
-from lib.models.names import resolve
+from lib.models.names import Card, resolve
 from lib.models.panels import Panel
 from lib.paths import write_whole
 from lib.profiles import Profile

@@ -5,8 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "card": ["Card"],
         "loading": ["Loaded", "load"],
-        "names": ["arm_for", "known_models", "resolve"],
+        "names": ["Card", "arm_for", "known_models", "resolve"],
     },
 )

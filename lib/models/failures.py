@@ -22,13 +22,12 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
     RevisionResolutionError,
 )
-from safetensors import SafetensorError
 
 from lib.errors import InputError
 from lib.paths import cache_folder
 
 LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
-ELSEWHERE = "give a local folder, or a model that is in the cache already"
+AGAIN = "what was fetched stays: try again later, or give a local folder, or a model that is in the cache already"
 UNREACHABLE = (httpx2.TransportError, RevisionResolutionError, LocalEntryNotFoundError, ConnectionError, TimeoutError)
 
 
@@ -52,10 +51,9 @@ def checkpoint_errors(where: str | Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except SafetensorError as error:
-        raise InputError(f"{where}: a weight file is damaged ({error}); delete it and fetch it again") from error
     except Exception as error:  # a broken file makes each library fail in its own way, tokenizers with no class at all
-        raise InputError(_disk_full(error) or f"{where}: cannot be loaded: {_first_line(error)}") from error
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(_disk_full(error) or f"{where}: cannot be loaded: {reason}") from error
 
 
 @contextmanager
@@ -79,34 +77,33 @@ def explain_hub_error(repo: str, revision: str | None, error: BaseException) -> 
     if any(isinstance(one, UNREACHABLE) for one in chain):
         offline = any(isinstance(one, OfflineModeIsEnabled) for one in chain)
         why = "HF_HUB_OFFLINE is set" if offline else f"{constants.ENDPOINT} does not answer"
-        return f"{repo}: cannot be fetched, {why}; what was fetched stays: try again later, or {ELSEWHERE}"
+        return f"{repo}: cannot be fetched, {why}; {AGAIN}"
     return None
 
 
 def _refused(repo: str, revision: str | None, error: BaseException) -> str | None:
-    if isinstance(error, HFValidationError):
-        return f"{repo!r} is not a hub id: {_first_line(error)}"
-    if not isinstance(error, HfHubHTTPError):
-        return None
-    if isinstance(error, GatedRepoError):
-        return f"{repo} is gated: request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
-    if isinstance(error, RevisionNotFoundError):
-        return f"{repo} has no revision {revision!r}: give a branch, a tag or a commit; {repo}@main takes the newest"
-    if isinstance(error, RepositoryNotFoundError):
-        return f"{repo} was not found on {constants.ENDPOINT}: check the id; if it is private, {LOG_IN}"
-    if isinstance(error, RemoteEntryNotFoundError):
-        return f"{repo} has no file {error.response.url.path.rsplit('/', 1)[-1]}"
-    if (status := error.response.status_code) in (401, 403):
-        return f"{repo}: access denied ({status}): request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
-    return f"{repo}: the hub answered {status}; what was fetched stays: try again later, or {ELSEWHERE}"
+    access = f"request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
+    match error:
+        case HFValidationError():
+            return f"{repo!r} is not a hub id: {str(error).splitlines()[0]}"
+        case GatedRepoError():
+            return f"{repo} is gated: {access}"
+        case RevisionNotFoundError():
+            advice = f"give a branch, a tag or a commit; {repo}@main takes the newest"
+            return f"{repo} has no revision {revision!r}: {advice}"
+        case RepositoryNotFoundError():
+            return f"{repo} was not found on {constants.ENDPOINT}: check the id; if it is private, {LOG_IN}"
+        case RemoteEntryNotFoundError():
+            return f"{repo} has no file {error.response.url.path.rsplit('/', 1)[-1]}"
+        case HfHubHTTPError() if error.response.status_code in (401, 403):
+            return f"{repo}: access denied ({error.response.status_code}): {access}"
+        case HfHubHTTPError():
+            return f"{repo}: the hub answered {error.response.status_code}; {AGAIN}"
+    return None
 
 
 def _disk_full(error: BaseException) -> str | None:
     if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return None
     places = f"{cache_folder()} and {constants.HF_HUB_CACHE}"
-    return f"disk full: what was fetched or converted stays in {places}; free space and run again, it continues"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f"disk full: free space in {places} and run again; what was fetched stays"

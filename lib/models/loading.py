@@ -1,27 +1,38 @@
-"""Load a tokenizer and a decoder, whole or only its first layers, from what a `spec` names.
+"""Load a tokenizer and a decoder, whole or only its first layers, from what a `spec` names (see `names`).
 
-A short name stands in data/models.yaml (`demo` is one); `org/name` or `org/name@revision` is a hub id; anything else
-is a local folder or a .gguf file. Weights come from safetensors or GGUF alone and no code is taken from a checkpoint.
-To *change* a model, see `arm`; to read its attention, see `attention`.
+Weights come from safetensors or GGUF alone and no code is taken from a checkpoint. To *change* a model, see `arm`; to
+read its attention, see `attention`.
 """
 
 import functools
+import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import torch
-from transformers import AutoTokenizer, PreTrainedModel
+from safetensors import safe_open
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_MAPPING,
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    GenerationConfig,
+    PretrainedConfig,
+    PreTrainedModel,
+)
 from transformers.utils import logging as transformers_logging
 
 from lib.attention.check import check_attention
 from lib.errors import InputError
-from lib.models import hub
-from lib.models.card import Card
+from lib.models.conversion import converted
 from lib.models.failures import checkpoint_errors, named
-from lib.models.names import Dtype, Source, resolve
-from lib.models.packaged import converted, ends_digest
-from lib.models.weights import load_weights, untrained, without_weights
+from lib.models.first_layers import decoder_config, first_layers, needed, shards_of, snapshot
+from lib.models.names import Card, Dtype, Source, ends_digest, resolve
+
+TEXT_PREFIX = re.compile(r"^(?:model\.)?language_model\.(?:model\.)?")  # of the decoder in a multimodal checkpoint
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,7 @@ def load(
     dtype = _usual_dtype(device) if dtype == "auto" else dtype
     folder = _checkpoint_folder(source, layers, dtype)
     with named(folder, spec):
-        model = load_weights(folder, layers, dtype, head) if seed is None else untrained(folder, layers, dtype, seed)
+        model = load_weights(folder, layers, dtype, head) if seed is None else _untrained(folder, layers, dtype, seed)
         tokenizer = _tokenizer(folder)
     if not tokenizer.is_fast:
         raise InputError(f"{spec}: its tokenizer gives no character offsets, so token spans cannot be exact")
@@ -93,7 +104,7 @@ def load(
     model.eval()
     check_attention(model)
     fresh = "" if seed is None else f" untrained {seed}"
-    names = source.name + fresh, spec, _revision(source, folder, layers) + fresh
+    names = source.name + fresh, spec, _revision(source, folder) + fresh
     return Loaded(model, tokenizer, *names, device, dtype, len(decoder_layers), "" if fresh else source.weights)
 
 
@@ -102,8 +113,8 @@ def load_without_weights(spec: str, device: str, dtype: str = "auto") -> Loaded:
     source, dtype = resolve(spec), _usual_dtype(device) if dtype == "auto" else dtype
     folder = _checkpoint_folder(source, None, dtype, False)
     with named(folder, spec):
-        model, tokenizer = without_weights(folder, dtype), _tokenizer(folder)
-    names = source.name, spec, _revision(source, folder, None)
+        model, tokenizer = _without_weights(folder, dtype), _tokenizer(folder)
+    names = source.name, spec, _revision(source, folder)
     layers = model.config.get_text_config().num_hidden_layers
     return Loaded(model, tokenizer, *names, device, dtype, layers, source.weights)
 
@@ -125,12 +136,87 @@ def _checkpoint_folder(source: Source, layers: int | None, dtype: str, weights: 
     if source.folder:
         return source.folder
     if layers is None:
-        return hub.snapshot(source.repo, source.revision, weights)
-    return hub.first_layers(source.repo, layers, source.revision)
+        return snapshot(source.repo, source.revision, weights)
+    return first_layers(source.repo, layers, source.revision)
 
 
-def _revision(source: Source, folder: Path, layers: int | None) -> str:
+def _revision(source: Source, folder: Path) -> str:
     """Return the commit after which the hub's folders are named, else a digest of the checkpoint's files."""
     if source.repo:
-        return folder.name if layers is None else folder.parent.name
+        return folder.parent.name if folder.name.startswith("layers-") else folder.name
     return ends_digest(sorted(folder.glob("*.safetensors")), (folder / "config.json").read_bytes())[:12]
+
+
+def load_weights(folder: Path, layers: int | None, dtype: str, head: bool = True) -> PreTrainedModel:
+    """Load a whole model or, without an output head, the embedding, the first `layers` layers and the final norm.
+
+    Without `head` that is all of the layers. Raises InputError when the checkpoint does not hold what is needed.
+    """
+    config = _read_config(folder)
+    if whole := layers is None and head:
+        model_class, config = _with_head(config)
+        weights = _read_weights(folder, None, dtype)
+    else:
+        config = decoder_config(folder, layers, folder)
+        model_class: Any = MODEL_MAPPING[type(config)]
+        stored = _read_weights(folder, config.num_hidden_layers, dtype)
+        weights = {TEXT_PREFIX.sub("model.", name): values for name, values in stored.items()}
+    with checkpoint_errors(folder):
+        given = {"config": config, "state_dict": weights, "dtype": getattr(torch, dtype)}
+        model, info = model_class.from_pretrained(None, **given, output_loading_info=True)
+    # What is missing would be filled with random numbers and only a warning.
+    if missing := sorted(info["missing_keys"]):
+        raise InputError(f"{folder}: the checkpoint lacks {len(missing)} tensors, the first is {missing[0]}")
+    return _settle(model, folder) if whole else model
+
+
+def _read_config(folder: Path) -> PretrainedConfig:
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder}: no config.json, so this is not a model checkpoint")
+    with checkpoint_errors(folder):
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+
+
+def _read_weights(folder: Path, layers: int | None, dtype: str) -> dict[str, torch.Tensor]:
+    """Return the tensors of a checkpoint, or of its first layers, floating-point ones in `dtype`.
+
+    They are copies: what stays mapped to a file would change with it, and differ in how it is aligned.
+    """
+    weights = {}
+    for shard in shards_of(folder, folder, layers, lambda: os.listdir(folder)):
+        with checkpoint_errors(folder / shard), safe_open(folder / shard, "pt") as stored:
+            for name in filter(lambda name: needed(name, layers), stored.keys()):
+                values = stored.get_tensor(name)
+                if values.itemsize == 1 and values.dtype != torch.bool:
+                    raise InputError(f"{folder}: {name} is quantised to {values.dtype}, which is not supported")
+                weights[name] = values.to(getattr(torch, dtype) if values.is_floating_point() else None, copy=True)
+    return weights
+
+
+def _with_head(config: PretrainedConfig) -> tuple[Any, PretrainedConfig]:
+    """Return the class with an output head, and the config it takes: of the language model alone, of several."""
+    model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    return model_class, config if model_class.config_class is type(config) else config.get_text_config()
+
+
+def _settle(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+    """Tell a whole model where it comes from and what ends its answers."""
+    model.name_or_path = str(folder)
+    if (folder / "generation_config.json").is_file():
+        model.generation_config = GenerationConfig.from_pretrained(folder)
+    return model
+
+
+def _without_weights(folder: Path, dtype: str) -> PreTrainedModel:
+    """Return a whole model that holds no weights, only what its folder says of it."""
+    with checkpoint_errors(folder), torch.device("meta"):
+        model_class, config = _with_head(_read_config(folder))
+        return _settle(model_class._from_config(config, dtype=getattr(torch, dtype)), folder)
+
+
+def _untrained(folder: Path, layers: int | None, dtype: str, seed: int) -> PreTrainedModel:
+    """Return the decoder, or its first layers, with weights drawn as transformers draws them; none are read."""
+    config = decoder_config(folder, layers, folder)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return AutoModel.from_config(config, dtype=getattr(torch, dtype))

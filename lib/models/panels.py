@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pydantic import Field, PositiveInt
 
 from lib.errors import InputError, Settings
-from lib.models.card import Card
+from lib.models.names import Card
 
 # (layer, head) of rows that a profile leaves out, as far as its first model has them.
 FIRST_HEADS = {

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from lib.measurement.curves import Curves, curves_table, drawn_heads, source_line
-from lib.models.card import Card
+from lib.models.names import Card
 from lib.models.panels import Panel
 from lib.profiles import load_profile
 

@@ -16,8 +16,7 @@ from lib.measurement.measured import SEEDS
 from lib.measurement.run import measure_activations, measure_attention, measure_controls, panel_curves
 from lib.measurement.stored import stored, write_stored
 from lib.measurement.tables import causes_table, heads_table
-from lib.models.card import Card
-from lib.models.names import resolve
+from lib.models.names import Card, resolve
 from lib.models.panels import Panel
 from lib.profiles import check, load_profile
 

@@ -19,6 +19,9 @@ from urllib.parse import unquote, urlsplit
 
 import datasets
 from huggingface_hub import constants
+from safetensors import safe_open
+
+from lib.models.first_layers import needed
 
 REPO = r"(?P<repo>(datasets/)?[^/]+/[^/]+)"
 API = re.compile(rf"/api/(models/|(?=datasets/)){REPO}(/(?P<what>revision|tree)/(?P<revision>[^/]+))?")
@@ -209,6 +212,15 @@ class Handler(BaseHTTPRequestHandler):
             return
         with self.hub.lock:
             self.hub.sent += len(body)
+
+
+def needed_bytes(folder: Path, layers: int) -> int:
+    """Return how many bytes the first layers' tensors have in a checkpoint's shards."""
+    total = 0
+    for path in folder.glob("*.safetensors"):
+        with safe_open(path, "pt") as shard:
+            total += sum(shard.get_tensor(name).nbytes for name in shard.keys() if needed(name, layers))  # noqa: SIM118
+    return total
 
 
 def etag(path: Path) -> str:

@@ -23,8 +23,8 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from lib.models.conversion import converted
 from lib.models.names import resolve
-from lib.models.packaged import converted
 from lib.prompts.problems import MATH500
 
 LAYERS = 8
