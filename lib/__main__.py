@@ -135,7 +135,7 @@ def _evaluate(options) -> None:
     check_engine(accuracy.engine)
     from lib.evaluation.run import evaluate  # torch: only now
 
-    records = evaluate(accuracy, filler, options.seed, options.out, shard)
+    records = evaluate(accuracy, filler, options.seed, options.out, shard, options.shorter)
     print(_summarised(records, options.seed, options.problems))
     print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 

@@ -77,6 +77,7 @@ def _evaluate(add: Callable) -> None:
     add("--limit", type=int, help="a seeded sample of so many problems, stratified by level")
     add("--out", required=True, type=Path, help="folder of completions.jsonl; run again, it continues")
     add("--shard", default="1/1", help="i/n: the i-th of n equal parts, for job arrays (default: 1/1)")
+    add("--shorter", type=Path, help="folder of a run with fewer new tokens, whose cut answers go on here")
     add("--conditions", default="none,mless,mful", help=conditions)
     add("--arm", metavar="SETTINGS", help="of ARM, such as c=0.13:p1=99.5:layer=1:mode=text")
     add("--filler", help="the text that mless repeats instead of /")

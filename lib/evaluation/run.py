@@ -15,6 +15,7 @@ import torch
 
 from lib import progress
 from lib.errors import InputError, PartlyDone
+from lib.evaluation.longer import begun, shorter_run
 from lib.evaluation.records import Record, outcome_of
 from lib.evaluation.store import Store
 from lib.evaluation.summary import summarise
@@ -35,10 +36,13 @@ from lib.prompts.problems import Problem, describe, digest, load_problems
 ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
 
 
-def evaluate(accuracy: Accuracy, filler: Filler, seed: int, folder: Path, shard=(1, 1)) -> list[Record]:
+def evaluate(
+    accuracy: Accuracy, filler: Filler, seed: int, folder: Path, shard=(1, 1), shorter: Path | None = None
+) -> list[Record]:
     """Complete and grade what `folder` lacks, each kept at once, then return the run's records in a fixed order.
 
     Shard (i, n) completes every n-th one and writes a file of its own; the records are those of all shards so far.
+    Of `shorter`, a run with a lower token limit, finished answers are taken over and cut ones continued.
     Raises InputError for a folder that cannot be written or holds a run with other settings, and PartlyDone at the end
     for prompts that workers gave up, which failed*.jsonl names.
     """
@@ -49,13 +53,18 @@ def evaluate(accuracy: Accuracy, filler: Filler, seed: int, folder: Path, shard=
     plain = {spec: load_without_weights(spec, device, accuracy.dtype) for spec in accuracy.models}
     for known in plain.values():  # a model that no prompt can be made for is named before the folder is opened
         wanted(known, accuracy, filler, seed, problems)
-    store = Store(folder, _settings(accuracy, filler, seed, everything), _environment(accuracy), shard)
+    settings = _settings(accuracy, filler, seed, everything)
+    earlier = shorter_run(shorter, settings) if shorter else {}
+    store = Store(folder, settings, _environment(accuracy), shard)
     records, failed = [], []
     for spec, known in plain.items():
         loaded = known if accuracy.workers else load(spec, dtype=accuracy.dtype)
         asked = wanted(loaded, accuracy, filler, seed, problems)
         mine = dict(islice(asked.items(), shard[0] - 1, None, shard[1]))
-        failed += _complete(loaded, accuracy, mine, store)
+        for key in mine.keys() & earlier.keys():
+            if earlier[key]["finish_reason"] == "stop":
+                store.append(earlier[key])
+        failed += _complete(loaded, accuracy, mine, store, earlier)
         by_key = {record["key"]: record for record in store.everything()}
         records += [by_key[key] for key in asked if key in by_key]
     rows = [row.dropna().to_dict() for _, row in summarise(records, seed, outcome_of(accuracy.problems)).iterrows()]
@@ -90,15 +99,24 @@ def _environment(accuracy: Accuracy) -> dict:
     return {"python": platform.python_version(), **chosen, **versions}
 
 
-def _complete(loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store: Store) -> list[dict]:
-    """Complete and grade what the store lacks of `mine`; return what workers gave up, each prompt with its key."""
+def _complete(
+    loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store: Store, earlier: dict[str, Record]
+) -> list[dict]:
+    """Complete and grade what the store lacks of `mine`; return what workers gave up, each prompt with its key.
+
+    Answers of an `earlier` run that were cut are continued.
+    """
     making = accuracy.batch_size, accuracy.engine_options
     engine = make_engine(accuracy.engine, loaded, *making)
     known = {record["key"]: record for record in store.everything() if record["key"] in mine}
     missing = {key: asked for key, asked in mine.items() if key not in known}
     if not missing:
         return []
-    jobs = [Job(Request(k, a.prompt.input_ids.tolist(), int(k, 16) % 2**63), a.arm) for k, a in missing.items()]
+    cut = {key: begun(loaded.tokenizer, earlier[key]) for key in missing.keys() & earlier.keys()}
+    jobs = [
+        Job(Request(key, asked.prompt.input_ids.tolist(), int(key, 16) % 2**63, cut.get(key, ())), asked.arm)
+        for key, asked in missing.items()
+    ]
     elicit, cramped = ELICITATION if accuracy.elicit else "", []
     decoding = accuracy.max_new_tokens, accuracy.temperature, accuracy.top_p
     sampling = Sampling(*decoding, elicit, accuracy.elicit_tokens)

@@ -149,12 +149,26 @@ def merge(folders: Sequence[Path], out: Path) -> tuple[dict, list[Record]]:
     Raises InputError for a folder that holds no run, or one with other settings than the first.
     """
     for folder in folders:
-        if not (folder / RUN).is_file():
-            raise InputError(f"{folder} holds no run: it has no {RUN}")
+        read_run(folder)
         store = Store(out, *_read_run(folder / RUN))
         for record in _others(folder):
             store.append(record)
     return _read_run(out / RUN)[0], list(read_records(out / COMPLETIONS))
+
+
+def records_in(folder: Path) -> list[Record]:
+    """Return the records of a run's folder, all shards together, the first of each key."""
+    first: dict[str, Record] = {}
+    for record in _others(folder):
+        first.setdefault(record["key"], record)
+    return list(first.values())
+
+
+def read_run(folder: Path) -> dict:
+    """Return the settings of the run in a folder; raises InputError where there is none."""
+    if not (folder / RUN).is_file():
+        raise InputError(f"{folder} holds no run: it has no {RUN}")
+    return _read_run(folder / RUN)[0]
 
 
 def _others(folder: Path, mine: Path | None = None) -> Iterator[Record]:

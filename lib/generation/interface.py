@@ -7,11 +7,20 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Request:
-    """One prompt to complete; `seed` alone decides its random draws, whatever it is batched with."""
+    """One prompt to complete; `seed` alone decides its random draws, whatever it is batched with.
+
+    `begun` are tokens of an answer that was cut: it goes on behind them, and its text and length include them.
+    """
 
     key: str
     input_ids: list[int]
     seed: int = 0
+    begun: tuple[int, ...] = ()
+
+    @property
+    def fed(self) -> list[int]:
+        """All tokens that go in before a new one is chosen."""
+        return [*self.input_ids, *self.begun]
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ class Engine(Writer):
         hook: Installed | None,
     ) -> Iterator[Completion]:
         # Neighbours share their beginning (instruction and filler), which is then computed once; with ARM their length.
-        waiting = sorted(requests, key=lambda r: (len(r.input_ids) if hook else 0, r.input_ids))
+        waiting = sorted(requests, key=lambda r: (len(r.fed) if hook else 0, r.fed))
         rows: list[_Row] = []
         slots = cache.shape[0]
         while waiting or rows:
@@ -138,24 +138,24 @@ class Engine(Writer):
         tensor for no padding.
         """
         admitted = [waiting.pop() for _ in range(min(cache.shape[0] - len(rows), len(waiting)))]
-        admitted.sort(key=lambda request: len(request.input_ids))
+        admitted.sort(key=lambda request: len(request.fed))
         first = {}
         while admitted:
-            longest = len(admitted[-1].input_ids)
+            longest = len(admitted[-1].fed)
             shortest = longest if hook and hook.settings.per_tensor else ALIKE * longest
-            group = [r for r in admitted if len(r.input_ids) >= shortest][-max(1, PREFILL_TOKENS // longest) :]
+            group = [r for r in admitted if len(r.fed) >= shortest][-max(1, PREFILL_TOKENS // longest) :]
             del admitted[-len(group) :]
             new = [self._row(request, hook) for request in group]
             prefilled, logits = self._prefill_whole(new, hook) if hook else (self._prefill(new), ())
             first |= dict(enumerate(logits, len(rows)))
             for index, row in enumerate(new):
-                cache.write(len(rows), prefilled, index, len(row.request.input_ids) - len(row.feed))
+                cache.write(len(rows), prefilled, index, len(row.request.fed) - len(row.feed))
                 rows.append(row)
         return first
 
     def _row(self, request: Request, hook: Installed | None) -> _Row:
         draws, noise = (torch.Generator(place).manual_seed(request.seed) for place in ("cpu", self.model.device))
-        return _Row(request, [] if hook else [request.input_ids[-1]], draws, noise)
+        return _Row(request, [] if hook else [request.fed[-1]], draws, noise, list(request.begun))
 
     def _prefill_whole(self, new: list[_Row], hook: Installed) -> tuple[DynamicCache, torch.Tensor]:
         """Run whole prompts through the changed model; return the cache and the next logits (B, vocabulary)."""
@@ -169,7 +169,7 @@ class Engine(Writer):
 
     def _prefill(self, new: list[_Row]) -> DynamicCache:
         """Run all but the last token of the prompts through the model, what all of them begin with only once."""
-        prompts = [row.request.input_ids[:-1] for row in new]
+        prompts = [row.request.fed[:-1] for row in new]
         decoder, device, cache = self.model.get_decoder(), self.model.device, DynamicCache()
         shared = list(os.path.commonprefix(prompts))  # noqa: RUF071 (it compares any sequences, here of ids)
         if shared:

@@ -64,6 +64,16 @@ def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size):
         assert found[request.key].text == text
 
 
+def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny):
+    asked = requests([9, 4, 12])
+    whole = complete(tiny, asked, 4, max_new_tokens=12)
+    ids = torch.tensor([asked[1].input_ids])
+    first = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=5, do_sample=False)
+    begun = tuple(first[0, ids.shape[1] :].tolist())
+    found = complete(tiny, [asked[0], replace(asked[1], begun=begun), asked[2]], 4, max_new_tokens=12)
+    assert found == whole
+
+
 @pytest.mark.parametrize("mode", ["text", "code"])
 @pytest.mark.parametrize("batch_size", [1, 3, 16])
 def test_with_arm_greedy_equals_generate_whatever_the_batch(tiny, batch_size, mode):
