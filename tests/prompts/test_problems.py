@@ -193,7 +193,7 @@ SIZES = {1: 43, 2: 90, 3: 105, 4: 128, 5: 134}  # of MATH-500
 
 @pytest.mark.parametrize(
     ("limit", "shares"),
-    [(24, (2, 4, 5, 6, 7)), (100, (9, 18, 21, 25, 27)), (200, (17, 36, 42, 51, 54))],
+    [(5, (1, 1, 1, 1, 1)), (17, (1, 3, 4, 4, 5)), (53, (5, 10, 11, 13, 14)), (100, (9, 18, 21, 25, 27))],
 )
 def test_a_sample_of_math500_has_these_levels(limit, shares):
     everything = made(*(level for level, size in SIZES.items() for _ in range(size)))
