@@ -54,6 +54,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/many_prompts.py
 	$(BIN)/python benchmarks/arm.py
 	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python benchmarks/step.py
 	-$(BIN)/python -m pip install --quiet --no-deps -r requirements-ray.txt
 	$(BIN)/python benchmarks/workers.py
 

@@ -1,9 +1,10 @@
 """Completions per second of one process with all cores against workers with one each, on the demo model.
 
-    python benchmarks/workers.py [--prompts 32] [--new-tokens 32] [--cores 2]
+    python benchmarks/workers.py [--prompts 64] [--new-tokens 32] [--cores 2]
 
-Each way runs twice in processes of its own, on so many prompts and on three times as many; the rate is that of the
-difference, so that starting Ray and loading the model, which `start_seconds` gives, do not count. Writes
+Every way has the same number of rows in all, which its processes share. Each runs twice in processes of its own, on so
+many prompts and on three times as many; the rate is that of the difference, so that starting Ray and loading the model,
+which `start_seconds` gives, do not count. Writes
 benchmarks/results/workers.csv and prints the table; `load` is the machine's load average when a way began.
 """
 
@@ -23,7 +24,7 @@ from lib.models.loading import load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
-BATCH = 8
+ROWS = 64  # of all processes together
 
 
 def run(workers: int, prompts: int, new_tokens: int) -> float:
@@ -33,8 +34,9 @@ def run(workers: int, prompts: int, new_tokens: int) -> float:
     problems = load_problems("embedded", limit=prompts, seed=0)
     built = [build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat") for problem in problems]
     jobs = [Job(Request(str(n), prompt.input_ids.tolist()), None) for n, prompt in enumerate(built)]
-    engine = "transformers", BATCH, {}
-    crew = workers_class()(workers, 0, loaded, *engine) if workers else Here(make_engine(engine[0], loaded, BATCH, {}))
+    engine, batch = "transformers", ROWS // max(workers, 1)
+    crew = workers_class()(workers, 0, loaded, engine, batch, {}) if workers else None
+    crew = crew or Here(make_engine(engine, loaded, batch, {}))
     with crew:
         assert len(list(crew.complete(jobs, Sampling(new_tokens)))) == prompts
         return time.perf_counter() - start
@@ -62,7 +64,7 @@ def measure(workers: int, threads: int, options: argparse.Namespace) -> dict:
 def main() -> None:
     """Measure every way and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--prompts", type=int, default=32)
+    parser.add_argument("--prompts", type=int, default=64)
     parser.add_argument("--new-tokens", type=int, default=32)
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     parser.add_argument("--one", nargs=2, type=int, metavar=("WORKERS", "PROMPTS"), help=argparse.SUPPRESS)
