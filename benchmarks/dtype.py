@@ -3,7 +3,7 @@
     python benchmarks/dtype.py [--limit 96]
 
 Greedy, each dtype with an engine of its own; loading is timed too. Writes benchmarks/results/dtype.csv and prints it.
-The difference is bfloat16 less float32 in points, with Tango's 95 % interval over the same problems.
+The difference is bfloat16 less float32 in points, with its 95 % interval over the same problems.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from measuring import keep
 from lib.evaluation.records import Record
 from lib.evaluation.run import evaluate
 from lib.profiles import Profile, load_profile
-from lib.statistics import tango
+from lib.statistics import POINTS, interval
 
 DTYPES = ("float32", "bfloat16")
 
@@ -35,18 +35,17 @@ def answered(profile: Profile, dtype: str, limit: int) -> tuple[list[Record], fl
 def compared(profile: Profile, limit: int) -> dict:
     """Return accuracy and speed in both dtypes, and how much accuracy moves."""
     (full, fast), (half, half_fast) = (answered(profile, dtype, limit) for dtype in DTYPES)
-    pairs = [
-        (a["correct"] and a["evaluated"], b["correct"] and b["evaluated"]) for a, b in zip(full, half, strict=True)
-    ]
-    found = tango(pairs.count((True, False)), pairs.count((False, True)), len(pairs))
+    before, after = ([POINTS * (r["correct"] and r["evaluated"]) for r in some] for some in (full, half))
+    moved = [b - a for a, b in zip(before, after, strict=True)]
+    found = interval(moved, [record["problem_id"] for record in full], "difference")
     return {
         "model": full[0]["model"],
         "n": found.n,
-        "float32": 100 * sum(a for a, _ in pairs) / len(pairs),
-        "bfloat16": 100 * sum(b for _, b in pairs) / len(pairs),
-        "difference": 100 * found.estimate,
-        "low": 100 * found.low,
-        "high": 100 * found.high,
+        "float32": sum(before) / len(before),
+        "bfloat16": sum(after) / len(after),
+        "difference": found.estimate,
+        "low": found.low,
+        "high": found.high,
         "same_response": sum(a["response"] == b["response"] for a, b in zip(full, half, strict=True)),
         "times_as_fast": half_fast / fast,
     }

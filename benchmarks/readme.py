@@ -24,6 +24,7 @@ from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, shown, write_whole
 from lib.profiles import Accuracy, Attention, Profile
 from lib.prompts.conditions import Filler
+from lib.statistics import told
 
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
@@ -111,7 +112,7 @@ def change(claims: pd.DataFrame, name: str) -> str:
 
 def points(effect: float, low: float, high: float) -> str:
     """Return a change of accuracy with its interval."""
-    return f"{effect:+.1f} points [{low:+.1f}, {high:+.1f}]".replace("-", "−")
+    return told(effect, low, high, "+").replace(" [", " points [").replace("-", "−")
 
 
 def claims_by_verdict(claims: pd.DataFrame) -> str:

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.claims.intervals import POINTS, Component
-from lib.claims.verdicts import decide
+from lib.claims.verdicts import Component, decide
+from lib.statistics import POINTS
 
 RESULTS = Path(__file__).parent / "results" / "verdicts.csv"
 SIZES = (20, 50, 100, 200, 500)

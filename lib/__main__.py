@@ -77,11 +77,11 @@ def _claims(options) -> None:
     profile = _profile(options)
     from lib.claims.evidence import gather
     from lib.claims.judging import judge, write_claims
-    from lib.claims.sentences import WIDTH, page
+    from lib.claims.sentences import page
     from lib.claims.statements import load_claims
 
     rows = judge(load_claims(), gather(profile))
-    print(page(rows, progress.columns(WIDTH)))
+    print(progress.folded(page(rows)))
     verdicts = Counter(row["verdict"] for row in rows)
     print(", ".join(f"{count} {name}" for name, count in verdicts.most_common()) + f"; {write_claims(profile, rows)}")
 
@@ -156,14 +156,14 @@ def _likelihood(options) -> None:
 def _grade(options) -> None:
     from lib.grading.pool import grade_many
     from lib.grading.sample_files import FORMATS, read_pairs
-    from lib.statistics import wilson
+    from lib.statistics import POINTS, interval, told
 
     answer, response = FORMATS[options.source]
     grades = grade_many(read_pairs(options.file, options.answer or answer, options.response or response))
     for graded in grades:
         print(json.dumps(vars(graded)))
-    share = wilson(sum(graded.correct for graded in grades), len(grades))
-    print(f"{share.estimate:.1%} correct [{share.low:.1%}, {share.high:.1%}], n = {share.n}", file=sys.stderr)
+    share = interval([POINTS * graded.correct for graded in grades], kind="share")
+    print(f"{told(share.estimate, share.low, share.high)} % correct, n = {share.n}", file=sys.stderr)
     restated = sum(graded.correct and not graded.evaluated for graded in grades)
     print(f"{restated} of them leave an operation to be carried out", file=sys.stderr)
     methods = Counter(graded.method for graded in grades)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from lib.claims.evidence import Evidence, Untestable, templates
-from lib.claims.intervals import POINTS, Component
+from lib.claims.evidence import Evidence, Untestable
+from lib.claims.verdicts import Component
 from lib.evaluation.records import groups, matrix, shares
 from lib.evaluation.samples import by_problem, distinct_2
-from lib.statistics import pass_at_k
+from lib.statistics import POINTS, pass_at_k
 
 
 def _records(evidence: Evidence, part: str, condition: str) -> pd.DataFrame:
@@ -25,11 +25,9 @@ def _accuracies(evidence: Evidence, part: str, condition: str) -> dict[str, floa
 
 
 def _apart(label: str, more: dict[str, float], less: dict[str, float]) -> Component:
-    """Return the paired differences of what both have; of single answers they are of the kind difference."""
+    """Return the paired differences of what both have."""
     common = [problem for problem in more if problem in less]
-    values = np.array([more[problem] - less[problem] for problem in common])
-    single = all(set(some.values()) <= {0.0, POINTS} for some in (more, less))
-    return Component(label, values, "difference" if single else "mean", templates(common))
+    return Component(label, np.array([more[problem] - less[problem] for problem in common]), "difference", common)
 
 
 def accuracy_unaided(evidence: Evidence, part: str, condition: str) -> list[Component]:
@@ -37,8 +35,7 @@ def accuracy_unaided(evidence: Evidence, part: str, condition: str) -> list[Comp
     found = _accuracies(evidence, part, condition)
     if not evidence.plain:
         raise Untestable(f"{evidence.model} is asked in chat form, or its answer is elicited after what was inserted")
-    kind = "share" if set(found.values()) <= {0.0, POINTS} else "mean"
-    return [Component(condition, np.array(list(found.values())), kind, templates(list(found)))]
+    return [Component(condition, np.array(list(found.values())), "share", list(found))]
 
 
 def accuracy_differences(evidence: Evidence, part: str, pairs: Sequence[Sequence[str]]) -> list[Component]:
@@ -58,7 +55,7 @@ def largest_gain(evidence: Evidence, part: str) -> list[Component]:
     common = [problem for problem in found["none"] if all(problem in some for some in found.values())]
     before = found.pop("none")
     values = np.array([[some[problem] - before[problem] for some in found.values()] for problem in common])
-    return [Component(f"best of {len(found)}", values, "largest", templates(common))]
+    return [Component(f"best of {len(found)}", values, "largest", common)]
 
 
 def _solved(evidence: Evidence, condition: str, k: int) -> dict[str, float]:

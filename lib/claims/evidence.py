@@ -3,7 +3,6 @@
 Each takes the evidence and the claim's arguments and returns components, or raises Untestable, which says why not.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lib.evaluation.of_profile import completions_for, scores_for, variation_for
@@ -12,7 +11,6 @@ from lib.measurement.measured import SEEDS, Controls, Measured
 from lib.measurement.run import measure_activations, measure_attention, measure_controls
 from lib.profiles import PARTS, Profile
 
-EMBEDDED = "embedded/"  # begins the ids of the embedded set, embedded/<template>/<number>
 UNIFORM = "uniform"  # names the control without a network, whose queries attend equally to all they may see
 
 
@@ -33,13 +31,6 @@ class Evidence:
     outcome: str = "correct"  # what counts as solved: `lib.evaluation.records.outcome_of`
     # By seed or name, without training, on the same problems in the same order.
     controls: "dict[str, Evidence]" = field(default_factory=dict)
-
-
-def templates(problems: Sequence[str]) -> list[str] | None:
-    """Return the template of each problem of the embedded set by its id, None for problems of other origin."""
-    if not all(problem.startswith(EMBEDDED) for problem in problems):
-        return None
-    return [problem.split("/")[1] for problem in problems]
 
 
 def gather(profile: Profile, completions: str | None = None) -> dict[str, Evidence]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from lib.claims.rule import UNJUDGED, VERDICTS
-from lib.claims.sentences import number, range_text, standing, verdict_text
+from lib.claims.sentences import effect_text, range_text, standing, verdict_text
 
 NESTED = ["range", "paper", "control", "uniform", "sentence"]  # whose parts, or numbers, have columns
 MARGINS = ["margin", "margin_low", "margin_high", "margin_paper", "control.margin"]
@@ -31,8 +31,8 @@ def told(rows: Sequence[dict]) -> list[str]:
 
 
 def _told(row: dict) -> str:
-    text = f"{number(row['effect'])} {row['unit']}, claimed {range_text(*row['range'])}"
-    return text + (f", paper {number(row['paper']['value'])}" if row["paper"] else "")
+    text = f"{effect_text(row)} {row['unit']}, claimed {range_text(*row['range'])}"
+    return text + (f", paper {row['paper']['value']:g}" if row["paper"] else "")
 
 
 def counted(table: pd.DataFrame) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import xarray as xr
 
-from lib.claims.evidence import Evidence, Untestable, templates
-from lib.claims.intervals import Component
+from lib.claims.evidence import Evidence, Untestable
+from lib.claims.verdicts import Component
 from lib.measurement.tables import log_changes
 from lib.measurement.token_classes import OTHERS
 
@@ -24,7 +24,7 @@ def _first(evidence: Evidence, kind: str, layer: int) -> xr.Dataset:
 
 
 def _component(label: str, values: xr.DataArray) -> Component:
-    return Component(label, values.values, clusters=templates(values.problem.values.tolist()))
+    return Component(label, values.values, problems=values.problem.values)
 
 
 def _each(values: xr.DataArray, dim: str, name: str = "{}") -> list[Component]:

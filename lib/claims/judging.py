@@ -11,15 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from lib.claims.evidence import UNIFORM, Evidence, Untestable
-from lib.claims.intervals import Component
 from lib.claims.likelihood import positive_gain
-from lib.claims.rule import ALPHA, ENOUGH, NO_EFFECT
+from lib.claims.rule import NO_EFFECT
 from lib.claims.sentences import learnt
 from lib.claims.statements import MEASURES, Claim
-from lib.claims.verdicts import Decision, decide, p_value
+from lib.claims.verdicts import Component, Decision, decide, p_value
 from lib.paths import write_json
 from lib.profiles import Profile
-from lib.statistics import holm
+from lib.statistics import ALPHA, ENOUGH, holm
 
 
 def judge(claims: Sequence[Claim], evidence: dict[str, Evidence]) -> list[dict]:
@@ -64,9 +63,8 @@ def _equivalence(claim: Claim, evidence: Evidence) -> float | None:
 
 def _all_within(components: Sequence[Component], margin: float | None) -> bool:
     """Return whether every component's 95 % interval, of ENOUGH problems, lies within the margin on both sides of 0."""
-    if margin is None or any(len(component.sample.values) < ENOUGH for component in components):
-        return False
-    return all(-margin < end < margin for component in components for end in component.interval(ALPHA))
+    found = [component.interval(ALPHA) for component in components]
+    return margin is not None and all(one.n >= ENOUGH and -margin < one.low <= one.high < margin for one in found)
 
 
 def _controls(claim: Claim, evidence: Evidence, components: list[Component], decision: Decision) -> dict:
@@ -83,16 +81,16 @@ def _controls(claim: Claim, evidence: Evidence, components: list[Component], dec
     if not found:
         return result
     averaged = [
-        Component(same[0].label, np.mean([one.values for one in same], 0), clusters=same[0].clusters)
+        Component(same[0].label, np.mean([one.values for one in same], 0), problems=same[0].problems)
         for same in zip(*found.values(), strict=True)
     ]
     trained = _named(components, decision.component)
     control = _control(claim, averaged)
-    apart = _less(trained, averaged)
-    low, high = apart.interval(ALPHA)
-    control |= {"difference": apart.effect, "difference_low": low, "difference_high": high, "networks": len(found)}
+    apart = _less(trained, averaged).interval(ALPHA)
+    control |= {"difference": apart.estimate, "difference_low": apart.low, "difference_high": apart.high}
+    control["networks"] = len(found)
     each = [_less(trained, some).interval(ALPHA) for some in found.values()]
-    specific = all(one[0] > 0 for one in each) or all(one[1] < 0 for one in each)
+    specific = all(one.low > 0 for one in each) or all(one.high < 0 for one in each)
     return result | {"control": control, "specific": specific}
 
 
@@ -108,7 +106,7 @@ def _named(components: Sequence[Component], label: str) -> Component:
 def _less(component: Component, other: Sequence[Component]) -> Component:
     """Return a component less that of the same name among others."""
     values = component.values - _named(other, component.label).values
-    return Component(component.label, values, clusters=component.clusters)
+    return Component(component.label, values, problems=component.problems)
 
 
 def write_claims(profile: Profile, rows: list[dict]) -> Path:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from lib.claims.evidence import Evidence, Untestable, templates
-from lib.claims.intervals import Component
+from lib.claims.evidence import Evidence, Untestable
+from lib.claims.verdicts import Component
 
 POSITIVE = ("example", "none")  # the control whose gain says how large an effect would be one: a worked example
 
@@ -29,9 +29,9 @@ def _difference(evidence: Evidence, table: pd.DataFrame, more: str, less: str) -
     if missing := {more, less} - set(table.columns):
         raise Untestable(f"the profile scores nothing under {', '.join(sorted(missing))} with {evidence.model}")
     found = (table[more] - table[less]).dropna()
-    return Component(f"{more} - {less}", found.to_numpy(), clusters=templates(list(found.index)))
+    return Component(f"{more} - {less}", found.to_numpy(), problems=found.index)
 
 
 def positive_gain(evidence: Evidence, target: str) -> float:
     """Return the mean gain of the positive control in nats, the scale of what counts as no effect."""
-    return float(np.abs(_difference(evidence, nats(evidence, target), *POSITIVE).effect))
+    return abs(float(np.mean(_difference(evidence, nats(evidence, target), *POSITIVE).values)))

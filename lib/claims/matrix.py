@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.claims.rule import ENOUGH
+from lib.statistics import ENOUGH, rounded, told
 
 ACCURACY = ("accuracy-mless", "accuracy-mful", "arm-accuracy")
 TOLD = ("id", "claim", "source", "model", "verdict", "effect", "low", "high", "unit", "n", "needed")
@@ -13,22 +13,21 @@ CONTROL = ("effect", "low", "high", "verdict")
 
 def matrix_table(rows: Sequence[dict]) -> pd.DataFrame:
     """Return a row per claim and model that tested it; `shared`: untrained networks get the same verdict."""
-    told = []
+    found = []
     for row in (row for row in rows if row["n"]):
         control = [(row["control"] or {}).get(name) for name in CONTROL]
         shared = row["verdict"] == control[-1] != "undecided"
-        told.append([*(row[name] for name in TOLD), *control, shared])
+        found.append([*(row[name] for name in TOLD), *control, shared])
     columns = [*TOLD, *(f"control_{name}" for name in CONTROL), "shared"]
-    table = pd.DataFrame(told, columns=columns).astype({"control_effect": float, "needed": float})
+    table = pd.DataFrame(found, columns=columns).astype({"control_effect": float, "needed": float})
     return table.sort_values("model", key=lambda names: names.map(list(names.unique()).index), kind="stable")
 
 
 def cell_text(row) -> str:
     """Return what stands in a cell: the effect with its interval, the control's effect and n."""
-    digits = 1 if row.unit in ("points", "%") and abs(row.effect) >= 1 else 2 if abs(row.effect) >= 0.1 else 3
-    effect, low, high, untrained = (f"{x:.{digits}f}" for x in (row.effect, row.low, row.high, row.control_effect))
+    untrained = rounded(row.control_effect, row.control_low, row.control_high)
     control = "" if pd.isna(row.control_effect) else f"untrained {untrained}, "
-    return f"{effect} [{low}, {high}]\n{control}n = {row.n}{', too few' * (row.n < ENOUGH)}"
+    return f"{told(row.effect, row.low, row.high)}\n{control}n = {row.n}{', too few' * (row.n < ENOUGH)}"
 
 
 def matrix_sentences(table: pd.DataFrame) -> list[str]:
@@ -56,7 +55,7 @@ def _accuracy(table: pd.DataFrame) -> list[str]:
     for model, part in table.groupby("model", sort=False):
         open_ones = (part.verdict == "undecided") & (part.needed > 0)
         effects = [
-            f"{row.id} {row.effect:+.1f} [{row.low:+.1f}, {row.high:+.1f}] "
+            f"{row.id} {told(row.effect, row.low, row.high, '+')} "
             + (f"(needs {row.needed:,.0f})" if still_open else f"({row.verdict})")
             for row, still_open in zip(part.itertuples(), open_ones, strict=True)
         ]

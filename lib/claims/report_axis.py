@@ -21,11 +21,12 @@ class Axis:
 
 
 def axis(row: Row) -> Axis | None:
-    """Return the axis of a claim, None when it was not measured."""
-    if row.effect is None:
+    """Return the axis of a claim, None when it has no interval."""
+    if row.effect is None or row.low is None:
         return None
     shown = [row.low, row.effect, row.high, *row.range, row.paper.value if row.paper else None]
-    shown += [row.control.low, row.control.high] if row.control else []
+    control = row.control if row.control and row.control.low is not None else None
+    shown += [control.low, control.high] if control else []
     known = [value for value in shown if value is not None]
     low, high = min(known), max(known)
     room = 0.08 * (high - low) or 0.1 * abs(low) or 1
@@ -38,7 +39,7 @@ def axis(row: Row) -> Axis | None:
     return Axis(
         (place(ends[0]), place(ends[1])),
         _bar(row, place),
-        _bar(row.control, place) if row.control else None,
+        _bar(control, place) if control else None,
         place(row.paper.value) if row.paper else None,
         [(place(value), f"{value:g}") for value in _ticks(low, high)],
     )

@@ -1,11 +1,11 @@
 """What a row of the claims says, in words that follow from its numbers alone, and all rows as a page of text."""
 
-import textwrap
 from collections.abc import Sequence
 
-from lib.claims.rule import ALPHA, ENOUGH, NO_EFFECT, UNJUDGED
+from lib.claims.rule import NO_EFFECT, UNJUDGED
+from lib.statistics import ALPHA, ENOUGH, rounded, told
 
-WIDTH, INDENT = 118, " " * 4  # of the page
+INDENT = " " * 4
 
 
 def standing(row: dict) -> str:
@@ -27,15 +27,15 @@ def measured_text(row: dict) -> str:
     """Return in one line what was measured, what was claimed, the untrained network's, and the n that would decide."""
     if row["reason"]:
         return f"Not tested: {row['reason']}."
-    effect = f"{number(row['effect'])} in all {row['n']} problems" if row["constant"] else _effect_text(row)
-    text = f"{row['component']}: {effect} {row['unit']}, claimed {range_text(*row['range'])}, n = {row['n']}"
+    unit = row["unit"] + (f" in all {row['n']} problems" if row["low"] == row["high"] else "")
+    text = f"{row['component']}: {effect_text(row)} {unit}, claimed {range_text(*row['range'])}, n = {row['n']}"
     text += f" of {row['clusters']} templates" if row["clusters"] and row["clusters"] < row["n"] else ""
     if row["components"] > 1:
         text += f", the least favourable of {row['components']}"
     if row["paper"]:
-        text += f"; the paper {number(row['paper']['value'])} ({row['paper']['of']})"
-    for name, told in (("control", "untrained"), ("uniform", "uniform attention")):
-        text += f"; {told} {_control_text(row[name], row['component'])}" if row[name] else ""
+        text += f"; the paper {row['paper']['value']:g} ({row['paper']['of']})"
+    for name, called in (("control", "untrained"), ("uniform", "uniform attention")):
+        text += f"; {called} {_control_text(row[name], row['component'])}" if row[name] else ""
     if row["verdict"] == "undecided":
         size = "an effect of the paper's size" if row["paper"] else "an effect of this size"
         text += f"; {size} needs n = {row['needed']:,}" if row["needed"] else "; no n decides an effect at the edge"
@@ -59,7 +59,8 @@ def learnt(row: dict) -> str:
 
 def _about_training(row: dict) -> str:
     control = row["control"]
-    apart = f"{number(abs(control['difference']))} {'above' if control['difference'] > 0 else 'below'}"
+    size = rounded(abs(control["difference"]), control["difference_low"], control["difference_high"])
+    apart = f"{size} {'above' if control['difference'] > 0 else 'below'}"
     if row["verdict"] == control["verdict"]:
         same = " and for untrained ones" if row["verdict"] != "undecided" else ", nor for untrained ones"
         told = f"training moves it {apart} theirs" if row["specific"] else "nothing shows that training moves it"
@@ -90,16 +91,12 @@ def closing(rows: Sequence[dict]) -> list[str]:
 def _control_text(control: dict, component: str) -> str:
     """Return a control's effect, and of which component it is if another decides there."""
     named = f" ({control['component']})" if control["component"] not in (None, component) else ""
-    return _effect_text(control) + named
+    return effect_text(control) + named
 
 
-def _effect_text(row: dict) -> str:
-    return f"{number(row['effect'])} [{number(row['low'])}, {number(row['high'])}]"
-
-
-def number(value: float) -> str:
-    """Return a number with the digits that a reader needs: the last of 1.01 says on which side of 1 it lies."""
-    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+def effect_text(row: dict) -> str:
+    """Return an effect with its interval."""
+    return told(row["effect"], row["low"], row["high"])
 
 
 def range_text(low: float | None, high: float | None) -> str:
@@ -109,14 +106,10 @@ def range_text(low: float | None, high: float | None) -> str:
     return f"> {low:g}" if high is None else f"{low:g} to {high:g}"
 
 
-def page(rows: Sequence[dict], width: int = WIDTH) -> str:
-    """Return the claims as text: verdict, statement, what was measured and learnt; what the number of rows means."""
+def page(rows: Sequence[dict]) -> str:
+    """Return the claims as lines: verdict, statement, what was measured and learnt; what the number of rows means."""
     lines = []
     for row in rows:
-        heading = f"{verdict_text(row).upper()}: {row['id']} ({row['source']}), {row['model']}"
-        lines += textwrap.wrap(heading, width, subsequent_indent=INDENT)
-        for text in (f"{row['claim']}.", measured_text(row), learnt(row)):
-            lines += textwrap.wrap(text, width, initial_indent=INDENT, subsequent_indent=INDENT)
-    for text in closing(rows):
-        lines += textwrap.wrap(text, width)
-    return "\n".join(lines)
+        lines.append(f"{verdict_text(row).upper()}: {row['id']} ({row['source']}), {row['model']}")
+        lines += [INDENT + text for text in (f"{row['claim']}.", f"{measured_text(row)}", learnt(row))]
+    return "\n".join([*lines, *closing(rows)])

@@ -2,49 +2,73 @@
 
 A claim has one component or several, all of which must hold, and one range for them, fixed beforehand. Supported:
 every component's 95 % interval lies inside the range. Contradicted: some component's lies outside of it, at a level
-corrected for their number (Bonferroni). Undecided: neither, or fewer than ENOUGH problems. The intervals fit the kind
-of the numbers (intervals.py). So either wrong verdict has a chance of about 2.5 % at the edge of the range, and is
-held below rule.STATED (benchmarks/verdicts.py).
+corrected for their number (Bonferroni). Undecided: neither, or fewer than ENOUGH problems. The intervals are those of
+lib.statistics; shown is always the one of 95 %. So either wrong verdict has a chance of about 2.5 % at the edge of the
+range, and is held below rule.STATED (benchmarks/verdicts.py).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, inf, isclose, sqrt
+from functools import cached_property
+from math import ceil, inf, isclose, isnan, sqrt
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
-from lib.claims.intervals import Component
-from lib.claims.rule import ALPHA, ENOUGH
+from lib.statistics import ALPHA, ENOUGH, Interval, clusters_of, interval
 
 POWER = 0.8
-TIED = (
-    0.01  # of its distance to the range: components that are as unfavourable as the least favourable one, to a reader
-)
+TIED = 0.01  # of the distance to the range: components this near the least favourable are as unfavourable to a reader
 FARTHEST = 100.0  # standard deviations: what lies farther, or never varies, is shown as this far
 SMALLEST_P, LARGEST_P = 1e-6, 0.99  # between them a p-value is told
 
 
 @dataclass(frozen=True)
-class Decision:
-    """A verdict with the component that decides it, the least favourable one, and its interval.
+class Component:
+    """One of the numbers of a claim: values (N,), or (N, C) of the kind largest; NaN where a problem has none."""
 
-    That is the 95 % interval of what is supported, else the one corrected for the number of components. The margins are
-    distances to the nearest end of the claimed range in standard deviations over problems, positive inside.
+    label: str
+    values: np.ndarray
+    kind: str = "mean"  # of `lib.statistics`
+    problems: ArrayLike | None = None  # ids of the N problems; None: all independent
+
+    @cached_property
+    def known(self) -> tuple[np.ndarray, np.ndarray]:
+        """The values without NaN, and their problems."""
+        values = np.asarray(self.values, dtype=float)
+        kept = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
+        return values[kept], np.asarray(range(len(values)) if self.problems is None else self.problems)[kept]
+
+    def interval(self, alpha: float) -> Interval:
+        """Return its interval; raises ValueError where fewer than two independent problems have a value."""
+        values, problems = self.known
+        clusters = len(set(clusters_of(problems)))
+        if clusters < 2:
+            raise ValueError(f"{self.label}: {len(values)} problems of {clusters} templates are too few")
+        return interval(values, problems, self.kind, alpha)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A verdict with the component that decides it, the least favourable one, and its 95 % interval.
+
+    The margins are distances to the nearest end of the claimed range in standard deviations over problems, positive
+    inside. Ends and their margins are None where the problems are too few to say.
     """
 
     verdict: str
     component: str
     components: int
     effect: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     n: int
     clusters: int  # templates of the n problems; n where they are independent
     constant: bool  # every problem gave the same
     margin: float
-    margin_low: float
-    margin_high: float
+    margin_low: float | None
+    margin_high: float | None
     margin_paper: float | None
     needed: int | None  # problems that would decide with 80 % power; None if no number would
 
@@ -66,13 +90,25 @@ def decide(components: Sequence[Component], low: float | None, high: float | Non
         verdict, candidates = "contradicted", outside
     least = min(m.slack for m in candidates)
     worst = next(m for m in candidates if isclose(m.slack, least, rel_tol=TIED))
-    shown = worst.narrow if verdict == "supported" else worst.wide
-    found = worst.label, len(measured), worst.effect, *shown, worst.n, worst.clusters, not worst.deviation
-    margin_low, margin_high = sorted(map(worst.standardised, shown))
-    margins = worst.standardised(worst.effect), margin_low, margin_high
-    margin_paper = None if paper is None else worst.standardised(paper)
     needed = n_deciding(worst.distance(worst.effect if paper is None else paper), worst.error * sqrt(worst.n))
-    return Decision(verdict, *found, *margins, margin_paper, needed if verdict == "undecided" else None)
+    low_end, high_end = (None if isnan(end) else end for end in (worst.narrow.low, worst.narrow.high))
+    margins = sorted(worst.standardised(end) for end in (low_end, high_end) if end is not None) or (None, None)
+    return Decision(
+        verdict,
+        worst.label,
+        len(measured),
+        worst.effect,
+        low_end,
+        high_end,
+        worst.n,
+        worst.clusters,
+        constant=not worst.deviation,
+        margin=worst.standardised(worst.effect),
+        margin_low=margins[0],
+        margin_high=margins[1],
+        margin_paper=None if paper is None else worst.standardised(paper),
+        needed=needed if verdict == "undecided" else None,
+    )
 
 
 def p_value(components: Sequence[Component], low: float | None, high: float | None) -> float:
@@ -94,12 +130,12 @@ def _level(component: Component, reached: Callable, ends: tuple[float, float]) -
     return high
 
 
-def _inside(interval: tuple[float, float], ends: tuple[float, float]) -> bool:
-    return ends[0] < interval[0] and interval[1] < ends[1]
+def _inside(found: Interval, ends: tuple[float, float]) -> bool:
+    return ends[0] < found.low and found.high < ends[1]
 
 
-def _outside(interval: tuple[float, float], ends: tuple[float, float]) -> bool:
-    return interval[1] < ends[0] or interval[0] > ends[1]
+def _outside(found: Interval, ends: tuple[float, float]) -> bool:
+    return found.high < ends[0] or found.low > ends[1]
 
 
 def n_deciding(distance: float, deviation: float, power: float = POWER) -> int | None:
@@ -118,12 +154,12 @@ class _Measured:
     """A component against the ends of a range, with the interval that supports and the one that contradicts."""
 
     def __init__(self, component: Component, ends: tuple[float, float], count: int):
-        sample = component.sample
-        self.label, self.effect, self.ends = component.label, component.effect, ends
-        self.n, self.clusters = len(sample.values), len(sample.sizes)
-        best = sample.best
-        self.error, self.deviation = best.moments[1], float(best.values.std(ddof=1)) if best.moments[1] else 0.0
         self.narrow, self.wide = component.interval(ALPHA), component.interval(ALPHA / count)
+        self.label, self.ends, self.effect = component.label, ends, float(self.narrow.estimate)
+        self.n, self.clusters = self.narrow.n, self.narrow.clusters
+        self.error = float(np.nan_to_num(self.narrow.error))  # NaN: of too few problems, which decide nothing
+        values = component.known[0].reshape(self.n, -1)
+        self.deviation = float(values[:, values.mean(0).argmax()].std(ddof=1)) if self.error else 0.0
 
     def distance(self, value: float) -> float:
         """Return how far inside the range a value lies; negative outside."""

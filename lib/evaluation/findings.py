@@ -11,6 +11,7 @@ from lib.models.names import captions
 from lib.profiles import Profile, variation
 from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import describe
+from lib.statistics import told
 
 THIS_RUN, PAPER = "this run", "the paper"
 LEVEL = 0.05  # of Holm's corrected tests
@@ -33,7 +34,7 @@ def effect_sentences(pairs: pd.DataFrame) -> list[str]:
     sure = [pairs.effect_low > 0, pairs.effect_high < 0]
     found = np.select(sure, ["a gain was shown", "a loss was shown"], "no effect was shown either way")
     for row, shown in zip(pairs.itertuples(), found, strict=True):
-        lies = f"it lies between {row.effect_low:+.1f} and {row.effect_high:+.1f} points (n = {row.n})"
+        lies = f"it is {told(row.effect, row.effect_low, row.effect_high, '+')} points (n = {row.n})"
         more = pd.isna(row.needed)
         needed = "are more than all the answers that changed" if more else f"would need {row.needed:,.0f} problems"
         sentences.append(f"{row.model}, {row.condition}: {shown}; {lies}. Two points {needed}.")
@@ -52,7 +53,7 @@ def grader_sentences(judged: pd.DataFrame) -> list[str]:
 
 def by_part(parts: pd.DataFrame, field: str) -> pd.DataFrame:
     """Return `breakdown` with a column per condition: accuracy with its interval and n, a row per level or subject."""
-    texts = parts.apply(lambda row: f"{row.accuracy:.0f} [{row.low:.0f}, {row.high:.0f}] n={row.n:.0f}", axis=1)
+    texts = parts.apply(lambda row: f"{told(row.accuracy, row.low, row.high)} n={row.n:.0f}", axis=1)
     wide = parts.assign(text=texts).pivot(index=["model", field], columns="condition", values="text")
     return wide[parts.condition.unique()].reset_index().rename_axis(columns=None)
 
@@ -74,7 +75,7 @@ def answering(run: Profile, records: Sequence[dict]) -> dict[str, str]:
 def accuracy_line(run: Profile, n: pd.Series, of: str) -> str:
     """Return the caption of accuracies: the problems, and how many stand behind each of what is drawn."""
     counts = " to ".join(map(str, sorted({n.min(), n.max()})))
-    return f"Problems: {describe(run.accuracy.problems)}, n = {counts} per {of}, 95 % Wilson intervals."
+    return f"Problems: {describe(run.accuracy.problems)}, n = {counts} per {of}, 95 % intervals."
 
 
 def bar_groups(bars: pd.DataFrame, problems: str) -> list[tuple[str, list[tuple], bool]]:
@@ -136,7 +137,7 @@ def accuracy_rows(table: pd.DataFrame) -> list[dict]:
     """Return a row per model for Fig. 10, with the table behind it."""
     rows = []
     for model, part in table.groupby("model", sort=False):
-        found = ", ".join(f"{row.condition} {row.accuracy:.0f} %" for row in part.itertuples())
+        found = ", ".join(f"{row.condition} {told(row.accuracy, row.low, row.high)} %" for row in part.itertuples())
         row = {"figure": "fig10", "model": model, "n": int(part.n.min()), "found": found}
         rows.append(row | {"paper": "none < mless, mful by 1-4 points", "table": part.fillna(0).to_dict("records")})
     return rows
@@ -166,8 +167,7 @@ def arm_sentences(table: pd.DataFrame) -> list[str]:
 
 
 def _effect(row) -> str:
-    interval = f"[{row.effect_low:+.1f}, {row.effect_high:+.1f}]"
-    return f"{row.condition} {row.effect:+.1f} points {interval}, p = {row.p_value:.2f}"
+    return f"{row.condition} {told(row.effect, row.effect_low, row.effect_high, '+')} points, p = {row.p_value:.2f}"
 
 
 def chance_sentences(largest: pd.DataFrame) -> list[str]:
@@ -186,7 +186,7 @@ def arm_rows(table: pd.DataFrame, spread: pd.DataFrame, cells: pd.DataFrame) -> 
     for row in table[table.condition == "arm"].itertuples():
         rows.append(("table 2", row.model, row.n, _effect(row), "ARM +1 to +3 points"))
     for model, part in spread[spread.measure == "distinct 2-grams"].groupby("model", sort=False):
-        texts = ", ".join(f"{row.condition} {row.value:.1f} %" for row in part.itertuples())
+        texts = ", ".join(f"{row.condition} {told(row.value, row.low, row.high)} %" for row in part.itertuples())
         rows.append(("fig06", model, part.n.iloc[0], f"2-grams: {texts}", "ARM more diverse"))
     for model, part in cells.groupby("model", sort=False):
         text = f"effects of the map from {part.effect.min():+.1f} to {part.effect.max():+.1f} points"

@@ -1,6 +1,5 @@
 """What several samples of a problem give (pass@k, best of n, diversity, noise), and the best of many settings."""
 
-import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -8,41 +7,42 @@ import numpy as np
 import pandas as pd
 
 from lib.evaluation.records import Record, groups, matrix, shares
-from lib.evaluation.summary import percent
-from lib.statistics import RESAMPLES, bootstrap_mean, pass_at_k
+from lib.evaluation.summary import over_problems
+from lib.statistics import POINTS, RESAMPLES, largest_of_flipped, pass_at_k
 
 KS = (1, 3, 4, 8, 16)
 
 
-def diversity(records: Sequence[Record], seed: int, outcome: str = "correct") -> pd.DataFrame:
+def diversity(records: Sequence[Record], outcome: str = "correct") -> pd.DataFrame:
     """Return a row per model and condition with several samples: pass@k and distinct 2-grams, in %, with intervals."""
 
     def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
         found = {f"pass@{k}": pass_at_k(values, k) for k in KS if k <= values.shape[1]}
         return found | {"distinct 2-grams": np.array([distinct_2(texts) for texts in by_problem(group).values()])}
 
-    return _over_problems(records, 2, outcome, measures, seed)
+    return _means(records, 2, outcome, measures)
 
 
-def best_of(records: Sequence[Record], n: int, seed: int, outcome: str = "correct") -> pd.DataFrame:
+def best_of(records: Sequence[Record], n: int, outcome: str = "correct") -> pd.DataFrame:
     """Return a row per model and condition, in %: one sample, best of n (pass@n), majority of the first n; Table 8."""
 
     def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
         return {"one": values.mean(1), "best": pass_at_k(values, n), "majority": _majority(group, n, outcome)}
 
-    return _over_problems(records, n, outcome, measures, seed)
+    return _means(records, n, outcome, measures)
 
 
-def _over_problems(records: Sequence[Record], least: int, outcome: str, measures: Callable, seed: int) -> pd.DataFrame:
+def _means(records: Sequence[Record], least: int, outcome: str, measures: Callable) -> pd.DataFrame:
     """Return a row per model and condition with so many samples: the mean over problems of each of its measures."""
     rows = []
     for (model, condition), group in groups(records).items():
-        values = matrix(group, outcome).to_numpy()  # (problems, samples)
+        values = matrix(group, outcome)  # (problems, samples)
         if values.shape[1] < least:
             continue
         row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
-        for name, share in measures(group, values).items():
-            row |= percent(bootstrap_mean(share, seed), name, f"{name} low", f"{name} high")
+        for name, share in measures(group, values.to_numpy()).items():
+            found = pd.Series(POINTS * share, values.index)
+            row |= over_problems(found, "share", name, f"{name} low", f"{name} high")
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -101,13 +101,3 @@ def largest_by_chance(records: Sequence[Record], seed: int, outcome: str = "corr
             row = {"model": model, "conditions": apart.shape[1], "n": len(apart), "largest": largest}
             rows.append(row | {"expected": chance.mean(), "p_value": p_value})
     return pd.DataFrame(rows)
-
-
-def largest_of_flipped(apart: np.ndarray, seed: int) -> np.ndarray:
-    """Return the largest column sum of differences (N, C) in each of RESAMPLES random flips of the rows' signs."""
-    return (_signs(len(apart), seed) @ apart).max(1)
-
-
-@functools.lru_cache(maxsize=1)
-def _signs(n: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).choice([-1.0, 1.0], size=(RESAMPLES, n))

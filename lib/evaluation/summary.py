@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.records import Record, groups, matrix
-from lib.statistics import Interval, bootstrap_mean, holm, mcnemar_exact, n_needed, sign_flip, smallest_effect, wilson
+from lib.evaluation.records import Record, groups, matrix, shares
+from lib.statistics import POINTS, holm, interval, mcnemar_exact, n_needed, sign_flip, smallest_effect, told
 
 GRADERS = {
     "correct": "this project's grader",
@@ -24,17 +24,15 @@ def summarise(records: Sequence[Record], seed: int, outcome: str = "correct") ->
     """Return a row of COLUMNS per model and condition: accuracy with its interval, rates, pairs against none.
 
     Accuracy and pairs count `outcome`, correct or right (`outcome_of`); `restated` is the share between the two. With
-    one sample the interval is Wilson's and the test exact McNemar's; with several, whose answers to a problem are not
-    independent, problems are resampled and signs flipped. `p_holm` corrects for all rows. PAIRED are NaN of none, and
-    where no problem was answered under none as well.
+    one sample the test is exact McNemar's; with several, whose answers to a problem are not independent, signs are
+    flipped, which `seed` draws. `p_holm` corrects for all rows. PAIRED are NaN of none, and where no problem was
+    answered under none as well.
     """
     rows, found = [], groups(records)
     for (model, condition), group in found.items():
         values = matrix(group, outcome)
         row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
-        single = values.shape[1] == 1
-        share = wilson(int(values.sum().sum()), len(values)) if single else bootstrap_mean(values.mean(axis=1), seed)
-        row |= percent(share, "accuracy", "low", "high") | _rates(group)
+        row |= over_problems(shares(group, outcome), "share", "accuracy", "low", "high") | _rates(group)
         if condition != "none" and (model, "none") in found:
             row |= _against(matrix(found[model, "none"], outcome), values, seed)
         rows.append(row)
@@ -47,16 +45,21 @@ def summarise(records: Sequence[Record], seed: int, outcome: str = "correct") ->
 
 def as_text(table: pd.DataFrame) -> str:
     """Return a line per row of `summarise`: accuracy, what was cut off or has no box, and the effect."""
-    text = "{condition:16} {accuracy:5.1f} %  [{low:.1f}, {high:.1f}]  n = {n}"
-    text += "  truncated {truncated:.0f} %  no box {no_box:.0f} %  restated {restated:.0f} %"
-    effect = "  against none {effect:+.1f} [{effect_low:+.1f}, {effect_high:+.1f}]  p = {p_value:.2g}"
-    rows = table.to_dict("records")
-    return "\n".join((text if np.isnan(row["p_value"]) else text + effect).format_map(row) for row in rows)
+    lines = []
+    for row in table.to_dict("records"):
+        text = f"{row['condition']:16} {told(row['accuracy'], row['low'], row['high'])} %  n = {row['n']}"
+        text += "  truncated {truncated:.0f} %  no box {no_box:.0f} %  restated {restated:.0f} %".format_map(row)
+        if not np.isnan(row["p_value"]):
+            effect = told(row["effect"], row["effect_low"], row["effect_high"], "+")
+            text += f"  against none {effect} points  p = {row['p_value']:.2g}"
+        lines.append(text)
+    return "\n".join(lines)
 
 
-def percent(interval: Interval, estimate: str, low: str, high: str) -> dict[str, float]:
-    """Return an interval of shares in % under these names."""
-    return {estimate: 100 * interval.estimate, low: 100 * interval.low, high: 100 * interval.high}
+def over_problems(values: pd.Series, kind: str, *names: str) -> dict[str, float]:
+    """Return the mean of a Series by problem, of a kind of `lib.statistics`, and its ends under three names."""
+    found = interval(values, values.index, kind)
+    return dict(zip(names, (found.estimate, found.low, found.high), strict=True))
 
 
 def _rates(group: pd.DataFrame) -> dict[str, float]:
@@ -80,7 +83,7 @@ def _against(none: pd.DataFrame, treated: pd.DataFrame, seed: int) -> dict[str, 
     by_problem = differences.mean(axis=1)
     lost, gained = (int(changed.to_numpy().sum()) for changed in (differences < 0, differences > 0))
     several = differences.count(axis=1).max() > 1  # means per problem are then what is independent
-    row = percent(bootstrap_mean(by_problem, seed), "effect", "effect_low", "effect_high")
+    row = over_problems(POINTS * by_problem, "difference", "effect", "effect_low", "effect_high")
     return row | {
         "p_value": sign_flip(by_problem, seed) if several else mcnemar_exact(lost, gained),
         "only_none": lost,
@@ -99,17 +102,17 @@ def graders(records: Sequence[Record], seed: int) -> pd.DataFrame:
             if condition != "none" and (model, "none") in found:
                 row |= _against(matrix(found[model, "none"], field), matrix(group, field), seed)
             rows.append(row)
-    columns = ["model", "condition", "grader", "n", "accuracy", "disagree", "effect", "p_value"]
+    columns = ["model", "condition", "grader", "n", "accuracy", "disagree", *PAIRED[:4]]
     return pd.DataFrame(rows, columns=columns)
 
 
 def breakdown(records: Sequence[Record], field: str, outcome: str = "correct") -> pd.DataFrame:
-    """Return a row per model, condition and level or subject: n and accuracy with its Wilson interval."""
+    """Return a row per model, condition and level or subject: n and accuracy with its interval."""
     rows = []
     for (model, condition), group in groups(records).items():
         for value, part in group.groupby(field):
             row = {"model": model, "condition": condition, field: value, "n": len(part)}
-            rows.append(row | percent(wilson(part[outcome].sum(), len(part)), "accuracy", "low", "high"))
+            rows.append(row | over_problems(shares(part, outcome), "share", "accuracy", "low", "high"))
     return pd.DataFrame(rows, columns=["model", "condition", field, "n", "accuracy", "low", "high"])
 
 

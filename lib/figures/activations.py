@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib import colors, patches
 
 from lib.figures.style import CONDITION_STYLES, beside, even_line, integer_axis, legend_above, look_of
+from lib.statistics import told
 
 CHANGE_LABEL = "with / without (log scale)"
 
@@ -105,7 +106,8 @@ def draw_arm_map(ax, rows, columns, effects, lows, highs, title):
     for (row, column), effect in np.ndenumerate(effects):
         low, high = lows[row, column], highs[row, column]
         colour = "white" if abs(effect) > 0.6 * reach else "black"
-        ax.text(column, row, f"{effect:+.1f}\n[{low:+.1f}, {high:+.1f}]", ha="center", va="center", color=colour)
+        text = told(effect, low, high, "+").replace(" [", "\n[")
+        ax.text(column, row, text, ha="center", va="center", color=colour)
         if low > 0 or high < 0:
             place = (column - 0.47, row - 0.47)
             ax.add_patch(patches.Rectangle(place, 0.94, 0.94, fill=False, edgecolor="black", linewidth=1.5))

@@ -56,17 +56,17 @@ def _draw_lambda(ax, x, estimates, lows, highs, look, axis_name, **options):
 def draw_controls(ax, controls, width=None):
     """Draw behind the data what the shape shows without training, and name it in the legend once.
 
-    `controls` has a row per layer and control: untrained networks, a band from `low` to `high`, or uniform attention, a
-    line. A layer has its place on the x axis, or all `width` heads of a panel.
+    `controls` has a row per layer and control: untrained networks, a band from `lowest` to `highest`, or uniform
+    attention, a line. A layer has its place on the x axis, or all `width` heads of a panel.
     """
     for row in controls.itertuples():
         ends = (0.5, width + 0.5) if width else (row.layer - 0.5, row.layer + 0.5)
         name = f"{row.control}{' attention' if row.control == 'uniform' else ' networks'}"
         label = None if name in ax.get_legend_handles_labels()[1] else name
         if row.control == "uniform":
-            ax.plot(ends, [row.low] * 2, color="0.45", linestyle=":", linewidth=1.4, zorder=0.9, label=label)
+            ax.plot(ends, [row.lowest] * 2, color="0.45", linestyle=":", linewidth=1.4, zorder=0.9, label=label)
         else:
-            ax.fill_between(ends, row.low, row.high, color="0.85", linewidth=0, zorder=0.5, label=label)
+            ax.fill_between(ends, row.lowest, row.highest, color="0.85", linewidth=0, zorder=0.5, label=label)
     legend_above(ax)
 
 

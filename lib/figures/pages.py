@@ -1,7 +1,6 @@
 """What a notebook shows: a figure on a page of its own, saved as it is shown, and a table that is rounded."""
 
 import contextlib
-import textwrap
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -9,9 +8,11 @@ from IPython.display import Image, display
 
 from lib.figures.saving import caption, record, save_figure
 from lib.figures.style import ROW_HEIGHT, figure_with_rows, name_models, style
+from lib.statistics import told
 
 SMALLEST = 0.001  # p-value that is told
-LINE = 100  # characters, of which JupyterLab would cut longer ones within a word
+SIGNED = ("effect", "against others")  # differences
+UNFOLDED = {"width": 1000, "max_columns": None, "max_colwidth": None}  # else the length of a number moves lines
 
 
 @contextlib.contextmanager
@@ -41,15 +42,30 @@ def curves_of(table, by, estimate):
 def show(table, columns=None, digits=2):
     """Return columns of a DataFrame, all for none, rounded to so many digits, or to those of each column that is named.
 
-    The first column is the index, gaps are empty. A p-value has three.
+    The first column is the index, gaps are empty. A p-value has three. Two columns that end with low and high hold the
+    ends of the one before them, and become one column with it.
     """
-    shown = table[list(columns or table)].rename_axis(columns=None)
+    for name, value in UNFOLDED.items():
+        pd.set_option(f"display.{name}", value)
+    shown = _with_ends(table[list(columns or table)].rename_axis(columns=None))
     told = {name: shown[name].map(_p_value) for name in ("p", "p_value", "p_holm") if name in shown}
     shown = shown.assign(**told).round(digits)
     for name in shown.columns[shown.isna().any()]:
         places = digits.get(name, 2) if isinstance(digits, dict) else digits
         shown[name] = [_or_empty(value, places) for value in shown[name].convert_dtypes()]
     return shown.set_index(shown.columns[0])
+
+
+def _with_ends(table):
+    """Return the table with a column of texts for each estimate that is followed by its ends."""
+    names = list(table)
+    for name, low, high in zip(names, names[1:], names[2:], strict=False):
+        if low.endswith("low") and high.endswith("high"):
+            signed = "+" if name in SIGNED else ""
+            rows = zip(table[name], table[low], table[high], strict=True)
+            texts = ["" if pd.isna(row[0]) else told(*row, signed) for row in rows]
+            table = table.assign(**{name: texts}).drop(columns=[low, high])
+    return table
 
 
 def _p_value(p):
@@ -64,5 +80,5 @@ def _or_empty(value, places):
 
 
 def say(*sentences):
-    """Print sentences, each on lines of its own that end between words."""
-    print(*(textwrap.fill(sentence, LINE, break_on_hyphens=False) for sentence in sentences), sep="\n")
+    """Print sentences, each on a line of its own, which its length does not fold."""
+    print(*sentences, sep="\n")

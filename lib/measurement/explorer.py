@@ -48,7 +48,7 @@ def _of_model(measured: Measured, problem: Problem, profile: Profile, folder: Pa
     whole = bool(measured.every)
     loaded = every_layer(spec, attention.dtype) if whole else first_layers(spec, attention.layers, attention.dtype)
     dilution = measured.every if whole else measured.first
-    lambdas = estimates(dilution["lambda"], profile.seed)
+    lambdas = estimates(dilution["lambda"])
     settings = measurement_settings(loaded, [problem], attention.format, profile.filler)
     settings |= {"lambda": float(lambdas["mean"].sum()), "seed": profile.seed}
     compute = functools.partial(explore, loaded, problem, lambdas, attention.format, profile.filler)

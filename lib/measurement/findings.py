@@ -8,6 +8,7 @@ from collections.abc import Hashable
 import pandas as pd
 
 from lib.measurement.tables import LEVEL, count_heads
+from lib.statistics import told
 
 MOVED = ["near zero", "L1", "L2", "variance"]  # what the paper says moves: the first falls, the others rise
 FITS = 0.9  # the R2 from which on one λ and one σ are said to describe the new outputs
@@ -120,7 +121,7 @@ def affine_sentences(affine: pd.DataFrame) -> list[str]:
     for row, fits in zip(found.itertuples(), found.low > FITS, strict=True):
         describes = "describe" if fits else "do not describe"
         text = f"one λ and one σ per prompt and head {describes} the outputs of layer 1 with slashes"
-        sentences.append(f"{row.model}: {text} (R² {row.mean:.2f} [{row.low:.2f}, {row.high:.2f}], n = {row.n}).")
+        sentences.append(f"{row.model}: {text} (R² {told(row.mean, row.low, row.high)}, n = {row.n}).")
     return sentences
 
 

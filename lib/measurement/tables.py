@@ -11,9 +11,8 @@ import xarray as xr
 
 from lib.measurement.measured import CHANGES, Controls, Measured
 from lib.measurement.token_classes import OTHERS
-from lib.statistics import RESAMPLES, bootstrap_mean, bootstrap_ratio, holm, signed_rank
+from lib.statistics import holm, interval, ratio, signed_rank
 
-FEWER = 2000  # resamples for each of many intervals
 LEVEL = 0.05  # of Holm's corrected tests
 SPAN = ["mass", "flatness", "dispersion"]
 AFFINE_TEXT = {
@@ -26,7 +25,7 @@ AFFINE_TEXT = {
 }
 
 
-def heads_table(measured: dict[str, Measured], seed: int, *, every: bool = False) -> pd.DataFrame:
+def heads_table(measured: dict[str, Measured], *, every: bool = False) -> pd.DataFrame:
     """Return a row per model, condition, layer and head: lambda with interval, the share of problems below 1,
     Holm's p of the signed-rank test of log lambda (over a model's heads, layers and conditions), and means of
     mass, flatness and dispersion. `every` takes all layers of some problems instead of the first of all.
@@ -35,7 +34,7 @@ def heads_table(measured: dict[str, Measured], seed: int, *, every: bool = False
     def heads(model: Measured) -> pd.DataFrame:
         dilution = model.every if every else model.first
         lam = across(dilution["lambda"])
-        table = estimates(dilution["lambda"], seed, name="lambda")
+        table = estimates(dilution["lambda"], name="lambda")
         table["problems < 1"] = (lam < 1).mean("problem").values
         table["p"] = holm(signed_rank(np.log(lam.values)))
         means = dilution[SPAN].mean("problem").to_dataframe().reset_index()
@@ -44,14 +43,14 @@ def heads_table(measured: dict[str, Measured], seed: int, *, every: bool = False
     return by_model(measured, heads)
 
 
-def layers_table(measured: dict[str, Measured], seed: int, *, every: bool = False) -> pd.DataFrame:
+def layers_table(measured: dict[str, Measured], *, every: bool = False) -> pd.DataFrame:
     """Return a row per model, condition, layer and measure (lambda, mass, flatness, dispersion): its mean over
     heads with an interval over problems.
     """
 
     def layers(model: Measured) -> pd.DataFrame:
         dilution = model.every if every else model.first
-        return estimates(dilution[["lambda", *SPAN]].mean("head").to_dataarray("measure"), seed)
+        return estimates(dilution[["lambda", *SPAN]].mean("head").to_dataarray("measure"))
 
     return by_model(measured, layers)
 
@@ -64,8 +63,8 @@ def controls_table(controls: dict[str, Controls], condition: str) -> pd.DataFram
     def span(found: list[Measured]) -> pd.DataFrame:
         means = [one.first["lambda"].sel(condition=condition).mean("problem") for one in found]
         heads = xr.concat(means, "network")
-        ends = {"low": heads.min(["network", "head"]), "high": heads.max(["network", "head"])}
-        return xr.Dataset(ends).to_dataframe()[["low", "high"]].reset_index()
+        ends = {"lowest": heads.min(["network", "head"]), "highest": heads.max(["network", "head"])}
+        return xr.Dataset(ends).to_dataframe()[list(ends)].reset_index()
 
     found = {
         (model, name): span(networks)
@@ -84,30 +83,31 @@ def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
     return counted.groupby(["model", "condition", "layer"], sort=False)[["below", "above", "heads"]].sum().reset_index()
 
 
-def causes_by_head(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
+def causes_by_head(measured: dict[str, Measured]) -> pd.DataFrame:
     """Return a row per model, cause and head of layer 1: lambda with its interval over problems."""
-    return by_model(measured, lambda model: estimates(model.causes["lambda"], seed, name="lambda"))
+    return by_model(measured, lambda model: estimates(model.causes["lambda"], name="lambda"))
 
 
-def causes_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
+def causes_table(measured: dict[str, Measured]) -> pd.DataFrame:
     """Return a row per model and cause: lambda over the heads of layer 1 and its share of log lambda of `both`."""
 
     def causes(model: Measured) -> pd.DataFrame:
-        ratio = model.causes["lambda"]
-        table, logs = estimates(ratio.mean("head"), seed, RESAMPLES, "lambda"), xr.ufuncs.log(ratio).mean("head")
-        shares = [bootstrap_ratio(logs.sel(cause=cause), logs.sel(cause="both"), seed) for cause in table.cause]
+        lam = model.causes["lambda"]
+        table, logs = estimates(lam.mean("head"), "lambda"), xr.ufuncs.log(lam).mean("head")
+        whole = logs.sel(cause="both")
+        shares = [ratio(logs.sel(cause=cause), whole, logs.problem.values) for cause in table.cause]
         ends = {"share": "estimate", "share low": "low", "share high": "high"}
         return table.assign(**{name: [getattr(s, end) for s in shares] for name, end in ends.items()})
 
     return by_model(measured, causes)
 
 
-def affine_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
+def affine_table(measured: dict[str, Measured]) -> pd.DataFrame:
     """Return a row per model and measure of new = lambda * old + sigma in layer 1, with intervals over problems."""
 
     def affine(model: Measured) -> pd.DataFrame:
         found = model.causes[list(AFFINE_TEXT)].to_dataarray("measure")  # (measure, problem, head)
-        table, heads = estimates(found.mean("head"), seed, RESAMPLES), found.mean("problem")
+        table, heads = estimates(found.mean("head")), found.mean("problem")
         table["measure"] = table["measure"].map(AFFINE_TEXT)
         n = table.pop("n")
         return table.assign(**{"lowest head": heads.min("head").values, "highest head": heads.max("head").values}, n=n)
@@ -115,7 +115,7 @@ def affine_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
     return by_model(measured, affine)
 
 
-def changes_table(measured: dict[str, Measured], seed: int, *, every: bool = False) -> pd.DataFrame:
+def changes_table(measured: dict[str, Measured], *, every: bool = False) -> pd.DataFrame:
     """Return a row per model, condition, layer and measure: how many times as large as under none (geometric mean over
     problems) with its interval, and Holm's p of the signed-rank test over problems, corrected for a model's rows.
 
@@ -124,7 +124,7 @@ def changes_table(measured: dict[str, Measured], seed: int, *, every: bool = Fal
 
     def changes(model: Measured) -> pd.DataFrame:
         logs = log_changes(model.every if every else model.first)
-        table = estimates(logs, seed, name="ratio")
+        table = estimates(logs, name="ratio")
         table[["ratio", "low", "high"]] = np.exp(table[["ratio", "low", "high"]])
         return table.assign(p=holm(signed_rank(across(logs).values)))
 
@@ -142,7 +142,7 @@ def log_changes(found: xr.Dataset) -> xr.DataArray:
     return np.log(after.clip(smallest) / before.clip(smallest))
 
 
-def likeness_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
+def likeness_table(measured: dict[str, Measured]) -> pd.DataFrame:
     """Return a row per model, condition and layer: the cosine between its change and that of the slashes, of the
     histogram (`shape`) and of single activations (`elements`), with intervals over problems.
     """
@@ -150,7 +150,7 @@ def likeness_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
     def likeness(model: Measured) -> pd.DataFrame:
         tables = []
         for part in ("shape", "elements"):
-            table = estimates(model.first[part].sel(condition=list(CHANGES[1:])), seed, name=part)
+            table = estimates(model.first[part].sel(condition=list(CHANGES[1:])), name=part)
             names = {"low": f"{part} low", "high": f"{part} high"}
             tables.append(table.rename(columns=names).set_index(["condition", "layer", "n"]))
         return pd.concat(tables, axis=1).reset_index()
@@ -158,7 +158,7 @@ def likeness_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
     return by_model(measured, likeness)
 
 
-def classes_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
+def classes_table(measured: dict[str, Measured]) -> pd.DataFrame:
     """Return a row per model, condition and class of tokens in layer 1: share near zero in %, its interval, and the
     paired difference to the class `others`; n counts the problems that have such tokens.
     """
@@ -171,7 +171,7 @@ def classes_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
             both = np.isfinite(values) & np.isfinite(others)
             if not both.any():
                 continue
-            share, apart = (bootstrap_mean(part[both], seed) for part in (values, values - others))
+            share, apart = (interval(part[both], shares.problem.values[both]) for part in (values, values - others))
             row = {"condition": condition, "class": label, "near zero": share.estimate}
             row |= {"low": share.low, "high": share.high, "against others": apart.estimate}
             rows.append(row | {"against low": apart.low, "against high": apart.high, "n": share.n})
@@ -180,10 +180,10 @@ def classes_table(measured: dict[str, Measured], seed: int) -> pd.DataFrame:
     return by_model(measured, classes)
 
 
-def estimates(values: xr.DataArray, seed: int, resamples: int = FEWER, name: str = "mean") -> pd.DataFrame:
+def estimates(values: xr.DataArray, name: str = "mean") -> pd.DataFrame:
     """Return a row per place of values (problem, ...): its labels, the mean over problems, low, high and n."""
     places = across(values)
-    found = bootstrap_mean(places.values, seed, resamples)
+    found = interval(places.values, places.problem.values)
     columns = {name: found.estimate, "low": found.low, "high": found.high, "n": found.n}
     return pd.DataFrame(columns, places.indexes["place"]).reset_index()
 

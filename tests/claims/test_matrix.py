@@ -30,8 +30,8 @@ def test_sentences_say_what_holds_in_all_models_in_some_and_in_none_and_which_n_
     assert matrix_sentences(matrix_table(ROWS)) == [
         "Of 3 claims about the inside of 2 models, supported in all: dilution; in some: regularity; in none: affine.",
         "Untrained networks share 1 of 4 verdicts.",
-        "Effect on accuracy, in points, on A (n = 80): accuracy-mless +0.5 [+0.4, +0.5] (needs 2,345).",
-        "Effect on accuracy, in points, on B (n = 200): accuracy-mless +0.5 [+0.4, +0.5] (contradicted).",
+        "Effect on accuracy, in points, on A (n = 80): accuracy-mless +0.450 [+0.410, +0.500] (needs 2,345).",
+        "Effect on accuracy, in points, on B (n = 200): accuracy-mless +0.450 [+0.410, +0.500] (contradicted).",
     ]
     assert matrix_sentences(matrix_table(ROWS[:1]))[-1] == "No model's accuracy was tested."
 
@@ -43,7 +43,7 @@ def test_the_table_has_a_row_for_each_claim_and_model_that_tested_it_with_its_co
     ]  # fmt: skip
     assert table.shared.tolist() == [True] + 7 * [False] and table.control_effect.count() == 2
     texts = [cell_text(one) for one in table.itertuples()]
-    assert texts[0] == "0.45 [0.41, 0.50]\nuntrained 0.50, n = 24" and texts[1] == "0.45 [0.41, 0.50]\nn = 24"
+    assert texts[0] == "0.450 [0.410, 0.500]\nuntrained 0.50, n = 24" and texts[1] == "0.450 [0.410, 0.500]\nn = 24"
 
 
 def test_the_matrix_tells_verdicts_by_mark_as_well_as_by_colour_and_shared_ones_by_a_hollow_mark():

@@ -38,7 +38,7 @@ def data(html: str) -> dict:
 def test_the_page_tells_verdicts_in_words_and_each_claim_with_its_numbers(profile):
     html = page(profile)
     assert "Of 4 verdicts, on 3 claims and 2 models, 1 is supported by what was measured" in html
-    assert "head 1: 0.8 [0.7, 0.9] λ, claimed &lt; 1, n = 24" in html and "It holds for this model." in html
+    assert "head 1: 0.80 [0.70, 0.90] λ, claimed &lt; 1, n = 24" in html and "It holds for this model." in html
     assert "Not tested: the profile measures none." in html
     assert "Control, the same rule on untrained networks: undecided" in html
     assert "The rule was written after such numbers had been seen." in html

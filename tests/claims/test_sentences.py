@@ -22,6 +22,8 @@ CONTROL = {
     "high": 0.6,
     "verdict": "supported",
     "difference": 0.3,
+    "difference_low": 0.2,
+    "difference_high": 0.4,
     "networks": 3,
 }
 
@@ -42,21 +44,21 @@ CONTROL = {
             "supported",
             True,
             "supported, also without training",
-            "It holds for this model and for untrained ones; training moves it 0.3 above theirs.",
+            "It holds for this model and for untrained ones; training moves it 0.30 above theirs.",
         ),
         (
             "supported",
             "contradicted",
             True,
             "supported",
-            "It holds for this model; untrained ones do not, training brings it about (0.3 above theirs).",
+            "It holds for this model; untrained ones do not, training brings it about (0.30 above theirs).",
         ),
         (
             "contradicted",
             "supported",
             True,
             "contradicted",
-            "It does not hold for this model; untrained ones show it, training undoes it (0.3 above theirs).",
+            "It does not hold for this model; untrained ones show it, training undoes it (0.30 above theirs).",
         ),
         (
             "undecided",
@@ -80,13 +82,15 @@ def test_a_row_of_few_problems_or_none_teaches_nothing():
 
 def test_numbers_name_problems_templates_and_controls():
     text = measured_text(ROW | {"control": CONTROL, "uniform": CONTROL | {"effect": 0.45, "component": "head 1"}})
-    assert text.startswith("head 4: 0.8 [0.7, 0.9] λ, claimed < 1, n = 100 of 28 templates, the least favourable of 9")
-    assert text.endswith("; untrained 0.5 [0.4, 0.6]; uniform attention 0.45 [0.4, 0.6] (head 1)")
+    assert text.startswith(
+        "head 4: 0.80 [0.70, 0.90] λ, claimed < 1, n = 100 of 28 templates, the least favourable of 9"
+    )
+    assert text.endswith("; untrained 0.50 [0.40, 0.60]; uniform attention 0.45 [0.40, 0.60] (head 1)")
 
 
 def test_what_never_varies_has_no_interval():
     same = ROW | {"effect": 8 / 9, "low": 8 / 9, "high": 8 / 9, "constant": True}
-    assert "0.889 in all 100 problems" in measured_text(same) and "[0.889" not in measured_text(same)
+    assert "0.89 λ in all 100 problems" in measured_text(same) and "[0.89" not in measured_text(same)
 
 
 def test_the_closing_counts_rows_and_names_what_stands():

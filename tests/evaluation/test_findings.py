@@ -42,11 +42,10 @@ def test_conditions_are_compared_beside_what_they_could_show():
 
 def test_a_gain_a_loss_and_neither_are_said():
     assert findings.effect_sentences(findings.compared(TABLE, COULD)) == [
-        "A, mless: no effect was shown either way; it lies between -5.2 and +9.4 points (n = 96). "
+        "A, mless: no effect was shown either way; it is +2.1 [-5.2, +9.4] points (n = 96). "
         "Two points would need 2,451 problems.",
-        "A, arm: a gain was shown; it lies between +1.0 and +15.0 points (n = 96). "
-        "Two points would need 2,451 problems.",
-        "B, mless: a loss was shown; it lies between -30.0 and -9.0 points (n = 48). "
+        "A, arm: a gain was shown; it is +9.3 [+1.0, +15.0] points (n = 96). Two points would need 2,451 problems.",
+        "B, mless: a loss was shown; it is -20 [-30, -9] points (n = 48). "
         "Two points are more than all the answers that changed.",
     ]
 
@@ -86,7 +85,7 @@ def test_this_runs_bars_stand_beside_the_papers():
 
 def test_a_caption_says_how_many_problems_stand_behind_a_bar():
     lines = [findings.accuracy_line(load_profile("demo"), pd.Series(n), "bar") for n in ([96, 96], [80, 80, 200])]
-    assert lines[0] == "Problems: embedded set, n = 96 per bar, 95 % Wilson intervals."
+    assert lines[0] == "Problems: embedded set, n = 96 per bar, 95 % intervals."
     assert "n = 80 to 200 per bar" in lines[1]
 
 
@@ -140,8 +139,8 @@ def test_noise_between_seeds_is_said():
 
 
 def test_accuracy_has_a_row_per_model_with_its_own_table():
-    a, b = findings.accuracy_rows(TABLE)
-    assert a["found"] == "none 18 %, mless 20 %, arm 27 %" and a["n"] == 96
+    a, b = findings.accuracy_rows(TABLE.assign(low=TABLE.accuracy - 8, high=TABLE.accuracy + 9))
+    assert a["found"] == "none 17.7 [9.7, 26.7] %, mless 19.8 [11.8, 28.8] %, arm 27.0 [19.0, 36.0] %" and a["n"] == 96
     assert b["model"] == "B" and [row["accuracy"] for row in b["table"]] == [60, 40]
 
 
@@ -156,7 +155,7 @@ def test_fillers_that_surely_hurt_or_help_are_named():
 
 
 def test_interventions_are_said_with_interval_and_p():
-    assert findings.arm_sentences(TABLE)[1] == "A: arm +9.3 points [+1.0, +15.0], p = 0.01 (n = 96)."
+    assert findings.arm_sentences(TABLE)[1] == "A: arm +9.3 [+1.0, +15.0] points, p = 0.01 (n = 96)."
 
 
 @pytest.mark.parametrize("p, more", [(0.51, "no more"), (0.01, "more")])
@@ -176,8 +175,8 @@ def test_arm_has_a_row_per_figure_that_the_profile_has():
         ("fig12", "A"),
         ("fig12", "B"),
     ]
-    assert rows[0]["found"] == "arm +9.3 points [+1.0, +15.0], p = 0.01"
-    assert rows[1]["found"] == "2-grams: none 63.6 %, arm 64.9 %"
+    assert rows[0]["found"] == "arm +9.3 [+1.0, +15.0] points, p = 0.01"
+    assert rows[1]["found"] == "2-grams: none 63.6 [61.3, 65.8] %, arm 64.9 [62.7, 67.0] %"
     assert rows[3]["found"] == "effects of the map from -20.0 to -20.0 points"
 
 

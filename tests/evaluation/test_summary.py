@@ -92,10 +92,25 @@ def test_tables_of_nothing_have_their_columns():
 def test_what_is_printed_says_what_was_cut_off():
     records = run("none", 1, 4, finish_reason="length") + run("mless", 3, 4, method="no-box")
     none, mless = as_text(summarise(records, seed=0)).splitlines()
-    assert none.startswith("none              25.0 %") and none.endswith(
-        "n = 4  truncated 100 %  no box 0 %  restated 0 %"
-    )
-    assert "truncated 0 %  no box 100 %  restated 0 %  against none +50.0 [+0.0, +100.0]  p = 0.5" in mless
+    assert none == "none             25 [1, 81] %  n = 4  truncated 100 %  no box 0 %  restated 0 %"
+    assert "  truncated 0 %  no box 100 %  restated 0 %  against none +50 [" in mless and mless.endswith("p = 0.5")
+
+
+def test_two_problems_that_nothing_changes_leave_nearly_everything_open():
+    _, mless = as_text(summarise(run("none", 0, 2) + run("mless", 0, 2), seed=0)).splitlines()
+    assert mless.startswith("mless            0 [0, 84] %  n = 2") and "against none +0 [-66, +66] points" in mless
+
+
+def test_rates_count_what_both_conditions_answered():
+    row = summarise(run("none", 5, 30) + run("mless", 7, 10), seed=0).iloc[1]
+    assert (row["only_this"], row["only_none"], row["discordant"]) == (2, 0, 20)
+
+
+def test_the_interval_of_an_accuracy_counts_a_template_once():
+    records = [record("none", f"embedded/{i // 4}/{i}", i % 8 < 4) for i in range(80)]
+    alone = [record("none", f"p{i}", i % 2 == 0) for i in range(20)]
+    ends = [summarise(some, seed=0).loc[0, ["low", "high"]].tolist() for some in (records, alone)]
+    assert ends[0] == pytest.approx(ends[1])
 
 
 def test_a_restated_question_is_counted_apart():

@@ -126,7 +126,7 @@ def test_causes_stand_side_by_side_at_each_head(ax, legend_texts):
 def test_controls_are_a_band_and_a_line_over_their_layer_or_a_whole_panel_named_once(ax, legend_texts):
     rows = {"untrained": [(1, 0.4, 0.5), (2, 0.3, 0.6)], "uniform": [(1, 0.45, 0.45), (2, 0.45, 0.45)]}
     controls = pd.DataFrame([(name, *row) for name, some in rows.items() for row in some])
-    controls.columns = ["control", "layer", "low", "high"]
+    controls.columns = ["control", "layer", "lowest", "highest"]
     draw_controls(ax, controls)
     assert legend_texts() == ["untrained networks", "uniform attention"]
     bands = [band.get_datalim(ax.transData) for band in ax.collections]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lib.figures import pages
-from lib.figures.pages import LINE, page, say, show
+from lib.figures.pages import page, say, show
 from lib.figures.saving import recorded
 
 TABLE = pd.DataFrame({"model": ["a", "b"], "effect": [0.1234, None], "n": [1, None], "kind": ["x", None]})
@@ -80,7 +80,20 @@ def test_show_gives_a_column_with_gaps_equal_decimals_and_no_p_of_zero():
     assert show(found).to_csv() == "x,effect,p\na,12.50,< 0.001\nb,10.42,0.250\nc,,\n"
 
 
-def test_say_breaks_lines_between_words(capsys):
+def test_an_estimate_and_its_ends_become_one_column():
+    rows = [("a", 0.0232, 0.000132, 0.0464, 5.0, 1.04, -2.2, 4.4), ("b", *[None] * 3, 6.0, *[None] * 3)]
+    found = pd.DataFrame(rows, columns=["x", "mean", "low", "high", "n", "effect", "effect_low", "effect_high"])
+    shown = show(found)
+    assert list(shown) == ["mean", "n", "effect"]
+    assert shown.to_csv(sep=";") == "x;mean;n;effect\na;0.023 [0.000, 0.046];5.0;+1.0 [-2.2, +4.4]\nb;;6.0;\n"
+    assert "..." not in str(shown) and str(show(found.assign(mean=[1.0, None]))).count("\\") == 0
+
+
+def test_text_of_a_wide_table_is_not_folded():
+    found = pd.DataFrame({f"column {index}": ["a value of many words"] for index in range(12)})
+    assert len(str(show(found)).splitlines()) == 3
+
+
+def test_say_prints_a_sentence_on_one_line(capsys):
     say("mless-like words " * 20, "one more")
-    first, *others = capsys.readouterr().out.splitlines()
-    assert first.endswith(("words", "mless-like")) and len(first) <= LINE and others[-1] == "one more"
+    assert capsys.readouterr().out.splitlines() == ["mless-like words " * 20, "one more"]

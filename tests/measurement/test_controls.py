@@ -35,9 +35,9 @@ def test_controls_are_paired_with_the_trained_model_over_problems(profile):
     assert not control.attention[0].first.equals(control.attention[1].first)
     table = controls_table({"tiny": control}, "mless").set_index(["control", "layer"])
     means = [one.first["lambda"].sel(condition="mless", layer=2).mean("problem") for one in control.attention]
-    assert table.low["untrained", 2] == min(map(float, map(np.min, means)))
-    assert table.high["untrained", 2] == max(map(float, map(np.max, means)))
-    assert table.low["uniform", 1] == table.high["uniform", 1]
+    assert table.lowest["untrained", 2] == min(map(float, map(np.min, means)))
+    assert table.highest["untrained", 2] == max(map(float, map(np.max, means)))
+    assert table.lowest["uniform", 1] == table.highest["uniform", 1]
     evidence = Evidence("control", control.uniform, control.activations[0])
     assert len(head_lambdas(evidence, "mless", 1)) == 2 and len(class_differences(evidence, "none", 1)) == 3
 

@@ -124,15 +124,16 @@ def test_the_dilution_comes_from_the_larger_cause():
     assert "comes from the distance (" in other
 
 
-@pytest.mark.parametrize("low, describe", [(0.546, "do not describe"), (0.91, "describe")])
-def test_one_lambda_and_one_sigma_describe_the_outputs_or_not(low, describe):
+@pytest.mark.parametrize(
+    "low, describe, told", [(0.546, "do not describe", "0.95 [0.55, 0.97]"), (0.91, "describe", "0.950 [0.910, 0.970]")]
+)
+def test_one_lambda_and_one_sigma_describe_the_outputs_or_not(low, describe, told):
     affine = pd.DataFrame(
         [("A", "R2 of lambda * old + sigma", 0.95, low, 0.97, 100), ("A", "R2 of old + sigma", -0.6, -0.8, -0.4, 100)],
         columns=["model", "measure", "mean", "low", "high", "n"],
     )
     assert findings.affine_sentences(affine) == [
-        f"A: one λ and one σ per prompt and head {describe} the outputs of layer 1 with slashes "
-        f"(R² 0.95 [{low:.2f}, 0.97], n = 100)."
+        f"A: one λ and one σ per prompt and head {describe} the outputs of layer 1 with slashes (R² {told}, n = 100)."
     ]
 
 

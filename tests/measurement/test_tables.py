@@ -39,7 +39,7 @@ def measured():
 
 
 def test_heads_are_significant_where_an_effect_was_planted(measured):
-    heads = heads_table(measured, seed=0)
+    heads = heads_table(measured)
     assert len(heads) == 2 * LAYERS * HEADS and set(heads.n) == {N}
     planted = heads[(heads.layer == 1) & (heads["head"] < 3)]
     assert (planted.p < 0.001).all() and (heads.drop(planted.index).p > 0.05).all()
@@ -49,27 +49,27 @@ def test_heads_are_significant_where_an_effect_was_planted(measured):
 
 
 def test_heads_are_counted_by_side(measured):
-    counted = count_heads(heads_table(measured, seed=0)).set_index(["condition", "layer"])
+    counted = count_heads(heads_table(measured)).set_index(["condition", "layer"])
     assert counted.loc[("mless", 1), ["below", "above", "heads"]].tolist() == [1, 1, 3]
     assert counted.loc[("random", 2), ["below", "above", "heads"]].tolist() == [0, 0, 3]
 
 
 def test_layers_average_over_heads(measured):
-    layers = layers_table(measured, seed=0)
+    layers = layers_table(measured)
     assert len(layers) == 4 * 2 * LAYERS
     row = layers[(layers.measure == "lambda") & (layers.condition == "mless") & (layers.layer == 1)].iloc[0]
     assert row["mean"] == pytest.approx(1.0, abs=0.05) and row.low < row["mean"] < row.high
 
 
 def test_causes_give_the_planted_shares(measured):
-    table = causes_table(measured, seed=0).set_index("cause")
+    table = causes_table(measured).set_index("cause")
     assert list(table.index) == list(CAUSES)
     assert table["share"].tolist() == pytest.approx([1, 0.75, 0.25])
-    assert len(causes_by_head(measured, seed=0)) == len(CAUSES) * HEADS
+    assert len(causes_by_head(measured)) == len(CAUSES) * HEADS
 
 
 def test_the_affine_table_has_a_row_per_measure(measured):
-    table = affine_table(measured, seed=0).set_index("measure")["mean"]
+    table = affine_table(measured).set_index("measure")["mean"]
     expected = {text: 0.1 * AFFINE.index(name) for name, text in AFFINE_TEXT.items()}
     assert table.to_dict() == pytest.approx(expected)
 
