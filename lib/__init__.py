@@ -15,8 +15,3 @@ Shapes are written with one alphabet: B batch, L layers asked for, H heads, K ke
 queries, R sets of queries, D head width, F MLP width, N problems. Layers and heads count from 1 wherever a person
 names them.
 """
-
-import warnings
-
-# A terminal and a stored notebook have no widgets; without this the warning carries this machine's paths into outputs.
-warnings.filterwarnings("ignore", message="IProgress not found")

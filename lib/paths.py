@@ -27,8 +27,11 @@ def cache_folder() -> Path:
 
 
 def notebooks(only: Sequence[str] = ()) -> list[Path]:
-    """Return the notebooks of these numbers, names or files, all for none; raises InputError for an unknown one."""
-    found = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    """Return the notebooks of these numbers, names or files, all for none; raises InputError for an unknown one.
+
+    00 is not among them: it shows a prompt of the reader's own, and no profile decides what.
+    """
+    found = sorted(path for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb") if path.stem[:2] != "00")
     names = {name: path for path in found for name in (path.name, path.stem, path.stem[:2], path.stem[:2].lstrip("0"))}
     if missing := [name for name in only if name not in names]:
         raise unknown("notebook", missing[0], [path.stem for path in found])

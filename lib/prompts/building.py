@@ -6,6 +6,7 @@ checked for each prompt.
 """
 
 import hashlib
+import itertools
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -131,6 +132,10 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
             break
     if len(ends) < length:
         raise InputError(f"the filler {text!r} cannot be cut to {length} tokens: the tokenizer drops its characters")
+    if ends[length - 1 : length] == ends[length : length + 1]:
+        whole = [n for n, (end, following) in enumerate(itertools.pairwise(ends), 1) if end != following]
+        near = " or ".join(map(str, sorted(sorted(whole, key=lambda n: abs(n - length))[:2])))
+        raise InputError(f"the filler {text!r} cannot be cut to {length} tokens inside a character: take {near}")
     cut = repeated[2 : ends[length - 1]]
     if word and not cut:
         raise InputError(f"the filler {text!r} cut to length {length} is only a space")

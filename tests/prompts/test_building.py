@@ -209,6 +209,12 @@ def test_filler_is_cut_at_a_token_and_repeated_as_needed(tokenizer):
     assert len(cut_to_tokens(tokenizer, RANDOM_SENTENCE, 300)) > len(RANDOM_SENTENCE) / 2
 
 
+def test_a_filler_is_not_cut_inside_a_character(plain_bytes):
+    message = "the filler '😀' cannot be cut to 9 tokens inside a character: take 10 or 11"
+    assert refusal(plain_bytes, "What is it?", "mless", filler=Filler(length=9, mless="😀")) == message
+    check_all_conditions(plain_bytes, "What is it?", "plain", Filler(length=10, mless="😀"))
+
+
 @pytest.mark.parametrize("text", ["7", "4 2", "1 a", "- -"])
 def test_filler_whose_spaces_are_tokens_of_their_own_has_the_length_asked_for(text):
     for trim_offsets in (False, True):

@@ -1,0 +1,140 @@
+"""One prompt and any filler, live: what its tokens receive, and λ beside that of slashes, a sentence, even attention.
+
+tried = TryIt("demo")
+tried.show("What is $3 + 4$?", "/")                  # with sliders where somebody may move them
+tried.compare("What is $3 + 4$?", ["/", " ", "he"])  # a row of numbers per filler
+"""
+
+import functools
+import html
+import io
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from IPython.core.getipython import get_ipython
+from IPython.display import Image, display
+
+from lib.attention.received import observe_uniform, received_attention
+from lib.errors import InputError, valid
+from lib.figures.prompt import draw_close
+from lib.figures.style import style
+from lib.measurement.weights import first_layers
+from lib.models.panels import Panel, missing_heads
+from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.conditions import POSITIONS, Filler
+
+LAYERS, LONGEST, DPI = 3, 220, 150
+UNHINTED = {"text.hinting": "none"}  # letters are as wide as the font says, as the grounds of a prompt's tokens are
+USUAL = {"slashes": "mless", "a sentence": "random"}  # what a filler is compared with: conditions
+
+
+class TryIt:
+    """The first layers of a model, ready for any prompt; what was asked just before is not computed again."""
+
+    def __init__(self, model: str, layers: int = LAYERS) -> None:
+        """Load a name of data/models.yaml, a hub id, a folder or a .gguf file; raises InputError as loading does."""
+        self.loaded = first_layers(model, layers)
+        self.layers = list(range(1, layers + 1))
+        self._seen = functools.lru_cache(64)(self._see)
+
+    def show(self, problem: str, filler: str, length: int = 55, position: str = "between", layer=1, head=1) -> None:
+        """Show the picture, under sliders and fields where somebody may use them.
+
+        Raises InputError for what no prompt can be built of; a field that is changed to such says why.
+        """
+        given: dict[str, Any] = {"problem": problem, "filler": filler, "length": length, "position": position}
+        given |= {"layer": layer, "head": head}
+        picture = self.picture(**given)
+        display(self._controls(given, picture) if _somebody_is_there() else Image(picture, retina=True))
+
+    def picture(self, problem: str, filler: str, length: int, position: str, layer: int, head: int) -> bytes:
+        """Return the picture of one prompt and head as a png."""
+        missing_heads("the picture", Panel(model=self.loaded.spec, layer=layer, head=head), self.loaded.card)
+        asked = _filler(filler, length, position)
+        prompt, received, _ = self._seen(problem, "mless", asked)
+        before = np.full(len(prompt), np.nan)
+        before[prompt.original] = self._seen(problem, "none", asked)[1][layer - 1, head - 1]
+        texts = [prompt.text[start:stop] for start, stop in prompt.offsets]
+        ratios, even = self.ratios(problem, "mless", asked)
+        usual = Filler(length=length, position=asked.position)
+        means = {name: self.ratios(problem, key, usual)[0].mean(1) for name, key in USUAL.items()}
+        with style(), plt.rc_context(UNHINTED), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # of a script that the font lacks: a box stands there
+            curves = before, received[layer - 1, head - 1]
+            references = means | {"even attention": even}
+            figure = draw_close(texts, prompt.spans["inserted"], *curves, ratios, references, (layer, head))
+            file = io.BytesIO()
+            figure.savefig(file, dpi=DPI)
+            plt.close(figure)
+        return file.getvalue()
+
+    def compare(self, problem: str, fillers: Sequence[str], length=55, position="between") -> pd.DataFrame:
+        """Return a row per filler: mean λ of each layer, and in how many heads of layer 1 it is below 1."""
+        rows = []
+        for text in fillers:
+            ratios, _ = self.ratios(problem, "mless", _filler(text, length, position))
+            below = f"{(ratios[0] < 1).sum()} of {self.loaded.heads}"
+            rows.append((repr(text), *ratios.mean(1), below))
+        return pd.DataFrame(rows, columns=["filler", *(f"layer {n}" for n in self.layers), "heads of layer 1 below 1"])
+
+    def ratios(self, problem: str, condition: str, filler: Filler) -> tuple[np.ndarray, np.ndarray]:
+        """Return λ (L, H) of a condition, and what it would be (L,) if attention were spread evenly."""
+        received, even = [], []
+        for name in ("none", condition):
+            prompt, *seen = self._seen(problem, name, filler)
+            for found, values in zip((received, even), seen, strict=True):
+                found.append(values[..., prompt.original[1:-1]].mean(-1))
+        return received[1] / received[0], even[1] / even[0]
+
+    def _see(self, problem: str, condition: str, filler: Filler) -> tuple[Prompt, np.ndarray, np.ndarray]:
+        """Return a prompt, what its tokens receive (L, H, T), and what they would of even attention (L, T)."""
+        prompt = build_prompt(self.loaded.tokenizer, problem, condition, filler=filler)
+        model, ids = self.loaded.model, prompt.input_ids
+        even = observe_uniform(model, ids, self.layers, torch.tensor([len(ids)])).received[0, :, 0, 0]
+        return prompt, received_attention(model, ids, self.layers)[0].cpu().numpy(), even.cpu().numpy()
+
+    def _controls(self, given: dict, picture: bytes) -> ipywidgets.Widget:
+        """Return the picture under a field or slider for each part of it, which draws it anew."""
+        wide, narrow = ipywidgets.Layout(width="99%"), ipywidgets.Layout(width="32%")
+        slider = functools.partial(ipywidgets.IntSlider, min=1, layout=narrow)
+        fields = {
+            "problem": ipywidgets.Textarea(rows=2, layout=wide),
+            "filler": ipywidgets.Textarea(rows=1, layout=wide),
+            "length": slider(max=LONGEST, description="tokens"),
+            "position": ipywidgets.Dropdown(options=POSITIONS, layout=narrow),
+            "layer": slider(max=len(self.layers)),
+            "head": slider(max=self.loaded.heads),
+        }
+        image, message = ipywidgets.Image(value=picture, width="100%"), ipywidgets.HTML()
+
+        def draw(_: object) -> None:
+            typed: dict[str, Any] = {name: field.value for name, field in fields.items()}
+            try:
+                image.value = self.picture(**typed)
+                message.value = ""
+            except InputError as error:
+                message.value = f"<b>{html.escape(str(error))}</b>"
+
+        for name, field in fields.items():
+            field.description = field.description or name
+            field.value = given[name]
+            field.observe(draw, "value")
+        texts, rest = list(fields.values())[:2], list(fields.values())[2:]
+        rows = [*texts, ipywidgets.HBox(rest), message, image]
+        return ipywidgets.VBox(rows, layout=ipywidgets.Layout(overflow="hidden"))
+
+
+def _filler(text: str, length: int, position: str) -> Filler:
+    return valid(Filler, {"mless": text, "length": length, "position": position}, "filler")
+
+
+def _somebody_is_there() -> bool:
+    """Return whether this cell may ask a person: JupyterLab lets it, while papermill, nbconvert and nbval do not."""
+    kernel = getattr(get_ipython(), "kernel", None)
+    return bool(kernel and kernel.get_parent("shell").get("content", {}).get("allow_stdin"))

@@ -1,0 +1,103 @@
+"""A prompt of one's own: λ as the measurements give it, a picture where nobody sits, one line for a mistake."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lib.errors import InputError
+from lib.measurement import try_it
+from lib.measurement.dilution import measure_dilution
+from lib.measurement.try_it import TryIt
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import Problem
+
+PROBLEM = "A bag holds $3$ red balls. How many balls does it hold?"
+
+
+@pytest.fixture(scope="module")
+def tried(tiny_llama):
+    return TryIt(str(tiny_llama))
+
+
+@pytest.mark.parametrize("position", ["before", "between", "end"])
+def test_lambda_is_that_of_the_measurements(tried, position):
+    filler = Filler(length=9, position=position, mless="he")
+    problem = Problem(unique_id="1", problem=PROBLEM, answer="3")
+    measured = measure_dilution(tried.loaded, [problem], ["mless"], filler=filler)["lambda"]
+    ratios, _ = tried.ratios(PROBLEM, "mless", filler)
+    np.testing.assert_allclose(ratios, measured.squeeze().values, rtol=1e-5)
+
+
+def test_even_attention_is_diluted_by_the_prompts_length_alone(tried):
+    _, even = tried.ratios(PROBLEM, "mless", Filler())
+    _, other = tried.ratios(PROBLEM, "random", Filler())
+    assert (even == even[0]).all() and even[0] < 1
+    np.testing.assert_allclose(even, other, rtol=1e-6)
+
+
+def test_a_row_per_filler(tried):
+    table = tried.compare(PROBLEM, ["/", " ", "\n", "中文"], 8)
+    assert list(table.filler) == ["'/'", "' '", "'\\n'", "'中文'"]
+    assert set(table["heads of layer 1 below 1"]) <= {"0 of 2", "1 of 2", "2 of 2"}
+    assert table[["layer 1", "layer 2", "layer 3"]].notna().all(axis=None)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("filler", ["/", "\n", "$x_1$", "中文"])
+def test_any_text_is_drawn(tried, filler):
+    png = tried.picture(PROBLEM, filler, 8, "between", 3, 2)
+    assert Image.open(io.BytesIO(png)).size[0] > 1000
+
+
+def test_without_a_person_there_is_a_picture_alone(tried, monkeypatch):
+    shown = []
+    monkeypatch.setattr(try_it, "display", shown.append)
+    tried.show(PROBLEM, "/")
+    assert [type(item).__name__ for item in shown] == ["Image"]
+
+
+def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(tried, monkeypatch):
+    shown = []
+    monkeypatch.setattr(try_it, "display", shown.append)
+    monkeypatch.setattr(try_it, "_somebody_is_there", lambda: True)
+    tried.show(PROBLEM, "/", 9)
+    problem, filler, row, message, picture = shown[0].children
+    before = picture.value
+    filler.value = "he"
+    assert picture.value != before and message.value == ""
+    again = picture.value
+    problem.value = " "
+    assert picture.value == again and message.value == "<b>the problem is blank</b>"
+    problem.value = PROBLEM
+    assert picture.value == again and message.value == ""
+    length, position, layer, head = row.children
+    assert (layer.max, head.max) == (3, 2)
+    for control, value in ((length, 12), (position, "end"), (layer, 2), (head, 2)):
+        before, control.value = picture.value, value
+        assert picture.value != before
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"problem": " "}, "the problem is blank"),
+        ({"filler": ""}, "filler: "),
+        ({"length": 0}, "filler: length: must be greater than 0"),
+        ({"length": "55"}, "filler: length: "),
+        ({"position": "middle"}, "filler: position: must be 'before', 'between', 'end' or 'random'"),
+        ({"head": 3}, "the picture: .* has heads 1 to 2, not 3"),
+        ({"layer": 4}, "the picture: .* has layers 1 to 3, not 4"),
+        ({"length": 600}, "longer than the model's context of 512"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_in_one_line(tried, given, message):
+    with pytest.raises(InputError, match=message) as caught:
+        tried.show(**({"problem": PROBLEM, "filler": "/"} | given))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_that_does_not_exist_is_refused():
+    with pytest.raises(InputError, match="unknown model 'nonsense'"):
+        TryIt("nonsense")
