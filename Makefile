@@ -24,7 +24,7 @@ reproduce: $(READY)
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
 
 families: $(READY)
-	$(if $(FRESH),$(BIN)/python -m pip install --quiet --no-deps -r requirements-families.txt)
+	$(if $(FRESH),$(BIN)/python -m pip install --quiet --no-deps -r requirements/families.txt)
 	$(BIN)/python -m lib reproduce --profile families $(if $(FRESH),--fresh)
 
 test: $(READY)
@@ -33,11 +33,11 @@ test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-vllm: $(READY)
-	$(BIN)/python -m pip install --quiet --no-deps -r requirements-vllm.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements/vllm.txt
 	$(BIN)/python -m pytest tests/generation/test_vllm.py
 
 test-ray: $(READY)
-	$(BIN)/python -m pip install --quiet --no-deps -r requirements-ray.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements/ray.txt
 	$(BIN)/python -m pytest -m ray tests/generation/test_workers.py
 
 lab: $(READY)
@@ -47,7 +47,7 @@ report: $(READY)
 	$(BIN)/python -m lib report --profile $(PROFILE)
 
 bench: $(READY)
-	-$(BIN)/python -m pip install --quiet -r requirements-bench.txt -c requirements.txt -c constraints.txt
+	-$(BIN)/python -m pip install --quiet -r requirements/bench.txt -c requirements.txt -c constraints.txt
 	$(BIN)/python benchmarks/first_layers.py
 	$(BIN)/python benchmarks/extraction.py
 	$(BIN)/python benchmarks/side_by_side.py
@@ -55,7 +55,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/arm.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/step.py
-	-$(BIN)/python -m pip install --quiet --no-deps -r requirements-ray.txt
+	-$(BIN)/python -m pip install --quiet --no-deps -r requirements/ray.txt
 	$(BIN)/python benchmarks/workers.py
 
 gpu: $(READY)
@@ -67,10 +67,10 @@ readme: $(READY)
 outputs: $(READY)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0*.ipynb
 
-$(READY): requirements.txt requirements-demo.txt constraints.txt pyproject.toml
+$(READY): requirements.txt requirements/demo.txt constraints.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed (PYTHON=...)")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -r requirements.txt -c constraints.txt
-	$(BIN)/python -m pip install --quiet --no-deps -r requirements-demo.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements/demo.txt
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	touch $@

@@ -192,7 +192,7 @@ def compare(lengths: list[int], repeats: int) -> None:
     ways = list(WAYS)
     if importlib.util.find_spec("transformer_lens") is None:
         ways = [way for way in ways if not way.startswith("lens")]
-        print("TransformerLens is not installed, skipped: pip install -r requirements-bench.txt")
+        print("TransformerLens is not installed, skipped: pip install -r requirements/bench.txt")
     converted(
         resolve("demo").gguf, "float32"
     )  # converts the model now: the processes below pass on nothing that is printed

@@ -106,10 +106,10 @@ def ways() -> list[tuple[str, int]]:
     if importlib.util.find_spec("vllm"):
         found.append(("vllm", 64))
     else:
-        print("vllm is not installed, skipped: see requirements-vllm.txt")
+        print("vllm is not installed, skipped: see requirements/vllm.txt")
     if importlib.util.find_spec("lm_eval"):
         return found + [("lm-eval hf", batch) for batch in HARNESS_BATCHES]
-    print("lm-evaluation-harness is not installed, skipped: pip install -r requirements-bench.txt")
+    print("lm-evaluation-harness is not installed, skipped: pip install -r requirements/bench.txt")
     return found
 
 

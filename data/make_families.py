@@ -2,7 +2,7 @@
 
     python data/make_families.py STORE...     # folders or files of completions, as `evaluate` wrote them
 
-Measures what results/families/measurements lacks, which takes an hour and the wheels of requirements-families.txt. Of
+Measures what results/families/measurements lacks, which takes an hour and the wheels of requirements/families.txt. Of
 completions only problems that were answered under every condition of a model are kept, graded as the code grades now.
 """
 

@@ -33,7 +33,7 @@ os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"  # ARM reads its batch from the oth
 try:
     from vllm import AsyncEngineArgs, AsyncLLMEngine, SamplingParams, TokensPrompt
 except ImportError as error:
-    how = "pip install --no-deps -r requirements-vllm.txt (CPU) or pip install vllm==0.32.0 (CUDA)"
+    how = "pip install --no-deps -r requirements/vllm.txt (CPU) or pip install vllm==0.32.0 (CUDA)"
     raise InputError(f"engine vllm cannot be imported ({error}): {how}") from error
 
 PREFILL_TOKENS = 8192  # of one step at least: under ARM no prompt is cut, whose statistics need all of it

@@ -36,7 +36,7 @@ try:
     import ray
     from ray.exceptions import RayError
 except ImportError as error:
-    raise InputError(f"workers need Ray ({error}): pip install --no-deps -r requirements-ray.txt") from error
+    raise InputError(f"workers need Ray ({error}): pip install --no-deps -r requirements/ray.txt") from error
 
 BATCHES = 4  # of a chunk at least: at its end a batch is no longer full
 DEATHS = 3  # of its worker, after which a prompt is given up

