@@ -65,7 +65,7 @@ class View(Protocol):
 
 _recording: ContextVar[Recording | None] = ContextVar("recording", default=None)
 view: ContextVar["View | None"] = ContextVar("view", default=None)
-_row_lengths: ContextVar[torch.Tensor] = ContextVar("row_lengths")
+_step: ContextVar["_Step"] = ContextVar("step")
 
 
 def record(decoder: PreTrainedModel, input_ids: torch.Tensor, recording: Recording, positions=None):
@@ -84,15 +84,31 @@ def record(decoder: PreTrainedModel, input_ids: torch.Tensor, recording: Recordi
             _recording.reset(token)
 
 
+class _Step:
+    """Which positions the rows of a step see, worked out once for all layers of the same window."""
+
+    def __init__(self, lengths: torch.Tensor):
+        self.last = lengths[:, None, None, None]  # (B, 1, 1, 1) the new tokens' positions
+        self.masks: dict[tuple[int, int | None], torch.Tensor] = {}
+
+    def seen(self, tokens: int, window: int | None) -> torch.Tensor:
+        """Return (B, 1, 1, T), true for the positions of a row that its new token sees."""
+        if (tokens, window) not in self.masks:
+            position = torch.arange(tokens, device=self.last.device)
+            mask = position <= self.last
+            self.masks[tokens, window] = mask & (position > self.last - window) if window else mask
+        return self.masks[tokens, window]
+
+
 @contextlib.contextmanager
 def attending_from_one_token(decoder: PreTrainedModel, lengths: torch.Tensor) -> Iterator[None]:
     """Let each row's one new token attend to its own `lengths` (B,) positions in the cache, and to itself."""
-    token = _row_lengths.set(lengths)
+    token = _step.set(_Step(lengths))
     try:
         with attending(decoder, ONE_TOKEN):
             yield
     finally:
-        _row_lengths.reset(token)
+        _step.reset(token)
 
 
 @contextlib.contextmanager
@@ -245,11 +261,7 @@ def _attend_from_one_token(
     **others,
 ) -> tuple[torch.Tensor, None]:
     _refuse_unknown(module, others)
-    last = _row_lengths.get()[:, None, None, None]
-    position = torch.arange(key.shape[2], device=key.device)
-    seen = position <= last
-    if sliding_window:
-        seen = seen & (position > last - sliding_window)
+    seen = _step.get().seen(key.shape[2], sliding_window)
     query = query.unflatten(1, (key.shape[1], -1)).squeeze(3)  # (B, K, groups, D): a key head's queries side by side
     if softcap is None and s_aux is None:
         # It sums scores in float32 and copies neither keys nor values, whatever their dtype.

@@ -34,14 +34,17 @@ class SlotCache(Cache):
                 part[target, :, :length] = part[source, :, :length]
         self.lengths[target] = length
 
+    def begin_step(self, rows: int, device: torch.device) -> torch.Tensor:
+        """Return the lengths (rows,) of the running rows on the device; worked out once, not in every layer."""
+        self.rows, self.at = torch.arange(rows, device=device), self.lengths[:rows].to(device)
+        self.longest = int(self.lengths[:rows].max()) + 1  # which lies on the host: nothing waits for the device
+        return self.at
+
     def update(self, key, value, layer_idx, *args, **kwargs):
         """Write one new position of each running row and return views up to the longest row."""
-        rows = torch.arange(len(key), device=key.device)
-        at = self.lengths[: len(key)].to(key.device)
         keys, values = self.stored[layer_idx]
-        keys[rows, :, at], values[rows, :, at] = key[:, :, 0], value[:, :, 0]
-        longest = int(at.max()) + 1
-        return keys[: len(key), :, :longest], values[: len(key), :, :longest]
+        keys[self.rows, :, self.at], values[self.rows, :, self.at] = key[:, :, 0], value[:, :, 0]
+        return keys[: len(key), :, : self.longest], values[: len(key), :, : self.longest]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return int(self.lengths.max())

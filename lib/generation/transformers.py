@@ -9,7 +9,7 @@ rows and their multiplications for many; on a CPU large batches pay.
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -104,22 +104,34 @@ class Engine(Writer):
             # A prefill stops everybody: wait until it serves a good part of the batch.
             if waiting and slots - len(rows) >= min(len(waiting), max(1, slots // 4)):
                 first = self._admit(rows, waiting, cache, hook)
-                yield from self._advance_all(rows, first, cache, sampling, elicit)
+                if first:
+                    logits = torch.stack(list(first.values()))
+                    yield from self._advance_all(rows, list(first), logits, cache, sampling, elicit)
             if rows:
-                logits = dict(enumerate(self._step(rows, cache, hook)))
-                yield from self._advance_all(rows, logits, cache, sampling, elicit)
+                logits = self._step(rows, cache, hook)
+                yield from self._advance_all(rows, range(len(rows)), logits, cache, sampling, elicit)
 
     def _advance_all(
         self,
         rows: list[_Row],
-        logits: Mapping[int, torch.Tensor],
+        slots: Sequence[int],
+        logits: torch.Tensor,
         cache: SlotCache,
         sampling: Sampling,
         elicit: list[int],
     ) -> Iterator[Completion]:
-        """Give every row that has nothing left to feed its next token, and yield those that finish."""
-        for slot in reversed(range(len(rows))):
-            if not rows[slot].feed and self._advance(rows[slot], logits[slot], sampling, elicit):
+        """Give rows that have nothing left to feed their next tokens, and yield those that finish.
+
+        `logits` (N, vocabulary) are of the rows in these `slots`.
+        """
+        ready = [place for place, slot in enumerate(slots) if not rows[slot].feed]
+        if not ready:
+            return
+        chosen = [slots[place] for place in ready]
+        logits = logits if len(ready) == len(slots) else logits[torch.tensor(ready, device=logits.device)]
+        tokens = dict(zip(chosen, choose(logits, sampling, [rows[slot].draws for slot in chosen]), strict=True))
+        for slot in sorted(tokens, reverse=True):
+            if self._advance(rows[slot], tokens[slot], sampling, elicit):
                 row = rows[slot]
                 yield self._completion(row.request, sampling, row.finish, row.written, row.after)
                 last = len(rows) - 1
@@ -187,16 +199,15 @@ class Engine(Writer):
         """Feed one token to every row and return the logits (rows, vocabulary) of the next."""
         device = self.model.device
         tokens = torch.tensor([[row.feed.pop(0)] for row in rows], device=device)
-        lengths = cache.lengths[: len(rows)].to(device)
+        lengths = cache.begin_step(len(rows), device)
         told = hook.rows([row.noise for row in rows], prompt=False) if hook else contextlib.nullcontext()
         with attending_from_one_token(self.model.get_decoder(), lengths), told:
             output = self.model(input_ids=tokens, position_ids=lengths[:, None], past_key_values=cache, use_cache=True)
         cache.lengths[: len(rows)] += 1
         return output.logits[:, -1].float()
 
-    def _advance(self, row: _Row, logits: torch.Tensor, sampling: Sampling, elicit: list[int]) -> bool:
+    def _advance(self, row: _Row, token: int, sampling: Sampling, elicit: list[int]) -> bool:
         """Take the next token of a row; return whether the row is finished."""
-        token = choose(logits, sampling, row.draws)
         if not row.finish:
             stopped = token in self.stops
             if not stopped:
@@ -229,11 +240,18 @@ def _last_alone(model: PreTrainedModel, lengths: torch.Tensor) -> Iterator[None]
         handle.remove()
 
 
-def choose(logits: torch.Tensor, sampling: Sampling, draws: torch.Generator) -> int:
-    """Return the next token of one row (vocabulary,): the largest, or a draw from the nucleus `top_p`."""
+def choose(logits: torch.Tensor, sampling: Sampling, draws: Sequence[torch.Generator]) -> list[int]:
+    """Return the next token of each row of logits (N, vocabulary): the largest, or a draw from the nucleus `top_p`.
+
+    Each row draws one number from its own generator, so that it does not depend on its batch; all rows wait for the
+    device once.
+    """
     if sampling.temperature == 0:
-        return int(logits.argmax())
-    probabilities, order = (logits.cpu() / sampling.temperature).softmax(-1).sort(descending=True)
-    outside = probabilities.cumsum(-1) - probabilities >= sampling.top_p
-    probabilities[outside] = 0
-    return int(order[torch.multinomial(probabilities, 1, generator=draws)])
+        return logits.argmax(-1).tolist()
+    probabilities, order = (logits / sampling.temperature).softmax(-1).sort(descending=True)
+    reached = probabilities.cumsum(-1)
+    nucleus = (reached - probabilities < sampling.top_p).sum(-1, keepdim=True)  # (N, 1) its number of tokens
+    drawn = torch.cat([torch.rand(1, generator=own) for own in draws])[:, None].to(logits.device)
+    aim = drawn * reached.gather(1, nucleus - 1)
+    place = torch.minimum((reached <= aim).sum(-1, keepdim=True), nucleus - 1)
+    return order.gather(1, place)[:, 0].tolist()

@@ -165,10 +165,24 @@ def test_demo_answers_are_the_same_in_any_batch(demo):
 
 
 def test_nucleus_leaves_unlikely_tokens_out():
-    logits = torch.tensor([4.0, 3.9, -5.0])
-    draws = torch.Generator().manual_seed(0)
-    drawn = {choose(logits, Sampling(1, temperature=1.0, top_p=0.9), draws) for _ in range(100)}
-    assert drawn == {0, 1}
+    logits = torch.tensor([[4.0, 3.9, -5.0]]).expand(100, 3)
+    draws = [torch.Generator().manual_seed(0)] * 100
+    assert set(choose(logits, Sampling(1, temperature=1.0, top_p=0.9), draws)) == {0, 1}
+
+
+def test_tokens_are_drawn_as_often_as_their_probabilities_say():
+    probabilities = torch.tensor([0.1, 0.55, 0.05, 0.3])
+    draws = [torch.Generator().manual_seed(0)] * 4000
+    drawn = choose((2 * probabilities.log()).expand(4000, 4), Sampling(1, temperature=2.0), draws)
+    shares = torch.bincount(torch.tensor(drawn), minlength=4) / 4000
+    torch.testing.assert_close(shares, probabilities, rtol=0, atol=0.025)
+
+
+def test_what_a_row_draws_does_not_depend_on_its_batch():
+    logits, sampling = torch.randn(6, 50), Sampling(1, temperature=1.0, top_p=0.8)
+    together = choose(logits, sampling, [torch.Generator().manual_seed(seed) for seed in range(6)])
+    alone = [choose(logits[seed, None], sampling, [torch.Generator().manual_seed(seed)])[0] for seed in range(6)]
+    assert together == alone
 
 
 def test_a_layer_that_arm_cannot_work_on_is_named_before_anything_is_generated(tiny):
