@@ -1,15 +1,18 @@
 """Write data/families: what the profile measured and answered, small enough to keep, without a problem's text.
 
-    python data/make_families.py STORE...     # folders or files of completions, as `evaluate` wrote them
+    python data/make_families.py STORE...            # folders or files of completions, as `evaluate` wrote them
+    python data/make_families.py --scores STORE...   # or of scores, as `likelihood` wrote them
 
-Measures what results/families/measurements lacks, which takes an hour and the wheels of requirements/families.txt. Of
-completions only problems that were answered under every condition of a model are kept, graded as the code grades now.
+Without a store it measures what results/families/measurements lacks, which takes an hour and the wheels of
+requirements/families.txt. Only problems that were answered, or scored, under every condition of a model are kept;
+completions are graded as the code grades now.
 """
 
 import argparse
 import gzip
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lib import progress
@@ -26,9 +29,11 @@ from lib.measurement.stored import write_stored
 from lib.models.loading import Loaded
 from lib.paths import DATA, write_whole
 from lib.profiles import Profile, load_profile
+from lib.statistics import ENOUGH
 
 FOLDER = DATA / "families"
 FIELDS = ("extracted", "method", "correct", "evaluated")  # of a grade
+SCORE = ("key", "model", "revision", "condition", "target", "problem_id", "level", "tokens", "nats", "dtype")
 
 
 def write_measurements(profile: Profile) -> None:
@@ -57,19 +62,41 @@ def _curves(profile: Profile, loaded: Loaded):
 def write_answers(stores: list[Path], about: dict[str, str]) -> None:
     """Write a file per model with the completions of all its stores; `about` is what older records do not say."""
     models = defaultdict(list)
-    for record in (record for store in stores for record in _records(store)):
+    for record in _records(stores, "completions"):
         models[record["model"]].append(about | record)
     for name, records in models.items():
         whole = [_regraded(record, graded) for record, graded in zip(*_graded(_complete(records)), strict=True)]
-        lines = "".join(json.dumps(record) + "\n" for record in whole)
-        write_whole(FOLDER / f"{name}.jsonl.gz", gzip.compress(lines.encode(), mtime=0))
+        _write(FOLDER / f"{name}.jsonl.gz", whole)
         print(f"{name}: {len(whole)} completions of {len({r['problem_id'] for r in whole})} problems")
 
 
-def _records(store: Path) -> list[Record]:
-    files = sorted(store.glob("completions*.jsonl*")) if store.is_dir() else [store]
-    contents = [gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes() for file in files]
-    return [json.loads(line) for content in contents for line in content.splitlines()]
+def write_scores(stores: list[Path]) -> None:
+    """Write a file per model with its SCOREs of solutions, and those of answers at once, of all its stores, sorted."""
+    models = defaultdict(lambda: defaultdict(dict))
+    for row in _records(stores, "scores"):
+        models[row["model"]][row["target"]].setdefault(row["key"], {name: row[name] for name in SCORE})
+    (FOLDER / "likelihood").mkdir(exist_ok=True)
+    for name, targets in models.items():
+        whole = {target: _complete(_begun(list(rows.values()))) for target, rows in targets.items()}
+        kept = [row for rows in whole.values() for row in rows]
+        kept.sort(key=lambda row: (row["target"], row["problem_id"], row["condition"]))
+        _write(FOLDER / "likelihood" / f"{name}.jsonl.gz", kept)
+        for target, rows in whole.items():
+            problems, conditions = ({row[field] for row in rows} for field in ("problem_id", "condition"))
+            begun = len({row["problem_id"] for row in targets[target].values()})
+            print(f"{name}: {target}s of {len(problems)} problems under {len(conditions)} conditions, {begun} begun")
+
+
+def _records(stores: list[Path], stem: str) -> Iterator[dict]:
+    """Yield the records of files, and of the files of this name in folders, as far as their lines are whole."""
+    for file in (file for store in stores for file in (sorted(store.glob(f"{stem}*.jsonl*")) or [store])):
+        content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+        yield from map(json.loads, content[: content.rfind(b"\n") + 1].splitlines())  # a run may be writing the last
+
+
+def _write(path: Path, records: Sequence[dict]) -> None:
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    write_whole(path, gzip.compress(lines.encode(), mtime=0))
 
 
 def _complete(records: list[Record]) -> list[Record]:
@@ -79,6 +106,12 @@ def _complete(records: list[Record]) -> list[Record]:
         answered[record["problem_id"]].add(record["condition"])
     conditions = set.union(*answered.values())
     return [record for record in records if answered[record["problem_id"]] == conditions]
+
+
+def _begun(rows: list[dict]) -> list[dict]:
+    """Return the scores without conditions that a run has only just come to: they would leave few problems complete."""
+    counts = Counter(row["condition"] for row in rows)
+    return [row for row in rows if counts[row["condition"]] >= ENOUGH]
 
 
 def _graded(records: list[Record]):
@@ -101,12 +134,15 @@ def _regraded(record: Record, graded) -> Record:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("stores", nargs="*", type=Path, help="folders or files of completions")
+    parser.add_argument("stores", nargs="*", type=Path, help="folders or files of completions, or of scores")
+    parser.add_argument("--scores", action="store_true", help="the stores hold scores of `likelihood`")
     parser.add_argument("--about", default="{}", type=json.loads, help="JSON of fields that older records lack")
     options = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
     with progress.switched_on():
-        if options.stores:
+        if options.scores:
+            write_scores(options.stores)
+        elif options.stores:
             write_answers(options.stores, options.about)
         else:
             write_measurements(load_profile("families"))

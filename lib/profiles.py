@@ -180,7 +180,7 @@ def load_profile(name_or_path: str | Path) -> Profile:
         raise InputError(f"{paths.shown(path)}: name: {profile.name!r} is a profile of data/profiles, choose another")
     content = profile.model_dump()
     attention = content["attention"]
-    for section in (attention, content["accuracy"]):
+    for section in filter(None, (attention, content["accuracy"], content["likelihood"])):
         section["models"] = [_from(path.parent, spec) for spec in section["models"]]
         section["problems"] = _from(path.parent, section["problems"])
     for panel in (panel for row in attention["panels"].values() for panel in row):
@@ -218,15 +218,22 @@ def run_profile(name_or_path: str | Path, model=None, problems=None, limit=None,
 
 
 def override(profile: Profile, model=None, problems=None, limit=None, name=None, dtype=None) -> Profile:
-    """Return a copy with this model everywhere, these problems (all, unless limited), this limit, name and dtype."""
+    """Return a copy with this model everywhere, these problems (all, unless limited), this limit, name and dtype.
+
+    Likelihoods, which need solutions, are not asked for of other problems.
+    """
     content = profile.model_dump() | {"name": name or profile.name}
     attention, accuracy = content["attention"], content["accuracy"]
+    if problems is not None:
+        content["likelihood"] = None
     parts = [accuracy[part] for part in PARTS if accuracy[part]]
     changes = {"problems": problems and str(problems), "limit": limit, "models": model and [model], "dtype": dtype}
     for section in (attention, accuracy):
         if problems is not None:
             section["limit"] = accuracy["levels"] = None
         section |= {field: value for field, value in changes.items() if value}
+    if content["likelihood"]:
+        content["likelihood"] |= {name: changes[name] for name in ("limit", "models") if changes[name]}
     for part in parts:
         part["limit"] = min(filter(None, (limit, part["limit"])), default=None)
     if model is not None:

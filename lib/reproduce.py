@@ -12,19 +12,20 @@ import yaml
 
 from lib import paths, progress
 from lib.errors import InputError
-from lib.evaluation.of_profile import agreement, generated, stored_answers, variation_for
+from lib.evaluation.of_profile import agreement, generated, scores_for, stored_answers, variation_for
 from lib.figures import saving
 from lib.measurement.run import measure_activations, measure_attention, measure_controls, measure_explorer
 from lib.paths import write_json
 from lib.profiles import PARTS, Profile, profile_names
 
-# What a notebook finds computed when it starts, by its number: measurements, completions, and those of PARTS.
+# What a notebook finds computed when it starts, by its number: measurements, completions, those of PARTS, likelihoods.
 NEEDS = {
     "02": (measure_attention, measure_controls, measure_explorer),
     "03": ("completions", "fillers", "sampling"),
     "04": (measure_activations,),
     "05": ("interventions", "arm_map", "sampling"),
-    "06": (measure_attention, measure_controls, measure_activations, "completions", *PARTS),
+    "06": (measure_attention, measure_controls, measure_activations, "completions", *PARTS, "likelihood"),
+    "07": ("completions", "likelihood"),
 }
 CHECKED = 32  # problems of the demo whose stored answers are made again: a minute of the six that a run takes
 COLUMNS = ("figure", "file", "model", "n", "found", "paper")
@@ -49,6 +50,10 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         raise InputError(f"cannot write results to {results}: {error.strerror}") from error
     # A profile of another name is handed to the notebooks as the file that records it.
     shipped = profile.name in profile_names()
+    if profile.likelihood is None:  # 07 would have nothing to show
+        notebooks = [notebook for notebook in notebooks if notebook.stem[:2] != "07"]
+        if not notebooks:
+            raise InputError(f"profile {profile.name} has no section `likelihood`, which notebook 07 shows")
     started, prepared, anew = time.monotonic(), set(), fresh or profile.name != "demo"
     parameters = {"profile": profile.name if shipped else str(results / "profile.yaml")}
     for index, notebook in enumerate(notebooks, 1):
@@ -70,6 +75,8 @@ def _prepare(need: Callable | str, profile: Profile, results: Path, anew: bool) 
     if not isinstance(need, str):
         if not profile.stored:
             need(profile, results / "measurements")
+    elif need == "likelihood":
+        scores_for(profile)
     elif stored_answers(profile):
         return
     elif need != "completions":

@@ -30,7 +30,7 @@ def again(tmp_path_factory):
         patch.setattr(paths, "FIGURES", folder / "figures")
         patch.setattr(paths, "RESULTS", folder / "results")
         patch.setattr(matplotlib.figure.Figure, "savefig", unpainted)
-        for notebook in paths.notebooks(["01", "02", "03", "04", "06"]):
+        for notebook in paths.notebooks(["01", "02", "03", "04", "06", "07"]):
             cells = nbformat.read(notebook, as_version=4).cells
             names = {"display": lambda *shown: None}
             for cell in cells:

@@ -138,6 +138,13 @@ def test_claims_are_judged_on_what_the_other_notebooks_show(as_stored, copy):
     assert (copy / "figures" / "demo" / "claims.png").stat().st_size > 5_000
 
 
+def test_likelihoods_are_shown_as_stored_with_how_they_stand(as_stored, copy):
+    rows = published(copy, "07_does_it_help", "families")
+    assert {row["figure"] for row in rows} == {"likelihood", "answer_at_once"}
+    assert all(row["n"] >= 20 and row["found"].startswith("mless ") for row in rows)
+    assert (copy / "figures" / "families" / "likelihood.png").stat().st_size > 5_000
+
+
 def test_activations_are_measured_over_the_problems_given(execute, copy, tiny_llama):
     given = {"model": str(tiny_llama), "limit": 4}
     rows = {row["figure"]: row for row in execute("04_activation_redistribution", **given)}

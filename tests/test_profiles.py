@@ -361,3 +361,11 @@ def test_a_limit_holds_for_variations_too_but_never_enlarges_them():
 def test_a_part_that_a_profile_lacks_is_named():
     with pytest.raises(InputError, match=r"this profile has no accuracy.sampling"):
         variation(load_profile("laptop").accuracy, "sampling")
+
+
+def test_likelihoods_follow_a_model_and_a_limit_and_are_not_asked_for_of_other_problems():
+    families = load_profile("families")
+    changed = override(families, model="demo", limit=7, name="x").likelihood
+    assert (changed.models, changed.limit) == (["demo"], 7)
+    assert changed.conditions == families.likelihood.conditions
+    assert override(families, problems="embedded", name="x").likelihood is None

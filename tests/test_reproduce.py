@@ -1,6 +1,9 @@
 """What a run computes before its notebooks start."""
 
-from lib import reproduce
+import pytest
+
+from lib import paths, reproduce
+from lib.errors import InputError
 from lib.evaluation.of_profile import STORED_DEMO
 from lib.evaluation.store import read_records
 from lib.profiles import load_profile
@@ -20,3 +23,17 @@ def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own_unless_al
         reproduce._prepare("completions", load_profile("demo"), tmp_path, anew)
     assert asked == [(reproduce.CHECKED, tmp_path / "check"), (96, tmp_path)]
     assert capsys.readouterr().out.count("3 of 3 completions agree with the stored demo's") == 2
+
+
+def test_a_profile_without_likelihoods_leaves_their_notebook_out(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    for name in ("_execute", "_prepare"):
+        monkeypatch.setattr(reproduce, name, lambda *given: None)
+    monkeypatch.setattr(reproduce, "published", lambda *given: [])
+    both = paths.notebooks(["06", "07"])
+    families = ["[1/2] 06_claims", "[2/2] 07_does_it_help"]
+    for profile, expected in (("demo", ["[1/1] 06_claims"]), ("families", families)):
+        reproduce.reproduce(load_profile(profile), both, fresh=False)
+        assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("[")] == expected
+    with pytest.raises(InputError, match="profile demo has no section `likelihood`, which notebook 07 shows"):
+        reproduce.reproduce(load_profile("demo"), both[1:], fresh=False)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from lib.claims.evidence import Evidence, Untestable
@@ -33,5 +32,11 @@ def _difference(evidence: Evidence, table: pd.DataFrame, more: str, less: str) -
 
 
 def positive_gain(evidence: Evidence, target: str) -> float:
-    """Return the mean gain of the positive control in nats, the scale of what counts as no effect."""
-    return abs(float(np.mean(_difference(evidence, nats(evidence, target), *POSITIVE).values)))
+    """Return the mean gain of the positive control in nats, the scale of what counts as no effect.
+
+    Raises Untestable where it gains nothing: then there is no scale.
+    """
+    gain = float(_difference(evidence, nats(evidence, target), *POSITIVE).values.mean())
+    if gain <= 0:
+        raise Untestable(f"the positive control gains nothing with {evidence.model}")
+    return gain

@@ -72,3 +72,9 @@ def matrix(group: pd.DataFrame, outcome: str = "correct") -> pd.DataFrame:
 def shares(group: pd.DataFrame, outcome: str = "correct") -> pd.Series:
     """Return the accuracy of each problem over its samples, in %, of one model and condition."""
     return 100 * matrix(group, outcome).mean(axis=1)
+
+
+def finished(records: Sequence[Record]) -> list[Record]:
+    """Return the records of problems that a model finished within the token limit under every condition."""
+    cut = {(record["model"], record["problem_id"]) for record in records if record["finish_reason"] != "stop"}
+    return [record for record in records if (record["model"], record["problem_id"]) not in cut]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.records import Record, groups, matrix, shares
+from lib.evaluation.records import Record, finished, groups, matrix, shares
 from lib.statistics import POINTS, holm, interval, mcnemar_exact, n_needed, sign_flip, smallest_effect, told
 
 GRADERS = {
@@ -41,6 +41,12 @@ def summarise(records: Sequence[Record], seed: int, outcome: str = "correct") ->
     if tested.any():
         table.loc[tested, "p_holm"] = holm(table["p_value"][tested])
     return table
+
+
+def cut_apart(records: Sequence[Record], seed: int, outcome: str = "correct") -> pd.DataFrame:
+    """Return `summarise` of all problems, then of those that a model finished under each."""
+    both = {"all": records, "finished": finished(records)}
+    return pd.concat([summarise(some, seed, outcome).assign(problems=which) for which, some in both.items()])
 
 
 def as_text(table: pd.DataFrame) -> str:

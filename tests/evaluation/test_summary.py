@@ -6,7 +6,7 @@ from hand_written import record, run
 
 from lib import statistics
 from lib.evaluation.records import groups, matrix
-from lib.evaluation.summary import as_text, breakdown, graders, power, summarise
+from lib.evaluation.summary import as_text, breakdown, cut_apart, graders, power, summarise
 
 
 def test_conditions_come_in_order_with_none_first():
@@ -123,3 +123,12 @@ def test_a_restated_question_is_counted_apart():
     assert breakdown(records, "level", "right")["accuracy"].tolist() == [25, 100]
     judged = graders(records, 0)
     assert judged[judged["grader"].str.contains("worked out")]["accuracy"].tolist() == [25, 100]
+
+
+def test_problems_that_were_cut_under_any_condition_are_set_apart():
+    none, mless = run("none", 10, 40), run("mless", 20, 40)
+    mless[0]["finish_reason"] = none[39]["finish_reason"] = "length"
+    table = cut_apart([*none, *mless], seed=0)
+    assert list(table.problems) == ["all", "all", "finished", "finished"] and list(table.n) == [40, 40, 38, 38]
+    assert list(table.truncated) == [2.5, 2.5, 0, 0]
+    assert table.accuracy.iloc[2:].tolist() == pytest.approx([100 * 9 / 38, 100 * 19 / 38])

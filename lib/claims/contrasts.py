@@ -1,0 +1,233 @@
+"""What the likelihoods of a profile show: one condition less another per model, what a nat goes with, and sentences.
+
+evidence = of_scores(scores_for(run))
+table = solutions(evidence, run.filler)  # a row per pair of conditions and model, in nats per problem
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from lib.claims.evidence import Evidence, Untestable
+from lib.claims.judging import judge
+from lib.claims.likelihood import POSITIVE, likelihood_differences, positive_gain
+from lib.claims.sentences import standing
+from lib.claims.statements import load_claims
+from lib.errors import InputError
+from lib.evaluation.records import Record, groups, shares
+from lib.models.names import captions, resolve
+from lib.profiles import Profile
+from lib.prompts.conditions import Filler, parse_condition
+from lib.prompts.problems import describe
+from lib.statistics import ALPHA, ENOUGH, interval, told
+
+SHARE = 0.1  # of the positive control's gain: what lies within it counts as none, as the claims have it
+# Pairs of conditions, by what is scored, and what the first has that the second lacks.
+PAIRS = {
+    "solution": {
+        ("mless", "none"): "slashes, all in all",
+        ("gap", "none"): "positions moved on",
+        ("dilution", "gap"): "dilution in layer 1",
+        ("layer-1-only", "dilution"): "values in layer 1",
+        ("mless", "hidden-from-layer-1"): "layer 1 beside the others",
+        POSITIVE: "a worked example",
+    },
+    "answer": {
+        ("mless", "none"): "55 slashes",
+        ("dots:50@end", "none"): "50 dots",
+        ("pause:10@end", "none"): "10 pauses",
+        ("pause:50@end", "none"): "50 pauses",
+        ("dots-for-thought", "thought"): "dots for the solution",
+        POSITIVE: "a worked example",
+    },
+}
+COLUMNS = ("panel", "curve", "x", "model", "effect", "low", "high", "n", "band")
+
+
+def of_scores(scores: Sequence[dict]) -> dict[str, Evidence]:
+    """Return the scores by model, as claims ask for them; raises InputError where there are none."""
+    if not scores:
+        raise InputError("nothing to show: the profile has no section `likelihood`, as data/profiles/families.yaml has")
+    models = dict.fromkeys(row["model"] for row in scores)
+    return {name: Evidence(name, scores=[row for row in scores if row["model"] == name]) for name in models}
+
+
+def solutions(evidence: dict[str, Evidence], filler: Filler) -> pd.DataFrame:
+    """Return a row of COLUMNS per difference of log p(gold solution) and model, in nats per problem.
+
+    Panel pairs has those of PAIRS; length, place and depth what so many slashes, in another place, or seen by some
+    layers only, give against none. `band` is what counts as no effect, NaN without the positive control. A difference
+    has ENOUGH problems, and a curve two points.
+    """
+    table = pd.concat([differences(evidence, "solution"), _table(_courses(evidence, filler))], ignore_index=True)
+    points = table.groupby(["panel", "curve", "model"]).x.transform("nunique")
+    return table[(table.panel == "pairs") | (points > 1)].reset_index(drop=True)
+
+
+def differences(evidence: dict[str, Evidence], target: str) -> pd.DataFrame:
+    """Return the rows of panel pairs for solutions or answers at once: a pair's models beside each other."""
+    rows = [
+        {"panel": "pairs", "curve": asks, "x": f"{more} \N{MINUS SIGN} {less}"} | _row(one, target, more, less)
+        for (more, less), asks in PAIRS[target].items()
+        for one in evidence.values()
+    ]
+    return _table(rows)
+
+
+def _courses(evidence: dict[str, Evidence], filler: Filler) -> Iterator[dict]:
+    for one in evidence.values():
+        for condition in dict.fromkeys(row["condition"] for row in one.scores if row["target"] == "solution"):
+            for panel, curve, x in _places(condition, filler):
+                yield {"panel": panel, "curve": curve, "x": x} | _row(one, "solution", condition, "none")
+
+
+def _places(condition: str, filler: Filler) -> list[tuple[str, str, str | int]]:
+    """Return the panels that a condition belongs to, with curve and x: the profile's own length and place to two."""
+    asked = parse_condition(condition)
+    if asked.name != "mless" or asked.arm:
+        return []
+    if asked.view is None:
+        found: list[tuple[str, str, str | int]] = []
+        if not asked.position:
+            found.append(("length", "slashes", asked.length or filler.length))
+        if not asked.length:
+            found.append(("place", "slashes", asked.position or filler.position))
+        return found
+    if asked.view.silent or asked.view.last == 0 or asked.length:
+        return []
+    if asked.view.last is None:
+        return [("depth", "hidden from layers 1 to k", asked.view.first - 1)]
+    return [("depth", "shown to layers 1 to k alone", asked.view.last)]
+
+
+def _row(evidence: Evidence, target: str, more: str, less: str) -> dict:
+    """Return a difference's columns from model on; n is 0 where it was not measured."""
+    row = {"model": evidence.model, "n": 0, "band": np.nan}
+    with contextlib.suppress(Untestable, ValueError):
+        (component,) = likelihood_differences(evidence, target, [(more, less)])
+        found = component.interval(ALPHA)
+        row |= {"effect": found.estimate, "low": found.low, "high": found.high, "n": found.n}
+        row["band"] = SHARE * positive_gain(evidence, target)
+    return row
+
+
+def _table(rows: Iterable[dict]) -> pd.DataFrame:
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    return table[table.n >= ENOUGH].reset_index(drop=True)
+
+
+def caption(run: Profile, table: pd.DataFrame) -> str:
+    """Return what stands below a figure of such a table: models, what was scored, how, and n."""
+    assert run.likelihood
+    names = captions([spec for spec in run.likelihood.models if resolve(spec).name in set(table.model)])
+    counts = " to ".join(map(str, sorted({table.n.min(), table.n.max()})))
+    text = f"{'; '.join(names.values())}. Log p under the first condition less log p under the second, "
+    text += f"teacher-forced, {run.likelihood.dtype}; {describe(run.likelihood.problems)}, n = {counts} problems "
+    return text + f"with solutions of at most {run.likelihood.max_solution_tokens} tokens; 95 % intervals."
+
+
+def unscored(run: Profile, evidence: dict[str, Evidence]) -> list[str]:
+    """Say what the profile asks for and nobody has scored on ENOUGH problems, in a sentence per model; none if none."""
+    assert run.likelihood
+    said = []
+    for name in (resolve(spec).name for spec in run.likelihood.models):
+        counts = pd.DataFrame(evidence[name].scores).value_counts(["target", "condition"]) if name in evidence else {}
+        asked = (("solution", run.likelihood.conditions), ("answer", run.likelihood.at_once))
+        missing = {t: [c for c in some if counts.get((t, c), 0) < ENOUGH] for t, some in asked}
+        parts = [f"{t}s under {', '.join(some)}" for t, some in missing.items() if some]
+        if parts:
+            said.append(f"Not scored with {name}: {'; '.join(parts) if name in evidence else 'anything'}.")
+    return said
+
+
+def one_problem(evidence: dict[str, Evidence]) -> pd.DataFrame:
+    """Return what the first model gives the gold solution of its first problem, a row per condition, none first."""
+    rows = [row for row in next(iter(evidence.values())).scores if row["target"] == "solution"]
+    table = pd.DataFrame([row for row in rows if row["problem_id"] == rows[0]["problem_id"]])
+    table = table.sort_values("condition", key=lambda names: names != "none", kind="stable", ignore_index=True)
+    table["per token"], table["to none"] = table.nats / table.tokens, table.nats - table.nats[0]
+    return table[["condition", "problem_id", "tokens", "nats", "per token", "to none"]]
+
+
+def worth(evidence: dict[str, Evidence], records: Sequence[Record]) -> pd.DataFrame:
+    """Return per model what log p(solution) per token under none says of the answer under none: whether it is right.
+
+    A correlation over problems: `slope` of a logistic regression in log odds per nat and token, `auc` the chance in %
+    that of two problems the solved one has the likelier solution, `points` of accuracy that go with one nat on every
+    solution, all with intervals. Models with both for ENOUGH problems, some solved and some not.
+    """
+    rows, answered = [], groups(records)
+    for name, one in evidence.items():
+        scored = {r["problem_id"]: r for r in one.scores if (r["target"], r["condition"]) == ("solution", "none")}
+        right = shares(answered[name, "none"]) if (name, "none") in answered else pd.Series(dtype=float)
+        both = [problem for problem in right.index if problem in scored]
+        tokens = np.array([scored[problem]["tokens"] for problem in both])
+        likely = np.array([scored[problem]["nats"] for problem in both]) / tokens
+        solved = right[both].to_numpy() > 50
+        if len(both) >= ENOUGH and 0 < solved.sum() < len(both):
+            slopes, steepness = _slopes(likely, solved)
+            row: dict[str, Any] = {"model": name, "n": len(both), "solved": 100 * solved.mean()}
+            for what, found in (
+                ("slope", interval(slopes, both)),
+                ("auc", interval(100 * _orders(likely, solved), both, "share")),
+            ):
+                row |= {what: found.estimate, f"{what}_low": found.low, f"{what}_high": found.high}
+            scale = 100 * float((steepness / tokens).mean())
+            rows.append(row | {f"points{end}": scale * row[f"slope{end}"] for end in ("", "_low", "_high")})
+    return pd.DataFrame(rows)
+
+
+def _slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return two arrays (N,): the slope of a logistic regression plus each problem's influence on it, and p (1 - p).
+
+    The first has the slope as its mean, which has the slope's standard error too (the sandwich estimator).
+    """
+    design, beta = np.stack([np.ones_like(x), x - x.mean()], axis=1), np.zeros(2)
+    for _ in range(50):  # Newton's method, which needs about 7
+        chance = expit(design @ beta)
+        steepness = chance * (1 - chance)
+        weighted = np.linalg.pinv(design.T @ (design * steepness[:, None])) @ (design * (right - chance)[:, None]).T
+        beta = beta + weighted.sum(1)
+    return beta[1] + len(x) * weighted[1], steepness
+
+
+def _orders(x: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return (N,) with the area under the ROC curve as mean, which has its standard error too (DeLong et al. 1988)."""
+    above = np.sign(x[right][:, None] - x[~right]) / 2 + 0.5  # (right, wrong): 1 in order, 0.5 for a tie
+    area, values = above.mean(), np.empty(len(x))
+    values[right] = area + (above.mean(1) - area) * len(x) / right.sum()
+    values[~right] = area + (above.mean(0) - area) * len(x) / (~right).sum()
+    return values
+
+
+def closing(evidence: dict[str, Evidence], worths: pd.DataFrame) -> str:
+    """Return a paragraph: of each claim in which models it stands how and what was measured; what a nat goes with."""
+    asked = [claim for claim in load_claims() if claim.measure == likelihood_differences.__name__]
+    rows, said = [row for row in judge(asked, evidence) if row["n"] >= ENOUGH], []
+    for claim in dict.fromkeys(row["claim"] for row in rows):
+        stands: dict[str, list[str]] = {}
+        for row in (row for row in rows if row["claim"] == claim):
+            stands.setdefault(standing(row), []).append(f"{row['model']} ({_effect(row)} nats, n = {row['n']})")
+        said.append(f"{claim}: {'; '.join(f'{verdict} in ' + ', '.join(some) for verdict, some in stands.items())}.")
+    for row in worths.to_dict("records"):
+        points = told(row["points"], row["points_low"], row["points_high"], "+")
+        said.append(f"Over problems of {row['model']}, one nat goes with {points} points of accuracy (n = {row['n']}).")
+    return " ".join(said)
+
+
+def published(table: pd.DataFrame, figure: str) -> list[dict]:
+    """Return a row per model for the table that a run ends with: what the slashes give, all in all."""
+    rows = table[table.x == "mless \N{MINUS SIGN} none"].to_dict("records")
+    return [
+        {"figure": figure, "model": row["model"], "n": row["n"], "paper": "mless above none, in accuracy"}
+        | {"found": f"mless {_effect(row)} nats"}
+        for row in rows
+    ]
+
+
+def _effect(row: Mapping) -> str:
+    return told(row["effect"], row["low"], row["high"], "+")

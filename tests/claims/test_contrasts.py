@@ -1,0 +1,130 @@
+"""What likelihoods show, on small tables whose differences, slopes and orders are known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize, stats
+
+from lib.claims import contrasts
+from lib.claims.statements import load_claims
+from lib.errors import InputError
+from lib.profiles import load_profile
+from lib.prompts.conditions import Filler
+
+N = 30
+
+
+def scores(shifts, model="m", target="solution", n=N, tokens=100):
+    """Return rows in which a condition gives each problem so many nats more than none, and no two problems the same."""
+    factors = np.linspace(0.99, 1.01, n)
+    return [
+        {"model": model, "target": target, "condition": name, "problem_id": f"p{i:03d}", "tokens": tokens}
+        | {"nats": -200.0 + i + shift * factors[i]}
+        for name, shift in ({"none": 0} | shifts).items()
+        for i in range(n)
+    ]
+
+
+def answers(right, model="m"):
+    fixed = {"model": model, "condition": "none", "sample": 0, "response": ""}
+    return [fixed | {"problem_id": f"p{i:03d}", "correct": bool(solved)} for i, solved in enumerate(right)]
+
+
+def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example():
+    rows = scores({"mless": 0.5, "gap": -1, "dilution": -2, "example": 8})
+    table = contrasts.solutions(contrasts.of_scores(rows), Filler())
+    assert list(table.panel.unique()) == ["pairs"]
+    assert list(table.x) == ["mless − none", "gap − none", "dilution − gap", "example − none"]
+    assert list(table.effect) == pytest.approx([0.5, -1, -1, 8])
+    assert list(table.band) == pytest.approx([0.8] * 4) and set(table.n) == {N}
+    assert all(table.low < table.effect) and all(table.effect < table.high)
+
+
+def test_a_difference_takes_the_problems_that_both_conditions_scored_and_enough_of_them():
+    rows = scores({"mless": 1}) + [row for row in scores({"gap": 1}, n=19) if row["condition"] == "gap"]
+    table = contrasts.solutions(contrasts.of_scores(rows), Filler())
+    assert list(table.x) == ["mless − none"] and table.band.isna().all()
+    more = contrasts.solutions(contrasts.of_scores(rows + scores({"mless": 1}, "other", n=25)), Filler())
+    assert list(zip(more.model, more.n, strict=True)) == [("m", N), ("other", 25)]
+
+
+def test_a_worked_example_that_gains_nothing_is_no_scale():
+    table = contrasts.differences(contrasts.of_scores(scores({"mless": 1, "example": -1}, target="answer")), "answer")
+    assert list(table.x) == ["mless − none", "example − none"] and table.band.isna().all()
+
+
+def test_the_share_is_that_of_the_claims():
+    assert {claim.equivalence for claim in load_claims() if claim.equivalence} == {contrasts.SHARE}
+
+
+def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points():
+    shifts = {"mless:10": 1, "mless": 2, "mless:110": 3, "mless@end": 4, "mless@random": 5, "gap": 6, "mful:10": 7}
+    shifts |= {"hidden-from-layer-1": 1, "hidden-from-layers-1-to-4": 2, "layer-1-only": 3, "dilution": 4}
+    table = contrasts.solutions(contrasts.of_scores(scores(shifts)), Filler()).set_index("panel")
+    effects = {panel: dict(zip(part.x, part.effect.round(6), strict=True)) for panel, part in table.groupby("panel")}
+    assert effects["length"] == {10: 1, 55: 2, 110: 3}
+    assert effects["place"] == {"between": 2, "end": 4, "random": 5}
+    assert effects["depth"] == {1: 1, 4: 2} and set(table.loc["depth"].curve) == {"hidden from layers 1 to k"}
+
+
+def test_nothing_scored_is_said():
+    with pytest.raises(InputError, match="no section `likelihood`"):
+        contrasts.of_scores([])
+
+
+def test_what_is_not_scored_yet_is_named_by_model():
+    run = load_profile("families")
+    rows = scores(dict.fromkeys(run.likelihood.conditions[1:-1], 1), "SmolLM2-135M-Instruct")
+    rows += scores(dict.fromkeys(run.likelihood.at_once[1:], 1), "SmolLM2-135M-Instruct", "answer")
+    said = contrasts.unscored(run, contrasts.of_scores(rows))
+    assert f"Not scored with SmolLM2-135M-Instruct: solutions under {run.likelihood.conditions[-1]}." in said
+    assert "Not scored with gemma-3-270m: anything." in said and len(said) == len(run.likelihood.models)
+
+
+def test_one_problem_is_told_condition_by_condition():
+    table = contrasts.one_problem(contrasts.of_scores(scores({"mless": 2, "gap": -1})))
+    assert list(table.condition) == ["none", "mless", "gap"]
+    assert list(table["to none"].round(1)) == [0, 2, -1] and table["per token"][0] == -2
+
+
+def test_what_a_nat_is_worth_is_a_logistic_regressions_slope_and_a_rank_statistic():
+    rng = np.random.default_rng(0)
+    likely = rng.normal(-1, 0.3, 400)
+    right = rng.random(400) < 1 / (1 + np.exp(-(2 + 3 * likely)))
+    rows = [row | {"nats": 50 * x, "tokens": 50} for row, x in zip(scores({}, n=400), likely, strict=True)]
+    (row,) = contrasts.worth(contrasts.of_scores(rows), answers(right)).to_dict("records")
+    against = optimize.minimize(lambda b: np.logaddexp(0, -(2 * right - 1) * (b[0] + b[1] * likely)).sum(), (0, 0))
+    assert row["slope"] == pytest.approx(against.x[1], abs=1e-3)
+    error = (row["slope_high"] - row["slope_low"]) / 2 / 1.97
+    assert error == pytest.approx(np.sqrt(against.hess_inv[1, 1]), rel=0.15)
+    wins = stats.mannwhitneyu(likely[right], likely[~right]).statistic
+    assert row["auc"] == pytest.approx(100 * wins / right.sum() / (~right).sum())
+    assert row["auc_low"] < row["auc"] < row["auc_high"] <= 100 and row["n"] == 400
+
+    # A nat on all solutions is a 50th of one per token: what the fitted curve then gives more.
+    def share(more):
+        return (1 / (1 + np.exp(-(against.x[0] + against.x[1] * (likely + more / 50))))).mean()
+
+    assert row["points"] == pytest.approx(100 * (share(0.01) - share(0)) / 0.01, rel=0.02)
+
+
+@pytest.mark.parametrize("right", [[True] * N, [True] * 10])
+def test_without_both_kinds_of_answers_or_with_few_a_nat_has_no_worth(right):
+    assert contrasts.worth(contrasts.of_scores(scores({})), answers(right)).empty
+
+
+def test_the_closing_paragraph_says_every_verdict_with_its_number():
+    rows = scores({"mless": 0.05, "hidden-from-layer-1": 1, "example": 8, "gap": 3, "dilution": 4})
+    worths = pd.DataFrame([{"model": "m", "n": 40, "points": 0.12, "points_low": 0.1, "points_high": 0.2}])
+    text = contrasts.closing(contrasts.of_scores(rows), worths)
+    claims = {claim.id: claim.claim for claim in load_claims()}
+    assert f"{claims['likelihood-gain']}: supported in m (+0.05000 [+0.04989, +0.05011] nats, n = 30)." in text
+    assert f"{claims['likelihood-layer-1']}: contradicted in m (-0.95" in text
+    assert "one nat goes with +0.120 [+0.100, +0.200] points of accuracy (n = 40)" in text
+    assert claims["dots-direct"] not in text
+
+
+def test_a_run_ends_with_what_the_slashes_give():
+    table = contrasts.solutions(contrasts.of_scores(scores({"mless": 0.5})), Filler())
+    (row,) = contrasts.published(table, "likelihood")
+    assert (row["model"], row["n"]) == ("m", N) and row["found"] == "mless +0.5000 [+0.4989, +0.5011] nats"
