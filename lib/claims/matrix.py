@@ -7,6 +7,7 @@ import pandas as pd
 from lib.statistics import ENOUGH, rounded, told
 
 ACCURACY = ("accuracy-mless", "accuracy-mful", "arm-accuracy")
+NATS = "nats"  # the unit of what is put to likelihoods
 TOLD = ("id", "claim", "source", "model", "verdict", "effect", "low", "high", "unit", "n", "needed")
 CONTROL = ("effect", "low", "high", "verdict")
 
@@ -33,9 +34,9 @@ def cell_text(row) -> str:
 def matrix_sentences(table: pd.DataFrame) -> list[str]:
     """Say which claims hold in all models, in some, in none, and for each model which n would decide accuracy.
 
-    The first two sentences are about what happens inside the models.
+    The first two sentences are about what happens inside the models; what likelihoods say stands in contrasts.py.
     """
-    inside = table[~table.id.isin(ACCURACY)]
+    inside = table[~table.id.isin(ACCURACY) & (table.unit != NATS)]
     several = inside.groupby("id", sort=False).filter(lambda part: len(part) > 1)
     held = (several.verdict == "supported").groupby(several.id, sort=False).mean()
     in_all, in_none = list(held.index[held == 1]), list(held.index[held == 0])
