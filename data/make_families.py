@@ -17,8 +17,8 @@ from pathlib import Path
 
 from lib import progress
 from lib.evaluation.records import Record
+from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
-from lib.grading.extract import cut_run_on
 from lib.grading.pool import grade_many
 from lib.measurement.curves import attention_problems, curves_dataset
 from lib.measurement.explorer import head_curves

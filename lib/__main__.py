@@ -1,5 +1,6 @@
 """The command line: python -m lib reproduce | evaluate | likelihood | grade | claims | report."""
 
+import contextlib
 import io
 import json
 import os
@@ -8,6 +9,7 @@ import signal
 import sys
 import webbrowser
 from collections import Counter
+from typing import Any
 
 from lib import progress
 from lib.errors import InputError, PartlyDone, valid
@@ -155,11 +157,14 @@ def _likelihood(options) -> None:
 
 def _grade(options) -> None:
     from lib.grading.pool import grade_many
-    from lib.grading.sample_files import FORMATS, read_pairs
+    from lib.paths import json_lines
     from lib.statistics import POINTS, interval, told
 
-    answer, response = FORMATS[options.source]
-    grades = grade_many(read_pairs(options.file, options.answer or answer, options.response or response))
+    rows = [(f"{options.file}, line {number}", row) for number, row in json_lines(options.file)]
+    if not rows:
+        raise InputError(f"{options.file}: no lines to grade")
+    pairs = [(_text(row, options.answer, where), _text(row, options.response, where)) for where, row in rows]
+    grades = grade_many(pairs)
     for graded in grades:
         print(json.dumps(vars(graded)))
     share = interval([POINTS * graded.correct for graded in grades], kind="share")
@@ -168,6 +173,16 @@ def _grade(options) -> None:
     print(f"{restated} of them leave an operation to be carried out", file=sys.stderr)
     methods = Counter(graded.method for graded in grades)
     print("decided by " + ", ".join(f"{name} {count}" for name, count in methods.most_common()), file=sys.stderr)
+
+
+def _text(row: Any, field: str, where: str) -> str:
+    """Return what a row has in a field such as resps.0.0, a number as text; an InputError says where there is none."""
+    with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):  # the last: a number of thousands of digits
+        for step in field.split("."):
+            row = row[step if isinstance(row, dict) else int(step)]
+        if isinstance(row, str | int | float) and not isinstance(row, bool):
+            return str(row)
+    raise InputError(f"{where}: no text in field {field!r}")
 
 
 COMMANDS = {

@@ -11,8 +11,6 @@ from typing import Any
 
 from lib.errors import InputError, whole
 
-SOURCES = ("lib", "lm-eval", "lighteval")  # as in lib.grading.sample_files, which takes a second to import
-
 
 class Parser(argparse.ArgumentParser):
     """A parser that complains in one line, as the rest does."""
@@ -114,10 +112,9 @@ def _likelihood(add: Callable) -> None:
 
 
 def _grade(add: Callable) -> None:
-    add("file", type=Path, help="JSONL, JSON or parquet, a row per completion")
-    add("--from", dest="source", default="lib", choices=SOURCES, help="what wrote it (default: lib)")
-    add("--answer", help="field of the gold answer instead, as a path such as doc.answer")
-    add("--response", help="field of the response instead, as a path such as resps.0.0")
+    add("file", type=Path, help="JSONL, a row per completion")
+    add("--answer", default="answer", help="field of the gold answer: doc.answer of lm-eval (default: answer)")
+    add("--response", default="response", help="field of the response: resps.0.0 of lm-eval (default: response)")
 
 
 # What each command does, and what it takes.

@@ -28,8 +28,7 @@ def room(path: Path) -> str:
     return path.relative_to(LIB).parts[0].removesuffix(".py")
 
 
-# Programs: one answers --help before it imports, one limits its memory first.
-PROGRAMS = {LIB / "__main__.py", LIB / "grading" / "worker.py"}
+PROGRAMS = {LIB / "__main__.py"}  # it answers --help before it imports
 # What is stored is drawn without the libraries that run a network: seconds for each notebook.
 STORED = {LIB / "measurement" / "run.py", LIB / "evaluation" / "of_profile.py"}
 

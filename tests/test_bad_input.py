@@ -26,7 +26,6 @@ FILES = {
     "broken.jsonl": f"{PROBLEM}\n{{half\n",
     "empty.jsonl": "",
     "three.jsonl": "3",
-    "three.json": "3",
     "deep.jsonl": "[" * 100_000,
     "digits.jsonl": f'{{"problem": "a", "answer": {LONG}}}\n',
     "surrogate.jsonl": '{"problem": "a\\ud800", "answer": "1"}\n',
@@ -99,9 +98,9 @@ GRADE = [
     ("broken.jsonl", "broken.jsonl, line 2: not valid JSON"),
     ("empty.jsonl", "empty.jsonl: no lines to grade"),
     ("three.jsonl", "three.jsonl, line 1: no text in field 'answer'"),
-    ("three.json", "three.json: must be a list of rows"),
     ("deep.jsonl", "line 1: not usable JSON (nested too deeply)"),
     ("good.jsonl --response text", "line 1: no text in field 'text'"),
+    ("good.jsonl --answer answer.0.x", "line 1: no text in field 'answer.0.x'"),
     ("good.jsonl --answer ''", "--answer: must not be empty"),
 ]
 COMMANDS = [(f"evaluate --model demo --limit 2 --out o {options}", said) for options, said in EVALUATE]

@@ -143,7 +143,14 @@ def test_grade_prints_a_line_per_response(tmp_path, capsys):
     assert main(["grade", str(tmp_path / "a.jsonl")]) == 0
     captured = capsys.readouterr()
     assert [json.loads(line)["correct"] for line in captured.out.splitlines()] == [True, False]
-    assert "50.0% correct" in captured.err
+    assert "50 [1, 99] % correct, n = 2" in captured.err
+
+
+def test_grade_reads_fields_of_other_programs_by_their_paths(tmp_path, capsys):
+    row = {"doc": {"answer": 7}, "resps": [[r"\boxed{7}", "other"]]}  # as lm-evaluation-harness writes it
+    (tmp_path / "samples.jsonl").write_text(json.dumps(row))
+    assert main(["grade", str(tmp_path / "samples.jsonl"), "--answer", "doc.answer", "--response", "resps.0.0"]) == 0
+    assert json.loads(capsys.readouterr().out)["extracted"] == "7"
 
 
 def test_unwritable_results_are_one_line(tmp_path, capsys, monkeypatch):

@@ -5,8 +5,6 @@ from typing import NotRequired, TypedDict
 
 import pandas as pd
 
-from lib.grading.operations import evaluated
-
 
 class Record(TypedDict):
     """One graded completion: a line of completions.jsonl."""
@@ -32,7 +30,7 @@ class Record(TypedDict):
     correct_authors: bool  # the authors' rule on prompt and completion, as published
     correct_authors_on_completion: bool
     correct_exact: bool  # equal after the MATH string rules
-    evaluated: bool  # whether the answer is worked out; completions of an older run get it when they are read
+    evaluated: bool  # whether the answer is worked out: `lib.grading.Grade`
     dtype: NotRequired[str]  # of the weights; completions of an older run lack it, and the processor
     processor: NotRequired[str]  # which greedy answers in bfloat16 depend on
     arm: NotRequired[dict]  # the settings of ARM, under a condition that has it
@@ -44,8 +42,6 @@ FIELDS = list(Record.__annotations__)
 def table_of(records: Sequence[Record]) -> pd.DataFrame:
     """Return a row per record, a column for each of FIELDS, and `right`: correct and evaluated."""
     table = pd.DataFrame(records, columns=FIELDS, dtype=object)  # pandas' own strings refuse broken text
-    old = table["evaluated"].isna() & table["extracted"].notna() & table["method"].ne("refused")
-    table.loc[old, "evaluated"] = [evaluated(*pair) for pair in table.loc[old, ["answer", "extracted"]].to_numpy()]
     return table.assign(right=table["correct"] & table["evaluated"].ne(False))
 
 

@@ -22,10 +22,10 @@ from lib.evaluation.summary import summarise
 from lib.evaluation.wanted import Asked, wanted
 from lib.generation.engines import Here, Job, complete_all, engine_class, make_engine, workers_class
 from lib.generation.interface import Completion, Request, Sampling
+from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
-from lib.grading.extract import cut_run_on
-from lib.grading.pool import GradingPool
-from lib.grading.stages import Grade
+from lib.grading.equal import Grade
+from lib.grading.pool import submit
 from lib.models.loading import Loaded, load, load_without_weights
 from lib.paths import write_json
 from lib.profiles import Accuracy
@@ -126,8 +126,8 @@ def _complete(
         crew = workers_class()(accuracy.workers, _gpus(accuracy), loaded, accuracy.engine, *making)
     correct, tokens = [record["correct"] for record in known.values()], 0
     bar = progress.bar(loaded.name, len(mine), "completion", len(known))
-    with GradingPool() as pool, bar, crew:
-        for completion, graded in _graded(crew.complete(jobs, sampling), missing, pool):
+    with bar, crew:
+        for completion, graded in _graded(crew.complete(jobs, sampling), missing):
             record = _record(loaded, missing[completion.key], completion, graded)
             store.append(record)
             correct.append(record["correct"])
@@ -150,15 +150,19 @@ def _complete(
     return failed
 
 
-def _graded(completions: Iterable[Completion], asked: dict[str, Asked], pool: GradingPool) -> Iterator[tuple]:
+def _graded(completions: Iterable[Completion], asked: dict[str, Asked]) -> Iterator[tuple]:
     """Yield completions with their grades, which processes of their own work out while generation goes on."""
     waiting: list[tuple[Completion, Future]] = []
-    for completion in completions:
-        waiting.append((completion, pool.submit(asked[completion.key].problem.answer, completion.text)))
-        ready = [item for item in waiting if item[1].done()]
-        waiting = [item for item in waiting if item not in ready]
-        yield from ((done, future.result()) for done, future in ready)
-    yield from ((done, future.result()) for done, future in waiting)
+    try:
+        for completion in completions:
+            waiting.append((completion, submit(asked[completion.key].problem.answer, completion.text)))
+            ready = [item for item in waiting if item[1].done()]
+            waiting = [item for item in waiting if item not in ready]
+            yield from ((done, future.result()) for done, future in ready)
+        yield from ((done, future.result()) for done, future in waiting)
+    finally:
+        for _, future in waiting:  # of a run that was interrupted
+            future.cancel()
 
 
 def _record(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade) -> Record:

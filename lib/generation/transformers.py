@@ -24,7 +24,7 @@ from lib.attention.function import attending_from_one_token
 from lib.errors import InputError
 from lib.generation.interface import Completion, Request, Sampling, Writer
 from lib.generation.slot_cache import SlotCache
-from lib.grading.extract import last_box
+from lib.grading.answer import last_box
 from lib.prompts.batches import is_out_of_memory
 
 PREFILL_TOKENS = 8192  # padded tokens of one prefill: bounds its memory

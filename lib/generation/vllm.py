@@ -23,7 +23,7 @@ from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation.interface import Completion, Plan, Request, Sampling, Writer
 from lib.generation.vllm_arm import ArmExtension, change_for
-from lib.grading.extract import last_box
+from lib.grading.answer import last_box
 
 # Read when vLLM is imported and by the processes it starts, which talk to each other on this machine alone.
 os.environ.setdefault("VLLM_HOST_IP", "127.0.0.1")

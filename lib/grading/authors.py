@@ -6,7 +6,7 @@ and accept what is *contained in* the gold: 1 for 12, and an empty box, such as 
 
 import re
 
-from lib.grading.extract import cut_run_on, last_box
+from lib.grading.answer import cut_run_on, last_box
 
 
 def correct_authors(gold: str, prompt: str, response: str) -> bool:

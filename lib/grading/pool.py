@@ -1,162 +1,122 @@
-"""Worker processes for algebra that can be killed, and the pool that feeds them.
+"""Grades that take bounded time and memory: algebra runs in processes that the kernel ends.
 
-Each thread of the pool owns one process and talks to it through a socket; nothing is forked, so it works from any
-thread and with CUDA loaded. A process that is late is killed and a fresh one started.
+A worker process answers pairs one at a time. It asks the kernel to end it when a pair takes too long and to refuse it
+more memory than it may have, so nobody has to watch it, and it does not outlive a parent that is killed. Nothing is
+forked: it works from any thread or script, and with CUDA loaded.
 """
 
 import contextlib
-import io
 import json
 import os
+import resource
+import signal
 import socket
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
+from typing import TextIO
 
-from lib.grading.operations import evaluated
-from lib.grading.rules import Verdict
-from lib.grading.stages import Grade, settle
+from lib.errors import InputError
+from lib.grading.equal import Grade, Pair, equal_by_algebra, settle
 from lib.paths import ROOT
 
-SECONDS = 8.0  # for the algebra: with two for a process to start a case ends within ten
-START_SECONDS = 60.0
-MAX_FAILED_STARTS = 3  # a process that cannot start will not start at the next case either
-
-
-class Worker:
-    """One process that compares pairs of answers; not for two threads at once."""
-
-    _line: socket.socket  # to the process, while there is one
-    _replies: io.BufferedReader  # of the process
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen | None = None
-        self._ready = False
-        self._failed_starts = 0
-
-    def compare(self, gold: str, answer: str) -> Verdict:
-        """Return the verdict, or (False, "timeout") or (False, "crash"); never raises for a bad answer."""
-        if not self._ensure_ready():
-            return False, "crash"
-        try:
-            self._line.sendall(json.dumps([gold, answer]).encode() + b"\n")
-            correct, method = json.loads(self._read_line(SECONDS))
-        except OSError as error:
-            self.close()
-            with contextlib.suppress(OSError):
-                self._start()  # now, so that it is ready when the next case comes
-            correct, method = False, "timeout" if isinstance(error, TimeoutError) else "crash"
-        return correct, method
-
-    def close(self) -> None:
-        """Kill the process, if there is one."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._replies.close()
-            self._line.close()
-            self._process, self._ready = None, False
-
-    def _start(self) -> None:
-        self._ready = False
-        # One arithmetic on every machine; with gmpy2 some answers abort the process.
-        arithmetic = {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1"}
-        self._line, theirs = socket.socketpair()
-        self._replies = self._line.makefile("rb")
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "lib.grading.worker"],
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.DEVNULL,
-                env=os.environ | arithmetic | {"PYTHONPATH": str(ROOT)},
-                # An interrupt of the notebook must not reach the workers: the parent ends them.
-                start_new_session=True,
-            )
-
-    def _ensure_ready(self) -> bool:
-        """Wait for the imports of a fresh process; give up after several that never got there."""
-        if self._process is not None and self._process.poll() is not None:
-            self.close()
-        while not self._ready and self._failed_starts < MAX_FAILED_STARTS:
-            try:
-                if self._process is None:
-                    self._start()
-                self._ready = self._read_line(START_SECONDS) == b"ready\n"
-            except OSError:
-                self._failed_starts += 1
-                self.close()
-        if self._failed_starts == MAX_FAILED_STARTS:
-            warnings.warn("no grading worker starts: `python -m lib.grading.worker` says why", stacklevel=2)
-            self._failed_starts += 1
-        return self._ready
-
-    def _read_line(self, seconds: float) -> bytes:
-        """Read one line; raises TimeoutError when it is late and ConnectionError when the process is gone."""
-        self._line.settimeout(seconds)
-        if not (line := self._replies.readline()).endswith(b"\n"):
-            raise ConnectionError
-        return line
-
-
-class GradingPool(contextlib.AbstractContextManager):
-    """Grades pairs as they arrive, in a `with` statement; a process a core, 8 at most, each started when needed."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(min(os.cpu_count() or 1, 8), thread_name_prefix="grading")
-        self._local = threading.local()
-        self._workers: list[Worker] = []
-
-    def submit(self, gold: str, response: str) -> "Future[Grade]":
-        """Return a future of the grade: done at once without algebra, else within ten seconds of its turn."""
-        settled = settle(gold, response)
-        if isinstance(settled, str):
-            return self._threads.submit(self._compare, gold, settled)
-        future: Future[Grade] = Future()
-        future.set_result(settled)
-        return future
-
-    def map(self, pairs: Iterable[tuple[str, str]]) -> list[Grade]:
-        """Return the grades of (gold, response) pairs in their order."""
-        futures = [self.submit(gold, response) for gold, response in pairs]
-        try:
-            return [future.result() for future in futures]
-        finally:
-            for future in futures:
-                future.cancel()
-
-    def __exit__(self, *exception: object) -> None:
-        """Drop what has not begun, wait for what has, and end the processes."""
-        self._threads.shutdown(cancel_futures=True)
-        for worker in self._workers:
-            worker.close()
-
-    def _compare(self, gold: str, extracted: str) -> Grade:
-        if not hasattr(self._local, "worker"):
-            self._local.worker = Worker()
-            self._workers.append(self._local.worker)
-        correct, method = self._local.worker.compare(gold, extracted)
-        return Grade(correct, extracted, method, evaluated(gold, extracted))
+SECONDS, MEMORY = 8, 2 << 30  # for one pair; in bytes
+_local = threading.local()  # .worker: what `_start` returned, for each thread of the pool
 
 
 def grade(gold: str, response: str) -> Grade:
-    """Grade the completion of one problem, in 0.1 ms, by algebra within 11 s; raises for no text whatever."""
-    return _shared_pool().submit(gold, response).result()
+    """Grade the completion of one problem, in 0.2 ms, by algebra within ten seconds; raises for no text whatever."""
+    return submit(gold, response).result()
 
 
 def grade_many(pairs: Iterable[tuple[str, str]]) -> list[Grade]:
     """Grade (gold, response) pairs and return the grades in their order."""
-    return _shared_pool().map(pairs)
+    futures = [submit(gold, response) for gold, response in pairs]
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def submit(gold: str, response: str) -> "Future[Grade]":
+    """Return a future of the grade: done at once without algebra, else within ten seconds of its turn."""
+    settled, left = settle(gold, response)
+    if left:
+        return _threads().submit(_finished, settled, left)
+    future: Future[Grade] = Future()
+    future.set_result(settled)
+    return future
 
 
 @cache
-def _shared_pool() -> GradingPool:
-    return GradingPool()
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(os.cpu_count() or 1, 8), thread_name_prefix="grading")
 
 
 # A forked child has the pool's memory but not its threads: it needs a pool of its own.
-os.register_at_fork(after_in_child=_shared_pool.cache_clear)
+os.register_at_fork(after_in_child=_threads.cache_clear)
+
+
+def _finished(settled: Grade, left: Pair) -> Grade:
+    """Return the grade with the verdict of algebra, or with "timeout" or "crash" where the worker ended over it."""
+    if not hasattr(_local, "worker") or _local.worker[0].poll() is not None:
+        _local.worker = _start()
+    process, line = _local.worker
+    try:
+        print(json.dumps([SECONDS, *left]), file=line, flush=True)
+        correct, method = json.loads(line.readline())
+    except (OSError, ValueError):  # the worker is gone, maybe in the middle of a line
+        correct, method = False, "timeout" if process.wait() == -signal.SIGALRM else "crash"
+    return replace(settled, correct=correct, method=method)
+
+
+def _start() -> tuple[subprocess.Popen, TextIO]:
+    """Return a worker that is ready and the line to it; raises InputError where none can be started."""
+    # One arithmetic on every machine; with gmpy2 some answers abort the process.
+    environment = os.environ | {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1", "PYTHONPATH": str(ROOT)}
+    ours, theirs = socket.socketpair()
+    line = ours.makefile("rw", encoding="ascii")
+    with theirs, contextlib.suppress(OSError):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lib.grading.pool"],
+            env=environment,
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # an interrupt of the notebook must not reach it
+        )
+        theirs.close()
+        if line.readline():
+            return process, line
+    raise InputError("no grading worker starts: `python -m lib.grading.pool` says why")
+
+
+def main() -> None:
+    """Compare answers until the input ends: a JSON line of seconds, gold and answer each."""
+    with contextlib.suppress(ValueError):  # where a lower limit is in force
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the kernel ends what is late, whatever code it is in
+    replies = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for the complaints of the LaTeX parser
+    print("ready", file=replies, flush=True)
+    for line in sys.stdin:
+        seconds, gold, answer = json.loads(line)
+        signal.alarm(seconds)
+        try:
+            verdict = equal_by_algebra(gold, answer), "math-verify"
+        except MemoryError:
+            os._exit(1)  # what was cut short may be half done; a fresh process takes over
+        except Exception:
+            verdict = False, "crash"
+        signal.alarm(0)
+        print(json.dumps(verdict), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,8 +3,9 @@
 import pytest
 
 from lib.evaluation.store import read_records
+from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
-from lib.grading.extract import cut_run_on
+from lib.grading.equal import STATUSES
 from lib.grading.pool import grade_many
 from lib.paths import DATA
 from lib.prompts.conditions import INSTRUCTION
@@ -20,9 +21,13 @@ def stored():
 
 def test_every_stored_pair_is_graded_as_it_is_stored(stored):
     grades = grade_many((one["answer"], one["response"]) for one in stored)
-    fields = ("correct", "extracted", "method", "evaluated")
-    found = [tuple(getattr(grade, field) for field in fields) for grade in grades]
-    assert len(found) > 2000 and found == [tuple(one[field] for field in fields) for one in stored]
+    wrong = [
+        (one["answer"], grade)
+        for one, grade in zip(stored, grades, strict=True)
+        if (grade.correct, grade.extracted, grade.evaluated) != (one["correct"], one["extracted"], one["evaluated"])
+        or (grade.method != one["method"] and {grade.method, one["method"]} & STATUSES)
+    ]
+    assert len(grades) > 2000 and not wrong
 
 
 def test_every_stored_pair_is_judged_by_the_authors_rule_as_it_is_stored(stored):

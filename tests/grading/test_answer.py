@@ -1,0 +1,116 @@
+"""What a response answers: its last closed box before any run-on, as a number, and whether it is worked out."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib.grading.answer import clean, cut_run_on, evaluated, last_box, parse_number, split_unit
+
+balanced = st.recursive(
+    st.text(alphabet="0123456789xy+- ,.", max_size=8),
+    lambda inner: st.lists(inner, max_size=3).map(lambda parts: "".join(f"{{{part}}}" for part in parts)),
+    max_leaves=8,
+)
+
+
+@given(balanced, st.text(alphabet="ab \\{", max_size=5))
+def test_the_content_of_a_box_comes_back_whole(content, before):
+    assert last_box(before.rstrip("\\") + rf" \boxed{{{content}}} and so on.") == content
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        (r"\boxed{1} then \boxed{2}", "2"),
+        (r"\boxed {7}", "7"),
+        (r"\fbox{7}", "7"),
+        (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
+        (r"\boxed{\left\{ x \right.}", r"\left\{ x \right."),
+        (r"\boxed{5} or rather \boxed{6", "5"),
+        (r"\boxed{\boxed{5}}", "5"),
+        (r"} \boxed{5}", "5"),
+        ("no box", None),
+        (r"\boxed 5", None),
+        (r"\boxed{" * 100_000, None),  # read once
+    ],
+    ids=range(11),
+)
+def test_takes_the_last_closed_box(text, content):
+    assert last_box(text) == content
+
+
+@pytest.mark.parametrize(
+    ("response", "text", "was_cut"),
+    [
+        ("It is 5.", "It is 5.", False),
+        ("It is 5.\n\nProblem: find x.", "It is 5.\n", True),
+        ("It is 5.\n**Question 2:** find x.", "It is 5.", True),
+        ("It is 5.<|im_end|>\n<|im_start|>user\nfind x", "It is 5.", True),
+        ("It is 5.<|im_end|><|endoftext|>", "It is 5.", False),
+        ("\nProblem: find x.\nIt is 5.", "\nProblem: find x.\nIt is 5.", False),
+        ("<|im_start|>assistant\nIt is 5.", "<|im_start|>assistant\nIt is 5.", False),
+        ("The problem: it is 5.", "The problem: it is 5.", False),
+    ],
+)
+def test_cuts_what_follows_the_answer_and_says_so(response, text, was_cut):
+    assert cut_run_on(response) == (text, was_cut)
+
+
+NUMBERS = {
+    "1,234.5": Fraction(2469, 2),
+    "12 345": 12345,
+    "-.5": Fraction(-1, 2),
+    r"\frac{3}{-4}": Fraction(-3, 4),
+    r"-2\frac34": Fraction(-11, 4),
+    "2 3/4": Fraction(11, 4),
+    r"1.5 \times 10^{-2}": Fraction(3, 200),
+    "1.5e3": 1500,
+    r"0.8\overline{3}": Fraction(5, 6),
+    r"1.\overline{09}": Fraction(12, 11),
+    "3/0": None,
+    "12,34": None,
+    "1.2.3": None,
+}
+
+
+def test_numbers_are_exact():
+    assert {text: parse_number(clean(text)) for text in NUMBERS} == NUMBERS
+
+
+def test_units_have_one_spelling():
+    texts = [r"15 \text{ centimeters}^2", "5 km^2", "40%", "3 million dollars", r"\pi m", "x + m"]
+    values = [("15", ("cm",)), ("5", ("km",)), ("40", ("%",)), (r"3 \times 10^{6}", ("dollar",)), (r"\pi m", ())]
+    assert [split_unit(clean(text)) for text in texts] == [*values, ("x + m", ())]
+
+
+WORKED_OUT = r"""
+12 | 12.0 | - 12 | (12) | 24/2 | \frac{24}{2} | \$12 | 12\text{ m/s} | 12\text{ cm}^2 | 12\% | x | \text{twelve}
+12 | 8 + 4 = 12 | 12 = 8 + 4 | f(2) = 12 | 1.2 \times 10^1
+\frac{7}{3} | 2\frac{1}{3} | \frac{7}{3} \approx 2.33 | \frac{-7}{-3} | 2.\overline{3}
+3\sqrt{2} | 3 \cdot \sqrt{2} | \sqrt{18} | \frac{3}{1}\sqrt{2}
+3\pi | 3\times\pi
+2i | 2i
+60^\circ | 60^\circ
+2+3i | 3i+2
+x+1 | 1+x
+(1,2) | (1,1+1)
+"""
+LEFT_TO_DO = r"""
+12 | 8 + 4 | 8 - (-4) | x = 16-4 | f(2) = 2(6) | 8 + 4 = 6 + 6 | 8\text{ apples} + 4\text{ apples} | 8 \text{ plus } 4
+12 | 3 \cdot 4 | 3*4 | (3)(4) | 24 \div 2 | 1\% \cdot 1200 | \frac{20+4}{2} | \sqrt{100+44} | \sqrt{12^2}
+12 | \left|-12\right| | \lfloor 12.5 \rfloor | \gcd(12,24) | gcd(12, 24) | \operatorname{lcm}(3,4) | \log_2 4096
+\frac{1}{8} | 2^{-3} | \frac{1}{16}+\frac{1}{16}
+3\pi | 2\pi+\pi
+-1 | i^2
+6 | 3! | \binom{4}{2}
+0.5 | \sin 30^\circ
+"""
+
+
+@pytest.mark.parametrize(("table", "expected"), [(WORKED_OUT, True), (LEFT_TO_DO, False)], ids=["done", "left to do"])
+def test_a_way_to_write_a_number_is_worked_out_and_an_operation_on_numbers_is_not(table, expected):
+    lines = [line.split(" | ") for line in table.strip().splitlines()]
+    pairs = [(gold, answer) for gold, *answers in lines for answer in answers]
+    assert not [pair for pair in pairs if evaluated(*map(clean, pair)) is not expected]
