@@ -12,12 +12,16 @@ from lib.measurement.tables import (
     affine_table,
     causes_by_head,
     causes_table,
+    changes_table,
+    classes_table,
     count_heads,
     heads_table,
     layers_table,
     log_changes,
 )
+from lib.measurement.token_classes import OTHERS
 from lib.profiles import load_profile, override
+from lib.statistics import holm, interval, signed_rank
 
 N, LAYERS, HEADS = 40, 2, 3
 
@@ -46,6 +50,52 @@ def test_heads_are_significant_where_an_effect_was_planted(measured):
     first = heads.iloc[0]
     assert first["lambda"] == pytest.approx(0.5, abs=0.03) and first.low < first["lambda"] < first.high
     assert first["problems < 1"] == 1
+
+
+def test_p_values_of_heads_are_corrected_for_all_of_a_model(measured):
+    logs = np.log(measured["m"].first["lambda"].stack(place=["condition", "layer", "head"]).values)
+    np.testing.assert_allclose(heads_table(measured).p, holm(signed_rank(logs)))
+
+
+def test_problems_of_one_template_widen_every_table(measured):
+    ids = [f"embedded/{i // 10}/{i}" for i in range(N)]
+    together = {"m": Measured(None, measured["m"].first.assign_coords(problem=ids))}
+    values = measured["m"].first["lambda"].sel(condition="mless", layer=1, head=1).values
+    row, same = heads_table(together).iloc[0], interval(values, ids)
+    assert (row.low, row.high) == pytest.approx((same.low, same.high))
+    assert row.high - row.low != pytest.approx(np.ptp(heads_table(measured).loc[0, ["low", "high"]]))
+    mean = layers_table(together).query("measure == 'lambda' and condition == 'mless' and layer == 1").iloc[0]
+    heads = interval(measured["m"].first["lambda"].sel(condition="mless", layer=1).mean("head").values, ids)
+    assert (mean["mean"], mean.low, mean.high) == pytest.approx((heads.estimate, heads.low, heads.high))
+
+
+def test_classes_of_tokens_are_told_with_their_difference_to_the_others():
+    rng = np.random.default_rng(0)
+    others = rng.uniform(0.1, 0.2, N)
+    digits, ids = others + 0.05 + rng.normal(0, 0.01, N), [f"embedded/{i // 4}/{i}" for i in range(N)]
+    digits[:10] = np.nan  # problems without digits
+    shares = np.stack([digits, others], 1)[None, :, None]  # (condition, problem, layer, class)
+    coords = {"condition": ["none"], "problem": ids, "layer": [1], "class": ["digits", OTHERS]}
+    first = xr.Dataset({"classes": (("condition", "problem", "layer", "class"), shares)}, coords)
+    row = classes_table({"m": Measured(None, first)}).set_index("class").loc["digits"]
+    apart = interval(100 * (digits - others)[10:], ids[10:])
+    assert (row["against others"], row["against low"], row["against high"], row.n) == pytest.approx(
+        (apart.estimate, apart.low, apart.high, N - 10)
+    )
+    assert row["against low"] > 0 and row["near zero"] == pytest.approx(100 * digits[10:].mean())
+
+
+def test_changes_are_geometric_means_with_corrected_p_values():
+    rng = np.random.default_rng(1)
+    before, names = rng.uniform(1, 2, (N, 2)), ["L1", "L2"]
+    after = before * np.exp(rng.normal([0.3, 0.0], 0.1, (N, 2)))
+    values = np.stack([before, after])[:, :, None]  # (condition, problem, layer, measure)
+    coords = {"condition": ["none", "mless"], "problem": range(N), "layer": [1], "measure": names}
+    first = xr.Dataset({"measures": (("condition", "problem", "layer", "measure"), values)}, coords)
+    table, logs = changes_table({"m": Measured(None, first)}), np.log(after / before)
+    np.testing.assert_allclose(table.ratio, np.exp(logs.mean(0)))
+    np.testing.assert_allclose(table.high, np.exp(interval(logs).high))
+    np.testing.assert_allclose(table.p, holm(signed_rank(logs)))
 
 
 def test_heads_are_counted_by_side(measured):
