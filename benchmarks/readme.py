@@ -4,12 +4,10 @@
 what this would write. benchmarks/results/commands.csv, the time and the disk of the two commands, is kept by hand.
 """
 
-import inspect
 import re
 import sys
 import tomllib
 from pathlib import Path
-from typing import Literal, get_args, get_origin
 
 import pandas as pd
 import yaml
@@ -30,7 +28,6 @@ README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
 DEMO = FIGURES / "demo"
 BLOCK = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.S)
-COMMENT = re.compile(r"^    (\w+): .+?  # (.+)$", re.M)
 LONGEST = 20  # characters of a default
 SECTIONS: dict[str, type[BaseModel]] = {"": Profile, "filler.": Filler, "attention.": Attention, "accuracy.": Accuracy}
 LENGTHS = (128, 512, 2048, 4096)  # tokens
@@ -123,16 +120,13 @@ def claims_by_verdict(claims: pd.DataFrame) -> str:
 
 
 def profile_fields() -> str:
-    """Return the fields of a profile with their defaults, and their choices or the comments beside them in the code."""
-    rows, seen = [], set()
-    for section, model in SECTIONS.items():
-        comments = dict(COMMENT.findall(inspect.getsource(model).replace("None: ", "null: ")))
-        for name, info in model.model_fields.items():
-            if f"{name}." not in SECTIONS:
-                choices = ", ".join(get_args(info.annotation)) if get_origin(info.annotation) is Literal else ""
-                meaning = comments.get(name, choices)
-                rows.append((f"`{section}{name}`", default_text(info), "as above" if meaning in seen else meaning))
-                seen |= {meaning} - {""}
+    """Return the fields of a profile with their defaults and what they mean."""
+    rows = [
+        (f"`{section}{name}`", default_text(info), info.description)
+        for section, model in SECTIONS.items()
+        for name, info in model.model_fields.items()
+        if f"{name}." not in SECTIONS
+    ]
     return as_markdown(rows, ["field", "default", "meaning"])
 
 
@@ -141,7 +135,7 @@ def default_text(info: FieldInfo) -> str:
     if info.is_required():
         return "required"
     if isinstance(info.default, BaseModel):
-        return "the first heads"  # lib.models.panels.FIRST_HEADS
+        return "the first heads"  # lib.profiles.FIRST_HEADS
     text = yaml.safe_dump(info.default, default_flow_style=True, width=1000).removesuffix("...\n").strip()
     return f"`{text if len(text) <= LONGEST else text[:LONGEST] + '…'}`"
 

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
@@ -10,26 +11,80 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, Settings, unknown, valid
-from lib.models.names import Dtype, card, known_models
-from lib.models.panels import Panels, missing_heads
+from lib.models.names import Card, Dtype, card, known_models
 from lib.prompts.conditions import ConditionText, Example, Filler, Format, parse_condition
 from lib.prompts.problems import load_problems
 
+# What several settings mean, as the command line's help and the README say it.
+MODELS = "names of data/models.yaml, hub ids, folders or .gguf files"
+LIMIT = "a seeded sample of so many problems, stratified by level; all if null"
+DTYPE = "of the weights: float32, bfloat16, float16, or auto, which goes by the device"
+FORMAT = "of the prompt: plain, or chat where the model has a template"
+CONDITIONS = "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm, arm:c=0.1:p1=95"
+# (layer, head) that a figure draws of the first model, as far as it has them, where a profile names none.
+FIRST_HEADS = {
+    "fig09": [(1, 1), (2, 1), (3, 1)],
+    "fig10": [(1, 1)],
+    "fig11": [(1, 1), (1, 2), (1, 3)],
+    "fig13": [(1, 1), (1, 2), (1, 3)],
+    "fig18": [(1, 4), (1, 5), (1, 6)],
+}
 PARTS = ("fillers", "sampling", "interventions", "arm_map")  # the fields of Accuracy that are a Variation
+
+
+class Panel(Settings):
+    """One head of one layer of one model; both count from 1."""
+
+    model: str
+    layer: PositiveInt
+    head: PositiveInt
+
+
+class Panels(Settings):
+    """The heads that a figure draws, from left to right; a row that is left out stands for FIRST_HEADS."""
+
+    fig09: list[Panel] = Field([])
+    fig10: list[Panel] = Field([])
+    fig11: list[Panel] = Field([])
+    fig13: list[Panel] = Field([])
+    fig18: list[Panel] = Field([])
+
+    def drawn(self) -> Iterator[tuple[str, Panel]]:
+        """Yield every panel with its figure's name."""
+        yield from ((figure, panel) for figure, row in self for panel in row)
+
+    def filled(self, known: Card, layers: int) -> "Panels":
+        """Return the panels with every row, of a model of which so many layers are loaded."""
+        rows = {}
+        for figure, places in FIRST_HEADS.items():
+            last = known.heads or max(head for _, head in places)
+            there = [(x, y) for x, y in places if x <= layers and y <= last] or [(1, last)]
+            first = [Panel(model=known.spec, layer=layer, head=head) for layer, head in there]
+            rows[figure] = getattr(self, figure) or first
+        return Panels(**rows)
+
+    def of(self, known: Card, layers: int) -> "Panels":
+        """Return the panels of this model instead: a row that it has not all heads of is left to FIRST_HEADS."""
+        rows = {}
+        for figure, row in self:
+            has_all = all(panel.layer <= layers and panel.head <= (known.heads or panel.head) for panel in row)
+            same = [Panel(model=known.spec, layer=panel.layer, head=panel.head) for panel in row]
+            rows[figure] = list(dict.fromkeys(same)) if has_all else []
+        return Panels(**rows).filled(known, layers)
 
 
 class Attention(Settings):
     """Which first layers to load, on which problems (limit None: all), and which heads to draw."""
 
-    models: list[str] = Field(min_length=1)  # names of data/models.yaml, hub ids, folders or .gguf files
-    layers: PositiveInt = 3  # how many first layers are loaded
-    problems: str = "embedded"  # or math500, or a JSONL file
-    limit: PositiveInt | None = None  # a sample of so many, stratified by level; None: all
-    format: Format = "plain"
-    map_problems: PositiveInt | None = None  # how many go through all layers; None: none
-    dtype: Dtype = "auto"  # float32, bfloat16, float16; auto goes by the device
-    example: NonNegativeInt = 0  # index of the problem that the figures draw
-    panels: Panels = Panels()  # model, layer and head of each drawn curve
+    models: list[str] = Field(min_length=1, description=MODELS)
+    layers: PositiveInt = Field(3, description="how many first layers are loaded")
+    problems: str = Field("embedded", description="embedded, math500 or a JSONL file")
+    limit: PositiveInt | None = Field(None, description=LIMIT)
+    format: Format = Field("plain", description=FORMAT)
+    map_problems: PositiveInt | None = Field(None, description="how many problems go through all layers; none if null")
+    dtype: Dtype = Field("auto", description=DTYPE)
+    example: NonNegativeInt = Field(0, description="index of the problem that the figures draw")
+    panels: Panels = Field(Panels(), description="model, layer and head of each drawn curve")
 
     @model_validator(mode="after")
     def _agrees(self):
@@ -54,30 +109,34 @@ class Variation(Settings):
 class Accuracy(Settings):
     """Which models answer which problems (limit None: all) under which conditions, and how they decode."""
 
-    models: list[str] = Field(min_length=1)  # names of data/models.yaml, hub ids, folders or .gguf files
-    problems: str = "embedded"  # or math500, or a JSONL file
-    limit: PositiveInt | None = None  # a sample of so many, stratified by level; None: all
-    levels: list[NonNegativeInt] | None = None  # only problems of these; None: of all
-    examples: list[Example] = Field([])  # worked problems that are shown first, in chat form
-    conditions: list[ConditionText] = Field(["none", "mless", "mful"])  # also mless:25, mless@end, arm, mless+arm
-    format: Format = "chat"
-    max_new_tokens: PositiveInt = 1024  # at most, of an answer
-    elicit: bool = False  # ask for a boxed answer in a second step
-    elicit_tokens: PositiveInt = 12  # of that step
-    temperature: float = Field(0.0, ge=0)  # 0: greedy
-    top_p: float = Field(1.0, gt=0, le=1)  # nucleus to draw from
-    samples: int = Field(1, ge=1, le=10_000)  # answers per problem and condition
-    batch_size: PositiveInt = 64  # prompts at once
-    dtype: Dtype = "auto"  # as above
-    engine: str = "transformers"  # or vllm
-    engine_options: dict[str, PositiveInt] = Field({})  # such as vllm's tensor_parallel and data_parallel
-    workers: NonNegativeInt = 0  # processes with an engine each: see CLUSTER.md
-    gpus_per_worker: NonNegativeInt | None = None  # None: 1 where there is one
-    arm: Arm | None = None  # settings of ARM; None: the paper's for each model
-    fillers: Variation | None = None  # lengths, places and kinds of filler: Fig. 8, Tables 4 and 5
-    sampling: Variation | None = None  # several samples: pass@k, diversity, noise between seeds
-    interventions: Variation | None = None  # ARM beside the tokens: Tables 2 and 3
-    arm_map: Variation | None = None  # ARM under other settings, in other layers: Fig. 12
+    models: list[str] = Field(min_length=1, description=MODELS)
+    problems: str = Field("embedded", description="embedded, math500 or a JSONL file")
+    limit: PositiveInt | None = Field(None, description=LIMIT)
+    levels: list[NonNegativeInt] | None = Field(None, description="only problems of these levels; of all if null")
+    examples: list[Example] = Field([], description="worked problems that are shown first, in chat form")
+    conditions: list[ConditionText] = Field(["none", "mless", "mful"], description=CONDITIONS)
+    format: Format = Field("chat", description=FORMAT)
+    max_new_tokens: PositiveInt = Field(1024, description="an answer is cut after so many tokens")
+    elicit: bool = Field(False, description="ask for a boxed answer in a second step")
+    elicit_tokens: PositiveInt = Field(12, description="tokens of that second step")
+    temperature: float = Field(0.0, ge=0, description="0 is greedy")
+    top_p: float = Field(1.0, gt=0, le=1, description="share of the probability to draw from")
+    samples: int = Field(1, ge=1, le=10_000, description="answers per problem and condition")
+    batch_size: PositiveInt = Field(64, description="prompts that are answered at once")
+    dtype: Dtype = Field("auto", description=DTYPE)
+    engine: str = Field("transformers", description="what generates: transformers or vllm")
+    engine_options: dict[str, PositiveInt] = Field(
+        {}, description="numbers for the engine, such as vllm's tensor_parallel=2"
+    )
+    workers: NonNegativeInt = Field(0, description="Ray processes with an engine each (CLUSTER.md); 0: none")
+    gpus_per_worker: NonNegativeInt | None = Field(None, description="of each worker; 1 where there is a GPU if null")
+    arm: Arm | None = Field(
+        None, description="settings of ARM, such as c=0.13:p1=99.5:layer=1; the paper's for each model if null"
+    )
+    fillers: Variation | None = Field(None, description="lengths, places and kinds of filler: Fig. 8, Tables 4 and 5")
+    sampling: Variation | None = Field(None, description="several samples: pass@k, diversity, noise between seeds")
+    interventions: Variation | None = Field(None, description="ARM beside the tokens: Tables 2 and 3")
+    arm_map: Variation | None = Field(None, description="ARM under other settings, in other layers: Fig. 12")
 
     @model_validator(mode="after")
     def _agrees(self):
@@ -95,14 +154,18 @@ class Accuracy(Settings):
 class Likelihood(Settings):
     """Which models score which gold solutions (limit None: all) under which conditions."""
 
-    models: list[str] = Field(min_length=1)  # as above
-    problems: str = "embedded"  # as above; each with a worked solution
-    limit: PositiveInt | None = None  # as above
-    conditions: list[ConditionText] = Field(["none", "gap", "dilution", "mless"])  # also layer-1-only, example, bare
-    at_once: list[ConditionText] = Field([])  # conditions under which the gold answer is scored without its solution
-    format: Format = "chat"  # a model without a chat template is scored in plain form
-    max_solution_tokens: PositiveInt = 512  # a problem with a longer solution is left out
-    dtype: Dtype = "float32"
+    models: list[str] = Field(min_length=1, description=MODELS)
+    problems: str = Field("embedded", description="embedded, math500 or a JSONL file, each with a worked solution")
+    limit: PositiveInt | None = Field(None, description=LIMIT)
+    conditions: list[ConditionText] = Field(
+        ["none", "gap", "dilution", "mless"], description=CONDITIONS + "; gap, dilution, layer-1-only, example, bare"
+    )
+    at_once: list[ConditionText] = Field(
+        [], description="conditions under which the gold answer is scored without its solution"
+    )
+    format: Format = Field("chat", description=FORMAT)
+    max_solution_tokens: PositiveInt = Field(512, description="a problem with a longer solution is left out")
+    dtype: Dtype = Field("float32", description=DTYPE)
 
     @model_validator(mode="after")
     def _agrees(self):
@@ -116,13 +179,15 @@ class Likelihood(Settings):
 class Profile(Settings):
     """Everything a run needs to know, and the only way to its folders."""
 
-    name: str = Field(pattern=r"^\w[\w.-]{0,79}$")  # a folder's too
-    description: str  # a line for people
-    seed: NonNegativeInt = 0  # of every random draw
+    name: str = Field(
+        pattern=r"^\w[\w.-]{0,79}$", description="of the profile and of its folders in results and figures"
+    )
+    description: str = Field(description="one line that says what the profile is for")
+    seed: NonNegativeInt = Field(0, description="random draws repeat with the same seed")
     filler: Filler = Filler()
     attention: Attention
     accuracy: Accuracy
-    likelihood: Likelihood | None = None
+    likelihood: Likelihood | None = Field(None, description="which gold solutions are scored; none if null")
 
     @property
     def results(self) -> Path:
@@ -202,7 +267,8 @@ def run_profile(name_or_path: str | Path, model=None, problems=None, limit=None,
     """Return a profile with a notebook's or the command line's overrides, under a name and folders of its own.
 
     The name is the one given, else <profile>-<digest of the overrides>: what is committed stays as it is. Paths are
-    relative to the current folder. Heads and layers that an overriding model lacks give way to the nearest.
+    relative to the current folder. Of an overriding model
+    the heads that the profile names are drawn where it has them all, else its first ones.
     """
     problems = str(problems) if isinstance(problems, Path) else problems
     given = {"model": model, "problems": problems, "limit": limit, "name": name, "dtype": dtype}
@@ -238,8 +304,8 @@ def override(profile: Profile, model=None, problems=None, limit=None, name=None,
         part["limit"] = min(filter(None, (limit, part["limit"])), default=None)
     if model is not None:
         known = card(model)
-        attention["panels"] = profile.attention.panels.fitted(known)
         attention["layers"] = min(attention["layers"], known.layers or attention["layers"])
+        attention["panels"] = profile.attention.panels.of(known, attention["layers"])
         deepest = known.layers or inf
         for part in (accuracy, *parts):
             part["conditions"] = [c for c in part["conditions"] if (parse_condition(c).arm or Arm()).layer <= deepest]
@@ -259,11 +325,18 @@ def check(profile: Profile) -> None:
         if known.layers and attention.layers > known.layers:
             raise InputError(f"attention.layers: {spec} has layers 1 to {known.layers}, not {attention.layers}")
     for figure, panel in attention.panels.drawn():
-        missing_heads(figure, panel, cards[panel.model])
+        check_panel(figure, panel, cards[panel.model])
     check_accuracy(profile.accuracy, profile.filler)
     parts = [variation(profile.accuracy, part) for part in PARTS if getattr(profile.accuracy, part)]
     for accuracy in (profile.accuracy, *parts):
         check_accuracy(accuracy, profile.filler)
+
+
+def check_panel(figure: str, panel: Panel, known: Card) -> None:
+    """Raise InputError when the model lacks a panel's layer or head."""
+    for name, number, last in (("layers", panel.layer, known.layers), ("heads", panel.head, known.heads)):
+        if last and number > last:
+            raise InputError(f"{figure}: {known.spec} has {name} 1 to {last}, not {number}")
 
 
 def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:

@@ -8,8 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from lib.models.names import Card
-from lib.models.panels import Panel
-from lib.profiles import Profile
+from lib.profiles import Panel, Profile
 from lib.prompts.problems import Problem, describe, load_problems
 
 INSERTED = "inserted"
@@ -96,8 +95,6 @@ def place(panel: Panel) -> str:
     return f"layer {panel.layer} head {panel.head}"
 
 
-def source_line(profile: Profile, n: int = 1, heads: Sequence[Curves] = ()) -> str:
-    """Return what a caption says beside the models: problems, prompt, n, and which drawn heads stand for others."""
-    replaced = [f" {head.panel.note}." for head in heads if head.panel.note]
-    problems, format = describe(profile.attention.problems), profile.attention.format
-    return f"Problems: {problems}, {format} prompt, n = {n}.{''.join(replaced)}"
+def source_line(profile: Profile, n: int = 1) -> str:
+    """Return what a caption says beside the models: problems, prompt and n."""
+    return f"Problems: {describe(profile.attention.problems)}, {profile.attention.format} prompt, n = {n}."

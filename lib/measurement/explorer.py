@@ -26,8 +26,7 @@ from lib.measurement.measured import Measured
 from lib.measurement.networks import every_layer, first_layers
 from lib.measurement.tables import estimates
 from lib.models.loading import Loaded
-from lib.models.panels import Panel, missing_heads
-from lib.profiles import Profile
+from lib.profiles import Panel, Profile, check_panel
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
@@ -92,7 +91,7 @@ def measured_curves(profile: Profile, figure: str, conditions: Sequence[str]) ->
         raise InputError(f"example {attention.example} is beyond the {len(problems)} problems")
     for panel in getattr(attention.panels, figure):
         loaded = first_layers(panel.model, attention.layers, attention.dtype)
-        missing_heads(figure, panel, loaded.card)
+        check_panel(figure, panel, loaded.card)
         drawn.append(head_curves(loaded, panel, problems[attention.example], profile, conditions))
     return drawn
 

@@ -20,9 +20,8 @@ from lib.measurement.curves import Curves, place
 from lib.measurement.kept import ENGINE
 from lib.measurement.measured import SEEDS, UNTRAINED, Controls, Measured
 from lib.models.names import Card, resolve
-from lib.models.panels import Panel
 from lib.paths import write_whole
-from lib.profiles import Profile
+from lib.profiles import Panel, Profile
 
 BITS = 12  # of a number's mantissa: exact to 0.00025 of it
 
@@ -72,7 +71,7 @@ def stored(profile: Profile) -> dict[str, Stored]:
     names = [resolve(spec).name for spec in profile.attention.models]
     found = {name: Stored(profile.stored / f"{name}.nc") for name in names}
     for file in found.values():
-        if file.group("/").attrs["settings"] != settings_of(profile):
+        if _given(file.group("/").attrs["settings"]) != _given(settings_of(profile)):
             raise InputError(
                 f"{file.path} was measured under other settings than {profile.name} has now: "
                 f"python -m lib reproduce --profile {profile.name} --fresh"
@@ -84,6 +83,11 @@ def settings_of(profile: Profile) -> str:
     """Return as text what of a profile decides its measurements."""
     content = profile.model_dump(include={"attention", "seed", "filler"})
     return json.dumps(content | {"arm": profile.accuracy.model_dump()["arm"]}, sort_keys=True)
+
+
+def _given(settings: str) -> dict:
+    """Return the settings of a text without those that are null, as if they were left out."""
+    return json.loads(settings, object_hook=lambda fields: {k: v for k, v in fields.items() if v is not None})
 
 
 def card_of(dataset: xr.Dataset) -> Card:

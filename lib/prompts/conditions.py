@@ -21,7 +21,7 @@ import random
 import re
 from typing import Annotated, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, PositiveInt, model_validator
+from pydantic import AfterValidator, Field, PositiveInt, model_validator
 
 from lib.arm.settings import Arm, parse_arm
 from lib.errors import Settings, unknown, valid, whole
@@ -95,13 +95,15 @@ class View(NamedTuple):
 class Filler(Settings):
     """What the conditions insert, and where: `length` tokens cut from a text that is repeated as often as needed."""
 
-    length: PositiveInt = 55
-    position: Position = "between"
-    mless: str = "/"
-    mful: str = "he"
-    random: str = RANDOM_SENTENCE
-    question: str = "?"
-    letters: str = RANDOM_LETTERS
+    length: PositiveInt = Field(55, description="how many tokens are inserted")
+    position: Position = Field(
+        "between", description="before or between instruction and problem, at the end, or random"
+    )
+    mless: str = Field("/", description="the text that mless repeats")
+    mful: str = Field("he", description="the text that mful repeats")
+    random: str = Field(RANDOM_SENTENCE, description="the text that random repeats")
+    question: str = Field("?", description="the text that question repeats")
+    letters: str = Field(RANDOM_LETTERS, description="the text that letters repeats")
 
     def text(self, name: Name) -> str:
         """Return what a condition of this name repeats."""

@@ -6,8 +6,7 @@ import xarray as xr
 
 from lib.measurement.curves import Curves, curves_table, drawn_heads, source_line
 from lib.models.names import Card
-from lib.models.panels import Panel
-from lib.profiles import load_profile
+from lib.profiles import Panel, load_profile
 
 NAN = float("nan")
 
@@ -21,7 +20,7 @@ def curves():
     tokens = xr.Dataset(
         {"received": (dims, received), "part": (dims, [plain, filled])}, {"condition": ["none", "mless"]}
     )
-    panel = Panel(model="demo", layer=1, head=2, note="Layer 1 head 2 stands for layer 1 head 9, which A lacks")
+    panel = Panel(model="demo", layer=1, head=2)
     return Curves(panel, Card("A", "demo", "0123456789abcdef", 2, 1, 99, "float32"), tokens)
 
 
@@ -48,10 +47,7 @@ def test_the_table_says_to_which_part_each_token_belongs(curves):
     assert parts == ["instruction"] * 2 + ["inserted"] * 2 + ["problem"] * 2
 
 
-def test_a_caption_says_which_head_stands_for_another(curves):
+def test_a_caption_says_on_which_problems_and_prompts():
     profile = load_profile("demo")
     assert source_line(profile) == "Problems: embedded set, plain prompt, n = 1."
     assert source_line(profile, 100).endswith("n = 100.")
-    assert source_line(profile, heads=[curves]).endswith(
-        "n = 1. Layer 1 head 2 stands for layer 1 head 9, which A lacks."
-    )

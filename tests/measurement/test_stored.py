@@ -17,8 +17,7 @@ from lib.measurement.run import measure_activations, measure_attention, measure_
 from lib.measurement.stored import stored, write_stored
 from lib.measurement.tables import causes_table, heads_table
 from lib.models.names import Card, resolve
-from lib.models.panels import Panel
-from lib.profiles import check, load_profile
+from lib.profiles import Panel, check, load_profile
 
 FAMILIES = load_profile("families")
 CARD = Card("tiny", "tiny", "abc", 2, 3, 512, "float32", "Q4_K_M, dequantised")
