@@ -1,6 +1,7 @@
-# make reproduce   every figure and what it shows, on the demo model, into figures/demo and results/demo
-# make families    figures and verdicts of real models of the paper's families, from what is stored; FRESH=1 installs
-#                  their weights as GGUF (1.8 GB) and measures anew, an hour and more
+# make reproduce   every figure and what it shows: of real models of the paper's families, as make families does, and of
+#                  the demo model, which is measured here, into figures/demo and results/demo
+# make families    figures and verdicts of the families from what is stored; FRESH=1 installs their weights as GGUF (1.8 GB)
+#                  and measures anew, an hour and more
 # make test        the linter, the type checker and every test
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make test-ray    the tests of workers that are lost, after installing Ray: half an hour
@@ -20,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: reproduce families test test-vllm test-ray lab report bench gpu readme outputs
 
-reproduce: $(READY)
+reproduce: families
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
 
 families: $(READY)

@@ -15,6 +15,7 @@ import pytest
 from commands import copy_repository
 
 from lib import paths
+from lib.claims.rule import VERDICTS
 from lib.figures.saving import agreement
 from lib.profiles import run_profile
 
@@ -27,14 +28,15 @@ LINES, WIDTH, MEDIAN = 10, 120, 6
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("copy")
-    copy_repository(folder)
-    shutil.copytree(paths.FIGURES / "demo", folder / "figures" / "demo")
+    """A copy of the repository, in whose figures one number is off in the seventh digit and one by five percent."""
+    folder = copy_repository(tmp_path_factory.mktemp("copy"))
+    for profile in ("demo", "families"):
+        shutil.copytree(paths.FIGURES / profile, folder / "figures" / profile)
     measured = paths.RESULTS / "demo" / "measurements"
     if measured.is_dir():  # what `make reproduce` measured with this very code, as the keys say, need not be again
         shutil.copytree(measured, folder / "results" / "demo" / "measurements")
-    _alter(folder / "figures/demo/fig13.csv", 1 + 2e-6)
-    _alter(folder / "figures/demo/fig18.csv", 1.01)
+    _alter(folder / "figures/families/fig13.csv", 1 + 2e-6)
+    _alter(folder / "figures/families/fig18.csv", 1.05)
     return folder
 
 
@@ -51,17 +53,26 @@ def published(copy, name, profile="demo"):
     return json.loads((copy / "results" / profile / f"{name}.json").read_text())
 
 
-@pytest.fixture
-def execute(copy, monkeypatch):
-    """Run a notebook of the copy as `papermill` does and return the rows it published."""
-    monkeypatch.setenv("PYTHONPATH", str(copy))
+def rewritten(copy, profile):
+    """Return the names of a profile's committed figures whose files are others in the copy."""
+    return {
+        path.name
+        for path in (paths.FIGURES / profile).iterdir()
+        if (copy / "figures" / profile / path.name).read_bytes() != path.read_bytes()
+    }
+
+
+@pytest.fixture(scope="module")
+def execute(copy):
+    """Run a notebook of the copy with the profile demo, as `papermill` does."""
 
     def run(name, **parameters):
-        notebook = copy / "notebooks" / f"{name}.ipynb"
-        papermill.execute_notebook(
-            str(notebook), str(copy / "out.ipynb"), parameters, kernel_name="python3", progress_bar=False
-        )
-        return published(copy, name, run_profile("demo", **parameters).name)
+        notebook, given = copy / "notebooks" / f"{name}.ipynb", {"profile": "demo", **parameters}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", str(copy))
+            papermill.execute_notebook(
+                str(notebook), str(copy / "out.ipynb"), given, kernel_name="python3", progress_bar=False
+            )
 
     return run
 
@@ -80,62 +91,67 @@ def as_stored(copy):
     )
 
 
+@pytest.fixture(scope="module")
+def measured(copy, execute):
+    """Run every notebook with the profile demo, which networks compute here and now."""
+    for notebook in paths.notebooks():
+        execute(notebook.stem)
+
+
 def test_nbval_finds_the_stored_outputs_again(as_stored):
     assert as_stored.returncode == 0, as_stored.stdout[-4000:]
     assert int(re.search(r"(\d+) passed", as_stored.stdout)[1]) >= COMPARED_FLOOR
 
 
-def test_a_run_names_the_figure_that_differs_by_a_percent_and_no_other(as_stored, copy):
-    first, *others = agreement(copy / "results" / "demo").splitlines()
+def test_a_run_names_the_figure_that_differs_by_some_percent_and_no_other(as_stored, copy):
+    first, *others = agreement(copy / "results" / "families").splitlines()
     assert len(others) == 1 and others[0].startswith("fig18 was drawn anew: received in line 10: ")
     same, drawn = map(int, re.match(r"(\d+) of (\d+) figures agree", first).groups())
     assert same == drawn - 1 and "new" not in first
-    committed = paths.FIGURES / "demo"
-    pictures = [path.name for path in committed.glob("*.p??")]
-    written = {
-        name for name in pictures if (copy / "figures/demo" / name).read_bytes() != (committed / name).read_bytes()
-    }
-    assert written <= {"fig18.png", "fig18.pdf"}
+    assert rewritten(copy, "families") <= {"fig13.csv", "fig18.png", "fig18.pdf"}
 
 
-def test_attention_maps_publish_lambda_of_each_drawn_head(as_stored, copy):
+def test_the_demo_measured_here_gives_the_numbers_that_are_committed(measured, copy):
+    first, *others = agreement(copy / "results" / "demo").splitlines()
+    assert not others, others
+    same, drawn = map(int, re.match(r"(\d+) of (\d+) figures agree", first).groups())
+    assert same == drawn == len(list((paths.FIGURES / "demo").glob("*.csv"))) and not rewritten(copy, "demo")
+
+
+def test_attention_maps_publish_lambda_of_each_drawn_head(measured, copy):
     rows = {row["figure"]: row for row in published(copy, "01_attention_maps")}
     assert set(rows) == {"fig13", "fig18"}
-    for name, row in rows.items():
-        assert len(row["lambda"]) == 3 and all(0 < value < 1 for value in row["lambda"])
-        assert all(
-            (copy / "figures" / "demo" / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "pdf", "csv")
-        )
+    assert all(len(row["lambda"]) == 3 and all(0 < value < 1 for value in row["lambda"]) for row in rows.values())
 
 
 def test_effect_is_measured_over_the_problems_given(execute, copy, tiny_llama):
     given = {"model": str(tiny_llama), "limit": 5}
-    rows = {row["figure"]: row for row in execute("02_meaningless_effect", **given)}
+    execute("02_meaningless_effect", **given)
+    name = run_profile("demo", **given).name
+    rows = {row["figure"]: row for row in published(copy, "02_meaningless_effect", name)}
     assert set(rows) == {"fig09", "fig10_right", "fig11", "causes"}
     assert {row["n"] for row in rows.values()} == {5}
-    for name in (*rows, "lambda_by_head", "lambda_map", "lambda_by_layer", "inserted_span"):
-        assert (copy / "figures" / run_profile("demo", **given).name / f"{name}.png").stat().st_size > 5_000
+    for figure in (*rows, "lambda_by_head", "lambda_map", "lambda_by_layer", "inserted_span"):
+        assert (copy / "figures" / name / f"{figure}.png").stat().st_size > 5_000
     assert rows["fig09"]["lambda"][0] < 1
 
 
-def test_accuracy_counts_every_stored_completion_once(as_stored, copy):
+def test_accuracy_counts_every_stored_completion_once(measured, copy):
     row, fillers = published(copy, "03_math500")
     assert fillers["figure"] == "fig08" and fillers["n"] == 48
-    assert (copy / "figures" / "demo" / "fig08.png").stat().st_size > 5_000
     assert row["n"] == 96 and [part["condition"] for part in row["table"]] == ["none", "mless", "mful"]
     assert all(part["low"] <= part["accuracy"] <= part["high"] for part in row["table"])
     figure = (copy / "figures" / "demo" / "fig10.csv").read_text()
     assert "the paper" in figure and "this run" in figure
 
 
-def test_claims_are_judged_on_what_the_other_notebooks_show(as_stored, copy):
+def test_claims_are_judged_on_what_the_other_notebooks_show(measured, copy):
     (row,) = published(copy, "06_claims")
     verdicts = json.loads((copy / "results" / "demo" / "claims.json").read_text())
-    assert {v["verdict"] for v in verdicts} <= {"supported", "contradicted", "undecided"} and len(verdicts) >= 15
+    assert {v["verdict"] for v in verdicts} <= set(VERDICTS) and len(verdicts) >= 15
     assert sum(int(part.split()[0]) for part in row["found"].split(", ")) == len(verdicts)
     tested = [v for v in verdicts if v["n"]]
     assert len(tested) >= 15 and all(v["low"] <= v["effect"] <= v["high"] for v in tested)
-    assert (copy / "figures" / "demo" / "claims.png").stat().st_size > 5_000
 
 
 def test_likelihoods_are_shown_as_stored_with_how_they_stand(as_stored, copy):
@@ -147,16 +163,28 @@ def test_likelihoods_are_shown_as_stored_with_how_they_stand(as_stored, copy):
 
 def test_activations_are_measured_over_the_problems_given(execute, copy, tiny_llama):
     given = {"model": str(tiny_llama), "limit": 4}
-    rows = {row["figure"]: row for row in execute("04_activation_redistribution", **given)}
+    execute("04_activation_redistribution", **given)
+    name = run_profile("demo", **given).name
+    rows = {row["figure"]: row for row in published(copy, "04_activation_redistribution", name)}
     assert set(rows) == {"fig04", "fig07"} and {row["n"] for row in rows.values()} == {4}
-    for name in (*rows, "activations_by_layer"):
-        assert (copy / "figures" / run_profile("demo", **given).name / f"{name}.png").stat().st_size > 5_000
+    for figure in (*rows, "activations_by_layer"):
+        assert (copy / "figures" / name / f"{figure}.png").stat().st_size > 5_000
 
 
-def test_arm_is_compared_in_pairs(as_stored, copy):
+def test_arm_is_compared_in_pairs(measured, copy):
     rows = {row["figure"]: row for row in published(copy, "05_arm")}
     assert set(rows) == {"table 2", "fig06", "fig12"} and rows["table 2"]["n"] == 96
-    assert all((copy / "figures" / "demo" / f"{name}.png").stat().st_size > 5_000 for name in ("fig06", "fig12"))
+
+
+def test_what_families_lack_is_said_in_a_sentence():
+    for name, parts in {"02_meaningless_effect": 1, "03_math500": 2}.items():
+        printed = [
+            output.text
+            for cell in nbformat.read(paths.NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
+            for output in cell.get("outputs", [])
+            if output.get("name") == "stdout" and output.text.startswith(("Not measured in ", "Not drawn here: "))
+        ]
+        assert len(printed) == parts and all("profile demo" in text for text in printed)
 
 
 def compared_cells(notebook):

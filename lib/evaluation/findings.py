@@ -14,6 +14,12 @@ from lib.prompts.problems import describe
 from lib.statistics import told
 
 THIS_RUN, PAPER = "this run", "the paper"
+ASKED = {  # what each of PARTS adds
+    "fillers": "fillers of other lengths, places and kinds",
+    "sampling": "several answers to a problem",
+    "interventions": "answers with ARM",
+    "arm_map": "answers under other settings of ARM",
+}
 LEVEL = 0.05  # of Holm's corrected tests
 
 
@@ -95,8 +101,8 @@ def arm_grid(table: pd.DataFrame) -> pd.DataFrame:
 
 def completions_sentence(run: Profile, records: Sequence[dict], origin: str, part: str | None = None) -> str:
     """Say how many completions there are, of what, and where they come from; `part` is one of PARTS."""
-    if not records:
-        return f"No completions: {origin}."
+    if not records and part:
+        return f"Not measured in the profile {run.name}: {ASKED[part]}. The profile demo has them."
     asked = variation(run.accuracy, part) if part else run.accuracy
     how = f"{asked.format} prompt, {'with' if asked.elicit else 'without'} answer elicitation"
     text = f"{len(records)} completions on {describe(asked.problems)}, {how}"

@@ -43,8 +43,10 @@ def show(table, columns=None, digits=2):
     """Return columns of a DataFrame, all for none, rounded to so many digits, or to those of each column that is named.
 
     The first column is the index, gaps are empty. A p-value has three. Two columns that end with low and high hold the
-    ends of the one before them, and become one column with it.
+    ends of the one before them, and become one column with it. Of a table without rows nothing is shown.
     """
+    if table.empty:
+        return None
     for name, value in UNFOLDED.items():
         pd.set_option(f"display.{name}", value)
     shown = _with_ends(table[list(columns or table)].rename_axis(columns=None))

@@ -85,7 +85,7 @@ def _picture(figure, kind, drawn):
 def _fewer_colours(buffer, drawn):
     """Return a png with 256 colours, which no eye tells from the original, at a third of its size."""
     small, text = io.BytesIO(), PngInfo()
-    text.add_text("Drawing", json.dumps(drawn))
+    text.add_text("Drawing", json.dumps(drawn), zip=True)
     with Image.open(buffer) as picture:
         few = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.save(small, format="png", pnginfo=text, optimize=True)

@@ -107,8 +107,8 @@ def test_completions_are_said_to_be_there_or_not():
     assert findings.completions_sentence(run, [{}] * 3, "stored", "sampling") == (
         "3 completions on embedded set, chat prompt, with answer elicitation, temperature 0.7; stored."
     )
-    assert findings.completions_sentence(run, [], "not part of this profile", "fillers") == (
-        "No completions: not part of this profile."
+    assert findings.completions_sentence(load_profile("families"), [], "not part of this profile", "fillers") == (
+        "Not measured in the profile families: fillers of other lengths, places and kinds. The profile demo has them."
     )
 
 

@@ -75,6 +75,10 @@ def test_show_rounds_and_leaves_gaps_empty():
     assert show(TABLE, ["kind", "effect"], {"effect": 3}).to_csv() == "kind,effect\nx,0.123\n,\n"
 
 
+def test_of_a_table_without_rows_nothing_is_shown():
+    assert show(pd.DataFrame(columns=["model", "n"])) is None
+
+
 def test_show_gives_a_column_with_gaps_equal_decimals_and_no_p_of_zero():
     found = pd.DataFrame({"x": ["a", "b", "c"], "effect": [12.5, 10.42, None], "p": [1e-9, 0.25, None]})
     assert show(found).to_csv() == "x,effect,p\na,12.50,< 0.001\nb,10.42,0.250\nc,,\n"
