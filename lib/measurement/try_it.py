@@ -25,7 +25,7 @@ from lib.errors import InputError, valid
 from lib.figures.prompt import draw_close
 from lib.figures.style import style
 from lib.measurement.networks import first_layers
-from lib.models.panels import Panel, missing_heads
+from lib.profiles import Panel, check_panel
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import POSITIONS, Filler
 
@@ -55,7 +55,7 @@ class TryIt:
 
     def picture(self, problem: str, filler: str, length: int, position: str, layer: int, head: int) -> bytes:
         """Return the picture of one prompt and head as a png."""
-        missing_heads("the picture", Panel(model=self.loaded.spec, layer=layer, head=head), self.loaded.card)
+        check_panel("the picture", Panel(model=self.loaded.spec, layer=layer, head=head), self.loaded.card)
         asked = _filler(filler, length, position)
         prompt, received, _ = self._seen(problem, "mless", asked)
         before = np.full(len(prompt), np.nan)
