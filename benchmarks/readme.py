@@ -177,9 +177,9 @@ def speed() -> str:
     return f"{attention}\n\n{as_markdown(rows, ['completions per second', *best])}"
 
 
-def read_claims() -> pd.DataFrame:
-    """Return the claims as notebook 06 stores them, with the verdict as it is shown."""
-    claims = stored(DEMO / "claims.csv")
+def read_claims(figures: Path | None = None) -> pd.DataFrame:
+    """Return the claims as notebook 06 writes them beside a profile's figures, None: the demo's, with the verdict shown."""
+    claims = stored((figures or DEMO) / "claims.csv")
     controls = claims.get("control.verdict", [None] * len(claims))
     claims = claims.assign(n=claims.n.fillna(0), control=[isinstance(v, str) and {"verdict": v} for v in controls])
     return claims.assign(shown=[verdict_text(row) for row in claims.to_dict("records")])

@@ -85,14 +85,15 @@ def test_the_summary_rests_on_the_verdicts():
     assert set(families.verdict[families.index.str.startswith("accuracy")]) == {"undecided"}
 
 
-def test_the_stored_claims_are_those_of_the_last_notebook():
+def test_the_claims_beside_the_figures_of_the_families_are_those_that_notebook_06_stores():
     cells = nbformat.read(paths.NOTEBOOKS / "06_claims.ipynb", as_version=4).cells
     printed = "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", []))
-    shown = re.findall(rf"^({'|'.join((*VERDICTS, *UNJUDGED)).upper()})\b.*? (\S+) \(", printed, re.M)
-    assert len(shown) >= 15, "make outputs"
-    claims = readme.read_claims()
+    heading = rf"^({'|'.join((*VERDICTS, *UNJUDGED)).upper()})\b.*? (\S+) \(.*\), (\S+)$"
+    shown = re.findall(heading, printed, re.M)
+    assert len(shown) >= 40, "make outputs"
+    claims = readme.read_claims(readme.FIGURES / "families")
     verdicts = claims.shown.str.split(",").str[0].str.upper()
-    assert shown == list(zip(verdicts, claims.id, strict=True))
+    assert shown == list(zip(verdicts, claims.id, claims.model, strict=True))
 
 
 @pytest.mark.parametrize("command", [line for text in code("bash") for line in text.replace("\\\n", "").splitlines()])
