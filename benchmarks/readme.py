@@ -178,7 +178,7 @@ def speed() -> str:
 
 
 def read_claims(figures: Path | None = None) -> pd.DataFrame:
-    """Return the claims as notebook 06 writes them beside a profile's figures, None: the demo's, with the verdict shown."""
+    """Return the claims beside a profile's figures, None: the demo's, with the verdict as it is shown."""
     claims = stored((figures or DEMO) / "claims.csv")
     controls = claims.get("control.verdict", [None] * len(claims))
     claims = claims.assign(n=claims.n.fillna(0), control=[isinstance(v, str) and {"verdict": v} for v in controls])
