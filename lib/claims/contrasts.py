@@ -45,6 +45,12 @@ PAIRS = {
         POSITIVE: "a worked example",
     },
 }
+WORTH = [
+    "model",
+    "n",
+    "solved",
+    *(f"{what}{end}" for what in ("slope", "auc", "points") for end in ("", "_low", "_high")),
+]
 COLUMNS = ("panel", "curve", "x", "model", "effect", "low", "high", "n", "band")
 
 
@@ -124,7 +130,7 @@ def caption(run: Profile, table: pd.DataFrame) -> str:
     """Return what stands below a figure of such a table: models, what was scored, how, and n."""
     assert run.likelihood
     names = captions([spec for spec in run.likelihood.models if resolve(spec).name in set(table.model)])
-    counts = " to ".join(map(str, sorted({table.n.min(), table.n.max()})))
+    counts = " to ".join(map(str, sorted({table.n.min(), table.n.max()}))) if len(table) else "0"
     text = f"{'; '.join(names.values())}. Log p under the first condition less log p under the second, "
     text += f"teacher-forced, {run.likelihood.dtype}; {describe(run.likelihood.problems)}, n = {counts} problems "
     return text + f"with solutions of at most {run.likelihood.max_solution_tokens} tokens; 95 % intervals."
@@ -140,7 +146,7 @@ def unscored(run: Profile, evidence: dict[str, Evidence]) -> list[str]:
         missing = {t: [c for c in some if counts.get((t, c), 0) < ENOUGH] for t, some in asked}
         parts = [f"{t}s under {', '.join(some)}" for t, some in missing.items() if some]
         if parts:
-            said.append(f"Not scored with {name}: {'; '.join(parts) if name in evidence else 'anything'}.")
+            said.append(f"Not scored with {name}: {'; '.join(parts)}." if name in evidence else f"Not scored: {name}.")
     return said
 
 
@@ -178,7 +184,7 @@ def worth(evidence: dict[str, Evidence], records: Sequence[Record]) -> pd.DataFr
                 row |= {what: found.estimate, f"{what}_low": found.low, f"{what}_high": found.high}
             scale = 100 * float((steepness / tokens).mean())
             rows.append(row | {f"points{end}": scale * row[f"slope{end}"] for end in ("", "_low", "_high")})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=WORTH)
 
 
 def _slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

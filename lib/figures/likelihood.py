@@ -47,6 +47,10 @@ def draw_forest(ax, table, looks):
 
     The axis is linear to 1 nat, then logarithmic. `looks`: by model.
     """
+    if table.empty:
+        ax.text(0.5, 0.5, "nothing was scored on enough problems", ha="center", transform=ax.transAxes)
+        ax.set_axis_off()
+        return []
     points, first = [], (table.x != table.x.shift()).to_numpy()
     places = -(np.arange(len(table)) + GAP * first.cumsum())
     for y, row in zip(places, table.itertuples(), strict=True):
@@ -73,7 +77,8 @@ def draw_forest(ax, table, looks):
     ax.tick_params(axis="y", length=0)
     for model, look in looks.items():
         ax.plot([], [], color=look.colour, marker=look.marker, label=model)
-    ax.barh([np.nan], [np.nan], color=BAND, label="a tenth of what a worked example gives: within it, no effect")
+    if table.band.notna().any():
+        ax.barh([np.nan], [np.nan], color=BAND, label="a tenth of what a worked example gives: within it, no effect")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, borderaxespad=0.2)
     return points
 

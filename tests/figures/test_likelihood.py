@@ -50,6 +50,15 @@ def test_lengths_and_depths_are_lines_and_places_are_points():
     assert {line.get_label() for line in lines["depth"]} == {"m, hidden", "m, shown"}
 
 
+def test_without_a_scale_no_band_is_named_and_without_a_row_it_is_said():
+    _, axes, _ = drawn(row("pairs", "a − b", band=np.nan))
+    assert [text.get_text() for text in axes["pairs"].get_legend().get_texts()] == ["m"]
+    table = pd.DataFrame([row("pairs", "a − b")])[:0]
+    _, axes = likelihood_layout(table)()
+    assert draw_likelihood(axes, table) == []
+    assert axes["pairs"].texts[0].get_text() == "nothing was scored on enough problems"
+
+
 @pytest.mark.parametrize("more", [(), (row("length", 10), row("length", 20))])
 def test_the_page_is_as_high_as_what_it_shows(more):
     figure, axes, _ = drawn(row("pairs", "a − b"), *more)
