@@ -93,9 +93,10 @@ def as_stored(copy):
 
 @pytest.fixture(scope="module")
 def measured(copy, execute):
-    """Run every notebook with the profile demo, which networks compute here and now."""
+    """Run every notebook but 07 with the profile demo, which networks compute here and now and which has no scores."""
     for notebook in paths.notebooks():
-        execute(notebook.stem)
+        if notebook.stem != "07_does_it_help":
+            execute(notebook.stem)
 
 
 def test_nbval_finds_the_stored_outputs_again(as_stored):
