@@ -11,18 +11,22 @@ import webbrowser
 from collections import Counter
 from typing import Any
 
-from lib import progress
-from lib.errors import InputError, PartlyDone, valid
-from lib.options import engine_option, listed, parse_shard, parser
+try:
+    from lib import progress
+    from lib.errors import InputError, PartlyDone, valid
+    from lib.options import engine_option, listed, parse_shard, parser
+except ModuleNotFoundError as error:
+    sys.exit(f"error: {error.name} is not installed here: run `make` once, then .venv/bin/python -m lib")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; 0 only on success, 2 for bad input in one line, 1 for failed prompts, 130 when interrupted."""
     for stream in (stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, io.TextIOWrapper)):
         stream.reconfigure(errors="replace")  # a console that lacks a character shows a question mark
-    debug = "--debug" in (sys.argv if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in given
     try:
-        options = parser(COMMANDS).parse_args(arguments)
+        options = parser(COMMANDS).parse_args(given or ["--help"])
         with progress.switched_on():
             options.run(options)
         sys.stdout.flush()

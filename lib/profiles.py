@@ -198,6 +198,14 @@ class Profile(Settings):
         return paths.FIGURES / self.name
 
     @property
+    def options(self) -> str:
+        """How a command asks for this profile: by its name, the file that records its run, or as it was asked for."""
+        if self.name in profile_names():
+            return f"--profile {self.name}"
+        recorded = self.results / "profile.yaml"
+        return f"--profile {recorded}" if recorded.is_file() else "with the same options"
+
+    @property
     def stored(self) -> Path | None:
         """The folder of measurements that the repository has of this profile; None once it is measured anew."""
         folder, anew = paths.DATA / self.name, (self.results / "measurements").exists()

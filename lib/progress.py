@@ -1,19 +1,40 @@
 """What a terminal shows: bars on stderr, which only the command line switches on, and lines as wide as it is.
 
+In a file or a log a bar is one line when its stage ends, and one every ten minutes before.
+
 with progress.bar("layer 1", len(prompts)) as shown:
     shown.update()
 """
 
 import contextlib
+import io
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
 
-from tqdm import tqdm
+from tqdm.asyncio import tqdm
 
 WIDEST = 10_000  # columns: no terminal's
+BETWEEN_LINES = 600  # seconds
 _switch = {"on": False}
+
+
+class Bar(tqdm):
+    """A bar in a terminal, lines anywhere else."""
+
+    def __init__(self, *args, **kwargs):
+        self.in_lines = not sys.stderr.isatty()
+        if self.in_lines:
+            # The line breaks and carriage returns that it writes by itself go nowhere, nor does an empty bar.
+            kwargs |= {"file": io.StringIO(), "mininterval": BETWEEN_LINES, "delay": 1e-9}
+        super().__init__(*args, **kwargs)
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        if not self.in_lines:
+            super().display(msg, pos)
+        else:
+            print(self, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
@@ -40,6 +61,6 @@ def folded(text: str) -> str:
     )
 
 
-def bar(text: str, total: int, unit: str = "prompt", done: int = 0) -> tqdm:
+def bar(text: str, total: int, unit: str = "prompt", done: int = 0) -> Bar:
     """Return a bar with counts and time left, which closes at the end of a `with` block."""
-    return tqdm(total=total, initial=done, desc=text, unit=unit, file=sys.stderr, disable=not _switch["on"])
+    return Bar(total=total, initial=done, desc=text, unit=unit, disable=not _switch["on"])

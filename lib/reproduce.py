@@ -105,11 +105,13 @@ def _execute(notebook: Path, results: Path, parameters: dict) -> None:
             kernel_name="python3",
             cwd=str(paths.NOTEBOOKS),
             extra_arguments=["--log-level=ERROR"],  # of the kernel, which else warns of TCP in front of the bar
-            progress_bar={"desc": notebook.stem, "unit": "cell", "file": sys.stderr},
+            progress_bar=sys.stderr.isatty() and {"desc": notebook.stem, "unit": "cell", "file": sys.stderr},
         )
     except papermill.PapermillExecutionError as error:
         said = f"{error.ename}: {error.evalue} (executed copy: {results / notebook.name})"
         raise InputError(f"{notebook.stem} stopped: {said}") from error
+    except OSError as error:
+        raise InputError(f"cannot write {results / notebook.name}: {error.strerror}") from error
 
 
 def publish(profile: Profile, notebook: str, rows: list[dict]) -> None:

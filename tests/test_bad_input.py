@@ -284,3 +284,16 @@ def test_refusals_help_and_the_report_need_no_torch(folder):
     """
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
     subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, check=True, capture_output=True)
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 0 and "reproduce" in capsys.readouterr().out
+
+
+def test_outside_the_environment_one_line_says_how_to_make_it():
+    code = "import runpy, sys; sys.modules['pydantic'] = None; runpy.run_module('lib', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: pydantic is not installed here: run `make` once")

@@ -304,6 +304,17 @@ def test_an_override_has_a_name_and_folders_of_its_own():
         run_profile("demo", limit=3, name="demo")
 
 
+def test_a_command_asks_for_a_run_as_it_can_be_asked_for_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    assert load_profile("demo").options == "--profile demo"
+    mine = run_profile("demo", limit=3, name="mine")
+    assert mine.options == "with the same options"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "profile.yaml").write_text(yaml.safe_dump(mine.model_dump()))
+    assert mine.options == f"--profile {tmp_path / 'mine' / 'profile.yaml'}"
+    assert load_profile(mine.options.split()[1]) == mine
+
+
 def test_an_overriding_dtype_is_that_of_answers_and_of_attention():
     narrow = run_profile("demo", dtype="bfloat16")
     assert (narrow.accuracy.dtype, narrow.attention.dtype) == ("bfloat16", "bfloat16")

@@ -14,6 +14,26 @@ def test_a_bar_shows_only_while_it_is_switched_on(capsys):
     assert "layer 1: 100%" in error and "2/2" in error and "silent" not in error
 
 
+def test_a_log_gets_a_line_a_stage_and_no_carriage_return(capsys, monkeypatch):
+    with progress.switched_on(), progress.bar("layer 1", 200) as bar:
+        for _ in range(200):
+            bar.update()
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("layer 1: 100%") and "200/200" in lines[0]
+    monkeypatch.setattr(progress, "BETWEEN_LINES", 0)
+    with progress.switched_on(), progress.bar("layer 2", 3) as bar:
+        for _ in range(3):
+            bar.update()
+    assert "\r" not in capsys.readouterr().err
+
+
+def test_a_terminal_gets_a_bar(capsys, monkeypatch):
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    with progress.switched_on(), progress.bar("layer 1", 2) as bar:
+        bar.update()
+    assert "\rlayer 1:  50%" in capsys.readouterr().err
+
+
 def test_lines_are_folded_between_words_at_the_end_of_a_terminal_and_nowhere_else(monkeypatch):
     line = "mless             36.5 %  [27.5, 46.5]  n = 96"
     assert progress.folded(line) == line

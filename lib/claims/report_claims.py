@@ -86,7 +86,7 @@ class Row(Measured):
 
 def read_claims(profile: Profile) -> list[Row]:
     """Return the rows of results/<profile>/claims.json; raises InputError when there are none, or they are damaged."""
-    path, again = profile.results / "claims.json", f"python -m lib claims --profile {profile.name}"
+    path, again = profile.results / "claims.json", f"python -m lib claims {profile.options}"
     try:
         rows = TypeAdapter(list[Row]).validate_json(path.read_bytes())
     except FileNotFoundError:

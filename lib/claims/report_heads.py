@@ -29,7 +29,7 @@ def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
         else:
             newest[packed["name"]] = packed
     if not newest:
-        missing.append(f"No heads of this profile yet: python -m lib reproduce --profile {profile.name} --only 02")
+        missing.append(f"No heads of this profile yet: python -m lib reproduce {profile.options} --only 02")
     return list(newest.values()), missing
 
 

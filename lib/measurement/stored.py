@@ -74,7 +74,7 @@ def stored(profile: Profile) -> dict[str, Stored]:
         if _given(file.group("/").attrs["settings"]) != _given(settings_of(profile)):
             raise InputError(
                 f"{file.path} was measured under other settings than {profile.name} has now: "
-                f"python -m lib reproduce --profile {profile.name} --fresh"
+                f"python -m lib reproduce {profile.options} --fresh"
             )
     return found
 

@@ -4,7 +4,9 @@ The parts are joined and compared with the digest in data/models.yaml before any
 holds the whole model in memory: it takes up to half as much again as the model in its dtype (1.5B in float32: 9 GB).
 """
 
+import contextlib
 import hashlib
+import io
 import logging
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from gguf import GGUFReader
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig, GgufConfig
 
+from lib import progress
 from lib.errors import InputError
 from lib.models.failures import checkpoint_errors
 from lib.models.first_layers import SINGLE, whole_folder
@@ -59,7 +62,10 @@ def _convert(gguf: Path, folder: Path, dtype: str) -> None:
     config = AutoConfig.from_pretrained(**given)
     whole = GgufConfig(dequantize=True)  # else a kernel that is installed may keep the weights packed
     loading: Any = AutoModelForCausalLM.from_pretrained
-    model, info = loading(**given, dtype=dtype, quantization_config=whole, output_loading_info=True)
+    with progress.bar(f"{gguf.name} to {dtype}", 1, "file") as bar, contextlib.redirect_stderr(io.StringIO()):
+        # Without the bars that transformers shows in a log, too.
+        model, info = loading(**given, dtype=dtype, quantization_config=whole, output_loading_info=True)
+        bar.update()
     if missing := sorted(info["missing_keys"]):
         raise InputError(f"{gguf.name}: the file lacks {len(missing)} tensors, the first is {missing[0]}")
     config.architectures, config.dtype = [type(model).__name__], dtype

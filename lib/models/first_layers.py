@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,19 +21,18 @@ from pathlib import Path
 import httpx2
 from huggingface_hub import HfApi, constants, hf_hub_download, hf_hub_url, snapshot_download
 from huggingface_hub.utils import WeakFileLock, build_hf_headers, hf_raise_for_status, http_stream_backoff
-from tqdm.asyncio import tqdm
 from transformers import AutoConfig, PretrainedConfig
 
 from lib.errors import InputError
 from lib.models.failures import checkpoint_errors, hub_errors
 from lib.paths import cache_folder
+from lib.progress import Bar
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 DUPLICATES = ["*/*", "consolidated*.safetensors"]  # the same weights once more, in other formats
 LARGEST_HEADER = 100_000_000  # bytes; the format's own limit
-WORTH_A_BAR = 50_000_000  # bytes
 TRIES = 5  # requests in a row that bring no byte
 WAIT = 1.0  # seconds before the next try
 # Decoder layers are recognised by name, whatever the family: model.layers.12., transformer.h.0.
@@ -206,16 +204,6 @@ def _request(url: str, start: int, stop: int) -> Iterator[bytes]:
             raise RangeRefused
         hf_raise_for_status(response)
         yield from response.iter_raw()
-
-
-class Bar(tqdm):
-    """A plain bar on stderr; outside a terminal only for what takes long, and then seldom redrawn."""
-
-    def __init__(self, *args, **kwargs):
-        terminal = sys.stderr.isatty()
-        small = (kwargs.get("total") or 0) <= WORTH_A_BAR
-        kwargs |= {"disable": small and not terminal, "mininterval": 0.2 if terminal else 30}
-        super().__init__(*args, **kwargs)
 
 
 def whole_folder(folder: Path, fill: Callable[[Path], None]) -> Path:
