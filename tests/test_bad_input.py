@@ -201,7 +201,7 @@ def few_tokens(model, folder):
         ("chat_template.jinja", "{% for", "the model's chat template fails: "),
         ("chat_template.jinja", "hello", "the chat template changes the problem's text"),
         ("config.json", "[1]", "its config.json describes no model"),
-        ("model.safetensors", "x", "model.safetensors is damaged or no safetensors file"),
+        ("model.safetensors", "x", "model.safetensors: cannot be loaded: "),
     ],
 )
 def test_a_damaged_checkpoint_is_one_line(file, content, said, tiny_checkpoint, tmp_path, capsys):
