@@ -101,28 +101,7 @@ def _report(options) -> None:
         raise InputError(f"no browser found: open {path} in one")
 
 
-def _summarised(records, seed: int, problems: str) -> str:
-    from lib.evaluation.records import outcome_of
-    from lib.evaluation.summary import as_text, summarise
-
-    return progress.folded(as_text(summarise(records, seed, outcome_of(problems))))
-
-
-def _merge(options) -> None:
-    from lib.evaluation.store import merge
-    from lib.prompts.problems import describe
-
-    settings, records = merge(options.merge, options.out)
-    problems = "embedded" if settings["problems"] == describe("embedded") else settings["problems"]
-    print(_summarised(records, settings["seed"], problems))
-    print(f"files: {options.out}/completions.jsonl, run.json")
-
-
 def _evaluate(options) -> None:
-    if options.merge:
-        return _merge(options)
-    if not options.model:
-        raise InputError("--model is needed, or --merge with folders")
     from lib.arm.settings import parse_arm
     from lib.generation.engines import check_engine
     from lib.profiles import Accuracy, check_accuracy
@@ -139,10 +118,12 @@ def _evaluate(options) -> None:
     accuracy, shard = valid(Accuracy, given, "options"), parse_shard(options.shard)
     check_accuracy(accuracy, filler)
     check_engine(accuracy.engine)
+    from lib.evaluation.records import outcome_of
     from lib.evaluation.run import evaluate  # torch: only now
+    from lib.evaluation.summary import as_text, summarise
 
     records = evaluate(accuracy, filler, options.seed, options.out, shard, options.shorter)
-    print(_summarised(records, options.seed, options.problems))
+    print(progress.folded(as_text(summarise(records, options.seed, outcome_of(options.problems)))))
     print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 
 

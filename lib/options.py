@@ -64,13 +64,11 @@ def _report(add: Callable) -> None:
 
 
 def _evaluate(add: Callable) -> None:
-    only_join = "only join what these folders of one run hold, into --out"
     conditions = "among none, mless, mful, random, question, letters; mless:25 has 25 tokens, mless@end another place; "
     conditions += "arm, mless+arm or arm:c=0.1:p1=95 move the model's activations"
     engines = "such as tensor_parallel=2 or data_parallel=4 of engine vllm; may be repeated"
     processes = "processes with an engine each, on RAY_ADDRESS or here"
-    add("--model", help="demo, a name of data/models.yaml, a hub id or a folder")
-    add("--merge", nargs="+", type=Path, metavar="FOLDER", help=only_join)
+    add("--model", required=True, help="demo, a name of data/models.yaml, a hub id or a folder")
     add("--problems", default="embedded", help="embedded, math500 or a JSONL file")
     add("--limit", type=int, help="a seeded sample of so many problems, stratified by level")
     add("--out", required=True, type=Path, help="folder of completions.jsonl; run again, it continues")

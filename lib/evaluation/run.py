@@ -10,16 +10,17 @@ from concurrent.futures import Future
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from lib import progress
+from lib.arm.settings import Arm
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.longer import begun, shorter_run
 from lib.evaluation.records import Record, outcome_of
 from lib.evaluation.store import Store
 from lib.evaluation.summary import summarise
-from lib.evaluation.wanted import Asked, wanted
 from lib.generation.engines import Here, Job, complete_all, engine_class, make_engine, workers_class
 from lib.generation.interface import Completion, Request, Sampling
 from lib.grading.answer import cut_run_on
@@ -27,9 +28,11 @@ from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade
 from lib.grading.pool import submit
 from lib.models.loading import Loaded, load, load_without_weights
-from lib.paths import write_json
+from lib.models.names import arm_for
+from lib.paths import settings_key, write_json
 from lib.profiles import Accuracy
-from lib.prompts.conditions import INSTRUCTION, Filler
+from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.conditions import INSTRUCTION, Filler, parse_condition
 from lib.prompts.problems import Problem, describe, digest, load_problems
 
 # A second step asks for the answer in a box (Kojima et al. 2022); small models rarely write one unasked.
@@ -72,6 +75,36 @@ def evaluate(
     if path := store.note_failed(failed):
         raise PartlyDone(f"{len(failed)} prompts failed, see {path}; all others are done; run again to retry")
     return records
+
+
+class Asked(NamedTuple):
+    """One completion that a run asks for; `arm` None: the model as it is."""
+
+    problem: Problem
+    condition: str
+    sample: int
+    prompt: Prompt
+    arm: Arm | None
+
+
+def wanted(loaded: Loaded, accuracy: Accuracy, filler: Filler, seed: int, problems: list[Problem]) -> dict[str, Asked]:
+    """Return by key every completion that this run asks for."""
+    found, given = {}, {"format": accuracy.format, "filler": filler, "examples": accuracy.examples}
+    made_by = {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype, "seed": seed}
+    for condition in accuracy.conditions:
+        arm = parse_condition(condition).arm
+        if arm:
+            # Statistics are always a sequence's own: the authors generate one prompt at a time, where the whole tensor
+            # is that sequence, and a completion must not depend on what it is batched with.
+            arm = arm.over(arm_for(loaded.spec, accuracy.arm)).model_copy(update={"statistics": "sequence"})
+        for problem in problems:
+            prompt = build_prompt(loaded.tokenizer, problem.problem, condition, **given)
+            for sample in range(accuracy.samples):
+                # The prompt's ids stand for problem, format and filler: whatever changes them changes the key.
+                parts = {"problem": problem.id, "prompt": prompt.input_ids.tolist(), "sample": sample}
+                parts |= {"condition": condition} | ({"arm": arm.model_dump()} if arm else {})
+                found[settings_key(**made_by, **parts)] = Asked(problem, condition, sample, prompt, arm)
+    return found
 
 
 def _gpus(accuracy: Accuracy) -> int:

@@ -11,7 +11,7 @@ import gzip
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from lib.errors import InputError
@@ -143,19 +143,6 @@ class Store:
             raise InputError(f"disk full at {self.path}: nothing lost; free space and run again") from error
 
 
-def merge(folders: Sequence[Path], out: Path) -> tuple[dict, list[Record]]:
-    """Copy what several folders of one run hold into one, each key once; return the run's settings and the records.
-
-    Raises InputError for a folder that holds no run, or one with other settings than the first.
-    """
-    for folder in folders:
-        read_run(folder)
-        store = Store(out, *_read_run(folder / RUN))
-        for record in _others(folder):
-            store.append(record)
-    return _read_run(out / RUN)[0], list(read_records(out / COMPLETIONS))
-
-
 def records_in(folder: Path) -> list[Record]:
     """Return the records of a run's folder, all shards together, the first of each key."""
     first: dict[str, Record] = {}
@@ -166,9 +153,13 @@ def records_in(folder: Path) -> list[Record]:
 
 def read_run(folder: Path) -> dict:
     """Return the settings of the run in a folder; raises InputError where there is none."""
-    if not (folder / RUN).is_file():
+    path = folder / RUN
+    if not path.is_file():
         raise InputError(f"{folder} holds no run: it has no {RUN}")
-    return _read_run(folder / RUN)[0]
+    try:
+        return {**json.loads(path.read_text(encoding="utf-8"))["settings"]}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} is broken: {ADVICE}") from error
 
 
 def _others(folder: Path, mine: Path | None = None) -> Iterator[Record]:
@@ -196,7 +187,7 @@ def _match_settings(path: Path, settings: dict, environment: dict) -> None:
     if not path.exists():
         write_json(path, {"settings": settings, "environment": environment})
         return
-    was, now = _flat(_read_run(path)[0]), _flat(settings)
+    was, now = _flat(read_run(path.parent)), _flat(settings)
     for name in was | now:
         if (old := was.get(name, "(absent)")) != (new := now.get(name, "(absent)")):
             raise InputError(f"{path.parent} was made with {name} = {old}, not {new}: {ADVICE}")
@@ -208,15 +199,6 @@ def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
     for name, value in settings.items():
         found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: json.dumps(value)}
     return found
-
-
-def _read_run(path: Path) -> tuple[dict, dict]:
-    """Return the settings and the environment of a run."""
-    try:
-        run = json.loads(path.read_text(encoding="utf-8"))
-        return {**run["settings"]}, {**run.get("environment", {})}
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is broken: {ADVICE}") from error
 
 
 def _parse_all(data: bytes, path: str | Path, first: int = 1) -> list[Record]:

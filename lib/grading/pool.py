@@ -24,12 +24,12 @@ from lib.errors import InputError
 from lib.grading.equal import Grade, Pair, equal_by_algebra, settle
 from lib.paths import ROOT
 
-SECONDS, MEMORY = 8, 2 << 30  # for one pair; in bytes
+SECONDS, MEMORY = 8, 2 << 30  # for one pair: of processor time; bytes
 _local = threading.local()  # .worker: what `_start` returned, for each thread of the pool
 
 
 def grade(gold: str, response: str) -> Grade:
-    """Grade the completion of one problem, in 0.2 ms, by algebra within ten seconds; raises for no text whatever."""
+    """Grade the completion of one problem, in 0.2 ms, by algebra within SECONDS; raises for no text whatever."""
     return submit(gold, response).result()
 
 
@@ -44,7 +44,7 @@ def grade_many(pairs: Iterable[tuple[str, str]]) -> list[Grade]:
 
 
 def submit(gold: str, response: str) -> "Future[Grade]":
-    """Return a future of the grade: done at once without algebra, else within ten seconds of its turn."""
+    """Return a future of the grade: done at once without algebra, else within SECONDS of its turn."""
     settled, left = settle(gold, response)
     if left:
         return _threads().submit(_finished, settled, left)
@@ -71,7 +71,7 @@ def _finished(settled: Grade, left: Pair) -> Grade:
         print(json.dumps([SECONDS, *left]), file=line, flush=True)
         correct, method = json.loads(line.readline())
     except (OSError, ValueError):  # the worker is gone, maybe in the middle of a line
-        correct, method = False, "timeout" if process.wait() == -signal.SIGALRM else "crash"
+        correct, method = False, "timeout" if process.wait() == -signal.SIGPROF else "crash"
     return replace(settled, correct=correct, method=method)
 
 
@@ -101,20 +101,21 @@ def main() -> None:
     with contextlib.suppress(ValueError):  # where a lower limit is in force
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the kernel ends what is late, whatever code it is in
+    # The kernel ends what is late, whatever code it is in. Seconds are the processor's: no grade depends on its load.
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     replies = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for the complaints of the LaTeX parser
     print("ready", file=replies, flush=True)
     for line in sys.stdin:
         seconds, gold, answer = json.loads(line)
-        signal.alarm(seconds)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             verdict = equal_by_algebra(gold, answer), "math-verify"
         except MemoryError:
             os._exit(1)  # what was cut short may be half done; a fresh process takes over
         except Exception:
             verdict = False, "crash"
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         print(json.dumps(verdict), file=replies, flush=True)
 
 

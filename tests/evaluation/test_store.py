@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.errors import InputError
-from lib.evaluation.store import Store, merge, read_records
+from lib.evaluation.store import Store, read_records
 from lib.paths import ROOT, settings_key, write_json
 
 SETTINGS = {"model": "tiny", "temperature": 0.6, "layers": (1, 2)}
@@ -322,25 +322,3 @@ def test_twenty_kills_end_in_the_file_of_an_undisturbed_run(tmp_path, shard):
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "calm")], cwd=ROOT, check=True, timeout=120)
     killed, calm = (Store(tmp_path / name, {}, shard=shard).records for name in ("killed", "calm"))
     assert killed == calm and len(calm) == 400
-
-
-def test_folders_of_one_run_are_merged_each_key_once(tmp_path):
-    parts = {"a": [(1, 2), "12"], "b": [(2, 2), "23"], "c": [(1, 1), "14"]}
-    for name, (shard, keys) in parts.items():
-        store = Store(tmp_path / name, SETTINGS, {"python": "3"}, shard)
-        for key in keys:
-            store.append({"key": key})
-    before = [path.read_bytes() for path in sorted(tmp_path.rglob("*.json*"))]
-    settings, records = merge([tmp_path / name for name in parts], tmp_path / "all")
-    assert settings["model"] == "tiny" and [record["key"] for record in records] == list("1234")
-    assert merge([tmp_path / "b"], tmp_path / "all")[1] == records == Store(tmp_path / "all", SETTINGS).records
-    assert [path.read_bytes() for name in parts for path in sorted((tmp_path / name).iterdir())] == before
-
-
-def test_folders_of_different_runs_and_of_none_are_not_merged(tmp_path):
-    for name, seed in (("a", 0), ("b", 1)):
-        Store(tmp_path / name, {"seed": seed})
-    with pytest.raises(InputError, match="was made with seed = 0, not 1"):
-        merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all")
-    with pytest.raises(InputError, match="all/none holds no run"):
-        merge([tmp_path / "all" / "none"], tmp_path / "all")

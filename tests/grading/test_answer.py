@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.grading.answer import clean, cut_run_on, evaluated, last_box, parse_number, split_unit
@@ -15,6 +15,7 @@ balanced = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(balanced, st.text(alphabet="ab \\{", max_size=5))
 def test_the_content_of_a_box_comes_back_whole(content, before):
     assert last_box(before.rstrip("\\") + rf" \boxed{{{content}}} and so on.") == content

@@ -6,8 +6,8 @@ import pytest
 
 from lib import paths
 from lib.evaluation.of_profile import STORED_DEMO, agreement
+from lib.evaluation.run import wanted
 from lib.evaluation.store import read_records
-from lib.evaluation.wanted import wanted
 from lib.models.loading import load_without_weights
 from lib.profiles import PARTS, load_profile, variation
 from lib.prompts.problems import Problem, load_problems
