@@ -39,7 +39,8 @@ def test_the_keys_of_families_stand_for_the_same_settings(demo):
     name = "Qwen2.5-Coder-0.5B-Instruct"
     model = replace(demo, name=name, spec=name, revision="e5dcb423ee6d")
     problem = Problem(unique_id="own/1", problem="What is $1 + 1$?", answer="2")
-    asked = wanted(model, variation(FAMILIES.accuracy, "interventions"), FAMILIES.filler, FAMILIES.seed, [problem])
+    accuracy = FAMILIES.accuracy.model_copy(update={"conditions": ["none", "mless", "arm"]})
+    asked = wanted(model, accuracy, FAMILIES.filler, FAMILIES.seed, [problem])
     keys = {one.condition: key for key, one in asked.items()}
     assert keys == {"none": "3a2d39b9da57b41f", "mless": "fef3ec890b02376b", "arm": "50cd680f3e5cd85b"}
     assert [one.arm and one.arm.c for one in asked.values()] == [None, None, 0.13]
