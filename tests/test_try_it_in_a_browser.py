@@ -101,9 +101,8 @@ def test_what_cannot_be_drawn_is_said_and_the_picture_stays(lab):
     before = lab.find_element(By.CSS_SELECTOR, PICTURE).get_attribute("src")
     problem.clear()
     problem.send_keys(" ")
-    WebDriverWait(lab, PATIENCE).until(
-        lambda page: "the problem is blank" in page.find_element(By.TAG_NAME, "main").text
-    )
+    said = "return document.querySelector('.widget-html b')?.innerText"
+    WebDriverWait(lab, PATIENCE).until(lambda page: page.execute_script(said) == "the problem is blank")
     assert lab.find_element(By.CSS_SELECTOR, PICTURE).get_attribute("src") == before
     problem.send_keys("What is $2 + 2$?")
     WebDriverWait(lab, PATIENCE).until(
