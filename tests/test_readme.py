@@ -1,4 +1,4 @@
-"""README.md against what `make readme` would write, its examples against the code, and its length."""
+"""README.md against what `make readme` would write, and its examples against the code."""
 
 import os
 import re
@@ -19,12 +19,10 @@ from lib.measurement.kept import kept, labelled
 from lib.models.names import card
 from lib.options import parser
 from lib.profiles import Variation, load_profile
-from lib.prompts.conditions import Filler
 
 TEXT = readme.README.read_text(encoding="utf-8")
 CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
 PROSE = CODE.sub("", readme.BLOCK.sub("", TEXT))
-SENTENCE = 35
 # What the README's summary in bold says; where a verdict is another one, it must be written anew.
 SUMMARY = {
     "dilution": "supported",  # slashes thin out attention
@@ -40,18 +38,6 @@ def code(language):
     return [text for name, text in CODE.findall(TEXT) if name == language]
 
 
-def words(text):
-    """Return the words that a reader sees."""
-    seen = re.sub(r"<!--.*?-->|\]\([^)]*\)", " ", text).replace("|", " ").split()
-    return [word for word in seen if re.search(r"\w", word)]
-
-
-def sentences(text):
-    """Return the sentences of a text without tables and headings, each item of a list as its own."""
-    lines = re.sub(r"^(\||#|!\[|<!--).*$", "", text, flags=re.M)
-    return re.split(r"[.!?][*\"]*\s|\n\n|\n- ", lines)
-
-
 def test_tables_and_numbers_are_what_the_stored_files_say():
     assert {name for _, name, _ in readme.BLOCK.findall(TEXT)} == set(readme.BLOCKS)
     assert readme.rewritten(TEXT) == TEXT, "make readme"
@@ -59,19 +45,6 @@ def test_tables_and_numbers_are_what_the_stored_files_say():
 
 def test_every_table_is_written_by_the_command():
     assert not re.findall(r"^\|.*", PROSE, re.M)
-
-
-def test_other_numbers_are_the_codes():
-    stated = re.sub(r"`[^`]*`|\]\([^)]*\)|arXiv:[\d.]+", "", PROSE)
-    assert set(re.findall(r"(?<![\w.-])\d[\d.,]*\b", stated)) == {str(Filler().length)}
-
-
-def test_it_is_short():
-    assert max(len(words(sentence)) for sentence in sentences(CODE.sub("", TEXT))) <= SENTENCE
-
-
-def test_lambda_is_defined_before_it_is_used():
-    assert TEXT.index("λ") == TEXT.index("λ is the attention that")
 
 
 def test_the_summary_rests_on_the_verdicts():
@@ -104,9 +77,8 @@ def test_its_commands_are_understood(command):
     assert [python, flag, package] == ["python", "-m", "lib"] and parser(COMMANDS).parse_args(arguments).run
 
 
-def test_its_profile_is_one_of_twelve_lines(tmp_path):
+def test_its_profile_loads(tmp_path):
     (text,) = code("yaml")
-    assert len(text.splitlines()) == 12
     known = text.replace("org/name", "demo")  # a profile names a model whose heads are known
     (tmp_path / "mine.yaml").write_text(known)
     (line,) = re.findall(r"`(\{\"unique_id.*?\})`", TEXT)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from lib.claims.statements import load_claims
 from lib.claims.verdicts import FARTHEST, POWER, Component, decide, n_deciding, p_value
@@ -120,6 +121,13 @@ def test_constant_values_decide_without_an_interval():
     assert decide([Component("", np.full(30, -1.0))], 0, None).verdict == "contradicted"
     rounded = decide([Component("", np.full(30, 8 / 9) + 1e-16 * np.arange(30))], 0.25, 0.75)
     assert rounded.verdict == "contradicted" and rounded.margin == rounded.margin_low == -FARTHEST
+
+
+def test_against_a_claim_of_several_parts_each_counts_for_all_of_them():
+    values = 0.3 + np.linspace(-1, 1, 40)
+    alone, four = (p_value([Component("", values)] * count, None, 0) for count in (1, 4))
+    assert alone == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=0.02) and four == pytest.approx(4 * alone)
+    assert p_value([Component("", values)] * 4, 0, None) == alone  # in favour all must be shown, none is chosen
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [np.nan, np.nan, 2.0]])

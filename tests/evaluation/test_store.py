@@ -11,7 +11,7 @@ import tempfile
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.errors import InputError
@@ -27,17 +27,6 @@ store = Store(sys.argv[1], {})
 print("open", flush=True)
 for number in range(int(sys.argv[2])):
     store.append({"key": str(number), "response": str(number) * 2000})
-"""
-
-# Large lines, and pauses in which nothing is written, so that a kill may fall anywhere.
-SLOW_WRITER = """
-import sys, time
-from lib.evaluation.store import Store
-store = Store(sys.argv[1], {{}}, shard={shard})
-for number in range(400):
-    if str(number) not in store.done:
-        store.append({{"key": str(number), "response": str(number) * 20000}})
-        time.sleep(0.002)
 """
 
 
@@ -68,7 +57,7 @@ def test_reopened_store_resumes(tmp_path):
     assert run["environment"] == {"python": "3.11"} and run["settings"]["layers"] == [1, 2]
 
 
-@pytest.mark.parametrize("tail", [b'{"key": "c", "resp', b'{"key": "c", "resp\n', b"\n", b"\0\0", b'{"a": "\xc3'])
+@pytest.mark.parametrize("tail", [b'{"key": "c", "resp', b"\0\0", b'{"a": "\xc3'])
 def test_half_written_last_line_is_dropped_and_reported(tmp_path, capsys, tail):
     path = fill(tmp_path, "a", "b")
     whole = path.read_bytes()
@@ -101,7 +90,7 @@ def test_half_line_of_a_killed_second_writer_is_dropped_before_the_next_append(t
     assert store.append({"key": "c"}) and raw_keys(tmp_path) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("line", ['{"key": "b', "", "[1]", '{"response": "x"}', '{"key": 1}'])
+@pytest.mark.parametrize("line", ['{"key": "b', "", "[1]", '{"key": 1}'])
 def test_broken_middle_line_is_named_and_the_file_left_alone(tmp_path, line):
     path = fill(tmp_path, "a")
     path.write_text(path.read_text() + line + '\n{"key": "c"}\n{"key": "half')
@@ -143,13 +132,7 @@ def test_other_settings_are_refused_by_name(tmp_path, changed, message):
         Store(tmp_path, SETTINGS | changed)
 
 
-def test_setting_that_is_gone_is_refused_by_name(tmp_path):
-    fill(tmp_path)
-    with pytest.raises(InputError, match=r'model = "tiny", not \(absent\)'):
-        Store(tmp_path, {name: SETTINGS[name] for name in ("temperature", "layers")})
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"settings": []}', '{"settings": null}', "\udcff"])
+@pytest.mark.parametrize("text", ["", "[]", '{"settings": null}', "\udcff"])
 def test_broken_run_file_is_refused_in_one_line(tmp_path, text):
     (tmp_path / "run.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(InputError, match=r"run\.json is broken: use another folder[^\n]*$"):
@@ -201,6 +184,9 @@ def test_two_stores_share_a_folder(tmp_path):
     assert not second.append({"key": "a", "by": 2})
     assert second.append({"key": "b", "by": 2}) and not first.append({"key": "b", "by": 1})
     assert first.records == second.records == [{"key": "a", "by": 1}, {"key": "b", "by": 2}]
+    path = fill(tmp_path)
+    path.write_text(path.read_text() + '{"key": "a", "by": 3}\n')  # the first of a key counts
+    assert Store(tmp_path, SETTINGS).records == read_records(path) == first.records
 
 
 def test_file_that_shrinks_during_a_run_is_refused(tmp_path):
@@ -209,12 +195,6 @@ def test_file_that_shrinks_during_a_run_is_refused(tmp_path):
     path.write_bytes(b"")
     with pytest.raises(InputError, match="shortened"):
         store.append({"key": "b"})
-
-
-def test_first_of_two_records_with_one_key_counts(tmp_path):
-    path = fill(tmp_path)
-    path.write_text('{"key": "a", "n": 1}\n{"key": "a", "n": 2}\n')
-    assert Store(tmp_path, SETTINGS).records == read_records(path) == [{"key": "a", "n": 1}]
 
 
 @pytest.mark.parametrize("record", [{}, {"key": 1}, {"key": None}])
@@ -252,6 +232,7 @@ def utf16(text):
     return text.encode("utf-16-le", "surrogatepass")
 
 
+@settings(max_examples=40)
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_response_survives_a_round_trip(response):
     with tempfile.TemporaryDirectory() as folder:
@@ -303,22 +284,3 @@ def test_a_line_that_another_shard_is_writing_is_left_alone(tmp_path):
     before = other.read_bytes()
     assert [r["key"] for r in Store(tmp_path, SETTINGS, shard=(1, 2)).everything()] == ["a"]
     assert other.read_bytes() == before
-
-
-@pytest.mark.parametrize("shard", [(1, 1), (1, 2)])
-def test_twenty_kills_end_in_the_file_of_an_undisturbed_run(tmp_path, shard):
-    """A writer is killed at random moments and started again until it has written everything."""
-    code = SLOW_WRITER.format(shard=shard)
-    moments, kills = random.Random(7), 0
-    while True:
-        process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "killed")], cwd=ROOT)
-        if kills == 20:
-            assert process.wait(timeout=120) == 0
-            break
-        time.sleep(0.12 + moments.random() * 0.3)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        kills += 1
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "calm")], cwd=ROOT, check=True, timeout=120)
-    killed, calm = (Store(tmp_path / name, {}, shard=shard).records for name in ("killed", "calm"))
-    assert killed == calm and len(calm) == 400

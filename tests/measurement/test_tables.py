@@ -17,6 +17,7 @@ from lib.measurement.tables import (
     count_heads,
     heads_table,
     layers_table,
+    likeness_table,
     log_changes,
 )
 from lib.measurement.token_classes import OTHERS
@@ -111,11 +112,23 @@ def test_layers_average_over_heads(measured):
     assert row["mean"] == pytest.approx(1.0, abs=0.05) and row.low < row["mean"] < row.high
 
 
+def test_likeness_is_told_of_each_change_but_the_slashes():
+    over, names = ("condition", "problem", "layer"), ["none", "mless", "mful", "random", "arm"]
+    values = np.random.default_rng(1).uniform(-1, 1, (2, 5, N, 2))
+    found = {part: (over, some) for part, some in zip(("shape", "elements"), values, strict=True)}
+    first = xr.Dataset(found, {"condition": names, "problem": range(N), "layer": [1, 2]})
+    table = likeness_table({"m": Measured(None, first)})
+    assert table[["condition", "layer"]].values.tolist() == [[c, k] for c in names[2:] for k in (1, 2)]
+    np.testing.assert_allclose(table[["shape", "elements"]].T, values[:, 2:].mean(2).reshape(2, -1))
+
+
 def test_causes_give_the_planted_shares(measured):
     table = causes_table(measured).set_index("cause")
     assert list(table.index) == list(CAUSES)
     assert table["share"].tolist() == pytest.approx([1, 0.75, 0.25])
-    assert len(causes_by_head(measured)) == len(CAUSES) * HEADS
+    per_head, lam = causes_by_head(measured), measured["m"].causes["lambda"]
+    np.testing.assert_allclose(per_head["lambda"], lam.mean("problem").values.ravel())
+    np.testing.assert_allclose(table["lambda"], lam.mean(["problem", "head"]))
 
 
 def test_the_affine_table_has_a_row_per_measure(measured):
