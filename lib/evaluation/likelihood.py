@@ -138,7 +138,7 @@ def _scored(loaded: Loaded, asked: Likelihood, filler: Filler, problem: Problem,
     if style == "plain":  # nothing else ends the question
         lead = [*cast(Any, loaded.tokenizer)("\n", add_special_tokens=False)["input_ids"], *lead]
     text = solution if target == "solution" else _ids(loaded, problem.answer + "}")
-    parts = {"prompt": prompt.input_ids.tolist(), "lead": lead, "text": text, "condition": condition}
+    parts: dict[str, Any] = {"prompt": prompt.input_ids.tolist(), "lead": lead, "text": text, "condition": condition}
     arm = parsed.arm and parsed.arm.over(arm_for(loaded.spec, None)).model_copy(update={"statistics": "sequence"})
     if arm:
         parts["arm"] = arm.model_dump()
@@ -161,7 +161,7 @@ def _score_missing(loaded: Loaded, asked: Likelihood, wanted: list[Scored], stor
     with progress.bar(loaded.name, len(wanted), "score", len(wanted) - len(missing)) as bar:
         for group in groups.values():
             for scored, nats in _nats(loaded, group):
-                store.append(_row(loaded, scored, nats))
+                store.append(cast(Any, _row(loaded, scored, nats)))
                 bar.update()
 
 

@@ -50,7 +50,7 @@ def scores_for(profile: Profile) -> list[dict]:
         from lib.evaluation.likelihood import likelihoods
 
         return likelihoods(profile.likelihood, profile.filler, profile.seed, profile.results / "likelihood")
-    rows = [row for path in stored for row in read_records(path)]
+    rows = [dict(row) for path in stored for row in read_records(path)]
     names = [resolve(spec).name for spec in profile.likelihood.models]
     return sorted((row for row in rows if row["model"] in names), key=lambda row: names.index(row["model"]))
 
