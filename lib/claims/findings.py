@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.claims.rule import UNJUDGED, VERDICTS
+from lib.claims.rule import NO_EFFECT, UNJUDGED, VERDICTS
 from lib.claims.sentences import effect_text, range_text, standing, verdict_text
 
 NESTED = ["range", "paper", "control", "uniform", "sentence"]  # whose parts, or numbers, have columns
@@ -38,7 +38,8 @@ def _told(row: dict) -> str:
 def counted(table: pd.DataFrame) -> str:
     """Return how many claims have each verdict, and how many have none."""
     counts = Counter(map(standing, table.to_dict("records")))
-    return ", ".join(f"{counts[name]} {name}" for name in (*VERDICTS, *UNJUDGED) if name in VERDICTS or counts[name])
+    always = [name for name in VERDICTS if name != NO_EFFECT]
+    return ", ".join(f"{counts[name]} {name}" for name in (*VERDICTS, *UNJUDGED) if name in always or counts[name])
 
 
 def claims_rows(table: pd.DataFrame) -> list[dict]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from lib.claims.rule import UNJUDGED, VERDICTS
+from lib.claims.rule import NO_EFFECT, UNJUDGED, VERDICTS
 from lib.claims.sentences import closing, measured_text, standing, verdict_text
 from lib.errors import InputError
 from lib.profiles import Profile
@@ -107,14 +107,16 @@ def read_claims(profile: Profile) -> list[Row]:
 def in_words(rows: Sequence[Row]) -> list[str]:
     """Return how many claims got which verdict, and what so many verdicts are worth, as sentences."""
     counts = Counter(row.stands for row in rows)
-    parts = [f"{counts[name] or 'none'} {'is' if counts[name] == 1 else 'are'} {name}" for name in VERDICTS]
+    parts = {name: f"{counts[name] or 'none'} {'is' if counts[name] == 1 else 'are'} {name}" for name in VERDICTS}
+    equal = f"{counts[NO_EFFECT]} show{'s' * (counts[NO_EFFECT] == 1)} {NO_EFFECT}, " if counts[NO_EFFECT] else ""
     unjudged = sum(counts[name] for name in UNJUDGED)
     rest = f" {unjudged} {'was' if unjudged == 1 else 'were'} not tested, or on too few problems." if unjudged else ""
     claims, models = len({row.id for row in rows}), len({row.model for row in rows})
     asked = (
         f"Of {claims} claims" if models == 1 else f"Of {len(rows)} verdicts, on {claims} claims and {models} models,"
     )
-    first = f"{asked} {parts[0]} by what was measured, {parts[1]}, and {parts[2]}.{rest}"
+    decided = f"{parts['supported']} by what was measured, {parts['contradicted']}"
+    first = f"{asked} {decided}, {equal}and {parts['undecided']}.{rest}"
     return [first, *closing([row.model_dump() for row in rows])]
 
 

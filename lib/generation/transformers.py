@@ -248,10 +248,12 @@ def choose(logits: torch.Tensor, sampling: Sampling, draws: Sequence[torch.Gener
     """
     if sampling.temperature == 0:
         return logits.argmax(-1).tolist()
-    probabilities, order = (logits / sampling.temperature).softmax(-1).sort(descending=True)
-    reached = probabilities.cumsum(-1)
-    nucleus = (reached - probabilities < sampling.top_p).sum(-1, keepdim=True)  # (N, 1) its number of tokens
-    drawn = torch.cat([torch.rand(1, generator=own) for own in draws])[:, None].to(logits.device)
-    aim = drawn * reached.gather(1, nucleus - 1)
-    place = torch.minimum((reached <= aim).sum(-1, keepdim=True), nucleus - 1)
-    return order.gather(1, place)[:, 0].tolist()
+    probabilities = (logits / sampling.temperature).softmax(-1)
+    if sampling.top_p < 1:
+        ranked, order = probabilities.sort(descending=True)
+        outside = ranked.cumsum(-1) - ranked >= sampling.top_p
+        probabilities = probabilities.masked_fill(outside.scatter(1, order, outside), 0)
+    # In the vocabulary's order, which the last digits of a batch do not change as they do the order of like ones.
+    reached = probabilities.double().cumsum(-1)
+    drawn = torch.cat([torch.rand(1, generator=own, dtype=torch.float64) for own in draws])[:, None]
+    return torch.searchsorted(reached, drawn.to(logits.device) * reached[:, -1:], right=True)[:, 0].tolist()

