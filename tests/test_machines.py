@@ -56,8 +56,11 @@ NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory):
-    """A copy of the repository whose demo profile measures little, and draws into an empty folder."""
+def copy(tmp_path_factory, demo):
+    """A copy of the repository whose demo profile measures little, and draws into an empty folder.
+
+    The demo model is there already: converting it, once per machine, shows a bar.
+    """
     folder = copy_repository(tmp_path_factory.mktemp("machine"))
     file = folder / "data" / "profiles" / "demo.yaml"
     content = yaml.safe_load(file.read_text())
