@@ -151,16 +151,6 @@ def first_layers() -> str:
     return as_markdown(rows, ["GB to fetch / of memory", *parts])
 
 
-def dtype() -> str:
-    """Return what bfloat16 changes in the demo model's answers."""
-    row = stored(RESULTS / "dtype.csv").iloc[0]
-    moves = points(row.difference, row.low, row.high)
-    return (
-        "`--dtype bfloat16` pays on GPUs and processors with AMX (`lscpu`), elsewhere it is slow; "
-        f"it keeps {row.same_response} of the demo's {row.n} answers and moves accuracy by {moves}."
-    )
-
-
 def speed() -> str:
     """Return how many times as fast received attention is as by other ways, and completions per second of each way."""
     seconds = stored(RESULTS / "extraction.csv").pivot(index="way", columns="tokens", values="seconds")
@@ -205,7 +195,6 @@ BLOCKS = {
     "claims": found,
     "fields": profile_fields,
     "first-layers": first_layers,
-    "dtype": dtype,
     "speed": speed,
 }
 

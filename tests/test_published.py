@@ -189,9 +189,6 @@ def test_sentences_tell_no_interval_that_no_table_has():
             for name in ("control", "uniform"):
                 ends = table.reindex(columns=[f"{name}.{end}" for end in ("effect", "low", "high")]).dropna()
                 known += map(exact, ends.to_numpy())
-    known += map(
-        exact, pd.read_csv(paths.ROOT / "benchmarks/results/dtype.csv")[["difference", "low", "high"]].to_numpy()
-    )
     told = [(text, "README.md") for text in TOLD.findall((paths.ROOT / "README.md").read_text(encoding="utf-8"))]
     for profile in PROFILES:
         for name, cells in notebooks(profile):

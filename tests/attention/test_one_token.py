@@ -96,4 +96,5 @@ def test_a_step_of_a_real_model_gives_the_logits_of_a_whole_forward(spec, dtype)
     text = "Please reason step by step. " + "/ " * 55 + "How many positive whole-number divisors does 196 have?"
     ids = torch.tensor(loaded.tokenizer(text)["input_ids"])
     found, expected = step_and_whole(loaded.model, [ids[:n] for n in (len(ids), 20, 71)])
-    assert_alike(found, expected, {"float32": 1e-4, "bfloat16": 0.08}[dtype])
+    rounding = 0.08 if spec == "demo" else 0.03  # of bfloat16, which SmolLM2's 30 layers of width 576 add up
+    assert_alike(found, expected, {"float32": 1e-4, "bfloat16": rounding}[dtype])
