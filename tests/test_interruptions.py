@@ -1,5 +1,6 @@
 """Evaluation that is killed, interrupted or out of disk, as a whole: nothing is lost and nothing stands there twice."""
 
+import contextlib
 import itertools
 import json
 import multiprocessing
@@ -131,7 +132,8 @@ def test_ctrl_c_twice_ends_in_one_line_and_keeps_what_is_done(processes, tiny_ch
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the command
     time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGINT)
+    with contextlib.suppress(ProcessLookupError):  # where the first was enough
+        os.killpg(process.pid, signal.SIGINT)
     process.join(SECONDS)
     assert process.exitcode == 130 and "Traceback" not in shown.read_text()
     last = shown.read_text().splitlines()[-1]
