@@ -14,7 +14,17 @@ from typing import Any
 try:
     from lib import progress
     from lib.errors import InputError, PartlyDone, valid
-    from lib.options import engine_option, listed, parse_shard, parser
+    from lib.options import (
+        EvaluateOptions,
+        GradeOptions,
+        ProfileOptions,
+        ReportOptions,
+        ReproduceOptions,
+        RunOptions,
+        given,
+        parse_shard,
+        parser,
+    )
 except ModuleNotFoundError as error:
     sys.exit(f"error: {error.name} is not installed here: run `make` once, then .venv/bin/python -m lib")
 
@@ -23,10 +33,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; 0 only on success, 2 for bad input in one line, 1 for failed prompts, 130 when interrupted."""
     for stream in (stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, io.TextIOWrapper)):
         stream.reconfigure(errors="replace")  # a console that lacks a character shows a question mark
-    given = sys.argv[1:] if arguments is None else arguments
-    debug = "--debug" in given
+    typed = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in typed
     try:
-        options = parser(COMMANDS).parse_args(given or ["--help"])
+        options = parser(COMMANDS).parse_args(typed or ["--help"])
         with progress.switched_on():
             options.run(options)
         sys.stdout.flush()
@@ -58,28 +68,32 @@ def _told(error: InputError | OSError) -> int:
 def _profile(options, checked: bool = True):
     """Return the profile that is asked for, and say which folders an overridden one writes into."""
     from lib.generation.engines import check_engine
-    from lib.profiles import check, run_profile
+    from lib.profiles import Overrides, check, run_profile
 
-    profile = run_profile(options.profile, options.model, options.problems, options.limit, options.name, options.dtype)
+    asked = given(ProfileOptions, options)
+    profile = run_profile(asked.profile, **asked.model_dump(include=set(Overrides.model_fields)))
     if not checked:
         return profile
     check(profile)
     check_engine(profile.accuracy.engine)
-    if profile.name != options.profile:
+    if profile.name != asked.profile:
         print(f"profile {profile.name}: results/{profile.name}, figures/{profile.name}", file=sys.stderr)
     return profile
 
 
 def _reproduce(options) -> None:
+    """Run the notebooks and print what they found."""
     from lib.paths import notebooks
 
-    chosen, profile = notebooks(listed(options.only)), _profile(options)
+    asked = given(ReproduceOptions, options)
+    chosen, profile = notebooks(asked.only), _profile(options)
     from lib.reproduce import reproduce  # torch: only now
 
-    reproduce(profile, chosen, options.fresh)
+    reproduce(profile, chosen, asked.fresh)
 
 
 def _claims(options) -> None:
+    """Judge every claim of the paper on what a profile measures."""
     profile = _profile(options)
     from lib.claims.evidence import gather
     from lib.claims.judging import judge, write_claims
@@ -93,62 +107,59 @@ def _claims(options) -> None:
 
 
 def _report(options) -> None:
+    """Write the claims and every figure of a profile as one HTML page."""
     from lib.claims.report import write_report
 
     path = write_report(_profile(options, checked=False))
     print(path)
-    if options.open and not webbrowser.open(path.as_uri()):
+    if given(ReportOptions, options).open and not webbrowser.open(path.as_uri()):
         raise InputError(f"no browser found: open {path} in one")
 
 
 def _evaluate(options) -> None:
-    from lib.arm.settings import parse_arm
+    """Complete and grade problems under several conditions."""
     from lib.generation.engines import check_engine
     from lib.profiles import Accuracy, check_accuracy
     from lib.prompts.conditions import Filler
 
-    texts = {} if options.filler is None else {"mless": options.filler}
-    filler = valid(Filler, {"length": options.filler_length, "position": options.position, **texts}, "filler")
-    if options.seed < 0:
-        raise InputError(f"seed: must be 0 or more, not {options.seed}")
-    given = {name: value for name, value in vars(options).items() if name in Accuracy.model_fields}
-    given |= {"models": [options.model], "conditions": listed(options.conditions)}
-    given["engine_options"] = dict(engine_option(text) for text in options.engine_option)
-    given["arm"] = parse_arm(options.arm) if options.arm else None
-    accuracy, shard = valid(Accuracy, given, "options"), parse_shard(options.shard)
+    run = given(EvaluateOptions, options)
+    filler = valid(Filler, {"length": run.filler_length, "position": run.position, "mless": run.filler}, "filler")
+    accuracy, shard = given(Accuracy, options, models=[run.model]), parse_shard(run.shard)
     check_accuracy(accuracy, filler)
     check_engine(accuracy.engine)
     from lib.evaluation.records import outcome_of
     from lib.evaluation.run import evaluate  # torch: only now
     from lib.evaluation.summary import as_text, summarise
 
-    records = evaluate(accuracy, filler, options.seed, options.out, shard, options.shorter)
-    print(progress.folded(as_text(summarise(records, options.seed, outcome_of(options.problems)))))
-    print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
+    records = evaluate(accuracy, filler, run.seed, run.out, shard, run.shorter)
+    print(progress.folded(as_text(summarise(records, run.seed, outcome_of(accuracy.problems)))))
+    print(f"files: {run.out}/completions*.jsonl, run.json, summary.json")
 
 
 def _likelihood(options) -> None:
+    """Score gold solutions under several conditions."""
     from lib.profiles import Likelihood
     from lib.prompts.conditions import Filler
 
-    given = {name: value for name, value in vars(options).items() if name in Likelihood.model_fields}
-    given |= {"models": [options.model], "conditions": listed(options.conditions), "at_once": listed(options.at_once)}
-    asked = valid(Likelihood, given, "options")
+    run = given(RunOptions, options)
+    asked = given(Likelihood, options, models=[run.model])
     from lib.evaluation.likelihood import as_text, likelihoods  # torch: only now
 
-    print(progress.folded(as_text(likelihoods(asked, Filler(), options.seed, options.out))))
-    print(f"files: {options.out}/scores.jsonl, run.json")
+    print(progress.folded(as_text(likelihoods(asked, Filler(), run.seed, run.out))))
+    print(f"files: {run.out}/scores.jsonl, run.json")
 
 
 def _grade(options) -> None:
+    """Grade a file of answers and responses."""
     from lib.grading.pool import grade_many
     from lib.paths import json_lines
     from lib.statistics import POINTS, interval, told
 
-    rows = [(f"{options.file}, line {number}", row) for number, row in json_lines(options.file)]
+    asked = given(GradeOptions, options)
+    rows = [(f"{asked.file}, line {number}", row) for number, row in json_lines(asked.file)]
     if not rows:
-        raise InputError(f"{options.file}: no lines to grade")
-    pairs = [(_text(row, options.answer, where), _text(row, options.response, where)) for where, row in rows]
+        raise InputError(f"{asked.file}: no lines to grade")
+    pairs = [(_text(row, asked.answer, where), _text(row, asked.response, where)) for where, row in rows]
     grades = grade_many(pairs)
     for graded in grades:
         print(json.dumps(vars(graded)))

@@ -18,7 +18,10 @@ WORDS = {
     "string_pattern_mismatch": "must be of letters, digits, _, . and -, 80 at most",
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a smaller number",
     "float_type": "must be a number",
+    "float_parsing": "must be a number",
     "bool_type": "must be true or false",
     "finite_number": "must be a finite number",
     "list_type": "must be a list",
@@ -67,10 +70,13 @@ def whole(text: str) -> int:
 Kind = TypeVar("Kind", bound=BaseModel)
 
 
-def valid(kind: type[Kind], content: object, origin: str) -> Kind:
-    """Return the content as a model of this kind; the InputError names every field that is missing or wrong."""
+def valid(kind: type[Kind], content: object, origin: str, texts: bool = False) -> Kind:
+    """Return the content as a model of this kind; the InputError names every field that is missing or wrong.
+
+    `texts`: numbers may be given as texts, as a command line has them.
+    """
     try:
-        return kind.model_validate(content)
+        return kind.model_validate(content, strict=False if texts else None)
     except ValidationError as error:
         raise InputError(f"{origin}: {'; '.join(_reasons(kind, error.errors()))}") from error
 

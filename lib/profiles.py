@@ -5,11 +5,12 @@ import os
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from lib import paths
-from lib.arm.settings import Arm
+from lib.arm.settings import Arm, parse_arm
 from lib.errors import InputError, Settings, unknown, valid
 from lib.models.names import Card, Dtype, card, known_models
 from lib.prompts.conditions import ConditionText, Example, Filler, Format, parse_condition
@@ -130,7 +131,7 @@ class Accuracy(Settings):
     )
     workers: NonNegativeInt = Field(0, description="Ray processes with an engine each (CLUSTER.md); 0: none")
     gpus_per_worker: NonNegativeInt | None = Field(None, description="of each worker; 1 where there is a GPU if null")
-    arm: Arm | None = Field(
+    arm: Annotated[Arm | None, BeforeValidator(lambda arm: parse_arm(arm) if isinstance(arm, str) else arm)] = Field(
         None, description="settings of ARM, such as c=0.13:p1=99.5:layer=1; the paper's for each model if null"
     )
     fillers: Variation | None = Field(None, description="lengths, places and kinds of filler: Fig. 8, Tables 4 and 5")
@@ -215,11 +216,11 @@ class Profile(Settings):
 class Overrides(Settings):
     """What a notebook's parameters or the command line may put in place of a profile's."""
 
-    model: str | None = None
-    problems: str | None = None
-    limit: PositiveInt | None = None
-    name: str | None = None
-    dtype: Dtype | None = None
+    model: str | None = Field(None, description="this model everywhere: one name, hub id, folder or .gguf file")
+    problems: str | None = Field(None, description="embedded, math500 or a JSONL file, instead of the profile's")
+    limit: PositiveInt | None = Field(None, description=LIMIT)
+    name: str | None = Field(None, description="of the folders in results and figures, instead of one derived")
+    dtype: Dtype | None = Field(None, description=DTYPE)
 
 
 def variation(accuracy: Accuracy, part: str) -> Accuracy:
