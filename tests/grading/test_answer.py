@@ -32,11 +32,9 @@ def test_the_content_of_a_box_comes_back_whole(content, before):
         (r"\boxed{5} or rather \boxed{6", "5"),
         (r"\boxed{\boxed{5}}", "5"),
         (r"} \boxed{5}", "5"),
-        ("no box", None),
         (r"\boxed 5", None),
-        (r"\boxed{" * 100_000, None),  # read once
+        pytest.param(r"\boxed{" * 100_000, None, id="read once"),
     ],
-    ids=range(11),
 )
 def test_takes_the_last_closed_box(text, content):
     assert last_box(text) == content
@@ -45,7 +43,6 @@ def test_takes_the_last_closed_box(text, content):
 @pytest.mark.parametrize(
     ("response", "text", "was_cut"),
     [
-        ("It is 5.", "It is 5.", False),
         ("It is 5.\n\nProblem: find x.", "It is 5.\n", True),
         ("It is 5.\n**Question 2:** find x.", "It is 5.", True),
         ("It is 5.<|im_end|>\n<|im_start|>user\nfind x", "It is 5.", True),

@@ -35,13 +35,9 @@ def test_applies_the_dataset_string_rules(gold, answer, contained, exact):
     assert correct_exact(gold, response) is exact
 
 
-def test_reads_the_empty_box_of_the_prompt_when_the_answer_has_none():
-    assert correct_authors("12", PROMPT, "I do not know.")
-    assert not correct_authors("12", "", "I do not know.")
+def test_a_box_is_looked_for_in_the_prompt_too_and_an_unclosed_last_one_is_wrong():
+    assert correct_authors("12", PROMPT, "I do not know.") and not correct_authors("12", "", "I do not know.")
     assert not correct_exact("12", "I do not know.")
-
-
-def test_a_last_box_that_is_never_closed_is_wrong():
     assert not correct_authors("12", PROMPT, r"\boxed{12} or \boxed{12")
 
 

@@ -1,7 +1,7 @@
 """What counts as the same answer, and what a response that gives none is called."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lib.grading import STATUSES, Grade, grade, grade_many
@@ -146,6 +146,12 @@ def test_a_restated_question_is_correct_and_not_evaluated():
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=()), max_size=60))
+@example("\0" * 1000)
+@example("\\" * 100_001)
+@example("{" * 100_000)
+@example("12\ud800")
+@example(r"\frac")
+@example("a(" * 39)
 def test_any_text_at_all_gets_a_grade(text):
     assert isinstance(grade("12", text), Grade)
     assert isinstance(grade(r"\text{even}", rf"\boxed{{{text}}}"), Grade)

@@ -2,7 +2,6 @@
 
 import functools
 
-from eager import matrices, received
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -49,26 +48,22 @@ PLAIN = (
     "llama nanochat nemotron olmo olmo2 olmoe opt persimmon phi qwen3_moe seed_oss stablelm"
 )
 WINDOWED = (
-    "cohere2 cwm exaone4 gemma2 gemma3_text gemma4_text gpt_oss ministral mistral mixtral olmo3 phi3 qwen3 "
-    "smollm3 starcoder2 vaultgemma"
+    "cohere2 cwm exaone4 gemma2 gemma3_text gpt_oss ministral mistral mixtral olmo3 phi3 qwen3 smollm3 starcoder2 "
+    "vaultgemma"
 )
 FAMILIES = {name: functools.partial(of_type, name) for name in (PLAIN + " " + WINDOWED).split()} | {
     "qwen2": lambda: of_type("qwen2"),
     "qwen2-window": lambda: of_type("qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=1),
     "qwen2_moe": lambda: of_type("qwen2_moe"),
+    "gemma4_text": lambda: of_type("gemma4_text", vocab_size_per_layer_input=97),
     "gemma3-local-and-global": lambda: Gemma3ForCausalLM(Gemma3TextConfig(**GEMMA)),
     "gemma3-multimodal": gemma3_multimodal,
     "deepseek_v3": lambda: of_type("deepseek_v3", **MULTI_HEAD_LATENT),
 }
 
 
-def spread(model):
+def spread(model, width=0.3):
     """Draw the weights wider: with the default of 0.02 attention is too even to tell heads apart."""
     for parameter in model.parameters():
-        parameter.data.normal_(0, 0.3)
+        parameter.data.normal_(0, width)
     return model.eval()
-
-
-def eager(model, ids):
-    """The definition, from the full attention matrices of one unpadded prompt: (L, H, T)."""
-    return received(matrices(model, ids))

@@ -1,0 +1,20 @@
+"""Tiny random models, whose weights tell heads apart and keep states near one."""
+
+import pytest
+import torch
+from families import FAMILIES, SMALL, spread
+from transformers import LlamaConfig, LlamaForCausalLM
+
+
+@pytest.fixture(params=FAMILIES, scope="module")
+def model(request):
+    """One of each family."""
+    torch.manual_seed(1)
+    return spread(FAMILIES[request.param](), 0.15)
+
+
+@pytest.fixture
+def llama():
+    """A Llama that a test may change: three layers, four heads, two key heads of width 8, room for 512 tokens."""
+    torch.manual_seed(1)
+    return spread(LlamaForCausalLM(LlamaConfig(**SMALL)), 0.15)
