@@ -1,0 +1,58 @@
+"""A hub with a model of eight layers in several shards, and a way to say what is refused."""
+
+import pytest
+import torch
+from hub_server import HubServer, point_at
+from huggingface_hub import constants
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from lib.errors import InputError
+from lib.models import first_layers
+
+REPO = "Qwen/Qwen2.5-Math-7B"
+
+
+@pytest.fixture(scope="package")
+def models(tmp_path_factory):
+    """A folder of repositories; the one under REPO holds code and a pickle too."""
+    root = tmp_path_factory.mktemp("models")
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=600,
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=8,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        tie_word_embeddings=False,
+    )
+    Qwen2ForCausalLM(config).save_pretrained(root / REPO, max_shard_size="1800KB")
+    assert len(list((root / REPO).glob("*.safetensors"))) == 4
+    (root / REPO / "tokenizer_config.json").write_text("{}")
+    (root / REPO / "modeling_custom.py").write_text("raise SystemExit")
+    (root / REPO / "training.pt").write_bytes(b"pickle")
+    return root
+
+
+@pytest.fixture
+def server(models, tmp_path, monkeypatch):
+    """A hub that serves `models`, with caches of the test's own."""
+    with HubServer(models) as server:
+        point_at(server.url, monkeypatch)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        monkeypatch.setattr(first_layers, "WAIT", 0.0)
+        yield server
+
+
+@pytest.fixture
+def refused():
+    """Call a function, which must raise an InputError of one line, and return what it says."""
+
+    def call(function, *given, **options):
+        with pytest.raises(InputError) as caught:
+            function(*given, **options)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    return call
