@@ -15,7 +15,7 @@ from lib.models.names import resolve
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
-LONGEST = ("test_notebooks", "test_machines", "test_laptop", "test_command_line", "test_interruptions")
+LONGEST = ("test_notebooks", "test_machines", "test_command_line", "test_interruptions")
 
 
 def pytest_collection_modifyitems(items):
