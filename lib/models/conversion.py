@@ -70,21 +70,26 @@ def _convert(gguf: Path, folder: Path, dtype: str) -> None:
         raise InputError(f"{gguf.name}: the file lacks {len(missing)} tensors, the first is {missing[0]}")
     config.architectures, config.dtype = [type(model).__name__], dtype
     config.save_pretrained(folder)
-    _generation_config(GGUFReader(gguf)).save_pretrained(folder)
+    reader = GGUFReader(gguf)
+    _generation_config(reader).save_pretrained(folder)
     tokenizer: Any = AutoTokenizer.from_pretrained(**given)
+    if _about_tokens(reader, "add_bos_token"):  # which transformers does not read: Gemma's texts begin with <bos>
+        tokenizer.add_bos_token = True
     tokenizer.save_pretrained(folder)
     save_file(dict(model.named_parameters()), folder / SINGLE, metadata={"format": "pt"})  # tied ones are named once
 
 
 def _generation_config(reader: GGUFReader) -> GenerationConfig:
     """Return what ends an answer according to the file's own metadata."""
-    ids = {}
-    for name in ("bos_token_id", *STOPS):
-        field = reader.get_field(f"tokenizer.ggml.{name}")
-        ids[name] = None if field is None else field.contents()
+    ids = {name: _about_tokens(reader, name) for name in ("bos_token_id", *STOPS)}
     stops = list(dict.fromkeys(ids[name] for name in STOPS if ids[name] is not None))
     return GenerationConfig(
         bos_token_id=ids["bos_token_id"],
         eos_token_id=stops[0] if len(stops) == 1 else stops,
         pad_token_id=ids["padding_token_id"],
     )
+
+
+def _about_tokens(reader: GGUFReader, name: str) -> Any:
+    field = reader.get_field(f"tokenizer.ggml.{name}")
+    return None if field is None else field.contents()

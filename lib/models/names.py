@@ -25,6 +25,7 @@ from lib.models.failures import checkpoint_errors, hub_errors
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]  # of the weights in memory; auto goes by the device
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
+CONVERSION = 2  # counts what conversions write: one of another number is made again
 ENDS = 1 << 20  # bytes of a file's beginning and of its end that stand for the whole
 
 
@@ -42,7 +43,7 @@ class Gguf:
     def folder(self) -> Path:
         """Where its conversions lie in the cache, a folder for each dtype."""
         digest = self.sha256 or ends_digest([Path(self.file)])
-        return paths.cache_folder() / "gguf" / f"{Path(self.file).stem}-{digest[:12]}"
+        return paths.cache_folder() / "gguf" / f"{Path(self.file).stem}-{digest[:12]}-{CONVERSION}"
 
     def parts(self) -> list[Path]:
         """Return the files that make it up; raises InputError for a wheel that is missing and for another format."""

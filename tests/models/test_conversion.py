@@ -44,7 +44,7 @@ def shapes():
         yield f"{block}ffn_down.weight", (WIDTH, MLP)
 
 
-def write_gguf(path, architecture="qwen2", leave_out=""):
+def write_gguf(path, architecture="qwen2", leave_out="", begin=False):
     """Write random weights, their matrices quantised to Q8_0."""
     random, writer = np.random.default_rng(0), gguf.GGUFWriter(path, architecture)
     numbers = {"block_count": LAYERS, "context_length": 256, "embedding_length": WIDTH, "feed_forward_length": MLP}
@@ -52,6 +52,7 @@ def write_gguf(path, architecture="qwen2", leave_out=""):
     numbers |= {"file_type": gguf.LlamaFileType.MOSTLY_Q8_0, "tokenizer_model": "gpt2", "tokenizer_pre": "qwen2"}
     numbers |= {"token_list": TOKENS, "token_types": [1] * 27 + [3] * 3, "token_merges": ["a b"]}
     numbers |= {"bos_token_id": 27, "eos_token_id": 29, "pad_token_id": 27, "chat_template": TEMPLATE}
+    numbers |= {"add_bos_token": begin}
     for name, value in numbers.items():
         getattr(writer, f"add_{name}")(value)
     for name, shape in shapes():
@@ -107,6 +108,12 @@ def test_a_gguf_file_gives_the_weights_of_transformers_own_loading(small, cache,
     first = load(str(small), layers=2, device="cpu")
     assert (first.layers, first.revision) == (2, loaded.revision)
     assert torch.equal(first.model.layers[1].mlp.up_proj.weight, loaded.model.model.layers[1].mlp.up_proj.weight)
+
+
+@pytest.mark.parametrize("begin", [True, False])
+def test_a_text_begins_with_a_start_token_where_the_file_says_so(begin, tmp_path, cache):
+    tokenizer = load(str(write_gguf(tmp_path / "small.gguf", begin=begin)), device="cpu").tokenizer
+    assert (tokenizer("ab").input_ids[0] == 27) == begin
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
