@@ -1,7 +1,7 @@
-"""Write what README.md says in tables and numbers, between its markers, from stored files and from the code.
+"""Write what README.md and docs say in tables and numbers, between their markers, from stored files and from the code.
 
-`make readme`, after the figures were drawn anew or the benchmarks run. tests/test_readme.py holds the README against
-what this would write. benchmarks/results/commands.csv, the time and the disk of the two commands, is kept by hand.
+`make readme`, after the figures were drawn anew or the benchmarks run. tests/test_readme.py holds them against what
+this would write. benchmarks/results/commands.csv, the time and the disk of the two commands, is kept by hand.
 """
 
 import re
@@ -20,16 +20,20 @@ from lib.claims.rule import UNJUDGED, VERDICTS
 from lib.claims.sentences import verdict_text
 from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, shown, write_whole
-from lib.profiles import Accuracy, Attention, Profile
+from lib.profiles import Accuracy, Attention, Likelihood, Profile
 from lib.prompts.conditions import Filler
 from lib.statistics import told
 
-README = ROOT / "README.md"
+README, PROFILES = ROOT / "README.md", ROOT / "docs" / "profiles.md"
 RESULTS = ROOT / "benchmarks" / "results"
 DEMO = FIGURES / "demo"
 BLOCK = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.S)
 LONGEST = 20  # characters of a default
-SECTIONS: dict[str, type[BaseModel]] = {"": Profile, "filler.": Filler, "attention.": Attention, "accuracy.": Accuracy}
+SECTIONS: dict[str, type[BaseModel]] = {"": Profile, "filler.": Filler, "attention.": Attention}
+SECTIONS |= {"accuracy.": Accuracy, "likelihood.": Likelihood}
+# What most profiles set; docs/profiles.md has all.
+USUAL = ("attention.models", "attention.layers", "attention.problems", "attention.limit", "accuracy.conditions")
+USUAL += ("accuracy.max_new_tokens",)
 LENGTHS = (128, 512, 2048, 4096)  # tokens
 COMPARED = (
     ("layer 1 than eager, all layers", "eager", "layer1"),
@@ -40,9 +44,10 @@ COMPARED = (
 
 
 def main() -> int:
-    """Rewrite the README; 2 with one line when a stored file is missing."""
+    """Rewrite the documents; 2 with one line when a stored file is missing."""
     try:
-        write_whole(README, rewritten(README.read_text(encoding="utf-8")).encode())
+        for document in (README, PROFILES):
+            write_whole(document, rewritten(document.read_text(encoding="utf-8")).encode())
         if "control.verdict" not in read_claims():
             print("figures/demo/claims.csv has no controls yet: make reproduce, then make readme", file=sys.stderr)
     except InputError as error:
@@ -52,9 +57,9 @@ def main() -> int:
 
 
 def rewritten(text: str) -> str:
-    """Return the README with each marked block as `BLOCKS` writes it; raises InputError for one that it lacks."""
+    """Return a document with each marked block as `BLOCKS` writes it; raises InputError for one that it lacks."""
     if unknown := {name for _, name, _ in BLOCK.findall(text)} - set(BLOCKS):
-        raise InputError(f"{shown(README)}: unknown block {min(unknown)!r}: choose from {', '.join(BLOCKS)}")
+        raise InputError(f"unknown block {min(unknown)!r}: choose from {', '.join(BLOCKS)}")
     return BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}\n{found[3]}", text)
 
 
@@ -119,13 +124,13 @@ def claims_by_verdict(claims: pd.DataFrame) -> str:
     return as_markdown([(f"**{text}**", groups[text]) for text in order], ["verdict", "claims"])
 
 
-def profile_fields() -> str:
-    """Return the fields of a profile with their defaults and what they mean."""
+def profile_fields(only: tuple[str, ...] = ()) -> str:
+    """Return the fields of a profile, or some of them, with their defaults and what they mean."""
     rows = [
         (f"`{section}{name}`", default_text(info), info.description)
         for section, model in SECTIONS.items()
         for name, info in model.model_fields.items()
-        if f"{name}." not in SECTIONS
+        if f"{name}." not in SECTIONS and (not only or f"{section}{name}" in only)
     ]
     return as_markdown(rows, ["field", "default", "meaning"])
 
@@ -194,6 +199,7 @@ BLOCKS = {
     "families": families,
     "claims": found,
     "fields": profile_fields,
+    "usual-fields": lambda: profile_fields(USUAL),
     "first-layers": first_layers,
     "speed": speed,
 }

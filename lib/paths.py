@@ -18,7 +18,6 @@ DATA = ROOT / "data"
 PROFILES = DATA / "profiles"
 FIGURES = ROOT / "figures"
 RESULTS = ROOT / "results"
-DEEPEST = 50  # levels of a YAML file; PyYAML's own limit is Python's recursion, or a crash
 
 
 def cache_folder() -> Path:
@@ -60,9 +59,8 @@ def parse_json(text: str, where: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{where}: not valid JSON ({error.msg} at column {error.colno})") from error
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
-        raise InputError(f"{where}: not usable JSON ({reason})") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or what is nested too deeply
+        raise InputError(f"{where}: not usable JSON ({error})") from error
 
 
 def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
@@ -80,30 +78,18 @@ def read_yaml(path: Path) -> Any:
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise InputError(f"{shown(path)}: {line}{error.problem}") from error
-    except (ValueError, yaml.YAMLError) as error:
-        reason = "a number has too many digits" if "integer string conversion" in str(error) else error
-        raise InputError(f"{shown(path)}: {' '.join(str(reason).split())}") from error
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise InputError(f"{shown(path)}: {' '.join(str(error).split())}") from error
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with each key once, and nested only as deep as a person writes."""
-
-    depth = 0
-
-    def compose_node(self, parent, index):
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=self.peek_event().start_mark)
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
+    """YAML in which a key stands once: of two the first would be lost silently."""
 
     def construct_mapping(self, node, deep=False):
-        seen = set()
-        for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
-            if key.value in seen:
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for i, key in enumerate(keys):
+            if key.value in [other.value for other in keys[:i]]:
                 raise yaml.MarkedYAMLError(problem=f"{key.value} is given twice", problem_mark=key.start_mark)
-            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 

@@ -21,6 +21,7 @@ from lib.options import parser
 from lib.profiles import Variation, load_profile
 
 TEXT = readme.README.read_text(encoding="utf-8")
+PROFILES = readme.PROFILES.read_text(encoding="utf-8")
 CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
 PROSE = CODE.sub("", readme.BLOCK.sub("", TEXT))
 # What the README's summary in bold says; where a verdict is another one, it must be written anew.
@@ -39,8 +40,8 @@ def code(language):
 
 
 def test_tables_and_numbers_are_what_the_stored_files_say():
-    assert {name for _, name, _ in readme.BLOCK.findall(TEXT)} == set(readme.BLOCKS)
-    assert readme.rewritten(TEXT) == TEXT, "make readme"
+    assert {name for _, name, _ in readme.BLOCK.findall(TEXT + PROFILES)} == set(readme.BLOCKS)
+    assert (readme.rewritten(TEXT), readme.rewritten(PROFILES)) == (TEXT, PROFILES), "make readme"
 
 
 def test_every_table_is_written_by_the_command():
@@ -102,7 +103,7 @@ def test_its_measurement_opens(tmp_path, monkeypatch, capsys):
 def test_every_field_of_a_profile_is_listed_and_variations_too():
     fields = set(re.findall(r"^\|`([\w.]+)`", readme.profile_fields(), re.M))
     assert {"name", "filler.length", "attention.panels", "accuracy.engine"} <= fields
-    (named,) = re.findall(r"^The last four take (.*)\.$", PROSE, re.M)
+    (named,) = re.findall(r"Each takes (.*?)\.$", PROFILES, re.M | re.S)
     assert re.findall(r"`(\w+)`", named) == list(Variation.model_fields)
 
 

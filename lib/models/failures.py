@@ -16,7 +16,6 @@ from huggingface_hub.errors import (
     HfHubHTTPError,
     HFValidationError,
     LocalEntryNotFoundError,
-    OfflineModeIsEnabled,
     RemoteEntryNotFoundError,
     RepositoryNotFoundError,
     RevisionNotFoundError,
@@ -75,9 +74,7 @@ def explain_hub_error(repo: str, revision: str | None, error: BaseException) -> 
         if message := _disk_full(one) or _refused(repo, revision, one):
             return message
     if any(isinstance(one, UNREACHABLE) for one in chain):
-        offline = any(isinstance(one, OfflineModeIsEnabled) for one in chain)
-        why = "HF_HUB_OFFLINE is set" if offline else f"{constants.ENDPOINT} does not answer"
-        return f"{repo}: cannot be fetched, {why}; {AGAIN}"
+        return f"{repo}: cannot be fetched, {constants.ENDPOINT} does not answer or HF_HUB_OFFLINE is set; {AGAIN}"
     return None
 
 
@@ -89,16 +86,14 @@ def _refused(repo: str, revision: str | None, error: BaseException) -> str | Non
         case GatedRepoError():
             return f"{repo} is gated: {access}"
         case RevisionNotFoundError():
-            advice = f"give a branch, a tag or a commit; {repo}@main takes the newest"
-            return f"{repo} has no revision {revision!r}: {advice}"
+            return f"{repo} has no revision {revision!r}: give a branch, a tag or a commit"
         case RepositoryNotFoundError():
             return f"{repo} was not found on {constants.ENDPOINT}: check the id; if it is private, {LOG_IN}"
         case RemoteEntryNotFoundError():
             return f"{repo} has no file {error.response.url.path.rsplit('/', 1)[-1]}"
-        case HfHubHTTPError() if error.response.status_code in (401, 403):
-            return f"{repo}: access denied ({error.response.status_code}): {access}"
         case HfHubHTTPError():
-            return f"{repo}: the hub answered {error.response.status_code}; {AGAIN}"
+            refused = error.response.status_code in (401, 403)
+            return f"{repo}: the hub answered {error.response.status_code}; {access if refused else AGAIN}"
     return None
 
 
