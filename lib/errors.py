@@ -34,6 +34,10 @@ WORDS = {
 class InputError(ValueError):
     """Something given from outside cannot be used: says what, where, and what to do, in one line; exit code 2."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows, by IPython's own convention: the line, without the calls that led to it."""
+        return [f"error: {self}"]
+
 
 class PartlyDone(InputError):
     """Everything that can be done is done and kept, but not all that was asked for: exit code 1."""

@@ -33,3 +33,15 @@ def test_every_wrong_field_is_named(content, expected):
     with pytest.raises(InputError) as caught:
         valid(Outer, content, "f")
     assert str(caught.value) == expected
+
+
+def test_a_notebook_shows_the_line_alone():
+    from IPython.testing.globalipapp import start_ipython
+
+    shell = start_ipython()
+    shell.user_ns["InputError"] = InputError
+    with pytest.MonkeyPatch.context() as patch:
+        shown = []
+        patch.setattr(shell, "_showtraceback", lambda kind, error, lines: shown.extend(lines))
+        shell.run_cell("raise InputError('limit: must be a whole number')")
+    assert shown == ["error: limit: must be a whole number"]
