@@ -14,10 +14,8 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from lib.claims.findings import counted
-from lib.claims.matrix import matrix_sentences
-from lib.claims.rule import UNJUDGED, VERDICTS
-from lib.claims.sentences import verdict_text
+from lib.claims import words
+from lib.claims.verdict import VERDICTS
 from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, shown, write_whole
 from lib.profiles import Accuracy, Attention, Likelihood, Profile
@@ -48,8 +46,6 @@ def main() -> int:
     try:
         for document in (README, PROFILES):
             write_whole(document, rewritten(document.read_text(encoding="utf-8")).encode())
-        if "control.verdict" not in read_claims():
-            print("figures/demo/claims.csv has no controls yet: make reproduce, then make readme", file=sys.stderr)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -81,23 +77,22 @@ def commands() -> str:
 
 def families() -> str:
     """Return what holds in all, some and none of the families' models, and which n would decide accuracy."""
-    return "\n".join(matrix_sentences(stored(FIGURES / "families" / "claims_matrix.csv")))
+    verdicts = stored(FIGURES / "families" / "claims.csv")
+    return "\n".join([*words.inside(verdicts), *words.accuracies(verdicts)])
 
 
 def found() -> str:
     """Return what the demo run found: in numbers, and which claims got which verdict."""
-    claims, heads = read_claims(), stored(DEMO / "lambda_by_head.csv")
+    claims, heads = stored(DEMO / "claims.csv"), stored(DEMO / "lambda_by_head.csv")
     slashes, sentence = (heads[heads.condition == name] for name in ("mless", "random"))
     first = slashes[slashes.layer == 1]
     lines = [
-        f"Of {len(claims)} claims, on the demo model, {claims.model[0]}: {counted(claims)}.",
+        f"Of {len(claims)} claims, on the demo model, {claims.model[0]}: {words.counted(claims)}.",
+        f"{sum(map(words.shared, words.rows_of(claims)))} of these verdicts are an untrained network's too.",
         f"With slashes λ is below 1 in {below(first)} heads of layer 1, with an ordinary sentence as long in "
         f"{below(sentence[sentence.layer == 1])} (n = {first.n.max()}).",
         f"Slashes change accuracy by {change(claims, 'accuracy-mless')}, ARM by {change(claims, 'arm-accuracy')}.",
     ]
-    if "control.verdict" in claims:
-        shared = claims.shown.str.contains("without training").sum()
-        lines.insert(1, f"{shared} of these verdicts are an untrained network's too.")
     return "\n".join([*lines, "", claims_by_verdict(claims)])
 
 
@@ -119,9 +114,10 @@ def points(effect: float, low: float, high: float) -> str:
 
 def claims_by_verdict(claims: pd.DataFrame) -> str:
     """Return a row per verdict."""
-    groups = claims.groupby("shown", sort=False).id.agg(", ".join)
-    order = sorted(groups.index, key=lambda text: ([*VERDICTS, *UNJUDGED].index(text.split(",")[0]), len(text)))
-    return as_markdown([(f"**{text}**", groups[text]) for text in order], ["verdict", "claims"])
+    groups = claims.id.groupby(list(map(words.verdict_text, words.rows_of(claims))), sort=False).agg(", ".join)
+    order = [*VERDICTS, *words.UNJUDGED]
+    texts = sorted(groups.index, key=lambda text: (order.index(text.split(",")[0]), len(text)))
+    return as_markdown([(f"**{text}**", groups[text]) for text in texts], ["verdict", "claims"])
 
 
 def profile_fields(only: tuple[str, ...] = ()) -> str:
@@ -170,14 +166,6 @@ def speed() -> str:
     best.index = best.index.str.replace("transformers", "this project")
     rows = [(way, *(f"{speed:.2f}" for speed in row)) for way, *row in best.itertuples()]
     return f"{attention}\n\n{as_markdown(rows, ['completions per second', *best])}"
-
-
-def read_claims(figures: Path | None = None) -> pd.DataFrame:
-    """Return the claims beside a profile's figures, None: the demo's, with the verdict as it is shown."""
-    claims = stored((figures or DEMO) / "claims.csv")
-    controls = claims.get("control.verdict", [None] * len(claims))
-    claims = claims.assign(n=claims.n.fillna(0), control=[isinstance(v, str) and {"verdict": v} for v in controls])
-    return claims.assign(shown=[verdict_text(row) for row in claims.to_dict("records")])
 
 
 def stored(path: Path) -> pd.DataFrame:

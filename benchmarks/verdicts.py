@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.claims.verdicts import Component, decide
+from lib.claims.verdict import Component, decide
 from lib.statistics import POINTS
 
 RESULTS = Path(__file__).parent / "results" / "verdicts.csv"

@@ -8,7 +8,8 @@ from no other room of its own floor:
     prompts models figures grading
     profiles generation
     measurement evaluation
-    claims reproduce
+    claims
+    report reproduce
     __main__
 
 Shapes are written with one alphabet: B batch, L layers asked for, H heads, K key heads, T tokens, Q a block of

@@ -95,20 +95,18 @@ def _reproduce(options) -> None:
 def _claims(options) -> None:
     """Judge every claim of the paper on what a profile measures."""
     profile = _profile(options)
-    from lib.claims.evidence import gather
-    from lib.claims.judging import judge, write_claims
-    from lib.claims.sentences import page
-    from lib.claims.statements import load_claims
+    from lib.claims import words
+    from lib.claims.asked import gather, load_claims
+    from lib.claims.verdict import judge, write_verdicts
 
-    rows = judge(load_claims(), gather(profile))
-    print(progress.folded(page(rows)))
-    verdicts = Counter(row["verdict"] for row in rows)
-    print(", ".join(f"{count} {name}" for name, count in verdicts.most_common()) + f"; {write_claims(profile, rows)}")
+    verdicts = judge(load_claims(), gather(profile))
+    print(progress.folded(words.page(verdicts)))
+    print(f"{words.counted(verdicts)}; {write_verdicts(profile, verdicts)}")
 
 
 def _report(options) -> None:
     """Write the claims and every figure of a profile as one HTML page."""
-    from lib.claims.report import write_report
+    from lib.report.page import write_report
 
     path = write_report(_profile(options, checked=False))
     print(path)

@@ -13,7 +13,7 @@ from commands import ROOT, commands_in, copy_repository
 
 from lib import paths
 from lib.__main__ import main
-from lib.claims.sentences import verdict_text
+from lib.claims.words import verdict_text
 
 LINE = ("evaluate", "--format", "plain", "--out", "o", "--model")
 
@@ -110,7 +110,7 @@ def test_claims_and_report_of_a_profile_with_nothing_but_the_main_run(copy, kill
     rows = json.loads((copy / "results" / "tiny" / "claims.json").read_text())
     by_id = {row["id"]: row for row in rows}
     assert by_id["dilution"]["n"] == 3 and by_id["accuracy-mless"]["n"] == 6
-    assert by_id["length"]["reason"].startswith("the profile answers no problems under mless:70")
+    assert by_id["length"]["reason"].startswith("the profile answers no problems (fillers) under mless:70")
     assert all(f"{verdict_text(row).upper()}: {row['id']}" in done.out for row in rows)
     assert "activations in 3 layers: 100%" in done.err
     done = typed("report", "--profile", "tiny")

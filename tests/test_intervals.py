@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 from benchmarks import verdicts as simulation
-from lib.claims.rule import STATED
-from lib.claims.verdicts import Component, decide, p_value
+from lib.claims.verdict import STATED, Component, decide, p_value
 from lib.prompts.problems import load_problems
 from lib.statistics import clopper_pearson, clusters_of, interval, mcnemar_exact, ratio, rounded, tango, told
 

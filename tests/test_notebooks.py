@@ -15,7 +15,7 @@ import pytest
 from commands import copy_repository
 
 from lib import paths
-from lib.claims.rule import VERDICTS
+from lib.claims.verdict import VERDICTS
 from lib.figures.saving import agreement
 from lib.profiles import run_profile
 

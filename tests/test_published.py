@@ -14,7 +14,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from lib import paths
-from lib.claims.statements import load_claims
+from lib.claims.asked import load_claims
 from lib.measurement.tables import AFFINE_TEXT
 
 # What tells a number from the others of its column, besides model and n.
@@ -187,7 +187,7 @@ def test_sentences_tell_no_interval_that_no_table_has():
         for path in (paths.FIGURES / profile).glob("claims*.csv"):
             table = pd.read_csv(path)
             for name in ("control", "uniform"):
-                ends = table.reindex(columns=[f"{name}.{end}" for end in ("effect", "low", "high")]).dropna()
+                ends = table.reindex(columns=[f"{name}_{end}" for end in ("effect", "low", "high")]).dropna()
                 known += map(exact, ends.to_numpy())
     told = [(text, "README.md") for text in TOLD.findall((paths.ROOT / "README.md").read_text(encoding="utf-8"))]
     for profile in PROFILES:

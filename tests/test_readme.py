@@ -1,5 +1,6 @@
 """README.md against what `make readme` would write, and its examples against the code."""
 
+import io
 import os
 import re
 import shlex
@@ -12,7 +13,8 @@ import yaml
 from benchmarks import readme
 from lib import paths
 from lib.__main__ import COMMANDS
-from lib.claims.rule import UNJUDGED, VERDICTS
+from lib.claims.verdict import VERDICTS
+from lib.claims.words import UNJUDGED, rows_of, standing
 from lib.errors import InputError
 from lib.measurement.dilution import TEXTS
 from lib.measurement.kept import kept, labelled
@@ -65,9 +67,8 @@ def test_the_claims_beside_the_figures_of_the_families_are_those_that_notebook_0
     heading = rf"^({'|'.join((*VERDICTS, *UNJUDGED)).upper()})\b.*? (\S+) \(.*\), (\S+)$"
     shown = re.findall(heading, printed, re.M)
     assert len(shown) >= 40, "make outputs"
-    claims = readme.read_claims(readme.FIGURES / "families")
-    verdicts = claims.shown.str.split(",").str[0].str.upper()
-    assert shown == list(zip(verdicts, claims.id, claims.model, strict=True))
+    claims = rows_of(pd.read_csv(readme.FIGURES / "families" / "claims.csv"))
+    assert shown == [(standing(row).upper(), row["id"], row["model"]) for row in claims]
 
 
 @pytest.mark.parametrize("command", [line for text in code("bash") for line in text.replace("\\\n", "").splitlines()])
@@ -107,8 +108,8 @@ def test_every_field_of_a_profile_is_listed_and_variations_too():
     assert re.findall(r"`(\w+)`", named) == list(Variation.model_fields)
 
 
-def test_a_verdict_that_a_control_shares_says_so(tmp_path, monkeypatch):
-    rows = ["id,verdict,n,control.verdict", "a,supported,30,supported", "b,supported,30,contradicted"]
+def test_a_verdict_that_a_control_shares_says_so():
+    rows = ["id,verdict,n,control_verdict", "a,supported,30,supported", "b,supported,30,contradicted"]
     rows += [
         "c,supported,30,",
         "d,undecided,30,undecided",
@@ -116,9 +117,7 @@ def test_a_verdict_that_a_control_shares_says_so(tmp_path, monkeypatch):
         "f,undecided,,",
         "g,supported,30,supported",
     ]
-    (tmp_path / "claims.csv").write_text("\n".join(rows))
-    monkeypatch.setattr(readme, "DEMO", tmp_path)
-    assert readme.claims_by_verdict(readme.read_claims()).splitlines()[2:] == [
+    assert readme.claims_by_verdict(pd.read_csv(io.StringIO("\n".join(rows)))).splitlines()[2:] == [
         "|**supported**|b, c|",
         "|**supported, also without training**|a, g|",
         "|**undecided**|d|",

@@ -1,1 +1,5 @@
-"""Every claim of the paper: what it says, what it asks of the measurements, and the rule that decides it."""
+"""Every claim of the paper: what it asks of what was measured, the rule that decides it, and what is said of it."""
+
+
+class Untestable(ValueError):
+    """Says why what was measured cannot test a claim."""

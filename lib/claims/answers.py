@@ -1,78 +1,112 @@
-"""What a claim on answers asks of the evidence: a number per problem for each component, in % or points."""
+"""What a claim on answers or on likelihoods asks of them: a number per problem for each component.
+
+`answers` are a model's completions and `scores` its likelihoods, each a DataFrame with a row for each. Each function
+returns (network, component, problem) of the one trained network, with the kind of its numbers (`lib.statistics`) as
+attribute, or raises Untestable.
+"""
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
+import xarray as xr
 
-from lib.claims.evidence import Evidence, Untestable
-from lib.claims.verdicts import Component
-from lib.evaluation.records import groups, matrix, shares
-from lib.evaluation.samples import by_problem, distinct_2
+from lib.claims import Untestable
+from lib.evaluation.samples import distinct_2
 from lib.statistics import POINTS, pass_at_k
 
-
-def _records(evidence: Evidence, part: str, condition: str) -> pd.DataFrame:
-    found = groups(evidence.records.get(part, [])).get((evidence.model, condition))
-    if found is None:
-        raise Untestable(f"the profile answers no problems under {condition} with {evidence.model} ({part})")
-    return found
+POSITIVE = ("example", "none")  # the control whose gain says how large an effect would be one: a worked example
 
 
-def _accuracies(evidence: Evidence, part: str, condition: str) -> dict[str, float]:
-    """Return the accuracy in % of each problem over its samples."""
-    return shares(_records(evidence, part, condition), evidence.outcome).to_dict()
+def _values(parts: dict[str, pd.Series], kind: str) -> xr.DataArray:
+    """Return Series by problem as the values of one network, NaN where a problem has none."""
+    table = pd.DataFrame(parts)
+    coords = {"network": ["trained"], "component": list(table), "problem": list(table.index)}
+    found = xr.DataArray(table.T.to_numpy(float)[None], coords, ("network", "component", "problem"))
+    return found.assign_attrs(kind=kind)
 
 
-def _apart(label: str, more: dict[str, float], less: dict[str, float]) -> Component:
-    """Return the paired differences of what both have."""
-    common = [problem for problem in more if problem in less]
-    return Component(label, np.array([more[problem] - less[problem] for problem in common]), "difference", common)
+def _wide(values: pd.Series, names: Sequence[str], what: str) -> pd.DataFrame:
+    """Return values by (problem, condition) as a column per condition; raises Untestable where one has none."""
+    if missing := [name for name in names or ["none"] if name not in values.index.unique(1)]:
+        raise Untestable(f"the profile {what} under {', '.join(missing)}")
+    return values.unstack(sort=False)
 
 
-def accuracy_unaided(evidence: Evidence, part: str, condition: str) -> list[Component]:
+def _by_problem(answers: pd.DataFrame, part: str, names: Sequence[str], column: str, how) -> pd.DataFrame:
+    """Return an aggregate of a column over each problem's samples, a column per condition, of which some are needed."""
+    some = answers[answers.part == part].drop_duplicates(["condition", "problem_id", "sample"])
+    found = some.groupby(["problem_id", "condition"], sort=False)[column].agg(how)
+    return _wide(found, names, f"answers no problems ({part})")
+
+
+def _accuracies(answers: pd.DataFrame, part: str, names: Sequence[str]) -> pd.DataFrame:
+    return POINTS * _by_problem(answers, part, names, "solved", "mean")
+
+
+def _named(pairs: Sequence[Sequence[str]]) -> list[str]:
+    return list(dict.fromkeys(name for pair in pairs for name in pair))
+
+
+def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.DataArray:
     """Return the accuracy under a condition in %, where the model is left to write its answer itself."""
-    found = _accuracies(evidence, part, condition)
-    if not evidence.plain:
-        raise Untestable(f"{evidence.model} is asked in chat form, or its answer is elicited after what was inserted")
-    return [Component(condition, np.array(list(found.values())), "share", list(found))]
+    found = _accuracies(answers, part, [condition])[condition]
+    if not answers.plain.all():
+        raise Untestable("the model is asked in chat form, or its answer is elicited after what was inserted")
+    return _values({condition: found}, "share")
 
 
-def accuracy_differences(evidence: Evidence, part: str, pairs: Sequence[Sequence[str]]) -> list[Component]:
+def accuracy_differences(answers: pd.DataFrame, part: str, pairs: Sequence[Sequence[str]]) -> xr.DataArray:
     """Return for each pair of conditions the accuracy of the first minus that of the second, in points."""
-    return [
-        _apart(f"{more} - {less}", _accuracies(evidence, part, more), _accuracies(evidence, part, less))
-        for more, less in pairs
-    ]
+    solved = _accuracies(answers, part, _named(pairs))
+    return _values({f"{more} - {less}": solved[more] - solved[less] for more, less in pairs}, "difference")
 
 
-def largest_gain(evidence: Evidence, part: str) -> list[Component]:
+def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
     """Return each condition's accuracy minus that of none: the best of them is to be more than choosing it gives."""
-    conditions = dict.fromkeys(record["condition"] for record in evidence.records.get(part, []))
-    found = {name: _accuracies(evidence, part, name) for name in ("none", *conditions)}
-    if len(found) < 3:
+    solved = _accuracies(answers, part, ["none"]).dropna()
+    if solved.shape[1] < 3:
         raise Untestable(f"the profile compares fewer than two conditions with none ({part})")
-    common = [problem for problem in found["none"] if all(problem in some for some in found.values())]
-    before = found.pop("none")
-    values = np.array([[some[problem] - before[problem] for some in found.values()] for problem in common])
-    return [Component(f"best of {len(found)}", values, "largest", common)]
+    gains = {str(name): solved[name] - solved["none"] for name in solved if name != "none"}
+    return _values(gains, "largest")
 
 
-def _solved(evidence: Evidence, condition: str, k: int) -> dict[str, float]:
-    group = _records(evidence, "sampling", condition)
-    values = matrix(group, evidence.outcome).to_numpy()
-    if values.shape[1] < k or np.isnan(values).any():
-        raise Untestable(f"pass@{k} needs {k} samples of each problem, and {values.shape[1]} were taken")
-    return dict(zip(by_problem(group), (POINTS * pass_at_k(values, k)).tolist(), strict=True))
+def _passed(answers: pd.DataFrame, names: Sequence[str], k: int) -> pd.DataFrame:
+    """Return pass@k of each problem in %; raises Untestable where one has fewer samples."""
+    fewest = _by_problem(answers, "sampling", names, "solved", "size")[names].min().min()
+    if fewest < k:
+        raise Untestable(f"pass@{k} needs {k} samples of each problem, and {fewest:.0f} were taken")
+    return _by_problem(answers, "sampling", names, "solved", lambda some: POINTS * pass_at_k([some], k)[0])
 
 
-def pass_differences(evidence: Evidence, condition: str, k: int) -> list[Component]:
+def pass_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
     """Return a condition minus none: pass@k, in points."""
-    return [_apart(f"pass@{k}", _solved(evidence, condition, k), _solved(evidence, "none", k))]
+    passed = _passed(answers, [condition, "none"], k)
+    return _values({f"pass@{k}": passed[condition] - passed["none"]}, "difference")
 
 
-def sampling_differences(evidence: Evidence, condition: str, k: int) -> list[Component]:
+def sampling_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
     """Return a condition minus none: pass@k and the share of distinct 2-grams of a problem's samples, in points."""
-    groups_of = (by_problem(_records(evidence, "sampling", name)) for name in (condition, "none"))
-    after, before = ({problem: POINTS * distinct_2(texts) for problem, texts in some.items()} for some in groups_of)
-    return [*pass_differences(evidence, condition, k), _apart("distinct 2-grams", after, before)]
+    passed = _passed(answers, [condition, "none"], k)
+    pairs = _by_problem(answers, "sampling", [], "response", lambda some: POINTS * distinct_2(list(some)))
+    both = {f"pass@{k}": passed, "distinct 2-grams": pairs}
+    return _values({name: table[condition] - table["none"] for name, table in both.items()}, "difference")
+
+
+def likelihood_differences(scores: pd.DataFrame, target: str, pairs: Sequence[Sequence[str]]) -> xr.DataArray:
+    """Return for each pair of conditions log p under the first less that under the second, in nats per problem."""
+    found = scores[scores.target == target].set_index(["problem_id", "condition"]).nats
+    if found.empty:
+        raise Untestable(f"the profile scores no {target}s")
+    nats = _wide(found, _named(pairs), "scores nothing")
+    return _values({f"{more} - {less}": nats[more] - nats[less] for more, less in pairs}, "mean")
+
+
+def positive_gain(scores: pd.DataFrame, target: str) -> float:
+    """Return the mean gain of the positive control in nats, the scale of what counts as no effect.
+
+    Raises Untestable where it gains nothing: then there is no scale.
+    """
+    gain = float(likelihood_differences(scores, target, [POSITIVE]).mean())
+    if gain <= 0:
+        raise Untestable("the positive control gains nothing")
+    return gain

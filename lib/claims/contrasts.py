@@ -1,29 +1,27 @@
-"""What the likelihoods of a profile show: one condition less another per model, what a nat goes with, and sentences.
+"""What the likelihoods of a profile show: one condition less another per model, and what a nat goes with.
 
-evidence = of_scores(scores_for(run))
-table = solutions(evidence, run.filler)  # a row per pair of conditions and model, in nats per problem
+scores = scored(run)                      # a row per text that was scored
+table = solutions(scores, run.filler)     # a row per pair of conditions and model, in nats per problem
 """
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from lib.claims.evidence import Evidence, Untestable
-from lib.claims.judging import judge
-from lib.claims.likelihood import POSITIVE, likelihood_differences, positive_gain
-from lib.claims.sentences import standing
-from lib.claims.statements import load_claims
+from lib.claims.answers import POSITIVE
+from lib.claims.asked import SCORED, Evidence, by_model, load_claims
+from lib.claims.verdict import judge
+from lib.claims.words import likelihoods
 from lib.errors import InputError
+from lib.evaluation.of_profile import scores_for
 from lib.evaluation.records import Record, groups, shares
 from lib.models.names import captions, resolve
 from lib.profiles import Profile
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import describe
-from lib.statistics import ALPHA, ENOUGH, interval, told
+from lib.statistics import ENOUGH, interval, told
 
 SHARE = 0.1  # of the positive control's gain: what lies within it counts as none, as the claims have it
 # Pairs of conditions, by what is scored, and what the first has that the second lacks.
@@ -54,41 +52,51 @@ WORTH = [
 COLUMNS = ("panel", "curve", "x", "model", "effect", "low", "high", "n", "band")
 
 
-def of_scores(scores: Sequence[dict]) -> dict[str, Evidence]:
-    """Return the scores by model, as claims ask for them; raises InputError where there are none."""
-    if not scores:
+def scored(run: Profile) -> pd.DataFrame:
+    """Return the likelihoods of a profile, stored or scored if needed; raises InputError where it asks for none."""
+    scores = pd.DataFrame(scores_for(run), columns=SCORED)
+    if scores.empty:
         raise InputError("nothing to show: the profile has no section `likelihood`, as data/profiles/families.yaml has")
-    models = dict.fromkeys(row["model"] for row in scores)
-    return {name: Evidence(name, scores=[row for row in scores if row["model"] == name]) for name in models}
+    return scores
 
 
-def solutions(evidence: dict[str, Evidence], filler: Filler) -> pd.DataFrame:
+def solutions(scores: pd.DataFrame, filler: Filler) -> pd.DataFrame:
     """Return a row of COLUMNS per difference of log p(gold solution) and model, in nats per problem.
 
     Panel pairs has those of PAIRS; length, place and depth what so many slashes, in another place, or seen by some
     layers only, give against none. `band` is what counts as no effect, NaN without the positive control. A difference
     has ENOUGH problems, and a curve two points.
     """
-    table = pd.concat([differences(evidence, "solution"), _table(_courses(evidence, filler))], ignore_index=True)
+    conditions = scores[scores.target == "solution"].condition.unique()
+    courses = [(*place, name, "none") for name in conditions for place in _places(name, filler)]
+    table = pd.concat([differences(scores, "solution"), _table(scores, "solution", courses)], ignore_index=True)
     points = table.groupby(["panel", "curve", "model"]).x.transform("nunique")
     return table[(table.panel == "pairs") | (points > 1)].reset_index(drop=True)
 
 
-def differences(evidence: dict[str, Evidence], target: str) -> pd.DataFrame:
+def differences(scores: pd.DataFrame, target: str) -> pd.DataFrame:
     """Return the rows of panel pairs for solutions or answers at once: a pair's models beside each other."""
-    rows = [
-        {"panel": "pairs", "curve": asks, "x": f"{more} \N{MINUS SIGN} {less}"} | _row(one, target, more, less)
-        for (more, less), asks in PAIRS[target].items()
-        for one in evidence.values()
-    ]
-    return _table(rows)
+    pairs = PAIRS[target].items()
+    asked = [("pairs", asks, f"{more} \N{MINUS SIGN} {less}", more, less) for (more, less), asks in pairs]
+    return _table(scores, target, asked)
 
 
-def _courses(evidence: dict[str, Evidence], filler: Filler) -> Iterator[dict]:
-    for one in evidence.values():
-        for condition in dict.fromkeys(row["condition"] for row in one.scores if row["target"] == "solution"):
-            for panel, curve, x in _places(condition, filler):
-                yield {"panel": panel, "curve": curve, "x": x} | _row(one, "solution", condition, "none")
+def _table(scores: pd.DataFrame, target: str, asked: Iterable[tuple]) -> pd.DataFrame:
+    """Return a row per difference (panel, curve, x, condition, condition) and model that scored ENOUGH problems."""
+    rows, models = [], by_model(scores[scores.target == target])
+    nats = {name: one.pivot(index="problem_id", columns="condition", values="nats") for name, one in models.items()}
+    for panel, curve, x, more, less in asked:
+        for model, table in nats.items():
+            apart = _apart(table, more, less)
+            if len(apart) >= ENOUGH:
+                found, gain = interval(apart, apart.index), _apart(table, *POSITIVE).mean()
+                ends = found.estimate, found.low, found.high, found.n
+                rows.append((panel, curve, x, model, *ends, SHARE * gain if gain > 0 else np.nan))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _apart(nats: pd.DataFrame, more: str, less: str) -> pd.Series:
+    return (nats[more] - nats[less]).dropna() if {more, less} <= set(nats) else pd.Series(dtype=float)
 
 
 def _places(condition: str, filler: Filler) -> list[tuple[str, str, str | int]]:
@@ -110,22 +118,6 @@ def _places(condition: str, filler: Filler) -> list[tuple[str, str, str | int]]:
     return [("depth", "shown to layers 1 to k alone", asked.view.last)]
 
 
-def _row(evidence: Evidence, target: str, more: str, less: str) -> dict:
-    """Return a difference's columns from model on; n is 0 where it was not measured."""
-    row = {"model": evidence.model, "n": 0, "band": np.nan}
-    with contextlib.suppress(Untestable, ValueError):
-        (component,) = likelihood_differences(evidence, target, [(more, less)])
-        found = component.interval(ALPHA)
-        row |= {"effect": found.estimate, "low": found.low, "high": found.high, "n": found.n}
-        row["band"] = SHARE * positive_gain(evidence, target)
-    return row
-
-
-def _table(rows: Iterable[dict]) -> pd.DataFrame:
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    return table[table.n >= ENOUGH].reset_index(drop=True)
-
-
 def caption(run: Profile, table: pd.DataFrame) -> str:
     """Return what stands below a figure of such a table: models, what was scored, how, and n."""
     assert run.likelihood
@@ -136,30 +128,30 @@ def caption(run: Profile, table: pd.DataFrame) -> str:
     return text + f"with solutions of at most {run.likelihood.max_solution_tokens} tokens; 95 % intervals."
 
 
-def unscored(run: Profile, evidence: dict[str, Evidence]) -> list[str]:
+def unscored(run: Profile, scores: pd.DataFrame) -> list[str]:
     """Say what the profile asks for and nobody has scored on ENOUGH problems, in a sentence per model; none if none."""
     assert run.likelihood
     said = []
     for name in (resolve(spec).name for spec in run.likelihood.models):
-        counts = pd.DataFrame(evidence[name].scores).value_counts(["target", "condition"]) if name in evidence else {}
+        counts = scores[scores.model == name].value_counts(["target", "condition"])
         asked = (("solution", run.likelihood.conditions), ("answer", run.likelihood.at_once))
         missing = {t: [c for c in some if counts.get((t, c), 0) < ENOUGH] for t, some in asked}
         parts = [f"{t}s under {', '.join(some)}" for t, some in missing.items() if some]
         if parts:
-            said.append(f"Not scored with {name}: {'; '.join(parts)}." if name in evidence else f"Not scored: {name}.")
+            said.append(f"Not scored with {name}: {'; '.join(parts)}." if len(counts) else f"Not scored: {name}.")
     return said
 
 
-def one_problem(evidence: dict[str, Evidence]) -> pd.DataFrame:
+def one_problem(scores: pd.DataFrame) -> pd.DataFrame:
     """Return what the first model gives the gold solution of its first problem, a row per condition, none first."""
-    rows = [row for row in next(iter(evidence.values())).scores if row["target"] == "solution"]
-    table = pd.DataFrame([row for row in rows if row["problem_id"] == rows[0]["problem_id"]])
+    rows = scores[(scores.model == scores.model[0]) & (scores.target == "solution")]
+    table = rows[rows.problem_id == rows.problem_id.iloc[0]]
     table = table.sort_values("condition", key=lambda names: names != "none", kind="stable", ignore_index=True)
     table["per token"], table["to none"] = table.nats / table.tokens, table.nats - table.nats[0]
     return table[["condition", "problem_id", "tokens", "nats", "per token", "to none"]]
 
 
-def worth(evidence: dict[str, Evidence], records: Sequence[Record]) -> pd.DataFrame:
+def worth(scores: pd.DataFrame, records: Sequence[Record]) -> pd.DataFrame:
     """Return per model what log p(solution) per token under none says of the answer under none: whether it is right.
 
     A correlation over problems: `slope` of a logistic regression in log odds per nat and token, `auc` the chance in %
@@ -167,16 +159,16 @@ def worth(evidence: dict[str, Evidence], records: Sequence[Record]) -> pd.DataFr
     solution, all with intervals. Models with both for ENOUGH problems, some solved and some not.
     """
     rows, answered = [], groups(records)
-    for name, one in evidence.items():
-        scored = {r["problem_id"]: r for r in one.scores if (r["target"], r["condition"]) == ("solution", "none")}
+    for name, one in by_model(scores[(scores.target == "solution") & (scores.condition == "none")]).items():
         right = shares(answered[name, "none"]) if (name, "none") in answered else pd.Series(dtype=float)
-        both = [problem for problem in right.index if problem in scored]
-        tokens = np.array([scored[problem]["tokens"] for problem in both])
-        likely = np.array([scored[problem]["nats"] for problem in both]) / tokens
+        one = one.set_index("problem_id")
+        both = [problem for problem in right.index if problem in one.index]
+        tokens = one.tokens[both].to_numpy(float)
+        likely = one.nats[both].to_numpy(float) / tokens
         solved = right[both].to_numpy() > 50
         if len(both) >= ENOUGH and 0 < solved.sum() < len(both):
             slopes, steepness = _slopes(likely, solved)
-            row: dict[str, Any] = {"model": name, "n": len(both), "solved": 100 * solved.mean()}
+            row: dict = {"model": name, "n": len(both), "solved": 100 * solved.mean()}
             for what, found in (
                 ("slope", interval(slopes, both)),
                 ("auc", interval(100 * _orders(likely, solved), both, "share")),
@@ -210,15 +202,10 @@ def _orders(x: np.ndarray, right: np.ndarray) -> np.ndarray:
     return values
 
 
-def closing(evidence: dict[str, Evidence], worths: pd.DataFrame) -> str:
+def closing(scores: pd.DataFrame, worths: pd.DataFrame) -> str:
     """Return a paragraph: of each claim in which models it stands how and what was measured; what a nat goes with."""
-    asked = [claim for claim in load_claims() if claim.measure == likelihood_differences.__name__]
-    rows, said = [row for row in judge(asked, evidence) if row["n"] >= ENOUGH], []
-    for claim in dict.fromkeys(row["claim"] for row in rows):
-        stands: dict[str, list[str]] = {}
-        for row in (row for row in rows if row["claim"] == claim):
-            stands.setdefault(standing(row), []).append(f"{row['model']} ({_effect(row)} nats, n = {row['n']})")
-        said.append(f"{claim}: {'; '.join(f'{verdict} in ' + ', '.join(some) for verdict, some in stands.items())}.")
+    evidence = {name: Evidence(scores=one) for name, one in by_model(scores).items()}
+    said = [likelihoods(judge([claim for claim in load_claims() if claim.unit == "nats"], evidence))]
     for row in worths.to_dict("records"):
         points = told(row["points"], row["points_low"], row["points_high"], "+")
         said.append(f"Over problems of {row['model']}, one nat goes with {points} points of accuracy (n = {row['n']}).")
@@ -235,5 +222,5 @@ def published(table: pd.DataFrame, figure: str) -> list[dict]:
     ]
 
 
-def _effect(row: Mapping) -> str:
+def _effect(row: dict) -> str:
     return told(row["effect"], row["low"], row["high"], "+")

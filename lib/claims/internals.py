@@ -1,104 +1,115 @@
-"""What a claim on attention or activations asks of the evidence: a number per problem for each component."""
+"""What a claim on the inside of a model asks of its measurements: a number per problem for each component.
+
+`measured` is a model's Dataset (`lib.measurement`) over networks (trained, untrained 0 to 2, uniform), conditions,
+problems, layers and heads, measures or classes; NaN: not measured. Each function returns (network, component, problem)
+or raises Untestable.
+"""
 
 from collections.abc import Sequence
 
+import numpy as np
+import pandas as pd
 import xarray as xr
 
-from lib.claims.evidence import Evidence, Untestable
-from lib.claims.verdicts import Component
-from lib.measurement.tables import log_changes
+from lib.claims import Untestable
 from lib.measurement.token_classes import OTHERS
 
 AFFINE = {"affine": "one constant vector", "line": "a coefficient per token", "softmax": "λ per token"}
 
 
-def _first(evidence: Evidence, kind: str, layer: int) -> xr.Dataset:
-    """Return what was measured of attention or activations in one of the first layers on all problems."""
-    measured = getattr(evidence, kind)
-    if measured is None:
-        raise Untestable(f"the profile measures no {kind} of {evidence.model}")
-    if layer not in measured.first.layer:
-        layers = ", ".join(map(str, measured.first.layer.values))
-        raise Untestable(f"layer {layer} was not measured, only {layers}")
-    return measured.first.sel(layer=layer)
+def _of(measured: xr.Dataset, name: str, **labels) -> xr.DataArray:
+    """Return a variable where its dimensions have these labels; raises Untestable for one that was not measured."""
+    if name not in measured:
+        raise Untestable(f"the profile measures no {name}")
+    for dim, wanted in labels.items():
+        if missing := set(np.atleast_1d(wanted).tolist()) - set(measured[dim].values.tolist()):
+            known = ", ".join(map(str, measured[dim].values))
+            raise Untestable(f"{dim} {min(missing)} was not measured, only {known}")
+    return measured[name].sel(labels)
 
 
-def _component(label: str, values: xr.DataArray) -> Component:
-    return Component(label, values.values, problems=values.problem.values)
+def _each(values: xr.DataArray, dim: str, text: str = "{}") -> xr.DataArray:
+    """Return the values with a component for each label of an axis, named after it."""
+    return values.rename({dim: "component"}).assign_coords(component=[text.format(one) for one in values[dim].values])
 
 
-def _each(values: xr.DataArray, dim: str, name: str = "{}") -> list[Component]:
-    """Return a component for each label of one axis of (problem, dim) values, named after it."""
-    return [_component(name.format(column[dim].item()), column) for column in values.transpose(dim, "problem")]
+def _parts(**values: xr.DataArray) -> xr.DataArray:
+    return xr.concat(values.values(), pd.Index([name.replace("_", " ") for name in values], name="component"))
 
 
-def head_lambdas(evidence: Evidence, condition: str, layer: int) -> list[Component]:
+def head_lambdas(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return lambda of each head of a layer."""
-    return _each(_first(evidence, "attention", layer)["lambda"].sel(condition=condition), "head", "head {}")
+    return _each(_of(measured, "lambda", condition=condition, layer=layer), "head", "head {}")
 
 
-def filler_attention(evidence: Evidence, condition: str, layer: int) -> list[Component]:
+def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return, over a layer's heads, inserted over original tokens: received attention, and its unevenness."""
-    found = _first(evidence, "attention", layer).sel(condition=condition).mean("head")
-    return [_component("level", found.portion), _component("evenness", found.flatness / found.unevenness)]
+    names = "portion", "flatness", "unevenness"
+    level, even, uneven = (_of(measured, name, condition=condition, layer=layer).mean("head") for name in names)
+    return _parts(level=level, evenness=even / uneven)
 
 
-def heads_below_one(evidence: Evidence, condition: str, layers: Sequence[int]) -> list[Component]:
+def heads_below_one(measured: xr.Dataset, condition: str, layers: Sequence[int]) -> xr.DataArray:
     """Return the share of each layer's heads whose lambda is below 1."""
-    found = [_first(evidence, "attention", layer)["lambda"].sel(condition=condition) for layer in layers]
-    return [_component(f"layer {layer}", (lam < 1).mean("head")) for layer, lam in zip(layers, found, strict=True)]
+    lam = _of(measured, "lambda", condition=condition, layer=layers)
+    return _each((lam < 1).where(lam.notnull()).mean("head"), "layer", "layer {}")
 
 
-def irregularity(evidence: Evidence, condition: str, layers: Sequence[int]) -> list[Component]:
+def irregularity(measured: xr.Dataset, condition: str, layers: Sequence[int]) -> xr.DataArray:
     """Return the deviation over tokens of log(received with / without), less layer 1's: a layer's unevenness."""
-    found = [_first(evidence, "attention", layer).irregularity.sel(condition=condition) for layer in (1, *layers)]
-    one, *deeper = (values.mean("head") for values in found)
-    return [_component(f"layer {layer}", more - one) for layer, more in zip(layers, deeper, strict=True)]
+    values = _of(measured, "irregularity", condition=condition, layer=[1, *layers]).mean("head")
+    return _each(values.sel(layer=layers) - values.sel(layer=1, drop=True), "layer", "layer {}")
 
 
-def span_differences(evidence: Evidence, more: str, less: str, layer: int) -> list[Component]:
+def span_differences(measured: xr.Dataset, more: str, less: str, layer: int) -> xr.DataArray:
     """Return by how much the unevenness of the span's attention and the spread of its values differ."""
-    found = _first(evidence, "attention", layer)
-    apart = (found.sel(condition=more) - found.sel(condition=less)).mean("head")
-    return [_component("attention", apart.flatness), _component("values", apart.dispersion)]
+    found = []
+    for name in ("flatness", "dispersion"):
+        values = _of(measured, name, condition=[more, less], layer=layer)
+        found.append((values.sel(condition=more) - values.sel(condition=less)).mean("head"))
+    return _parts(attention=found[0], values=found[1])
 
 
-def lambda_ratios(evidence: Evidence, condition: str, reference: str, layer: int) -> list[Component]:
+def lambda_ratios(measured: xr.Dataset, condition: str, reference: str, layer: int) -> xr.DataArray:
     """Return lambda of one condition over that of another, for each head of a layer."""
-    lam = _first(evidence, "attention", layer)["lambda"]
+    lam = _of(measured, "lambda", condition=[condition, reference], layer=layer)
     return _each(lam.sel(condition=condition) / lam.sel(condition=reference), "head", "head {}")
 
 
-def affine_fit(evidence: Evidence) -> list[Component]:
-    """Return R2 of the affine map in layer 1, averaged over heads, in the form of it that fits best."""
-    _first(evidence, "attention", 1)
-    if not (evidence.attention and evidence.attention.causes):
-        raise Untestable(f"the outputs of {evidence.model} were not compared")
-    found = evidence.attention.causes[list(AFFINE)].mean("head")
-    best = max(AFFINE, key=lambda name: float(found[name].mean()))
-    return [_component(AFFINE[best], found[best])]
+def affine_fit(measured: xr.Dataset) -> xr.DataArray:
+    """Return R2 of the affine map in layer 1, averaged over heads, in the form of it that fits each network best."""
+    fits = _parts(**{name: _of(measured, name).mean("head") for name in AFFINE})
+    best = fits.mean("problem").fillna(0).argmax("component")  # (network,)
+    label = list(AFFINE.values())[int(best.sel(network="trained"))]
+    return fits.isel(component=best).drop_vars("component").expand_dims(component=[label])
 
 
-def activation_changes(evidence: Evidence, condition: str, layer: int, rise: list, fall: list) -> list[Component]:
+def activation_changes(
+    measured: xr.Dataset, condition: str, layer: int, rise: Sequence[str], fall: Sequence[str]
+) -> xr.DataArray:
     """Return log ratios to none of the measures that should rise, and their negatives of those that should fall."""
-    logs = log_changes(_first(evidence, "activations", layer)).sel(condition=condition)  # (problem, measure)
-    risen = _each(logs.sel(measure=rise), "measure", "{} up")
-    return risen + _each(-logs.sel(measure=fall), "measure", "{} down")
+    values = _of(measured, "measures", layer=layer)
+    smallest = (
+        values.where(values > 0).min(["condition", "problem"]) / 2
+    )  # a share of nothing counts as half an element
+    after, before = (_of(measured, "measures", layer=layer, condition=name) for name in (condition, "none"))
+    logs = xr.apply_ufunc(np.log, after.clip(smallest) / before.clip(smallest))
+    up, down = _each(logs.sel(measure=rise), "measure", "{} up"), _each(-logs.sel(measure=fall), "measure", "{} down")
+    return xr.concat([part for part in (up, down) if part.sizes["component"]], "component")
 
 
-def class_differences(evidence: Evidence, condition: str, layer: int) -> list[Component]:
+def class_differences(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return the near-zero share of each class of tokens minus that of the others, in points."""
-    shares = 100 * _first(evidence, "activations", layer).classes.sel(condition=condition)  # (problem, class)
-    apart = shares - shares.sel({"class": OTHERS}, drop=True)
-    return _each(apart.drop_sel({"class": OTHERS}), "class")
+    shares = 100 * _of(measured, "classes", condition=condition, layer=layer)
+    return _each((shares - shares.sel({"class": OTHERS}, drop=True)).drop_sel({"class": OTHERS}), "class")
 
 
-def class_falls(evidence: Evidence, condition: str, layer: int) -> list[Component]:
+def class_falls(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return by how many points a condition lowers the near-zero share of each class of tokens but the others."""
-    classes = _first(evidence, "activations", layer).classes.drop_sel({"class": OTHERS})
-    return _each(100 * (classes.sel(condition="none") - classes.sel(condition=condition)), "class")
+    shares = 100 * _of(measured, "classes", condition=["none", condition], layer=layer).drop_sel({"class": OTHERS})
+    return _each(shares.sel(condition="none") - shares.sel(condition=condition), "class")
 
 
-def likeness(evidence: Evidence, condition: str, layer: int) -> list[Component]:
+def likeness(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return the cosine between a condition's change of the histogram of activations and that of the slashes."""
-    return [_component("histogram", _first(evidence, "activations", layer)["shape"].sel(condition=condition))]
+    return _parts(histogram=_of(measured, "shape", condition=condition, layer=layer))

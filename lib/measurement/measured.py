@@ -48,3 +48,32 @@ class Controls:
         for name, networks in zip(UNTRAINED, (self.attention, self.activations), strict=True):
             found |= {f"{name}-{seed}": one for seed, one in zip(SEEDS, networks, strict=True)}
         return found
+
+
+def whole(attention: Measured, activations: Measured | None, controls: Controls | None) -> xr.Dataset:
+    """Return one Dataset over networks (trained, untrained 0 to 2, uniform); NaN where a network has no such number."""
+    found = {"trained": _joined(attention, activations)}
+    if controls:
+        for seed, *one in zip(SEEDS, controls.attention, controls.activations, strict=True):
+            found[f"untrained {seed}"] = _joined(*one)
+        found["uniform"] = _joined(controls.uniform, None)
+    labels = {name: axis for name, axis in found["trained"].coords.items() if name in found["trained"].dims}
+    networks = [one.reindex(labels).expand_dims(network=[name]) for name, one in found.items()]
+    return xr.concat(networks, "network", join="outer", data_vars="all", coords="minimal", compat="override")
+
+
+def _joined(attention: Measured, activations: Measured | None) -> xr.Dataset:
+    causes = attention.causes.rename({"lambda": "cause_lambda"}) if attention.causes else attention.causes
+    parts = [_layers(attention), causes, *([_layers(activations)] if activations else [])]
+    return xr.merge([part.drop_attrs() for part in parts], join="outer", compat="no_conflicts")
+
+
+def _layers(one: Measured) -> xr.Dataset:
+    """Return the first layers and those that only some problems went through, NaN for the others."""
+    first = one.first.drop_vars("counts", errors="ignore")
+    if not one.every:
+        return first
+    deeper = one.every.drop_vars("counts", errors="ignore")
+    deeper = deeper.sel(layer=~deeper.layer.isin(first.layer)).reindex(problem=first.problem)
+    same = {name: first[name] for name in ("condition", "head") if name in first.dims}
+    return xr.concat([first, deeper.reindex(same)], "layer", join="outer")

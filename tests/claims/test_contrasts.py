@@ -3,26 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
+from evidence import scores
 from scipy import optimize, stats
 
 from lib.claims import contrasts
-from lib.claims.statements import load_claims
+from lib.claims.asked import load_claims
 from lib.errors import InputError
 from lib.profiles import load_profile
 from lib.prompts.conditions import Filler
 
-N = 30
-
-
-def scores(shifts, model="m", target="solution", n=N, tokens=100):
-    """Return rows in which a condition gives each problem so many nats more than none, and no two problems the same."""
-    factors = np.linspace(0.99, 1.01, n)
-    return [
-        {"model": model, "target": target, "condition": name, "problem_id": f"p{i:03d}", "tokens": tokens}
-        | {"nats": -200.0 + i + shift * factors[i]}
-        for name, shift in ({"none": 0} | shifts).items()
-        for i in range(n)
-    ]
+N = 30  # problems of `scores`
 
 
 def answers(right, model="m"):
@@ -32,7 +22,7 @@ def answers(right, model="m"):
 
 def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example():
     rows = scores({"mless": 0.5, "gap": -1, "dilution": -2, "example": 8})
-    table = contrasts.solutions(contrasts.of_scores(rows), Filler())
+    table = contrasts.solutions((rows), Filler())
     assert list(table.panel.unique()) == ["pairs"]
     assert list(table.x) == ["mless − none", "gap − none", "dilution − gap", "example − none"]
     assert list(table.effect) == pytest.approx([0.5, -1, -1, 8])
@@ -41,15 +31,15 @@ def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example(
 
 
 def test_a_difference_takes_the_problems_that_both_conditions_scored_and_enough_of_them():
-    rows = scores({"mless": 1}) + [row for row in scores({"gap": 1}, n=19) if row["condition"] == "gap"]
-    table = contrasts.solutions(contrasts.of_scores(rows), Filler())
+    rows = pd.concat([scores({"mless": 1}), scores({"gap": 1}, n=19).query("condition == 'gap'")], ignore_index=True)
+    table = contrasts.solutions((rows), Filler())
     assert list(table.x) == ["mless − none"] and table.band.isna().all()
-    more = contrasts.solutions(contrasts.of_scores(rows + scores({"mless": 1}, "other", n=25)), Filler())
+    more = contrasts.solutions((pd.concat([rows, scores({"mless": 1}, "other", n=25)])), Filler())
     assert list(zip(more.model, more.n, strict=True)) == [("m", N), ("other", 25)]
 
 
 def test_a_worked_example_that_gains_nothing_is_no_scale():
-    table = contrasts.differences(contrasts.of_scores(scores({"mless": 1, "example": -1}, target="answer")), "answer")
+    table = contrasts.differences((scores({"mless": 1, "example": -1}, target="answer")), "answer")
     assert list(table.x) == ["mless − none", "example − none"] and table.band.isna().all()
 
 
@@ -60,7 +50,7 @@ def test_the_share_is_that_of_the_claims():
 def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points():
     shifts = {"mless:10": 1, "mless": 2, "mless:110": 3, "mless@end": 4, "mless@random": 5, "gap": 6, "mful:10": 7}
     shifts |= {"hidden-from-layer-1": 1, "hidden-from-layers-1-to-4": 2, "layer-1-only": 3, "dilution": 4}
-    table = contrasts.solutions(contrasts.of_scores(scores(shifts)), Filler()).set_index("panel")
+    table = contrasts.solutions((scores(shifts)), Filler()).set_index("panel")
     effects = {panel: dict(zip(part.x, part.effect.round(6), strict=True)) for panel, part in table.groupby("panel")}
     assert effects["length"] == {10: 1, 55: 2, 110: 3}
     assert effects["place"] == {"between": 2, "end": 4, "random": 5}
@@ -69,20 +59,20 @@ def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points(
 
 def test_nothing_scored_is_said():
     with pytest.raises(InputError, match="no section `likelihood`"):
-        contrasts.of_scores([])
+        contrasts.scored(load_profile("demo"))
 
 
 def test_what_is_not_scored_yet_is_named_by_model():
     run = load_profile("families")
     rows = scores(dict.fromkeys(run.likelihood.conditions[1:-1], 1), "SmolLM2-135M-Instruct")
-    rows += scores(dict.fromkeys(run.likelihood.at_once[1:], 1), "SmolLM2-135M-Instruct", "answer")
-    said = contrasts.unscored(run, contrasts.of_scores(rows))
+    at_once = scores(dict.fromkeys(run.likelihood.at_once[1:], 1), "SmolLM2-135M-Instruct", "answer")
+    said = contrasts.unscored(run, pd.concat([rows, at_once]))
     assert f"Not scored with SmolLM2-135M-Instruct: solutions under {run.likelihood.conditions[-1]}." in said
     assert "Not scored: gemma-3-270m." in said and len(said) == len(run.likelihood.models)
 
 
 def test_one_problem_is_told_condition_by_condition():
-    table = contrasts.one_problem(contrasts.of_scores(scores({"mless": 2, "gap": -1})))
+    table = contrasts.one_problem(scores({"mless": 2, "gap": -1}))
     assert list(table.condition) == ["none", "mless", "gap"]
     assert list(table["to none"].round(1)) == [0, 2, -1] and table["per token"][0] == -2
 
@@ -91,8 +81,8 @@ def test_what_a_nat_is_worth_is_a_logistic_regressions_slope_and_a_rank_statisti
     rng = np.random.default_rng(0)
     likely = rng.normal(-1, 0.3, 400)
     right = rng.random(400) < 1 / (1 + np.exp(-(2 + 3 * likely)))
-    rows = [row | {"nats": 50 * x, "tokens": 50} for row, x in zip(scores({}, n=400), likely, strict=True)]
-    (row,) = contrasts.worth(contrasts.of_scores(rows), answers(right)).to_dict("records")
+    rows = scores({}, n=400).assign(nats=50 * likely, tokens=50)
+    (row,) = contrasts.worth((rows), answers(right)).to_dict("records")
     against = optimize.minimize(lambda b: np.logaddexp(0, -(2 * right - 1) * (b[0] + b[1] * likely)).sum(), (0, 0))
     assert row["slope"] == pytest.approx(against.x[1], abs=1e-3)
     error = (row["slope_high"] - row["slope_low"]) / 2 / 1.97
@@ -110,13 +100,13 @@ def test_what_a_nat_is_worth_is_a_logistic_regressions_slope_and_a_rank_statisti
 
 @pytest.mark.parametrize("right", [[True] * N, [True] * 10])
 def test_without_both_kinds_of_answers_or_with_few_a_nat_has_no_worth(right):
-    assert contrasts.worth(contrasts.of_scores(scores({})), answers(right)).empty
+    assert contrasts.worth((scores({})), answers(right)).empty
 
 
 def test_the_closing_paragraph_says_every_verdict_with_its_number():
     rows = scores({"mless": 0.05, "hidden-from-layer-1": 1, "example": 8, "gap": 3, "dilution": 4})
     worths = pd.DataFrame([{"model": "m", "n": 40, "points": 0.12, "points_low": 0.1, "points_high": 0.2}])
-    text = contrasts.closing(contrasts.of_scores(rows), worths)
+    text = contrasts.closing((rows), worths)
     claims = {claim.id: claim.claim for claim in load_claims()}
     assert f"{claims['likelihood-gain']}: supported in m (+0.05000 [+0.04989, +0.05011] nats, n = 30)." in text
     assert f"{claims['likelihood-layer-1']}: contradicted in m (-0.95" in text
@@ -125,6 +115,6 @@ def test_the_closing_paragraph_says_every_verdict_with_its_number():
 
 
 def test_a_run_ends_with_what_the_slashes_give():
-    table = contrasts.solutions(contrasts.of_scores(scores({"mless": 0.5})), Filler())
+    table = contrasts.solutions((scores({"mless": 0.5})), Filler())
     (row,) = contrasts.published(table, "likelihood")
     assert (row["model"], row["n"]) == ("m", N) and row["found"] == "mless +0.5000 [+0.4989, +0.5011] nats"

@@ -6,9 +6,9 @@ import pytest
 import vl_convert
 from report_folder import explorer
 
-from lib.claims.report_heads import CHART
 from lib.figures.heads import head_explorer, head_tables, page_chart
 from lib.paths import write_json
+from lib.report.parts import CHART
 
 
 def test_what_was_inserted_has_no_value_without_it():

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from lib.claims.evidence import Evidence
 from lib.claims.internals import class_differences, head_lambdas
-from lib.measurement.measured import SEEDS
+from lib.measurement.measured import SEEDS, whole
 from lib.measurement.run import measure_activations, measure_attention, measure_controls
 from lib.measurement.tables import controls_table
 from lib.profiles import load_profile, override
@@ -38,8 +37,18 @@ def test_controls_are_paired_with_the_trained_model_over_problems(profile):
     assert table.lowest["untrained", 2] == min(map(float, map(np.min, means)))
     assert table.highest["untrained", 2] == max(map(float, map(np.max, means)))
     assert table.lowest["uniform", 1] == table.highest["uniform", 1]
-    evidence = Evidence("control", control.uniform, control.activations[0])
-    assert len(head_lambdas(evidence, "mless", 1)) == 2 and len(class_differences(evidence, "none", 1)) == 3
+    found = whole(trained, changed, control)
+    assert list(found.network.values) == ["trained", *(f"untrained {seed}" for seed in SEEDS), "uniform"]
+    for name, of in (("trained", trained), ("untrained 1", control.attention[1]), ("uniform", control.uniform)):
+        np.testing.assert_array_equal(
+            found["lambda"]
+            .sel(network=name, layer=[1, 2])
+            .transpose(*of.first["lambda"].dims)
+            .sel(condition=of.first.condition),
+            of.first["lambda"],
+        )
+    assert head_lambdas(found, "mless", 1).sizes["component"] == 2
+    assert class_differences(found, "none", 1).sizes["component"] == 3
 
 
 def test_uniform_attention_depends_on_lengths_alone(profile, demo):

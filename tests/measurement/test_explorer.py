@@ -5,9 +5,9 @@ import pytest
 import xarray as xr
 
 from lib.attention.received import received_attention
-from lib.claims.report_heads import read_heads
 from lib.measurement.run import measure_explorer
 from lib.profiles import load_profile, override
+from lib.report.parts import read_heads
 
 
 @pytest.fixture(scope="module")

@@ -114,11 +114,11 @@ def test_a_group_is_read_once_and_again_when_its_file_has_changed(tiny, monkeypa
 def test_what_is_stored_is_drawn_without_the_libraries_that_run_a_network():
     code = """
 import sys
-import lib.claims.evidence, lib.figures.activations, lib.figures.dilution, lib.measurement.findings, lib.reproduce
+import lib.claims.asked, lib.figures.activations, lib.figures.dilution, lib.measurement.findings, lib.reproduce
 from lib.measurement.run import measure_controls, panel_curves
 from lib.profiles import load_profile
 profile = load_profile("families")
-assert panel_curves(profile, "fig13", ["none"]) and lib.claims.evidence.completions_for(profile, None)[0]
+assert panel_curves(profile, "fig13", ["none"]) and lib.claims.asked.completions_for(profile, None)[0]
 print(sorted({"torch", "transformers"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=False)

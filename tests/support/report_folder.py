@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from lib import paths
+from lib.claims.verdict import COLUMNS
 from lib.profiles import load_profile
 
 PIXEL = base64.b64decode(
@@ -18,48 +19,21 @@ LAYERS, HEADS = 2, 3
 
 def claim(**changes) -> dict:
     """Return a row of claims.json, supported unless changed."""
-    row = {
-        "id": "dilution",
-        "claim": "Every head drops",
-        "source": "Fig. 2",
-        "model": "tiny",
-        "unit": "λ",
-        "range": [None, 1],
-        "paper": None,
-        "verdict": "supported",
-        "component": "head 1",
-        "components": 2,
-        "effect": 0.8,
-        "low": 0.7,
-        "high": 0.9,
-        "n": 24,
-        "needed": None,
-        "reason": None,
-        "written": "after",
-        "constant": False,
-        "clusters": 24,
-        "control": None,
-        "uniform": None,
-        "specific": None,
-        "survives": True,
-        "sentence": "It holds for this model.",
-    }
+    row = dict.fromkeys(COLUMNS) | {"id": "dilution", "claim": "Every head drops", "source": "Fig. 2", "model": "tiny"}
+    row |= {"unit": "λ", "high_end": 1, "verdict": "supported", "component": "head 1", "components": 2, "effect": 0.8}
+    row |= {"low": 0.7, "high": 0.9, "n": 24, "clusters": 24, "written": "after", "survives": True}
     return row | changes
 
 
+CONTROL = {"control_effect": 0.95, "control_low": 0.9, "control_high": 1.02, "control_verdict": "undecided"}
+CONTROL |= {"control_component": "head 1", "difference": -0.15, "difference_low": -0.2, "difference_high": -0.1}
+PAPER = {"paper": -2.0, "paper_of": "a bigger model", "unit": "points"}
+NOTHING = dict.fromkeys(("effect", "low", "high", "component")) | {"n": 0, "components": 0}
 CLAIMS = [
-    claim(
-        control={"effect": 0.95, "low": 0.9, "high": 1.02, "verdict": "undecided", "component": "head 1"}
-        | {"difference": -0.15},
-        specific=True,
-    ),
+    claim(**CONTROL, specific=True),
     claim(model="other", verdict="contradicted", effect=1.3, low=1.2, high=1.4),
-    claim(
-        id="length", claim="Long fillers hurt", range=[None, 0], verdict="undecided", low=-0.4, needed=90, unit="points"
-    )
-    | {"paper": {"value": -2.0, "of": "a bigger model"}},
-    claim(id="arm", claim="ARM helps", verdict="undecided", effect=None, low=None, high=None, n=0, components=0)
-    | {"component": None, "reason": "the profile measures none"},
+    claim(id="length", claim="Long fillers hurt", high_end=0, verdict="undecided", low=-0.4, needed=90, **PAPER),
+    claim(id="arm", claim="ARM helps", verdict="undecided", reason="the profile measures none", **NOTHING),
 ]
 
 

@@ -11,8 +11,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from lib.claims.report import write_report
 from lib.figures.heads import head_explorer
+from lib.report.page import write_report
 
 EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"'\u2028"
 
@@ -162,7 +162,7 @@ def test_axe_finds_no_barrier(show, axe, scheme):
 
 def test_what_a_model_wrote_runs_nothing(show, profile):
     records = [answer(EVIL, name, True, response=EVIL, model=EVIL, extracted=EVIL) for name in ("none", "mless", EVIL)]
-    write(profile, [claim(model=EVIL, sentence=EVIL, id=EVIL, claim=EVIL), *CLAIMS], records, explorer(EVIL, EVIL))
+    write(profile, [claim(model=EVIL, id=EVIL, claim=EVIL), *CLAIMS], records, explorer(EVIL, EVIL))
     page = show()
     all_of(page, "#map button")[1].click()
     one(page, "#answer-table button").click()

@@ -8,6 +8,7 @@ and never HTML, and the page's policy lets no script run but that code, which it
 import base64
 import hashlib
 import json
+import re
 import subprocess
 from datetime import UTC, datetime
 from importlib import metadata
@@ -17,18 +18,16 @@ import jinja2
 from markupsafe import Markup
 
 from lib import paths
-from lib.claims.report_answers import read_answers
-from lib.claims.report_axis import axis
-from lib.claims.report_claims import SIGNS, Row, in_words, matrix, read_claims
-from lib.claims.report_figures import Figure, read_captions, read_figures
-from lib.claims.report_heads import read_heads, received_spec, vega
+from lib.claims import words
+from lib.claims.verdict import VERDICTS, read_verdicts
 from lib.errors import InputError
 from lib.models.names import captions
 from lib.paths import write_whole
 from lib.profiles import Accuracy, Attention, Profile
 from lib.prompts.problems import describe
+from lib.report.parts import CHART, TEMPLATES, axis, read_answers, read_captions, read_figures, read_heads, vega
 
-TEMPLATES = Path(__file__).parent / "templates"
+SIGNS = dict(zip(VERDICTS, "✓✕≈?", strict=True))
 UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # what could end a script element
 
 
@@ -38,22 +37,24 @@ def write_report(profile: Profile) -> Path:
     Raises InputError when there are no claims, or they are damaged, or the page cannot be written. Of anything else
     that is missing or damaged the page says so.
     """
-    rows, captions = read_claims(profile), read_captions()
-    figures, beyond = read_figures(profile, captions)
+    verdicts = read_verdicts(profile)
+    rows = [_told(row) for row in words.rows_of(verdicts)]
+    figures, beyond = read_figures(profile, read_captions())
     answers, revisions, answers_missing = read_answers(profile)
     heads, heads_missing = read_heads(profile)
-    models, claims = matrix(rows)
+    claims: dict[str, dict] = {}
+    for row in rows:
+        claims.setdefault(row["id"], {})[row["model"]] = row
     content = {
         "name": profile.name,
-        "facts": _run(profile, rows, heads, revisions),
+        "facts": _facts(profile, rows, heads, revisions),
         "rows": rows,
-        "words": in_words(rows),
-        "counts": {name: sum(row.stands == name for row in rows) for name in SIGNS},
+        "words": words.lead(verdicts),
+        "counts": {name: sum(row["stands"] == name for row in rows) for name in SIGNS},
         "signs": SIGNS,
-        "models": models,
+        "models": list(dict.fromkeys(row["model"] for row in rows)),
         "claims": claims,
-        "axes": [axis(row) for row in rows],
-        "notebooks": {row.id: _notebooks(profile, row.id, figures + beyond) for row in rows},
+        "notebooks": {name: _notebooks(profile, name, figures + beyond) for name in claims},
         "figures": figures,
         "beyond": beyond,
         "heads": heads,
@@ -61,10 +62,19 @@ def write_report(profile: Profile) -> Path:
         "answers": answers,
         "answers_missing": answers_missing,
     }
-    data = {"signs": SIGNS, "answers": answers, "heads": heads} | ({"curve": received_spec()} if heads else {})
+    data = {"signs": SIGNS, "answers": answers, "heads": heads} | (
+        {"curve": json.loads(CHART.read_text(encoding="utf-8"))} if heads else {}
+    )
     path = profile.results / "report.html"
     write_whole(path, _page(content, data, bool(heads)).encode("utf-8", "replace"))  # a lone surrogate
     return path
+
+
+def _told(row: dict) -> dict:
+    """Return a row with what the page says of it, where it stands in the page, and how its interval is drawn."""
+    texts = {"stands": words.standing(row), "told": words.verdict_text(row), "sentence": words.learnt(row)}
+    anchor = "claim-" + re.sub(r"[^\w.]+", "-", f"{row['id']}-{row['model']}")
+    return row | texts | {"measured": words.measured_text(row), "anchor": anchor, "axis": axis(row)}
 
 
 def _page(content: dict, data: dict, charts: bool) -> str:
@@ -98,14 +108,14 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _run(profile: Profile, rows: list[Row], heads: list[dict], revisions: dict[str, str]) -> dict[str, list[str]]:
+def _facts(profile: Profile, rows: list[dict], heads: list[dict], revisions: dict[str, str]) -> dict[str, list[str]]:
     """Return what was run, by the name of the fact."""
     known = revisions | {head["name"]: f"{head['revision']}, {head['dtype']}" for head in heads}
-    names = dict.fromkeys([row.model for row in rows] + list(known))
-    sizes = [row.n for row in rows if row.n]
+    names = dict.fromkeys([row["model"] for row in rows] + list(known))
+    sizes = [row["n"] for row in rows if row["n"]]
     attention, accuracy = profile.attention, profile.accuracy
     weights = _weights([*attention.models, *accuracy.models])
-    judged = (profile.results / "claims.json").stat().st_mtime
+    judged = datetime.fromtimestamp((profile.results / "claims.json").stat().st_mtime, UTC)
     decoding = f"temperature {accuracy.temperature:g}" if accuracy.temperature else "greedy"
     return {
         "Models and weights": [
@@ -116,7 +126,7 @@ def _run(profile: Profile, rows: list[Row], heads: list[dict], revisions: dict[s
         ],
         "Problems to answer": [f"{_problems(accuracy)}, {accuracy.format} prompt, {decoding}"],
         "n of a claim": [f"{min(sizes)} to {max(sizes)} problems" if sizes else "nothing was measured"],
-        "Claims judged": [f"{datetime.fromtimestamp(judged, UTC):%Y-%m-%d %H:%M} UTC"],
+        "Claims judged": [f"{judged:%Y-%m-%d %H:%M} UTC"],
         "Code": [f"version {_version()}, commit {_commit()}"],
     }
 
@@ -154,10 +164,8 @@ def _commit() -> str:
         return "unknown"
 
 
-def _notebooks(profile: Profile, claim: str, figures: list[Figure]) -> dict[str, str]:
+def _notebooks(profile: Profile, claim: str, figures: list) -> dict[str, str]:
     """Return the notebooks that draw a claim's figures, with a link to the executed copy, else to the notebook."""
-    names = dict.fromkeys(
-        figure.caption.notebook for figure in figures if figure.caption and claim in figure.caption.claims
-    )
+    names = dict.fromkeys(one.caption.notebook for one in figures if one.caption and claim in one.caption.claims)
     executed = {name: (profile.results / f"{name}.ipynb").is_file() for name in names}
     return {name: f"{'' if executed[name] else '../../notebooks/'}{name}.ipynb" for name in names}

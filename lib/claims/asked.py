@@ -1,0 +1,130 @@
+"""What is asked: the claims as data/claims.yaml states them, and the numbers that each is decided on.
+
+evidence = gather(profile)                    # by model: all that was measured on it
+values = asked(claim, evidence["m"])          # (network, component, problem)
+"""
+
+import inspect
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+import xarray as xr
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from lib import paths
+from lib.claims import Untestable, answers, internals
+from lib.errors import InputError, valid
+from lib.evaluation.of_profile import completions_for, scores_for, variation_for
+from lib.evaluation.records import outcome_of, table_of
+from lib.measurement.measured import whole
+from lib.measurement.run import measure_activations, measure_attention, measure_controls
+from lib.paths import read_yaml, shown
+from lib.profiles import PARTS, Profile
+
+CLAIMS = paths.DATA / "claims.yaml"
+SCORED = ["model", "condition", "target", "problem_id", "tokens", "nats"]  # what is read of a likelihood
+# By name, every public function of these modules. What its first parameter is called is what it is given.
+MEASURES = {
+    name: function
+    for module in (internals, answers)
+    for name, function in inspect.getmembers(module, inspect.isfunction)
+    if function.__module__ == module.__name__ and not name.startswith("_")
+}
+
+
+class Claim(BaseModel):
+    """A statement of the paper and the rule that decides it; `range` holds an end or None below and above.
+
+    written: before or after such numbers had been seen; paper: what the paper reports, by model; equivalence: the share
+    of the positive control's gain within which a whole interval means no effect of that size.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    id: str = Field(min_length=1)
+    claim: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    measure: str
+    arguments: dict = Field(default={}, alias="with")
+    range: tuple[float | None, float | None]
+    unit: str
+    written: Literal["before", "after"]
+    paper: dict[str, float] = {}
+    equivalence: float | None = Field(None, gt=0)
+
+    def reported(self, model: str) -> tuple[float | None, str | None]:
+        """Return the paper's value for a model, else for the first it has, and of which model it is."""
+        of = model if model in self.paper else next(iter(self.paper), None)
+        return (None, None) if of is None else (self.paper[of], of)
+
+    @model_validator(mode="after")
+    def _agrees(self):
+        if self.measure not in MEASURES:
+            raise ValueError(f"unknown measure {self.measure!r}: choose from {', '.join(MEASURES)}")
+        wanted = list(inspect.signature(MEASURES[self.measure]).parameters)[1:]
+        if sorted(wanted) != sorted(self.arguments):
+            raise ValueError(f"measure {self.measure} takes {', '.join(wanted) or 'nothing'} in `with`")
+        low, high = self.range
+        if (low is None and high is None) or (low is not None and high is not None and low >= high):
+            raise ValueError(f"range {list(self.range)} claims nothing: give [low, high], null where it has no end")
+        return self
+
+
+def load_claims(path: Path = CLAIMS) -> list[Claim]:
+    """Return the claims of a YAML file; raises InputError naming the claim and what is wrong with it."""
+    content = read_yaml(path)
+    entries = content.get("claims") if isinstance(content, dict) else None
+    if not isinstance(entries, list):
+        raise InputError(f"{shown(path)}: no list of claims")
+    claims = []
+    for number, entry in enumerate(entries, 1):
+        name = entry.get("id", number) if isinstance(entry, dict) else number
+        claims.append(valid(Claim, entry, f"{shown(path)}: claim {name}"))
+    if repeated := {c.id for c in claims if [other.id for other in claims].count(c.id) > 1}:
+        raise InputError(f"{shown(path)}: claim {min(repeated)} stands there twice")
+    return claims
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a profile measured on one model."""
+
+    measured: xr.Dataset | None = None  # of its inside, on networks: `lib.claims.internals`
+    answers: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row per completion, with part, solved and plain
+    scores: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row per likelihood
+
+
+def asked(claim: Claim, evidence: Evidence) -> xr.DataArray:
+    """Return the numbers (network, component, problem) of a claim; raises Untestable, which says why there are none."""
+    measure = MEASURES[claim.measure]
+    kind = next(iter(inspect.signature(measure).parameters))
+    given = getattr(evidence, kind)
+    if given is None or not len(given):
+        missing = {"measured": "measures nothing inside this model", "answers": "answers no problems with it"}
+        raise Untestable(f"the profile {missing.get(kind, 'scores nothing with it')}")
+    return measure(given, **claim.arguments).transpose("network", "component", "problem")
+
+
+def gather(profile: Profile, completions: str | None = None) -> dict[str, Evidence]:
+    """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
+    folder = profile.results / "measurements"
+    attention, activations = measure_attention(profile, folder), measure_activations(profile, folder)
+    controls = measure_controls(profile, folder)
+    measured = {name: whole(one, activations.get(name), controls.get(name)) for name, one in attention.items()}
+    records = {"main": completions_for(profile, completions)[0]}
+    records |= {part: variation_for(profile, part)[0] for part in PARTS}
+    given = pd.concat([table_of(some).assign(part=part) for part, some in records.items()], ignore_index=True)
+    plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
+    given = given.assign(solved=given[outcome_of(profile.accuracy.problems)].astype(float), plain=plain)
+    scores = by_model(pd.DataFrame(scores_for(profile), columns=SCORED))
+    answered = by_model(given)
+    return {
+        name: Evidence(measured.get(name), answered.get(name, given[:0]), scores.get(name, pd.DataFrame()))
+        for name in dict.fromkeys([*measured, *answered])
+    }
+
+
+def by_model(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the rows of each model, by name, as they come."""
+    return {str(name): part for name, part in table.groupby("model", sort=False)}

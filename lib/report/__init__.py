@@ -1,0 +1,1 @@
+"""A profile's claims, figures, heads and answers as one HTML page."""

@@ -1,0 +1,270 @@
+"""What the report shows beside the claims: their axes, figures with captions, any head, any answer."""
+
+import base64
+import contextlib
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import vl_convert
+import xarray as xr
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from lib import paths
+from lib.errors import InputError, Settings, valid
+from lib.evaluation.store import read_records
+from lib.paths import cache_folder, read_yaml, shown, write_whole
+from lib.profiles import Profile
+
+TEMPLATES = Path(__file__).parent / "templates"
+# A Vega-Lite chart of one head, as lib.figures draws it: stored, since Altair takes seconds to import.
+CHART = TEMPLATES / "received.json"
+WIDTH, EDGE = 360, 14  # of the drawing of an axis, and what it leaves free on either side, for half a number
+CAPTIONS = paths.DATA / "figures.yaml"
+KINDS = {"png": "image/png", "pdf": "application/pdf", "csv": "text/csv"}
+SIGNATURES = {"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-"}
+TEXT_LIMIT = 2_000_000  # characters of answers in a page that people mail to each other
+PART_NAMES = {
+    "main": "accuracy",
+    "fillers": "fillers: lengths, places, kinds",
+    "sampling": "several samples",
+    "interventions": "ARM and tokens",
+    "arm_map": "ARM under other settings",
+}
+# What is read of a completion; problem texts are in none.
+ANSWER = ["key", "model", "revision", "condition", "problem_id", "level", "answer", "sample", "response", "extracted"]
+ANSWER += ["finish_reason", "completion_tokens", "correct", "correct_authors"]
+
+
+def axis(row: dict) -> dict | None:
+    """Return where a claim's interval stands from left to right, in units of the drawing; None without an interval.
+
+    `shade`: the claimed range; `bar`, `control`: (low, effect, high); `paper`; `ticks`: (place, text).
+    """
+    if row["effect"] is None or row["low"] is None:
+        return None
+    prefixes = {"bar": "", "control": "control_"}
+    bars = {name: [row[f"{of}{end}"] for end in ("low", "effect", "high")] for name, of in prefixes.items()}
+    known = [
+        v for v in (*bars["bar"], *bars["control"], row["low_end"], row["high_end"], row["paper"]) if v is not None
+    ]
+    low, high = min(known), max(known)
+    room = 0.08 * (high - low) or 0.1 * abs(low) or 1
+    low, high = low - room, high + room
+
+    def place(value: float | None) -> float | None:
+        return None if value is None else round(EDGE + (WIDTH - 2 * EDGE) * (value - low) / (high - low), 1)
+
+    ends = (low if row["low_end"] is None else row["low_end"], high if row["high_end"] is None else row["high_end"])
+    power = 10 ** math.floor(math.log10((high - low) / 4))  # two to six round numbers between low and high
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= (high - low) / 4)
+    ticks = [round(step * i, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    found: dict = {name: None if None in bar else tuple(map(place, bar)) for name, bar in bars.items()}
+    found |= {"shade": tuple(map(place, ends)), "paper": place(row["paper"])}
+    return found | {"ticks": [(place(value), f"{value:g}") for value in ticks]}
+
+
+class Caption(Settings):
+    """What data/figures.yaml says of a figure."""
+
+    id: str
+    title: str
+    shows: str
+    read: str
+    notebook: str
+    claims: list[str]
+
+
+class Captions(Settings):
+    """Figures of the paper in its order, and those that go beyond it."""
+
+    paper: list[Caption]
+    beyond: list[Caption]
+
+
+class Found(BaseModel):
+    """What a notebook published of a figure."""
+
+    figure: str
+    model: str
+    n: int
+    found: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure as the page shows it: `files` as data URIs by kind, `missing` says what cannot be shown and why."""
+
+    name: str
+    caption: Caption | None
+    found: list[Found]
+    files: dict[str, str] = field(default_factory=dict)
+    rows: int | None = None
+    missing: list[str] = field(default_factory=list)
+
+
+def read_captions(path: Path = CAPTIONS) -> Captions:
+    """Return the captions; raises InputError naming what is wrong with them."""
+    return valid(Captions, read_yaml(path), shown(path))
+
+
+def read_figures(profile: Profile, captions: Captions) -> tuple[list[Figure], list[Figure]]:
+    """Return the figures that the profile's folder holds: of the paper in its order, then those that go beyond it."""
+    present = {path.stem: path for path in sorted(profile.figures.glob("*.png"))}
+    found: list[Found] = []
+    for notebook in sorted({caption.notebook for caption in [*captions.paper, *captions.beyond]}):
+        with contextlib.suppress(OSError, ValidationError):  # missing or damaged
+            found += TypeAdapter(list[Found]).validate_json((profile.results / f"{notebook}.json").read_bytes())
+    paper, beyond = (
+        [_figure(present.pop(caption.id), caption, found) for caption in group if caption.id in present]
+        for group in (captions.paper, captions.beyond)
+    )
+    return paper, beyond + [_figure(path, None, found) for path in present.values()]
+
+
+def _figure(path: Path, caption: Caption | None, found: list[Found]) -> Figure:
+    files, missing, rows = {}, [], None
+    for kind, mime in KINDS.items():
+        file = path.with_suffix(f".{kind}")
+        try:
+            content = file.read_bytes()
+            if not content.startswith(SIGNATURES.get(kind, b"")):
+                raise ValueError(f"no {kind} file")
+            if kind == "csv":
+                rows = len(pd.read_csv(file))
+        except OSError as error:
+            missing.append(f"{file.name}: {error.strerror}")
+        except ValueError as error:
+            missing.append(f"{file.name} cannot be read: {' '.join(str(error).split())}")
+        else:
+            files[kind] = f"data:{mime};base64,{base64.b64encode(content).decode()}"
+    return Figure(path.stem, caption, [row for row in found if row.figure == path.stem], files, rows, missing)
+
+
+def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
+    """Return a JSON object per model for the page's map of heads, and what is missing of it and why."""
+    newest, missing = {}, []
+    files = (profile.results / "measurements").glob("explorer-*.nc")
+    for path in sorted(files, key=lambda path: path.stat().st_mtime):
+        try:
+            packed = _packed(xr.load_dataset(path, engine="h5netcdf"))
+        except (OSError, ValueError, KeyError, AttributeError) as error:
+            missing.append(f"{path.name} cannot be read: {' '.join(str(error).split())}")
+        else:
+            newest[packed["name"]] = packed
+    if not newest:
+        missing.append(f"No heads of this profile yet: python -m lib reproduce {profile.options} --only 02")
+    return list(newest.values()), missing
+
+
+def _packed(explorer: xr.Dataset) -> dict:
+    """Return what the page draws of one model; received attention is a text per head, layer after layer."""
+
+    def per_head(one: xr.Dataset) -> list[str]:
+        received = one.received.values[..., one.part.values != ""]  # (L, H, T)
+        return [_half(head) for layer in received for head in layer]
+
+    changes = {}
+    for condition in explorer.condition.values[explorer.condition.values != "none"]:
+        one = explorer.sel(condition=condition)
+        real = one.part != ""
+        packed = {name: _half(one[name].values) for name in ("ratio", "low", "high")}
+        packed |= {"received": per_head(one), "even": _half(one.even.values[real])}
+        packed |= {"tokens": one.text.values[real].tolist(), "parts": one.part.values[real].tolist()}
+        changes[str(condition)] = packed
+    known = {name: str(explorer.attrs[name]) for name in ("revision", "dtype", "problem")}
+    known |= {
+        "name": str(explorer.attrs["model"]),
+        "layers": explorer.layer.values.tolist(),
+        "heads": explorer.sizes["head"],
+    }
+    known |= {"n": int(explorer.attrs["n"])}
+    return known | {"received": per_head(explorer.sel(condition="none")), "changes": changes}
+
+
+def _half(values: np.ndarray) -> str:
+    return base64.b64encode(np.asarray(values, dtype="<f2").tobytes()).decode()
+
+
+def vega() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script, bundled once per version, since that takes seconds."""
+    path = cache_folder() / f"vega-{vl_convert.__version__}.js"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return path.read_text(encoding="utf-8")
+    bundle = f"(() => {{{vl_convert.javascript_bundle()}}})();"  # its names stay its own
+    with contextlib.suppress(OSError, InputError):  # a page can be made without a cache
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, bundle.encode())
+    return bundle
+
+
+def read_answers(profile: Profile) -> tuple[dict, dict[str, str], list[str]]:
+    """Return what the page's table of answers needs, as JSON, the models' revisions, and what is missing and why.
+
+    `runs` are parts and models: `conditions`, `problems` (id, level, gold answer) and `cells` [problem][condition], a
+    list of samples (right, right by the authors' rule, extracted, index in `texts` or None, finish reason, tokens).
+    """
+    texts, runs, revisions, missing = _Texts(), [], {}, []
+    for part, name in PART_NAMES.items():
+        try:
+            answers = _stored(profile, part)
+        except InputError as error:
+            missing.append(f"{name}: {error}")
+            continue
+        revisions |= dict(zip(answers.model, answers.revision, strict=True))
+        for model in answers.model.unique():
+            mine = answers[answers.model == model].sort_values("sample", kind="stable")
+            runs.append({"part": name, "model": model} | _run(mine, texts))
+    if texts.left_out:
+        missing.append(f"{texts.left_out} texts are left out, so that the page stays small: completions.jsonl has all")
+    return {"texts": list(texts.index), "runs": runs}, revisions, missing
+
+
+class _Texts:
+    """Each answer once, as long as there is room."""
+
+    def __init__(self):
+        self.index: dict[str, int] = {}
+        self.room = TEXT_LIMIT
+        self.left_out = 0
+
+    def place(self, text: str) -> int | None:
+        """Return where the text stands, None when it found no room."""
+        if text not in self.index:
+            if len(text) > self.room:
+                self.left_out += 1
+                return None
+            self.room -= len(text)
+            self.index[text] = len(self.index)
+        return self.index[text]
+
+
+def _stored(profile: Profile, part: str) -> pd.DataFrame:
+    """Return a part's answers from results/, or those stored with the repository; none where there are none."""
+    folder = profile.results if part == "main" else profile.results / part
+    files = [file for file in sorted(folder.glob("completions*.jsonl")) if file.stat().st_size]
+    if not files and profile.name == "demo":
+        files = [paths.DATA / f"demo_{'completions' if part == 'main' else part}.jsonl"]
+    records = [record for file in files for record in read_records(file)]
+    asked = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
+    if not files and asked:
+        files = sorted((paths.DATA / profile.name).glob("*.jsonl.gz"))  # a model's answers of all parts together
+        stored = [record for file in files for record in read_records(file)]
+        records = [record for record in stored if record["condition"] in asked.conditions]
+    for record in records:
+        if missing := [name for name in ANSWER if name not in record]:
+            raise InputError(f"{files[0].name}: {missing[0]}: missing field")
+    return pd.DataFrame(records, columns=ANSWER, dtype=object).drop_duplicates("key", keep="last")
+
+
+def _run(answers: pd.DataFrame, texts: _Texts) -> dict:
+    conditions = sorted(answers.condition.unique(), key=lambda name: name != "none")
+    problems = answers.drop_duplicates("problem_id")[["problem_id", "level", "answer"]].values.tolist()
+    cells: dict[str, list] = {name: [[] for _ in conditions] for name, *_ in problems}
+    for one in answers.to_dict("records"):
+        judged = [one["correct"], one["correct_authors"], one["extracted"]]
+        sample = [*judged, texts.place(one["response"]), one["finish_reason"], one["completion_tokens"]]
+        cells[one["problem_id"]][conditions.index(one["condition"])].append(sample)
+    return {"conditions": conditions, "problems": problems, "cells": list(cells.values())}

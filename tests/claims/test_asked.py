@@ -1,0 +1,194 @@
+"""The claims file, and the number behind each claim on arrays and answers whose numbers are worked out here."""
+
+import numpy as np
+import pytest
+import yaml
+from evidence import answers, inside, right, scores
+from scipy import stats
+
+from lib.arm.activations import MEASURES as ACTIVATIONS
+from lib.claims import Untestable
+from lib.claims.answers import positive_gain
+from lib.claims.asked import MEASURES, Claim, Evidence, asked, load_claims
+from lib.claims.verdict import judge
+from lib.errors import InputError
+from lib.measurement.token_classes import NAMES
+
+N, HEADS = 50, [1, 2]
+CLAIMS = {claim.id: claim for claim in load_claims()}
+ENTRY = {"id": "a", "claim": "b", "source": "Fig. 1", "measure": "affine_fit", "range": [0, None], "unit": "R²"}
+ENTRY |= {"written": "after"}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"measure": "guess"}, "claim a: unknown measure 'guess': choose from activation_changes"),
+        ({"with": {"layer": 1}}, "measure affine_fit takes nothing in `with`"),
+        ({"range": [None, None]}, "range .* claims nothing"),
+        ({"range": [2, 1]}, "claims nothing"),
+        ({"range": [0]}, "claim a: range"),
+        ({"id": ""}, "claim : id"),
+        ({"verdict": "supported"}, "verdict: unknown field"),
+    ],
+)
+def test_a_claim_that_makes_no_sense_is_named(tmp_path, change, named):
+    (tmp_path / "claims.yaml").write_text(yaml.safe_dump({"claims": [ENTRY | change]}))
+    with pytest.raises(InputError, match=named):
+        load_claims(tmp_path / "claims.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "no list"),
+        ("claims: [", "line 1: "),
+        ("- a", "no list"),
+        (yaml.safe_dump({"claims": [ENTRY] * 2}), "twice"),
+    ],
+)
+def test_a_file_that_is_no_list_of_claims_is_named(tmp_path, text, named):
+    (tmp_path / "claims.yaml").write_text(text)
+    with pytest.raises(InputError, match=rf"claims\.yaml: .*{named}"):
+        load_claims(tmp_path / "claims.yaml")
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    """Random numbers around 1 by name, (condition, problem, ...) as `inside` takes them, fits without condition."""
+    rng = np.random.default_rng(0)
+    names = ("lambda", "irregularity", "unevenness", "flatness", "dispersion", "portion")
+    found = {name: rng.uniform(0.5, 1.5, (5, N, 3, 2)) for name in names}
+    found |= {name: rng.uniform(0, scale, (N, 2)) for name, scale in (("affine", 0.5), ("line", 0.8), ("softmax", 0.6))}
+    found["measures"] = rng.uniform(0.5, 1.5, (5, N, 3, len(ACTIVATIONS)))
+    return found | {"classes": rng.uniform(0, 1, (5, N, 3, len(NAMES))), "shape": rng.uniform(-1, 1, (5, N, 3))}
+
+
+def expected(a):
+    """The means over problems of each claim's parts, by the part's name; conditions: none, mless, mful, random, arm."""
+    lam, irregular = a["lambda"], a["irregularity"].mean(3)
+    even = a["flatness"][1, :, 0].mean(1) / a["unevenness"][1, :, 0].mean(1)
+    logs = np.log(a["measures"][1, :, 0] / a["measures"][0, :, 0]).mean(0)
+    up = {f"{name} up": logs[i] for i, name in enumerate(ACTIVATIONS)}
+    down = {f"{name} down": -logs[i] for i, name in enumerate(ACTIVATIONS)}
+    plain, after = 100 * a["classes"][:2, :, 0].mean(1)
+    return {
+        "dilution": {f"head {head}": lam[1, :, 0, head - 1].mean() for head in HEADS},
+        "flat-filler": {"level": a["portion"][1, :, 0].mean(), "evenness": even.mean()},
+        "regularity": {f"layer {k}": (irregular[1, :, k - 1] - irregular[1, :, 0]).mean() for k in (2, 3)},
+        "first-layer-only": {f"layer {k}": (lam[1, :, k - 1] < 1).mean() for k in (2, 3)},
+        "random-differs": {
+            "attention": (a["flatness"][3, :, 0] - a["flatness"][1, :, 0]).mean(),
+            "values": (a["dispersion"][3, :, 0] - a["dispersion"][1, :, 0]).mean(),
+        },
+        "mful-alike": {f"head {head}": (lam[2] / lam[1])[:, 0, head - 1].mean() for head in HEADS},
+        "affine": {"a coefficient per token": a["line"].mean()},
+        "variance-grows": {name: up[name] for name in ["gate variance up"]},
+        "redistribution": {name: up[name] for name in ("L1 up", "L2 up", "variance up")}
+        | {name: down[name] for name in ("near zero down", "Gini down")},
+        "token-classes": {name: plain[i] - plain[3] for i, name in enumerate(NAMES[:3])},
+        "classes-after": {name: plain[i] - after[i] for i, name in enumerate(NAMES[:3])},
+        "arm-like-mless": {"histogram": a["shape"][4, :, 0].mean()},
+    }
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, one in CLAIMS.items() if MEASURES[one.measure].__module__.endswith("internals")]
+)
+def test_the_parts_of_a_claim_about_the_inside_are_these_numbers(name, arrays):
+    parts, evidence = expected(arrays)[name], Evidence(inside(N, **arrays))
+    found = asked(CLAIMS[name], evidence).sel(network="trained")
+    assert dict(zip(found.component.values, found.mean("problem").values, strict=True)) == pytest.approx(parts)
+    (row,) = judge([CLAIMS[name]], {"m": evidence}).to_dict("records")
+    assert row["effect"] == pytest.approx(parts[row["component"]]) and row["components"] == len(parts)
+    assert (row["n"], row["clusters"]) == (N, 25)
+
+
+def test_a_share_of_nothing_counts_as_half_an_element():
+    measures = np.ones((5, 30, 1, len(ACTIVATIONS)))
+    measures[1] = np.where(np.arange(30)[:, None, None] < 15, 0, 0.5)  # under slashes
+    found = asked(CLAIMS["variance-grows"], Evidence(inside(30, layers=1, measures=measures)))
+    assert float(found.mean()) == pytest.approx(np.log(0.25) / 2 + np.log(0.5) / 2)
+
+
+def row_of(name, evidence):
+    (row,) = judge([CLAIMS[name]], {"m": evidence}).to_dict("records")
+    return row
+
+
+def test_accuracies_are_compared_over_the_problems_that_both_answered():
+    row = row_of("accuracy-mless", answers(none=right(10, 40), mless=[1] * 5 + [0] * 5 + [1] * 20))
+    assert row["n"] == 30 and row["effect"] == pytest.approx(100 * (20 - 5) / 30)
+
+
+def test_a_difference_of_few_answers_reaches_zero_where_mcnemar_does_not_reject():
+    row = row_of("accuracy-mless", answers(none=right(0, 96), mless=right(4, 96)))
+    assert row["low"] == 0 and row["verdict"] == "undecided" and row["high"] < 12
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_templates_are_counted_where_the_ids_have_them(embedded):
+    row = row_of("accuracy-mless", answers(embedded=embedded, none=right(0, 50), mless=right(20, 50)))
+    assert (row["n"], row["clusters"]) == (50, 25 if embedded else 50)
+
+
+def test_a_share_has_the_exact_interval_where_the_model_writes_its_answer_itself():
+    row = row_of("position-end", answers("fillers", mless_end=right(2)))
+    exact = stats.binomtest(2, 60).proportion_ci(method="exact")
+    assert [row["effect"], row["low"], row["high"]] == pytest.approx([200 / 60, 100 * exact.low, 100 * exact.high])
+    row = row_of("position-end", answers("fillers", plain=False, mless_end=right(2)))
+    assert row["n"] == 0 and "asked in chat form, or its answer is elicited" in row["reason"]
+
+
+def test_several_samples_of_a_problem_are_no_single_answers():
+    row = row_of("position-end", answers("fillers", samples=4, mless_end=[1, 0, 0, 0] * 15))
+    exact = stats.binomtest(15, 240).proportion_ci(method="exact")
+    assert row["n"] == 60 and row["effect"] == pytest.approx(6.25)
+    assert row["low"] != pytest.approx(100 * exact.low) and row["low"] > 0
+
+
+def test_samples_are_compared_by_pass_at_3_and_by_their_words():
+    solved = [4, 2, 1, 0] * 6  # of four: pass@3 of 1, 1, 3/4 and 0
+    found = asked(CLAIMS["arm-diversity"], answers("sampling", samples=4, none=[0] * 24, arm=solved))[0]
+    # Words under none are w0 w1 w2 w0 w1 four times: 3 of 16 pairs differ. Under arm each sample moves on by one word.
+    distinct = {(f"w{s + i % 3}", f"w{s + (i + 1) % 3}") for s in range(4) for i in range(4)}
+    assert found.mean("problem").values == pytest.approx([100 * 2.75 / 4, 100 * (len(distinct) - 3) / 16])
+    row = row_of("arm-diversity", answers("sampling", samples=2, none=[0] * 24, arm=[0] * 24))
+    assert row["reason"] == "pass@3 needs 3 samples of each problem, and 2 were taken" and row["n"] == 0
+
+
+def test_the_best_of_many_settings_has_the_effect_of_the_best_and_is_held_against_chance():
+    settings = {"none": right(10, 40), "a": right(15, 40), "b": right(30, 40), "c": right(0, 40)}
+    found = asked(CLAIMS["arm-peak"], answers("arm_map", **settings))[0]
+    assert found.mean("problem").values == pytest.approx([12.5, 50, -25]) and found.attrs["kind"] == "largest"
+    row = row_of("arm-peak", answers("arm_map", **settings))
+    assert (row["effect"], row["component"], row["verdict"]) == (50, "best of 3", "supported")
+    same = dict.fromkeys("abcdefgh", right(20))
+    assert row_of("arm-peak", answers("arm_map", none=right(20), **same))["verdict"] == "undecided"
+
+
+def test_likelihoods_are_compared_over_the_problems_that_both_scored():
+    some = scores({"mless": 1.0, "example": 8}).drop([31, 32])  # of mless
+    row = row_of("likelihood-gain", Evidence(scores=some))
+    assert row["n"] == 28 and row["effect"] == pytest.approx(1, abs=0.01) and row["equivalence"] == pytest.approx(0.8)
+    with pytest.raises(Untestable, match="gains nothing"):
+        positive_gain(scores({"example": -1}), "solution")
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda claim: claim.id)
+def test_what_cannot_be_tested_says_why(claim):
+    with pytest.raises(Untestable, match="the profile"):
+        asked(claim, Evidence())
+    (row,) = judge([claim], {"m": Evidence(), "other": Evidence()}).to_dict("records")
+    assert (row["verdict"], row["n"], row["model"]) == ("undecided", 0, "m") and row["reason"]
+
+
+def test_a_layer_that_was_not_measured_is_named():
+    claim = Claim(**(ENTRY | {"measure": "head_lambdas", "arguments": {"condition": "mless", "layer": 7}}))
+    (row,) = judge([claim], {"m": Evidence(inside(**{"lambda": 1.0}))}).to_dict("records")
+    assert row["reason"] == "layer 7 was not measured, only 1, 2, 3"
+
+
+def test_the_papers_number_is_the_models_own():
+    assert CLAIMS["accuracy-mless"].reported("Llama-3.1-8B-Instruct") == (0.3, "Llama-3.1-8B-Instruct")
+    assert CLAIMS["accuracy-mless"].reported("m") == (2.3, "Qwen2.5-Math-7B")
