@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from eager import matrices, received
 
 from lib.arm.activations import kth_smallest
 from lib.arm.moving import redistribute
@@ -13,28 +13,35 @@ from lib.generation.interface import Request, Sampling
 from lib.models.loading import load
 
 no_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
-DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.cuda, no_gpu])]
 IDS = [[7, 300, 12, 45, 9, 1, 77, 5, 250, 3, 8, 19][: 8 + n % 5] for n in range(6)]
+MODES = pytest.mark.parametrize("mode", ["text", "code"])
 
 
-def requests():
-    return [Request(str(n), ids, seed=n) for n, ids in enumerate(IDS)]
-
-
-@pytest.fixture(params=DEVICES)
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=[pytest.mark.cuda, no_gpu])])
 def device(request):
     return request.param
 
 
+@pytest.fixture
+def answers(device, tiny_llama):
+    """Complete six prompts with so many at once; `change` may alter the engine."""
+    loaded = load(str(tiny_llama), device=device, dtype="float32")
+
+    def complete(at_once, arm=None, change=None):
+        engine = make_engine("transformers", loaded, at_once, {})
+        if change:
+            engine._step = change(engine._step)
+        asked = [Request(str(n), ids, seed=n) for n, ids in enumerate(IDS)]
+        return {done.key: done.text for done in engine.complete(asked, Sampling(4), arm)}
+
+    return complete
+
+
 def test_received_attention_equals_eager(device, tiny_llama):
-    model = AutoModelForCausalLM.from_pretrained(tiny_llama, attn_implementation="eager").to(device)
-    ids = torch.randint(0, 40_000, (1, 500), device=device)
-    with torch.inference_mode():
-        patterns = model(ids, output_attentions=True).attentions
-        found = received_attention(load(str(tiny_llama), device=device, dtype="float32").model, ids)[0]
-    later = torch.arange(499, -1, -1.0, device=device).clamp(min=1)
-    wanted = torch.stack([(p[0].sum(-2) - p[0].diagonal(dim1=-2, dim2=-1)) / later for p in patterns])
-    torch.testing.assert_close(found[..., :-1].float(), wanted[..., :-1], atol=1e-5, rtol=1e-3)
+    model = load(str(tiny_llama), device=device, dtype="float32").model
+    ids = torch.randint(0, 40_000, (500,), device=device)
+    found, wanted = received_attention(model, ids)[0].cpu(), received(matrices(model, ids).cpu())
+    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-3, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -44,7 +51,7 @@ def test_order_statistics_are_those_of_a_sort(device, dtype):
     assert found == values.sort().values[[0, 250, 25_000, 50_000]].tolist()
 
 
-@pytest.mark.parametrize("mode", ["text", "code"])
+@MODES
 def test_arm_moves_the_same_elements_within_the_same_bounds(device, mode):
     x = torch.randn(1, 40, 300)
     moved = redistribute(x.to(device), c=0.5, p1=90, mode=mode).cpu()
@@ -53,26 +60,20 @@ def test_arm_moves_the_same_elements_within_the_same_bounds(device, mode):
     assert moved.max() <= x.max() and moved.min() >= x.min()
 
 
-def test_out_of_memory_halves_the_batch(device, tiny_llama, monkeypatch, capsys):
-    engine = make_engine("transformers", load(str(tiny_llama), device=device, dtype="float32"), 4, {})
-    step, sampling = engine._step, Sampling(3)
-    calm = {done.key: done.text for done in engine.complete(requests(), sampling)}
+def test_out_of_memory_halves_the_batch(answers, capsys):
+    def cramped(step):
+        def change(rows, *others):
+            if len(rows) > 2:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return step(rows, *others)
 
-    def cramped(rows, *others):
-        if len(rows) > 2:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return step(rows, *others)
+        return change
 
-    monkeypatch.setattr(engine, "_step", cramped)
-    assert {done.key: done.text for done in engine.complete(requests(), sampling)} == calm
+    assert answers(4, change=cramped) == answers(4)
     assert "going on with 2 prompts at once" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("mode", ["text", "code"])
-def test_answers_under_arm_do_not_depend_on_the_batch(device, tiny_llama, mode):
-    loaded, arm = load(str(tiny_llama), device=device, dtype="float32"), Arm(mode=mode, statistics="sequence")
-    one, many = (
-        {d.key: d.text for d in make_engine("transformers", loaded, n, {}).complete(requests(), Sampling(4), arm)}
-        for n in (1, 6)
-    )
-    assert one == many
+@MODES
+def test_answers_under_arm_do_not_depend_on_the_batch(answers, mode):
+    arm = Arm(mode=mode, statistics="sequence")
+    assert answers(1, arm) == answers(6, arm)
