@@ -3,7 +3,7 @@
     python data/make_families.py STORE...            # folders or files of completions, as `evaluate` wrote them
     python data/make_families.py --scores STORE...   # or of scores, as `likelihood` wrote them
 
-Without a store it measures what results/families/measurements lacks, which takes an hour and the wheels of
+Without a store it measures what results/families lacks, which takes an hour and the wheels of
 requirements/families.txt. Only problems that were answered, or scored, under every condition of a model are kept;
 completions are graded as the code grades now. `make scores` draws anew what shows the scores.
 """
@@ -20,13 +20,8 @@ from lib.evaluation.records import Record
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
-from lib.measurement.curves import attention_problems, curves_dataset
-from lib.measurement.explorer import head_curves
-from lib.measurement.measured import INSERTIONS
-from lib.measurement.networks import first_layers
-from lib.measurement.run import measure_activations, measure_attention, measure_controls
-from lib.measurement.stored import write_stored
-from lib.models.loading import Loaded
+from lib.measurement.run import measure
+from lib.measurement.store import save
 from lib.paths import DATA, write_whole
 from lib.profiles import Profile, load_profile
 from lib.statistics import ENOUGH
@@ -38,25 +33,8 @@ SCORE = ("key", "model", "revision", "condition", "target", "problem_id", "level
 
 def write_measurements(profile: Profile) -> None:
     """Write a file per model with everything that figures and claims ask of its attention and activations."""
-    folder = profile.results / "measurements"
-    folder.mkdir(parents=True, exist_ok=True)  # so that nothing is read from what is to be replaced
-    attention, activations = measure_attention(profile, folder), measure_activations(profile, folder)
-    controls = measure_controls(profile, folder)
-    for name, measured in attention.items():
-        found = {"attention": measured, "activations": activations[name]} | controls[name].parts
-        parts = {f"{at}/{part}": (one.model, data) for at, one in found.items() for part, data in one.parts.items()}
-        loaded = first_layers(measured.model.spec, profile.attention.layers, profile.attention.dtype)
-        if any(panel.model == loaded.spec for _, panel in profile.attention.panels.drawn()):
-            parts["curves/example"] = (loaded.card, _curves(profile, loaded))
-        write_stored(FOLDER / f"{name}.nc", profile, parts)
-
-
-def _curves(profile: Profile, loaded: Loaded):
-    """Return what the model's drawn heads receive on the example problem, under every insertion."""
-    problem = attention_problems(profile)[profile.attention.example]
-    panels = {(p.layer, p.head): p for _, p in profile.attention.panels.drawn() if p.model == loaded.spec}
-    conditions = ("none", *INSERTIONS)
-    return curves_dataset([head_curves(loaded, panel, problem, profile, conditions) for panel in panels.values()])
+    for name, measured in measure(profile, stored=False).items():
+        save(profile.measured_in(FOLDER, name), measured, small=True)
 
 
 def write_answers(stores: list[Path], about: dict[str, str]) -> None:

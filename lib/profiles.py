@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
@@ -12,7 +13,7 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_
 from lib import paths
 from lib.arm.settings import Arm, parse_arm
 from lib.errors import InputError, Settings, unknown, valid
-from lib.models.names import Card, Dtype, card, known_models
+from lib.models.names import Card, Dtype, card, known_models, resolve
 from lib.prompts.conditions import ConditionText, Example, Filler, Format, parse_condition
 from lib.prompts.problems import load_problems
 
@@ -31,6 +32,7 @@ FIRST_HEADS = {
     "fig18": [(1, 4), (1, 5), (1, 6)],
 }
 PARTS = ("fillers", "sampling", "interventions", "arm_map")  # the fields of Accuracy that are a Variation
+UNUSUAL = re.compile(r"[^\w.=+@-]+")  # in a file's name
 
 
 class Panel(Settings):
@@ -206,11 +208,20 @@ class Profile(Settings):
         recorded = self.results / "profile.yaml"
         return f"--profile {recorded}" if recorded.is_file() else "with the same options"
 
+    def measured_in(self, folder: Path, model: str) -> Path:
+        """Return the file of a model's measurements in one of the folders where they may lie."""
+        return folder / f"{UNUSUAL.sub('-', model)}.nc"
+
+    def measured_file(self, model: str) -> Path | None:
+        """Return what was measured on a model: here, else what the repository has; None where neither is."""
+        files = [self.measured_in(folder, model) for folder in (self.results, paths.DATA / self.name)]
+        return next(filter(Path.is_file, files), None)
+
     @property
-    def stored(self) -> Path | None:
-        """The folder of measurements that the repository has of this profile; None once it is measured anew."""
-        folder, anew = paths.DATA / self.name, (self.results / "measurements").exists()
-        return None if anew or not any(folder.glob("*.nc")) else folder
+    def stored(self) -> bool:
+        """Whether the repository has the measurements of all of its models, and none was begun anew."""
+        files = [self.measured_file(resolve(spec).name) for spec in self.attention.models]
+        return all(file is not None and file.parent != self.results for file in files)
 
 
 class Overrides(Settings):

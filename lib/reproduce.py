@@ -5,7 +5,6 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -14,17 +13,18 @@ from lib import paths, progress
 from lib.errors import InputError
 from lib.evaluation.of_profile import agreement, generated, scores_for, stored_answers, variation_for
 from lib.figures import saving
-from lib.measurement.run import measure_activations, measure_attention, measure_controls, measure_explorer
+from lib.measurement import run as measurement
 from lib.paths import write_json
 from lib.profiles import PARTS, Profile, profile_names
 
-# What a notebook finds computed when it starts, by its number: measurements, completions, those of PARTS, likelihoods.
+# What a notebook finds computed when it starts, by its number: parts of measurements, completions, likelihoods.
 NEEDS = {
-    "02": (measure_attention, measure_controls, measure_explorer),
+    "01": ("tokens",),
+    "02": ("tokens", "attention", "controls"),
     "03": ("completions", "fillers", "sampling"),
-    "04": (measure_activations,),
+    "04": ("activations",),
     "05": ("interventions", "arm_map", "sampling"),
-    "06": (measure_attention, measure_controls, measure_activations, "completions", *PARTS, "likelihood"),
+    "06": ("attention", "controls", "activations", "completions", *PARTS, "likelihood"),
     "07": ("completions", "likelihood"),
 }
 CHECKED = 32  # problems of the demo whose stored answers are made again: a minute of the six that a run takes
@@ -42,8 +42,6 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         if fresh and results.exists():
             shutil.rmtree(results)
         results.mkdir(parents=True, exist_ok=True)
-        if fresh:  # with this folder there, measurements that the repository has are made anew
-            (results / "measurements").mkdir()
         (results / saving.RECORD).unlink(missing_ok=True)
         (results / "profile.yaml").write_text(yaml.safe_dump(profile.model_dump(), sort_keys=False))
     except OSError as error:
@@ -60,7 +58,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
         for need in NEEDS.get(notebook.stem[:2], ()):
             if need not in prepared:
-                _prepare(need, profile, results, anew)
+                _prepare(need, profile, results, anew, fresh)
                 prepared.add(need)
         if "completions" in prepared and anew and not stored_answers(profile):
             parameters["completions"] = str(results)
@@ -70,11 +68,10 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     print(saving.agreement(results), flush=True)
 
 
-def _prepare(need: Callable | str, profile: Profile, results: Path, anew: bool) -> None:
+def _prepare(need: str, profile: Profile, results: Path, anew: bool, fresh: bool) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no time."""
-    if not isinstance(need, str):
-        if not profile.stored:
-            need(profile, results / "measurements")
+    if need in measurement.PARTS:
+        measurement.measure(profile, need, stored=not fresh)  # once begun anew, what the repository has is not read
     elif need == "likelihood":
         scores_for(profile)
     elif stored_answers(profile):

@@ -6,7 +6,6 @@ more than one in its last place, nor may it be printed with more or fewer places
 
 import json
 import re
-import shutil
 
 import nbformat
 import papermill
@@ -33,24 +32,18 @@ MACHINES = {
 # Put before a notebook: what is measured, and what the drawn heads give, times 1 ± 1e-5 at random.
 SHAKING = """
 import numpy as np
-from lib.measurement import causes, curves, dilution, explorer, redistribution
+from lib.measurement import networks
 
 rng = np.random.default_rng(0)
 
 def shaken(values):
     return values * (1 + 1e-5 * rng.uniform(-1, 1, values.shape)).astype("float32")
 
-def after(function, change):
-    return lambda *args, **options: change(function(*args, **options))
-
 def dataset(found):
     return found.map(lambda values: shaken(values) if values.dtype.kind == "f" else values, keep_attrs=True)
 
-for module in (causes, dilution, redistribution, explorer):
-    module.kept = after(module.kept, dataset)
-for module in (curves, explorer):
-    if hasattr(module, "received_attention"):
-        module.received_attention = after(module.received_attention, shaken)
+pieces = networks.pieces
+networks.pieces = lambda *given: ((dataset(found), conditions) for found, conditions in pieces(*given))
 """
 NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
@@ -78,7 +71,8 @@ def run(copy):
         cells = [cell for number in numbers for cell in code_cells(copy, number)]
         whole = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(before), *cells])
         nbformat.write(whole, copy / "whole.ipynb")
-        shutil.rmtree(copy / "results" / "demo" / "measurements", ignore_errors=not before)
+        for file in (copy / "results" / "demo").glob("*.nc"):
+            file.unlink()
         with pytest.MonkeyPatch.context() as patch:
             for name, value in {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(copy), **environment}.items():
                 patch.setenv(name, value)

@@ -7,6 +7,7 @@ import tomllib
 import nbformat
 import pandas as pd
 import pytest
+import xarray as xr
 import yaml
 
 from benchmarks import readme
@@ -15,8 +16,7 @@ from lib.__main__ import COMMANDS
 from lib.claims.verdict import VERDICTS
 from lib.claims.words import UNJUDGED, rows_of, standing
 from lib.errors import InputError
-from lib.measurement.dilution import TEXTS
-from lib.measurement.kept import kept, labelled
+from lib.measurement.store import HEADS, save
 from lib.models.names import card
 from lib.options import parser
 from lib.profiles import Variation, load_profile
@@ -86,10 +86,9 @@ def test_its_profile_loads(tmp_path):
 
 def test_its_measurement_opens(tmp_path, monkeypatch, capsys):
     (text,), model = code("python"), card("demo").name
-    found = {name: (("problem", "layer", "head"), [[[0.5, 0.75]], [[0.5, 0.25]]]) for name in TEXTS}
-    coords = {"condition": "mless", "problem": ["a", "b"], "layer": [1], "head": [1, 2]}
-    measured = labelled("dilution", found, coords, TEXTS, {})
-    kept(tmp_path / "results/demo/measurements", f"dilution-{model}-mless-layers1-3", {}, lambda: measured)
+    coords = {"network": ["trained"], "condition": ["mless"], "problem": ["a", "b"], "layer": [1], "head": [1, 2]}
+    measured = xr.Dataset({"lambda": (HEADS.split(), [[[[[0.5, 0.75]], [[0.5, 0.25]]]]])}, coords)
+    save(tmp_path / f"results/demo/{model}.nc", measured)
     monkeypatch.chdir(tmp_path)
     exec(text, {})
     assert "[0.5, 0.5]" in re.sub(r"\s+", " ", capsys.readouterr().out)

@@ -18,8 +18,7 @@ from lib.claims import Untestable, answers, internals
 from lib.errors import InputError, valid
 from lib.evaluation.of_profile import completions_for, scores_for, variation_for
 from lib.evaluation.records import outcome_of, table_of
-from lib.measurement.measured import whole
-from lib.measurement.run import measure_activations, measure_attention, measure_controls
+from lib.measurement.run import measure
 from lib.paths import read_yaml, shown
 from lib.profiles import PARTS, Profile
 
@@ -108,10 +107,7 @@ def asked(claim: Claim, evidence: Evidence) -> xr.DataArray:
 
 def gather(profile: Profile, completions: str | None = None) -> dict[str, Evidence]:
     """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
-    folder = profile.results / "measurements"
-    attention, activations = measure_attention(profile, folder), measure_activations(profile, folder)
-    controls = measure_controls(profile, folder)
-    measured = {name: whole(one, activations.get(name), controls.get(name)) for name, one in attention.items()}
+    measured = measure(profile, "attention", "activations", "controls")
     records = {"main": completions_for(profile, completions)[0]}
     records |= {part: variation_for(profile, part)[0] for part in PARTS}
     given = pd.concat([table_of(some).assign(part=part) for part, some in records.items()], ignore_index=True)

@@ -1,6 +1,6 @@
 """What a claim on the inside of a model asks of its measurements: a number per problem for each component.
 
-`measured` is a model's Dataset (`lib.measurement`) over networks (trained, untrained 0 to 2, uniform), conditions,
+`measured` is a Dataset of `lib.measurement.store` over networks (trained, untrained 0 to 2, uniform), conditions,
 problems, layers and heads, measures or classes; NaN: not measured. Each function returns (network, component, problem)
 or raises Untestable.
 """
@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from lib.claims import Untestable
-from lib.measurement.token_classes import OTHERS
+from lib.measurement.store import OTHERS
 
 AFFINE = {"affine": "one constant vector", "line": "a coefficient per token", "softmax": "λ per token"}
 

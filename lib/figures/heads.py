@@ -1,6 +1,6 @@
 """Altair charts of single heads: the map of λ, and what every token of a prompt receives. JupyterLab draws them itself.
 
-head_explorer(explorer, "mless")    # a Dataset of lib.measurement.explorer; a click on the map picks the head
+head_explorer(measured, "mless")    # a Dataset of lib.measurement.store; a click on the map picks the head
 """
 
 import altair as alt
@@ -25,9 +25,9 @@ alt.renderers.register("lab", lambda spec, **_: {LAB: spec | SCHEMA, "text/plain
 alt.renderers.enable("lab")
 
 
-def head_explorer(explorer: xr.Dataset, condition: str, layers: int | None = None) -> alt.HConcatChart:
+def head_explorer(measured: xr.Dataset, condition: str, layers: int | None = None) -> alt.HConcatChart:
     """Return the map of λ of the first `layers` (None: all) beside the curves of the head that was clicked last."""
-    heads, tokens = head_tables(explorer.isel(layer=slice(layers)), condition)
+    heads, tokens = head_tables(measured.isel(layer=slice(layers)), condition)
     chosen = alt.selection_point(name="chosen", fields=["head", "layer"], value=[{"head": 1, "layer": 1}], toggle=False)
     curves = (
         alt.Chart(heads)
@@ -41,18 +41,19 @@ def head_explorer(explorer: xr.Dataset, condition: str, layers: int | None = Non
     )
 
 
-def head_tables(explorer: xr.Dataset, condition: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def head_tables(measured: xr.Dataset, condition: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a row per head (layer, head, λ, received attention with and without as lists) and a row per token.
 
     The first token, which takes most of the mass, and the last, which receives nothing, are left out; positions count
     from 1. `without` holds None where a token was inserted.
     """
-    one, none = explorer.sel(condition=condition), explorer.sel(condition="none")
+    one, none = measured.sel(condition=condition), measured.sel(condition="none")
+    lam = one["lambda"].sel(network="trained", drop=True).mean("problem")
     real, before = (np.flatnonzero(part.part.values != "") for part in (one, none))
     inserted = one.part.values[real] == "inserted"
-    without = np.full((*one.ratio.shape, len(real)), np.nan)
+    without = np.full((*lam.shape, len(real)), np.nan)
     without[..., ~inserted] = none.received.values[..., before]
-    heads = one.ratio.to_dataframe("λ").reset_index()[["layer", "head", "λ"]].round(DIGITS)
+    heads = lam.to_dataframe("λ").reset_index()[["layer", "head", "λ"]].round(DIGITS)
     heads["without"] = _lists(without[..., 1:-1])
     heads["with"] = _lists(one.received.values[..., real[1:-1]])
     tokens = pd.DataFrame({name: one[name].values[real] for name in ("text", "part", "even")})

@@ -1,67 +1,119 @@
-"""All that a profile shows of the inside of its models: what the repository stores of it, else measured.
+"""All that a profile measures on the inside of its models: a Dataset for each, grown in its file as it is measured.
 
-Only what measures imports the libraries that run a network, so that stored measurements are drawn without them.
+    measured = measure(profile)                # {model name: Dataset}, as lib.measurement.store describes it
+    measured = measure(profile, "attention")   # of PARTS this alone, beside what is there already
+
+What is there is read without the libraries that run a network. Memory holds one model's weights at a time.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
+import json
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import xarray as xr
 
-from lib.measurement.curves import Curves
-from lib.measurement.measured import Controls, Measured
-from lib.measurement.stored import stored
+from lib.errors import InputError
+from lib.measurement.store import (
+    CHANGES,
+    DEEP_CHANGES,
+    INSERTIONS,
+    TRAINED,
+    UNIFORM,
+    UNTRAINED,
+    blank,
+    joined,
+    load,
+    save,
+)
 from lib.models.names import resolve
 from lib.profiles import Profile
+from lib.prompts.problems import load_problems
+
+# What may be asked for: the drawn prompt; the trained network's attention and activations; both without training.
+PARTS = ("tokens", "attention", "activations", "controls")
+TOKENS = "tokens", ("none", *INSERTIONS)
+ATTENTION = "attention", INSERTIONS
+CAUSES = "causes", ("mless",)
+ACTIVATIONS = "activations", ("none", *CHANGES)
+FEWER = "activations", ("none", *DEEP_CHANGES)
+PAUSE = 10  # seconds between two savings, each of which replaces the whole file
 
 
-def measure_attention(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:
-    """Return dilution and its causes on each of the profile's models, by name; kept in `folder`."""
-    if files := stored(profile):
-        return {name: file.measured("attention") for name, file in files.items()}
-    from lib.measurement import networks
+class Step(NamedTuple):
+    """A measure on one network: in its first layers on all problems or, deep, in the others on some."""
 
-    return networks.attention(profile, folder)
+    network: str
+    deep: bool
+    measure: str
+    conditions: tuple[str, ...]
 
-
-def measure_activations(profile: Profile, folder: Path | None = None) -> dict[str, Measured]:
-    """Return redistribution on each of the profile's models, by name; kept in `folder`."""
-    if files := stored(profile):
-        return {name: file.measured("activations") for name, file in files.items()}
-    from lib.measurement import networks
-
-    return networks.activations(profile, folder)
+    def name(self, condition: str) -> str:
+        """Return what a file calls it once it is done."""
+        return f"{self.network}{', deep' * self.deep}: {self.measure}: {condition}"
 
 
-def measure_controls(profile: Profile, folder: Path | None = None) -> dict[str, Controls]:
-    """Return the controls of each of the profile's models, by the model's name; kept in `folder`."""
-    if files := stored(profile):
-        return {name: file.controls() for name, file in files.items()}
-    from lib.measurement import networks
+def measure(
+    profile: Profile, *parts: str, models: Sequence[str] | None = None, stored: bool = True
+) -> dict[str, xr.Dataset]:
+    """Return what is measured on each of the profile's models, by name; what `parts` ask for is measured if missing.
 
-    return networks.controls(profile, folder)
-
-
-def panel_curves(profile: Profile, figure: str, conditions: Sequence[str]) -> list[Curves]:
-    """Return the panels of one figure on the profile's example problem.
-
-    Raises InputError when the model lacks a head or the example is not among the problems.
+    parts: of PARTS, all if none is named; models: specs, the profile's if None. Without `stored` what the repository
+    has is measured anew. An interrupted measurement goes on where it was; one that is killed loses the condition it
+    was at, and what was measured within PAUSE before.
     """
-    if files := stored(profile):
-        panels = getattr(profile.attention.panels, figure)
-        return [files[resolve(panel.model).name].curves(panel, conditions) for panel in panels]
-    from lib.measurement.explorer import measured_curves
-
-    return measured_curves(profile, figure, conditions)
+    steps = list(_steps(profile, parts or PARTS))
+    specs = profile.attention.models if models is None else dict.fromkeys(models)
+    return {resolve(spec).name: _of_model(profile, spec, steps, stored) for spec in specs}
 
 
-def measure_explorer(profile: Profile, folder: Path | None = None) -> dict[str, xr.Dataset]:
-    """Return the explorer of each of the profile's models, by name: of all layers where attention is measured there.
+def _steps(profile: Profile, parts: Sequence[str]) -> Iterator[Step]:
+    """Yield what the parts take, network after network, as weights are loaded."""
+    tokens, attention, activations = ("tokens" in parts), ("attention" in parts), ("activations" in parts)
+    first = [TOKENS] * tokens + [ATTENTION, CAUSES] * attention + [ACTIVATIONS] * activations
+    plan = [(TRAINED, False, first)]
+    if profile.attention.map_problems:
+        plan.append((TRAINED, True, [ATTENTION, TOKENS] * attention + [FEWER] * activations))
+    if "controls" in parts:
+        plan += [(name, False, [ATTENTION, CAUSES, FEWER]) for name in UNTRAINED] + [(UNIFORM, False, [ATTENTION])]
+    for network, deep, measures in plan:
+        yield from (Step(network, deep, *asked) for asked in measures)
 
-    None of a profile that is stored: the tokens of its example would be the problem's text.
+
+def _of_model(profile: Profile, spec: str, steps: list[Step], stored: bool) -> xr.Dataset:
+    """Return a model's measurements with what the steps lack, each kept in the profile's results once it is there.
+
+    What was measured with other weights, in another dtype or on another device is measured again.
     """
-    if profile.stored:
-        return {}
-    from lib.measurement.explorer import measured_explorers
+    name = resolve(spec).name
+    measured, done = load(profile, name, stored)
+    if all(step.name(condition) in done for step in steps for condition in step.conditions):
+        return measured
+    from lib.measurement import networks  # and with it torch
 
-    return measured_explorers(profile, folder)
+    asked = profile.attention
+    problems = load_problems(asked.problems, limit=asked.limit, seed=profile.seed)
+    if asked.example >= len(problems):
+        raise InputError(f"example {asked.example} is beyond the {len(problems)} problems")
+    loaded = networks.some_layers(spec, asked.layers, asked.dtype)
+    about = {"model": name, "revision": loaded.revision, "dtype": loaded.dtype, "device": loaded.device}
+    about |= {"label": loaded.card.label, "example": problems[asked.example].id}
+    if about.items() - measured.attrs.items():
+        measured, done = blank(profile).assign_attrs(about), []
+    del loaded
+    path, saved = profile.measured_in(profile.results, name), time.monotonic()
+    try:
+        for step in steps:
+            missing = tuple(condition for condition in step.conditions if step.name(condition) not in done)
+            pieces = networks.pieces(profile, spec, step._replace(conditions=missing), problems) if missing else ()
+            for piece, conditions in pieces:
+                done = [*done, *(step.name(condition) for condition in conditions)]
+                measured = joined(measured, piece).assign_attrs(done=json.dumps(done))
+                if time.monotonic() - saved > PAUSE:
+                    save(path, measured)
+                    saved = time.monotonic()
+    finally:
+        networks.let_go()
+        if done:
+            save(path, measured)
+    return measured

@@ -1,6 +1,7 @@
 """From what was measured on each model to tables, the numbers behind notebooks 02 and 04.
 
-Each has a row per place: a mean over problems with its interval.
+Each has a row per place: a mean over problems with its interval. `every` takes all layers on the problems that went
+through them, instead of the first layers on all problems.
 """
 
 from collections.abc import Callable
@@ -9,8 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.measurement.measured import CHANGES, Controls, Measured
-from lib.measurement.token_classes import OTHERS
+from lib.measurement.store import CHANGES, OTHERS, TRAINED, UNIFORM, UNTRAINED, every_layer, first_layers
 from lib.statistics import holm, interval, ratio, signed_rank
 
 LEVEL = 0.05  # of Holm's corrected tests
@@ -25,52 +25,47 @@ AFFINE_TEXT = {
 }
 
 
-def heads_table(measured: dict[str, Measured], *, every: bool = False) -> pd.DataFrame:
+def heads_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
     """Return a row per model, condition, layer and head: lambda with interval, the share of problems below 1,
     Holm's p of the signed-rank test of log lambda (over a model's heads, layers and conditions), and means of
-    mass, flatness and dispersion. `every` takes all layers of some problems instead of the first of all.
+    mass, flatness and dispersion.
     """
 
-    def heads(model: Measured) -> pd.DataFrame:
-        dilution = model.every if every else model.first
-        lam = across(dilution["lambda"])
-        table = estimates(dilution["lambda"], name="lambda")
+    def heads(model: xr.Dataset) -> pd.DataFrame:
+        found = xr.Dataset({name: _layers(model[name], every) for name in ("lambda", *SPAN)})
+        lam = across(found["lambda"])
+        table = estimates(found["lambda"], name="lambda")
         table["problems < 1"] = (lam < 1).mean("problem").values
         table["p"] = holm(signed_rank(np.log(lam.values)))
-        means = dilution[SPAN].mean("problem").to_dataframe().reset_index()
+        means = found[SPAN].mean("problem").to_dataframe().reset_index()
         return table.merge(means, on=["condition", "layer", "head"])
 
     return by_model(measured, heads)
 
 
-def layers_table(measured: dict[str, Measured], *, every: bool = False) -> pd.DataFrame:
+def layers_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
     """Return a row per model, condition, layer and measure (lambda, mass, flatness, dispersion): its mean over
     heads with an interval over problems.
     """
 
-    def layers(model: Measured) -> pd.DataFrame:
-        dilution = model.every if every else model.first
-        return estimates(dilution[["lambda", *SPAN]].mean("head").to_dataarray("measure"))
+    def layers(model: xr.Dataset) -> pd.DataFrame:
+        found = {name: _layers(model[name], every).mean("head") for name in ("lambda", *SPAN)}
+        return estimates(xr.Dataset(found).to_dataarray("measure"))
 
     return by_model(measured, layers)
 
 
-def controls_table(controls: dict[str, Controls], condition: str) -> pd.DataFrame:
+def controls_table(measured: dict[str, xr.Dataset], condition: str) -> pd.DataFrame:
     """Return a row per model, control (untrained, uniform) and first layer: the lowest and the highest lambda of its
     heads (and networks), each the mean over problems.
     """
-
-    def span(found: list[Measured]) -> pd.DataFrame:
-        means = [one.first["lambda"].sel(condition=condition).mean("problem") for one in found]
-        heads = xr.concat(means, "network")
-        ends = {"lowest": heads.min(["network", "head"]), "highest": heads.max(["network", "head"])}
-        return xr.Dataset(ends).to_dataframe()[list(ends)].reset_index()
-
-    found = {
-        (model, name): span(networks)
-        for model, control in controls.items()
-        for name, networks in (("untrained", control.attention), ("uniform", [control.uniform]))
-    }
+    found = {}
+    for model, one in measured.items():
+        for name, networks in (("untrained", UNTRAINED), (UNIFORM, [UNIFORM])):
+            lam = one["lambda"].sel(condition=condition, network=networks, drop=True).dropna("layer")
+            heads = lam.mean("problem")
+            ends = {"lowest": heads.min(["network", "head"]), "highest": heads.max(["network", "head"])}
+            found[model, name] = xr.Dataset(ends).to_dataframe()[list(ends)].reset_index()
     return pd.concat(found, names=["model", "control"]).reset_index(["model", "control"]).reset_index(drop=True)
 
 
@@ -83,16 +78,16 @@ def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
     return counted.groupby(["model", "condition", "layer"], sort=False)[["below", "above", "heads"]].sum().reset_index()
 
 
-def causes_by_head(measured: dict[str, Measured]) -> pd.DataFrame:
+def causes_by_head(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
     """Return a row per model, cause and head of layer 1: lambda with its interval over problems."""
-    return by_model(measured, lambda model: estimates(model.causes["lambda"], name="lambda"))
+    return by_model(measured, lambda model: estimates(_causes(model), name="lambda"))
 
 
-def causes_table(measured: dict[str, Measured]) -> pd.DataFrame:
+def causes_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
     """Return a row per model and cause: lambda over the heads of layer 1 and its share of log lambda of `both`."""
 
-    def causes(model: Measured) -> pd.DataFrame:
-        lam = model.causes["lambda"]
+    def causes(model: xr.Dataset) -> pd.DataFrame:
+        lam = _causes(model)
         table, logs = estimates(lam.mean("head"), "lambda"), xr.ufuncs.log(lam).mean("head")
         whole = logs.sel(cause="both")
         shares = [ratio(logs.sel(cause=cause), whole, logs.problem.values) for cause in table.cause]
@@ -102,11 +97,15 @@ def causes_table(measured: dict[str, Measured]) -> pd.DataFrame:
     return by_model(measured, causes)
 
 
-def affine_table(measured: dict[str, Measured]) -> pd.DataFrame:
+def _causes(model: xr.Dataset) -> xr.DataArray:
+    return model.cause_lambda.sel(network=TRAINED, drop=True)
+
+
+def affine_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
     """Return a row per model and measure of new = lambda * old + sigma in layer 1, with intervals over problems."""
 
-    def affine(model: Measured) -> pd.DataFrame:
-        found = model.causes[list(AFFINE_TEXT)].to_dataarray("measure")  # (measure, problem, head)
+    def affine(model: xr.Dataset) -> pd.DataFrame:
+        found = model[list(AFFINE_TEXT)].sel(network=TRAINED, drop=True).to_dataarray("measure")
         table, heads = estimates(found.mean("head")), found.mean("problem")
         table["measure"] = table["measure"].map(AFFINE_TEXT)
         n = table.pop("n")
@@ -115,15 +114,15 @@ def affine_table(measured: dict[str, Measured]) -> pd.DataFrame:
     return by_model(measured, affine)
 
 
-def changes_table(measured: dict[str, Measured], *, every: bool = False) -> pd.DataFrame:
+def changes_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
     """Return a row per model, condition, layer and measure: how many times as large as under none (geometric mean over
     problems) with its interval, and Holm's p of the signed-rank test over problems, corrected for a model's rows.
 
     The problem is the unit: tests over single activations, such as Levene's, would take elements for independent.
     """
 
-    def changes(model: Measured) -> pd.DataFrame:
-        logs = log_changes(model.every if every else model.first)
+    def changes(model: xr.Dataset) -> pd.DataFrame:
+        logs = log_changes(_layers(model.measures, every))
         table = estimates(logs, name="ratio")
         table[["ratio", "low", "high"]] = np.exp(table[["ratio", "low", "high"]])
         return table.assign(p=holm(signed_rank(across(logs).values)))
@@ -131,26 +130,25 @@ def changes_table(measured: dict[str, Measured], *, every: bool = False) -> pd.D
     return by_model(measured, changes)
 
 
-def log_changes(found: xr.Dataset) -> xr.DataArray:
+def log_changes(measures: xr.DataArray) -> xr.DataArray:
     """Return log(measure / the same under none) (condition, problem, layer, measure); a share of nothing counts as half
     an element.
     """
-    measures = found.measures
     before, after = measures.sel(condition="none", drop=True), measures.sel(condition=measures.condition != "none")
     # Of each measure, over all that was measured: a floor from none alone would lift what ARM leaves near zero.
-    smallest = measures.where(measures > 0).min([dim for dim in measures.dims if dim != "measure"]) / 2
-    return np.log(after.clip(smallest) / before.clip(smallest))
+    smallest = measures.where(measures > 0).min([dim for dim in measures.dims if dim not in ("measure", "network")]) / 2
+    return np.log(np.maximum(after, smallest) / np.maximum(before, smallest))
 
 
-def likeness_table(measured: dict[str, Measured]) -> pd.DataFrame:
+def likeness_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
     """Return a row per model, condition and layer: the cosine between its change and that of the slashes, of the
     histogram (`shape`) and of single activations (`elements`), with intervals over problems.
     """
 
-    def likeness(model: Measured) -> pd.DataFrame:
+    def likeness(model: xr.Dataset) -> pd.DataFrame:
         tables = []
         for part in ("shape", "elements"):
-            table = estimates(model.first[part].sel(condition=list(CHANGES[1:])), name=part)
+            table = estimates(first_layers(model[part]).sel(condition=list(CHANGES[1:])), name=part)
             names = {"low": f"{part} low", "high": f"{part} high"}
             tables.append(table.rename(columns=names).set_index(["condition", "layer", "n"]))
         return pd.concat(tables, axis=1).reset_index()
@@ -158,34 +156,34 @@ def likeness_table(measured: dict[str, Measured]) -> pd.DataFrame:
     return by_model(measured, likeness)
 
 
-def classes_table(measured: dict[str, Measured]) -> pd.DataFrame:
+def classes_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
     """Return a row per model, condition and class of tokens in layer 1: share near zero in %, its interval, and the
     paired difference to the class `others`; n counts the problems that have such tokens.
     """
 
-    def classes(model: Measured) -> pd.DataFrame:
-        shares = 100 * across(model.first.classes.sel(layer=1, drop=True))
-        rows = []
-        for condition, label in shares.indexes["place"]:
-            values, others = shares.sel(place=(condition, label)).values, shares.sel(place=(condition, OTHERS)).values
-            both = np.isfinite(values) & np.isfinite(others)
-            if not both.any():
-                continue
-            share, apart = (interval(part[both], shares.problem.values[both]) for part in (values, values - others))
-            row = {"condition": condition, "class": label, "near zero": share.estimate}
-            row |= {"low": share.low, "high": share.high, "against others": apart.estimate}
-            rows.append(row | {"against low": apart.low, "against high": apart.high, "n": share.n})
-        return pd.DataFrame(rows)
+    def classes(model: xr.Dataset) -> pd.DataFrame:
+        shares = 100 * model.classes.sel(network=TRAINED, layer=1, drop=True)
+        both = shares.notnull() & shares.sel({"class": OTHERS}, drop=True).notnull()
+        table = estimates(shares.where(both), "near zero")
+        apart = estimates(shares - shares.sel({"class": OTHERS}, drop=True), "against others")
+        names = {"low": "against low", "high": "against high"}
+        return table.merge(apart.rename(columns=names))
 
     return by_model(measured, classes)
 
 
 def estimates(values: xr.DataArray, name: str = "mean") -> pd.DataFrame:
-    """Return a row per place of values (problem, ...): its labels, the mean over problems, low, high and n."""
+    """Return a row per measured place of values (problem, ...): labels, mean over its problems, low, high and n."""
     places = across(values)
-    found = interval(places.values, places.problem.values)
-    columns = {name: found.estimate, "low": found.low, "high": found.high, "n": found.n}
-    return pd.DataFrame(columns, places.indexes["place"]).reset_index()
+    known = np.isfinite(places.values)
+    rows = np.full((4, places.sizes["place"]), np.nan)
+    for pattern in np.unique(known, axis=1).T:  # places that have the same problems
+        alike = (known == pattern[:, None]).all(0)
+        if pattern.any():
+            found = interval(places.values[pattern][:, alike], places.problem.values[pattern])
+            rows[:, alike] = found.estimate, found.low, found.high, np.full(alike.sum(), found.n)
+    table = pd.DataFrame(dict(zip((name, "low", "high", "n"), rows, strict=True)), places.indexes["place"])
+    return table[table.n > 0].astype({"n": int}).reset_index()
 
 
 def across(values: xr.DataArray) -> xr.DataArray:
@@ -193,7 +191,11 @@ def across(values: xr.DataArray) -> xr.DataArray:
     return values.stack(place=[dim for dim in values.dims if dim != "problem"]).transpose("problem", "place")
 
 
-def by_model(measured: dict[str, Measured], table: Callable[[Measured], pd.DataFrame]) -> pd.DataFrame:
+def by_model(measured: dict[str, xr.Dataset], table: Callable[[xr.Dataset], pd.DataFrame]) -> pd.DataFrame:
     """Return one table of all models', the model's name its first column and n its last."""
     found = pd.concat({name: table(one) for name, one in measured.items()}, names=["model"]).reset_index("model")
     return found.assign(n=found.pop("n"))
+
+
+def _layers(values: xr.DataArray, every: bool) -> xr.DataArray:
+    return every_layer(values) if every else first_layers(values)

@@ -24,7 +24,7 @@ from lib.attention.received import observe_uniform, received_attention
 from lib.errors import InputError, valid
 from lib.figures.prompt import draw_close
 from lib.figures.style import style
-from lib.measurement.networks import first_layers
+from lib.measurement.networks import some_layers
 from lib.profiles import Panel, check_panel
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import POSITIONS, Filler
@@ -39,7 +39,7 @@ class TryIt:
 
     def __init__(self, model: str, layers: int = LAYERS) -> None:
         """Load a name of data/models.yaml, a hub id, a folder or a .gguf file; raises InputError as loading does."""
-        self.loaded = first_layers(model, layers)
+        self.loaded = some_layers(model, layers)
         self.layers = list(range(1, layers + 1))
         self._seen = functools.lru_cache(64)(self._see)
 

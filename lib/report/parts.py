@@ -15,6 +15,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from lib import paths
 from lib.errors import InputError, Settings, valid
 from lib.evaluation.store import read_records
+from lib.measurement.store import TRAINED, read
+from lib.measurement.tables import estimates
 from lib.paths import cache_folder, read_yaml, shown, write_whole
 from lib.profiles import Profile
 
@@ -145,43 +147,41 @@ def _figure(path: Path, caption: Caption | None, found: list[Found]) -> Figure:
 
 def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
     """Return a JSON object per model for the page's map of heads, and what is missing of it and why."""
-    newest, missing = {}, []
-    files = (profile.results / "measurements").glob("explorer-*.nc")
-    for path in sorted(files, key=lambda path: path.stat().st_mtime):
+    found, missing = [], []
+    for path in sorted(profile.results.glob("*.nc")):
         try:
-            packed = _packed(xr.load_dataset(path, engine="h5netcdf"))
+            measured = read(path)
+            if {"text", "lambda"} <= measured.keys():
+                found.append(_packed(measured))
         except (OSError, ValueError, KeyError, AttributeError) as error:
             missing.append(f"{path.name} cannot be read: {' '.join(str(error).split())}")
-        else:
-            newest[packed["name"]] = packed
-    if not newest:
+    if not found:
         missing.append(f"No heads of this profile yet: python -m lib reproduce {profile.options} --only 02")
-    return list(newest.values()), missing
+    return found, missing
 
 
-def _packed(explorer: xr.Dataset) -> dict:
+def _packed(measured: xr.Dataset) -> dict:
     """Return what the page draws of one model; received attention is a text per head, layer after layer."""
 
     def per_head(one: xr.Dataset) -> list[str]:
         received = one.received.values[..., one.part.values != ""]  # (L, H, T)
         return [_half(head) for layer in received for head in layer]
 
-    changes = {}
-    for condition in explorer.condition.values[explorer.condition.values != "none"]:
-        one = explorer.sel(condition=condition)
+    drawn = measured[["received", "even", "part", "text"]].dropna("layer", how="all", subset=["received"])
+    lam, changes = measured["lambda"].sel(network=TRAINED, layer=drawn.layer).dropna("condition", how="all"), {}
+    table = estimates(lam)  # a row per condition, layer and head
+    for condition in lam.condition.values:
+        one, rows = drawn.sel(condition=condition), table[table.condition == condition]
         real = one.part != ""
-        packed = {name: _half(one[name].values) for name in ("ratio", "low", "high")}
+        packed = {"ratio": rows["mean"], "low": rows.low, "high": rows.high}
+        packed = {name: _half(values.to_numpy()) for name, values in packed.items()}
         packed |= {"received": per_head(one), "even": _half(one.even.values[real])}
         packed |= {"tokens": one.text.values[real].tolist(), "parts": one.part.values[real].tolist()}
         changes[str(condition)] = packed
-    known = {name: str(explorer.attrs[name]) for name in ("revision", "dtype", "problem")}
-    known |= {
-        "name": str(explorer.attrs["model"]),
-        "layers": explorer.layer.values.tolist(),
-        "heads": explorer.sizes["head"],
-    }
-    known |= {"n": int(explorer.attrs["n"])}
-    return known | {"received": per_head(explorer.sel(condition="none")), "changes": changes}
+    names = {"name": "model", "revision": "revision", "dtype": "dtype", "problem": "example"}
+    known = {name: str(measured.attrs[attribute]) for name, attribute in names.items()}
+    known |= {"layers": drawn.layer.values.tolist(), "heads": drawn.sizes["head"], "n": int(table.n.max())}
+    return known | {"received": per_head(drawn.sel(condition="none")), "changes": changes}
 
 
 def _half(values: np.ndarray) -> str:

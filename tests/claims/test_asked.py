@@ -12,7 +12,7 @@ from lib.claims.answers import positive_gain
 from lib.claims.asked import MEASURES, Claim, Evidence, asked, load_claims
 from lib.claims.verdict import judge
 from lib.errors import InputError
-from lib.measurement.token_classes import NAMES
+from lib.measurement.activations import NAMES
 
 N, HEADS = 50, [1, 2]
 CLAIMS = {claim.id: claim for claim in load_claims()}

@@ -1,12 +1,10 @@
-"""The tables of notebooks 02 and 04, on hand-written measurements, and one run of everything on few problems."""
+"""The tables of notebooks 02 and 04, on hand-written measurements."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from lib.measurement.causes import AFFINE, CAUSES
-from lib.measurement.measured import Measured
-from lib.measurement.run import measure_attention
+from lib.measurement.store import CAUSES, OTHERS
 from lib.measurement.tables import (
     AFFINE_TEXT,
     affine_table,
@@ -14,17 +12,27 @@ from lib.measurement.tables import (
     causes_table,
     changes_table,
     classes_table,
+    controls_table,
     count_heads,
+    estimates,
     heads_table,
     layers_table,
     likeness_table,
     log_changes,
 )
-from lib.measurement.token_classes import OTHERS
-from lib.profiles import load_profile, override
 from lib.statistics import holm, interval, signed_rank
 
 N, LAYERS, HEADS = 40, 2, 3
+AFFINE = list(AFFINE_TEXT)
+
+
+OVER = ("condition", "problem", "layer", "measure")
+OVER_HEADS = ("condition", "problem", "layer", "head")
+
+
+def model(arrays, coords):
+    """Return the measurements of a trained network."""
+    return {"m": xr.Dataset(arrays, coords).expand_dims(network=["trained"])}
 
 
 @pytest.fixture
@@ -33,14 +41,12 @@ def measured():
     rng = np.random.default_rng(0)
     centre = np.array([[0.5, 1.5, 1.0], [1.0, 1.0, 1.0]])
     values = centre * np.exp(rng.normal(0, 0.1, (2, N, LAYERS, HEADS)))
-    coords = {"condition": ["mless", "random"], "layer": [1, 2], "head": [1, 2, 3]}
-    names = ("lambda", "mass", "flatness", "dispersion")
-    first = xr.Dataset({name: (("condition", "problem", "layer", "head"), values) for name in names}, coords)
+    coords = {"condition": ["mless", "random"], "layer": [1, 2], "head": [1, 2, 3], "problem": range(N)}
+    found = {name: (OVER_HEADS, values) for name in ("lambda", "mass", "flatness", "dispersion")}
     both = np.exp(-rng.uniform(0.5, 1.5, (N, HEADS)))
-    found = {name: (("problem", "head"), np.full((N, HEADS), 0.1 * i)) for i, name in enumerate(AFFINE)}
-    found["lambda"] = ("cause", "problem", "head"), np.stack([both, both**0.75, both**0.25])
-    causes = xr.Dataset(found, {"cause": list(CAUSES), "head": [1, 2, 3]})
-    return {"m": Measured(None, first, causes=causes)}
+    found |= {name: (("problem", "head"), np.full((N, HEADS), 0.1 * i)) for i, name in enumerate(AFFINE)}
+    found["cause_lambda"] = ("cause", "problem", "head"), np.stack([both, both**0.75, both**0.25])
+    return model(found, coords | {"cause": list(CAUSES)})
 
 
 def test_heads_are_significant_where_an_effect_was_planted(measured):
@@ -54,19 +60,21 @@ def test_heads_are_significant_where_an_effect_was_planted(measured):
 
 
 def test_p_values_of_heads_are_corrected_for_all_of_a_model(measured):
-    logs = np.log(measured["m"].first["lambda"].stack(place=["condition", "layer", "head"]).values)
+    logs = np.log(measured["m"]["lambda"].sel(network="trained").stack(place=["condition", "layer", "head"]).values)
     np.testing.assert_allclose(heads_table(measured).p, holm(signed_rank(logs)))
 
 
 def test_problems_of_one_template_widen_every_table(measured):
     ids = [f"embedded/{i // 10}/{i}" for i in range(N)]
-    together = {"m": Measured(None, measured["m"].first.assign_coords(problem=ids))}
-    values = measured["m"].first["lambda"].sel(condition="mless", layer=1, head=1).values
+    together = {"m": measured["m"].assign_coords(problem=ids)}
+    values = measured["m"]["lambda"].sel(network="trained").sel(condition="mless", layer=1, head=1).values
     row, same = heads_table(together).iloc[0], interval(values, ids)
     assert (row.low, row.high) == pytest.approx((same.low, same.high))
     assert row.high - row.low != pytest.approx(np.ptp(heads_table(measured).loc[0, ["low", "high"]]))
     mean = layers_table(together).query("measure == 'lambda' and condition == 'mless' and layer == 1").iloc[0]
-    heads = interval(measured["m"].first["lambda"].sel(condition="mless", layer=1).mean("head").values, ids)
+    heads = interval(
+        measured["m"]["lambda"].sel(network="trained").sel(condition="mless", layer=1).mean("head").values, ids
+    )
     assert (mean["mean"], mean.low, mean.high) == pytest.approx((heads.estimate, heads.low, heads.high))
 
 
@@ -77,8 +85,8 @@ def test_classes_of_tokens_are_told_with_their_difference_to_the_others():
     digits[:10] = np.nan  # problems without digits
     shares = np.stack([digits, others], 1)[None, :, None]  # (condition, problem, layer, class)
     coords = {"condition": ["none"], "problem": ids, "layer": [1], "class": ["digits", OTHERS]}
-    first = xr.Dataset({"classes": (("condition", "problem", "layer", "class"), shares)}, coords)
-    row = classes_table({"m": Measured(None, first)}).set_index("class").loc["digits"]
+    found = model({"classes": (("condition", "problem", "layer", "class"), shares)}, coords)
+    row = classes_table(found).set_index("class").loc["digits"]
     apart = interval(100 * (digits - others)[10:], ids[10:])
     assert (row["against others"], row["against low"], row["against high"], row.n) == pytest.approx(
         (apart.estimate, apart.low, apart.high, N - 10)
@@ -92,8 +100,8 @@ def test_changes_are_geometric_means_with_corrected_p_values():
     after = before * np.exp(rng.normal([0.3, 0.0], 0.1, (N, 2)))
     values = np.stack([before, after])[:, :, None]  # (condition, problem, layer, measure)
     coords = {"condition": ["none", "mless"], "problem": range(N), "layer": [1], "measure": names}
-    first = xr.Dataset({"measures": (("condition", "problem", "layer", "measure"), values)}, coords)
-    table, logs = changes_table({"m": Measured(None, first)}), np.log(after / before)
+    found = model({"measures": (("condition", "problem", "layer", "measure"), values)}, coords)
+    table, logs = changes_table(found), np.log(after / before)
     np.testing.assert_allclose(table.ratio, np.exp(logs.mean(0)))
     np.testing.assert_allclose(table.high, np.exp(interval(logs).high))
     np.testing.assert_allclose(table.p, holm(signed_rank(logs)))
@@ -116,8 +124,7 @@ def test_likeness_is_told_of_each_change_but_the_slashes():
     over, names = ("condition", "problem", "layer"), ["none", "mless", "mful", "random", "arm"]
     values = np.random.default_rng(1).uniform(-1, 1, (2, 5, N, 2))
     found = {part: (over, some) for part, some in zip(("shape", "elements"), values, strict=True)}
-    first = xr.Dataset(found, {"condition": names, "problem": range(N), "layer": [1, 2]})
-    table = likeness_table({"m": Measured(None, first)})
+    table = likeness_table(model(found, {"condition": names, "problem": range(N), "layer": [1, 2]}))
     assert table[["condition", "layer"]].values.tolist() == [[c, k] for c in names[2:] for k in (1, 2)]
     np.testing.assert_allclose(table[["shape", "elements"]].T, values[:, 2:].mean(2).reshape(2, -1))
 
@@ -126,7 +133,7 @@ def test_causes_give_the_planted_shares(measured):
     table = causes_table(measured).set_index("cause")
     assert list(table.index) == list(CAUSES)
     assert table["share"].tolist() == pytest.approx([1, 0.75, 0.25])
-    per_head, lam = causes_by_head(measured), measured["m"].causes["lambda"]
+    per_head, lam = causes_by_head(measured), measured["m"].cause_lambda.sel(network="trained")
     np.testing.assert_allclose(per_head["lambda"], lam.mean("problem").values.ravel())
     np.testing.assert_allclose(table["lambda"], lam.mean(["problem", "head"]))
 
@@ -137,34 +144,34 @@ def test_the_affine_table_has_a_row_per_measure(measured):
     assert table.to_dict() == pytest.approx(expected)
 
 
-def test_everything_is_measured_once_and_found_again(tmp_path):
-    profile = override(load_profile("demo"), limit=3)
-    first = measure_attention(profile, tmp_path)
-    (model,) = first.values()
-    assert dict(model.first.sizes) == {"condition": 3, "problem": 3, "layer": 3, "head": 9}
-    assert model.every.sizes["layer"] == 30 and model.model.label.startswith("SmolLM2-135M-Instruct @ ")
-    shared = model.every["lambda"].sel(layer=model.first.layer)
-    np.testing.assert_allclose(shared, model.first["lambda"], rtol=1e-3)
-    files = sorted(tmp_path.iterdir())
-    assert "dilution-SmolLM2-135M-Instruct-mless-layers1-3-" in str(files)
-    again = measure_attention(profile, tmp_path)
-    assert sorted(tmp_path.iterdir()) == files
-    xr.testing.assert_identical(next(iter(again.values())).every, model.every)
+def test_n_counts_the_problems_of_each_place():
+    values = np.array([[1.0, np.nan, np.nan], [2.0, 4.0, np.nan], [4.0, 5.0, np.nan]])
+    table = estimates(xr.DataArray(values, {"problem": ["a", "b", "c"], "layer": [1, 2, 3]}, ["problem", "layer"]))
+    assert table.layer.tolist() == [1, 2] and table.n.tolist() == [3, 2]
+    ends = interval([4.0, 5.0])
+    assert table.loc[1, ["mean", "low", "high"]].tolist() == pytest.approx([4.5, ends.low, ends.high])
+
+
+def test_controls_span_the_heads_of_all_untrained_networks():
+    names = ["trained", "untrained 0", "untrained 1", "untrained 2", "uniform"]
+    lam = np.arange(5.0)[:, None, None, None, None] + np.zeros((5, 1, 2, 2, 2)) + np.array([0, 0.1])
+    lam[1:, ..., 1, :] = np.nan  # without training only the first layer
+    coords = {"network": names, "condition": ["mless"], "layer": [1, 2], "problem": ["a", "b"], "head": [1, 2]}
+    found = controls_table({"m": xr.Dataset({"lambda": (("network", *OVER_HEADS), lam)}, coords)}, "mless")
+    assert found.values.tolist() == [["m", "untrained", 1, 1.0, 3.1], ["m", "uniform", 1, 4.0, 4.1]]
 
 
 def test_a_share_of_nothing_counts_as_half_the_smallest_of_its_own_measure():
     before, after = [[0.2, 800.0], [0.4, 900.0]], [[0.0, 800.0], [0.2, 900.0]]  # (problem, measure)
     values = np.array([before, after])[:, :, None]  # (condition, problem, layer, measure)
     coords = {"condition": ["none", "mless"], "layer": [1], "measure": ["near zero", "L1"]}
-    logs = log_changes(xr.Dataset({"measures": (("condition", "problem", "layer", "measure"), values)}, coords))
+    logs = log_changes(xr.DataArray(values, coords, OVER))
     np.testing.assert_allclose(np.exp(logs.sel(condition="mless", measure="near zero", layer=1)), [0.5, 0.5])
     # What is small beside another measure is not small beside its own: the floor of shares is no floor of norms.
-    tiny = xr.Dataset({"measures": (("condition", "problem", "layer", "measure"), values * [1000.0, 1e-3])}, coords)
-    np.testing.assert_allclose(log_changes(tiny), logs)
+    np.testing.assert_allclose(log_changes(xr.DataArray(values * [1000.0, 1e-3], coords, OVER)), logs)
 
 
 def test_a_share_below_all_of_none_is_told_as_it_is():
     values = np.array([[[0.2]], [[0.006]]])[:, :, None]  # (condition, problem, layer, measure)
     coords = {"condition": ["none", "arm"], "layer": [1], "measure": ["near zero"]}
-    logs = log_changes(xr.Dataset({"measures": (("condition", "problem", "layer", "measure"), values)}, coords))
-    np.testing.assert_allclose(np.exp(logs), 0.03)
+    np.testing.assert_allclose(np.exp(log_changes(xr.DataArray(values, coords, OVER))), 0.03)

@@ -8,7 +8,7 @@ from PIL import Image
 
 from lib.errors import InputError
 from lib.measurement import try_it
-from lib.measurement.dilution import measure_dilution
+from lib.measurement.attention import measure_attention
 from lib.measurement.try_it import TryIt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
@@ -25,9 +25,9 @@ def tried(tiny_llama):
 def test_lambda_is_that_of_the_measurements(tried, position):
     filler = Filler(length=9, position=position, mless="he")
     problem = Problem(unique_id="1", problem=PROBLEM, answer="3")
-    measured = measure_dilution(tried.loaded, [problem], ["mless"], filler=filler)["lambda"]
+    (measured,) = measure_attention(tried.loaded, [problem], ["mless"], filler=filler)
     ratios, _ = tried.ratios(PROBLEM, "mless", filler)
-    np.testing.assert_allclose(ratios, measured.squeeze().values, rtol=1e-5)
+    np.testing.assert_allclose(ratios, measured["lambda"].squeeze().values, rtol=1e-5)
 
 
 def test_even_attention_is_diluted_by_the_prompts_length_alone(tried):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from browser import axe_source, start_chromium
-from report_folder import CLAIMS, answer, claim, explorer, made_profile, write
+from report_folder import CLAIMS, answer, claim, made_profile, measured, write
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -162,7 +162,7 @@ def test_axe_finds_no_barrier(show, axe, scheme):
 
 def test_what_a_model_wrote_runs_nothing(show, profile):
     records = [answer(EVIL, name, True, response=EVIL, model=EVIL, extracted=EVIL) for name in ("none", "mless", EVIL)]
-    write(profile, [claim(model=EVIL, id=EVIL, claim=EVIL), *CLAIMS], records, explorer(EVIL, EVIL))
+    write(profile, [claim(model=EVIL, id=EVIL, claim=EVIL), *CLAIMS], records, measured(EVIL, EVIL))
     page = show()
     all_of(page, "#map button")[1].click()
     one(page, "#answer-table button").click()
@@ -190,7 +190,7 @@ def test_print_leaves_out_what_only_a_screen_can_use(show):
 
 def test_the_notebooks_chart_draws_the_head_that_is_clicked(chromium, tmp_path):
     path = tmp_path / "chart.html"
-    path.write_text(head_explorer(explorer(), "mless").to_html(inline=True, embed_options={"renderer": "svg"}))
+    path.write_text(head_explorer(measured(), "mless").to_html(inline=True, embed_options={"renderer": "svg"}))
     chromium.get(path.as_uri())
     WebDriverWait(chromium, 20).until(lambda page: all_of(page, ".mark-rect path"))
     lines = [line.get_attribute("d") for line in all_of(chromium, ".mark-line path")]

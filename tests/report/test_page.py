@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from report_folder import ANSWERS, CLAIMS, answer, claim, explorer, made_profile, write
+from report_folder import ANSWERS, CLAIMS, answer, claim, made_profile, measured, write
 
 from lib import paths
 from lib.claims.asked import load_claims
@@ -63,14 +63,14 @@ def test_the_page_is_written_without_torch_and_in_time(profile):
 
 
 def test_a_map_of_thirty_layers_stays_below_three_megabytes(profile):
-    write(profile, CLAIMS, [], explorer(layers=30, heads=16, tokens=250))
+    write(profile, CLAIMS, [], measured(layers=30, heads=16, tokens=250))
     assert write_report(profile).stat().st_size < 3e6
 
 
 def test_nothing_that_a_model_wrote_leaves_its_place(profile):
     evil = EVIL.replace("\ud800", "")
     records = [answer(EVIL, name, True, response=EVIL, model=EVIL, extracted=EVIL) for name in ("none", EVIL)]
-    write(profile, [claim(model=evil, id=evil, claim=evil)], records, explorer(evil, evil))
+    write(profile, [claim(model=evil, id=evil, claim=evil)], records, measured(evil, evil))
     (profile.figures / "<img src=x onerror=alert(1)>.png").write_bytes(b"x")
     html = page(profile)
     assert "window.pwned" in html and "<script>window.pwned" not in html and "<img src=x" not in html
@@ -114,8 +114,8 @@ def test_without_claims_the_command_that_makes_them_is_named(profile):
         ("figures/made/fig13.png", b"GIF89a", "fig13.png cannot be read: no png file"),
         ("results/made/completions.jsonl", b"{", "accuracy: line 1 of"),
         ("results/made/completions.jsonl", b'{"key": "a"}\n', "completions.jsonl: model: missing field"),
-        ("results/made/measurements/explorer-tiny.nc", b"x", "explorer-tiny.nc cannot be read"),
-        ("results/made/measurements/explorer-tiny.nc", None, "No heads of this profile yet"),
+        ("results/made/tiny.nc", b"x", "tiny.nc cannot be read"),
+        ("results/made/tiny.nc", None, "No heads of this profile yet"),
         ("results/made/01_attention_maps.json", b"[1]", "Notebook 01 says nothing"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_strangers_picture_is_shown_without_a_story(profile):
 
 
 def test_answers_stand_side_by_side_and_a_text_is_kept_once(profile):
-    write(profile, CLAIMS, [*ANSWERS, answer("sum/3", "none", False, response=ANSWERS[0]["response"])], explorer())
+    write(profile, CLAIMS, [*ANSWERS, answer("sum/3", "none", False, response=ANSWERS[0]["response"])], measured())
     found, revisions, missing = read_answers(profile)
     (run,) = found["runs"]
     assert run["conditions"] == ["none", "mless"] and run["problems"][1] == ["sum/2", 2, "4"]
@@ -146,7 +146,7 @@ def test_answers_stand_side_by_side_and_a_text_is_kept_once(profile):
 
 def test_texts_that_would_make_the_page_heavy_are_left_out_and_counted(profile):
     write(
-        profile, CLAIMS, [answer("a", "none", True), answer("b", "none", True, response="x" * TEXT_LIMIT)], explorer()
+        profile, CLAIMS, [answer("a", "none", True), answer("b", "none", True, response="x" * TEXT_LIMIT)], measured()
     )
     found, _, missing = read_answers(profile)
     assert found["runs"][0]["cells"][1][0][0][3] is None and missing[0].startswith("1 texts are left out")

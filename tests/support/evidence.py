@@ -6,7 +6,7 @@ import xarray as xr
 
 from lib.arm.activations import MEASURES
 from lib.claims.asked import Evidence
-from lib.measurement.token_classes import NAMES
+from lib.measurement.activations import NAMES
 
 TEMPLATES = 25
 CONDITIONS = ["none", "mless", "mful", "random", "arm"]

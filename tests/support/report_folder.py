@@ -8,6 +8,7 @@ import xarray as xr
 
 from lib import paths
 from lib.claims.verdict import COLUMNS
+from lib.measurement.store import save
 from lib.profiles import load_profile
 
 PIXEL = base64.b64decode(
@@ -66,8 +67,8 @@ ANSWERS = [
 ]
 
 
-def explorer(model: str = "tiny", token: str = " is", layers: int = LAYERS, heads: int = HEADS, tokens: int = 6):
-    """Return an explorer of `tokens` tokens, of which the fourth and the fifth are inserted under mless."""
+def measured(model: str = "tiny", token: str = " is", layers: int = LAYERS, heads: int = HEADS, tokens: int = 6):
+    """Return measurements with `tokens` drawn tokens, of which the fourth and the fifth are inserted under mless."""
     received = np.linspace(0.01, 0.4, 2 * layers * heads * tokens).reshape(2, layers, heads, tokens).astype("float32")
     received[0, ..., -3:] = received[1, ..., -1:] = np.nan
     text = np.array(
@@ -82,15 +83,16 @@ def explorer(model: str = "tiny", token: str = " is", layers: int = LAYERS, head
             ["instruction"] * 3 + ["inserted"] * 2 + ["problem"] * (tokens - 5),
         ]
     )
-    ratio = np.linspace(0.5, 1.4, layers * heads).reshape(1, layers, heads) * np.array([np.nan, 1])[:, None, None]
-    by_head = ("condition", "layer", "head")
+    ratio = np.linspace(0.5, 1.4, layers * heads).reshape(layers, heads) + 0.1 * (-1) ** np.arange(24)[:, None, None]
+    by_head, over = ("condition", "layer", "head"), ("network", "condition", "problem", "layer", "head")
     return xr.Dataset(
         {"received": ((*by_head, "token"), received)}
         | {"even": (("condition", "token"), np.full((2, tokens), 0.1))}
         | {"text": (("condition", "token"), text), "part": (("condition", "token"), part)}
-        | {"ratio": (by_head, ratio), "low": (by_head, ratio - 0.1), "high": (by_head, ratio + 0.1)},
-        {"condition": list(CONDITIONS), "layer": range(1, layers + 1), "head": range(1, heads + 1)},
-        {"model": model, "revision": "abc", "dtype": "float32", "problem": "sum/1", "n": 24},
+        | {"lambda": (over, np.stack([ratio * np.nan, ratio])[None])},
+        {"condition": list(CONDITIONS), "layer": range(1, layers + 1), "head": range(1, heads + 1)}
+        | {"network": ["trained"], "problem": [f"sum/{i}" for i in range(24)]},
+        {"model": model, "revision": "abc", "dtype": "float32", "example": "sum/1"},
     )
 
 
@@ -99,9 +101,9 @@ def made_profile(folder, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", folder / "results")
     monkeypatch.setattr(paths, "FIGURES", folder / "figures")
     profile = load_profile("demo").model_copy(update={"name": "made"})
-    (profile.results / "measurements").mkdir(parents=True)
+    profile.results.mkdir(parents=True)
     profile.figures.mkdir(parents=True)
-    write(profile, CLAIMS, ANSWERS, explorer())
+    write(profile, CLAIMS, ANSWERS, measured())
     for name in ("fig13", "lambda_map"):
         (profile.figures / f"{name}.png").write_bytes(PIXEL)
         (profile.figures / f"{name}.pdf").write_bytes(b"%PDF-1.4")
@@ -112,7 +114,7 @@ def made_profile(folder, monkeypatch):
 
 
 def write(profile, claims, answers, heads) -> None:
-    """Write claims, completions and an explorer into the profile's results."""
+    """Write claims, completions and measurements into the profile's results."""
     (profile.results / "claims.json").write_text(json.dumps(claims))
     (profile.results / "completions.jsonl").write_text("".join(json.dumps(record) + "\n" for record in answers))
-    heads.to_netcdf(profile.results / "measurements" / "explorer-tiny.nc", engine="h5netcdf")
+    save(profile.results / "tiny.nc", heads)

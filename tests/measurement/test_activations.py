@@ -5,7 +5,6 @@ import weakref
 import numpy as np
 import pytest
 import torch
-import xarray as xr
 
 from lib.arm.activations import (
     BIN_EDGES,
@@ -15,17 +14,11 @@ from lib.arm.activations import (
     histogram,
     measure,
     near_zero_bound,
-    watched,
 )
-from lib.arm.hook import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement.redistribution import _Reference, measure_redistribution
-from lib.measurement.run import measure_activations
-from lib.measurement.tables import changes_table, classes_table, likeness_table
-from lib.measurement.token_classes import NAMES, token_classes
+from lib.measurement.activations import NAMES, _Reference, measure_activations, token_classes
 from lib.models.loading import load
-from lib.profiles import load_profile, override
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import Problem, load_problems
 
@@ -39,7 +32,7 @@ def loaded():
 
 @pytest.fixture(scope="module")
 def found(loaded):
-    return measure_redistribution(loaded, PROBLEMS, ["mless", "random", "arm"], [1, 2])
+    return measure_activations(loaded, PROBLEMS, ["mless", "random", "arm"], [1, 2])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +113,7 @@ def expected_of(loaded, problem, layer, conditions, c):
 @pytest.mark.parametrize("layer", [1, 2])
 def test_every_number_agrees_with_what_a_forward_shows(loaded, layer):
     problems, arm = [PROBLEMS[0], PROBLEMS[2]], Arm(c=0.5)
-    found = measure_redistribution(loaded, problems, ["mless", "random"], [1, 2], arm=arm).sel(layer=layer)
+    found = measure_activations(loaded, problems, ["mless", "random"], [1, 2], arm=arm).sel(layer=layer)
     counts = {condition: 0 for condition in found.condition.values}
     for problem in problems:
         expected = expected_of(loaded, problem, layer, list(counts), arm.c)
@@ -143,23 +136,10 @@ def test_each_problem_draws_its_own_noise_under_arm(loaded):
     text = PROBLEMS[0].problem
     twice = [Problem(unique_id=name, problem=text, answer="1") for name in "ab"]
     norms = [
-        measure_redistribution(loaded, some, ["arm"], [1], seed=seed).measures.sel(condition="arm", measure="L1").values
+        measure_activations(loaded, some, ["arm"], [1], seed=seed).measures.sel(condition="arm", measure="L1").values
         for some, seed in ((twice, 0), (twice[:1], 1))
     ]
     assert norms[0][0] != norms[0][1] and norms[0][1] == norms[1][0]
-
-
-def test_what_stands_before_an_insertion_does_not_change(loaded):
-    seen = {}
-    for name in ("none", "mless"):
-        prompt = build_prompt(loaded.tokenizer, PROBLEMS[0].problem, name)
-        with (
-            torch.inference_mode(),
-            watched(loaded.model, [1], lambda layer, gate, a, name=name: seen.update({name: a})),
-        ):
-            loaded.model(input_ids=prompt.input_ids[None])
-        seen[name] = seen[name][0, prompt.spans["instruction"]]
-    torch.testing.assert_close(seen["none"], seen["mless"])
 
 
 def test_counts_cover_every_activation_of_the_problems(loaded, found):
@@ -167,7 +147,7 @@ def test_counts_cover_every_activation_of_the_problems(loaded, found):
     tokens = sum(p.spans["problem"].stop - p.spans["problem"].start for p in prompts)
     width = loaded.model.config.intermediate_size
     assert (found.counts.sum("bin") == tokens * width).all()
-    inside = measure_redistribution(loaded, PROBLEMS, ["mless@random"], [1])  # slashes among the problem's words
+    inside = measure_activations(loaded, PROBLEMS, ["mless@random"], [1])  # slashes among the problem's words
     assert (inside.counts.sum("bin") == tokens * width).all() and (abs(inside["shape"][1]) > 0.99).all()
 
 
@@ -193,8 +173,8 @@ def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):
         alive.append(sum(ref() is not None for ref in made))
         return reference
 
-    monkeypatch.setattr("lib.measurement.redistribution._Reference", tracked)
-    measure_redistribution(loaded, PROBLEMS, ["mless"], [1])
+    monkeypatch.setattr("lib.measurement.activations._Reference", tracked)
+    measure_activations(loaded, PROBLEMS, ["mless"], [1])
     assert len(made) == len(PROBLEMS) and max(alive) <= 2
 
 
@@ -202,48 +182,11 @@ def test_nan_activations_name_layer_condition_and_problem(loaded):
     spoilt = load("demo", layers=2, device="cpu")
     spoilt.model.layers[1].mlp.gate_proj.weight.data[0, 0] = float("nan")
     with pytest.raises(InputError, match=rf"under none on problem {PROBLEMS[0].id} gives NaN activations in layer 2"):
-        measure_redistribution(spoilt, PROBLEMS, ["mless"], [1, 2])
+        measure_activations(spoilt, PROBLEMS, ["mless"], [1, 2])
 
 
 def test_no_problems_and_missing_layers_are_named(loaded):
     with pytest.raises(InputError, match="no problems"):
-        measure_redistribution(loaded, [], ["mless"], [1])
+        measure_activations(loaded, [], ["mless"], [1])
     with pytest.raises(InputError, match="layers 1 to 2"):
-        measure_redistribution(loaded, PROBLEMS, ["mless"], [3])
-
-
-def test_a_measurement_is_kept_and_read_again(loaded, tmp_path, monkeypatch):
-    first = measure_redistribution(loaded, PROBLEMS[:2], ["arm"], [1], folder=tmp_path)
-    monkeypatch.setattr("lib.measurement.redistribution._reduced", lambda *args: pytest.fail("computed again"))
-    again = measure_redistribution(loaded, PROBLEMS[:2], ["arm"], [1], folder=tmp_path)
-    xr.testing.assert_identical(first, again)
-    (file,) = tmp_path.iterdir()
-    opened = xr.open_dataset(file)
-    assert opened.measures.dims == ("condition", "problem", "layer", "measure") and opened.seed == 0
-    with pytest.raises(pytest.fail.Exception):
-        measure_redistribution(loaded, PROBLEMS[:2], ["arm"], [1], arm=Arm(c=1), folder=tmp_path)
-
-
-def test_every_hook_is_gone_after_a_measurement(loaded, found):
-    assert not any(module._forward_hooks for module in loaded.model.modules())
-    with installed(loaded.model):
-        pass
-    assert not loaded.model.get_decoder()._forward_pre_hooks
-
-
-def test_tables_have_a_row_per_condition_layer_and_measure(tmp_path):
-    profile = override(load_profile("demo"), limit=6)
-    small = profile.model_copy(update={"attention": profile.attention.model_copy(update={"map_problems": None})})
-    measured = measure_activations(small, tmp_path)
-    changes = changes_table(measured)
-    assert len(changes) == 4 * 3 * len(MEASURES) and not (changes.low > changes.ratio).any() and set(changes.n) == {6}
-    assert ((changes.p >= 0) & (changes.p <= 1)).all()
-    classes = classes_table(measured)
-    assert set(classes["class"]) <= set(NAMES) and classes["near zero"].between(0, 100).all()
-    assert (classes[classes["class"] == "others"]["against others"] == 0).all()
-    alike = likeness_table(measured)
-    assert (
-        list(alike.columns[-1:]) == ["n"]
-        and list(alike.condition.unique()) == ["mful", "random", "arm"]
-        and alike["shape"].between(-1, 1).all()
-    )
+        measure_activations(loaded, PROBLEMS, ["mless"], [3])

@@ -3,11 +3,14 @@
 A problem runs under every condition, one at a time, and is reduced as it runs: what is held does not grow with the
 number of problems. Only the problem's tokens count: they are the same in every condition, and what stands before
 an insertion cannot change with it in a causal model.
+
+The paper does not list its classes of tokens (Fig. 7). Here they are read from the text, so that every tokenizer is
+judged by the same characters: a token belongs to the class of the first character in it that is not a space.
 """
 
 import contextlib
+import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,31 +21,45 @@ from lib.arm.activations import BIN_EDGES, MEASURES, histogram, measure, near_ze
 from lib.arm.hook import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement.dilution import measurement_settings, prompts_of
-from lib.measurement.kept import kept, labelled
-from lib.measurement.token_classes import NAMES, token_classes
+from lib.measurement.attention import prompts_of
+from lib.measurement.store import OTHERS, VARIABLES
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem
 
-TEXTS = {
-    "measures": ("1", "near zero: share within c * 1.4826 * MAD of none (Sec. 4); norms per token; Gini; variances"),
-    "classes": ("1", "share near zero of the problem's tokens of a class (Fig. 7), missing without such tokens"),
-    "counts": ("activations", "histogram over all problems (Fig. 4); what lies outside is in the end bins"),
-    "shape": ("1", "cosine between the change of the histogram and that by the first inserting condition"),
-    "elements": ("1", "cosine between the change of single activations and that by the first inserting condition"),
+CONJUNCTIONS = (
+    "and|or|nor|but|yet|so|if|then|else|unless|until|when|whenever|while|whereas|where|because|since|although|though|"
+    "whether|that|than|as|before|after|once|therefore|thus|hence|given|such"
+)
+# LaTeX commands stand beside the signs they print.
+COMMANDS = (
+    "times|cdot|div|pm|mp|frac|dfrac|tfrac|sqrt|le|leq|ge|geq|lt|gt|ne|neq|equiv|approx|sim|in|notin|subset|cup|cap|"
+    "sum|prod|int|lim|log|ln|sin|cos|tan|to|pmod|bmod|mod|mid|circ|oplus"
+)
+CLASSES = {
+    "digits": re.compile(r"\d+"),
+    "operators": re.compile(rf"\\(?:{COMMANDS})(?![a-zA-Z])|[-+*/=<>^!|%±×÷·∓≤≥≠≈√∑∏∫−]"),
+    "conjunctions": re.compile(rf"(?<![\\\w])(?:{CONJUNCTIONS})(?!\w)", re.IGNORECASE),
 }
-DIMS = {
-    "measures": ("condition", "problem", "layer", "measure"),
-    "classes": ("condition", "problem", "layer", "class"),
-    "counts": ("condition", "layer", "bin"),
-    "shape": ("condition", "problem", "layer"),
-    "elements": ("condition", "problem", "layer"),
-}
+NAMES = (*CLASSES, OTHERS)
+DIMS = {name: tuple(about[0].split()[1:]) for name, about in VARIABLES["activations"].items()}  # of one network
 
 
-def measure_redistribution(
+def token_classes(text: str, offsets: Sequence[tuple[int, int]]) -> list[str]:
+    """Return the class, one of NAMES, of each token, given its (start, stop) in the text; spaces alone are others."""
+    by_character = [OTHERS] * len(text)
+    for name, pattern in CLASSES.items():
+        for match in pattern.finditer(text):
+            by_character[match.start() : match.end()] = [name] * (match.end() - match.start())
+    found = []
+    for start, stop in offsets:
+        first = next((i for i in range(start, stop) if not text[i].isspace()), None)
+        found.append(OTHERS if first is None else by_character[first])
+    return found
+
+
+def measure_activations(
     loaded: Loaded,
     problems: Sequence[Problem],
     conditions: Sequence[str],
@@ -52,36 +69,28 @@ def measure_redistribution(
     format: str = "plain",
     filler: Filler | None = None,
     seed: int = 0,
-    folder: Path | None = None,
 ) -> xr.Dataset:
     """Measure none and `conditions`, of which one may be arm; the near-zero bound of a prompt is that of none.
 
-    Returns the variables of TEXTS over (condition, problem, layer) and measure or class, `counts` over (condition,
-    layer, bin). `arm` are ARM's settings, whose c gives the bound too; `layers` None: all that are loaded. Costs one
-    forward up to the deepest layer per prompt, kept in `folder`. Raises InputError for no problems, a model whose MLP
-    cannot be watched, and activations that are NaN.
+    Returns the variables `activations` over (condition, problem, layer) and measure or class, `counts` over
+    (condition, layer, bin). `arm` are ARM's settings, whose c gives the bound too; `layers` None: all that are loaded.
+    Costs one forward up to the deepest layer per prompt. Raises InputError for no problems, a model whose MLP cannot
+    be watched, and activations that are NaN.
     """
     if not problems:
         raise InputError("no problems to measure activations on")
-    arm, layers = arm or Arm(), list(layers or range(1, loaded.layers + 1))
-    settings = measurement_settings(loaded, problems, format, filler)
-    settings |= {"arm": arm.model_dump_json(), "seed": seed}
+    arm = arm or Arm()
     coords = {
         "condition": ["none", *conditions],
         "problem": [problem.id for problem in problems],
-        "layer": layers,
+        "layer": list(layers or range(1, loaded.layers + 1)),
         "measure": list(MEASURES),
         "class": list(NAMES),
         "bin": BIN_EDGES[:-1].double().numpy().round(6),  # where each begins
     }
-
-    def compute() -> xr.Dataset:
-        prompts = {name: prompts_of(loaded, problems, name, format, filler) for name in coords["condition"]}
-        found = _measure(loaded, prompts, coords, arm, seed)
-        return labelled("redistribution", {part: (DIMS[part], found[part]) for part in DIMS}, coords, TEXTS, settings)
-
-    name, asked = f"redistribution-{loaded.name}-layers{layers[0]}-{layers[-1]}", [coords["condition"], layers]
-    return kept(folder, name, settings | {"asked": asked}, compute)
+    prompts = {name: prompts_of(loaded, problems, name, format, filler) for name in coords["condition"]}
+    found = _measure(loaded, prompts, coords, arm, seed)
+    return xr.Dataset({name: (DIMS[name], values) for name, values in found.items()}, coords)
 
 
 def _measure(
@@ -89,8 +98,8 @@ def _measure(
 ) -> dict[str, np.ndarray]:
     """Return the arrays of DIMS from the prompts of each condition."""
     names, layers = coords["problem"], coords["layer"]
-    found = {part: np.zeros([len(coords[dim]) for dim in dims]) * np.nan for part, dims in DIMS.items()}
-    found["counts"] = np.zeros(found["counts"].shape, dtype=np.int64)
+    found = {part: np.full([len(coords[dim]) for dim in dims], np.nan, "float32") for part, dims in DIMS.items()}
+    found["counts"] = np.zeros(found["counts"].shape)  # float64: whole numbers that a network may lack
     with progress.bar(f"{loaded.name}, activations in {len(layers)} layers", len(names)) as bar:
         for index, problem in enumerate(names):
             references: dict[int, _Reference] = {}
@@ -119,7 +128,7 @@ class _Reference:
         self.shift: torch.Tensor | None = None  # of the histogram
 
     def compare(self, gate: torch.Tensor, activation: torch.Tensor, rows: list[list[int]]) -> dict[str, np.ndarray]:
-        """Return TEXTS of a prompt; `rows` are the tokens of each class."""
+        """Return the variables of a prompt; `rows` are the tokens of each class."""
         counts, near = histogram(activation), (activation.abs() <= self.bound).float().mean(-1)  # (n,)
         parts = {"counts": counts, "measures": measure(gate, activation, self.bound)}
         parts["classes"] = torch.stack([near[some].mean() for some in rows])
@@ -134,7 +143,7 @@ class _Reference:
 def _reduced(
     loaded: Loaded, prompt: Prompt, layers: Sequence[int], references: dict[int, _Reference], c: float
 ) -> dict[int, dict[str, np.ndarray]]:
-    """Return TEXTS of one prompt by layer; the first prompt of a problem becomes the reference of the others."""
+    """Return the variables of one prompt by layer; the first prompt of a problem is the reference of the others."""
     span, inserted = prompt.spans["problem"], prompt.spans["inserted"]
     tokens = [i for i in range(span.start, span.stop) if not inserted.start <= i < inserted.stop]
     named = token_classes(prompt.text, prompt.offsets)

@@ -1,0 +1,251 @@
+"""Dilution and its causes, each number held against the definitions: whole matrices, planted maps, hidden positions."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from eager import matrices, outputs_of, received
+
+from lib.attention.received import observe_uniform
+from lib.errors import InputError
+from lib.measurement import networks
+from lib.measurement.attention import _affine, _left, measure_attention, measure_causes, measure_tokens
+from lib.measurement.store import CAUSES
+from lib.models.loading import load
+from lib.prompts.building import build_prompt
+from lib.prompts.problems import load_problems
+
+PROBLEMS = load_problems("embedded", limit=4)
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return load("demo", layers=3, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def causes(loaded):
+    return measure_causes(loaded, PROBLEMS)
+
+
+def dilution(loaded, problems, conditions, layers=None, **given):
+    return xr.concat(measure_attention(loaded, problems, conditions, layers, **given), "condition")
+
+
+def prompts(loaded, problem, condition="mless"):
+    return [build_prompt(loaded.tokenizer, problem.problem, name) for name in ("none", condition)]
+
+
+def reference(loaded, problem, condition):
+    """The variables of one problem, (L, H) each, from the definitions and the whole matrices."""
+    before, after = prompts(loaded, problem, condition)
+    span, matrix = after.spans["inserted"], matrices(loaded.model, after.input_ids)
+    old = received(matrices(loaded.model, before.input_ids))[..., before.original[1:-1]].numpy()
+    new, inserted = (received(matrix)[..., tokens].numpy() for tokens in (after.original[1:-1], span))
+    values = outputs_of(loaded.model, after.input_ids, "self_attn.v_proj")
+    width = loaded.model.config.head_dim
+    spreads = []
+    for layer in range(1, loaded.layers + 1):
+        heads = values[layer, "self_attn.v_proj"][span].numpy()
+        heads = heads.reshape(len(heads), -1, width)  # (inserted, key heads, D)
+        away = [((head - head.mean(0)) ** 2).sum() / (head**2).sum() for head in heads.swapaxes(0, 1)]
+        served = loaded.heads // len(away)
+        spreads.append([away[head // served] ** 0.5 for head in range(loaded.heads)])
+    return {
+        "lambda": new.mean(-1) / old.mean(-1),
+        "level": new.mean(-1),
+        "baseline": old.mean(-1),
+        "irregularity": np.log(new / old).std(-1),
+        "unevenness": new.std(-1) / new.mean(-1),
+        "mass": matrix[:, :, span.stop :, span].sum(-1).mean(-1).numpy(),
+        "flatness": inserted.std(-1) / inserted.mean(-1),
+        "dispersion": np.array(spreads),
+        "portion": inserted.mean(-1) / new.mean(-1),
+    }
+
+
+def test_every_number_agrees_with_the_attention_matrices(loaded):
+    found = dilution(loaded, PROBLEMS, ["mless", "random"])
+    assert {dim: found.sizes[dim] for dim in found["lambda"].dims} == dict(condition=2, problem=4, layer=3, head=9)
+    for problem in PROBLEMS:
+        for condition in ("mless", "random"):
+            there = found.sel(problem=problem.id, condition=condition)
+            for name, expected in reference(loaded, problem, condition).items():
+                np.testing.assert_allclose(there[name], expected, rtol=2e-3, atol=2e-3, err_msg=name)
+    (second,) = dilution(loaded, PROBLEMS[:1], ["mless"], [2])["lambda"].values
+    np.testing.assert_allclose(second[:, 0], reference(loaded, PROBLEMS[0], "mless")["lambda"][[1]], rtol=1e-3)
+
+
+def test_lambda_is_told_apart_by_the_tokens_that_receive_and_those_that_give(loaded):
+    problem = PROBLEMS[1]
+    before, after = prompts(loaded, problem)
+    found = dilution(loaded, [problem], ["mless"]).squeeze("problem").sel(condition="mless")
+    np.testing.assert_allclose(found.lambda_by_span.sel(span="original", query="all"), found["lambda"], rtol=1e-6)
+    old, new = (matrices(loaded.model, prompt.input_ids) for prompt in (before, after))
+    later = torch.tril(torch.ones(len(after), len(after)), -1)
+    original = later * torch.isin(torch.arange(len(after)), after.original)[:, None]  # rows of original tokens alone
+    for query, rows in {"all": later, "original": original}.items():
+        gives = (new * rows).sum(2) / rows.sum(0)
+        for span in ("problem", "instruction"):
+            tokens = [slice(max(p.spans[span].start, 1), min(p.spans[span].stop, len(p) - 1)) for p in (before, after)]
+            expected = gives[..., tokens[1]].mean(-1) / received(old)[..., tokens[0]].mean(-1)
+            np.testing.assert_allclose(found.lambda_by_span.sel(span=span, query=query), expected, rtol=2e-3)
+
+
+def test_uniform_attention_depends_on_lengths_alone(loaded):
+    lam = dilution(loaded, PROBLEMS[:1], ["mless"], observing=observe_uniform)["lambda"]
+    means = []
+    for prompt in prompts(loaded, PROBLEMS[0]):
+        given = [np.mean(1 / np.arange(token + 2, len(prompt) + 1)) for token in prompt.original[1:-1].tolist()]
+        means.append(np.mean(given))
+    np.testing.assert_allclose(lam, means[1] / means[0], rtol=1e-5)
+
+
+def test_equal_tokens_have_equal_values_in_layer_1_alone(loaded):
+    found = dilution(loaded, PROBLEMS, ["mless", "random"], [1, 2])
+    assert abs(found.dispersion.sel(condition="mless", layer=1)).max() < 1e-3
+    assert (found.dispersion.sel(condition="mless", layer=2) > 0.01).all()
+    assert (found.dispersion.sel(condition="random", layer=1) > 0.5).all()
+    flat = found.flatness.sel(layer=1).mean(["problem", "head"])
+    assert flat.sel(condition="mless") < flat.sel(condition="random")
+
+
+def test_what_cannot_be_measured_is_refused(loaded):
+    with pytest.raises(InputError, match="no problems"):
+        dilution(loaded, [], ["mless"])
+    with pytest.raises(InputError, match="no problems"):
+        measure_causes(loaded, [])
+    spoilt = load("demo", layers=1, device="cpu")
+    spoilt.model.layers[0].self_attn.q_proj.weight.data[0, 0] = float("nan")
+    with pytest.raises(InputError, match=r"gives NaN attention on problem embedded/"):
+        dilution(spoilt, PROBLEMS, ["mless"])
+
+
+def test_each_cause_agrees_with_the_attention_matrices_at_its_positions(loaded, causes):
+    for problem in PROBLEMS:
+        before, after = prompts(loaded, problem)
+        span, old, new = after.spans["inserted"], torch.arange(len(before)), torch.arange(len(after))
+        shift = span.stop - span.start
+        runs = {
+            "none": (before, old),
+            "both": (after, new),
+            "terms": (after, new + shift * (new < span.start)),  # the instruction as near to the problem as it was
+            "distance": (before, old + shift * (old >= span.start)),  # the problem as far away as in both
+        }
+        means = {}
+        for cause, (prompt, positions) in runs.items():
+            matrix = matrices(loaded.model, prompt.input_ids, positions)[0]
+            matrix = matrix[:, prompt.original][:, :, prompt.original]  # (H, n, n): original tokens alone
+            means[cause] = received(matrix)[:, 1:-1].mean(-1).numpy()
+        for cause in CAUSES:
+            there = causes.cause_lambda.sel(cause=cause, problem=problem.id)
+            np.testing.assert_allclose(there, means[cause] / means["none"], rtol=1e-4, err_msg=cause)
+
+
+def test_the_fits_are_of_the_heads_outputs_for_the_problems_tokens(loaded, causes):
+    heads, given = loaded.heads, []
+    handle = loaded.model.layers[0].self_attn.o_proj.register_forward_pre_hook(lambda _, x: given.append(x[0][0]))
+    for problem in PROBLEMS:
+        before, after = prompts(loaded, problem)
+        with torch.inference_mode():
+            for prompt in (before, after):
+                loaded.model(prompt.input_ids[None])
+        span = after.spans["inserted"]
+        new, old = (given.pop().unflatten(-1, (heads, -1)).double().numpy() for _ in range(2))  # (T, H, D)
+        for head in range(heads):
+            x, y = old[span.start :, head], new[span.stop :, head]
+            x, y = (values - values.mean(0) for values in (x, y))
+            slope = (x * y).sum() / (x * x).sum()
+            there = causes.sel(problem=problem.id, head=head + 1)
+            strengths = np.linalg.svd(y - slope * x, compute_uv=False) ** 2
+            expected = {
+                "shifted": 1 - ((y - x) ** 2).sum() / (y * y).sum(),
+                "affine": 1 - ((y - slope * x) ** 2).sum() / (y * y).sum(),
+                "component": strengths[0] / strengths.sum(),
+            }
+            for name, value in expected.items():
+                assert float(there[name]) == pytest.approx(value, abs=2e-3), name
+    handle.remove()
+
+
+def test_without_positions_everything_comes_from_the_terms():
+    loaded = load("demo", layers=1, device="cpu")
+    loaded.model.rotary_emb.inv_freq.zero_()  # rotation by nothing: queries and keys do not know where they are
+    both, terms, distance = (measure_causes(loaded, PROBLEMS).cause_lambda.sel(cause=cause) for cause in CAUSES)
+    np.testing.assert_allclose(distance, 1, rtol=1e-5)
+    np.testing.assert_allclose(terms, both, rtol=1e-5)
+    assert (terms < 1).all()  # new terms can only dilute
+
+
+def test_padding_and_batches_change_nothing(loaded, causes, monkeypatch):
+    monkeypatch.setattr(
+        "lib.measurement.attention.in_batches", lambda lengths, run: (([i], run([i])) for i in range(len(lengths)))
+    )
+    alone = measure_causes(loaded, PROBLEMS)
+    np.testing.assert_allclose(causes.cause_lambda, alone.cause_lambda, rtol=1e-4)
+    np.testing.assert_allclose(causes.affine, alone.affine, rtol=1e-3)
+
+
+OLD, NOISE = torch.randn(2, 400, 2, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+LEFT = torch.rand(2, 400, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+FITS = ("shifted", "affine", "line", "softmax", "direction", "component")
+
+
+@pytest.mark.parametrize(
+    ("new", "high", "low"),
+    [
+        (0.6 * OLD + torch.arange(8.0), {"affine", "line", "direction"}, {"shifted"}),
+        (OLD + 3, {"shifted", "affine"}, set()),
+        # A large sigma with noise around it: along one line through zero, but in no direction about its mean.
+        (0.5 * OLD + 10 + NOISE, {"direction"}, {"affine", "component"}),
+        (NOISE, set(), {"affine", "softmax", "direction", "component"}),
+        (0.01 * OLD + LEFT.T[..., None] * torch.arange(8.0), {"line", "direction", "component"}, set()),
+        (LEFT.T[..., None] * OLD + (1 - LEFT.T[..., None]) * torch.arange(8.0), {"softmax"}, {"affine"}),
+    ],
+)
+def test_each_fit_finds_what_was_planted(new, high, low):
+    found = dict(zip(FITS, _affine(OLD, new, LEFT), strict=True))
+    for name in high | low:
+        assert (found[name] > 0.99 if name in high else found[name] < 0.9).all(), name
+
+
+def test_what_a_softmax_leaves_agrees_with_the_attention_matrix(loaded):
+    prompt = build_prompt(loaded.tokenizer, PROBLEMS[1].problem, "mless")
+    span, matrix = prompt.spans["inserted"], matrices(loaded.model, prompt.input_ids)[0]
+    expected = 1 - matrix[:, prompt.original[span.start :]][:, :, span].sum(-1)
+    torch.testing.assert_close(_left(loaded, prompt).float(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_tokens_of_a_prompt_are_named_and_have_what_each_head_gives_them(loaded):
+    tokens = measure_tokens(loaded, PROBLEMS[0], ["none", "mless"], [1, 3])
+    for condition in ("none", "mless"):
+        prompt, one = build_prompt(loaded.tokenizer, PROBLEMS[0].problem, condition), tokens.sel(condition=condition)
+        real = one.part.values != ""
+        assert "".join(one.text.values) == prompt.text and one.part.values[real].tolist() == prompt.parts
+        expected = received(matrices(loaded.model, prompt.input_ids))[[0, 2]]
+        np.testing.assert_allclose(one.received[..., real], expected, atol=1e-5)
+        n = len(prompt)
+        uniform = np.tril(np.ones((n, n))) / np.arange(1, n + 1)[:, None]
+        np.testing.assert_allclose(one.even[real][:-1], [uniform[j + 1 :, j].mean() for j in range(n - 1)], rtol=1e-5)
+
+
+def test_memory_holds_one_model(tiny_checkpoint, monkeypatch):
+    alive = weakref.WeakSet()
+
+    def counted(spec, **options):
+        gc.collect()
+        assert not alive
+        loaded = load(spec, **options)
+        alive.add(loaded.model)
+        return loaded
+
+    monkeypatch.setattr(networks, "load", counted)
+    spec = str(tiny_checkpoint)
+    for layers, seed in ((1, None), (1, None), (None, None), (2, 0)):
+        networks.some_layers(spec, layers, seed=seed)
+    assert networks.some_layers(spec, 2, seed=0) is networks.some_layers(spec, 2, seed=0)
+    networks.let_go()
+    assert not alive
