@@ -14,7 +14,6 @@ from pathlib import Path
 import pandas as pd
 from measuring import keep
 
-from lib.evaluation.records import Record
 from lib.evaluation.run import evaluate
 from lib.profiles import Profile, load_profile
 from lib.statistics import POINTS, interval
@@ -22,31 +21,30 @@ from lib.statistics import POINTS, interval
 DTYPES = ("float32", "bfloat16")
 
 
-def answered(profile: Profile, dtype: str, limit: int) -> tuple[list[Record], float]:
-    """Return the records of one dtype and how many completions a second made them."""
+def answered(profile: Profile, dtype: str, limit: int) -> tuple[pd.DataFrame, float]:
+    """Return the answers of one dtype and how many completions a second made them."""
     changes = {"conditions": ["none"], "limit": limit, "dtype": dtype}
     accuracy = profile.accuracy.model_copy(update=changes)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        records = evaluate(accuracy, profile.filler, profile.seed, Path(folder))
-        return records, len(records) / (time.perf_counter() - start)
+        answers = evaluate(accuracy, profile.filler, profile.seed, Path(folder))
+        return answers, len(answers) / (time.perf_counter() - start)
 
 
 def compared(profile: Profile, limit: int) -> dict:
     """Return accuracy and speed in both dtypes, and how much accuracy moves."""
     (full, fast), (half, half_fast) = (answered(profile, dtype, limit) for dtype in DTYPES)
-    before, after = ([POINTS * (r["correct"] and r["evaluated"]) for r in some] for some in (full, half))
-    moved = [b - a for a, b in zip(before, after, strict=True)]
-    found = interval(moved, [record["problem_id"] for record in full], "difference")
+    before, after = (POINTS * some["right"].to_numpy() for some in (full, half))
+    found = interval(after - before, full["problem_id"], "difference")
     return {
-        "model": full[0]["model"],
+        "model": full["model"][0],
         "n": found.n,
-        "float32": sum(before) / len(before),
-        "bfloat16": sum(after) / len(after),
+        "float32": before.mean(),
+        "bfloat16": after.mean(),
         "difference": found.estimate,
         "low": found.low,
         "high": found.high,
-        "same_response": sum(a["response"] == b["response"] for a, b in zip(full, half, strict=True)),
+        "same_response": int((full["response"] == half["response"]).sum()),
         "times_as_fast": half_fast / fast,
     }
 

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lib import progress
-from lib.evaluation.records import Record
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
@@ -77,7 +76,7 @@ def _write(path: Path, records: Sequence[dict]) -> None:
     write_whole(path, gzip.compress(lines.encode(), mtime=0))
 
 
-def _complete(records: list[Record]) -> list[Record]:
+def _complete(records: list[dict]) -> list[dict]:
     """Return the records of problems that were answered under every condition."""
     answered = defaultdict(set)
     for record in records:
@@ -92,11 +91,11 @@ def _begun(rows: list[dict]) -> list[dict]:
     return [row for row in rows if counts[row["condition"]] >= ENOUGH]
 
 
-def _graded(records: list[Record]):
+def _graded(records: list[dict]):
     return records, grade_many([(record["answer"], record["response"]) for record in records])
 
 
-def _regraded(record: Record, graded) -> Record:
+def _regraded(record: dict, graded) -> dict:
     """Return a record with the grades of the present code; the authors' rule as published would need the prompt."""
     answer, response = record["answer"], record["response"]
     rules = {

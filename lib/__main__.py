@@ -125,12 +125,11 @@ def _evaluate(options) -> None:
     accuracy, shard = given(Accuracy, options, models=[run.model]), parse_shard(run.shard)
     check_accuracy(accuracy, filler)
     check_engine(accuracy.engine)
-    from lib.evaluation.records import outcome_of
     from lib.evaluation.run import evaluate  # torch: only now
-    from lib.evaluation.summary import as_text, summarise
+    from lib.evaluation.tables import as_text, summarise
 
-    records = evaluate(accuracy, filler, run.seed, run.out, shard, run.shorter)
-    print(progress.folded(as_text(summarise(records, run.seed, outcome_of(accuracy.problems)))))
+    answers = evaluate(accuracy, filler, run.seed, run.out, shard, run.shorter)
+    print(progress.folded(as_text(summarise(answers, run.seed))))
     print(f"files: {run.out}/completions*.jsonl, run.json, summary.json")
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import yaml
 
-from lib import paths, progress
+from lib import evaluation, paths, progress
 from lib.errors import InputError
-from lib.evaluation.of_profile import agreement, generated, scores_for, stored_answers, variation_for
 from lib.figures import saving
 from lib.measurement import run as measurement
 from lib.paths import write_json
@@ -60,7 +59,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
             if need not in prepared:
                 _prepare(need, profile, results, anew, fresh)
                 prepared.add(need)
-        if "completions" in prepared and anew and not stored_answers(profile):
+        if "completions" in prepared and anew and (profile.name == "demo" or not evaluation.stored(profile)):
             parameters["completions"] = str(results)
         _execute(notebook, results, parameters)
     print_table([row for notebook in notebooks for row in published(results, notebook.stem)])
@@ -73,17 +72,18 @@ def _prepare(need: str, profile: Profile, results: Path, anew: bool, fresh: bool
     if need in measurement.PARTS:
         measurement.measure(profile, need, stored=not fresh)  # once begun anew, what the repository has is not read
     elif need == "likelihood":
-        scores_for(profile)
-    elif stored_answers(profile):
+        evaluation.scores(profile)
+    elif profile.name != "demo" and evaluation.stored(profile):
         return
     elif need != "completions":
-        variation_for(profile, need)
+        evaluation.answers(profile, need)
     else:
         asked = profile.accuracy if anew else profile.accuracy.model_copy(update={"limit": CHECKED})
         # In a folder of its own, since what reads `results` takes its answers for all of them.
-        records = generated(profile, asked, results if anew else results / "check")
+        checked = profile.model_copy(update={"accuracy": asked})
+        found = evaluation.answers(checked, folder=results if anew else results / "check")
         if profile.name == "demo":
-            same, common = agreement(records)
+            same, common = evaluation.agreement(found)
             print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
 

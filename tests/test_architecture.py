@@ -15,7 +15,7 @@ ROOMS = [room for floor in FLOORS for room in floor]
 MOST_MODULES, MOST_LINES = 110, 12_000
 PROGRAMS = {LIB / "__main__.py"}  # it answers --help before it imports
 # What is stored is drawn without the libraries that run a network: seconds for each notebook.
-STORED = {LIB / "measurement" / "run.py", LIB / "evaluation" / "of_profile.py"}
+STORED = {LIB / "measurement" / "run.py", LIB / "evaluation" / "__init__.py"}
 
 
 def room(path: Path) -> str:

@@ -13,6 +13,7 @@ from lib import paths
 from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation import run
+from lib.evaluation.store import frame
 from lib.models import names
 from lib.profiles import run_profile
 
@@ -159,7 +160,7 @@ def test_a_mark_blank_lines_separators_and_numbers_are_accepted(tmp_path, monkey
     line = json.dumps({"problem": "a\u2028b", "answer": 7, "response": "\\boxed{7}"}, ensure_ascii=False)
     (tmp_path / "set.jsonl").write_bytes(f"\ufeff{line}\r\n\r\n".encode())
     asked = []
-    monkeypatch.setattr(run, "evaluate", lambda accuracy, *_: asked.append(accuracy) or [])
+    monkeypatch.setattr(run, "evaluate", lambda accuracy, *_: asked.append(accuracy) or frame([]))
     monkeypatch.setenv("HOME", str(tmp_path))
     command = ["evaluate", "--model", "demo", "--conditions", "none, mless", "--problems", "~/set.jsonl", "--out"]
     assert main([*command, str(tmp_path / "o")]) == 0

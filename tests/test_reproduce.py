@@ -2,23 +2,21 @@
 
 import pytest
 
-from lib import paths, reproduce
+from lib import evaluation, paths, reproduce
 from lib.errors import InputError
-from lib.evaluation.of_profile import STORED_DEMO
-from lib.evaluation.store import read_records
 from lib.profiles import load_profile
 
 
 def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own_unless_all_are_made_anew(
     monkeypatch, tmp_path, capsys
 ):
-    asked = []
+    asked, some = [], evaluation.answers(load_profile("demo"))[:3]
 
-    def generated(profile, accuracy, folder):
-        asked.append((accuracy.limit, folder))
-        return read_records(STORED_DEMO)[:3]
+    def answers(profile, folder):
+        asked.append((profile.accuracy.limit, folder))
+        return some
 
-    monkeypatch.setattr(reproduce, "generated", generated)
+    monkeypatch.setattr(evaluation, "answers", answers)
     for anew in (False, True):
         reproduce._prepare("completions", load_profile("demo"), tmp_path, anew)
     assert asked == [(reproduce.CHECKED, tmp_path / "check"), (96, tmp_path)]

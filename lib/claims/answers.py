@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from lib.claims import Untestable
-from lib.evaluation.samples import distinct_2
+from lib.evaluation.tables import distinct_2
 from lib.statistics import POINTS, pass_at_k
 
 POSITIVE = ("example", "none")  # the control whose gain says how large an effect would be one: a worked example
@@ -40,7 +40,7 @@ def _by_problem(answers: pd.DataFrame, part: str, names: Sequence[str], column: 
 
 
 def _accuracies(answers: pd.DataFrame, part: str, names: Sequence[str]) -> pd.DataFrame:
-    return POINTS * _by_problem(answers, part, names, "solved", "mean")
+    return POINTS * _by_problem(answers, part, names, "right", "mean")
 
 
 def _named(pairs: Sequence[Sequence[str]]) -> list[str]:
@@ -72,10 +72,10 @@ def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
 
 def _passed(answers: pd.DataFrame, names: Sequence[str], k: int) -> pd.DataFrame:
     """Return pass@k of each problem in %; raises Untestable where one has fewer samples."""
-    fewest = _by_problem(answers, "sampling", names, "solved", "size")[names].min().min()
+    fewest = _by_problem(answers, "sampling", names, "right", "size")[names].min().min()
     if fewest < k:
         raise Untestable(f"pass@{k} needs {k} samples of each problem, and {fewest:.0f} were taken")
-    return _by_problem(answers, "sampling", names, "solved", lambda some: POINTS * pass_at_k([some], k)[0])
+    return _by_problem(answers, "sampling", names, "right", lambda some: POINTS * pass_at_k([some], k)[0])
 
 
 def pass_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
@@ -87,7 +87,7 @@ def pass_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataAr
 def sampling_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
     """Return a condition minus none: pass@k and the share of distinct 2-grams of a problem's samples, in points."""
     passed = _passed(answers, [condition, "none"], k)
-    pairs = _by_problem(answers, "sampling", [], "response", lambda some: POINTS * distinct_2(list(some)))
+    pairs = _by_problem(answers, "sampling", [], "response", lambda some: POINTS * distinct_2(some))
     both = {f"pass@{k}": passed, "distinct 2-grams": pairs}
     return _values({name: table[condition] - table["none"] for name, table in both.items()}, "difference")
 

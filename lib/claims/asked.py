@@ -13,17 +13,14 @@ import pandas as pd
 import xarray as xr
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lib import paths
+from lib import evaluation, paths
 from lib.claims import Untestable, answers, internals
 from lib.errors import InputError, valid
-from lib.evaluation.of_profile import completions_for, scores_for, variation_for
-from lib.evaluation.records import outcome_of, table_of
 from lib.measurement.run import measure
 from lib.paths import read_yaml, shown
 from lib.profiles import PARTS, Profile
 
 CLAIMS = paths.DATA / "claims.yaml"
-SCORED = ["model", "condition", "target", "problem_id", "tokens", "nats"]  # what is read of a likelihood
 # By name, every public function of these modules. What its first parameter is called is what it is given.
 MEASURES = {
     name: function
@@ -90,7 +87,7 @@ class Evidence:
     """All that a profile measured on one model."""
 
     measured: xr.Dataset | None = None  # of its inside, on networks: `lib.claims.internals`
-    answers: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row per completion, with part, solved and plain
+    answers: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row per completion, with part, right and plain
     scores: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row per likelihood
 
 
@@ -108,12 +105,10 @@ def asked(claim: Claim, evidence: Evidence) -> xr.DataArray:
 def gather(profile: Profile, completions: str | None = None) -> dict[str, Evidence]:
     """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
     measured = measure(profile, "attention", "activations", "controls")
-    records = {"main": completions_for(profile, completions)[0]}
-    records |= {part: variation_for(profile, part)[0] for part in PARTS}
-    given = pd.concat([table_of(some).assign(part=part) for part, some in records.items()], ignore_index=True)
+    parts = [evaluation.answers(profile, "main", completions), *(evaluation.answers(profile, part) for part in PARTS)]
+    given = pd.concat(parts, ignore_index=True)
     plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
-    given = given.assign(solved=given[outcome_of(profile.accuracy.problems)].astype(float), plain=plain)
-    scores = by_model(pd.DataFrame(scores_for(profile), columns=SCORED))
+    given, scores = given.assign(plain=plain), by_model(evaluation.scores(profile))
     answered = by_model(given)
     return {
         name: Evidence(measured.get(name), answered.get(name, given[:0]), scores.get(name, pd.DataFrame()))

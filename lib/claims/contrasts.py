@@ -4,19 +4,19 @@ scores = scored(run)                      # a row per text that was scored
 table = solutions(scores, run.filler)     # a row per pair of conditions and model, in nats per problem
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from lib import evaluation
 from lib.claims.answers import POSITIVE
-from lib.claims.asked import SCORED, Evidence, by_model, load_claims
+from lib.claims.asked import Evidence, by_model, load_claims
 from lib.claims.verdict import judge
 from lib.claims.words import likelihoods
 from lib.errors import InputError
-from lib.evaluation.of_profile import scores_for
-from lib.evaluation.records import Record, groups, shares
+from lib.evaluation.tables import groups, shares
 from lib.models.names import captions, resolve
 from lib.profiles import Profile
 from lib.prompts.conditions import Filler, parse_condition
@@ -54,7 +54,7 @@ COLUMNS = ("panel", "curve", "x", "model", "effect", "low", "high", "n", "band")
 
 def scored(run: Profile) -> pd.DataFrame:
     """Return the likelihoods of a profile, stored or scored if needed; raises InputError where it asks for none."""
-    scores = pd.DataFrame(scores_for(run), columns=SCORED)
+    scores = evaluation.scores(run)
     if scores.empty:
         raise InputError("nothing to show: the profile has no section `likelihood`, as data/profiles/families.yaml has")
     return scores
@@ -151,14 +151,14 @@ def one_problem(scores: pd.DataFrame) -> pd.DataFrame:
     return table[["condition", "problem_id", "tokens", "nats", "per token", "to none"]]
 
 
-def worth(scores: pd.DataFrame, records: Sequence[Record]) -> pd.DataFrame:
+def worth(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Return per model what log p(solution) per token under none says of the answer under none: whether it is right.
 
     A correlation over problems: `slope` of a logistic regression in log odds per nat and token, `auc` the chance in %
     that of two problems the solved one has the likelier solution, `points` of accuracy that go with one nat on every
     solution, all with intervals. Models with both for ENOUGH problems, some solved and some not.
     """
-    rows, answered = [], groups(records)
+    rows, answered = [], groups(answers)
     for name, one in by_model(scores[(scores.target == "solution") & (scores.condition == "none")]).items():
         right = shares(answered[name, "none"]) if (name, "none") in answered else pd.Series(dtype=float)
         one = one.set_index("problem_id")

@@ -1,7 +1,5 @@
 """What notebooks 03 and 05 found: from their tables to the rows that they publish and the sentences they end with."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
@@ -72,10 +70,13 @@ def beside_paper(table: pd.DataFrame, reported: dict[str, dict[str, float]]) -> 
     return pd.concat([run, pd.DataFrame(rows, columns=columns[:5])], ignore_index=True)
 
 
-def answering(run: Profile, records: Sequence[dict]) -> dict[str, str]:
+def answering(run: Profile, answers: pd.DataFrame) -> dict[str, str]:
     """Return by model how captions call what answered: with its weights and their dtype, as far as they are known."""
-    named, dtypes = captions(run.accuracy.models), {r["model"]: r.get("dtype") for r in records}
-    return {name: ", ".join(filter(None, [named.get(name, name), dtype])) for name, dtype in dtypes.items()}
+    named, dtypes = captions(run.accuracy.models), answers.groupby("model", sort=False)["dtype"].last()
+    return {
+        name: ", ".join([named.get(name, name), *([dtype] if isinstance(dtype, str) else [])])
+        for name, dtype in dtypes.items()
+    }
 
 
 def accuracy_line(run: Profile, n: pd.Series, of: str) -> str:
@@ -99,14 +100,14 @@ def arm_grid(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(c=[arm.c for arm in arms], p1=[arm.p1 for arm in arms], layer=[arm.layer for arm in arms])
 
 
-def completions_sentence(run: Profile, records: Sequence[dict], origin: str, part: str | None = None) -> str:
+def completions_sentence(run: Profile, answers: pd.DataFrame, part: str | None = None) -> str:
     """Say how many completions there are, of what, and where they come from; `part` is one of PARTS."""
-    if not records and part:
+    if answers.empty and part:
         return f"Not measured in the profile {run.name}: {ASKED[part]}. The profile demo has them."
     asked = variation(run.accuracy, part) if part else run.accuracy
     how = f"{asked.format} prompt, {'with' if asked.elicit else 'without'} answer elicitation"
-    text = f"{len(records)} completions on {describe(asked.problems)}, {how}"
-    return f"{text}, temperature {asked.temperature:g}; {origin}."
+    text = f"{len(answers)} completions on {describe(asked.problems)}, {how}"
+    return f"{text}, temperature {asked.temperature:g}; {answers.attrs['origin']}."
 
 
 def side_by_side(variants: pd.DataFrame, panels: dict) -> pd.DataFrame:

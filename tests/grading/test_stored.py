@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.evaluation.store import read_records
+from lib.evaluation.store import read
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import STATUSES
@@ -16,7 +16,7 @@ FILES = sorted([*DATA.glob("demo_*.jsonl"), *(DATA / "families").glob("*.jsonl.g
 @pytest.fixture(scope="module")
 def stored():
     """One record of each pair of a gold answer and a response."""
-    return list({(one["answer"], one["response"]): one for path in FILES for one in read_records(path)}.values())
+    return list({(one["answer"], one["response"]): one for one in read(*FILES)}.values())
 
 
 def test_every_stored_pair_is_graded_as_it_is_stored(stored):

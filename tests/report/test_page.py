@@ -112,7 +112,7 @@ def test_without_claims_the_command_that_makes_them_is_named(profile):
         ("figures/made/fig13.csv", b"", "fig13.csv cannot be read"),
         ("figures/made/fig13.pdf", b"no", "fig13.pdf cannot be read: no pdf file"),
         ("figures/made/fig13.png", b"GIF89a", "fig13.png cannot be read: no png file"),
-        ("results/made/completions.jsonl", b"{", "accuracy: line 1 of"),
+        ("results/made/completions.jsonl", b"{\n", "accuracy: line 1 of"),
         ("results/made/completions.jsonl", b'{"key": "a"}\n', "completions.jsonl: model: missing field"),
         ("results/made/tiny.nc", b"x", "tiny.nc cannot be read"),
         ("results/made/tiny.nc", None, "No heads of this profile yet"),
@@ -185,4 +185,4 @@ def test_answers_that_the_repository_stores_of_a_profile_are_shown_by_part():
     answers, revisions, missing = read_answers(load_profile("families"))
     parts = {run["part"]: run["conditions"] for run in answers["runs"]}
     assert parts == {"accuracy": ["none", "mless"]}
-    assert list(revisions) == [f"Qwen2.5-Coder-{size}-Instruct" for size in ("0.5B", "1.5B")] and not missing
+    assert sorted(revisions) == [f"Qwen2.5-Coder-{size}-Instruct" for size in ("0.5B", "1.5B")] and not missing

@@ -1,0 +1,244 @@
+"""What answers show, in % and points: accuracy, each condition against none, graders, power, and several samples.
+
+All take a frame of one part (`lib.evaluation.answers`); every interval is that of `lib.statistics`, over problems.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.statistics import (
+    POINTS,
+    RESAMPLES,
+    holm,
+    interval,
+    largest_of_flipped,
+    mcnemar_exact,
+    n_needed,
+    pass_at_k,
+    sign_flip,
+    smallest_effect,
+    told,
+)
+
+GRADERS = {
+    "correct": "this project's grader",
+    "worked_out": "this project's, worked out only",
+    "correct_exact": "exact match after normalisation",
+    "correct_authors_on_completion": "authors' rule, completion only",
+    "correct_authors": "authors' rule as published",
+}
+RATES: dict[str, Callable[[pd.DataFrame], pd.Series]] = {  # the share in % of a group's answers
+    "accuracy_authors": lambda some: some["correct_authors"],
+    "no_box": lambda some: some["method"].isin(("no-box", "empty-box")),
+    "truncated": lambda some: some["finish_reason"] != "stop",
+    "run_on": lambda some: some["run_on"].eq(True),  # answers of an older run may lack it
+    "elicited": lambda some: some["elicited"],
+    "ungraded": lambda some: some["method"].isin(("timeout", "crash", "refused")),
+    "restated": lambda some: some["correct"] & ~some["worked_out"],
+}
+GROUP, ENDS = ["model", "condition"], ["accuracy", "low", "high"]
+PAIRED = ["effect", "effect_low", "effect_high", "p_value", "only_none", "only_this", "discordant", "p_holm"]
+KS = (1, 3, 4, 8, 16)
+
+
+def groups(answers: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
+    """Return (model, condition) -> answers, models and conditions as they come, none first."""
+    found = {}
+    for model, table in answers.groupby("model", sort=False):
+        ordered = table.sort_values("condition", key=lambda names: names != "none", kind="stable")
+        found |= {(model, condition): group for condition, group in ordered.groupby("condition", sort=False)}
+    return found
+
+
+def solved(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
+    """Return 1 or 0 (problems, samples) of one model and condition, by `right` or another of GRADERS; NaN: missing."""
+    first = group.drop_duplicates(["problem_id", "sample"])
+    values = first.pivot(index="problem_id", columns="sample", values=by)
+    return values.loc[group["problem_id"].unique()].astype(float)
+
+
+def shares(group: pd.DataFrame) -> pd.Series:
+    """Return the accuracy of each problem over its samples, in %, of one model and condition."""
+    return POINTS * solved(group).mean(axis=1)
+
+
+def summarise(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return a row per model and condition: n, samples, accuracy with its interval, RATES, and PAIRED against none.
+
+    With one sample the test is exact McNemar's; with several, whose answers to a problem are not independent, signs are
+    flipped, which `seed` draws. `p_holm` corrects for all rows. PAIRED are NaN of none, and where no problem was
+    answered under none as well.
+    """
+    rows, found = [], groups(answers)
+    for (model, condition), group in found.items():
+        values = solved(group)
+        row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
+        row |= _told_as(ENDS, shares(group), "share")
+        row |= {name: POINTS * float(rate(group).mean()) for name, rate in RATES.items()}
+        rows.append(row | _against_none(found, model, condition, "right", seed))
+    table = pd.DataFrame(rows, columns=[*GROUP, "n", "samples", *ENDS, *RATES, *PAIRED])
+    tested = table["p_value"].notna()
+    if tested.any():
+        table.loc[tested, "p_holm"] = holm(table["p_value"][tested])
+    return table
+
+
+def cut_apart(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return `summarise` of all problems, then of those that a model finished under every condition."""
+    whole = answers["finish_reason"].eq("stop").groupby([answers["model"], answers["problem_id"]]).transform("all")
+    both = {"all": answers, "finished": answers[whole]}
+    return pd.concat([summarise(some, seed).assign(problems=which) for which, some in both.items()])
+
+
+def as_text(table: pd.DataFrame) -> str:
+    """Return a line per row of `summarise`: accuracy, what was cut off or has no box, and the effect."""
+    lines = []
+    for row in table.to_dict("records"):
+        text = f"{row['condition']:16} {told(row['accuracy'], row['low'], row['high'])} %  n = {row['n']}"
+        text += "  truncated {truncated:.0f} %  no box {no_box:.0f} %  restated {restated:.0f} %".format_map(row)
+        if not np.isnan(row["p_value"]):
+            effect = told(row["effect"], row["effect_low"], row["effect_high"], "+")
+            text += f"  against none {effect} points  p = {row['p_value']:.2g}"
+        lines.append(text)
+    return "\n".join(lines)
+
+
+def _told_as(names: Sequence[str], values: pd.Series, kind: str) -> dict[str, float]:
+    """Return the mean of a Series by problem, of a kind of `lib.statistics`, and its ends under three names."""
+    found = interval(values, values.index, kind)
+    return dict(zip(names, (found.estimate, found.low, found.high), strict=True))
+
+
+def _against_none(found: dict, model: str, condition: str, by: str, seed: int) -> dict[str, float]:
+    """Return effect, interval and p-value of one condition against none, over what both have answered."""
+    if condition == "none" or (model, "none") not in found:
+        return {}
+    none, treated = solved(found[model, "none"], by), solved(found[model, condition], by)
+    differences = (treated - none).reindex(none.index).dropna(how="all")  # (problems, samples)
+    if differences.empty:
+        return {}
+    by_problem = differences.mean(axis=1)
+    lost, gained = (int(changed.to_numpy().sum()) for changed in (differences < 0, differences > 0))
+    several = differences.count(axis=1).max() > 1  # means per problem are then what is independent
+    row = _told_as(PAIRED[:3], POINTS * by_problem, "difference")
+    row["p_value"] = sign_flip(by_problem, seed) if several else mcnemar_exact(lost, gained)
+    discordant = POINTS * (lost + gained) / differences.count().sum()
+    return row | {"only_none": lost, "only_this": gained, "discordant": discordant}
+
+
+def graders(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return a row per model, condition and grader: accuracy, disagreements with this project's, effect."""
+    rows, found = [], groups(answers)
+    for (model, condition), group in found.items():
+        for by, name in GRADERS.items():
+            row = {"model": model, "condition": condition, "grader": name, "n": len(group)}
+            row |= {"accuracy": POINTS * group[by].mean(), "disagree": (group[by] != group["correct"]).sum()}
+            rows.append(row | _against_none(found, model, condition, by, seed))
+    return pd.DataFrame(rows, columns=[*GROUP, "grader", "n", "accuracy", "disagree", *PAIRED[:4]])
+
+
+def breakdown(answers: pd.DataFrame, field: str) -> pd.DataFrame:
+    """Return a row per model, condition and level or subject: n and accuracy with its interval."""
+    rows = [
+        {"model": model, "condition": condition, field: value, "n": len(part)} | _told_as(ENDS, shares(part), "share")
+        for (model, condition), group in groups(answers).items()
+        for value, part in group.groupby(field)
+    ]
+    return pd.DataFrame(rows, columns=[*GROUP, field, "n", *ENDS])
+
+
+def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:
+    """Return what each row of `summarise` with pairs could show at 80 % power, and the n that such an effect needs."""
+    tested = table[table["p_value"].notna()]
+    found = tested[[*GROUP, "discordant"]].assign(pairs=tested["n"] * tested["samples"])
+    rates, aim = tested["discordant"] / POINTS, effect / POINTS
+    smallest = [POINTS * smallest_effect(n, rate) for n, rate in zip(found["pairs"], rates, strict=True)]
+    return found.assign(smallest=smallest, needed=[n_needed(aim, rate) if aim <= rate else np.nan for rate in rates])
+
+
+def diversity(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per model and condition with several samples: pass@k and distinct 2-grams, in %, with intervals."""
+
+    def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
+        found = {f"pass@{k}": pass_at_k(values, k) for k in KS if k <= values.shape[1]}
+        texts = group.groupby("problem_id", sort=False)["response"]
+        return found | {"distinct 2-grams": texts.agg(distinct_2).to_numpy(float)}
+
+    return _means(answers, 2, measures)
+
+
+def best_of(answers: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Return a row per model and condition, in %: one sample, best of n (pass@n), majority of the first n; Table 8."""
+
+    def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
+        return {"one": values.mean(1), "best": pass_at_k(values, n), "majority": _majority(group, n)}
+
+    return _means(answers, n, measures)
+
+
+def _means(answers: pd.DataFrame, least: int, measures: Callable) -> pd.DataFrame:
+    """Return a row per model and condition with so many samples: the mean over problems of each of its measures."""
+    rows = []
+    for (model, condition), group in groups(answers).items():
+        values = solved(group)  # (problems, samples)
+        if values.shape[1] < least:
+            continue
+        row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
+        for name, share in measures(group, values.to_numpy()).items():
+            row |= _told_as([name, f"{name} low", f"{name} high"], pd.Series(POINTS * share, values.index), "share")
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _majority(group: pd.DataFrame, n: int) -> np.ndarray:
+    """Return per problem whether the first of the most frequent answers of n samples is right; none is no vote."""
+    right = []
+    for _, some in group.sort_values("sample", kind="stable").groupby("problem_id", sort=False):
+        first = some.head(n)
+        votes = Counter(answer for answer in first["extracted"] if answer).most_common(1)
+        right.append(bool(votes) and first["right"][first["extracted"] == votes[0][0]].any())
+    return np.array(right, dtype=float)
+
+
+def distinct_2(texts: Iterable[str]) -> float:
+    """Return the share of distinct pairs of neighbouring words among all of them, over the texts; 0 without any."""
+    pairs = [two for text in texts for two in zip(text.split(), text.split()[1:], strict=False)]
+    return len(set(pairs)) / len(pairs) if pairs else 0.0
+
+
+def noise_floor(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per model: how far two runs of none that differ in nothing but the seed lie apart, in points.
+
+    `difference` and `largest` are of two samples' accuracies, `discordant` of problems that one of the two solves.
+    """
+    rows = []
+    for (model, condition), group in groups(answers).items():
+        values = solved(group).to_numpy()
+        if condition == "none" and values.shape[1] > 1:
+            first, second = np.triu_indices(values.shape[1], 1)
+            apart = POINTS * (values[:, first] - values[:, second])  # (problems, pairs of samples)
+            between = np.abs(apart.mean(0))
+            row = {"model": model, "n": len(values), "samples": values.shape[1], "difference": between.mean()}
+            rows.append(row | {"discordant": np.abs(apart).mean(), "largest": between.max()})
+    return pd.DataFrame(rows)
+
+
+def largest_by_chance(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return a row per model: the largest effect against none among its conditions, in points, and what chance gives.
+
+    Under no effect a problem's differences are as likely to have the other sign: `expected` is the mean of the largest
+    effect over such flips, `p_value` how often it is at least as large (a max-T test, Westfall and Young 1993).
+    """
+    rows = []
+    for model, some in answers.groupby("model", sort=False):
+        table = pd.concat({name: shares(group) for (_, name), group in groups(some).items()}, axis=1, join="inner")
+        apart = table.drop(columns="none", errors="ignore").sub(table.get("none", np.nan), axis=0).to_numpy()
+        if apart.size and "none" in table:
+            largest, chance = apart.mean(0).max(), largest_of_flipped(apart, seed) / len(apart)
+            p_value = (1 + np.sum(chance >= largest - 1e-9)) / (1 + RESAMPLES)
+            row = {"model": model, "conditions": apart.shape[1], "n": len(apart), "largest": largest}
+            rows.append(row | {"expected": chance.mean(), "p_value": p_value})
+    return pd.DataFrame(rows)

@@ -1,0 +1,205 @@
+"""Tables of hand-written answers: what they show is known."""
+
+import numpy as np
+import pytest
+from hand_written import record, run, solved
+
+from lib import statistics
+from lib.evaluation import tables
+from lib.evaluation.store import frame
+from lib.evaluation.tables import summarise
+
+
+def row(table, place=0):
+    return table.to_dict("records")[place]
+
+
+def test_conditions_come_in_order_with_none_first():
+    answers = frame(run("mless:10", 1, 2) + run("none", 1, 2) + run("mless@end", 1, 2))
+    assert [condition for _, condition in tables.groups(answers)] == ["none", "mless:10", "mless@end"]
+
+
+def test_a_row_has_accuracy_rates_and_pairs():
+    odd = {"finish_reason": "length", "run_on": True, "method": "no-box", "elicited": True}
+    table = summarise(frame(run("none", 10, 40) + run("mless", 20, 40, **odd)), seed=0)
+    none, mless = row(table), row(table, 1)
+    assert (none["accuracy"], none["n"], none["samples"]) == (25, 40, 1) and np.isnan(none["effect"])
+    assert (mless["effect"], mless["only_none"], mless["only_this"], mless["discordant"]) == (25, 0, 10, 25)
+    assert mless["p_value"] == pytest.approx(statistics.mcnemar_exact(0, 10))
+    assert [mless[name] for name in ("truncated", "run_on", "no_box", "elicited", "ungraded")] == [100] * 4 + [0]
+    low, high = (100 * end for end in statistics.clopper_pearson(10, 40))
+    assert (none["low"], none["high"]) == pytest.approx((low, high))
+    low, high = (100 * end for end in statistics.tango(0, 10, 40))
+    assert (mless["effect_low"], mless["effect_high"]) == pytest.approx((low, high))
+
+
+def test_p_values_are_corrected_over_all_conditions_and_models():
+    answers = run("none", 10, 40) + run("mless", 20, 40) + run("mful", 14, 40)
+    answers += [one | {"model": "other"} for one in answers]
+    tested = summarise(frame(answers), seed=0).dropna(subset="p_value")
+    assert len(tested) == 4
+    assert tested["p_holm"].tolist() == pytest.approx(statistics.holm(tested["p_value"]).tolist())
+
+
+@pytest.mark.parametrize("none, mless, effect, share", [((5, 10), (9, 30), 40, 40), ((5, 30), (7, 10), 20, 20)])
+def test_only_problems_that_both_conditions_answered_are_compared(none, mless, effect, share):
+    found = row(summarise(frame(run("none", *none) + run("mless", *mless)), seed=0), 1)
+    assert (found["n"], found["effect"], found["discordant"]) == (mless[1], effect, share)
+
+
+def test_samples_of_one_problem_are_not_independent():
+    rng = np.random.default_rng(0)
+    right = rng.random(20) < 0.5
+    answers = frame([record("none", f"p{i}", bool(right[i]), sample) for i in range(20) for sample in range(8)])
+    found = row(summarise(answers, seed=0))
+    assert (found["n"], found["samples"]) == (20, 8) and found["high"] - found["low"] > 35  # not as of 160
+    both = [record(c, f"p{i}", c == "mless" or s == 0, s) for c in ("none", "mless") for i in range(12) for s in (0, 1)]
+    found = row(summarise(frame(both), seed=0), 1)
+    assert found["effect"] == pytest.approx(50) and found["p_value"] == pytest.approx(2 / 2**12)
+
+
+def test_a_missing_sample_is_not_a_wrong_one():
+    answers = frame([record("none", "a", True), record("none", "a", True, 1), record("none", "b", False)])
+    values = tables.solved(answers)
+    assert values.loc["a"].tolist() == [1, 1] and values.loc["b"].isna().tolist() == [False, True]
+
+
+def test_graders_stand_side_by_side():
+    answers = [one | {"correct_authors": True} for one in run("none", 10, 20) + run("mless", 12, 20)]
+    table = tables.graders(frame(answers), seed=0).set_index("grader")
+    published = table.loc["authors' rule as published"]
+    assert published["accuracy"].tolist() == [100, 100] and published["disagree"].tolist() == [10, 8]
+    assert published["effect"].iloc[1] == 0
+    assert table.loc["this project's grader", "effect"].iloc[1] == pytest.approx(10)
+
+
+def test_levels_are_broken_down():
+    answers = run("none", 2, 4) + [
+        one | {"problem_id": one["problem_id"] + "x", "level": 5} for one in run("none", 0, 4)
+    ]
+    table = tables.breakdown(frame(answers), "level")
+    assert table[["level", "n", "accuracy"]].values.tolist() == [[1, 4, 50], [5, 4, 0]]
+
+
+def test_power_says_what_n_shows_and_what_n_is_needed():
+    found = row(tables.power(summarise(solved(none=4, mless=8), seed=0), effect=2))
+    assert found["needed"] == statistics.n_needed(0.02, 0.1)
+    assert found["smallest"] == pytest.approx(100 * statistics.smallest_effect(40, 0.1), nan_ok=True)
+    assert tables.power(summarise(solved(none=4, mless=4), seed=0), effect=2)["needed"].isna().all()
+
+
+def test_tables_of_nothing_have_their_columns():
+    nothing = frame([])
+    made = summarise(nothing, 0), tables.graders(nothing, 0), tables.breakdown(nothing, "level")
+    for table in (*made, tables.power(made[0], 2)):
+        assert table.empty and {"model", "condition"} <= set(table.columns)
+    several = tables.diversity, lambda some: tables.best_of(some, 5), tables.noise_floor
+    for make in (*several, lambda some: tables.largest_by_chance(some, 0)):
+        assert make(nothing).empty and make(frame(run("none", 2, 4))).empty  # one sample, nothing against none
+
+
+def test_what_is_printed_says_what_was_cut_off_and_how_little_two_problems_say():
+    answers = run("none", 1, 4, finish_reason="length") + run("mless", 3, 4, method="no-box")
+    none, mless = tables.as_text(summarise(frame(answers), seed=0)).splitlines()
+    assert none == "none             25 [1, 81] %  n = 4  truncated 100 %  no box 0 %  restated 0 %"
+    assert "  truncated 0 %  no box 100 %  restated 0 %  against none +50 [" in mless and mless.endswith("p = 0.5")
+    _, mless = tables.as_text(summarise(frame(run("none", 0, 2) + run("mless", 0, 2)), seed=0)).splitlines()
+    assert mless.startswith("mless            0 [0, 84] %  n = 2") and "against none +0 [-66, +66] points" in mless
+
+
+def test_the_interval_of_an_accuracy_counts_a_template_once():
+    templates = [record("none", f"embedded/{i // 4}/{i}", i % 8 < 4) for i in range(80)]
+    alone = [record("none", f"p{i}", i % 2 == 0) for i in range(20)]
+    ends = [summarise(frame(some), seed=0).loc[0, ["low", "high"]].tolist() for some in (templates, alone)]
+    assert ends[0] == pytest.approx(ends[1])
+
+
+@pytest.mark.parametrize("prefix, accuracy", [("embedded/a/", 25), ("", 75)])
+def test_a_restated_question_solves_no_sum(prefix, accuracy):
+    answers = run("none", 3, 4) + run("mless", 4, 4)
+    for place, one in enumerate(answers):
+        one |= {"evaluated": place > 1, "problem_id": prefix + one["problem_id"]}
+    found = row(summarise(frame(answers), 0))
+    assert (found["accuracy"], found["restated"]) == (accuracy, 50)
+    judged = tables.graders(frame(answers), 0).set_index("grader")["accuracy"]
+    assert judged["this project's, worked out only"].tolist() == [25, 100]
+    assert judged["this project's grader"].tolist() == [75, 100]
+
+
+def test_problems_that_were_cut_under_any_condition_are_set_apart():
+    none, mless = run("none", 10, 40), run("mless", 20, 40)
+    mless[0]["finish_reason"] = none[39]["finish_reason"] = "length"
+    table = tables.cut_apart(frame([*none, *mless]), seed=0)
+    assert list(table.problems) == ["all", "all", "finished", "finished"] and list(table.n) == [40, 40, 38, 38]
+    assert list(table.truncated) == [2.5, 2.5, 0, 0]
+    assert table.accuracy.iloc[2:].tolist() == pytest.approx([100 * 9 / 38, 100 * 19 / 38])
+
+
+def voted(**answers):
+    """Answers by problem, one character a sample: . is none; 7 is right."""
+    return [
+        record("none", name, x == "7", place, extracted=x.strip("."))
+        for name, some in answers.items()
+        for place, x in enumerate(some)
+    ]
+
+
+def test_majority_counts_answers_and_best_counts_any():
+    found = row(tables.best_of(frame(voted(a="737.3", b="557..", c=".....")), 5))
+    assert found["one"] == pytest.approx(100 * (2 / 5 + 1 / 5 + 0) / 3) and found["n"] == 3
+    assert found["majority"] == pytest.approx(100 / 3) and found["best"] == pytest.approx(200 / 3)
+
+
+def test_the_best_of_fewer_samples_is_that_of_the_first_in_their_order():
+    answers = voted(a="37777", b="77555")
+    found = row(tables.best_of(frame(answers[::-1]), 3))
+    # One of three is right: surely of five with four right ones; of b all but where the three others are drawn.
+    assert (found["majority"], found["one"], found["samples"]) == (100, 60, 5)
+    assert found["best"] == pytest.approx(100 * (1 + 1 - 1 / 10) / 2)
+    found = row(tables.best_of(frame(answers), 1))
+    assert (found["majority"], found["best"]) == (50, 60)
+    assert tables.best_of(frame(voted(a="7777")), 5).empty
+
+
+def test_pass_at_k_and_diversity_come_with_intervals():
+    answers = [record("none", f"p{i}", s == 0, s, response=f"x{s} y z") for i in range(6) for s in range(4)]
+    found = row(tables.diversity(frame(answers)))
+    assert (found["pass@1"], found["pass@3"], found["pass@4"]) == (25, 75, 100) and "pass@8" not in found
+    assert found["distinct 2-grams"] == pytest.approx(100 * 5 / 8)
+
+
+@pytest.mark.parametrize("texts, share", [(["a b a b"], 2 / 3), (["a b", "a b"], 1 / 2), ([""], 0), (["word"], 0)])
+def test_distinct_2_grams(texts, share):
+    assert tables.distinct_2(texts) == pytest.approx(share)
+
+
+def test_the_noise_floor_is_what_seeds_alone_change():
+    answers = [record("none", f"p{i}", i < right, s) for s, right in enumerate((2, 5, 6)) for i in range(10)]
+    found = row(tables.noise_floor(frame(answers)))
+    assert [found[name] for name in ("difference", "largest", "discordant")] == pytest.approx([80 / 3, 40, 80 / 3])
+    assert (found["n"], found["samples"]) == (10, 3)
+    opposite = [record("none", f"p{i}", (i + s) % 2 == 0, s) for i in range(10) for s in range(2)]
+    found = row(tables.noise_floor(frame(opposite)))
+    assert (found["difference"], found["discordant"]) == (0, 100)
+
+
+def test_the_largest_of_many_effects_is_judged_against_chance():
+    rng, names = np.random.default_rng(0), ["none", *(f"arm:c={i}" for i in range(9))]
+
+    def effects(planted):
+        chance = {name: 0.9 if name == planted else 0.3 for name in names}
+        return frame([record(name, str(i), bool(rng.random() < chance[name])) for i in range(60) for name in names])
+
+    real = row(tables.largest_by_chance(effects("arm:c=3"), 0))
+    assert real["p_value"] < 0.01 and real["largest"] > 2 * real["expected"] > 0
+    p_values = [row(tables.largest_by_chance(effects(None), seed))["p_value"] for seed in range(20)]
+    assert np.mean(np.array(p_values) < 0.05) < 0.2 and np.median(p_values) > 0.2
+
+
+def test_effects_that_are_all_ties_are_chance_and_only_problems_that_all_answered_count():
+    found = row(tables.largest_by_chance(frame(run("none", 3, 8) + run("a", 3, 8) + run("b", 3, 8)), 0))
+    assert [found[name] for name in ("largest", "expected", "p_value", "conditions", "n")] == [0, 0, 1, 2, 8]
+    found = row(tables.largest_by_chance(frame(run("none", 0, 9) + run("a", 1, 1)), 0))
+    assert (found["n"], found["largest"]) == (1, 100)
+    assert found["p_value"] == pytest.approx(0.5, abs=0.03) and found["expected"] == pytest.approx(0, abs=5)
+    assert abs(statistics.largest_of_flipped(np.ones((1, 1)), 0).mean()) < 0.05
