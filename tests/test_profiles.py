@@ -65,10 +65,7 @@ def test_the_demos_examples_are_no_problems_of_its_set_and_it_can_run():
         (changed("accuracy", format="plain"), "accuracy: examples are turns of a chat: format must be chat"),
         (changed("", filler={"lenght": 5}), "filler.lenght: unknown field (did you mean length?)"),
         (changed("attention.panels", fig12=[]), "attention.panels.fig12: unknown field (did you mean fig1"),
-        (
-            changed("accuracy", samples="3", limit=0),
-            "accuracy.limit: must be greater than 0, not 0; accuracy.samples:",
-        ),
+        (changed("accuracy", samples="3", limit=0), "accuracy.limit: must be greater than 0, not 0; accuracy.samples:"),
         (changed("accuracy", samples=2), "accuracy: samples is 2 at temperature 0"),
         (changed("accuracy", conditions=["mless"]), "accuracy: conditions must hold 'none'"),
         (changed("accuracy", conditions=["none", "none"]), "accuracy: conditions must hold 'none'"),
@@ -83,10 +80,7 @@ def test_the_demos_examples_are_no_problems_of_its_set_and_it_can_run():
         (changed("attention.panels.fig10.0", head=10), "fig10: demo has heads 1 to 9, not 10"),
         (changed("attention", layers=31), "attention.layers: demo has layers 1 to 30, not 31"),
         (changed("accuracy", models=["dmo"]), "unknown model 'dmo'"),
-        (
-            changed("accuracy.arm_map", conditions=["none", "arm:layer=31"]),
-            "arm:layer=31: the model has layers 1",
-        ),
+        (changed("accuracy.arm_map", conditions=["none", "arm:layer=31"]), "arm:layer=31: the model has layers 1"),
         (changed("accuracy", problems="math50"), "unknown problems 'math50' (did you mean math500"),
         (changed("attention", problems="math50"), "unknown problems 'math50' (did you mean math500"),
     ],

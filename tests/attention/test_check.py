@@ -45,13 +45,6 @@ def test_a_family_that_differs_is_refused_by_name(model_type, message):
         check_attention(of_type(model_type).eval())
 
 
-def test_a_model_that_masks_in_chunks_is_refused(llama, monkeypatch):
-    llama.config.attention_chunk_size = 4
-    monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", create_chunked_causal_mask)
-    with pytest.raises(InputError, match="llama masks its attention in a way"):
-        check_attention(llama)
-
-
 @each_dtype
 def test_attention_that_is_not_the_models_own_is_refused(llama, monkeypatch, dtype):
     kernel = attention_function._softmax
@@ -60,7 +53,11 @@ def test_attention_that_is_not_the_models_own_is_refused(llama, monkeypatch, dty
         check_attention(llama.to(dtype))
 
 
-def test_weights_of_nan_are_refused(llama):
+def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
+    monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", create_chunked_causal_mask)
+    llama.config.attention_chunk_size = 4
+    with pytest.raises(InputError, match="llama masks its attention in a way"):
+        check_attention(llama)
     llama.model.layers[1].mlp.up_proj.weight.data[0, 0] = torch.nan
     with pytest.raises(InputError, match="the weights of this llama model give NaN or infinity"):
         check_attention(llama)

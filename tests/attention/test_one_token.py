@@ -1,4 +1,4 @@
-"""One decode step against a whole forward: tiny models of every family, real ones where their weights are installed."""
+"""One decode step against a whole forward: tiny models of every family, and scores of any size."""
 
 from types import SimpleNamespace
 
@@ -8,9 +8,7 @@ from families import FAMILIES, spread
 from transformers import DynamicCache
 
 from lib.attention import function
-from lib.errors import InputError
 from lib.generation.slot_cache import SlotCache
-from lib.models.loading import load
 
 # Logits of a step may differ from a whole forward's by a few roundings of the dtype, relative to their norm.
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
@@ -35,12 +33,6 @@ def assert_a_step_is_a_whole_forward(model, prompts, tolerance):
     assert float(((found - expected).norm(dim=-1) / expected.norm(dim=-1)).max()) < tolerance
 
 
-def attend(query, key, value, lengths, **others):
-    decoder = SimpleNamespace(config=SimpleNamespace(_attn_implementation="eager"))
-    with function.attending_from_one_token(decoder, lengths):
-        return function._attend_from_one_token(torch.nn.Identity(), query, key, value, None, **others)
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_step_gives_the_logits_of_a_whole_forward_in_every_dtype(family):
     torch.manual_seed(1)
@@ -58,7 +50,10 @@ def test_scores_in_the_hundred_thousands_keep_their_differences(dtype, tolerance
     common = torch.full((8,), 220.0)  # puts every score near 8 * 220 * 220 = 387,200
     query, key, value = (part.to(dtype) for part in (query + common, key + common, value))
     lengths = torch.tensor([11, 3, 7, 0])
-    found, _ = attend(query, key, value, lengths, scaling=1.0, **ingredients)
+    decoder = SimpleNamespace(config=SimpleNamespace(_attn_implementation="eager"))
+    with function.attending_from_one_token(decoder, lengths):
+        given = (torch.nn.Identity(), query, key, value, None)
+        found, _ = function._attend_from_one_token(*given, scaling=1.0, **ingredients)
     for row, last in enumerate(lengths.tolist()):
         first = max(0, last - 4) if "sliding_window" in ingredients else 0
         for head in range(6):
@@ -71,17 +66,3 @@ def test_scores_in_the_hundred_thousands_keep_their_differences(dtype, tolerance
             weights = scores.softmax(0)[: last + 1 - first]
             expected = weights @ value[row, head // 3, seen].double()
             torch.testing.assert_close(found[row, 0, head].double(), expected, rtol=0, atol=4 * tolerance)
-
-
-def test_a_step_of_an_attention_with_an_unknown_ingredient_is_refused():
-    part = torch.zeros(1, 2, 1, 4)
-    with pytest.raises(InputError, match="Identity uses position_bias"):
-        attend(part, part, part, torch.zeros(1, dtype=torch.long), position_bias=part)
-
-
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-4), ("bfloat16", 0.08)])
-def test_a_step_of_the_demo_model_gives_the_logits_of_a_whole_forward(dtype, tolerance):
-    loaded = load("demo", device="cpu", dtype=dtype)  # 30 layers add up the rounding of bfloat16
-    text = "Please reason step by step. " + "/ " * 55 + "How many positive whole-number divisors does 196 have?"
-    ids = torch.tensor(loaded.tokenizer(text)["input_ids"])
-    assert_a_step_is_a_whole_forward(loaded.model, [ids[:n] for n in (len(ids), 20, 71)], tolerance)

@@ -98,13 +98,6 @@ def test_kept_outputs_are_what_the_output_projection_gets(name):
     assert not observe(model, ids, [1, 2, 3], values=True).outputs  # of every layer of a 1.5B, a gigabyte
 
 
-def test_the_model_keeps_its_own_attention(llama):
-    ids = torch.randint(1, 97, (1, 12))
-    before = llama(ids).logits
-    received_attention(llama, ids)
-    torch.testing.assert_close(llama(ids).logits, before, rtol=0, atol=0)
-
-
 @pytest.mark.parametrize(
     "ids, options, message",
     [
@@ -120,10 +113,11 @@ def test_impossible_requests_are_refused(llama, ids, options, message):
         received_attention(llama, ids, **options)
 
 
-def test_attention_with_an_unknown_ingredient_is_refused(llama):
+@pytest.mark.parametrize("attend", [function._attend, function._attend_from_one_token])
+def test_attention_with_an_unknown_ingredient_is_refused(attend):
     q = torch.zeros(1, 4, 3, 8)
-    with pytest.raises(InputError, match="LlamaAttention uses position_bias"):
-        function._attend(llama.model.layers[0].self_attn, q, q, q, None, position_bias=q)
+    with pytest.raises(InputError, match="Identity uses position_bias"):
+        attend(torch.nn.Identity(), q, q, q, None, position_bias=q)
 
 
 @pytest.mark.parametrize(("family", "windows"), [("llama", {}), ("gemma3_text", WINDOWS)])

@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from hub_server import needed_bytes, point_at
-from transformers import (
-    Gemma3Config,
-    Gemma3ForConditionalGeneration,
-    LlamaConfig,
-    LlamaForCausalLM,
-    Qwen2ForCausalLM,
-)
+from transformers import Gemma3Config, Gemma3ForConditionalGeneration, LlamaConfig, LlamaForCausalLM, Qwen2ForCausalLM
 
 from lib.errors import InputError
 from lib.models import first_layers as hub

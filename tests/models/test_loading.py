@@ -16,8 +16,7 @@ WEIGHTS = "model.safetensors"
 
 
 @pytest.mark.parametrize(
-    "spec",
-    ["", "nonsense", "a/b/c", "./none", "../no/ne", "/no/such", "~nobody-has-this-name/x", "org/", "x" * 300],
+    "spec", ["", "nonsense", "a/b/c", "./none", "../no/ne", "/no/such", "~nobody-has-this-name/x", "org/", "x" * 300]
 )
 def test_an_unknown_spec_is_refused_and_the_known_ones_are_named(spec, refused):
     message = refused(load, spec, device="cpu")

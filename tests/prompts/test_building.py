@@ -225,12 +225,7 @@ BYTES, JOINING, TAKING = (merging(*pairs) for pairs in ([], [("Ġ", "Ġ")], [("�
     [
         (BYTES, "none: \u3000\n", {}, "the problem is blank"),
         (BYTES, "mless:", {}, "the problem is blank"),
-        (
-            BYTES,
-            "None:What?",
-            {},
-            "unknown condition 'None' (did you mean none?): choose from none, mless, mful,",
-        ),
+        (BYTES, "None:What?", {}, "unknown condition 'None' (did you mean none?): choose from none, mless, mful,"),
         (BYTES, "mless::What?", {}, "unknown condition 'mless:'"),
         (BYTES, "mless@middle:What?", {}, "condition 'mless@middle': position: must be 'before', 'between', 'end' or"),
         (BYTES, "none:5:What?", {}, "condition 'none:5': none inserts nothing"),
@@ -243,18 +238,8 @@ BYTES, JOINING, TAKING = (merging(*pairs) for pairs in ([], [("Ġ", "Ġ")], [("�
             {"filler": Filler(mless="7")},
             "the filler '7' cut to length 1 is only",
         ),
-        (
-            JOINING,
-            "mless:3:What?",
-            {},
-            "inserting changes original token 70: 'Ġ' became 'ĠĠ'",
-        ),  # with the problem
-        (
-            TAKING,
-            "mless:3:What?",
-            {},
-            "inserting changes original token 69: '.' became",
-        ),
+        (JOINING, "mless:3:What?", {}, "inserting changes original token 70: 'Ġ' became 'ĠĠ'"),  # with the problem
+        (TAKING, "mless:3:What?", {}, "inserting changes original token 69: '.' became"),
         (dropping(), "mless:4:abc", {}, "the filler '/' cannot be cut to 4 tokens: the tokenizer drops its characters"),
         (dropping(), "mless:4:///", {}, "the tokenizer makes no token of the problem '///'"),
         (NO_TEMPLATE, "none:What?", CHAT_FORM, "this model has no chat template"),
