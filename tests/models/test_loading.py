@@ -51,11 +51,6 @@ def test_all_layers_without_output_head_are_those_of_the_whole_model(tiny_llama)
     assert torch.equal(found, expected)
 
 
-@pytest.mark.parametrize("layers", [0, -1, 4])
-def test_layers_that_the_model_does_not_have_are_refused(tiny_llama, layers, refused):
-    assert refused(load, str(tiny_llama), layers=layers).endswith(f"has 3 layers; asked for the first {layers}")
-
-
 def test_first_layers_of_the_demo_compute_what_the_whole_model_does(demo, monkeypatch):
     monkeypatch.setattr(conversion, "_fill", lambda *_: pytest.fail("converted again"))
     first = load("demo", layers=3, device="cpu")
@@ -78,7 +73,9 @@ def test_a_model_of_a_hub_is_loaded_by_its_id(server, models, tiny_llama):
             assert torch.equal(loaded.model.state_dict()[name], values)
 
 
-def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch, refused):
+def test_layers_that_are_not_there_and_a_cache_without_room_are_named(tmp_path, monkeypatch, tiny_llama, refused):
+    for layers in (0, 4):
+        assert refused(load, str(tiny_llama), layers=layers).endswith(f"has 3 layers; asked for the first {layers}")
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert f"cannot write the cache folder {tmp_path}" in refused(load, "demo", device="cpu")
@@ -95,27 +92,25 @@ def quantise(weights):
     weights["model.layers.1.x"] = weights["lm_head.weight"].clone()
 
 
+NO_WEIGHTS, UNLOADABLE = "no weights; a checkpoint needs *.safetensors", "model.safetensors: cannot be loaded: "
+PICKLE, QUANTISED = "only pickle weights (pytorch_model.bin), which are refused", "is quantised to torch.int8, which is"
+TENSOR = "model.layers.0.mlp.up_proj.weight"
+
+
 @pytest.mark.parametrize("layers", [None, 2])
 @pytest.mark.parametrize(
     "damage, message",
     [
         (lambda folder: (folder / "config.json").unlink(), "no config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "config.json"),
-        (lambda folder: (folder / WEIGHTS).unlink(), "no weights; a checkpoint needs *.safetensors"),
-        (
-            lambda folder: (folder / WEIGHTS).rename(folder / "pytorch_model.bin"),
-            "only pickle weights (pytorch_model.bin), which are refused",
-        ),
-        (lambda folder: change_weights(folder, quantise), "is quantised to torch.int8, which is not supported"),
-        (lambda folder: os.truncate(folder / WEIGHTS, 9000), "model.safetensors: cannot be loaded: "),
-        (lambda folder: os.truncate(folder / WEIGHTS, 100), "model.safetensors: cannot be loaded: "),
-        (
-            lambda folder: change_weights(folder, lambda weights: weights.pop("model.layers.0.mlp.up_proj.weight")),
-            "layers.0.mlp.up_proj.weight",
-        ),
+        (lambda folder: (folder / WEIGHTS).unlink(), NO_WEIGHTS),
+        (lambda folder: (folder / WEIGHTS).rename(folder / "pytorch_model.bin"), PICKLE),
+        (lambda folder: change_weights(folder, quantise), QUANTISED),
+        (lambda folder: os.truncate(folder / WEIGHTS, 9000), UNLOADABLE),
+        (lambda folder: os.truncate(folder / WEIGHTS, 100), UNLOADABLE),
+        (lambda folder: change_weights(folder, lambda weights: weights.pop(TENSOR)), TENSOR.removeprefix("model.")),
         (lambda folder: [file.unlink() for file in folder.glob("*token*")], "cannot be loaded"),
     ],
-    ids=["config", "json", "weights", "pickle", "quantised", "truncated", "header", "tensor", "tokenizer"],
 )
 def test_an_unusable_folder_is_refused(tiny_checkpoint, damage, message, layers, refused):
     damage(tiny_checkpoint)

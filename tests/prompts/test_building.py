@@ -20,7 +20,6 @@ from lib.prompts.conditions import (
     POSITIONS,
     RANDOM_SENTENCE,
     WORKED,
-    Condition,
     Example,
     Filler,
     parse_condition,
@@ -33,16 +32,8 @@ CORPUS = [
     "and / / / / / / / / or he he he he he he he he",
     r"Let $f(x) = \sqrt{x^2 + 1}$. Find all $x$ such that $f(x) = 10$, where he knows $x > 0$.",
 ]
-PROBLEMS = [
-    r"What is $\frac{1}{2}+3$?",
-    "2 + 2",
-    "/ or he?",
-    "'s",
-    " What is 12 / 4?\n",
-    "Ünïcode 中文 😀 e\u0301",
-    r"\[x\]",
-    "one\n\n  two\t three",
-]
+PROBLEMS = [r"What is $\frac{1}{2}+3$?", "2 + 2", "/ or he?", "'s", " What is 12 / 4?\n", "Ünïcode 中文 😀 e\u0301"]
+PROBLEMS += [r"\[x\]", "one\n\n  two\t three"]
 TURN = "{{ '<turn>user\n' + message['content'] + '<end>\n' }}"
 CHAT = "{{ bos_token or '' }}{% for message in messages %}" + TURN + "{% endfor %}{{ '<turn>assistant\n' }}"
 DIGITS_ALONE = Regex(r" ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
@@ -50,16 +41,11 @@ DIGITS_ALONE = Regex(r" ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
 
 def byte_level(trim_offsets=False):
     """GPT-2's kind; digits stand alone, so that the space before one is a token of its own."""
-    tokenizer = Tokenizer(BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(DIGITS_ALONE, "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=trim_offsets, use_regex=False),
-        ]
-    )
+    tokenizer, alphabet = Tokenizer(BPE()), pre_tokenizers.ByteLevel.alphabet()
+    spaced = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=trim_offsets, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(DIGITS_ALONE, "isolated"), spaced])
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=trim_offsets)
     tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
     tokenizer.train_from_iterator(CORPUS, BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False))
     return tokenizer
 
@@ -68,9 +54,8 @@ def metaspace_bpe():
     """Sentencepiece's kind, with bytes for what the vocabulary lacks."""
     tokenizer = Tokenizer(BPE(byte_fallback=True, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
-    fallback = [f"<0x{byte:02X}>" for byte in range(256)]
-    trainer = BpeTrainer(vocab_size=500, special_tokens=["<unk>", *fallback], show_progress=False)
-    tokenizer.train_from_iterator(CORPUS, trainer)
+    special = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    tokenizer.train_from_iterator(CORPUS, BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False))
     return tokenizer
 
 
@@ -93,12 +78,10 @@ def unigram():
 def wrapped(tokenizer, bos=False, chat_template=CHAT):
     tokenizer.add_special_tokens(["<s>", "<turn>", "<end>"])
     if bos:
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="<s> $A", special_tokens=[("<s>", tokenizer.token_to_id("<s>"))]
-        )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>" if bos else None, chat_template=chat_template
-    )
+        special = [("<s>", tokenizer.token_to_id("<s>"))]
+        tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=special)
+    given = {"bos_token": "<s>" if bos else None, "chat_template": chat_template}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **given)
 
 
 KINDS = {
@@ -195,6 +178,10 @@ def test_filler_is_cut_at_a_token_and_repeated_as_needed(tokenizer):
     assert len(cut_to_tokens(tokenizer, RANDOM_SENTENCE, 300)) > len(RANDOM_SENTENCE) / 2
 
 
+def test_a_chat_template_may_trim():
+    check_all_conditions(with_content("message['content'] | trim"), "  What is 7?\n", "chat", Filler(length=9))
+
+
 @pytest.mark.parametrize("text, length", [("7", 4), ("4 2", 4), ("1 a", 4), ("- -", 4), ("😀", 10)])
 @pytest.mark.parametrize("trim_offsets", [False, True])
 def test_filler_whose_spaces_or_characters_are_several_tokens_has_the_length_asked_for(text, length, trim_offsets):
@@ -203,15 +190,13 @@ def test_filler_whose_spaces_or_characters_are_several_tokens_has_the_length_ask
 
 
 @pytest.mark.parametrize("text, position", [*itertools.product([" ", "\n", " \n"], POSITIONS[1:]), ("\n", "before")])
-@pytest.mark.parametrize("kind", ["demo", "byte-level", "byte-level-trimmed"])
+@pytest.mark.parametrize("kind", ["demo", "byte-level-trimmed"])
 def test_spaces_and_line_breaks_are_fillers(demo, kind, text, position):
     tokenizer = demo.tokenizer if kind == "demo" else KINDS[kind]()
-    problem = "What is seven plus three?"
-    baseline = build_prompt(tokenizer, problem, "none")
-    for length in (1, 2, 9, 55):
-        prompt = build_prompt(tokenizer, problem, "mless", filler=Filler(length=length, position=position, mless=text))
-        inserted = prompt.spans["inserted"]
-        assert inserted.stop - inserted.start == length
+    for length in (1, 2, 55):
+        filler = Filler(length=length, position=position, mless=text)
+        prompt, baseline = (build_prompt(tokenizer, "What is 7?", name, filler=filler) for name in ("mless", "none"))
+        assert prompt.spans["inserted"].stop - prompt.spans["inserted"].start == length
         assert prompt.input_ids[prompt.original].tolist() == baseline.input_ids.tolist()
         assert prompt.text.split() == baseline.text.split()
 
@@ -261,10 +246,6 @@ def test_what_cannot_be_built_is_refused_in_one_line(tokenizer, asked, options, 
     assert str(caught.value).startswith(message) and "\n" not in str(caught.value)
 
 
-def test_a_chat_template_may_trim():
-    check_all_conditions(with_content("message['content'] | trim"), "  What is 7?\n", "chat", Filler(length=9))
-
-
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", ["mless", "random"])
 def test_an_insertion_stands_where_it_should(tokenizer, name, format):
@@ -286,19 +267,17 @@ def test_an_insertion_stands_where_it_should(tokenizer, name, format):
 
 def test_the_random_place_is_the_same_for_every_filler_and_differs_between_problems():
     problems = [f"What is {n} plus one plus two plus three plus four?" for n in range(8)]
-    starts = {
-        name: [build_prompt(BYTES, p, f"{name}@random").spans["inserted"].start for p in problems]
+    slashes, letters = (
+        [build_prompt(BYTES, problem, f"{name}@random").spans["inserted"].start for problem in problems]
         for name in ("mless", "letters")
-    }
-    assert starts["mless"] == starts["letters"] and len(set(starts["mless"])) > 3
+    )
+    assert slashes == letters and len(set(slashes)) > 3
 
 
 def test_the_fillers_length_and_position_hold_where_the_condition_gives_none():
     filler = Filler(length=4, position="end")
-    assert parse_condition("mless").filler(filler) == filler
-    assert parse_condition("mless:7").filler(filler) == Filler(length=7, position="end")
-    assert parse_condition("mless@between").filler(filler) == Filler(length=4)
-    assert parse_condition("question:7@random") == Condition(name="question", length=7, position="random")
+    for condition, length, position in (("mless", 4, "end"), ("mless:7", 7, "end"), ("mless@between", 4, "between")):
+        assert parse_condition(condition).filler(filler) == Filler(length=length, position=position)
 
 
 @pytest.mark.parametrize("condition", ["none", "mless"])
@@ -339,7 +318,6 @@ def test_conditions_that_change_no_prompt_have_that_of_another(demo, condition, 
 
 
 def test_bare_leaves_the_instruction_out(demo):
-    found = build_prompt(demo.tokenizer, "What is $3$?", "bare", format="chat")
-    expected = build_prompt(demo.tokenizer, "What is $3$?", "none", format="chat").text
-    assert found.text == expected.replace(f"{INSTRUCTION} ", "")
+    found, whole = (build_prompt(demo.tokenizer, "What is $3$?", name, format="chat") for name in ("bare", "none"))
+    assert found.text == whole.text.replace(f"{INSTRUCTION} ", "")
     assert found.spans["instruction"].start == found.spans["instruction"].stop == found.spans["problem"].start
