@@ -12,8 +12,6 @@ from huggingface_hub import constants
 from lib import paths
 from lib.__main__ import main
 from lib.errors import InputError
-from lib.evaluation import run
-from lib.evaluation.store import frame
 from lib.models import names
 from lib.profiles import run_profile
 
@@ -115,7 +113,7 @@ def test_a_command_is_refused_in_one_line(command, said, refused):
     refused(command, said)
 
 
-@pytest.mark.parametrize("content", ["3", "demo: 3", "demo: {hub: a/b}", "demo: {\n"])
+@pytest.mark.parametrize("content", ["demo: 3", "demo: {hub: a/b}", "demo: {\n"])
 def test_a_broken_table_of_models_is_one_line(content, folder, refused, monkeypatch):
     (folder / "models.yaml").write_text(content)
     monkeypatch.setattr(paths, "DATA", folder)
@@ -124,19 +122,13 @@ def test_a_broken_table_of_models_is_one_line(content, folder, refused, monkeypa
     names.known_models.cache_clear()
 
 
-@pytest.mark.parametrize(
-    "parameters, said",
-    [
-        ({"limit": "abc"}, "parameters: limit: must be a whole number, not 'abc'"),
-        ({"model": 7}, "parameters: model: must be a text, not 7"),
-        ({"problems": ""}, "parameters: problems: must not be empty"),
-        ({"name_or_path": 7}, "unknown profile '7'"),
-    ],
-)
-def test_a_notebook_refuses_a_parameter_as_papermill_hands_it_over(parameters, said):
-    with pytest.raises(InputError) as caught:
-        run_profile(**{"name_or_path": "demo"} | parameters)
-    assert said in str(caught.value)
+def test_a_notebook_refuses_a_parameter_as_papermill_hands_it_over():
+    for given, said in (
+        ({"limit": "abc"}, "limit: must be a whole number, not 'abc'"),
+        ({"model": 7}, "model: must be"),
+    ):
+        with pytest.raises(InputError, match=f"parameters: {said}"):
+            run_profile("demo", **given)
 
 
 @pytest.mark.parametrize(
@@ -154,20 +146,6 @@ def test_a_damaged_checkpoint_is_one_line(file, content, said, tiny_checkpoint, 
     assert main(command.split()) == 2
     *others, line = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ") and said in line and not [text for text in others if "Traceback" in text]
-
-
-def test_a_mark_blank_lines_separators_and_numbers_are_accepted(tmp_path, monkeypatch, capsys):
-    line = json.dumps({"problem": "a\u2028b", "answer": 7, "response": "\\boxed{7}"}, ensure_ascii=False)
-    (tmp_path / "set.jsonl").write_bytes(f"\ufeff{line}\r\n\r\n".encode())
-    asked = []
-    monkeypatch.setattr(run, "evaluate", lambda accuracy, *_: asked.append(accuracy) or frame([]))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    command = ["evaluate", "--model", "demo", "--conditions", "none, mless", "--problems", "~/set.jsonl", "--out"]
-    assert main([*command, str(tmp_path / "o")]) == 0
-    assert asked[0].conditions == ["none", "mless"] and asked[0].problems == "~/set.jsonl"
-    capsys.readouterr()
-    assert main(["grade", str(tmp_path / "set.jsonl")]) == 0
-    assert json.loads(capsys.readouterr().out)["correct"] is True
 
 
 def test_closed_pipes_and_full_disks_end_in_a_line_or_none(tmp_path):

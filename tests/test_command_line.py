@@ -87,13 +87,6 @@ def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(tmp_pa
     assert json.loads(capsys.readouterr().out)["extracted"] == "7"
 
 
-def test_unwritable_results_are_one_line(tmp_path, capsys, monkeypatch):
-    (tmp_path / "results").write_text("in the way")
-    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    assert main(["reproduce", "--only", "01", "--limit", "2"]) == 2
-    assert "error: cannot write results to" in capsys.readouterr().err
-
-
 def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_settings(
     tiny_llama, tmp_path, capsys, monkeypatch
 ):

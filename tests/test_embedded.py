@@ -20,8 +20,7 @@ NUMBER = re.compile(r"\d+")
 
 def from_latex(answer):
     """Return an integer or a LaTeX fraction as a sympy number."""
-    match = re.fullmatch(r"\\frac\{(\d+)\}\{(\d+)\}", answer)
-    return sympy.Rational(*map(int, match.groups())) if match else sympy.Integer(answer)
+    return sympy.Rational(re.sub(r"\\frac\{(\d+)\}\{(\d+)\}", r"\1/\2", answer))
 
 
 def worked_out(check):

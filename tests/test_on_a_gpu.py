@@ -14,7 +14,6 @@ from lib.models.loading import load
 
 no_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
 IDS = [[7, 300, 12, 45, 9, 1, 77, 5, 250, 3, 8, 19][: 8 + n % 5] for n in range(6)]
-MODES = pytest.mark.parametrize("mode", ["text", "code"])
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=[pytest.mark.cuda, no_gpu])])
@@ -51,7 +50,7 @@ def test_order_statistics_are_those_of_a_sort(device, dtype):
     assert found == values.sort().values[[0, 250, 25_000, 50_000]].tolist()
 
 
-@MODES
+@pytest.mark.parametrize("mode", ["text", "code"])
 def test_arm_moves_the_same_elements_within_the_same_bounds(device, mode):
     x = torch.randn(1, 40, 300)
     moved = redistribute(x.to(device), c=0.5, p1=90, mode=mode).cpu()
@@ -60,7 +59,7 @@ def test_arm_moves_the_same_elements_within_the_same_bounds(device, mode):
     assert moved.max() <= x.max() and moved.min() >= x.min()
 
 
-def test_out_of_memory_halves_the_batch(answers, capsys):
+def test_answers_depend_neither_on_the_batch_nor_on_memory_that_runs_out(answers, capsys):
     def cramped(step):
         def change(rows, *others):
             if len(rows) > 2:
@@ -69,11 +68,7 @@ def test_out_of_memory_halves_the_batch(answers, capsys):
 
         return change
 
-    assert answers(4, change=cramped) == answers(4)
-    assert "going on with 2 prompts at once" in capsys.readouterr().err
-
-
-@MODES
-def test_answers_under_arm_do_not_depend_on_the_batch(answers, mode):
-    arm = Arm(mode=mode, statistics="sequence")
-    assert answers(1, arm) == answers(6, arm)
+    assert answers(4, change=cramped) == answers(4) and "going on with 2 prompts at once" in capsys.readouterr().err
+    for mode in ("text", "code"):
+        arm = Arm(mode=mode, statistics="sequence")
+        assert answers(1, arm) == answers(6, arm)
