@@ -18,7 +18,7 @@ def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own_unless_al
 
     monkeypatch.setattr(evaluation, "answers", answers)
     for anew in (False, True):
-        reproduce._prepare("completions", load_profile("demo"), tmp_path, anew)
+        reproduce._prepare("completions", load_profile("demo"), tmp_path, anew, fresh=anew)
     assert asked == [(reproduce.CHECKED, tmp_path / "check"), (96, tmp_path)]
     assert capsys.readouterr().out.count("3 of 3 completions agree with the stored demo's") == 2
 
