@@ -14,29 +14,18 @@ from typing import NamedTuple
 import xarray as xr
 
 from lib.errors import InputError
-from lib.measurement.store import (
-    CHANGES,
-    DEEP_CHANGES,
-    INSERTIONS,
-    TRAINED,
-    UNIFORM,
-    UNTRAINED,
-    blank,
-    joined,
-    load,
-    save,
-)
+from lib.measurement import store
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.problems import load_problems
 
 # What may be asked for: the drawn prompt; the trained network's attention and activations; both without training.
 PARTS = ("tokens", "attention", "activations", "controls")
-TOKENS = "tokens", ("none", *INSERTIONS)
-ATTENTION = "attention", INSERTIONS
+TOKENS = "tokens", ("none", *store.INSERTIONS)
+ATTENTION = "attention", store.INSERTIONS
 CAUSES = "causes", ("mless",)
-ACTIVATIONS = "activations", ("none", *CHANGES)
-FEWER = "activations", ("none", *DEEP_CHANGES)
+ACTIVATIONS = "activations", ("none", *store.CHANGES)
+FEWER = "activations", ("none", *store.DEEP_CHANGES)
 PAUSE = 10  # seconds between two savings, each of which replaces the whole file
 
 
@@ -71,11 +60,13 @@ def _steps(profile: Profile, parts: Sequence[str]) -> Iterator[Step]:
     """Yield what the parts take, network after network, as weights are loaded."""
     tokens, attention, activations = ("tokens" in parts), ("attention" in parts), ("activations" in parts)
     first = [TOKENS] * tokens + [ATTENTION, CAUSES] * attention + [ACTIVATIONS] * activations
-    plan = [(TRAINED, False, first)]
+    plan = [(store.TRAINED, False, first)]
     if profile.attention.map_problems:
-        plan.append((TRAINED, True, [ATTENTION, TOKENS] * attention + [FEWER] * activations))
+        plan.append((store.TRAINED, True, [ATTENTION, TOKENS] * attention + [FEWER] * activations))
     if "controls" in parts:
-        plan += [(name, False, [ATTENTION, CAUSES, FEWER]) for name in UNTRAINED] + [(UNIFORM, False, [ATTENTION])]
+        plan += [(name, False, [ATTENTION, CAUSES, FEWER]) for name in store.UNTRAINED] + [
+            (store.UNIFORM, False, [ATTENTION])
+        ]
     for network, deep, measures in plan:
         yield from (Step(network, deep, *asked) for asked in measures)
 
@@ -86,7 +77,7 @@ def _of_model(profile: Profile, spec: str, steps: list[Step], stored: bool) -> x
     What was measured with other weights, in another dtype or on another device is measured again.
     """
     name = resolve(spec).name
-    measured, done = load(profile, name, stored)
+    measured, done = store.load(profile, name, stored)
     if all(step.name(condition) in done for step in steps for condition in step.conditions):
         return measured
     from lib.measurement import networks  # and with it torch
@@ -99,7 +90,7 @@ def _of_model(profile: Profile, spec: str, steps: list[Step], stored: bool) -> x
     about = {"model": name, "revision": loaded.revision, "dtype": loaded.dtype, "device": loaded.device}
     about |= {"label": loaded.card.label, "example": problems[asked.example].id}
     if about.items() - measured.attrs.items():
-        measured, done = blank(profile).assign_attrs(about), []
+        measured, done = store.blank(profile).assign_attrs(about), []
     del loaded
     path, saved = profile.measured_in(profile.results, name), time.monotonic()
     try:
@@ -108,12 +99,12 @@ def _of_model(profile: Profile, spec: str, steps: list[Step], stored: bool) -> x
             pieces = networks.pieces(profile, spec, step._replace(conditions=missing), problems) if missing else ()
             for piece, conditions in pieces:
                 done = [*done, *(step.name(condition) for condition in conditions)]
-                measured = joined(measured, piece).assign_attrs(done=json.dumps(done))
+                measured = store.joined(measured, piece).assign_attrs(done=json.dumps(done))
                 if time.monotonic() - saved > PAUSE:
-                    save(path, measured)
+                    store.save(path, measured)
                     saved = time.monotonic()
     finally:
         networks.let_go()
         if done:
-            save(path, measured)
+            store.save(path, measured)
     return measured

@@ -15,9 +15,9 @@
     bin        where each bin of the histogram of activations begins
     token      of one drawn prompt, the profile's example, from 0
 
-VARIABLES has every variable with its dimensions, unit and meaning. NaN stands for what was not measured, so n is a
-count per cell; `first_layers` and `every_layer` return what has none. Attributes: model, revision, dtype, device,
-label (what a caption calls the model), example (the id of the drawn problem).
+VARIABLES has every variable with its dimensions and meaning. NaN stands for what was not measured, so n is a count
+per cell; `first_layers` and `every_layer` return what has none. Attributes: model, revision, dtype, device, label (what
+a caption calls the model), example (the id of the drawn problem).
 
 A file grows with every condition that is measured and is replaced as a whole. What it holds is used again as long as
 the settings and the declared VERSIONS are those it was measured under. data/PROFILE/MODEL.nc, which the repository
@@ -52,59 +52,45 @@ OTHERS = "others"  # the class of tokens that the others are compared with
 ORDER = {"network": NETWORKS, "condition": CONDITIONS}
 # Of each measure: raised where what it computes changes, so that older numbers are measured anew.
 VERSIONS = {"tokens": 1, "attention": 1, "causes": 1, "activations": 1}
-HEADS = "network condition problem layer head"
-LAYERS = "network condition problem layer"
-FITS = "network problem head"
-VARIABLES: dict[str, dict[str, tuple[str, str, str]]] = {
+HEADS, LAYERS, FITS = "network condition problem layer head", "network condition problem layer", "network problem head"
+# By measure and name: dimensions and meaning. All are pure numbers, counts of activations, or texts.
+VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
     "attention": {
-        "lambda": (HEADS, "1", "level over baseline (W' = lambda W, Sec. 3)"),
-        "level": (
-            HEADS,
-            "1",
-            "mean received attention of the original tokens with the insertion, without first and last",
-        ),
-        "baseline": (HEADS, "1", "the same without the insertion"),
-        "irregularity": (HEADS, "1", "deviation over the original tokens of log(received with / without) (Fig. 9)"),
-        "unevenness": (HEADS, "1", "standard deviation over mean of what each original token receives"),
-        "mass": (HEADS, "1", "share of their attention that the original tokens after the insertion give it"),
-        "flatness": (HEADS, "1", "standard deviation over mean of what each inserted token receives (Figs. 10, 11)"),
-        "dispersion": (HEADS, "1", "RMS distance of the inserted tokens' values to their mean over that to the origin"),
-        "portion": (HEADS, "1", "what an inserted token receives over what an original one does (Fig. 13)"),
-        "lambda_by_span": (HEADS + " span query", "1", "lambda of the tokens of a span, from these queries alone"),
+        "lambda": (HEADS, "level over baseline (W' = lambda W, Sec. 3)"),
+        "level": (HEADS, "mean received attention of the original tokens but the first and last, with the insertion"),
+        "baseline": (HEADS, "the same without the insertion"),
+        "irregularity": (HEADS, "deviation over the original tokens of log(received with / without) (Fig. 9)"),
+        "unevenness": (HEADS, "standard deviation over mean of what each original token receives"),
+        "mass": (HEADS, "share of their attention that the original tokens after the insertion give it"),
+        "flatness": (HEADS, "standard deviation over mean of what each inserted token receives (Figs. 10 and 11)"),
+        "dispersion": (HEADS, "RMS distance of the inserted tokens' values to their mean over that to the origin"),
+        "portion": (HEADS, "what an inserted token receives over what an original one does (Fig. 13)"),
+        "lambda_by_span": (f"{HEADS} span query", "lambda of the tokens of a span, from these queries alone"),
     },
     "causes": {
-        "cause_lambda": ("network cause problem head", "1", "lambda in layer 1, from later original tokens alone"),
-        "shifted": (FITS, "1", "R2 of new = old + sigma for the head's outputs, one sigma per prompt and head"),
-        "affine": (FITS, "1", "R2 of new = lambda * old + sigma, one lambda and one sigma per prompt and head (Eq. 2)"),
-        "line": (FITS, "1", "R2 of new = lambda * old + a coefficient per token times one direction, lambda as above"),
-        "softmax": (FITS, "1", "R2 of new = lambda * old + (1 - lambda) v, one v, lambda what each softmax leaves"),
-        "direction": (FITS, "1", "share of the squares of the remainders new - lambda * old along a line through zero"),
-        "component": (FITS, "1", "share of the remainders' variance in its first principal component"),
+        "cause_lambda": ("network cause problem head", "lambda in layer 1, from later original tokens alone"),
+        "shifted": (FITS, "R2 of new = old + sigma for the head's outputs, one sigma per prompt and head"),
+        "affine": (FITS, "R2 of new = lambda * old + sigma, one lambda and one sigma per prompt and head (Eq. 2)"),
+        "line": (FITS, "R2 of new = lambda * old + a coefficient per token times one direction, lambda as above"),
+        "softmax": (FITS, "R2 of new = lambda * old + (1 - lambda) v, one v, each token's lambda from its softmax"),
+        "direction": (FITS, "share of the squares of the remainders new - lambda * old along one line through zero"),
+        "component": (FITS, "share of the remainders' variance in its first principal component"),
     },
     "activations": {
-        "measures": (
-            LAYERS + " measure",
-            "1",
-            "near zero: share within c * 1.4826 * MAD of none (Sec. 4); norms; Gini",
-        ),
-        "classes": (
-            LAYERS + " class",
-            "1",
-            "share near zero of the problem's tokens of a class (Fig. 7), where it has any",
-        ),
+        "measures": (f"{LAYERS} measure", "near zero: share within c * 1.4826 * MAD of none (Sec. 4); norms per token"),
+        "classes": (f"{LAYERS} class", "share near zero of the problem's tokens of a class (Fig. 7), if it has any"),
         "counts": (
             "network condition layer bin",
-            "activations",
-            "histogram (Fig. 4); what lies outside is in its ends",
+            "histogram over all problems (Fig. 4), what lies outside at its ends",
         ),
-        "shape": (LAYERS, "1", "cosine between the change of the histogram and that by the slashes"),
-        "elements": (LAYERS, "1", "cosine between the change of single activations and that by the slashes"),
+        "shape": (LAYERS, "cosine between the change of the histogram and that by the slashes"),
+        "elements": (LAYERS, "cosine between the change of single activations and that by the slashes"),
     },
     "tokens": {
-        "received": ("condition layer head token", "1", "what a token of the drawn prompt receives, NaN beyond it"),
-        "even": ("condition token", "1", "what it would of attention spread evenly over all earlier tokens"),
-        "part": ("condition token", "", "instruction, inserted or problem; empty beyond the prompt"),
-        "text": ("condition token", "", "the token itself"),
+        "received": ("condition layer head token", "what each token of the drawn prompt receives"),
+        "even": ("condition token", "what it would of attention spread evenly over all earlier tokens"),
+        "part": ("condition token", "instruction, inserted or problem; empty beyond the prompt"),
+        "text": ("condition token", "the token itself"),
     },
 }
 ENGINE = "h5netcdf"
@@ -177,8 +163,7 @@ def save(path: Path, measured: xr.Dataset, *, small: bool = False) -> None:
     found = measured.drop_vars("text", errors="ignore").map(rounded, keep_attrs=True) if small else measured.copy()
     for variables in VARIABLES.values():
         for name in variables.keys() & found.keys():
-            _, unit, meaning = variables[name]
-            found[name] = found[name].assign_attrs(units=unit, long_name=meaning)
+            found[name] = found[name].assign_attrs(long_name=variables[name][1])
     packed, encoding = {"zlib": True, "complevel": 9 if small else 1, "shuffle": True}, {}
     for name, values in found.items():
         if values.dtype.kind == "f":  # a chunk is a network's under one condition: much of it may be missing

@@ -1,10 +1,11 @@
 """From what was measured on each model to tables, the numbers behind notebooks 02 and 04.
 
-Each has a row per place: a mean over problems with its interval. `every` takes all layers on the problems that went
-through them, instead of the first layers on all problems.
+Each has a row per model and place: a mean over problems with its interval, low and high, and n. `every` takes all
+layers on the problems that went through them, instead of the first layers on all problems.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,153 +24,6 @@ AFFINE_TEXT = {
     "direction": "sigma: share of squares along one line",
     "component": "sigma: share of variance in first component",
 }
-
-
-def heads_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
-    """Return a row per model, condition, layer and head: lambda with interval, the share of problems below 1,
-    Holm's p of the signed-rank test of log lambda (over a model's heads, layers and conditions), and means of
-    mass, flatness and dispersion.
-    """
-
-    def heads(model: xr.Dataset) -> pd.DataFrame:
-        found = xr.Dataset({name: _layers(model[name], every) for name in ("lambda", *SPAN)})
-        lam = across(found["lambda"])
-        table = estimates(found["lambda"], name="lambda")
-        table["problems < 1"] = (lam < 1).mean("problem").values
-        table["p"] = holm(signed_rank(np.log(lam.values)))
-        means = found[SPAN].mean("problem").to_dataframe().reset_index()
-        return table.merge(means, on=["condition", "layer", "head"])
-
-    return by_model(measured, heads)
-
-
-def layers_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
-    """Return a row per model, condition, layer and measure (lambda, mass, flatness, dispersion): its mean over
-    heads with an interval over problems.
-    """
-
-    def layers(model: xr.Dataset) -> pd.DataFrame:
-        found = {name: _layers(model[name], every).mean("head") for name in ("lambda", *SPAN)}
-        return estimates(xr.Dataset(found).to_dataarray("measure"))
-
-    return by_model(measured, layers)
-
-
-def controls_table(measured: dict[str, xr.Dataset], condition: str) -> pd.DataFrame:
-    """Return a row per model, control (untrained, uniform) and first layer: the lowest and the highest lambda of its
-    heads (and networks), each the mean over problems.
-    """
-    found = {}
-    for model, one in measured.items():
-        for name, networks in (("untrained", UNTRAINED), (UNIFORM, [UNIFORM])):
-            lam = one["lambda"].sel(condition=condition, network=networks, drop=True).dropna("layer")
-            heads = lam.mean("problem")
-            ends = {"lowest": heads.min(["network", "head"]), "highest": heads.max(["network", "head"])}
-            found[model, name] = xr.Dataset(ends).to_dataframe()[list(ends)].reset_index()
-    return pd.concat(found, names=["model", "control"]).reset_index(["model", "control"]).reset_index(drop=True)
-
-
-def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model, condition and layer of `heads_table`: how many of the heads lie below and above 1
-    with p < LEVEL after Holm's correction.
-    """
-    sure = heads.p < LEVEL
-    counted = heads.assign(below=sure & (heads["lambda"] < 1), above=sure & (heads["lambda"] > 1), heads=1)
-    return counted.groupby(["model", "condition", "layer"], sort=False)[["below", "above", "heads"]].sum().reset_index()
-
-
-def causes_by_head(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
-    """Return a row per model, cause and head of layer 1: lambda with its interval over problems."""
-    return by_model(measured, lambda model: estimates(_causes(model), name="lambda"))
-
-
-def causes_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
-    """Return a row per model and cause: lambda over the heads of layer 1 and its share of log lambda of `both`."""
-
-    def causes(model: xr.Dataset) -> pd.DataFrame:
-        lam = _causes(model)
-        table, logs = estimates(lam.mean("head"), "lambda"), xr.ufuncs.log(lam).mean("head")
-        whole = logs.sel(cause="both")
-        shares = [ratio(logs.sel(cause=cause), whole, logs.problem.values) for cause in table.cause]
-        ends = {"share": "estimate", "share low": "low", "share high": "high"}
-        return table.assign(**{name: [getattr(s, end) for s in shares] for name, end in ends.items()})
-
-    return by_model(measured, causes)
-
-
-def _causes(model: xr.Dataset) -> xr.DataArray:
-    return model.cause_lambda.sel(network=TRAINED, drop=True)
-
-
-def affine_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
-    """Return a row per model and measure of new = lambda * old + sigma in layer 1, with intervals over problems."""
-
-    def affine(model: xr.Dataset) -> pd.DataFrame:
-        found = model[list(AFFINE_TEXT)].sel(network=TRAINED, drop=True).to_dataarray("measure")
-        table, heads = estimates(found.mean("head")), found.mean("problem")
-        table["measure"] = table["measure"].map(AFFINE_TEXT)
-        n = table.pop("n")
-        return table.assign(**{"lowest head": heads.min("head").values, "highest head": heads.max("head").values}, n=n)
-
-    return by_model(measured, affine)
-
-
-def changes_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
-    """Return a row per model, condition, layer and measure: how many times as large as under none (geometric mean over
-    problems) with its interval, and Holm's p of the signed-rank test over problems, corrected for a model's rows.
-
-    The problem is the unit: tests over single activations, such as Levene's, would take elements for independent.
-    """
-
-    def changes(model: xr.Dataset) -> pd.DataFrame:
-        logs = log_changes(_layers(model.measures, every))
-        table = estimates(logs, name="ratio")
-        table[["ratio", "low", "high"]] = np.exp(table[["ratio", "low", "high"]])
-        return table.assign(p=holm(signed_rank(across(logs).values)))
-
-    return by_model(measured, changes)
-
-
-def log_changes(measures: xr.DataArray) -> xr.DataArray:
-    """Return log(measure / the same under none) (condition, problem, layer, measure); a share of nothing counts as half
-    an element.
-    """
-    before, after = measures.sel(condition="none", drop=True), measures.sel(condition=measures.condition != "none")
-    # Of each measure, over all that was measured: a floor from none alone would lift what ARM leaves near zero.
-    smallest = measures.where(measures > 0).min([dim for dim in measures.dims if dim not in ("measure", "network")]) / 2
-    return np.log(np.maximum(after, smallest) / np.maximum(before, smallest))
-
-
-def likeness_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
-    """Return a row per model, condition and layer: the cosine between its change and that of the slashes, of the
-    histogram (`shape`) and of single activations (`elements`), with intervals over problems.
-    """
-
-    def likeness(model: xr.Dataset) -> pd.DataFrame:
-        tables = []
-        for part in ("shape", "elements"):
-            table = estimates(first_layers(model[part]).sel(condition=list(CHANGES[1:])), name=part)
-            names = {"low": f"{part} low", "high": f"{part} high"}
-            tables.append(table.rename(columns=names).set_index(["condition", "layer", "n"]))
-        return pd.concat(tables, axis=1).reset_index()
-
-    return by_model(measured, likeness)
-
-
-def classes_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
-    """Return a row per model, condition and class of tokens in layer 1: share near zero in %, its interval, and the
-    paired difference to the class `others`; n counts the problems that have such tokens.
-    """
-
-    def classes(model: xr.Dataset) -> pd.DataFrame:
-        shares = 100 * model.classes.sel(network=TRAINED, layer=1, drop=True)
-        both = shares.notnull() & shares.sel({"class": OTHERS}, drop=True).notnull()
-        table = estimates(shares.where(both), "near zero")
-        apart = estimates(shares - shares.sel({"class": OTHERS}, drop=True), "against others")
-        names = {"low": "against low", "high": "against high"}
-        return table.merge(apart.rename(columns=names))
-
-    return by_model(measured, classes)
 
 
 def estimates(values: xr.DataArray, name: str = "mean") -> pd.DataFrame:
@@ -191,10 +45,152 @@ def across(values: xr.DataArray) -> xr.DataArray:
     return values.stack(place=[dim for dim in values.dims if dim != "problem"]).transpose("problem", "place")
 
 
-def by_model(measured: dict[str, xr.Dataset], table: Callable[[xr.Dataset], pd.DataFrame]) -> pd.DataFrame:
+def by_model(measured: dict[str, Any], table: Callable[[Any], pd.DataFrame]) -> pd.DataFrame:
     """Return one table of all models', the model's name its first column and n its last."""
     found = pd.concat({name: table(one) for name, one in measured.items()}, names=["model"]).reset_index("model")
     return found.assign(n=found.pop("n"))
+
+
+def heads_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
+    """Return lambda by condition, layer and head, with the share of problems below 1, Holm's p of the signed-rank test
+    of log lambda (over a model's heads, layers and conditions), and the means of mass, flatness and dispersion.
+    """
+
+    def heads(model: xr.Dataset) -> pd.DataFrame:
+        found = xr.Dataset({name: _layers(model[name], every) for name in ("lambda", *SPAN)})
+        lam, table = across(found["lambda"]), estimates(found["lambda"], "lambda")
+        table["problems < 1"], table["p"] = (lam < 1).mean("problem").values, holm(signed_rank(np.log(lam.values)))
+        means = found[SPAN].mean("problem").to_dataframe().reset_index()
+        return table.merge(means, on=["condition", "layer", "head"])
+
+    return by_model(measured, heads)
+
+
+def layers_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
+    """Return the mean over heads by condition, layer and measure: lambda, mass, flatness, dispersion."""
+
+    def layers(model: xr.Dataset) -> pd.DataFrame:
+        found = {name: _layers(model[name], every).mean("head") for name in ("lambda", *SPAN)}
+        return estimates(xr.Dataset(found).to_dataarray("measure"))
+
+    return by_model(measured, layers)
+
+
+def spans_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+    """Return lambda over the heads by condition, layer, and the tokens that receive (span) and give (query)."""
+    spans = {name: one.lambda_by_span.sel(network=TRAINED, drop=True).mean("head") for name, one in measured.items()}
+    return by_model(spans, lambda lam: estimates(lam, "lambda"))
+
+
+def controls_table(measured: dict[str, xr.Dataset], condition: str) -> pd.DataFrame:
+    """Return a row per model, control (untrained, uniform) and first layer: the lowest and the highest lambda of its
+    heads (and networks), each the mean over problems.
+    """
+    found = {}
+    for model, one in measured.items():
+        for name, networks in (("untrained", UNTRAINED), (UNIFORM, [UNIFORM])):
+            heads = one["lambda"].sel(condition=condition, network=networks, drop=True).dropna("layer").mean("problem")
+            ends = {"lowest": heads.min(["network", "head"]), "highest": heads.max(["network", "head"])}
+            found[model, name] = xr.Dataset(ends).to_dataframe()[list(ends)].reset_index()
+    return pd.concat(found, names=["model", "control"]).reset_index(["model", "control"]).reset_index(drop=True)
+
+
+def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
+    """Return by model, condition and layer of `heads_table` how many heads surely lie below and above 1: p < LEVEL."""
+    sure = heads.p < LEVEL
+    counted = heads.assign(below=sure & (heads["lambda"] < 1), above=sure & (heads["lambda"] > 1), heads=1)
+    return counted.groupby(["model", "condition", "layer"], sort=False)[["below", "above", "heads"]].sum().reset_index()
+
+
+def causes_by_head(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+    """Return lambda by cause and head of layer 1."""
+    return by_model(measured, lambda model: estimates(_causes(model), "lambda"))
+
+
+def causes_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+    """Return lambda over the heads of layer 1 by cause, and its share of log lambda of `both`."""
+
+    def causes(model: xr.Dataset) -> pd.DataFrame:
+        table, logs = estimates(_causes(model).mean("head"), "lambda"), np.log(_causes(model)).mean("head")
+        whole = logs.sel(cause="both")
+        shares = [ratio(logs.sel(cause=cause), whole, logs.problem.values) for cause in table.cause]
+        ends = {"share": "estimate", "share low": "low", "share high": "high"}
+        return table.assign(**{name: [getattr(s, end) for s in shares] for name, end in ends.items()})
+
+    return by_model(measured, causes)
+
+
+def affine_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+    """Return the measures of new = lambda * old + sigma in layer 1: mean over heads, lowest and highest head."""
+
+    def affine(model: xr.Dataset) -> pd.DataFrame:
+        found = model[list(AFFINE_TEXT)].sel(network=TRAINED, drop=True).to_dataarray("measure")
+        table, heads = estimates(found.mean("head")), found.mean("problem")
+        lowest, highest = heads.min("head").values, heads.max("head").values
+        named = {"measure": table["measure"].map(AFFINE_TEXT), "lowest head": lowest, "highest head": highest}
+        return table.assign(**named)
+
+    return by_model(measured, affine)
+
+
+def changes_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
+    """Return how many times as large as under none each measure of activations is (geometric mean), by condition and
+    layer, and Holm's p of the signed-rank test, corrected for a model's rows.
+
+    The problem is the unit: tests over single activations, such as Levene's, would take elements for independent.
+    """
+
+    def changes(model: xr.Dataset) -> pd.DataFrame:
+        logs = log_changes(_layers(model.measures, every))
+        table = estimates(logs, "ratio")
+        table[["ratio", "low", "high"]] = np.exp(table[["ratio", "low", "high"]])
+        return table.assign(p=holm(signed_rank(across(logs).values)))
+
+    return by_model(measured, changes)
+
+
+def log_changes(measures: xr.DataArray) -> xr.DataArray:
+    """Return log(measure / the same under none) (condition, problem, layer, measure); a share of nothing counts as half
+    an element.
+    """
+    before, after = measures.sel(condition="none", drop=True), measures.sel(condition=measures.condition != "none")
+    # Of each measure, over all that was measured: a floor from none alone would lift what ARM leaves near zero.
+    smallest = measures.where(measures > 0).min([dim for dim in measures.dims if dim != "measure"]) / 2
+    return np.log(np.maximum(after, smallest) / np.maximum(before, smallest))
+
+
+def likeness_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+    """Return the cosine between a condition's change and that of the slashes, by condition and layer: of the histogram
+    (`shape`) and of single activations (`elements`).
+    """
+
+    def likeness(model: xr.Dataset) -> pd.DataFrame:
+        tables = []
+        for part in ("shape", "elements"):
+            table = estimates(first_layers(model[part]).sel(condition=list(CHANGES[1:])), part)
+            names = {"low": f"{part} low", "high": f"{part} high"}
+            tables.append(table.rename(columns=names).set_index(["condition", "layer", "n"]))
+        return pd.concat(tables, axis=1).reset_index()
+
+    return by_model(measured, likeness)
+
+
+def classes_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+    """Return the share near zero in % by condition and class of tokens in layer 1, and its difference to the class
+    `others`; n counts the problems that have tokens of both.
+    """
+
+    def classes(model: xr.Dataset) -> pd.DataFrame:
+        shares = 100 * model.classes.sel(network=TRAINED, layer=1, drop=True)
+        apart = shares - shares.sel({"class": OTHERS}, drop=True)
+        against = estimates(apart, "against others").rename(columns={"low": "against low", "high": "against high"})
+        return estimates(shares.where(apart.notnull()), "near zero").merge(against)
+
+    return by_model(measured, classes)
+
+
+def _causes(model: xr.Dataset) -> xr.DataArray:
+    return model.cause_lambda.sel(network=TRAINED, drop=True)
 
 
 def _layers(values: xr.DataArray, every: bool) -> xr.DataArray:

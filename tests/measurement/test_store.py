@@ -20,80 +20,93 @@ from lib.models.names import resolve
 from lib.profiles import check, load_profile, override
 
 FAMILIES = load_profile("families")
-HEADS = store.HEADS.split()
+NAME = "tiny-llama"
+
+
+def tiny(folder, **changes):
+    """Return a profile of two problems on a tiny model, two of whose three layers are the first."""
+    profile = override(load_profile("demo"), model=str(folder), limit=2, name="mine")
+    attention = profile.attention.model_copy(update={"layers": 2, "map_problems": 1, **changes})
+    return profile.model_copy(update={"attention": attention})
+
+
+@pytest.fixture(scope="module")
+def whole(tiny_llama, tmp_path_factory):
+    """Everything that is measured on it: its profile, Dataset and file, and what a terminal shows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "RESULTS", tmp_path_factory.mktemp("results"))
+        profile = tiny(tiny_llama)
+        return profile, measure(profile)[NAME], (profile.results / f"{NAME}.nc").read_bytes()
+
+
+@pytest.fixture
+def profile(tiny_checkpoint, tmp_path, monkeypatch):
+    """The same of a copy, with folders of its own."""
+    profile = tiny(tiny_checkpoint)
+    monkeypatch.setattr(paths, "DATA", tmp_path / "data")
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    profile.results.mkdir(parents=True)
+    return profile
 
 
 def piece(value, network="trained", condition="mless", problems=("a", "b"), layers=(1, 2)):
     """Return lambda of one head, the same everywhere."""
     coords = {"network": [network], "condition": [condition], "problem": list(problems), "layer": list(layers)}
     shape = [*map(len, coords.values()), 1]
-    return xr.Dataset({"lambda": (HEADS, np.full(shape, value, "float32"))}, coords | {"head": [1]})
-
-
-@pytest.fixture
-def profile(tiny_checkpoint, tmp_path, monkeypatch):
-    """Two problems on a tiny model, two of whose layers are the first, with folders of their own."""
-    for name in ("DATA", "RESULTS"):
-        monkeypatch.setattr(paths, name, tmp_path / name.lower())
-    profile = override(load_profile(paths.ROOT / "data/profiles/demo.yaml"), model=str(tiny_checkpoint), limit=2)
-    attention = profile.attention.model_copy(update={"layers": 2, "map_problems": 1})
-    return profile.model_copy(update={"attention": attention})
+    return xr.Dataset({"lambda": (store.HEADS.split(), np.full(shape, value, "float32"))}, coords | {"head": [1]})
 
 
 def test_a_piece_takes_its_place_and_what_was_not_measured_is_nan():
-    whole = joined(joined(xr.Dataset(), piece(0.5, condition="random")), piece(0.7, problems="b", layers=[3]))
-    whole = joined(whole, piece(0.9, network="uniform"))
-    assert whole.condition.values.tolist() == ["mless", "random"] and whole.layer.values.tolist() == [1, 2, 3]
-    lam = whole["lambda"].sel(network="trained", head=1)
+    found = joined(joined(xr.Dataset(), piece(0.5, condition="random")), piece(0.7, problems="b", layers=[3]))
+    found = joined(found, piece(0.9, network="uniform"))
+    assert found.condition.values.tolist() == ["mless", "random"] and found.layer.values.tolist() == [1, 2, 3]
+    lam = found["lambda"].sel(network="trained", head=1)
     assert lam.sel(condition="random", problem="a").values.tolist()[:2] == [0.5, 0.5]
     np.testing.assert_allclose(lam.sel(condition="mless", problem="b"), [np.nan, np.nan, 0.7])
-    again = joined(whole, piece(np.nan, network="uniform"))  # what is measured again leaves nothing of the old
-    assert (
-        again["lambda"].sel(network="uniform").isnull().all()
-        and not whole["lambda"].sel(network="uniform").isnull().all()
-    )
+    again = joined(found, piece(np.nan, network="uniform"))["lambda"]  # what is measured again leaves nothing of it
+    assert again.sel(network="uniform").isnull().all() and not found["lambda"].sel(network="uniform").isnull().all()
 
 
 def test_the_first_layers_have_all_problems_and_every_layer_fewer():
-    whole = joined(piece(0.5), piece(0.7, problems="b", layers=[3]))
-    whole = joined(joined(whole, piece(0.6, condition="random")), piece(0.9, network="uniform", layers=[1]))
-    first, every = first_layers(whole["lambda"]), every_layer(whole["lambda"])
+    found = joined(piece(0.5), piece(0.7, problems="b", layers=[3]))
+    found = joined(joined(found, piece(0.6, condition="random")), piece(0.9, network="uniform", layers=[1]))
+    first, every = first_layers(found["lambda"]), every_layer(found["lambda"])
     assert first.condition.size == 2 and first.layer.values.tolist() == [1, 2] and first.problem.size == 2
     assert every.condition.values == ["mless"] and every.problem.values == ["b"] and every.layer.size == 3
     assert first.notnull().all() and every.notnull().all() and "network" not in first.coords
 
 
-def test_everything_is_measured_once_into_one_file(profile, monkeypatch, capsys):
-    with progress.switched_on():
-        (found,) = measure(profile).values()
-    shown = capsys.readouterr().err
-    assert "tiny-llama, attention under mless in 2 layers: 100%" in shown and "2/2" in shown
-    (file,) = profile.results.iterdir()
-    assert file.name == "tiny-llama.nc" and found.network.values.tolist() == store.NETWORKS
-    opened = xr.open_dataset(file)
+def test_a_file_has_every_variable_of_every_network(whole, tmp_path):
+    _, found, content = whole
+    (tmp_path / "m.nc").write_bytes(content)
+    opened = xr.open_dataset(tmp_path / "m.nc")
     for variables in store.VARIABLES.values():
-        for name, (dims, unit, _) in variables.items():
-            assert set(opened[name].dims) == set(dims.split()) and opened[name].attrs["units"] == unit
-    counts = found["lambda"].sel(condition="mless").notnull().sum("problem").isel(head=0)
+        for name, (dims, meaning) in variables.items():
+            assert set(opened[name].dims) == set(dims.split()) and opened[name].attrs["long_name"] == meaning
+    assert found.network.values.tolist() == store.NETWORKS and found.label.startswith(f"{NAME} @ ")
+    lam = found["lambda"].sel(condition="mless")
+    counts = lam.notnull().sum("problem").isel(head=0)
     assert counts.sel(network="trained").values.tolist() == [2, 2, 1]
-    assert (
-        counts.sel(network="untrained 1").values.tolist() == counts.sel(network="uniform").values.tolist() == [2, 2, 0]
-    )
-    assert not found["lambda"].sel(network="untrained 0").equals(found["lambda"].sel(network="untrained 1"))
+    assert counts.sel(network=["untrained 1", "uniform"]).values.tolist() == [[2, 2, 0]] * 2
+    assert not lam.sel(network="untrained 0").equals(lam.sel(network="untrained 1"))
     assert found.dispersion.sel(network="uniform").isnull().all()
-    assert found.received.notnull().any(["condition", "token"]).all() and found.label.startswith("tiny-llama @ ")
-    monkeypatch.setattr(networks, "load", None)
-    xr.testing.assert_equal(measure(profile)["tiny-llama"], found)
+    assert found.received.notnull().any(["condition", "token"]).all()  # of all layers
 
 
-def test_a_part_that_is_asked_for_is_measured_beside_what_is_there(profile, monkeypatch):
-    (tokens,) = measure(profile, "tokens").values()
-    assert set(tokens) == set(store.VARIABLES["tokens"])
+def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys):
     steps, pieces = [], networks.pieces
     monkeypatch.setattr(networks, "pieces", lambda *given: steps.append(given[2]) or pieces(*given))
-    (both,) = measure(profile, "tokens", "activations").values()
-    assert [step.measure for step in steps] == ["activations", "activations"]
-    assert set(both) == {*tokens, *store.VARIABLES["activations"]}
+    (tokens,) = measure(profile, "tokens").values()
+    assert set(tokens) == set(store.VARIABLES["tokens"])
+    with progress.switched_on():
+        (found,) = measure(profile, "tokens", "activations").values()
+    assert "activations in 2 layers: 100%" in (shown := capsys.readouterr().err) and "2/2" in shown
+    assert [(step.measure, step.deep) for step in steps] == [
+        (m, d) for m, d in zip(["tokens", *["activations"] * 2], (0, 0, 1))
+    ]
+    assert set(found) == {*tokens, *store.VARIABLES["activations"]} and found.measures.equals(whole[1].measures[:1])
+    monkeypatch.setattr(networks, "load", None)
+    xr.testing.assert_equal(measure(profile, "activations")[NAME], found)
 
 
 def test_an_interruption_loses_one_condition(profile, monkeypatch):
@@ -108,97 +121,73 @@ def test_an_interruption_loses_one_condition(profile, monkeypatch):
     monkeypatch.setattr(networks, "observe", stopping)
     with pytest.raises(KeyboardInterrupt):
         measure(profile, "attention")
-    _, done = load(profile, "tiny-llama")
-    assert done == ["trained: attention: mless"]
+    assert load(profile, NAME)[1] == ["trained: attention: mless"]
     measure(profile, "attention")
-    assert len(seen) == 3 + 3 + 4  # none again with the two that were missing, then the deeper layer
-    monkeypatch.setattr(networks, "observe", observe)
+    assert len(seen) == 3 + 3 + 4  # none again, the two that were missing, then the deeper layer
 
 
-def fake(profile):
-    """Write a file in which each measure has one variable."""
-    names = {measure: next(iter(names)) for measure, names in store.VARIABLES.items()}
-    whole = store.blank(profile).assign({name: ("token", [1.0]) for name in names.values()})
-    save(
-        profile.measured_in(profile.results, "m"),
-        whole.assign_attrs(done=json.dumps([f"trained: {m}: a" for m in names])),
-    )
+def test_other_weights_are_measured_again(profile, tiny_checkpoint):
+    before = measure(profile, "tokens")[NAME]
+    config = json.loads((tiny_checkpoint / "config.json").read_text())
+    (tiny_checkpoint / "config.json").write_text(json.dumps(config | {"rms_norm_eps": 1e-3}))
+    after = measure(profile, "tokens", "activations")[NAME]
+    assert after.revision != before.revision and not after.received.equals(before.received)
 
 
 @pytest.mark.parametrize(
-    ("changed", "kept"),
+    ("changed", "lost"),
     [
-        ({"seed": 1}, set()),
-        ({"attention": {"limit": 3}}, set()),
-        ({"attention": {"example": 1}}, {"attention", "causes", "activations"}),
-        ({"accuracy": {"arm": {"c": 0.3}}}, {"attention", "causes", "tokens"}),
-        ({"attention": {"models": ["gemma-3-270m"]}}, {"attention", "causes", "tokens", "activations"}),
+        ({"seed": 1}, set(store.VERSIONS)),
+        ({"attention": {"limit": 3}}, set(store.VERSIONS)),
+        ({"attention": {"example": 1}}, {"tokens"}),
+        ({"accuracy": {"arm": {"c": 0.3}}}, {"activations"}),
+        ({"attention": {"models": ["gemma-3-270m"]}}, set()),
+        ({}, {"causes"}),
     ],
 )
-def test_what_other_settings_decide_is_measured_again(profile, changed, kept):
-    fake(profile)
+def test_what_other_settings_or_another_version_decide_is_measured_again(whole, profile, changed, lost, monkeypatch):
+    (profile.results / f"{NAME}.nc").write_bytes(whole[2])
     content = profile.model_dump()
     for name, value in changed.items():
         content[name] = content[name] | value if isinstance(value, dict) else value
     content["attention"]["panels"] = {}
-    found, done = load(type(profile).model_validate(content), "m")
-    assert {step.split(": ")[1] for step in done} == kept
-    assert {measure for measure, names in store.VARIABLES.items() if names.keys() & found.keys()} == kept
-
-
-def test_another_version_is_measured_again(profile, monkeypatch):
-    fake(profile)
-    monkeypatch.setitem(store.VERSIONS, "causes", 2)
-    assert {step.split(": ")[1] for step in load(profile, "m")[1]} == {"attention", "tokens", "activations"}
-
-
-def test_other_weights_are_measured_again(profile, tiny_checkpoint):
-    before = measure(profile, "tokens")["tiny-llama"]
-    config = json.loads((tiny_checkpoint / "config.json").read_text())
-    (tiny_checkpoint / "config.json").write_text(json.dumps(config | {"rms_norm_eps": 1e-3}))
-    after = measure(profile, "tokens", "activations")["tiny-llama"]
-    assert after.revision != before.revision and not after.received.equals(before.received)
+    if not changed:
+        monkeypatch.setitem(store.VERSIONS, "causes", 2)
+    found, done = load(type(profile).model_validate(content), NAME)
+    assert {step.split(": ")[1] for step in done} == set(store.VERSIONS) - lost
+    assert {measure for measure, names in store.VARIABLES.items() if not names.keys() & found.keys()} == lost
 
 
 @pytest.mark.parametrize("damage", [lambda c: b"", lambda c: c[:-9], lambda c: c[:999] + b"?" + c[1000:]])
-def test_a_damaged_file_is_measured_again_and_named(profile, damage, capsys):
-    measure(profile, "tokens")
-    file = profile.results / "tiny-llama.nc"
-    file.write_bytes(damage(file.read_bytes()))
-    found = measure(profile, "tokens")["tiny-llama"]
-    assert capsys.readouterr().err == f"{file} is damaged: it is measured again\n"
-    assert measure(profile, "tokens")["tiny-llama"].equals(found) and not capsys.readouterr().err
+def test_a_damaged_file_counts_for_nothing_and_is_named(whole, profile, damage, capsys):
+    file = profile.results / f"{NAME}.nc"
+    file.write_bytes(damage(whole[2]))
+    found, done = load(profile, NAME)
+    assert not found and not done and capsys.readouterr().err == f"{file} is damaged: it is measured again\n"
 
 
-def test_what_the_repository_keeps_is_rounded_and_has_no_texts(profile, capsys):
-    found = measure(profile)["tiny-llama"]
-    path = paths.DATA / profile.name / "tiny-llama.nc"
+def test_what_the_repository_keeps_is_rounded_and_has_no_texts(whole, profile):
+    found, path = whole[1], profile.measured_in(paths.DATA / "mine", NAME)
     save(path, found, small=True)
-    (profile.results / "tiny-llama.nc").unlink()
     assert profile.stored
-    small = measure(profile)["tiny-llama"]
-    assert "text" not in small and "part" in small
+    small = measure(profile)[NAME]
+    assert "text" not in small and "part" in small and small.counts.equals(found.counts)
     for name in set(small) - {"part", "counts"}:
         np.testing.assert_allclose(small[name], found[name], rtol=2.5e-4, err_msg=name)
-    assert small.counts.equals(found.counts)
-    other = profile.model_copy(update={"seed": 1})
-    with pytest.raises(InputError, match=r"other settings than demo has now: python -m lib reproduce .* --fresh"):
-        measure(other)
-    measure(other, "tokens", stored=False)
-    assert not other.stored and (other.results / "tiny-llama.nc").is_file()
-    (profile.results / "tiny-llama.nc").unlink()
+    with pytest.raises(InputError, match=r"other settings than mine has now: python -m lib reproduce .* --fresh"):
+        measure(profile.model_copy(update={"seed": 1}))
+    assert not load(profile, NAME, stored=False)[0]
     path.write_bytes(b"nonsense")
-    with pytest.raises(InputError, match=r"data/demo/tiny-llama\.nc cannot be read"):
+    with pytest.raises(InputError, match=r"data/mine/tiny-llama\.nc cannot be read"):
         measure(profile)
+    (profile.results / f"{NAME}.nc").write_bytes(whole[2])  # what was measured here comes before it
+    assert not profile.stored and "text" in load(profile, NAME)[0]
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+def test_a_folder_that_cannot_be_written_and_an_example_that_is_not_there_are_named(tmp_path, profile):
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(InputError, match=r"cannot keep measurements in .*taken"):
         save(tmp_path / "taken" / "m.nc", piece(1))
-
-
-def test_an_example_beyond_the_problems_is_refused(profile):
     attention = profile.attention.model_copy(update={"example": 3})
     with pytest.raises(InputError, match="example 3 is beyond the 2 problems"):
         measure(profile.model_copy(update={"attention": attention}), "tokens")
@@ -217,16 +206,15 @@ def test_every_model_of_families_is_stored_whole():
 
 CODE = """
 import sys
-import lib.claims.asked, lib.figures.activations, lib.figures.dilution, lib.measurement.findings, lib.reproduce
-from lib.measurement.heads import drawn_heads
+import lib.measurement.tables, lib.reproduce
+from lib.claims.asked import gather
 from lib.profiles import load_profile
-profile = load_profile("families")
-assert drawn_heads(profile, "fig13") and len(lib.evaluation.answers(profile))
+assert gather(load_profile("families"))
 print(sorted({"torch", "transformers"} & set(sys.modules)))
 """
 
 
-def test_what_is_stored_is_drawn_without_the_libraries_that_run_a_network():
+def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
     done = subprocess.run([sys.executable, "-c", CODE], cwd=paths.ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == "[]\n", done.stderr
 
