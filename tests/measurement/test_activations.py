@@ -12,8 +12,6 @@ from lib.arm.activations import (
     activation_module,
     gini,
     histogram,
-    measure,
-    near_zero_bound,
 )
 from lib.arm.settings import Arm
 from lib.errors import InputError
@@ -40,18 +38,6 @@ def found(loaded):
 )
 def test_gini_of_known_tables(values, expected):
     assert float(gini(torch.tensor(values, dtype=torch.float32))) == pytest.approx(expected)
-
-
-def test_measures_of_a_known_table():
-    activation = torch.tensor([[3.0, -4.0], [0.1, 0.0]])
-    got = dict(zip(MEASURES, measure(2 * activation, activation, torch.tensor(0.1)).tolist(), strict=True))
-    assert got["near zero"] == 0.5 and got["L1"] == pytest.approx(3.55) and got["L2"] == pytest.approx(2.55)
-    assert got["variance"] == pytest.approx(np.var([3, -4, 0.1, 0]))
-    assert got["gate variance"] == pytest.approx(4 * got["variance"], rel=1e-5)
-
-
-def test_the_bound_is_a_multiple_of_the_median_deviation():
-    assert float(near_zero_bound(torch.tensor([1.0, 2.0, 3.0, 4.0, 50.0]), 0.5)) == pytest.approx(0.7413)
 
 
 def test_a_histogram_loses_nothing():
@@ -155,13 +141,6 @@ def test_arm_empties_the_neighbourhood_of_zero_in_its_layer_alone(found):
     near = found.measures.sel(measure="near zero")
     ratio = near.sel(condition="arm") / near.sel(condition="none")
     assert (ratio.sel(layer=1) < 0.2).all() and (ratio.sel(layer=2) > 0.5).all()
-
-
-def test_slashes_are_like_themselves_and_others_less(found):
-    shape, elements = found["shape"], found["elements"]
-    assert np.allclose(shape.sel(condition="mless"), 1)
-    assert np.allclose(elements.sel(condition="mless"), 1, atol=1e-5)
-    assert (elements.sel(condition="random") < 0.9).all() and shape.sel(condition="none").isnull().all()
 
 
 def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):

@@ -21,6 +21,7 @@ from lib.profiles import check, load_profile, override
 
 FAMILIES = load_profile("families")
 NAME = "tiny-llama"
+MEASURED = ["tokens", "activations", "activations"]  # in the first layers, and in the others
 
 
 def tiny(folder, **changes):
@@ -101,9 +102,7 @@ def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys
     with progress.switched_on():
         (found,) = measure(profile, "tokens", "activations").values()
     assert "activations in 2 layers: 100%" in (shown := capsys.readouterr().err) and "2/2" in shown
-    assert [(step.measure, step.deep) for step in steps] == [
-        (m, d) for m, d in zip(["tokens", *["activations"] * 2], (0, 0, 1))
-    ]
+    assert [step[:3] for step in steps] == [("trained", bool(i == 2), m) for i, m in enumerate(MEASURED)]
     assert set(found) == {*tokens, *store.VARIABLES["activations"]} and found.measures.equals(whole[1].measures[:1])
     monkeypatch.setattr(networks, "load", None)
     xr.testing.assert_equal(measure(profile, "activations")[NAME], found)
