@@ -75,7 +75,7 @@ def measure_attention(
                 _by_span(before, parts, received, prompt),
             )
         dims = "condition", "problem", "layer", "head"
-        found = {name: (dims, row[None]) for name, row in zip(BY_HEAD, rows, strict=True)}
+        found: dict[str, tuple] = {name: (dims, row[None]) for name, row in zip(BY_HEAD, rows, strict=True)}
         found["lambda_by_span"] = (*dims, "span", "query"), by_span[None]
         coords = {"condition": [condition], "problem": [problem.id for problem in problems], "layer": layers}
         coords |= {"head": range(1, loaded.heads + 1), "span": list(SPANS), "query": list(QUERIES)}
@@ -177,7 +177,7 @@ def measure_causes(
     before, after = (prompts_of(loaded, problems, name, format, filler) for name in ("none", "mless"))
     found = _causes(loaded, before, after)
     ratio = np.stack([found.pop(cause) for cause in CAUSES]) / found.pop("old")
-    arrays = {name: (("problem", "head"), values) for name, values in found.items()}
+    arrays: dict[str, tuple] = {name: (("problem", "head"), values) for name, values in found.items()}
     arrays["cause_lambda"] = ("cause", "problem", "head"), ratio
     coords = {"cause": list(CAUSES), "problem": [p.id for p in problems], "head": range(1, loaded.heads + 1)}
     return xr.Dataset(arrays, coords).astype("float32")
@@ -267,17 +267,17 @@ def _first_share(vectors: torch.Tensor) -> torch.Tensor:
 
 def measure_tokens(
     loaded: Loaded,
-    problem: Problem,
+    problem: str,
     conditions: Sequence[str],
     layers: Sequence[int],
     *,
     format: str = "plain",
     filler: Filler | None = None,
 ) -> xr.Dataset:
-    """Return the variables `tokens` of one problem: what every token receives of every head of these layers."""
+    """Return the variables `tokens` of one problem's text: what every token receives of every head of these layers."""
     found = []
     for condition in conditions:
-        prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format=format, filler=filler)
+        prompt = build_prompt(loaded.tokenizer, problem, condition, format=format, filler=filler)
         received = received_attention(loaded.model, prompt.input_ids, layers)[0].cpu().numpy()
         even = observe_uniform(loaded.model, prompt.input_ids, [1], torch.tensor([len(prompt)])).received[0, 0, 0, 0]
         texts = [prompt.text[start:stop] for start, stop in prompt.offsets]

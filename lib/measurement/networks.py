@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import xarray as xr
 
@@ -47,14 +48,14 @@ def pieces(
     On all problems in the profile's first layers or, deep, on some of them in the layers after those.
     """
     (network, deep, measure, conditions), asked = step, profile.attention
-    given = {"format": asked.format, "filler": profile.filler}
+    given: dict[str, Any] = {"format": asked.format, "filler": profile.filler}
     loaded = _loaded(profile, spec, network, deep)
     layers = range(asked.layers + 1 if deep else 1, loaded.layers + 1)
     some = stratified_sample(problems, asked.map_problems or len(problems), profile.seed) if deep else problems
     if not layers:
         yield xr.Dataset(), conditions
     elif measure == "tokens":
-        yield measure_tokens(loaded, problems[asked.example], conditions, layers, **given), conditions
+        yield measure_tokens(loaded, problems[asked.example].problem, conditions, layers, **given), conditions
     elif measure == "attention":
         observing = observe_uniform if network == UNIFORM else observe
         for found in measure_attention(loaded, some, conditions, layers, **given, observing=observing):

@@ -60,7 +60,7 @@ def _steps(profile: Profile, parts: Sequence[str]) -> Iterator[Step]:
     """Yield what the parts take, network after network, as weights are loaded."""
     tokens, attention, activations = ("tokens" in parts), ("attention" in parts), ("activations" in parts)
     first = [TOKENS] * tokens + [ATTENTION, CAUSES] * attention + [ACTIVATIONS] * activations
-    plan = [(store.TRAINED, False, first)]
+    plan: list[tuple] = [(store.TRAINED, False, first)]
     if profile.attention.map_problems:
         plan.append((store.TRAINED, True, [ATTENTION, TOKENS] * attention + [FEWER] * activations))
     if "controls" in parts:

@@ -199,7 +199,9 @@ def joined(measured: xr.Dataset, piece: xr.Dataset) -> xr.Dataset:
             grown[name] = grown[name].copy()
             grown[name].loc[{dim: values[dim].values for dim in values.dims}] = values.transpose(*grown[name].dims)
         else:
-            grown[name] = values.reindex({dim: labels[dim] for dim in values.dims}, fill_value=EMPTY.get(name, np.nan))
+            grown[name] = values.reindex(
+                {dim: labels[dim] for dim in values.dims}, fill_value=EMPTY.get(str(name), np.nan)
+            )
     return grown
 
 

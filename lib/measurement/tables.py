@@ -111,7 +111,7 @@ def causes_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
     """Return lambda over the heads of layer 1 by cause, and its share of log lambda of `both`."""
 
     def causes(model: xr.Dataset) -> pd.DataFrame:
-        table, logs = estimates(_causes(model).mean("head"), "lambda"), np.log(_causes(model)).mean("head")
+        table, logs = estimates(_causes(model).mean("head"), "lambda"), xr.ufuncs.log(_causes(model)).mean("head")
         whole = logs.sel(cause="both")
         shares = [ratio(logs.sel(cause=cause), whole, logs.problem.values) for cause in table.cause]
         ends = {"share": "estimate", "share low": "low", "share high": "high"}

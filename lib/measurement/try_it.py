@@ -16,17 +16,16 @@ import ipywidgets
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import torch
+import xarray as xr
 from IPython.core.getipython import get_ipython
 from IPython.display import Image, display
 
-from lib.attention.received import observe_uniform, received_attention
 from lib.errors import InputError, valid
 from lib.figures.prompt import draw_close
 from lib.figures.style import style
+from lib.measurement.attention import measure_tokens
 from lib.measurement.networks import some_layers
 from lib.profiles import Panel, check_panel
-from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import POSITIONS, Filler
 
 LAYERS, LONGEST, DPI = 3, 220, 150
@@ -57,18 +56,17 @@ class TryIt:
         """Return the picture of one prompt and head as a png."""
         check_panel("the picture", Panel(model=self.loaded.spec, layer=layer, head=head), self.loaded.card)
         asked = _filler(filler, length, position)
-        prompt, received, _ = self._seen(problem, "mless", asked)
-        before = np.full(len(prompt), np.nan)
-        before[prompt.original] = self._seen(problem, "none", asked)[1][layer - 1, head - 1]
-        texts = [prompt.text[start:stop] for start, stop in prompt.offsets]
+        none, after = self._seen(problem, "mless", asked)
+        inserted = np.flatnonzero(after.part == "inserted")
+        before = np.insert(none.received, np.full(len(inserted), inserted[0]), np.nan, -1)  # (L, H, T)
         ratios, even = self.ratios(problem, "mless", asked)
         usual = Filler(length=length, position=asked.position)
         means = {name: self.ratios(problem, key, usual)[0].mean(1) for name, key in USUAL.items()}
         with style(), plt.rc_context(UNHINTED), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing")  # of a script that the font lacks: a box stands there
-            curves = before, received[layer - 1, head - 1]
-            references = means | {"even attention": even}
-            figure = draw_close(texts, prompt.spans["inserted"], *curves, ratios, references, (layer, head))
+            curves = before[layer - 1, head - 1], after.received.values[layer - 1, head - 1]
+            span, references = slice(inserted[0], inserted[-1] + 1), means | {"even attention": even}
+            figure = draw_close(after.text.values.tolist(), span, *curves, ratios, references, (layer, head))
             file = io.BytesIO()
             figure.savefig(file, dpi=DPI)
             plt.close(figure)
@@ -85,19 +83,18 @@ class TryIt:
 
     def ratios(self, problem: str, condition: str, filler: Filler) -> tuple[np.ndarray, np.ndarray]:
         """Return λ (L, H) of a condition, and what it would be (L,) if attention were spread evenly."""
-        received, even = [], []
-        for name in ("none", condition):
-            prompt, *seen = self._seen(problem, name, filler)
-            for found, values in zip((received, even), seen, strict=True):
-                found.append(values[..., prompt.original[1:-1]].mean(-1))
-        return received[1] / received[0], even[1] / even[0]
+        prompts = self._seen(problem, condition, filler)
+        originals = [one.isel(token=one.part.values != "inserted").isel(token=slice(1, -1)) for one in prompts]
+        before, after = (one[["received", "even"]].mean("token") for one in originals)
+        even = float(after.even / before.even)
+        return (after.received / before.received).values, np.full(len(self.layers), even)
 
-    def _see(self, problem: str, condition: str, filler: Filler) -> tuple[Prompt, np.ndarray, np.ndarray]:
-        """Return a prompt, what its tokens receive (L, H, T), and what they would of even attention (L, T)."""
-        prompt = build_prompt(self.loaded.tokenizer, problem, condition, filler=filler)
-        model, ids = self.loaded.model, prompt.input_ids
-        even = observe_uniform(model, ids, self.layers, torch.tensor([len(ids)])).received[0, :, 0, 0]
-        return prompt, received_attention(model, ids, self.layers)[0].cpu().numpy(), even.cpu().numpy()
+    def _see(self, problem: str, condition: str, filler: Filler) -> tuple[xr.Dataset, xr.Dataset]:
+        """Return the tokens of the prompt without and with the filler, as `measure_tokens` does."""
+        conditions = ["none", condition]
+        tokens = measure_tokens(self.loaded, problem, conditions, self.layers, filler=filler)
+        none, after = (tokens.sel(condition=name) for name in conditions)
+        return none.isel(token=none.part.values != ""), after.isel(token=after.part.values != "")
 
     def _controls(self, given: dict, picture: bytes) -> ipywidgets.Widget:
         """Return the picture under a field or slider for each part of it, which draws it anew."""

@@ -218,7 +218,7 @@ def test_each_fit_finds_what_was_planted(new, high, low):
 
 
 def test_the_tokens_of_a_prompt_are_named_and_have_what_each_head_gives_them(loaded):
-    tokens = measure_tokens(loaded, PROBLEMS[0], ["none", "mless"], [1, 3])
+    tokens = measure_tokens(loaded, PROBLEMS[0].problem, ["none", "mless"], [1, 3])
     for condition in ("none", "mless"):
         prompt, one = build_prompt(loaded.tokenizer, PROBLEMS[0].problem, condition), tokens.sel(condition=condition)
         real = one.part.values != ""
