@@ -5,8 +5,8 @@ from no other room of its own floor:
 
     errors statistics paths progress options
     arm attention
-    prompts models figures grading
-    profiles generation
+    prompts models grading
+    profiles generation figures
     measurement evaluation
     claims
     report reproduce

@@ -1,6 +1,5 @@
-"""Run the notebooks end to end with papermill: completions first, then each notebook, then what was found."""
+"""Run the notebooks end to end with papermill: completions first, then each notebook, then how the claims stand."""
 
-import json
 import os
 import shutil
 import sys
@@ -9,11 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from lib import evaluation, paths, progress
+from lib import claims, evaluation, figures, paths
 from lib.errors import InputError
-from lib.figures import saving
+from lib.figures.page import RECORD
 from lib.measurement import run as measurement
-from lib.paths import write_json
 from lib.profiles import PARTS, Profile, profile_names
 
 # What a notebook finds computed when it starts, by its number: parts of measurements, completions, likelihoods.
@@ -27,11 +25,10 @@ NEEDS = {
     "07": ("completions", "likelihood"),
 }
 CHECKED = 32  # problems of the demo whose stored answers are made again: a minute of the six that a run takes
-COLUMNS = ("figure", "file", "model", "n", "found", "paper")
 
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
-    """Run these notebooks under `profile` and print what they found; what is finished is reused unless `fresh`.
+    """Run these notebooks under `profile` and print how the claims stand; what is finished is reused unless `fresh`.
 
     The demo's answers are those stored with the repository, checked on CHECKED problems, unless `fresh`. Raises
     InputError for results that cannot be written and for a notebook that stops.
@@ -41,7 +38,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         if fresh and results.exists():
             shutil.rmtree(results)
         results.mkdir(parents=True, exist_ok=True)
-        (results / saving.RECORD).unlink(missing_ok=True)
+        (results / RECORD).unlink(missing_ok=True)
         (results / "profile.yaml").write_text(yaml.safe_dump(profile.model_dump(), sort_keys=False))
     except OSError as error:
         raise InputError(f"cannot write results to {results}: {error.strerror}") from error
@@ -62,9 +59,10 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         if "completions" in prepared and anew and (profile.name == "demo" or not evaluation.stored(profile)):
             parameters["completions"] = str(results)
         _execute(notebook, results, parameters)
-    print_table([row for notebook in notebooks for row in published(results, notebook.stem)])
+    if any(notebook.stem[:2] == "06" for notebook in notebooks):
+        print(f"Claims by verdict:\n{claims.counts(claims.read_verdicts(profile)).to_string(index=False)}")
     print(f"Done in {time.monotonic() - started:.0f} s. Figures: {profile.figures}")
-    print(saving.agreement(results), flush=True)
+    print(figures.agreement(results), flush=True)
 
 
 def _prepare(need: str, profile: Profile, results: Path, anew: bool, fresh: bool) -> None:
@@ -109,23 +107,3 @@ def _execute(notebook: Path, results: Path, parameters: dict) -> None:
         raise InputError(f"{notebook.stem} stopped: {said}") from error
     except OSError as error:
         raise InputError(f"cannot write {results / notebook.name}: {error.strerror}") from error
-
-
-def publish(profile: Profile, notebook: str, rows: list[dict]) -> None:
-    """Write a notebook's numbers, a row per figure with the columns of the final table, for tests and readers."""
-    drawn = {path.stem: path.name for path in profile.figures.glob("*.png")}
-    profile.results.mkdir(parents=True, exist_ok=True)
-    write_json(profile.results / f"{notebook}.json", [row | {"file": drawn.get(row["figure"], "")} for row in rows])
-
-
-def published(results: Path, notebook: str) -> list[dict]:
-    """Return the rows that a notebook published into `results`."""
-    return json.loads((results / f"{notebook}.json").read_text())
-
-
-def print_table(rows: list[dict]) -> None:
-    """Print the rows in columns as wide as their content, folded where the terminal is narrower."""
-    table = [COLUMNS, *([str(row[column]) for column in COLUMNS] for row in rows)]
-    widths = [max(len(line[i]) for line in table) for i in range(len(COLUMNS))]
-    for line in table:
-        print(progress.folded("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()))

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from lib import paths
-from lib.figures.comparing import TOLERANCE, largest_difference
+from lib.figures.page import TOLERANCE, largest_difference
 from lib.profiles import load_profile
 
 WRITTEN = load_profile("families").figures

@@ -14,7 +14,7 @@ import yaml
 from commands import copy_repository
 
 from lib import paths
-from lib.figures.saving import agreement
+from lib.figures import agreement
 
 MEASURING = ("01", "02", "06")  # of which networks compute something
 # Notebook 04 is not held to this: which of like activations ARM moves hangs on the last digit, which in layers 2 and 3
@@ -29,21 +29,22 @@ MACHINES = {
     "old": OLD | {"OPENBLAS_CORETYPE": "Nehalem", "OMP_NUM_THREADS": "1"},
     "avx2 with two threads": AVX2 | {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "2"},
 }
-# Put before a notebook: what is measured, and what the drawn heads give, times 1 ± 1e-5 at random.
+# Put before a notebook: all that is measured, times 1 ± 1e-5 at random.
 SHAKING = """
 import numpy as np
-from lib.measurement import networks
+from lib.measurement import run
 
-rng = np.random.default_rng(0)
+rng, measure = np.random.default_rng(0), run.measure
 
 def shaken(values):
+    if values.dtype.kind != "f":
+        return values
     return values * (1 + 1e-5 * rng.uniform(-1, 1, values.shape)).astype("float32")
 
-def dataset(found):
-    return found.map(lambda values: shaken(values) if values.dtype.kind == "f" else values, keep_attrs=True)
+def measure_and_shake(*args, **options):
+    return {name: one.map(shaken, keep_attrs=True) for name, one in measure(*args, **options).items()}
 
-pieces = networks.pieces
-networks.pieces = lambda *given: ((dataset(found), conditions) for found, conditions in pieces(*given))
+run.measure = measure_and_shake
 """
 NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
@@ -71,7 +72,7 @@ def run(copy):
         cells = [cell for number in numbers for cell in code_cells(copy, number)]
         whole = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(before), *cells])
         nbformat.write(whole, copy / "whole.ipynb")
-        for file in (copy / "results" / "demo").glob("*.nc"):
+        for file in () if before else (copy / "results" / "demo").glob("*.nc"):
             file.unlink()
         with pytest.MonkeyPatch.context() as patch:
             for name, value in {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(copy), **environment}.items():

@@ -38,6 +38,7 @@ SHARE = 0.01  # of an interval's width: a smaller difference is no other interva
 NUMBER = r"[-+−]?\d+(?:\.\d+)?"
 TOLD = re.compile(rf"({NUMBER})(?: points)? \[({NUMBER}), ({NUMBER})\]")
 CLAIMS = {claim.id: claim for claim in load_claims()}
+IDS = {claim.claim: claim.id for claim in CLAIMS.values()}
 PROFILES = sorted(folder.name for folder in paths.FIGURES.iterdir())
 
 
@@ -72,8 +73,9 @@ def of_table(table):
         ]
         found = {some[0]: exact([row[name] for name in some]) for some in triples if "" not in map(row.get, some)}
         found |= {name: read(told.groups()) for name, text in row.items() if (told := TOLD.match(str(text)))}
+        claim = IDS.get(row.get("claim"))
         for name, numbers in found.items():
-            yield (row.get(NAMES.get(name, ""), name), frozenset(known.items())), numbers
+            yield (claim or row.get(NAMES.get(name, ""), name), frozenset(known.items())), numbers
 
 
 def of_claims(table):
@@ -131,7 +133,8 @@ def html_tables(cell):
         if html := output.get("data", {}).get("text/html", ""):
             lines = BeautifulSoup("".join(html), "html.parser").find_all("tr")
             header, index, *rows = [[part.get_text() for part in line.find_all(["th", "td"])] for line in lines]
-            yield pd.DataFrame(rows, columns=[index[0], *header[1:]])
+            table = pd.DataFrame(rows, columns=[index[0], *header[1:]])
+            yield table.assign(**{index[0]: table[index[0]].replace("", None).ffill()})  # what repeats is told once
 
 
 def collected(profile):

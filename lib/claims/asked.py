@@ -5,6 +5,7 @@ values = asked(claim, evidence["m"])          # (network, component, problem)
 """
 
 import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -104,15 +105,25 @@ def asked(claim: Claim, evidence: Evidence) -> xr.DataArray:
 
 def gather(profile: Profile, completions: str | None = None) -> dict[str, Evidence]:
     """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
-    measured = measure(profile, "attention", "activations", "controls")
     parts = [evaluation.answers(profile, "main", completions), *(evaluation.answers(profile, part) for part in PARTS)]
-    given = pd.concat(parts, ignore_index=True)
+    measured = measure(profile, "attention", "activations", "controls")
+    return as_evidence(profile, measured, parts, evaluation.scores(profile))
+
+
+def as_evidence(
+    profile: Profile,
+    measured: Mapping[str, xr.Dataset] | None = None,
+    answers: Sequence[pd.DataFrame] = (),
+    scores: pd.DataFrame | None = None,
+) -> dict[str, Evidence]:
+    """Return by model what is at hand: Datasets by name, the answers of some parts, likelihoods."""
     plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
-    given, scores = given.assign(plain=plain), by_model(evaluation.scores(profile))
-    answered = by_model(given)
+    given = pd.concat(answers, ignore_index=True).assign(plain=plain) if answers else pd.DataFrame({"model": []})
+    answered, scored = by_model(given), {} if scores is None else by_model(scores)
+    measured = measured or {}
     return {
-        name: Evidence(measured.get(name), answered.get(name, given[:0]), scores.get(name, pd.DataFrame()))
-        for name in dict.fromkeys([*measured, *answered])
+        name: Evidence(measured.get(name), answered.get(name, given[:0]), scored.get(name, pd.DataFrame()))
+        for name in dict.fromkeys([*measured, *answered, *scored])
     }
 
 

@@ -12,16 +12,13 @@ from scipy.special import expit
 
 from lib import evaluation
 from lib.claims.answers import POSITIVE
-from lib.claims.asked import Evidence, by_model, load_claims
-from lib.claims.verdict import judge
-from lib.claims.words import likelihoods
+from lib.claims.asked import by_model
 from lib.errors import InputError
 from lib.evaluation.tables import groups, shares
-from lib.models.names import captions, resolve
+from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.conditions import Filler, parse_condition
-from lib.prompts.problems import describe
-from lib.statistics import ENOUGH, interval, told
+from lib.statistics import ENOUGH, interval
 
 SHARE = 0.1  # of the positive control's gain: what lies within it counts as none, as the claims have it
 # Pairs of conditions, by what is scored, and what the first has that the second lacks.
@@ -118,16 +115,6 @@ def _places(condition: str, filler: Filler) -> list[tuple[str, str, str | int]]:
     return [("depth", "shown to layers 1 to k alone", asked.view.last)]
 
 
-def caption(run: Profile, table: pd.DataFrame) -> str:
-    """Return what stands below a figure of such a table: models, what was scored, how, and n."""
-    assert run.likelihood
-    names = captions([spec for spec in run.likelihood.models if resolve(spec).name in set(table.model)])
-    counts = " to ".join(map(str, sorted({table.n.min(), table.n.max()}))) if len(table) else "0"
-    text = f"{'; '.join(names.values())}. Log p under the first condition less log p under the second, "
-    text += f"teacher-forced, {run.likelihood.dtype}; {describe(run.likelihood.problems)}, n = {counts} problems "
-    return text + f"with solutions of at most {run.likelihood.max_solution_tokens} tokens; 95 % intervals."
-
-
 def unscored(run: Profile, scores: pd.DataFrame) -> list[str]:
     """Say what the profile asks for and nobody has scored on ENOUGH problems, in a sentence per model; none if none."""
     assert run.likelihood
@@ -200,27 +187,3 @@ def _orders(x: np.ndarray, right: np.ndarray) -> np.ndarray:
     values[right] = area + (above.mean(1) - area) * len(x) / right.sum()
     values[~right] = area + (above.mean(0) - area) * len(x) / (~right).sum()
     return values
-
-
-def closing(scores: pd.DataFrame, worths: pd.DataFrame) -> str:
-    """Return a paragraph: of each claim in which models it stands how and what was measured; what a nat goes with."""
-    evidence = {name: Evidence(scores=one) for name, one in by_model(scores).items()}
-    said = [likelihoods(judge([claim for claim in load_claims() if claim.unit == "nats"], evidence))]
-    for row in worths.to_dict("records"):
-        points = told(row["points"], row["points_low"], row["points_high"], "+")
-        said.append(f"Over problems of {row['model']}, one nat goes with {points} points of accuracy (n = {row['n']}).")
-    return " ".join(said)
-
-
-def published(table: pd.DataFrame, figure: str) -> list[dict]:
-    """Return a row per model for the table that a run ends with: what the slashes give, all in all."""
-    rows = table[table.x == "mless \N{MINUS SIGN} none"].to_dict("records")
-    return [
-        {"figure": figure, "model": row["model"], "n": row["n"], "paper": "mless above none, in accuracy"}
-        | {"found": f"mless {_effect(row)} nats"}
-        for row in rows
-    ]
-
-
-def _effect(row: dict) -> str:
-    return told(row["effect"], row["low"], row["high"], "+")

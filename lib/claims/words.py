@@ -8,7 +8,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.claims.verdict import NO_EFFECT, VERDICTS
+from lib.claims.asked import as_evidence, load_claims
+from lib.claims.verdict import NO_EFFECT, VERDICTS, judge
+from lib.paths import DATA, read_yaml
+from lib.profiles import Profile
 from lib.statistics import ALPHA, ENOUGH, rounded, told
 
 UNJUDGED = ("too few", "not tested")  # what is said of a claim with fewer problems, or none
@@ -145,11 +148,6 @@ def page(verdicts: pd.DataFrame) -> str:
     return "\n".join([*lines, *closing(verdicts)])
 
 
-def label(row: dict, several: bool) -> str:
-    """Return what a claim is called beside its row of the figure: with its model when there are several."""
-    return f"{row['id']}{', ' + row['model'] if several else ''} (n = {row['n'] or 0:.0f})"
-
-
 def beside(row: dict) -> str:
     """Return what was measured beside each row of the figure, what was claimed, and the paper's number if any."""
     if not row["n"]:
@@ -172,12 +170,28 @@ def counted(verdicts: pd.DataFrame) -> str:
     return ", ".join(f"{counts[name]} {name}" for name in (*VERDICTS, *UNJUDGED) if name in always or counts[name])
 
 
-def closing_rows(verdicts: pd.DataFrame) -> list[dict]:
-    """Return a row per model for the table that a run ends with."""
-    return [
-        {"figure": "claims", "model": model, "n": int(part.n.max()), "found": counted(part), "paper": "all hold"}
-        for model, part in verdicts.groupby("model", sort=False)
-    ]
+def counts(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per model: how many claims stand how."""
+    table = verdicts.assign(stands=[standing(row) for row in rows_of(verdicts)])
+    wide = table.value_counts(["model", "stands"]).unstack(fill_value=0)
+    names = [name for name in (*VERDICTS, *UNJUDGED) if name in wide]
+    return wide.loc[verdicts.model.unique(), names].rename_axis(columns=None).reset_index()
+
+
+def found(run: Profile, notebook: str, measured=None, answers=(), scores=None) -> pd.DataFrame:
+    """Return how the claims stand on which a notebook's figures bear (data/figures.yaml), as far as they are tested.
+
+    What it has at hand is as `as_evidence` takes it. A row per model and claim: verdict, effect with its ends, unit, n.
+    """
+    captions = (row for group in read_yaml(DATA / "figures.yaml").values() for row in group)
+    ids = {claim for row in captions if row["notebook"].startswith(notebook) for claim in row["claims"]}
+    asked = [claim for claim in load_claims() if claim.id in ids]
+    verdicts = judge(asked, as_evidence(run, measured, answers, scores))
+    tested = verdicts[verdicts.n > 0]
+    told = tested.assign(verdict=[verdict_text(row) for row in rows_of(tested)])
+    models = list(dict.fromkeys(told.model))
+    told = told.sort_values("model", key=lambda names: names.map(models.index), kind="stable")
+    return told[["model", "claim", "verdict", "effect", "low", "high", "unit", "n"]]
 
 
 def inside(verdicts: pd.DataFrame) -> list[str]:
@@ -206,19 +220,6 @@ def accuracies(verdicts: pd.DataFrame) -> list[str]:
         ]
         texts.append(f"Effect on accuracy, in points, on {model} (n = {part.n.min():.0f}): {_list(effects)}.")
     return texts or ["No model's accuracy was tested."]
-
-
-def likelihoods(verdicts: pd.DataFrame) -> str:
-    """Return a paragraph: of each claim on likelihoods in which models it stands how, and what was measured."""
-    said = []
-    for claim, part in verdicts[(verdicts.n >= ENOUGH) & (verdicts.unit == NATS)].groupby("claim", sort=False):
-        stands: dict[str, list[str]] = {}
-        for row in rows_of(part):
-            stands.setdefault(row["verdict"], []).append(
-                f"{row['model']} ({effect_text(row, sign='+')} nats, n = {row['n']:.0f})"
-            )
-        said.append(f"{claim}: {'; '.join(f'{verdict} in ' + ', '.join(some) for verdict, some in stands.items())}.")
-    return " ".join(said)
 
 
 def _list(names: Sequence) -> str:

@@ -1,12 +1,15 @@
 """One prompt seen from close: its tokens on the colour of what they receive, the curve of a head, λ of every head."""
 
+import io
+
 import matplotlib.pyplot as plt
 import numpy as np
+from IPython.display import Image
 from matplotlib import colors
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 
-from lib.figures.style import CONDITION_STYLES, FULL_WIDTH, ROW_HEIGHT, even_line, integer_axis
+from lib.figures.style import LAMBDA, LOOKS, RECEIVED, WIDTH, even_line, integer_axis, style
 
 # Of a line of a prompt: its letters, their size in points, and in inches the width of one and the height of all.
 LETTERS, SIZE, LETTER, LINE = 138, 6, 6 * 1233 / 2048 / 72, 0.14
@@ -15,7 +18,20 @@ SIGNS = {" ": "\N{OPEN BOX}", "\n": "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}",
 REFERENCES = {"slashes": ("#009E73", "-"), "a sentence": ("#000000", "-"), "even attention": ("0.45", ":")}
 COLOURS = colors.LinearSegmentedColormap.from_list("received", ["white", "#F9C9A3", "#E8833A"])
 UNDEFINED = "0.85"
-ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False, "borderaxespad": 0.1, "columnspacing": 1}
+UNHINTED = {"text.hinting": "none"}  # letters are as wide as the font says, as the grounds of the tokens are
+ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.1, "columnspacing": 1}
+
+
+def one_prompt(prompt, received, place="layer 1, head 1"):
+    """Return an Image of a prompt on the colour of what its tokens receive (T,) in one head, above that as a curve."""
+    tokens, picture = [prompt.text[start:stop] for start, stop in prompt.offsets], io.BytesIO()
+    received = np.asarray(received)
+    with style(), plt.rc_context(UNHINTED):
+        figure, (_, curve) = _page(_in_lines(tokens), received, place, (6.6,))
+        _curves(curve, {"mless": received}, prompt.spans.get("inserted"))
+        figure.savefig(picture, dpi=200)
+        plt.close(figure)
+    return Image(picture.getvalue(), retina=True)
 
 
 def draw_close(tokens, inserted, without, after, ratios, references, chosen):
@@ -24,23 +40,31 @@ def draw_close(tokens, inserted, without, after, ratios, references, chosen):
     tokens: texts (T,), of which the slice `inserted` is the filler; without, after: received attention (T,) of the
     `chosen` (layer, head), NaN where undefined; ratios: λ (L, H); references: mean λ (L,) by name of REFERENCES.
     """
-    lines = _in_lines(tokens)
-    text, (layer, head) = LINE * len(lines), chosen
-    height = text + ROW_HEIGHT + 0.4
-    figure = plt.figure(figsize=(FULL_WIDTH, height), layout="none")
-
-    def axes(left, bottom, width, tall):
-        return figure.add_axes((left / FULL_WIDTH, bottom / height, width / FULL_WIDTH, tall / height))
-
-    prompt = axes(0.1, height - text - 0.22, LETTERS * LETTER, text)
-    draw_tokens(prompt, lines, after)
-    prompt.set_title(f"What each token receives in layer {layer}, head {head}: the darker, the more", loc="left", pad=4)
-    curve, dots = (axes(left, 0.4, width, ROW_HEIGHT - 0.65) for left, width in ((0.5, 3.8), (4.85, 2.25)))
-    _draw_with_and_without(curve, without, after, inserted)
+    layer, head = chosen
+    figure, (_, curve, dots) = _page(_in_lines(tokens), after, f"layer {layer}, head {head}", (3.8, 2.25))
+    _curves(curve, {"none": without, "mless": after}, inserted)
     curve.set_title(f"Layer {layer}, head {head}: λ = {ratios[layer - 1, head - 1]:.2f}", loc="left", pad=14)
-    _draw_ratios(dots, ratios, references, chosen)
+    _ratios(dots, ratios, references, chosen)
     dots.set_title("λ of every head", loc="left", pad=14)
     return figure
+
+
+def _page(lines, weights, place, widths):
+    """Return (figure, axes): the coloured prompt in `lines`, and below it axes of these widths in inches."""
+    text, below = LINE * len(lines), 2.6
+    height = text + below + 0.4
+    figure, left = plt.figure(figsize=(WIDTH, height), layout="none"), 0.5
+
+    def axes(left, bottom, width, tall):
+        return figure.add_axes((left / WIDTH, bottom / height, width / WIDTH, tall / height))
+
+    made = [axes(0.1, height - text - 0.22, LETTERS * LETTER, text)]
+    draw_tokens(made[0], lines, weights)
+    made[0].set_title(f"What each token receives in {place}: the darker, the more", loc="left", pad=4)
+    for width in widths:
+        made.append(axes(left, 0.4, width, below - 0.65))
+        left += width + 0.55
+    return figure, made
 
 
 def draw_tokens(ax, lines, weights):
@@ -54,8 +78,8 @@ def draw_tokens(ax, lines, weights):
         for row, line in enumerate(lines)
         for left, text in zip(np.cumsum([0, *map(len, line)]), line, strict=False)
     ]
-    look = {"facecolors": COLOURS.with_extremes(bad=UNDEFINED)(norm(np.ma.masked_invalid(weights))), "linewidths": 0}
-    ax.add_collection(PatchCollection(grounds, **look))
+    shades = COLOURS.with_extremes(bad=UNDEFINED)(norm(np.ma.masked_invalid(weights)))
+    ax.add_collection(PatchCollection(grounds, facecolors=shades, linewidths=0))
     for row, line in enumerate(lines):
         ax.text(0, row + 0.55, "".join(line), family="monospace", size=SIZE, va="center_baseline", parse_math=False)
     ax.set(xlim=(0, LETTERS), ylim=(len(lines), 0))
@@ -81,28 +105,32 @@ def _visible(token):
     return token.replace("\n", SIGNS["\n"]).replace("\t", SIGNS["\t"]) or "\N{MIDDLE DOT}"
 
 
-def _draw_with_and_without(ax, without, after, inserted):
-    for condition, weights, name in (("none", without, "without the filler"), ("mless", after, "with it")):
-        ax.plot(np.arange(1, len(weights)), weights[1:], color=CONDITION_STYLES[condition].colour, label=name)
-    ax.axvspan(inserted.start - 0.5, inserted.stop - 0.5, color="0.9", linewidth=0, zorder=0, label="the filler")
-    ax.set(ylabel="Average attention weight (received)", xlim=(0, len(after)), ylim=(0, None))
+def _curves(ax, weights, inserted):
+    """Draw what the tokens after the first receive without and with the filler, whose positions are shaded."""
+    names = {"none": "without the filler", "mless": "with it"}
+    for condition, values in weights.items():
+        ax.plot(range(1, len(values)), values[1:], color=LOOKS[condition].colour, label=names[condition])
+    if inserted is not None:
+        ends = inserted.start - 0.5, inserted.stop - 0.5
+        ax.axvspan(*ends, color="0.9", linewidth=0, zorder=0, label="the filler")
+    ax.set(ylabel=f"{RECEIVED} (received)", xlim=(0, len(values)), ylim=(0, None))
     integer_axis(ax.xaxis, "Token position")
     ax.legend(ncols=3, **ABOVE)
 
 
-def _draw_ratios(ax, ratios, references, chosen):
+def _ratios(ax, ratios, references, chosen):
     """Draw λ (L, H) as a dot per head, the chosen one ringed, and the mean λ (L,) of each reference as lines."""
     layers, heads = ratios.shape
     x = np.arange(1, layers + 1)[:, None] + (np.arange(heads) - (heads - 1) / 2) * 0.7 / heads  # (L, H)
-    even_line(ax)
+    even_line(ax, 1)
     for name, means in references.items():
         colour, line = REFERENCES[name]
         ends = np.arange(1, layers + 1)[:, None] + [-0.42, 0.42]
         ax.hlines(means, *ends.T, color=colour, linestyle=line, linewidth=1.2, label=name)
-    ax.plot(x.ravel(), ratios.ravel(), "o", color=CONDITION_STYLES["mless"].colour, markersize=3)
+    ax.plot(x.ravel(), ratios.ravel(), "o", color=LOOKS["mless"].colour, markersize=3)
     at = chosen[0] - 1, chosen[1] - 1
     ax.plot(x[at], ratios[at], "o", markersize=7, fillstyle="none", color="black")
-    ax.set(ylabel="λ = received with / without", xlim=(0.5, layers + 0.5))
+    ax.set(ylabel=LAMBDA, xlim=(0.5, layers + 0.5))
     integer_axis(ax.xaxis, "Layer (a dot per head)")
     ax.grid(False, axis="x")
     ax.legend(ncols=3, handlelength=1.2, **ABOVE)

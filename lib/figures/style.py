@@ -1,18 +1,12 @@
-"""What all figures share: sizes, colours, hatches, axes and how a figure of panels is laid out."""
+"""What all figures share: sizes, marks, axes, and how a condition, a cause, a model or a verdict looks."""
 
-import textwrap
-from collections import namedtuple
+import re
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib import ticker
 
-FULL_WIDTH, ROW_HEIGHT = 7.2, 2.6  # inches: a printed page, and what the longest y label needs
-PAGE_CHARACTERS = 130  # of the figures' font, beside each other on a page
-TITLE_CHARACTERS = 32  # of a title, above a third of a page
-
-WHOLE = {"clip_on": False, "zorder": 3}  # a mark at 0 lies in front of the axis
-HATCH = "/////"
+WIDTH, HEIGHT = 7.2, 1.9  # inches: a printed page, and a panel on it
 STYLE = {
     "axes.axisbelow": True,
     "axes.grid": True,
@@ -23,26 +17,44 @@ STYLE = {
     "font.size": 6.5,
     "grid.color": "0.9",
     "grid.linewidth": 0.5,
-    "lines.linewidth": 1.1,
+    "legend.frameon": False,
+    "lines.linewidth": 1.0,
     "lines.markersize": 3.5,
     "patch.linewidth": 0.7,
     "pdf.fonttype": 42,  # TrueType: text stays selectable, and publishers refuse Type 3
 }
-# How a condition looks and what it is called, its short name first.
-Look = namedtuple("Look", "colour line marker names")
-# Okabe and Ito's palette, in an order whose grey values differ: 0.34, 0.47, 0.62, 0, 0.59 with a mark of its own.
-CONDITION_STYLES = {
-    "none": Look("#0072B2", "-", "o", ("None", "w/o Meaningless tokens", "w/o")),
-    "mless": Look("#D55E00", (0, (4, 1)), "s", ("Mless", "w/ Meaningless tokens", "Meaningless tokens")),
-    "mful": Look("#56B4E9", (0, (5, 1, 1, 1)), "^", ("Mful", "w/ Meaningful tokens", "Meaningful tokens")),
-    "random": Look("#000000", (0, (1, 1)), "D", ("Random sentence", "w/ Random sentence")),
-    "arm": Look("#CC79A7", (0, (6, 2)), "v", ("ARM", "w/ ARM")),
+LAMBDA, RECEIVED = "λ = received with / without", "Average attention weight"
+
+
+class Look(NamedTuple):
+    """How a series looks, and what it is called, its short name first."""
+
+    colour: str
+    marker: str
+    names: tuple[str, ...] = ()
+
+
+# Okabe and Ito's palette, but for a lighter green, in an order whose grey values differ: 0.34, 0.47, 0.62, 0, 0.59.
+LOOKS = {
+    "none": Look("#0072B2", "o", ("None", "w/o Meaningless tokens")),
+    "mless": Look("#D55E00", "s", ("Mless", "w/ Meaningless tokens", "Meaningless tokens")),
+    "mful": Look("#5FBF9B", "^", ("Mful",)),
+    "random": Look("#000000", "D", ("Random sentence",)),
+    "arm": Look("#CC79A7", "v", ("ARM",)),
+    "both": Look("#D55E00", "s", ("both: as inserted",)),
+    "terms": Look("#0072B2", "o", ("terms: inserted at the old distance",)),
+    "distance": Look("#000000", "D", ("distance: moved on, nothing inserted",)),
 }
-CAUSE_LOOKS = {
-    "both": Look("#D55E00", "none", "s", ("as inserted",)),
-    "terms": Look("#0072B2", "none", "o", ("terms only: old distance",)),
-    "distance": Look("#000000", "none", "D", ("distance only: no insertion",)),
+SERIES = [LOOKS[name] for name in ("none", "mless", "random", "mful", "arm")]  # of models, in their order
+VERDICTS = {
+    "supported": Look("#0072B2", "o"),
+    "in part": Look("#E69F00", "P"),
+    "contradicted": Look("#D55E00", "X"),
+    "no effect of that size": Look("#009E73", "s"),
+    "undecided": Look("#000000", "d"),
 }
+# Of a verdict's cell: what is contradicted is the darkest in grey, what is undecided nearly white.
+TINTS = dict(zip(VERDICTS, ("#BFDDEE", "#F6DFA9", "#EFAE7F", "#D5E8E1", "#F4F4F4"), strict=True))
 
 
 def style():
@@ -51,46 +63,21 @@ def style():
 
 
 def look_of(label):
-    """Return (Look, text for the legend) of a condition's or cause's key or of any of its names."""
-    for key, look in (CONDITION_STYLES | CAUSE_LOOKS).items():
-        if label == key or label in look.names:
+    """Return (Look, text for the legend) of a condition or cause, by its key or a name; mless:25 looks like mless."""
+    for key, look in LOOKS.items():
+        if label == key or label in look.names or re.split("[:@+]", label)[0] == key:
             return look, look.names[0] if label == key else label
-    raise ValueError(f"unknown condition {label!r}: use one of {', '.join(CONDITION_STYLES)} or their names")
+    raise ValueError(f"unknown condition {label!r}: use one of {', '.join(LOOKS)} or their names")
 
 
-def figure_with_rows(rows, columns, height=ROW_HEIGHT):
-    """Return (figure, axes (rows, columns)) of page width, rows `height` inches high; a long row is folded in pairs."""
-    shape = (-(-columns // 2), 2) if rows == 1 and columns > 3 else (rows, columns)
-    size = FULL_WIDTH, height * shape[0]
-    figure, axes = plt.subplots(*shape, squeeze=False, figsize=size, layout="constrained")
-    for spare in axes.flat[rows * columns :]:
-        spare.remove()
-    return figure, axes.flat[: rows * columns].reshape(rows, columns)
+def even_line(ax, value, across=True):
+    """Draw the dashed line at which nothing changes."""
+    (ax.axhline if across else ax.axvline)(value, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
 
 
-def name_models(axes, models):
-    """Write each model under its panel, the last of the axes; return a caption when all panels have the same."""
-    if len(set(models)) <= 1:
-        return "".join(f"{model}. " for model in set(models))
-    width = PAGE_CHARACTERS // np.ravel(axes)[0].get_gridspec().ncols - 8  # of a long row that was folded, too
-    for ax, model in zip(np.ravel(axes)[-len(models) :], models, strict=True):
-        lines = [ax.get_xlabel(), *textwrap.wrap(model, width, break_on_hyphens=False)]
-        ax.set_xlabel("\n".join(line for line in lines if line))
-    return ""
-
-
-def panel_title(ax, title):
-    """Write the title of a panel that names a model and a layer, in two lines where one would leave the panel."""
-    ax.set_title(title.replace(" Layer", "\nLayer") if len(title) > TITLE_CHARACTERS else title)
-
-
-def legend_above(ax):
-    """Start the y axis at 0 and put the legend into room made above the data."""
-    handles, labels = ax.get_legend_handles_labels()
-    columns = len(labels) if len("".join(labels)) <= 16 else 1
-    ax.legend(handles, labels, ncols=columns, loc="upper right", borderaxespad=0.2, labelspacing=0.3)
-    highest = ax.dataLim.y1 if 0 < ax.dataLim.y1 < np.inf else 1
-    ax.set_ylim(0, highest / (0.92 - 0.08 * len(labels) / columns))
+def from_zero(ax):
+    """Let the y axis begin at 0, and leave room above the highest mark."""
+    ax.set_ylim(0, 1.08 * ax.dataLim.y1)
 
 
 def integer_axis(axis, name):
@@ -99,28 +86,24 @@ def integer_axis(axis, name):
     axis.set_major_locator(ticker.MaxNLocator(10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
-def beside(ax, x, curves, gap, line="none"):
-    """Draw estimates with intervals, each condition's beside the others' at each x, and return the points or lines.
-
-    `curves` maps a condition to (estimates, lows, highs), (n,) each; `line` None: the condition's own.
-    """
-    drawn = []
-    for index, (condition, (estimates, lows, highs)) in enumerate(curves.items()):
-        look, text = look_of(condition)
-        places = np.asarray(x, dtype=float) + gap * (index - (len(curves) - 1) / 2)
-        intervals(ax, places, lows, highs, look.colour)
-        linestyle = line or look.line
-        drawn += ax.plot(places, estimates, label=text, color=look.colour, linestyle=linestyle, marker=look.marker)
-    return drawn
+def ratio_axis(ax, low, high):
+    """Make the y axis one of ratios, from low to high with room, with ticks in plain numbers, few enough to read."""
+    low, high = min(0.9, low), max(1.1, high)
+    low, high = low / (high / low) ** 0.08, high * (high / low) ** 0.08
+    coarse = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
+    ticks = [step for step in sorted([*coarse, 0.6, 0.7, 0.8, 0.9, 1.1, 1.2, 1.5, 3]) if low <= step <= high]
+    ticks = ticks if len(ticks) <= 8 else [step for step in ticks if step in coarse]
+    ax.set_yscale("log")
+    ax.set_ylim(low, high)
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
 
 
-def even_line(ax):
-    """Draw the line at 1, where nothing changes."""
-    ax.axhline(1, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
-
-
-def intervals(ax, x, lows, highs, colour):
-    """Draw a capped bar from low to high at each x and return the lines; the arrays are (n,)."""
-    ends = np.array([lows, highs], dtype=float)  # (2, n)
-    look = {"color": colour, "marker": "_", "markersize": 4, "linestyle": "-", "linewidth": 0.9}
-    return ax.plot(np.array([x, x], dtype=float), ends, **look)
+def symlog_axis(ax, values, ticks):
+    """Make the x axis linear to 1 and logarithmic from there, even on both sides of 0, and wide enough for values."""
+    reach = 1.15 * max([1.0, *(abs(value) for value in values if value == value)])
+    ticks = [tick for tick in (*(-tick for tick in ticks[::-1]), 0, *ticks) if abs(tick) <= reach]
+    ax.set_xscale("symlog", linthresh=1, linscale=1)
+    ax.set_xticks(ticks, [f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks])
+    ax.minorticks_off()
+    ax.set_xlim(-reach, reach)

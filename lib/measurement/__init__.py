@@ -1,1 +1,7 @@
 """What a profile measures on its models: received attention and MLP activations, over all problems, as tables."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, submodules=["heads", "tables"], submod_attrs={"run": ["measure"], "try_it": ["TryIt"]}
+)

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import vl_convert
 import xarray as xr
-from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from lib import evaluation, paths
 from lib.errors import InputError, Settings, valid
@@ -85,22 +84,12 @@ class Captions(Settings):
     beyond: list[Caption]
 
 
-class Found(BaseModel):
-    """What a notebook published of a figure."""
-
-    figure: str
-    model: str
-    n: int
-    found: str
-
-
 @dataclass(frozen=True)
 class Figure:
     """A figure as the page shows it: `files` as data URIs by kind, `missing` says what cannot be shown and why."""
 
     name: str
     caption: Caption | None
-    found: list[Found]
     files: dict[str, str] = field(default_factory=dict)
     rows: int | None = None
     missing: list[str] = field(default_factory=list)
@@ -114,18 +103,14 @@ def read_captions(path: Path = CAPTIONS) -> Captions:
 def read_figures(profile: Profile, captions: Captions) -> tuple[list[Figure], list[Figure]]:
     """Return the figures that the profile's folder holds: of the paper in its order, then those that go beyond it."""
     present = {path.stem: path for path in sorted(profile.figures.glob("*.png"))}
-    found: list[Found] = []
-    for notebook in sorted({caption.notebook for caption in [*captions.paper, *captions.beyond]}):
-        with contextlib.suppress(OSError, ValidationError):  # missing or damaged
-            found += TypeAdapter(list[Found]).validate_json((profile.results / f"{notebook}.json").read_bytes())
     paper, beyond = (
-        [_figure(present.pop(caption.id), caption, found) for caption in group if caption.id in present]
+        [_figure(present.pop(caption.id), caption) for caption in group if caption.id in present]
         for group in (captions.paper, captions.beyond)
     )
-    return paper, beyond + [_figure(path, None, found) for path in present.values()]
+    return paper, beyond + [_figure(path, None) for path in present.values()]
 
 
-def _figure(path: Path, caption: Caption | None, found: list[Found]) -> Figure:
+def _figure(path: Path, caption: Caption | None) -> Figure:
     files, missing, rows = {}, [], None
     for kind, mime in KINDS.items():
         file = path.with_suffix(f".{kind}")
@@ -141,7 +126,7 @@ def _figure(path: Path, caption: Caption | None, found: list[Found]) -> Figure:
             missing.append(f"{file.name} cannot be read: {' '.join(str(error).split())}")
         else:
             files[kind] = f"data:{mime};base64,{base64.b64encode(content).decode()}"
-    return Figure(path.stem, caption, [row for row in found if row.figure == path.stem], files, rows, missing)
+    return Figure(path.stem, caption, files, rows, missing)
 
 
 def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:

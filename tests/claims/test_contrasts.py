@@ -102,20 +102,3 @@ def test_what_a_nat_is_worth_is_a_logistic_regressions_slope_and_a_rank_statisti
 @pytest.mark.parametrize("right", [[True] * N, [True] * 10])
 def test_without_both_kinds_of_answers_or_with_few_a_nat_has_no_worth(right):
     assert contrasts.worth((scores({})), answers(right)).empty
-
-
-def test_the_closing_paragraph_says_every_verdict_with_its_number():
-    rows = scores({"mless": 0.05, "hidden-from-layer-1": 1, "example": 8, "gap": 3, "dilution": 4})
-    worths = pd.DataFrame([{"model": "m", "n": 40, "points": 0.12, "points_low": 0.1, "points_high": 0.2}])
-    text = contrasts.closing((rows), worths)
-    claims = {claim.id: claim.claim for claim in load_claims()}
-    assert f"{claims['likelihood-gain']}: supported in m (+0.05000 [+0.04989, +0.05011] nats, n = 30)." in text
-    assert f"{claims['likelihood-layer-1']}: contradicted in m (-0.95" in text
-    assert "one nat goes with +0.120 [+0.100, +0.200] points of accuracy (n = 40)" in text
-    assert claims["dots-direct"] not in text
-
-
-def test_a_run_ends_with_what_the_slashes_give():
-    table = contrasts.solutions((scores({"mless": 0.5})), Filler())
-    (row,) = contrasts.published(table, "likelihood")
-    assert (row["model"], row["n"]) == ("m", N) and row["found"] == "mless +0.5000 [+0.4989, +0.5011] nats"

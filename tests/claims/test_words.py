@@ -3,8 +3,10 @@
 import pandas as pd
 import pytest
 
+from lib import evaluation
 from lib.claims import words
 from lib.claims.verdict import COLUMNS
+from lib.profiles import load_profile
 
 ROW = dict.fromkeys(COLUMNS)
 ROW |= {"id": "dilution", "claim": "It drops", "source": "Fig. 2", "model": "m", "verdict": "supported"}
@@ -100,18 +102,24 @@ def test_sentences_say_what_holds_in_all_models_in_some_and_in_none_and_which_n_
         "Effect on accuracy, in points, on B (n = 200): accuracy-mless +0.80 [+0.70, +0.90] (contradicted).",
     ]
     assert words.accuracies(TABLE[:1]) == ["No model's accuracy was tested."]
-    assert words.likelihoods(TABLE) == "Likelier: supported in m (+0.80 [+0.70, +0.90] nats, n = 100)."
 
 
 def test_verdicts_are_counted_per_model():
-    first, second = words.closing_rows(TABLE)
-    assert first["found"] == "3 supported, 1 contradicted, 1 undecided, 1 not tested" and second["model"] == "B"
+    first, second = words.counts(TABLE).to_dict("records")
+    assert (first["model"], first["supported"], first["undecided"], first["not tested"]) == ("m", 3, 1, 1)
+    assert second["model"] == "B"
     assert words.lead(TABLE)[0].startswith("Of 10 verdicts, on 6 claims and 2 models, 4 are supported by what was")
 
 
-def test_cells_and_labels_tell_effect_control_and_n():
+def test_cells_tell_effect_control_and_n():
     first, second = words.rows_of(TABLE)[0], words.rows_of(TABLE)[2]
     assert words.cell_text(first) == "0.80 [0.70, 0.90]\nuntrained 0.50, n = 100"
     assert words.cell_text(second | {"n": 19}) == "0.80 [0.70, 0.90]\nn = 19, too few"
-    assert words.label(first, True) == "dilution, m (n = 100)" and words.label(first, False) == "dilution (n = 100)"
     assert words.beside(first) == "0.80 [0.70, 0.90] λ, claimed < 1"
+
+
+def test_a_notebook_ends_with_the_claims_that_its_numbers_decide():
+    run = load_profile("demo")
+    found = words.found(run, "03", answers=[evaluation.answers(run)])
+    assert list(found.claim) == ["55 slashes raise accuracy", '55 times "he" raises accuracy'] and set(found.n) == {96}
+    assert words.found(run, "02", answers=[evaluation.answers(run)]).empty

@@ -1,13 +1,18 @@
-"""Axes under the figures' style; every figure is closed again."""
+"""Axes under the figures' style, every figure closed again, and a profile that draws into an empty folder."""
+
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import pytest
 
-from lib.figures.style import figure_with_rows, style
+from lib.figures import page
+from lib.figures.style import style
+from lib.profiles import load_profile
 
 
 @pytest.fixture(autouse=True)
-def styled():
+def styled(monkeypatch):
+    monkeypatch.setattr(page, "DPI", 30)  # to draw finely takes most of the time
     with style():
         yield
     plt.close("all")
@@ -15,9 +20,19 @@ def styled():
 
 @pytest.fixture
 def ax():
-    return figure_with_rows(1, 1)[1][0, 0]
+    return plt.subplots(figsize=(7.2, 2))[1]
 
 
 @pytest.fixture
-def legend_texts(ax):
-    return lambda: [text.get_text() for text in ax.get_legend().get_texts()]
+def run(tmp_path):
+    """What figures ask of a profile: the demo's sections, a section for likelihoods, and folders of its own."""
+    sections = dict(load_profile("demo")) | {"likelihood": load_profile("families").likelihood}
+    return SimpleNamespace(**sections, figures=tmp_path / "figures", results=tmp_path)
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """The images that were displayed."""
+    images = []
+    monkeypatch.setattr(page, "display", images.append)
+    return images

@@ -108,8 +108,6 @@ def made_profile(folder, monkeypatch):
         (profile.figures / f"{name}.png").write_bytes(PIXEL)
         (profile.figures / f"{name}.pdf").write_bytes(b"%PDF-1.4")
         (profile.figures / f"{name}.csv").write_text("head,λ\n1,0.5\n2,0.6\n")
-    found = {"figure": "fig13", "model": "tiny", "n": 1, "found": "λ 0.5 to 0.9"}
-    (profile.results / "01_attention_maps.json").write_text(json.dumps([found]))
     return profile
 
 

@@ -6,7 +6,7 @@ import pytest
 import vl_convert
 from report_folder import measured
 
-from lib.figures.heads import head_explorer, head_tables, page_chart
+from lib.figures.explorer import head_explorer, head_tables, page_chart
 from lib.paths import write_json
 from lib.report.parts import CHART
 

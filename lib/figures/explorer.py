@@ -1,6 +1,6 @@
 """Altair charts of single heads: the map of λ, and what every token of a prompt receives. JupyterLab draws them itself.
 
-head_explorer(measured, "mless")    # a Dataset of lib.measurement.store; a click on the map picks the head
+head_explorer(measured, "mless")    # a Dataset of lib.measurement; a click on the map picks the head
 """
 
 import altair as alt
@@ -13,7 +13,6 @@ LAB = "application/vnd.vegalite.v5+json"
 SCHEMA = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json"}
 # Okabe and Ito's, as in the other figures; `even` is what attention spread evenly over all tokens would give.
 SERIES = {"without": "#0072B2", "with": "#D55E00", "even": "#767676"}
-DASHES = [[1, 0], [5, 2], [1, 2]]
 STRIP = {
     "left": "datum.position - 0.5",
     "right": "datum.position + 0.5",
@@ -36,9 +35,7 @@ def head_explorer(measured: xr.Dataset, condition: str, layers: int | None = Non
         .transform_window(position="row_number()")
         .transform_lookup("position", alt.LookupData(tokens, "position", ["text", "part", "even"]))
     )
-    return alt.hconcat(_lambda_map(heads, chosen), received_chart(curves, 420)).resolve_scale(
-        color="independent", strokeDash="independent"
-    )
+    return alt.hconcat(_lambda_map(heads, chosen), received_chart(curves, 420)).resolve_scale(color="independent")
 
 
 def head_tables(measured: xr.Dataset, condition: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -48,16 +45,14 @@ def head_tables(measured: xr.Dataset, condition: str) -> tuple[pd.DataFrame, pd.
     from 1. `without` holds None where a token was inserted.
     """
     one, none = measured.sel(condition=condition), measured.sel(condition="none")
-    lam = one["lambda"].sel(network="trained", drop=True).mean("problem")
+    ratios = one["lambda"].sel(network="trained", drop=True).mean("problem")  # (layer, head)
     real, before = (np.flatnonzero(part.part.values != "") for part in (one, none))
-    inserted = one.part.values[real] == "inserted"
-    without = np.full((*lam.shape, len(real)), np.nan)
-    without[..., ~inserted] = none.received.values[..., before]
-    heads = lam.to_dataframe("λ").reset_index()[["layer", "head", "λ"]].round(DIGITS)
-    heads["without"] = _lists(without[..., 1:-1])
-    heads["with"] = _lists(one.received.values[..., real[1:-1]])
+    without = np.full((*ratios.shape, len(real)), np.nan)
+    without[..., one.part.values[real] != "inserted"] = none.received.values[..., before]
+    heads = ratios.to_dataframe("λ").reset_index()[["layer", "head", "λ"]].round(DIGITS)
+    lists = {"without": _lists(without[..., 1:-1]), "with": _lists(one.received.values[..., real[1:-1]])}
     tokens = pd.DataFrame({name: one[name].values[real] for name in ("text", "part", "even")})
-    return heads, tokens.round(5)[1:-1].rename_axis("position").reset_index()
+    return heads.assign(**lists), tokens.round(5)[1:-1].rename_axis("position").reset_index()
 
 
 def _lists(values: np.ndarray) -> list[list[float | None]]:
@@ -86,14 +81,12 @@ def page_chart() -> dict:
 def received_chart(base: alt.Chart, width: int | str):
     """Return lines of received attention (SERIES), the inserted span shaded, of rows with position, text and part."""
     position = alt.X("position:Q", title="Token position", axis=alt.Axis(tickMinStep=1, grid=False))
-    legend = alt.Legend(orient="top", title=None, symbolSize=600)
-    names, colours = list(SERIES), list(SERIES.values())
-    folded = base.transform_fold([*names], as_=["series", "received"])
-    lines = folded.mark_line(strokeWidth=1.6, invalid="break-paths-show-path-domains").encode(
+    colours = alt.Scale(domain=list(SERIES), range=list(SERIES.values()))
+    folded = base.transform_fold(list(SERIES), as_=["series", "received"])
+    lines = folded.mark_line(strokeWidth=1.4, invalid="break-paths-show-path-domains").encode(
         position,
         alt.Y("received:Q", title="Received attention"),
-        alt.Color("series:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
-        alt.StrokeDash("series:N", scale=alt.Scale(domain=names, range=DASHES), legend=legend),
+        alt.Color("series:N", scale=colours, legend=alt.Legend(orient="top", title=None)),
     )
     inserted = base.transform_filter("datum.part == 'inserted'")
     ends = inserted.transform_aggregate(first="min(position)", last="max(position)")
@@ -107,7 +100,6 @@ def _hover(base: alt.Chart) -> alt.Chart:
     pointer = alt.selection_point(name="token", on="pointerover", clear="pointerout", fields=["position"], empty=False)
     shown = alt.when(pointer).then(alt.value(0.35)).otherwise(alt.value(0.001))
     told = [alt.Tooltip("text:N", title="token"), alt.Tooltip("part:N"), alt.Tooltip("position:Q")]
-    told += [alt.Tooltip("told:N", title="without")]
-    told += [alt.Tooltip(f"{name}:Q", format=".3g") for name in ("with", "even")]
+    told += [alt.Tooltip("told:N", title="without"), *(alt.Tooltip(f"{s}:Q", format=".3g") for s in ("with", "even"))]
     strips = base.transform_calculate(**STRIP).mark_rect(color="#888")
     return strips.encode(x="left:Q", x2="right:Q", opacity=shown, tooltip=told).add_params(pointer)

@@ -1,0 +1,272 @@
+"""What a notebook shows: a figure on a page of its own, saved as it is shown, and tables that are rounded.
+
+A figure is a png, a pdf and the csv of its numbers. The csv alone decides whether the three are written anew, since
+processors round differently: the same run elsewhere differs in the sixth digit and in every byte. To draw a figure in
+a new look, delete its png.
+"""
+
+import contextlib
+import io
+import json
+import re
+import textwrap
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from IPython.display import Image, display
+from PIL import Image as Pixels
+
+from lib.errors import InputError
+from lib.figures.style import HEIGHT, WIDTH, style
+from lib.models.names import resolve
+from lib.paths import write_json, write_whole
+from lib.prompts.problems import describe
+from lib.statistics import told
+
+RECORD = "figures.json"  # in a run's results: how each of its figures compared
+DPI = 200  # twice what a page shows: sharp on every screen
+CHARACTERS = 190  # of a line of the caption
+THIS_RUN = "this run"  # in a column `source`, beside what the paper reports
+ABSENT, UNDRAWN = "no table was there", "no picture was there"
+TOLERANCE = 0.01  # of an interval's width, or of a number: what no reader sees
+FLOOR, NARROWEST = 0.01, 1e-3  # of a column's largest number: what a smaller one, and an interval's width, count as
+P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
+LEVEL, SMALLEST, FACTOR = 0.05, 1e-3, 3.0  # of p-values: what decides, what is told, half an order of magnitude
+NOTHING = "Nothing to show: this profile does not ask for it. The profile demo does."
+UNFOLDED = {"width": 1000, "max_columns": None, "max_colwidth": None}  # else the length of a number moves lines
+SIGNED = ("effect", "against others")  # differences
+
+
+@contextlib.contextmanager
+def page(run, name, table, part, *, panels=1, columns=None, height=HEIGHT, layout=None, ylabel="", note=""):
+    """Yield axes to draw on, (panels,); then add legend and caption, save the figure with its table, and show it.
+
+    part: the section of the profile whose models and problems the caption names, None for the models of all; layout:
+    makes other axes, it returns (figure, axes). Files whose table says the same stay as they are; without panels there
+    is no figure. Raises InputError for a folder that cannot be written.
+    """
+    if not panels:
+        yield np.empty(0, dtype=object)
+        return
+    with style():
+        figure, axes = layout() if layout else _grid(panels, columns, height)
+        try:
+            yield axes
+            for ax in axes if ylabel else ():
+                ax.set_ylabel(ylabel if ax.get_subplotspec().is_first_col() else ax.get_ylabel())
+            found = _compared(run.figures / f"{name}.csv", table)
+            if found["changed"]:
+                _legend(figure)
+                _caption(figure, provenance(run, part, table) + note)
+                _write(figure, run.figures / name, None if found["changed"] == UNDRAWN else table)
+            run.results.mkdir(parents=True, exist_ok=True)
+            write_json(run.results / RECORD, recorded(run.results) | {name: found})
+        finally:
+            plt.close(figure)
+    display(Image(run.figures / f"{name}.png", retina=True))
+
+
+def _grid(panels, columns, height):
+    """Return (figure, axes (panels,)) of page width; without `columns`, up to three stand in a row."""
+    columns = columns or (panels if panels <= 3 else 2)
+    rows = -(-panels // columns)
+    figure, axes = plt.subplots(rows, columns, squeeze=False, figsize=(WIDTH, height * rows))
+    for spare in axes.flat[panels:]:
+        spare.remove()
+    return figure, axes.ravel()[:panels]
+
+
+def _legend(figure):
+    """Name everything drawn once, above all panels, where no curve is."""
+    named = {}
+    for mark, label in (pair for ax in figure.axes for pair in zip(*ax.get_legend_handles_labels(), strict=True)):
+        named.setdefault(label, mark)
+    if named and not any(ax.get_legend() for ax in figure.axes):
+        wide = max(map(len, named)) > 30
+        columns = min(len(named), 3 if wide else 6)
+        figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=columns)
+        figure.set_figheight(figure.get_figheight() + 0.13 * -(-len(named) // columns) + 0.08)
+
+
+def _caption(figure, text):
+    """Write small grey lines below everything."""
+    lines = textwrap.wrap(text, CHARACTERS, break_on_hyphens=False)
+    figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=5, color="0.45")
+    figure.set_figheight(figure.get_figheight() + 0.09 * len(lines) + 0.05)  # the axes keep theirs
+
+
+def provenance(run, part, table):
+    """Return what a caption says of a table's numbers: models with their weights, problems, prompt, and n."""
+    table = table[table.source == THIS_RUN] if THIS_RUN in set(table.get("source", ())) else table
+    sections = [getattr(run, part)] if part else [run.attention, run.accuracy]
+    specs = dict.fromkeys(spec for section in sections for spec in section.models)
+    labels = dict.fromkeys(_label(spec, table) for spec in specs if resolve(spec).name in set(table.get("model", ())))
+    text = f"{'; '.join(labels)}. " if labels else ""
+    if part:
+        text += f"Problems: {describe(sections[0].problems)}, {sections[0].format} prompt"
+        counts = sorted({int(table.n.min()), int(table.n.max())}) if "n" in table else ()
+        text += f", n = {' to '.join(f'{n:,}' for n in counts)}. " if counts else ". "
+    return text + ("95 % intervals over problems. " if "low" in table else "")
+
+
+def _label(spec, table):
+    """Return a model's name with its revision, how its weights are stored, and their dtype, as far as known."""
+    source = resolve(spec)
+    mine = table[table.model == source.name]
+    known = {name: mine[name].dropna().unique().tolist() for name in ("revision", "dtype") if name in mine.columns}
+    revision = (known.get("revision") or [source.revision])[0]
+    name = f"{source.name} @ {revision[:12]}" if revision else source.name
+    return ", ".join(text for text in (name, source.weights, *known.get("dtype", ())) if text)
+
+
+def _write(figure, path, table):
+    """Write csv, unless the table is None, pdf, and a png of 256 colours: no eye tells, at a third of the size."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write figure {path.name} to {path.parent}: {error.strerror or error}") from error
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # found once, for both
+    pdf, drawn, png = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
+    figure.savefig(drawn, format="png", dpi=DPI)
+    with Pixels.open(drawn) as picture:
+        few = picture.convert("RGB").quantize(256, Pixels.Quantize.MAXCOVERAGE, dither=Pixels.Dither.NONE)
+    few.save(png, format="png", optimize=True)
+    for kind, content in (("png", png.getvalue()), ("pdf", pdf.getvalue())):
+        write_whole(path.with_suffix(f".{kind}"), content)
+    if table is not None:
+        write_whole(path.with_suffix(".csv"), _csv(table))
+
+
+def _csv(table):
+    return table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+
+
+def _compared(path, table):
+    """Return why a figure's files are to be written (`changed`, "" to keep them), or how far its numbers are apart."""
+    try:
+        largest, where = largest_difference(pd.read_csv(path), pd.read_csv(io.BytesIO(_csv(table))))
+    except (OSError, ValueError):  # missing or damaged: as good as not there
+        return {"changed": ABSENT}
+    if largest > TOLERANCE:
+        return {"changed": where}
+    there = all(path.with_suffix(f".{kind}").is_file() for kind in ("png", "pdf"))
+    return {"changed": "" if there else UNDRAWN, "largest": largest, "where": where}
+
+
+def largest_difference(old, new):
+    """Return (size, where) of the largest difference between two DataFrames, at most TOLERANCE when they say the same.
+
+    Numbers are compared by what they mean: an estimate and its ends (columns that end in low and high behind it) by the
+    interval's width, a p-value by what it decides, others by their size. Whole numbers are counts, which have to be
+    equal as texts have: inf where they are not, and for other rows or columns.
+    """
+    if list(old) != list(new):
+        return np.inf, f"columns {', '.join(new)}, were {', '.join(old)}"
+    if len(old) != len(new):
+        return np.inf, f"{len(new)} rows, were {len(old)}"
+    widths = {name: _width(old, new, some[1:]) for some in triples(list(new)) for name in some}
+    largest, where = 0.0, ""
+    for name in new if len(new) else ():
+        apart = _apart(name, old[name], new[name], widths.get(name))
+        if apart.max() > largest:
+            row = int(apart.argmax())
+            largest, where = float(apart[row]), f"{name} in line {row + 2}: {new[name][row]}, was {old[name][row]}"
+    return largest, where
+
+
+def triples(names):
+    """Return (estimate, low, high) of the columns that are an estimate followed by its ends."""
+    following = zip(names, names[1:], names[2:], strict=False)
+    return [some for some in following if some[1].endswith("low") and some[2] == f"{some[1][:-3]}high"]
+
+
+def _width(old, new, ends):
+    """Return how wide an interval is in each row, (n,); None where its ends are no numbers."""
+    if any(table[name].dtype.kind not in "if" for table in (old, new) for name in ends):
+        return None
+    both = np.array([table[list(ends)].to_numpy(float) for table in (old, new)])  # (2, n, 2)
+    return np.fmax(np.fmax(*np.ptp(both, axis=2)), NARROWEST * np.nanmax(np.abs(both), initial=0))
+
+
+def _apart(name, old, new, width):
+    """Return how far two columns (n,) are apart in each row; 0 or inf for texts, counts, gaps and p-values."""
+    exact = np.where((old == new) | (old.isna() & new.isna()), 0, np.inf)
+    if not {old.dtype.kind, new.dtype.kind} <= set("if") or (width is None and old.dtype.kind == new.dtype.kind == "i"):
+        return exact
+    both = np.array([old, new], dtype=float)  # (2, n)
+    if P_VALUE.fullmatch(name):
+        sizes = np.log(np.fmax(both, SMALLEST))
+        same = ((both < LEVEL).all(0) | (both >= LEVEL).all(0)) & (np.ptp(sizes, axis=0) < np.log(FACTOR))
+        return np.where(same, 0, exact)
+    size = np.maximum(np.abs(both).max(0), FLOOR * np.nanmax(np.abs(both), initial=0)) if width is None else width
+    apart = np.abs(both[0] - both[1]) / np.where(exact == 0, 1, size)
+    return np.where(exact == 0, 0, np.nan_to_num(apart, nan=np.inf))
+
+
+def recorded(results):
+    """Return how the figures of a run compared, by name; what a killed run left is no figure."""
+    try:
+        return json.loads((Path(results) / RECORD).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def agreement(results):
+    """Return the last words of a run: how many figures agree, where they differ most, and what was written and why."""
+    found = recorded(results)
+    same = [name for name, row in found.items() if not row["changed"]]
+    new = [name for name, row in found.items() if row["changed"] == ABSENT]
+    lines = [f"{len(new)} new figure{'s were' if len(new) > 1 else ' was'} drawn."] if new else []
+    if same:
+        most = max(same, key=lambda name: found[name]["largest"])
+        text = f"{len(same)} of {len(found) - len(new)} figures agree with the files that were there"
+        if size := 100 * found[most]["largest"]:
+            text += (
+                f"; the largest difference is {size:.1g} % of an interval or a number ({most}: {found[most]['where']})"
+            )
+        lines = [f"{text}.", *lines]
+    others = [name for name in found if name not in [*same, *new]]
+    return "\n".join([*lines, *(f"{name} was drawn anew: {found[name]['changed']}." for name in others)])
+
+
+def show(table, columns=None, digits=2):
+    """Return columns of a DataFrame, all for none, rounded to so many digits, or to those of each column that is named.
+
+    The first column is the index, told once where it repeats; gaps are empty. A p-value has three digits. Two columns
+    that end with low and high hold the ends of the one before them, and become one column with it. A table without
+    rows is said to be one.
+    """
+    if table.empty:
+        return print(NOTHING)
+    for name, value in UNFOLDED.items():
+        pd.set_option(f"display.{name}", value)
+    shown = table[list(columns or table)].rename_axis(columns=None).reset_index(drop=True)
+    for name, low, high in triples(list(shown)):
+        rows = zip(shown[name], shown[low], shown[high], strict=True)
+        sign = "+" if name in SIGNED else ""
+        shown[name] = ["" if pd.isna(row[0]) else told(*row, sign) for row in rows]
+        shown = shown.drop(columns=[low, high])
+    for name in shown:
+        places = digits.get(name, 2) if isinstance(digits, dict) else digits
+        values = shown[name].convert_dtypes() if shown[name].isna().any() else shown[name]  # counts stay whole
+        shown[name] = [_cell(name, value, places) for value in values]
+    first = shown.pop(shown.columns[0])
+    return shown.set_index(first.where(first != first.shift(), ""))
+
+
+def _cell(name, value, places):
+    """Return a gap as nothing, and a fraction with as many places as the others of its column."""
+    if pd.isna(value):
+        return ""
+    if P_VALUE.fullmatch(name):
+        return f"< {SMALLEST}" if value < SMALLEST else f"{value:.3f}"
+    return f"{value:z.{places}f}" if isinstance(value, float) else value
+
+
+def say(*sentences):
+    """Print sentences, each on a line of its own, which its length does not fold."""
+    print(*sentences, sep="\n")

@@ -1,0 +1,165 @@
+"""Every figure from a table of a few rows: it draws, saves the numbers that it was given, and names its panels."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+
+from lib import figures
+from lib.figures import catalogue
+
+M, CONDITIONS = "SmolLM2-135M-Instruct", ("none", "mless", "mful", "random", "arm")
+
+
+def product(**columns):
+    """Return a table with a row for every combination of the columns' values."""
+    index = pd.MultiIndex.from_product(columns.values(), names=columns)
+    return index.to_frame(index=False).assign(n=40)
+
+
+def with_ends(table, name="mean", **ends):
+    names = {"low": f"{name} low", "high": f"{name} high"} | ends
+    return table.assign(**{name: 0.8, names["low"]: 0.7, names["high"]: 0.9})
+
+
+def plain(table, name):
+    return with_ends(table, name, low="low", high="high")
+
+
+def curves(*heads):
+    parts = pd.DataFrame(
+        {"position": range(5), "part": ["instruction", "instruction", "inserted", "inserted", "problem"]}
+    )
+    table = product(model=[M], revision=["0123"], layer=[1], head=heads, condition=CONDITIONS).drop(columns="n")
+    table = table.merge(parts, how="cross").assign(received=0.1)
+    return table[(table.condition != "none") | (table.part != "inserted")]
+
+
+EFFECT = {"low": "effect_low", "high": "effect_high"}
+BY_HEAD = plain(product(model=[M, "gemma-3-270m"], condition=["mless", "mful"], layer=[1, 2], head=[1, 2]), "lambda")
+CONTROLS = product(model=[M], control=["untrained", "uniform"], layer=[1, 2]).assign(lowest=0.5, highest=0.6)
+BY_LAYER = plain(product(model=[M], measure=["lambda"], condition=["mless", "mful"], layer=[1, 2]), "mean")
+SPAN = plain(product(model=[M], measure=list(catalogue.SPAN), condition=["mless", "random"], layer=[1, 2]), "mean")
+CAUSES = plain(product(model=[M], cause=["both", "terms", "distance"], head=[1, 2]), "lambda")
+MEASURES = [*catalogue.MOVED, "gate variance"]
+CHANGES = plain(product(model=[M], condition=["mless", "arm"], layer=[1, 2], measure=MEASURES), "ratio")
+COUNTS = xr.DataArray(
+    [[[[1, 60, 40, 1]] * 2] * 3],
+    {"network": ["trained"], "condition": ["none", "mless", "arm"], "layer": [1, 2], "bin": [-2.0, -1, 0, 1]},
+    ["network", "condition", "layer", "bin"],
+)
+CLASSES = plain(product(model=[M], condition=CONDITIONS, **{"class": ["digits", "others"]}), "near zero")
+SAMPLES = with_ends(
+    with_ends(with_ends(product(model=[M], condition=["none", "arm"]), "pass@1"), "pass@3"), "distinct 2-grams"
+)
+FILLERS = plain(product(model=[M], condition=["none", "mless", "mless:10", "question"]), "accuracy")
+BARS = FILLERS[FILLERS.condition != "question"]
+GRID = with_ends(
+    product(model=[M], condition=["none", "arm:c=0.1:p1=90", "arm:c=0.1:p1=95", "arm:layer=2"]), "effect", **EFFECT
+)
+NATS = plain(product(panel=["pairs"], curve=["slashes"], x=["mless − none"], model=[M]), "effect").assign(band=0.5)
+COURSES = pd.concat(
+    [NATS.assign(panel=panel, x=x) for panel, xs in {"length": (10, 55), "place": ("end",)}.items() for x in xs]
+)
+ROWS = product(id=["a", "b"], model=[M, "gemma-3-270m"]).assign(
+    verdict="supported", control_verdict="supported", margin=1.0
+)
+ROWS = ROWS.assign(margin_low=0.5, margin_high=2.0, margin_paper=float("nan"), control_margin=0.2)
+
+DRAWN = {  # name: tables, titles of some panels
+    "fig09": ([curves(1, 2, 3)], 3, f"{M}\nLayer 1 Head 2"),
+    "fig10": ([BARS, curves(1)], 3, "Accuracy"),
+    "fig10_right": ([curves(1)], 2, f"{M}\nLayer 1 Head 1: whole prompt"),
+    "fig11": ([curves(1, 2)], 2, f"{M}\nLayer 1 Head 1"),
+    "fig13": ([curves(1, 2, 8)], 6, f"{M}\nLayer 1 Head 8"),
+    "fig18": ([curves(1)], 2, f"{M}\nLayer 1 Head 1"),
+    "lambda_by_head": ([BY_HEAD, CONTROLS], 4, f"{M}\nlayer 2"),
+    "lambda_by_layer": ([BY_LAYER, CONTROLS], 1, M),
+    "lambda_map": ([BY_HEAD], 2, f"{M}, 55 slashes"),
+    "inserted_span": ([SPAN], 3, f"{M}\nAttention mass"),
+    "causes": ([CAUSES], 1, M),
+    "fig04": ([CHANGES, {M: xr.Dataset({"counts": COUNTS})}], 4, f"{M}\nlayer 2: histogram / that of None"),
+    "fig07": ([CLASSES], 1, M),
+    "activations_by_layer": ([CHANGES], 4, f"{M}\nL1"),
+    "fig06": ([SAMPLES], 2, f"{M}: pass@k"),
+    "fig08": ([FILLERS], 3, f"{M}\nLength (slashes)"),
+    "fig12": ([GRID], 2, f"{M}: ARM in other layers"),
+    "likelihood": ([NATS], 1, ""),
+    "answer_at_once": ([NATS], 1, ""),
+    "likelihood_courses": ([COURSES], 2, "length"),
+    "claims": ([ROWS, lambda row: row["id"]], 1, ""),
+    "claims_matrix": ([ROWS, lambda row: row["id"]], 1, ""),
+}
+
+
+@pytest.fixture
+def drawn(run, shown, monkeypatch):
+    """Draw a figure; return its axes, of panels alone. To save a pdf would take half of the time."""
+    made, savefig = [], Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, file, format, **how: format == "pdf" or savefig(self, file, **how)
+    )
+    close = plt.close
+    monkeypatch.setattr(plt, "close", lambda figure: (made.append(figure), close(figure)))
+
+    def draw(name, *tables):
+        getattr(figures, name)(run, *tables)
+        return [ax for ax in made[-1].axes if ax.get_label() != "<colorbar>"] if made else []
+
+    return draw
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_figure_draws_its_panels_and_saves_its_numbers(drawn, run, name):
+    tables, count, title = DRAWN[name]
+    axes = drawn(name, *tables)
+    assert len(axes) == count and title in {ax.get_title() for ax in axes}
+    assert (run.figures / f"{name}.png").stat().st_size > 500
+    saved = pd.read_csv(run.figures / f"{name}.csv")
+    assert len(saved) == len(tables[0]) + (9 if name == "fig10" else 0)  # and the paper's bars
+
+
+def test_every_figure_is_tried():
+    assert set(DRAWN) == set(figures.__all__) - {
+        "agreement",
+        "head_explorer",
+        "one_prompt",
+        "paper_numbers",
+        "say",
+        "show",
+    }
+
+
+@pytest.mark.parametrize("name", ["fig06", "fig08", "fig12", "likelihood_courses"])
+def test_of_what_was_not_measured_nothing_is_drawn(drawn, run, name):
+    assert drawn(name, DRAWN[name][0][0][:0]) == [] and not run.figures.exists()
+
+
+def test_of_one_model_there_is_no_matrix(drawn, run):
+    assert drawn("claims_matrix", ROWS[ROWS.model == M], str) == [] and not run.figures.exists()
+
+
+def test_fig08_shows_the_papers_numbers_hollow_on_all_of_the_scale(drawn):
+    length, place, _ = drawn("fig08", FILLERS)
+    assert length.get_ylim() == place.get_ylim() == (0, 100)
+    hollow = [line for line in place.lines if line.get_fillstyle() == "none"]
+    assert [list(line.get_ydata()) for line in hollow] == [[72.4, 75.0]]
+
+
+def test_fig04_has_the_histogram_of_layer_1_and_later_ones_as_ratio_to_none(drawn):
+    counts = COUNTS.copy()
+    counts.loc[{"condition": "mless", "bin": -1.0}] = 30
+    first, second, *_ = drawn("fig04", CHANGES, {M: xr.Dataset({"counts": counts})})
+    assert [line.get_ydata()[0] for line in first.lines] == pytest.approx(
+        [100 * 60 / 102, 100 * 30 / 72, 100 * 60 / 102]
+    )
+    assert [line.get_ydata()[0] for line in second.lines] == pytest.approx([1, 30 / 72 / (60 / 102), 1])
+
+
+def test_what_arm_does_to_its_own_layer_does_not_flatten_the_rest(drawn):
+    own = (CHANGES.condition == "arm") & (CHANGES.layer == 1)
+    changes = CHANGES.copy()
+    changes.loc[own, ["ratio", "low", "high"]] = 0.02
+    axes = drawn("activations_by_layer", changes)
+    assert all(ax.get_ylim()[0] > 0.5 and [text.get_text() for text in ax.texts] == ["↓ 0.02"] for ax in axes)
