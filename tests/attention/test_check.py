@@ -64,7 +64,7 @@ def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
 
 
 @each_dtype
-@pytest.mark.parametrize("change", [{"scaling": 0.9}, {"sliding_window": 6}])
+@pytest.mark.parametrize("change", [{"scaling": 0.4}, {"sliding_window": 6}])
 def test_a_layer_that_computes_something_else_is_refused_beside_a_large_residual(llama, monkeypatch, change, dtype):
     """A wrong attention hides in a hidden state of thousands; its own output gives it away."""
     spread(llama).model.embed_tokens.weight.data *= 1000
