@@ -5,11 +5,13 @@ import shutil
 
 import pytest
 import yaml
-from commands import ROOT, commands_in, copy_repository
+from commands import copy_repository
 
 from lib import paths
 from lib.__main__ import main
+from lib.measurement.networks import let_go
 
+ROOT = paths.ROOT
 LINE = ("evaluate", "--format", "plain", "--out", "o", "--model")
 
 
@@ -28,16 +30,20 @@ def copy(tmp_path_factory, tiny_llama):
 
 
 @pytest.fixture
-def typed(copy):
-    """Run a command in the copy; it must succeed."""
-    with commands_in(copy) as run:
+def typed(copy, monkeypatch, capsys):
+    """Run a command in the copy, within this process; it must succeed, and what it wrote is returned."""
+    for name in ("ROOT", "NOTEBOOKS", "DATA", "PROFILES", "FIGURES", "RESULTS"):
+        monkeypatch.setattr(paths, name, copy / getattr(paths, name).relative_to(ROOT))
+    monkeypatch.setenv("PYTHONPATH", str(copy))
+    monkeypatch.chdir(copy)
 
-        def succeeds(*arguments):
-            done = run(*arguments)
-            assert done.code == 0, done.err
-            return done
+    def run(*arguments):
+        code, written = main(list(arguments)), capsys.readouterr()
+        assert code == 0, written.err
+        return written
 
-        yield succeeds
+    yield run
+    let_go()
 
 
 def keys(path):

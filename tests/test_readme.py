@@ -15,11 +15,10 @@ from lib import paths
 from lib.__main__ import COMMANDS
 from lib.claims.verdict import VERDICTS
 from lib.claims.words import UNJUDGED, rows_of, standing
-from lib.errors import InputError
 from lib.measurement.store import HEADS, save
 from lib.models.names import card
 from lib.options import parser
-from lib.profiles import Variation, load_profile
+from lib.profiles import load_profile
 
 TEXT = readme.README.read_text(encoding="utf-8")
 PROFILES = readme.PROFILES.read_text(encoding="utf-8")
@@ -92,19 +91,6 @@ def test_its_measurement_opens(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(text, {})
     assert "[0.5, 0.5]" in re.sub(r"\s+", " ", capsys.readouterr().out)
-
-
-def test_every_field_of_a_profile_is_listed_and_variations_too():
-    fields = set(re.findall(r"^\|`([\w.]+)`", readme.profile_fields(), re.M))
-    assert {"name", "filler.length", "attention.panels", "accuracy.engine"} <= fields
-    (named,) = re.findall(r"Each takes (.*?)\.$", PROFILES, re.M | re.S)
-    assert re.findall(r"`(\w+)`", named) == list(Variation.model_fields)
-
-
-def test_a_missing_file_is_named_with_the_command_that_writes_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(readme, "DEMO", tmp_path)
-    with pytest.raises(InputError, match=r"claims\.csv .*: make reproduce writes it"):
-        readme.found()
 
 
 def test_the_files_that_are_named_exist():
