@@ -19,13 +19,11 @@ from lib.measurement.tables import (
     layers_table,
     likeness_table,
     log_changes,
+    spans_table,
 )
 from lib.statistics import holm, interval, signed_rank
 
 N, LAYERS, HEADS = 40, 2, 3
-AFFINE = list(AFFINE_TEXT)
-
-
 OVER = ("condition", "problem", "layer", "measure")
 OVER_HEADS = ("condition", "problem", "layer", "head")
 
@@ -33,6 +31,10 @@ OVER_HEADS = ("condition", "problem", "layer", "head")
 def model(arrays, coords):
     """Return the measurements of a trained network."""
     return {"m": xr.Dataset(arrays, coords).expand_dims(network=["trained"])}
+
+
+def trained(measured):
+    return measured["m"].sel(network="trained")
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def measured():
     coords = {"condition": ["mless", "random"], "layer": [1, 2], "head": [1, 2, 3], "problem": range(N)}
     found = {name: (OVER_HEADS, values) for name in ("lambda", "mass", "flatness", "dispersion")}
     both = np.exp(-rng.uniform(0.5, 1.5, (N, HEADS)))
-    found |= {name: (("problem", "head"), np.full((N, HEADS), 0.1 * i)) for i, name in enumerate(AFFINE)}
+    found |= {name: (("problem", "head"), np.full((N, HEADS), 0.1 * i)) for i, name in enumerate(AFFINE_TEXT)}
     found["cause_lambda"] = ("cause", "problem", "head"), np.stack([both, both**0.75, both**0.25])
     return model(found, coords | {"cause": list(CAUSES)})
 
@@ -52,29 +54,34 @@ def measured():
 def test_heads_are_significant_where_an_effect_was_planted(measured):
     heads = heads_table(measured)
     assert len(heads) == 2 * LAYERS * HEADS and set(heads.n) == {N}
-    planted = heads[(heads.layer == 1) & (heads["head"] < 3)]
-    assert (planted.p < 0.001).all() and (heads.drop(planted.index).p > 0.05).all()
+    logs = np.log(trained(measured)["lambda"].stack(place=["condition", "layer", "head"]).values)
+    np.testing.assert_allclose(heads.p, holm(signed_rank(logs)))  # corrected for all of a model
     first = heads.iloc[0]
-    assert first["lambda"] == pytest.approx(0.5, abs=0.03) and first.low < first["lambda"] < first.high
-    assert first["problems < 1"] == 1
+    assert first["lambda"] == pytest.approx(0.5, abs=0.03) and first["problems < 1"] == 1
+    counted = count_heads(heads).set_index(["condition", "layer"])
+    assert counted.loc[("mless", 1), ["below", "above", "heads"]].tolist() == [1, 1, 3]
+    assert counted.loc[("random", 2), ["below", "above", "heads"]].tolist() == [0, 0, 3]
 
 
-def test_p_values_of_heads_are_corrected_for_all_of_a_model(measured):
-    logs = np.log(measured["m"]["lambda"].sel(network="trained").stack(place=["condition", "layer", "head"]).values)
-    np.testing.assert_allclose(heads_table(measured).p, holm(signed_rank(logs)))
+def test_causes_and_fits_are_those_that_were_planted(measured):
+    table, lam = causes_table(measured).set_index("cause"), trained(measured).cause_lambda
+    assert list(table.index) == list(CAUSES) and table["share"].tolist() == pytest.approx([1, 0.75, 0.25])
+    np.testing.assert_allclose(causes_by_head(measured)["lambda"], lam.mean("problem").values.ravel())
+    np.testing.assert_allclose(table["lambda"], lam.mean(["problem", "head"]))
+    fits = affine_table(measured).set_index("measure")["mean"]
+    assert fits.to_dict() == pytest.approx({text: 0.1 * i for i, text in enumerate(AFFINE_TEXT.values())})
 
 
 def test_problems_of_one_template_widen_every_table(measured):
     ids = [f"embedded/{i // 10}/{i}" for i in range(N)]
     together = {"m": measured["m"].assign_coords(problem=ids)}
-    values = measured["m"]["lambda"].sel(network="trained").sel(condition="mless", layer=1, head=1).values
+    lam = trained(measured)["lambda"].sel(condition="mless", layer=1)
+    values = lam.sel(head=1).values
     row, same = heads_table(together).iloc[0], interval(values, ids)
     assert (row.low, row.high) == pytest.approx((same.low, same.high))
     assert row.high - row.low != pytest.approx(np.ptp(heads_table(measured).loc[0, ["low", "high"]]))
     mean = layers_table(together).query("measure == 'lambda' and condition == 'mless' and layer == 1").iloc[0]
-    heads = interval(
-        measured["m"]["lambda"].sel(network="trained").sel(condition="mless", layer=1).mean("head").values, ids
-    )
+    heads = interval(lam.mean("head").values, ids)
     assert (mean["mean"], mean.low, mean.high) == pytest.approx((heads.estimate, heads.low, heads.high))
 
 
@@ -107,19 +114,6 @@ def test_changes_are_geometric_means_with_corrected_p_values():
     np.testing.assert_allclose(table.p, holm(signed_rank(logs)))
 
 
-def test_heads_are_counted_by_side(measured):
-    counted = count_heads(heads_table(measured)).set_index(["condition", "layer"])
-    assert counted.loc[("mless", 1), ["below", "above", "heads"]].tolist() == [1, 1, 3]
-    assert counted.loc[("random", 2), ["below", "above", "heads"]].tolist() == [0, 0, 3]
-
-
-def test_layers_average_over_heads(measured):
-    layers = layers_table(measured)
-    assert len(layers) == 4 * 2 * LAYERS
-    row = layers[(layers.measure == "lambda") & (layers.condition == "mless") & (layers.layer == 1)].iloc[0]
-    assert row["mean"] == pytest.approx(1.0, abs=0.05) and row.low < row["mean"] < row.high
-
-
 def test_likeness_is_told_of_each_change_but_the_slashes():
     over, names = ("condition", "problem", "layer"), ["none", "mless", "mful", "random", "arm"]
     values = np.random.default_rng(1).uniform(-1, 1, (2, 5, N, 2))
@@ -129,19 +123,17 @@ def test_likeness_is_told_of_each_change_but_the_slashes():
     np.testing.assert_allclose(table[["shape", "elements"]].T, values[:, 2:].mean(2).reshape(2, -1))
 
 
-def test_causes_give_the_planted_shares(measured):
-    table = causes_table(measured).set_index("cause")
-    assert list(table.index) == list(CAUSES)
-    assert table["share"].tolist() == pytest.approx([1, 0.75, 0.25])
-    per_head, lam = causes_by_head(measured), measured["m"].cause_lambda.sel(network="trained")
-    np.testing.assert_allclose(per_head["lambda"], lam.mean("problem").values.ravel())
-    np.testing.assert_allclose(table["lambda"], lam.mean(["problem", "head"]))
-
-
-def test_the_affine_table_has_a_row_per_measure(measured):
-    table = affine_table(measured).set_index("measure")["mean"]
-    expected = {text: 0.1 * AFFINE.index(name) for name, text in AFFINE_TEXT.items()}
-    assert table.to_dict() == pytest.approx(expected)
+def test_lambda_is_told_by_the_tokens_that_receive_and_give():
+    values = np.array([[0.5, 0.6], [0.7, 0.8]])[:, :, None, None, None, None] + np.zeros((2, 2, 1, 1, 2, 1))
+    coords = {"problem": ["a", "b"], "query": ["all", "original"], "span": ["problem"], "layer": [1], "head": [1, 2]}
+    lam = xr.DataArray(
+        values, coords | {"condition": ["mless"]}, ["problem", "query", "span", "layer", "head", "condition"]
+    )
+    table = spans_table(model({"lambda_by_span": lam}, {}))
+    assert table[["query", "span", "lambda", "n"]].values.tolist() == [
+        ["all", "problem", 0.6, 2],
+        ["original", "problem", 0.7, 2],
+    ]
 
 
 def test_n_counts_the_problems_of_each_place():
@@ -161,17 +153,16 @@ def test_controls_span_the_heads_of_all_untrained_networks():
     assert found.values.tolist() == [["m", "untrained", 1, 1.0, 3.1], ["m", "uniform", 1, 4.0, 4.1]]
 
 
-def test_a_share_of_nothing_counts_as_half_the_smallest_of_its_own_measure():
-    before, after = [[0.2, 800.0], [0.4, 900.0]], [[0.0, 800.0], [0.2, 900.0]]  # (problem, measure)
-    values = np.array([before, after])[:, :, None]  # (condition, problem, layer, measure)
+@pytest.mark.parametrize(
+    ("before", "after", "ratio"),
+    [
+        ([0.2, 0.4], [0.0, 0.2], [0.5, 0.5]),  # a share of nothing counts as half the smallest of its own measure
+        ([0.2, 0.2], [0.006, 0.2], [0.03, 1]),  # one below all of none is told as it is
+    ],
+)
+def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
+    others = np.array([[8e-4, 9e-4], [8e-4, 9e-4]])  # of another measure, whose smallest is no floor of shares
+    values = np.stack([[before, after], others], -1)[:, :, None]  # (condition, problem, layer, measure)
     coords = {"condition": ["none", "mless"], "layer": [1], "measure": ["near zero", "L1"]}
     logs = log_changes(xr.DataArray(values, coords, OVER))
-    np.testing.assert_allclose(np.exp(logs.sel(condition="mless", measure="near zero", layer=1)), [0.5, 0.5])
-    # What is small beside another measure is not small beside its own: the floor of shares is no floor of norms.
-    np.testing.assert_allclose(log_changes(xr.DataArray(values * [1000.0, 1e-3], coords, OVER)), logs)
-
-
-def test_a_share_below_all_of_none_is_told_as_it_is():
-    values = np.array([[[0.2]], [[0.006]]])[:, :, None]  # (condition, problem, layer, measure)
-    coords = {"condition": ["none", "arm"], "layer": [1], "measure": ["near zero"]}
-    np.testing.assert_allclose(np.exp(log_changes(xr.DataArray(values, coords, OVER))), 0.03)
+    np.testing.assert_allclose(np.exp(logs.sel(condition="mless", measure="near zero", layer=1)), ratio)
