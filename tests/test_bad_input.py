@@ -131,23 +131,6 @@ def test_a_notebook_refuses_a_parameter_as_papermill_hands_it_over():
             run_profile("demo", **given)
 
 
-@pytest.mark.parametrize(
-    "file, content, said",
-    [
-        ("tokenizer.json", "{", "tiny-llama: cannot be loaded"),
-        ("chat_template.jinja", "{% for", "the model's chat template fails: "),
-        ("chat_template.jinja", "hello", "the chat template changes the problem's text"),
-        ("model.safetensors", "x", "model.safetensors: cannot be loaded: "),
-    ],
-)
-def test_a_damaged_checkpoint_is_one_line(file, content, said, tiny_checkpoint, tmp_path, capsys):
-    (tiny_checkpoint / file).write_text(content)
-    command = f"evaluate --model {tiny_checkpoint} --limit 1 --max-new-tokens 4 --out {tmp_path}/o"
-    assert main(command.split()) == 2
-    *others, line = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ") and said in line and not [text for text in others if "Traceback" in text]
-
-
 def test_closed_pipes_and_full_disks_end_in_a_line_or_none(tmp_path):
     row = json.dumps({"answer": "1", "response": "no box " * 20})
     (tmp_path / "many.jsonl").write_text((row + "\n") * 3000)  # enough to fill a pipe

@@ -17,15 +17,9 @@ def models(tmp_path_factory):
     """A folder of repositories; the one under REPO holds code and a pickle too."""
     root = tmp_path_factory.mktemp("models")
     torch.manual_seed(0)
-    config = Qwen2Config(
-        vocab_size=600,
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=8,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        tie_word_embeddings=False,
-    )
+    shape = {"vocab_size": 600, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 8}
+    shape |= {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False}
+    config = Qwen2Config(**shape)
     Qwen2ForCausalLM(config).save_pretrained(root / REPO, max_shard_size="1800KB")
     assert len(list((root / REPO).glob("*.safetensors"))) == 4
     (root / REPO / "tokenizer_config.json").write_text("{}")

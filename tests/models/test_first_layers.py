@@ -181,14 +181,3 @@ def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):
         assert type(part).__name__ == "Gemma3TextModel" and part.dtype == torch.bfloat16
         assert torch.equal(state_after(part, 3), state_after(whole, 3))
     assert not any(hub.needed(f"model.{part}.layers.0.mlp.fc1.weight", 3) for part in ("vision_tower", "lm_head"))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_llama_with_scaled_rope_and_tied_embeddings(models, server, dtype):
-    rope = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "original_max_position_embeddings": 16}
-    rope |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
-    config = LlamaConfig(**TINY, num_hidden_layers=4, tie_word_embeddings=True, rope_parameters=rope)
-    whole = save(LlamaForCausalLM, config, models / "meta" / dtype, getattr(torch, dtype))
-    part = load_weights(hub.first_layers(f"meta/{dtype}", 2), 2, dtype)
-    assert part.dtype == getattr(torch, dtype)
-    assert torch.equal(state_after(part, 2), state_after(whole, 2))

@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 import torch
-from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel
 
@@ -125,15 +124,6 @@ def test_code_in_a_checkpoint_is_not_run(tiny_checkpoint):
     config.write_text(config.read_text().replace("{", '{"auto_map": {"AutoConfig": "modeling_custom.C"},', 1))
     load(str(tiny_checkpoint), device="cpu")
     assert not ran.exists()
-
-
-@pytest.mark.parametrize("layers", [None, 2])
-def test_a_hub_id_without_network_is_refused(tmp_path, monkeypatch, layers, refused):
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    message = refused(load, "org/name@v1", layers=layers, device="cpu")
-    assert message.startswith("org/name: cannot be fetched")
 
 
 def test_a_seed_draws_what_transformers_draws_and_reads_no_weights(tiny_llama, monkeypatch):

@@ -11,19 +11,9 @@ from transformers import (
     Gemma3TextConfig,
 )
 
-SMALL = dict(
-    vocab_size=97,
-    hidden_size=32,
-    intermediate_size=48,
-    num_hidden_layers=3,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    head_dim=8,
-    max_position_embeddings=512,
-    pad_token_id=0,
-    bos_token_id=1,
-    eos_token_id=2,
-)
+SMALL = dict(vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4)
+SMALL |= dict(num_key_value_heads=2, head_dim=8, max_position_embeddings=512)
+SMALL |= dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 GEMMA = dict(SMALL, sliding_window=7, layer_types=["sliding_attention", "full_attention", "sliding_attention"])
 # Small enough for a test, real enough to be built: the picture tower is never run.
 PICTURES = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, image_size=28)
