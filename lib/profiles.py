@@ -312,6 +312,8 @@ def override(profile: Profile, model=None, problems=None, limit=None, name=None,
     attention, accuracy = content["attention"], content["accuracy"]
     if problems is not None:
         content["likelihood"] = None
+    if problems is not None or attention["example"] >= (limit or inf):
+        attention["example"] = 0  # the drawn problem is not among these
     parts = [accuracy[part] for part in PARTS if accuracy[part]]
     changes = {"problems": problems and str(problems), "limit": limit, "models": model and [model], "dtype": dtype}
     for section in (attention, accuracy):

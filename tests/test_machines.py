@@ -13,7 +13,6 @@ import pytest
 import yaml
 from commands import copy_repository
 
-from lib import paths
 from lib.figures import agreement
 
 MEASURING = ("01", "02", "06")  # of which networks compute something
@@ -163,7 +162,3 @@ def same_number(one, other):
 )
 def test_numbers_are_the_same_within_one_of_their_last_place(one, other, same):
     assert same_text(one, other) == same
-
-
-def test_the_notebooks_that_measure_are_there():
-    assert all(list(paths.NOTEBOOKS.glob(f"{number}_*.ipynb")) for number in MEASURING)

@@ -195,3 +195,8 @@ def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():
     assert variation(accuracy, "sampling").samples == 8
     with pytest.raises(InputError, match=r"this profile has no accuracy.sampling"):
         variation(load_profile("laptop").accuracy, "sampling")
+
+
+def test_the_drawn_problem_stays_as_far_as_it_is_among_those_that_are_asked_for():
+    drawn = [run_profile("demo", **given).attention.example for given in ({"limit": 56}, {"limit": 55})]
+    assert drawn == [55, 0] and run_profile("demo", problems="math500").attention.example == 0

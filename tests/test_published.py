@@ -15,23 +15,12 @@ from bs4 import BeautifulSoup
 
 from lib import paths
 from lib.claims.asked import load_claims
+from lib.figures.page import triples
 from lib.measurement.tables import AFFINE_TEXT
 
 # What tells a number from the others of its column, besides model and n.
-LABELS = (
-    "condition",
-    "layer",
-    "head",
-    "class",
-    "cause",
-    "grader",
-    "level",
-    "subject",
-    "samples",
-    "source",
-    "problems",
-    "x",
-)
+LABELS = ("condition", "layer", "head", "class", "cause", "grader", "level", "subject", "samples", "source")
+LABELS += ("problems", "x")
 NAMES = {"mean": "measure", "value": "measure", "ratio": "measure"}  # columns whose name is in another one
 LIKELIHOODS = {"solution": "likelihood", "answer": "answer_at_once"}  # the figures of nats, by what was scored
 SHARE = 0.01  # of an interval's width: a smaller difference is no other interval
@@ -63,15 +52,10 @@ def of_table(table):
     """Yield (key, (numbers, moved)) for each estimate of a table that is followed by its ends, or told with them."""
     names = list(table)
     for row in table.astype(object).where(table.notna(), "").to_dict("records"):
-        known = {
-            name: str(row[name]).removesuffix(".0") for name in ("model", "n", *LABELS) if row.get(name, "all") != "all"
-        }
-        triples = [
-            some
-            for some in zip(names, names[1:], names[2:], strict=False)
-            if some[1].endswith("low") and some[2].endswith("high")
-        ]
-        found = {some[0]: exact([row[name] for name in some]) for some in triples if "" not in map(row.get, some)}
+        told = [name for name in ("model", "n", *LABELS) if row.get(name, "all") != "all"]
+        known = {name: str(row[name]).removesuffix(".0") for name in told}
+        whole = [some for some in triples(names) if "" not in map(row.get, some)]
+        found = {some[0]: exact([row[name] for name in some]) for some in whole}
         found |= {name: read(told.groups()) for name, text in row.items() if (told := TOLD.match(str(text)))}
         claim = IDS.get(row.get("claim"))
         for name, numbers in found.items():

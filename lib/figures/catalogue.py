@@ -23,7 +23,7 @@ CHANGE = "with / without (log scale)"
 DRAWN = ["none", "mless", "arm"]  # of what is measured of activations
 MOVED = ("near zero", "L1", "L2", "variance")  # what the paper says moves: the first falls, the others rise
 SPAN = {"mass": "Attention mass", "flatness": "Coefficient of variation", "dispersion": "Dispersion of values"}
-RARE = 1e-4  # a bin with a smaller share of the activations has no ratio: it would be noise
+RARE = 1e-3  # a bin with a smaller share of the activations has no ratio: it would be noise
 SEVEN_B = "the paper, Qwen2.5-Math-7B on MATH-500"
 COURSES = {"length": "inserted slashes", "place": "place of the slashes", "depth": "k"}  # x axes of likelihoods
 

@@ -28,7 +28,7 @@ def one_prompt(prompt, received, place="layer 1, head 1"):
     received = np.asarray(received)
     with style(), plt.rc_context(UNHINTED):
         figure, (_, curve) = _page(_in_lines(tokens), received, place, (6.6,))
-        _curves(curve, {"mless": received}, prompt.spans.get("inserted"))
+        _curves(curve, {"mless": ("received", received)}, prompt.spans.get("inserted"))
         figure.savefig(picture, dpi=200)
         plt.close(figure)
     return Image(picture.getvalue(), retina=True)
@@ -42,7 +42,7 @@ def draw_close(tokens, inserted, without, after, ratios, references, chosen):
     """
     layer, head = chosen
     figure, (_, curve, dots) = _page(_in_lines(tokens), after, f"layer {layer}, head {head}", (3.8, 2.25))
-    _curves(curve, {"none": without, "mless": after}, inserted)
+    _curves(curve, {"none": ("without the filler", without), "mless": ("with it", after)}, inserted)
     curve.set_title(f"Layer {layer}, head {head}: λ = {ratios[layer - 1, head - 1]:.2f}", loc="left", pad=14)
     _ratios(dots, ratios, references, chosen)
     dots.set_title("λ of every head", loc="left", pad=14)
@@ -106,10 +106,9 @@ def _visible(token):
 
 
 def _curves(ax, weights, inserted):
-    """Draw what the tokens after the first receive without and with the filler, whose positions are shaded."""
-    names = {"none": "without the filler", "mless": "with it"}
-    for condition, values in weights.items():
-        ax.plot(range(1, len(values)), values[1:], color=LOOKS[condition].colour, label=names[condition])
+    """Draw what the tokens after the first receive, by condition (name, (T,)), and shade the filler's positions."""
+    for condition, (name, values) in weights.items():
+        ax.plot(range(1, len(values)), values[1:], color=LOOKS[condition].colour, label=name)
     if inserted is not None:
         ends = inserted.start - 0.5, inserted.stop - 0.5
         ax.axvspan(*ends, color="0.9", linewidth=0, zorder=0, label="the filler")
