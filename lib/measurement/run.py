@@ -77,7 +77,7 @@ def _of_model(profile: Profile, spec: str, steps: list[Step], stored: bool) -> x
     What was measured with other weights, in another dtype or on another device is measured again.
     """
     name = resolve(spec).name
-    measured, done = store.load(profile, name, stored)
+    measured, done = store.load(profile, spec, stored)
     if all(step.name(condition) in done for step in steps for condition in step.conditions):
         return measured
     from lib.measurement import networks  # and with it torch
@@ -90,7 +90,7 @@ def _of_model(profile: Profile, spec: str, steps: list[Step], stored: bool) -> x
     about = {"model": name, "revision": loaded.revision, "dtype": loaded.dtype, "device": loaded.device}
     about |= {"label": loaded.card.label, "example": problems[asked.example].id}
     if about.items() - measured.attrs.items():
-        measured, done = store.blank(profile).assign_attrs(about), []
+        measured, done = store.blank(profile, spec).assign_attrs(about), []
     del loaded
     path, saved = profile.measured_in(profile.results, name), time.monotonic()
     try:

@@ -37,6 +37,7 @@ import numpy as np
 import xarray as xr
 
 from lib.errors import InputError
+from lib.models.names import arm_for, resolve
 from lib.paths import write_whole
 from lib.profiles import Profile
 
@@ -99,48 +100,47 @@ BITS = 12  # of a number's mantissa in the repository's files: exact to 0.00025 
 EMPTY = {"text": "", "part": ""}
 
 
-def load(profile: Profile, model: str, stored: bool = True) -> tuple[xr.Dataset, list[str]]:
+def load(profile: Profile, spec: str, stored: bool = True) -> tuple[xr.Dataset, list[str]]:
     """Return what is there of a model under the profile's settings, and the names of the steps that are done.
 
     Without `stored` the repository's file counts for nothing. Raises InputError where that file is damaged or was
     measured under other settings; a file in results then gives only what it can.
     """
-    path, settings = profile.measured_file(model), settings_of(profile)
+    path, settings = profile.measured_file(resolve(spec).name), settings_of(profile, spec)
     own = path is not None and path.parent == profile.results
     if path is None or not (own or stored):
-        return blank(profile), []
+        return blank(profile, spec), []
     try:
         found = read(path)
     except (OSError, ValueError) as error:
         if not own:
             raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
         print(f"{path} is damaged: it is measured again", file=sys.stderr, flush=True)
-        return blank(profile), []
+        return blank(profile, spec), []
     given = json.loads(found.settings)
     stale = [name for name in VERSIONS if (given["all"], given.get(name)) != (settings["all"], settings[name])]
     if stale and not own:
         asked = f"python -m lib reproduce {profile.options} --fresh"
         raise InputError(f"{path} was measured under other settings than {profile.name} has now: {asked}")
     if len(stale) == len(VERSIONS):
-        return blank(profile), []
+        return blank(profile, spec), []
     done = [step for step in json.loads(found.done) if step.split(": ")[1] not in stale]
     found = found.drop_vars([name for measure in stale for name in VARIABLES[measure] if name in found])
     return found.assign_attrs(settings=json.dumps(settings)), done
 
 
-def blank(profile: Profile) -> xr.Dataset:
+def blank(profile: Profile, spec: str) -> xr.Dataset:
     """Return measurements under the profile's settings, none as yet."""
-    return xr.Dataset(attrs={"settings": json.dumps(settings_of(profile)), "done": "[]"})
+    return xr.Dataset(attrs={"settings": json.dumps(settings_of(profile, spec)), "done": "[]"})
 
 
-def settings_of(profile: Profile) -> dict[str, dict]:
+def settings_of(profile: Profile, spec: str) -> dict[str, dict]:
     """Return what decides the numbers of all measures, and of each its version with what decides it alone."""
     asked = profile.attention.model_dump(exclude={"models", "panels", "example"}, exclude_none=True)
     found = {"all": asked | {"seed": profile.seed, "filler": profile.filler.model_dump(exclude_none=True)}}
     found |= {measure: {"version": version} for measure, version in VERSIONS.items()}
     found["tokens"]["example"] = profile.attention.example
-    if profile.accuracy.arm:
-        found["activations"]["arm"] = profile.accuracy.arm.model_dump(exclude_none=True)
+    found["activations"]["arm"] = arm_for(spec, profile.accuracy.arm).model_dump(exclude_none=True)
     return found
 
 

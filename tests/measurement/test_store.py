@@ -120,7 +120,7 @@ def test_an_interruption_loses_one_condition(profile, monkeypatch):
     monkeypatch.setattr(networks, "observe", stopping)
     with pytest.raises(KeyboardInterrupt):
         measure(profile, "attention")
-    assert load(profile, NAME)[1] == ["trained: attention: mless"]
+    assert load(profile, *profile.attention.models)[1] == ["trained: attention: mless"]
     measure(profile, "attention")
     assert len(seen) == 3 + 3 + 4  # none again, the two that were missing, then the deeper layer
 
@@ -146,13 +146,13 @@ def test_other_weights_are_measured_again(profile, tiny_checkpoint):
 )
 def test_what_other_settings_or_another_version_decide_is_measured_again(whole, profile, changed, lost, monkeypatch):
     (profile.results / f"{NAME}.nc").write_bytes(whole[2])
-    content = profile.model_dump()
+    content, (spec,) = profile.model_dump(), profile.attention.models
     for name, value in changed.items():
         content[name] = content[name] | value if isinstance(value, dict) else value
     content["attention"]["panels"] = {}
     if not changed:
         monkeypatch.setitem(store.VERSIONS, "causes", 2)
-    found, done = load(type(profile).model_validate(content), NAME)
+    found, done = load(type(profile).model_validate(content), spec)
     assert {step.split(": ")[1] for step in done} == set(store.VERSIONS) - lost
     assert {measure for measure, names in store.VARIABLES.items() if not names.keys() & found.keys()} == lost
 
@@ -161,7 +161,7 @@ def test_what_other_settings_or_another_version_decide_is_measured_again(whole, 
 def test_a_damaged_file_counts_for_nothing_and_is_named(whole, profile, damage, capsys):
     file = profile.results / f"{NAME}.nc"
     file.write_bytes(damage(whole[2]))
-    found, done = load(profile, NAME)
+    found, done = load(profile, *profile.attention.models)
     assert not found and not done and capsys.readouterr().err == f"{file} is damaged: it is measured again\n"
 
 
@@ -175,12 +175,12 @@ def test_what_the_repository_keeps_is_rounded_and_has_no_texts(whole, profile):
         np.testing.assert_allclose(small[name], found[name], rtol=2.5e-4, err_msg=name)
     with pytest.raises(InputError, match=r"other settings than mine has now: python -m lib reproduce .* --fresh"):
         measure(profile.model_copy(update={"seed": 1}))
-    assert not load(profile, NAME, stored=False)[0]
+    assert not load(profile, *profile.attention.models, stored=False)[0]
     path.write_bytes(b"nonsense")
     with pytest.raises(InputError, match=r"data/mine/tiny-llama\.nc cannot be read"):
         measure(profile)
     (profile.results / f"{NAME}.nc").write_bytes(whole[2])  # what was measured here comes before it
-    assert not profile.stored and "text" in load(profile, NAME)[0]
+    assert not profile.stored and "text" in load(profile, *profile.attention.models)[0]
 
 
 def test_a_folder_that_cannot_be_written_and_an_example_that_is_not_there_are_named(tmp_path, profile):
