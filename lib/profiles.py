@@ -324,8 +324,6 @@ def override(profile: Profile, model=None, problems=None, limit=None, name=None,
         content["likelihood"] |= {name: changes[name] for name in ("limit", "models") if changes[name]}
     for part in parts:
         part["limit"] = min(filter(None, (limit, part["limit"])), default=None)
-    # The drawn problem stays one of those that are measured.
-    attention["example"] = 0 if problems is not None else min(attention["example"], (limit or inf) - 1)
     if model is not None:
         known = card(model)
         attention["layers"] = min(attention["layers"], known.layers or attention["layers"])

@@ -138,7 +138,7 @@ def test_other_weights_are_measured_again(profile, tiny_checkpoint):
     [
         ({"seed": 1}, set(store.VERSIONS)),
         ({"attention": {"limit": 3}}, set(store.VERSIONS)),
-        ({"attention": {"example": 0}}, {"tokens"}),
+        ({"attention": {"example": 1}}, {"tokens"}),
         ({"accuracy": {"arm": {"c": 0.3}}}, {"activations"}),
         ({"attention": {"models": ["gemma-3-270m"]}}, set()),
         ({}, {"causes"}),
