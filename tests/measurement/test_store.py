@@ -192,7 +192,8 @@ def test_a_folder_that_cannot_be_written_and_an_example_that_is_not_there_are_na
         measure(profile.model_copy(update={"attention": attention}), "tokens")
 
 
-def test_every_model_of_families_is_stored_whole():
+def test_every_model_of_families_is_stored_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
     check(FAMILIES)  # without weights, wheels or MATH-500
     measured = measure(FAMILIES)
     assert list(measured) == [resolve(spec).name for spec in FAMILIES.attention.models] and FAMILIES.stored
