@@ -24,7 +24,7 @@ def copy(tmp_path_factory, tiny_llama):
     profile["name"] = "tiny"
     profile["accuracy"] |= {"models": [str(tiny_llama)], "limit": 6, "max_new_tokens": 100, "batch_size": 1}
     profile["accuracy"] |= dict.fromkeys(("fillers", "sampling", "interventions", "arm_map"))
-    profile["attention"] |= {"models": [str(tiny_llama)], "limit": 3, "map_problems": 2}
+    profile["attention"] |= {"models": [str(tiny_llama)], "limit": 3, "map_problems": 2, "example": 0}
     (folder / "data" / "profiles" / "tiny.yaml").write_text(yaml.safe_dump(profile))
     return folder
 
@@ -63,7 +63,7 @@ def test_an_override_leaves_what_is_committed_as_it_is(copy, typed, tiny_llama):
 def test_a_profile_is_run_judged_and_reported_with_nothing_but_the_main_run(copy, typed):
     done = typed("reproduce", "--profile", "tiny", "--only", "03")
     assert len(keys(copy / "results" / "tiny" / "completions.jsonl")) == 18
-    assert "fig10.png" in done.out and (copy / "figures" / "tiny" / "fig10.csv").exists()
+    assert "1 new figure was drawn" in done.out and (copy / "figures" / "tiny" / "fig10.csv").exists()
     done = typed("claims", "--profile", "tiny")
     rows = json.loads((copy / "results" / "tiny" / "claims.json").read_text())
     numbers = {row["id"]: row["n"] for row in rows}

@@ -103,19 +103,19 @@ def test_override_replaces_everywhere_and_leaves_the_original():
 
 
 @pytest.mark.parametrize(
-    ("change", "limits", "levels"),
+    ("change", "limits", "levels", "example"),
     [
-        ({}, (100, 96, 48), [1, 2, 3]),
-        ({"model": "demo"}, (100, 96, 48), [1, 2, 3]),
-        ({"problems": "math500"}, (None, None, 48), None),
-        ({"limit": 3}, (3, 3, 3), [1, 2, 3]),
-        ({"limit": 500}, (500, 500, 48), [1, 2, 3]),
+        ({}, (100, 96, 48), [1, 2, 3], 55),
+        ({"model": "demo"}, (100, 96, 48), [1, 2, 3], 55),
+        ({"problems": "math500"}, (None, None, 48), None, 0),
+        ({"limit": 3}, (3, 3, 3), [1, 2, 3], 0),
+        ({"limit": 500}, (500, 500, 48), [1, 2, 3], 55),
     ],
 )
-def test_limits_and_levels_after_override(change, limits, levels):
+def test_limits_levels_and_the_drawn_problem_after_override(change, limits, levels, example):
     profile = override(load_profile("demo"), **change)
     assert (profile.attention.limit, profile.accuracy.limit, profile.accuracy.fillers.limit) == limits
-    assert profile.accuracy.levels == levels
+    assert (profile.accuracy.levels, profile.attention.example) == (levels, example)
 
 
 def test_likelihoods_follow_a_model_and_a_limit_and_are_not_asked_for_of_other_problems():

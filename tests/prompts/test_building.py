@@ -317,6 +317,22 @@ def test_conditions_that_change_no_prompt_have_that_of_another(demo, condition, 
     assert found.text == expected.text and found.spans == expected.spans
 
 
+@pytest.mark.parametrize(
+    "condition, hidden, silenced",
+    [
+        ("gap", [1, 2, 3, 4, 5], []),
+        ("dilution", [2, 3, 4, 5], [1]),
+        ("layer-1-only", [2, 3, 4, 5], []),
+        ("layers-1-to-4-only", [5], []),
+        ("hidden-from-layer-1", [1], []),
+        ("hidden-from-layers-1-to-4", [1, 2, 3, 4], []),
+    ],
+)
+def test_a_view_hides_what_is_inserted_from_these_layers_and_silences_it_in_those(condition, hidden, silenced):
+    view = parse_condition(condition).view
+    assert (view.hidden(5), view.silenced(5)) == (hidden, silenced)
+
+
 def test_bare_leaves_the_instruction_out(demo):
     found, whole = (build_prompt(demo.tokenizer, "What is $3$?", name, format="chat") for name in ("bare", "none"))
     assert found.text == whole.text.replace(f"{INSTRUCTION} ", "")

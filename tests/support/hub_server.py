@@ -17,8 +17,6 @@ from urllib.parse import unquote, urlsplit
 from huggingface_hub import constants
 from safetensors import safe_open
 
-from lib.models.first_layers import needed
-
 REPO = r"(?P<repo>[^/]+/[^/]+)"
 API = re.compile(rf"/api/models/{REPO}(/(?P<what>revision|tree)/(?P<revision>[^/]+))?")
 FILE = re.compile(rf"(?P<stored>/storage)?/{REPO}/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
@@ -176,11 +174,14 @@ def point_at(url: str, patch) -> None:
 
 
 def needed_bytes(folder: Path, layers: int) -> int:
-    """Return how many bytes the first layers' tensors have in a checkpoint's shards."""
+    """Return how many bytes the first layers' tensors, embedding and final norm have in a checkpoint's shards."""
     total = 0
     for path in folder.glob("*.safetensors"):
         with safe_open(path, "pt") as shard:
-            total += sum(shard.get_tensor(name).nbytes for name in shard.keys() if needed(name, layers))  # noqa: SIM118
+            for name in shard.keys():  # noqa: SIM118
+                layer = re.search(r"layers\.(\d+)\.", name)
+                if "lm_head" not in name and (layer is None or int(layer[1]) < layers):
+                    total += shard.get_tensor(name).nbytes
     return total
 
 
