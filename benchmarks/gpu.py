@@ -33,8 +33,7 @@ from transformers import (
 
 from lib.arm.settings import Arm
 from lib.attention.received import received_attention
-from lib.generation.engines import Job, complete_all, make_engine
-from lib.generation.interface import Request, Sampling
+from lib.generation.interface import Job, Request, Sampling, complete_all, make_engine
 from lib.models.conversion import converted
 from lib.models.loading import load
 from lib.models.names import known_models, resolve

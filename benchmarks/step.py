@@ -15,8 +15,7 @@ import pandas as pd
 import torch
 from measuring import in_turns, keep
 
-from lib.generation.engines import make_engine
-from lib.generation.interface import Request, Sampling
+from lib.generation.interface import Request, Sampling, make_engine
 from lib.models.loading import load
 
 FEW, MORE = 2, 10  # new tokens of the two runs

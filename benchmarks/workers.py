@@ -18,8 +18,7 @@ import time
 import pandas as pd
 from measuring import keep
 
-from lib.generation.engines import Here, Job, make_engine, workers_class
-from lib.generation.interface import Request, Sampling
+from lib.generation.interface import Job, Request, Sampling, complete_all, make_engine, workers_class
 from lib.models.loading import load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
@@ -35,11 +34,13 @@ def run(workers: int, prompts: int, new_tokens: int) -> float:
     built = [build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat") for problem in problems]
     jobs = [Job(Request(str(n), prompt.input_ids.tolist()), None) for n, prompt in enumerate(built)]
     engine, batch = "transformers", ROWS // max(workers, 1)
-    crew = workers_class()(workers, 0, loaded, engine, batch, {}) if workers else None
-    crew = crew or Here(make_engine(engine, loaded, batch, {}))
-    with crew:
-        assert len(list(crew.complete(jobs, Sampling(new_tokens)))) == prompts
-        return time.perf_counter() - start
+    if not workers:
+        done = list(complete_all(make_engine(engine, loaded, batch, {}), jobs, Sampling(new_tokens)))
+    else:
+        with workers_class()(workers, 0, loaded, engine, batch, {}) as crew:
+            done = list(crew.complete(jobs, Sampling(new_tokens)))
+    assert len(done) == prompts
+    return time.perf_counter() - start
 
 
 def apart(workers: int, threads: int, prompts: int, new_tokens: int) -> float:

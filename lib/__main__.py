@@ -67,7 +67,7 @@ def _told(error: InputError | OSError) -> int:
 
 def _profile(options, checked: bool = True):
     """Return the profile that is asked for, and say which folders an overridden one writes into."""
-    from lib.generation.engines import check_engine
+    from lib.generation.interface import check_engine
     from lib.profiles import Overrides, check, run_profile
 
     asked = given(ProfileOptions, options)
@@ -116,7 +116,7 @@ def _report(options) -> None:
 
 def _evaluate(options) -> None:
     """Complete and grade problems under several conditions."""
-    from lib.generation.engines import check_engine
+    from lib.generation.interface import check_engine
     from lib.profiles import Accuracy, check_accuracy
     from lib.prompts.conditions import Filler
 

@@ -8,8 +8,7 @@ from lib.arm.activations import kth_smallest
 from lib.arm.moving import redistribute
 from lib.arm.settings import Arm
 from lib.attention.received import received_attention
-from lib.generation.engines import make_engine
-from lib.generation.interface import Request, Sampling
+from lib.generation.interface import Request, Sampling, make_engine
 from lib.models.loading import load
 
 no_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
@@ -61,10 +60,10 @@ def test_arm_moves_the_same_elements_within_the_same_bounds(device, mode):
 
 def test_answers_depend_neither_on_the_batch_nor_on_memory_that_runs_out(answers, capsys):
     def cramped(step):
-        def change(rows, *others):
-            if len(rows) > 2:
+        def change(batch):
+            if len(batch.rows) > 2:
                 raise torch.OutOfMemoryError("CUDA out of memory")
-            return step(rows, *others)
+            return step(batch)
 
         return change
 

@@ -25,6 +25,7 @@ from lib.attention.visible import hiding
 from lib.errors import InputError
 from lib.evaluation.run import about, arm_of, made_on, versions
 from lib.evaluation.store import SCORE_FIELDS, SCORES, Store
+from lib.generation.engine import logits_at
 from lib.models.loading import Loaded, load
 from lib.paths import settings_key
 from lib.profiles import Likelihood
@@ -171,34 +172,18 @@ def log_likelihoods(loaded: Loaded, by_key: dict[str, Scored]) -> list[float]:
     view = condition.view or View(1, None)
     rest = [torch.tensor(row[len(shared) :]) for row in rows]
     ids = torch.nn.utils.rnn.pad_sequence(rest, batch_first=True).to(model.device)
+    # Logits are asked for at the places before the texts' tokens alone.
+    before = [(i, n) for i, one in enumerate(batch) for n in range(len(rest[i]) - len(one.text) - 1, len(rest[i]) - 1)]
+    row, at = torch.tensor(before, device=model.device).T
     given = {"past_key_values": cache, "use_cache": True}
     with hiding(model, spans, view.hidden(loaded.layers), view.silenced(loaded.layers)):
         if shared:
             model.get_decoder()(input_ids=torch.tensor([shared], device=model.device), **given)
             cache.batch_repeat_interleave(len(batch))
-        with _arm_on_prompts(model, by_key, ids) as mask, _head_before(model, rest, batch) as (row, at):
+        with _arm_on_prompts(model, by_key, ids) as mask, logits_at(model, row, at):
             logits = model(input_ids=ids, attention_mask=mask, **given).logits[0].float()  # (N, vocabulary)
     found = logits.gather(1, ids[row, at + 1][:, None])[:, 0] - logits.logsumexp(-1)
     return torch.zeros(len(batch), dtype=torch.float64).index_add_(0, row.cpu(), found.double().cpu()).tolist()
-
-
-@contextlib.contextmanager
-def _head_before(
-    model: PreTrainedModel, rest: list[torch.Tensor], batch: Sequence[Scored]
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Let a forward give logits (1, N, vocabulary) of the places before the texts' tokens; yield rows and places."""
-    pairs = [
-        (i, place)
-        for i, (ids, scored) in enumerate(zip(rest, batch, strict=True))
-        for place in range(len(ids) - len(scored.text) - 1, len(ids) - 1)
-    ]
-    row, at = torch.tensor(pairs, device=model.device).T
-    head = cast(torch.nn.Module, model.get_output_embeddings())
-    handle = head.register_forward_pre_hook(lambda _, given: (given[0][row, at][None],))
-    try:
-        yield row, at
-    finally:
-        handle.remove()
 
 
 @contextlib.contextmanager

@@ -26,8 +26,16 @@ from lib.arm.settings import Arm
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.store import FIELDS, Store, frame, read, read_run
 from lib.evaluation.tables import summarise
-from lib.generation.engines import Job, complete_all, engine_class, make_engine, workers_class
-from lib.generation.interface import Completion, Request, Sampling
+from lib.generation.interface import (
+    Completion,
+    Job,
+    Request,
+    Sampling,
+    complete_all,
+    engine_class,
+    make_engine,
+    workers_class,
+)
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade

@@ -1,8 +1,23 @@
-"""What goes into an engine, what comes out, and what the engines share."""
+"""Prompts in, completions out, through one small interface.
 
-from collections.abc import Sequence
+    for completion in engine_class("transformers")(loaded, batch_size=64).complete(requests, sampling): ...
+
+An engine is a class `Engine(loaded, batch_size, **options)` that has `complete`, with ARM's settings as a third
+argument if any. It yields completions as they finish, in any order, exactly one for each request, and refuses at the
+call what it cannot do.
+"""
+
+import importlib
+import inspect
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
+
+from lib.arm.settings import Arm
+from lib.errors import InputError, unknown
+
+ENGINES = {"transformers": "lib.generation.engine", "vllm": "lib.generation.vllm"}  # where each has its class
 
 
 @dataclass(frozen=True)
@@ -44,6 +59,13 @@ class Completion:
     prompt_tokens: int
     completion_tokens: int
     elicited: bool = False
+
+
+class Job(NamedTuple):
+    """A prompt and how ARM changes the model for it; None: not at all."""
+
+    request: Request
+    arm: Arm | None
 
 
 class Plan(NamedTuple):
@@ -92,3 +114,37 @@ class Writer:
         """Return what was written, with the elicitation and what came `after` it, if anything."""
         text = self._decode(written) + (sampling.elicit + self._decode(after) if after else "")
         return Completion(request.key, text, finish, len(request.input_ids), len(written) + len(after), bool(after))
+
+
+def check_engine(name: str) -> None:
+    """Raise InputError when there is no engine of this name."""
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
+
+
+def engine_class(name: str):
+    """Return the class `Engine` of the engine called `name`; raises InputError when there is none."""
+    check_engine(name)
+    return importlib.import_module(ENGINES[name]).Engine
+
+
+def workers_class():
+    """Return the class `Workers`; raises InputError when Ray is not installed."""
+    return importlib.import_module("lib.generation.workers").Workers
+
+
+def make_engine(name: str, loaded, batch_size: int, options: dict[str, int]):
+    """Return the engine called `name`, ready for prompts; raises InputError for an option that it does not have."""
+    engine = engine_class(name)
+    known = list(inspect.signature(engine).parameters)[2:]
+    if missing := [option for option in options if option not in known]:
+        raise InputError(f"engine {name} has no option {missing[0]!r}: choose from {', '.join(known) or '(none)'}")
+    return engine(loaded, batch_size, **options)
+
+
+def complete_all(engine, jobs: Sequence[Job], sampling: Sampling) -> Iterator[Completion]:
+    """Return the completions of all jobs, which are asked for at once: a refusal comes before any of them."""
+    requests: dict[Arm | None, list[Request]] = {}
+    for job in jobs:
+        requests.setdefault(job.arm, []).append(job.request)
+    return chain.from_iterable([engine.complete(some, sampling, arm) for arm, some in requests.items()])

@@ -1,18 +1,15 @@
 """Complete prompts with vLLM, for runs that need a GPU or several; the interface is that of the package.
 
-vLLM reads the checkpoint again, in processes of its own, and schedules `batch_size` prompts at once. The second
-step of an elicited answer is a new prompt that begins with the first, so its prefix comes from vLLM's cache.
+vLLM reads the checkpoint again, in processes of its own, and schedules `batch_size` prompts at once. The second step of
+an elicited answer is a new prompt that begins with the first, so its prefix comes from vLLM's cache.
 """
 
-import asyncio
-import functools
 import os
 import signal
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, as_completed
-from dataclasses import replace
+from concurrent.futures import Future
 from multiprocessing import resource_tracker
 
 import psutil
@@ -31,7 +28,8 @@ os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"  # ARM reads its batch from the other one
 try:
-    from vllm import AsyncEngineArgs, AsyncLLMEngine, SamplingParams, TokensPrompt
+    from vllm import EngineArgs, LLMEngine, SamplingParams, TokensPrompt
+    from vllm.sampling_params import RequestOutputKind
 except ImportError as error:
     how = "pip install --no-deps -r requirements/vllm.txt (CPU) or pip install vllm==0.32.0 (CUDA)"
     raise InputError(f"engine vllm cannot be imported ({error}): {how}") from error
@@ -41,18 +39,16 @@ BLOCK = 32  # positions, on a CPU; only whole blocks are cached, and vLLM's own 
 
 
 class Engine(Writer):
-    """Runs on `tensor_parallel` * `data_parallel` devices; greedy float32 output equals the transformers engine's."""
+    """Runs on `tensor_parallel` devices; greedy float32 output equals the transformers engine's."""
 
-    def __init__(self, loaded, batch_size: int, tensor_parallel: int = 1, data_parallel: int = 1):
+    def __init__(self, loaded, batch_size: int, tensor_parallel: int = 1):
         super().__init__(loaded, batch_size)
-        self.folder = loaded.model.name_or_path
+        self.folder, self.tensor_parallel = loaded.model.name_or_path, tensor_parallel
         if not os.path.isdir(self.folder):
             raise InputError(f"engine vllm reads a checkpoint folder, and {loaded.spec} was loaded from none")
-        self.parallel = {"tensor_parallel_size": tensor_parallel, "data_parallel_size": data_parallel}
-        self.llm: AsyncLLMEngine = None  # until the first prompt
-        self.length, self.room = 0, asyncio.Semaphore(batch_size)
-        self.changing: set[int] = set()  # layers that ARM can change in the vLLM that runs
-        self.needed, self.layers = 0, set()  # positions and layers that were asked for so far
+        self.llm: LLMEngine = None  # until the first prompt
+        self.length, self.changing = 0, set()  # positions, and layers that ARM can change, in the vLLM that runs
+        self.needed, self.layers = 0, set()  # those that were asked for so far
 
     def complete(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None = None) -> Iterator[Completion]:
         """Return one completion for each request as it finishes; one without room in the context comes back empty.
@@ -61,31 +57,72 @@ class Engine(Writer):
         statistics over a whole tensor; before the first completion for an activation module that is unknown in vLLM.
         """
         if arm:
-            self._admit(arm)
+            activation_module(self.model, arm.layer)
+            if self.tensor_parallel > 1:
+                raise InputError("ARM needs whole activations, which tensor_parallel above 1 divides: use workers")
+            if arm.per_tensor:
+                raise InputError(
+                    "engine vllm takes ARM's statistics of a sequence, not of a batch: statistics='sequence'"
+                )
+            self.layers.add(arm.layer)
         plan = self._plan(requests, sampling)
         self.needed = max([self.needed, *(len(request.input_ids) + plan.extra for request in plan.fits)])
         return self._complete(plan, sampling, arm)
-
-    def _admit(self, arm: Arm) -> None:
-        activation_module(self.model, arm.layer)
-        if self.parallel["tensor_parallel_size"] > 1:
-            raise InputError("ARM needs whole activations, which tensor_parallel above 1 divides: use data_parallel")
-        if arm.per_tensor:
-            raise InputError("engine vllm takes ARM's statistics of a sequence, not of a batch: statistics='sequence'")
-        self.layers.add(arm.layer)
 
     def _complete(self, plan: Plan, sampling: Sampling, arm: Arm | None) -> Iterator[Completion]:
         yield from plan.cramped
         if not plan.fits:
             return
         self._start()
-        running = [_run(self._answer(request, sampling, plan.elicit, arm)) for request in plan.fits]
+        running, written = {request.key: request for request in plan.fits}, {}  # by key; ids and why they end
+        for request in plan.fits:
+            self._ask(request, request.fed, request.seed, sampling.max_new_tokens - len(request.begun), sampling, arm)
         try:
-            for finished in as_completed(running):
-                yield finished.result()
+            while running:
+                for output in self.llm.step():
+                    request, new = running[output.request_id], output.outputs[0]
+                    ids = list(new.token_ids[:-1] if new.finish_reason == "stop" else new.token_ids)
+                    if request.key in written:
+                        (first, finish), after = written[request.key], self._up_to_box(ids, sampling.elicit)
+                    else:
+                        first, finish, after = [*request.begun, *ids], new.finish_reason, []
+                        if plan.elicit and last_box(self._decode(first)) is None:
+                            written[request.key] = first, finish
+                            both = [*request.input_ids, *first, *plan.elicit]
+                            seed = (request.seed + 1) % 2**63
+                            self._ask(request, both, seed, sampling.elicit_tokens, sampling, arm)
+                            continue
+                    del running[request.key]
+                    yield self._completion(request, sampling, finish, first, after)
         finally:
-            for future in running:
-                future.cancel()
+            if running and self.llm:
+                self.llm.abort_request(list(running))
+
+    def _ask(
+        self, request: Request, prompt: list[int], seed: int, limit: int, sampling: Sampling, arm: Arm | None
+    ) -> None:
+        """Let vLLM go on behind these tokens, by at most `limit` new ones."""
+        change = change_for(arm, request.seed, len(request.input_ids)) if arm else None
+        settings = SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=limit,
+            seed=seed,
+            stop_token_ids=sorted(self.stops),
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            extra_args=change,
+            skip_reading_prefix_cache=bool(change),  # what is changed differs between requests with equal prompts
+        )
+        tokens = TokensPrompt(prompt_token_ids=prompt)
+        if change:
+            tokens["cache_salt"] = request.key  # so that no other request reads what is written under ARM
+        self.llm.add_request(request.key, tokens, settings)
+
+    def _up_to_box(self, ids: list[int], elicit: str) -> list[int]:
+        """Return the shortest beginning of `ids` that closes the box, all of them when none does."""
+        ends = (n for n in range(1, len(ids)) if last_box(elicit + self._decode(ids[:n])) is not None)
+        return ids[: next(ends, len(ids))]
 
     def close(self) -> None:
         """End vLLM's processes; without this call they end with the engine."""
@@ -101,16 +138,14 @@ class Engine(Writer):
         if self.model.device.type == "cuda":
             self.model.to("cpu")  # vLLM takes nearly all of a GPU's memory
         torch.cuda.empty_cache()
+        made: Future = Future()
+        threading.Thread(target=_make, args=(self._arguments(), made), daemon=True).start()
         try:
-            self.llm = _run(_make(self._arguments())).result()
+            self.llm = made.result()
         except Exception as error:  # of any kind; the reason stands in the output of vLLM's processes
             raise InputError(f"vllm did not start: {' '.join(str(error).split())[:300]}") from error
-        self.length, self._shutdown = self.needed, weakref.finalize(self, _end, self.llm)
-        if self.layers:
-            self._install()
-
-    def _install(self) -> None:
-        refusals = _run(self.llm.collective_rpc("install_arm", args=(sorted(self.layers),))).result()
+        self.length, self._shutdown = self.needed, weakref.finalize(self, self.llm.engine_core.shutdown)
+        refusals = self.llm.collective_rpc("install_arm", args=(sorted(self.layers),)) if self.layers else []
         if any(refusals):
             self.close()
             self.layers = set()
@@ -126,10 +161,10 @@ class Engine(Writer):
             "generation_config": "vllm",  # not the checkpoint's: `Sampling` says everything
             "max_model_len": self.needed,
             "max_num_seqs": self.batch_size,
+            "tensor_parallel_size": self.tensor_parallel,
             "enable_prefix_caching": True,
             "disable_log_stats": True,
             "use_tqdm_on_load": False,
-            **self.parallel,
         }
         if self.layers:
             arguments |= {
@@ -145,66 +180,12 @@ class Engine(Writer):
             arguments |= {"enforce_eager": True, "block_size": BLOCK, "kv_cache_memory_bytes": room}
         return arguments
 
-    async def _answer(self, request: Request, sampling: Sampling, elicit: list[int], arm: Arm | None) -> Completion:
-        async with self.room:
-            prompt, after = list(request.input_ids), []
-            change = change_for(arm, request.seed, len(prompt)) if arm else None
-            written, finish = await self._write(request, prompt, sampling, sampling.max_new_tokens, change)
-            if elicit and last_box(self._decode(written)) is None:
-                follow = replace(request, seed=(request.seed + 1) % 2**63)
-                both = [*prompt, *written, *elicit]
-                after, _ = await self._write(follow, both, sampling, sampling.elicit_tokens, change)
-                after = self._up_to_box(after, sampling.elicit)
-        return self._completion(request, sampling, finish, written, after)
 
-    async def _write(
-        self, request: Request, prompt: list[int], sampling: Sampling, limit: int, change: dict | None
-    ) -> tuple[list[int], str]:
-        """Return the new tokens, without the one that stopped them, and stop or length."""
-        settings = SamplingParams(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            max_tokens=limit,
-            seed=request.seed,
-            stop_token_ids=sorted(self.stops),
-            detokenize=False,
-            extra_args=change,
-            skip_reading_prefix_cache=bool(change),  # what is changed differs between requests with equal prompts
-        )
-        tokens = TokensPrompt(prompt_token_ids=prompt)
-        if change:
-            tokens["cache_salt"] = request.key  # so that no other request reads what is written under ARM
-        ids, finish = [], ""
-        async for output in self.llm.generate(tokens, settings, request.key):
-            ids, finish = output.outputs[0].token_ids, output.outputs[0].finish_reason
-        return list(ids[:-1] if finish == "stop" else ids), finish
-
-    def _up_to_box(self, ids: list[int], elicit: str) -> list[int]:
-        """Return the shortest beginning of `ids` that closes the box, all of them when none does."""
-        ends = (n for n in range(1, len(ids)) if last_box(elicit + self._decode(ids[:n])) is not None)
-        return ids[: next(ends, len(ids))]
-
-
-@functools.cache
-def _loop() -> asyncio.AbstractEventLoop:
-    """Return the loop that all engines share; a notebook's own is busy with the cell that waits for completions."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="vllm", daemon=True).start()
-    return loop
-
-
-def _run(coroutine) -> Future:
-    return asyncio.run_coroutine_threadsafe(coroutine, _loop())
-
-
-async def _make(arguments: dict) -> AsyncLLMEngine:
-    # The processes started here inherit the mask: Ctrl-C then reaches this one alone, which ends them in order.
+def _make(arguments: dict, made: Future) -> None:
+    """Start vLLM from a thread that Ctrl-C does not reach, nor the processes started here, which inherit its mask."""
     resource_tracker.ensure_running()  # its own start would lift the mask
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    return AsyncLLMEngine.from_engine_args(AsyncEngineArgs(**arguments))
-
-
-def _end(llm: AsyncLLMEngine) -> None:
-    if llm.output_handler:
-        _loop().call_soon_threadsafe(llm.output_handler.cancel)  # else it reports that the processes are gone
-    llm.shutdown(timeout=60)
+    try:
+        made.set_result(LLMEngine.from_engine_args(EngineArgs(**arguments)))
+    except BaseException as error:
+        made.set_exception(error)

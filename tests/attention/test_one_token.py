@@ -8,7 +8,7 @@ from families import FAMILIES, spread
 from transformers import DynamicCache
 
 from lib.attention import function
-from lib.generation.slot_cache import SlotCache
+from lib.generation.engine import SlotCache
 
 # Logits of a step may differ from a whole forward's by a few roundings of the dtype, relative to their norm.
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}

@@ -7,8 +7,8 @@ from families import SMALL
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from lib.generation.engine import Engine
 from lib.generation.interface import Request, Sampling
-from lib.generation.transformers import Engine
 from lib.models.loading import Loaded
 
 MOST = 64  # operations of a layer; most are the family's own

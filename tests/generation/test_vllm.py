@@ -1,11 +1,10 @@
 """The vllm engine against the transformers engine, in float32: the demo model, and two tiny ones for their families."""
 
-import asyncio
 import importlib
 import importlib.util
 import sys
 from dataclasses import replace
-from itertools import chain, zip_longest
+from itertools import chain
 from types import SimpleNamespace
 
 import pytest
@@ -15,8 +14,7 @@ from transformers import AutoModelForCausalLM, Gemma3ForCausalLM, Gemma3TextConf
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.evaluation.run import ELICITATION
-from lib.generation.engines import ENGINES, engine_class
-from lib.generation.interface import Request, Sampling
+from lib.generation.interface import ENGINES, Request, Sampling, engine_class
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
@@ -72,14 +70,7 @@ def ask(engine, asked, parts):
     return streams
 
 
-def mixed(engine, asked, parts):
-    """Run all parts at the same time."""
-    in_turn = chain.from_iterable(zip_longest(*ask(engine, asked, parts)))
-    return {completion.key: completion for completion in in_turn if completion}
-
-
-def one_after_the_other(engine, asked, parts):
-    """Run the parts as an engine must whose model is changed for all its requests at once."""
+def whole_run(engine, asked, parts):
     return {found.key: found for found in chain.from_iterable(ask(engine, asked, parts))}
 
 
@@ -94,25 +85,25 @@ def expected(demo, everything):
     """What the transformers engine writes for the parts of a run."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         by_number(monkeypatch)
-        return one_after_the_other(engine_class("transformers")(demo, 16), everything, PARTS)
+        return whole_run(engine_class("transformers")(demo, 16), everything, PARTS)
 
 
 @pytest.fixture(params=["in peace", "pre-empted"])
-def preempted(request, monkeypatch):
+def preempted(request, engine, monkeypatch):
     """A count of how often vLLM was made to drop all running requests, which it then computes once more."""
-    count = SimpleNamespace(wanted=request.param == "pre-empted", seen=0)
+    count = SimpleNamespace(wanted=request.param == "pre-empted", seen=0, steps=0)
     if count.wanted:
-        vllm = importlib.import_module("vllm").AsyncLLMEngine
-        generate = vllm.generate
+        list(engine.complete([Request("first", [1, 2, 3])], Sampling(1)))  # so that vLLM runs
+        step = engine.llm.step
 
-        async def disturbed(llm, *arguments):
-            async for output in generate(llm, *arguments):
-                if len(output.outputs[0].token_ids) == 7 and arguments[-1].endswith("5"):
-                    await llm.reset_prefix_cache(reset_running_requests=True)
-                    count.seen += 1
-                yield output
+        def disturbed():
+            count.steps += 1
+            if count.steps % 5 == 0:
+                engine.llm.reset_prefix_cache(reset_running_requests=True)
+                count.seen += 1
+            return step()
 
-        monkeypatch.setattr(vllm, "generate", disturbed)
+        monkeypatch.setattr(engine.llm, "step", disturbed)
     return count
 
 
@@ -121,7 +112,7 @@ def test_greedy_tokens_equal_those_of_transformers_with_and_without_arm(
     engine, everything, expected, preempted, monkeypatch
 ):
     by_number(monkeypatch)
-    found = mixed(engine, everything, PARTS)
+    found = whole_run(engine, everything, PARTS)
     assert found == expected
     assert all(completion.elicited for completion in found.values())
     texts = [{found[f"{part} {n}"].text for part in PARTS} for n in range(PARTS["code"][1])]
@@ -156,9 +147,9 @@ def test_arm_works_in_every_family_with_a_fused_gate(family, demo, asked, tmp_pa
     tiny, parts = load(str(tmp_path), device="cpu"), {"plain": (None, 3), "text": (Arm(), 3), "code": (CODE, 3)}
     nothing = AutoModelForCausalLM.from_pretrained(tmp_path, device_map="meta")
     engine = engine_class("vllm")(replace(tiny, model=nothing), 4)  # which reads the weights by itself
-    found = mixed(engine, asked, parts)
+    found = whole_run(engine, asked, parts)
     engine.close()
-    assert found == one_after_the_other(engine_class("transformers")(tiny, 4), asked, parts)
+    assert found == whole_run(engine_class("transformers")(tiny, 4), asked, parts)
     assert len({completion.text for completion in found.values()}) > 6  # of nine
 
 
@@ -178,11 +169,10 @@ def test_arm_that_cannot_work_is_refused_at_the_call(demo, asked, arm, options, 
 
 @needs_vllm
 def test_activation_that_vllm_runs_otherwise_is_refused_before_the_first_completion(demo, asked, monkeypatch):
-    async def make(arguments):
-        return SimpleNamespace(collective_rpc=refuse, output_handler=None, shutdown=lambda timeout: None)
-
-    async def refuse(name, args):
-        return ["layer 1 of Some activates by MulAndSilu"]
+    def make(arguments, made):
+        core = SimpleNamespace(shutdown=lambda: None)
+        refuse = lambda name, args: ["layer 1 of Some activates by MulAndSilu"]  # noqa: E731
+        made.set_result(SimpleNamespace(collective_rpc=refuse, engine_core=core))
 
     monkeypatch.setattr(importlib.import_module("lib.generation.vllm"), "_make", make)
     engine = engine_class("vllm")(demo, 8)
@@ -192,19 +182,19 @@ def test_activation_that_vllm_runs_otherwise_is_refused_before_the_first_complet
 
 
 @needs_vllm
-def test_completions_come_one_by_one_and_may_be_left(engine, asked, monkeypatch):
-    begun, write = [], engine._write
-
-    async def watched(request, *others):
-        begun.append(request.key)
-        return await write(request, *others)
-
-    monkeypatch.setattr(engine, "_write", watched)
-    monkeypatch.setattr(engine, "room", asyncio.Semaphore(1))
-    stream = engine.complete(asked, GREEDY)
-    assert next(stream).key in begun
+def test_completions_come_one_by_one_and_may_be_left(engine, everything):
+    stream = engine.complete(everything, GREEDY)
+    assert next(stream).key in {request.key for request in everything}
     stream.close()
-    assert len(set(begun)) < len(asked)
+    assert not engine.llm.has_unfinished_requests()
+    assert len(complete(engine, everything[:2], GREEDY)) == 2
+
+
+@needs_vllm
+def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(engine, demo, asked):
+    whole = complete(engine, asked[:1], Sampling(12))[asked[0].key]
+    begun = tuple(demo.tokenizer(whole.text, add_special_tokens=False)["input_ids"][:5])
+    assert complete(engine, [replace(asked[0], begun=begun)], Sampling(12)) == {asked[0].key: whole}
 
 
 @needs_vllm

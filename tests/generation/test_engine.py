@@ -10,9 +10,8 @@ from transformers import Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, Llama
 from lib.arm.hook import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation.engines import engine_class
-from lib.generation.interface import Request, Sampling
-from lib.generation.transformers import choose
+from lib.generation.engine import choose
+from lib.generation.interface import Request, Sampling, engine_class
 from lib.models.loading import Loaded
 
 SMALL = dict(
@@ -107,11 +106,11 @@ def test_out_of_memory_halves_the_batch_and_every_prompt_is_still_answered_once(
     engine, steps = engine_class("transformers"), []
     step = engine._step
 
-    def fails_when_large(self, rows, cache, hook):
-        steps.append(len(rows))
-        if len(rows) > 2 and len(steps) > 3:
+    def fails_when_large(self, batch):
+        steps.append(len(batch.rows))
+        if len(batch.rows) > 2 and len(steps) > 3:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
-        return step(self, rows, cache, hook)
+        return step(self, batch)
 
     monkeypatch.setattr(engine, "_step", fails_when_large)
     found = list(engine(tiny, 7).complete(asked, Sampling(6)))
@@ -123,7 +122,7 @@ def test_out_of_memory_halves_the_batch_and_every_prompt_is_still_answered_once(
 
 
 def test_a_prompt_that_never_fits_is_named_by_its_length(tiny, monkeypatch):
-    def fails(self, rows, cache, hook):
+    def fails(self, batch):
         raise MemoryError
 
     engine = engine_class("transformers")
@@ -145,31 +144,6 @@ def test_samples_depend_on_their_seed_alone(tiny):
     assert complete(tiny, asked, 4, **settings) == alone
 
 
-def test_elicitation_asks_for_a_box_and_is_marked(tiny):
-    suffix = "\n\nTherefore, the final answer is \\boxed{"
-    settings = dict(max_new_tokens=5, elicit=suffix, elicit_tokens=3)
-    for completion in complete(tiny, requests([4, 6]), 2, **settings).values():
-        assert completion.elicited and suffix in completion.text
-        assert completion.completion_tokens <= 8
-
-
-def test_prompt_without_room_comes_back_empty(tiny):
-    found = complete(tiny, requests([4, 58]), 2, max_new_tokens=10, elicit_tokens=0)
-    assert found["1"].finish_reason == "context" and found["1"].text == ""
-    assert found["0"].finish_reason in ("stop", "length")
-
-
-def test_demo_answers_are_the_same_in_any_batch(demo):
-    asked = [Request(str(n), demo.tokenizer(f"What is {n} + 2? It is")["input_ids"]) for n in range(5)]
-    assert complete(demo, asked, 1, max_new_tokens=6) == complete(demo, asked, 5, max_new_tokens=6)
-
-
-def test_nucleus_leaves_unlikely_tokens_out():
-    logits = torch.tensor([[4.0, 3.9, -5.0]]).expand(100, 3)
-    draws = [torch.Generator().manual_seed(0)] * 100
-    assert set(choose(logits, Sampling(1, temperature=1.0, top_p=0.9), draws)) == {0, 1}
-
-
 def test_tokens_are_drawn_as_often_as_their_probabilities_say():
     probabilities = torch.tensor([0.1, 0.55, 0.05, 0.3])
     draws = [torch.Generator().manual_seed(0)] * 4000
@@ -188,8 +162,3 @@ def test_what_a_row_draws_does_not_depend_on_its_batch():
 def test_a_layer_that_arm_cannot_work_on_is_named_before_anything_is_generated(tiny):
     with pytest.raises(InputError, match="layer 3 asked for; the model has layers 1 to 2"):
         engine_class("transformers")(tiny, 4).complete(requests([3]), Sampling(6), Arm(layer=3))
-
-
-def test_unknown_engine_is_refused():
-    with pytest.raises(InputError, match="unknown engine 'steam': choose from transformers"):
-        engine_class("steam")
