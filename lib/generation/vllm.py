@@ -144,7 +144,7 @@ class Engine(Writer):
             self.llm = made.result()
         except Exception as error:  # of any kind; the reason stands in the output of vLLM's processes
             raise InputError(f"vllm did not start: {' '.join(str(error).split())[:300]}") from error
-        self.length, self._shutdown = self.needed, weakref.finalize(self, self.llm.engine_core.shutdown)
+        self.length, self._shutdown = self.needed, weakref.finalize(self, self.llm.engine_core.shutdown, 60)
         refusals = self.llm.collective_rpc("install_arm", args=(sorted(self.layers),)) if self.layers else []
         if any(refusals):
             self.close()

@@ -176,26 +176,17 @@ def test_row_without_a_key_is_not_written(tmp_path, row):
     assert store.path.read_bytes() == b""
 
 
-def test_processes_at_once_write_every_key_once(tmp_path):
-    writers = [start_writer(tmp_path, 300) for _ in range(4)]
+def test_writers_at_once_and_killed_ones_leave_every_key_once(tmp_path):
+    count, delay = 200, random.Random(0)
+    writers = [start_writer(tmp_path, count) for _ in range(3)]
+    for writer in writers[:2]:
+        assert writer.stdout.readline() == "open\n"
+        time.sleep(delay.uniform(0, 0.02))
+        writer.kill()
     for writer in writers:
         writer.communicate()
-    assert [writer.returncode for writer in writers] == [0] * 4
-    assert sorted(map(int, raw_keys(tmp_path))) == list(range(300))
-
-
-def test_killed_writers_leave_a_store_that_resumes(tmp_path):
-    count, delay = 3000, random.Random(0)
-    for _ in range(3):
-        with start_writer(tmp_path, count) as writer:
-            assert writer.stdout.readline() == "open\n"
-            time.sleep(delay.uniform(0, 0.02))
-            writer.kill()
-        assert writer.returncode == -signal.SIGKILL
-    assert len(Store(tmp_path, {}).rows) < count
-    with start_writer(tmp_path, count) as writer:
-        writer.communicate()
-    assert writer.returncode == 0 and raw_keys(tmp_path) == [str(number) for number in range(count)]
+    assert [writer.returncode for writer in writers] == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    assert raw_keys(tmp_path) == [str(number) for number in range(count)]
 
 
 def utf16(text):

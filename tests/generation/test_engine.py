@@ -152,13 +152,6 @@ def test_tokens_are_drawn_as_often_as_their_probabilities_say():
     torch.testing.assert_close(shares, probabilities, rtol=0, atol=0.025)
 
 
-def test_what_a_row_draws_does_not_depend_on_its_batch():
-    logits, sampling = torch.randn(6, 50), Sampling(1, temperature=1.0, top_p=0.8)
-    together = choose(logits, sampling, [torch.Generator().manual_seed(seed) for seed in range(6)])
-    alone = [choose(logits[seed, None], sampling, [torch.Generator().manual_seed(seed)])[0] for seed in range(6)]
-    assert together == alone
-
-
 def test_a_layer_that_arm_cannot_work_on_is_named_before_anything_is_generated(tiny):
     with pytest.raises(InputError, match="layer 3 asked for; the model has layers 1 to 2"):
         engine_class("transformers")(tiny, 4).complete(requests([3]), Sampling(6), Arm(layer=3))
