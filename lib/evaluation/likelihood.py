@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -133,7 +133,9 @@ def _scored(
     return settings_key(**made_by, problem=problem.id, **parts), found
 
 
-def _rows(loaded: Loaded, chunk_of: dict[str, int], missing: dict[str, Scored], bar: progress.Bar) -> Iterator[dict]:
+def _rows(
+    loaded: Loaded, chunk_of: dict[str, int], missing: dict[str, Scored], bar: progress.Bar
+) -> Generator[dict, None, None]:
     """Yield the row of each missing text: chunk by chunk, in it by condition, those of like length in one forward."""
     batches: dict[tuple, list[str]] = {}
     for key, one in missing.items():

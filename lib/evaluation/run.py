@@ -11,7 +11,7 @@ import functools
 import json
 import platform
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future
 from importlib import metadata
 from itertools import islice
@@ -188,7 +188,7 @@ def _rows(
     failed: list[dict],
     missing: dict[str, Asked],
     bar: progress.Bar,
-) -> Iterator[dict]:
+) -> Generator[dict, None, None]:
     """Yield the row of each missing completion as it is graded; those that were cut `earlier` go on.
 
     What workers give up is added to `failed`, a row each. Raises InputError for what the engine refuses, at once, and

@@ -11,7 +11,7 @@ import gzip
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -82,7 +82,7 @@ class Store:
         name: str,
         unit: str,
         wanted: Mapping[str, Asked],
-        make: Callable[[dict[str, Asked], progress.Bar], Iterator[dict]],
+        make: Callable[[dict[str, Asked], progress.Bar], Generator[dict, None, None]],
     ) -> None:
         """Append what no shard has of `wanted` as `make` gives it, each row at once, beside a bar of this name."""
         known = self.everything()
