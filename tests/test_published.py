@@ -65,10 +65,8 @@ def of_table(table):
 def of_claims(table):
     """Yield each claim's number under its own name, and under that of the table which has it too."""
     for row in table[table.n > 0].dropna(subset="low").to_dict("records"):
-        ends, known = (
-            np.array([row[end] for end in ("effect", "low", "high")]),
-            {"model": row["model"], "n": f"{row['n']:.0f}"},
-        )
+        ends = np.array([row["effect"], row["low"], row["high"]])
+        known = {"model": row["model"], "n": f"{row['n']:.0f}"}
         yield (row["id"], frozenset(known.items())), exact(ends)
         if (other := elsewhere(CLAIMS[row["id"]], row.get("component"))) is not None:
             name, labels, turned = other
@@ -105,9 +103,8 @@ def notebooks(profile):
     """Yield the notebooks that store this profile's outputs, as their cells."""
     for path in paths.notebooks():
         cells = nbformat.read(path, as_version=4).cells
-        if any(
-            f'profile = "{profile}"' in cell.source for cell in cells if "parameters" in cell.metadata.get("tags", ())
-        ):
+        parameters = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", ())]
+        if any(f'profile = "{profile}"' in source for source in parameters):
             yield path.stem, cells
 
 
