@@ -15,12 +15,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from lib.claims import words
-from lib.claims.verdict import VERDICTS
 from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, shown, write_whole
 from lib.profiles import Accuracy, Attention, Likelihood, Profile
 from lib.prompts.conditions import Filler
-from lib.statistics import told
 
 README, PROFILES = ROOT / "README.md", ROOT / "docs" / "profiles.md"
 RESULTS = ROOT / "benchmarks" / "results"
@@ -77,47 +75,32 @@ def commands() -> str:
 
 def families() -> str:
     """Return what holds in all, some and none of the families' models, and which n would decide accuracy."""
-    verdicts = stored(FIGURES / "families" / "claims.csv")
-    return "\n".join([*words.inside(verdicts), *words.accuracies(verdicts)])
+    verdicts = stored(FIGURES / "families" / "claims_matrix.csv")
+    found = [
+        *words.inside(verdicts),
+        *words.finding(verdicts),
+        *words.accuracies(verdicts),
+        words.closing(verdicts)[-1],
+    ]
+    return "\n".join(f"- {text}" for text in found)
 
 
 def found() -> str:
     """Return what the demo run found: in numbers, and which claims got which verdict."""
-    claims, heads = stored(DEMO / "claims.csv"), stored(DEMO / "lambda_by_head.csv")
+    claims, heads = stored(DEMO / "claims_matrix.csv"), stored(DEMO / "lambda_by_head.csv")
     slashes, sentence = (heads[heads.condition == name] for name in ("mless", "random"))
-    first = slashes[slashes.layer == 1]
-    lines = [
-        f"Of {len(claims)} claims, on the demo model, {claims.model[0]}: {words.counted(claims)}.",
-        f"{sum(map(words.shared, words.rows_of(claims)))} of these verdicts are an untrained network's too.",
+    first, answered = slashes[slashes.layer == 1], claims[claims.id.isin(["accuracy-mless", "arm-accuracy"])]
+    said = (
         f"With slashes λ is below 1 in {below(first)} heads of layer 1, with an ordinary sentence as long in "
-        f"{below(sentence[sentence.layer == 1])} (n = {first.n.max()}).",
-        f"Slashes change accuracy by {change(claims, 'accuracy-mless')}, ARM by {change(claims, 'arm-accuracy')}.",
-    ]
-    return "\n".join([*lines, "", claims_by_verdict(claims)])
+        f"{below(sentence[sentence.layer == 1])} (n = {first.n.max()})."
+    )
+    found = [*words.lead(claims)[:-2], said, *words.accuracies(answered), words.closing(claims)[-1]]
+    return "\n".join(f"- {text}" for text in found)
 
 
 def below(heads: pd.DataFrame) -> str:
     """Return how many heads have the whole interval of λ below 1, of how many."""
     return f"{(heads.high < 1).sum()} of {len(heads)}"
-
-
-def change(claims: pd.DataFrame, name: str) -> str:
-    """Return the effect of a claim on accuracy with interval, n and verdict."""
-    row = claims.set_index("id").loc[name]
-    return f"{points(row.effect, row.low, row.high)} (n = {row.n:.0f}, {row.verdict})"
-
-
-def points(effect: float, low: float, high: float) -> str:
-    """Return a change of accuracy with its interval."""
-    return told(effect, low, high, "+").replace(" [", " points [").replace("-", "−")
-
-
-def claims_by_verdict(claims: pd.DataFrame) -> str:
-    """Return a row per verdict."""
-    groups = claims.id.groupby(list(map(words.verdict_text, words.rows_of(claims))), sort=False).agg(", ".join)
-    order = [*VERDICTS, *words.UNJUDGED]
-    texts = sorted(groups.index, key=lambda text: (order.index(text.split(",")[0]), len(text)))
-    return as_markdown([(f"**{text}**", groups[text]) for text in texts], ["verdict", "claims"])
 
 
 def profile_fields(only: tuple[str, ...] = ()) -> str:

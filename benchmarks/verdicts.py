@@ -2,8 +2,8 @@
 
     python benchmarks/verdicts.py [--simulations 2000]
 
-Writes benchmarks/results/verdicts.csv: a row per rule, data, n, discordance and number of components, all of them at
-the edge, with the rates at which the claim that they lie above it, or below it, is contradicted. Of one component these
+Writes benchmarks/results/verdicts.csv: a row per rule, data, n, discordance and number of parts, all of them at
+the edge, with the rates at which the claim that they lie above it, or below it, is contradicted. Of one part these
 are also the rates at which the opposite claim is supported, and several are supported more rarely: `either` is the
 larger of the two.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.claims.verdict import Component, decide
+from lib.claims.verdict import Part, decide
 from lib.statistics import POINTS
 
 RESULTS = Path(__file__).parent / "results" / "verdicts.csv"
@@ -25,12 +25,13 @@ FAMILIES = (20, 20, 20, 16, *[14] * 4, *[12] * 4, 10, 10, *[8] * 9, 6, 6, 6, 6, 
 ALTERNATIVES = 13  # settings of ARM that the profiles compare
 EXTREME = 0.75  # skewness 3.3: shown to say where the rule for means ends, and not held to the stated rate
 OPPOSITE = {"supported": "contradicted", "contradicted": "supported", "undecided": "undecided"}
+WRONG = ("contradicted", "in part")  # of a claim none of whose parts is refuted in truth
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is simulated: a kind of component, its data, and the end of the range at which their mean lies."""
+    """What is simulated: a kind of part, its data, and the end of the range at which their mean lies."""
 
     kind: str
     data: str
@@ -38,7 +39,7 @@ class Case:
     edge: float = 0.0
     discordance: int | None = None  # percent
     clustered: bool = False
-    components: int = 1
+    parts: int = 1
 
 
 def families(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -81,7 +82,7 @@ def cases() -> Iterator[Case]:
     means = {"normal": normal, "gamma": skewed, "t with 3 degrees": heavy}
     means |= {f"lognormal {spread}": lognormal(spread) for spread in (0.5, EXTREME)}
     for name, draw in means.items():
-        yield from (Case("mean", name, draw, components=count) for count in (1, 4))
+        yield from (Case("mean", name, draw, parts=count) for count in (1, 4))
         yield Case("mean", name, draw, clustered=True)
     for share in (5, 50):
         yield Case("share", f"{share} %", right_or_wrong(share / 100), share)
@@ -89,36 +90,36 @@ def cases() -> Iterator[Case]:
     for rate in (2, 5, 10, 20):
         for clustered in (False, True):
             yield Case("difference", "no effect", paired(rate / 100), 0, rate, clustered)
-        yield Case("difference", "no effect", paired(rate / 100), 0, rate, components=4)
+        yield Case("difference", "no effect", paired(rate / 100), 0, rate, parts=4)
         yield Case("largest", f"no effect in {ALTERNATIVES}", several(rate / 100), 0, rate)
     for rate in (10, 20):
         yield Case("difference", "5 points", paired(rate / 100, 5), 5, rate)
 
 
-def components(case: Case, rng: np.random.Generator, n: int) -> list[Component]:
-    """Return the case's components, all with their mean at the edge."""
+def parts(case: Case, rng: np.random.Generator, n: int) -> list[Part]:
+    """Return the case's parts, all with their mean at the edge."""
     named = families(rng, n) if case.clustered else None
     found = []
-    for index in range(case.components):
+    for index in range(case.parts):
         values = np.asarray(case.draw(rng, n), dtype=float)
         if case.clustered:  # half of the problems answer as their family does
             shared = np.asarray(case.draw(rng, len(FAMILIES)), dtype=float)[named]
             values = np.where(rng.random(n) < 0.5, shared, values)
-        found.append(Component(str(index), values, case.kind, named))
+        found.append(Part(str(index), values, case.kind, named))
     return found
 
 
 def rates(case: Case, n: int, simulations: int, seed: int = 0) -> tuple[float, float]:
-    """Return how often the claim to lie above the edge, and the claim to lie below it, is contradicted.
+    """Return how often the claim to lie above the edge, and the claim to lie below it, is contradicted, also in part.
 
-    Of one component, that is how often the other claim is supported; of several, each is supported more rarely.
+    Of one part, that is how often the other claim is supported; of several, each is supported more rarely.
     """
     rng, contradicted = np.random.default_rng([seed, n]), np.zeros(2)
     for _ in range(simulations):
-        found = components(case, rng, n)
+        found = parts(case, rng, n)
         above = decide(found, case.edge, None).verdict
-        below = decide(found, None, case.edge).verdict if case.components > 1 else OPPOSITE[above]
-        contradicted += above == "contradicted", below == "contradicted"
+        below = decide(found, None, case.edge).verdict if case.parts > 1 else OPPOSITE[above]
+        contradicted += above in WRONG, below in WRONG
     return tuple(contradicted / simulations)
 
 
@@ -130,7 +131,7 @@ def simulate(simulations: int, sizes: tuple[int, ...] = SIZES) -> pd.DataFrame:
             count = simulations // 4 if case.kind == "largest" else simulations  # itself a simulation, and slow
             above, below = rates(case, n, count)
             row = {"rule": case.kind, "data": case.data, "n": n, "clusters": len(FAMILIES) if case.clustered else n}
-            row |= {"discordance": case.discordance, "components": case.components}
+            row |= {"discordance": case.discordance, "parts": case.parts}
             row |= {"above": above, "below": below, "either": max(above, below)}
             rows.append(row | {"simulations": count})
     return pd.DataFrame(rows)

@@ -101,7 +101,8 @@ def _claims(options) -> None:
 
     verdicts = judge(load_claims(), gather(profile))
     print(progress.folded(words.page(verdicts)))
-    print(f"{words.counted(verdicts)}; {write_verdicts(profile, verdicts)}")
+    counts = ", ".join(f"{count} {name}" for name, count in words.counts_of(verdicts).items())
+    print(f"{counts}; {write_verdicts(profile, verdicts)}")
 
 
 def _report(options) -> None:

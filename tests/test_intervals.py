@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from benchmarks import verdicts as simulation
-from lib.claims.verdict import STATED, Component, decide, p_value
+from lib.claims.verdict import STATED, Part, decide, p_value
 from lib.prompts.problems import load_problems
 from lib.statistics import clopper_pearson, clusters_of, interval, mcnemar_exact, ratio, rounded, tango, told
 
@@ -20,16 +20,16 @@ def ends(found):
 
 def differences(better, worse, n, problems=None):
     values = 100 * np.repeat([1.0, -1.0, 0.0], [better, worse, n - better - worse])
-    return Component("mless - none", values, "difference", problems)
+    return Part("mless - none", values, "difference", problems)
 
 
 def share(right, n, problems=None):
-    return Component("mless", 100 * np.repeat([1.0, 0.0], [right, n - right]), "share", problems)
+    return Part("mless", 100 * np.repeat([1.0, 0.0], [right, n - right]), "share", problems)
 
 
 def test_four_changes_for_the_better_of_96_support_nothing():
     found = decide([differences(4, 0, 96)], 0, None)
-    assert found.verdict == "undecided" and found.low == 0
+    assert found.verdict == "undecided" and found.found.low == 0
     assert p_value([differences(4, 0, 96)], 0, None) == pytest.approx(0.125, rel=0.02)
 
 
@@ -50,7 +50,7 @@ def test_without_templates_the_mean_is_students():
     values = 0.3 + np.linspace(-1, 1, 40)
     test = stats.ttest_1samp(values, 0)
     assert ends(interval(values)) == pytest.approx(tuple(test.confidence_interval()))
-    assert p_value([Component("", values)], 0, None) == pytest.approx(test.pvalue, rel=0.02)
+    assert p_value([Part("", values)], 0, None) == pytest.approx(test.pvalue, rel=0.02)
 
 
 def test_a_long_tail_lengthens_its_side_of_the_interval():
@@ -66,7 +66,7 @@ def test_problems_that_repeat_their_template_count_as_one():
     values, ids = np.repeat(rng.normal(size=25), 4), [f"embedded/{i // 4}/{i}" for i in range(100)]
     repeated, once = interval(values, ids), interval(values[::4])
     assert ends(repeated) == pytest.approx(ends(once)) and (repeated.n, repeated.clusters) == (100, 25)
-    found = decide([Component("", values, problems=ids)], 0, None)
+    found = Part("", values, problems=ids).interval()
     assert (found.n, found.clusters) == (100, 25)
     assert ends(interval(np.zeros(100), ids, "share")) == ends(interval(np.zeros(25), None, "share"))
 
@@ -169,9 +169,9 @@ def test_the_largest_of_many_gains_must_exceed_what_choosing_it_gives():
     real = chance.copy()
     real[:, 3] = 100 * (rng.random(60) < 0.5)
     assert interval(chance, kind="largest").estimate == chance.mean(0).max() > 0
-    assert decide([Component("", chance, "largest")], 0, None).verdict == "undecided"
-    assert decide([Component("", real, "largest")], 0, None).verdict == "supported"
-    assert decide([Component("", -100 * np.ones((60, 13)), "largest")], 0, None).verdict == "contradicted"
+    assert decide([Part("", chance, "largest")], 0, None).verdict == "undecided"
+    assert decide([Part("", real, "largest")], 0, None).verdict == "supported"
+    assert decide([Part("", -100 * np.ones((60, 13)), "largest")], 0, None).verdict == "contradicted"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind} {case.data} {case.discordance} {case.clustered}")

@@ -15,6 +15,7 @@ from bs4 import BeautifulSoup
 
 from lib import paths
 from lib.claims.asked import load_claims
+from lib.claims.internals import AFFINE
 from lib.figures.page import triples
 from lib.measurement.tables import AFFINE_TEXT
 
@@ -68,7 +69,7 @@ def of_claims(table):
         ends = np.array([row["effect"], row["low"], row["high"]])
         known = {"model": row["model"], "n": f"{row['n']:.0f}"}
         yield (row["id"], frozenset(known.items())), exact(ends)
-        if (other := elsewhere(CLAIMS[row["id"]], row.get("component"))) is not None:
+        if (other := elsewhere(CLAIMS[row["id"]], row.get("part"))) is not None:
             name, labels, turned = other
             yield (name, frozenset((known | labels).items())), exact(turned(ends))
 
@@ -76,9 +77,9 @@ def of_claims(table):
 def elsewhere(claim, component):
     """Return the name, labels and transformation of a claim's component in the tables; None if no table has it."""
     given, same = claim.arguments, lambda ends: ends
-    if not isinstance(component, str):  # the matrix of several models does not name it
+    if not isinstance(component, str):
         return None
-    if claim.measure == "head_lambdas":
+    if claim.measure == "lambdas" and component.startswith("head "):
         return "lambda", {"condition": given["condition"], "layer": "1", "head": component.split()[1]}, same
     if claim.measure == "accuracy_differences":
         more, less = component.split(" - ")
@@ -95,8 +96,8 @@ def elsewhere(claim, component):
         return "against others", {"condition": given["condition"], "class": component}, same
     if claim.measure == "likeness":
         return "shape", {"condition": given["condition"], "layer": "1"}, same
-    readings = {"one constant vector": "affine", "a coefficient per token": "line", "λ per token": "softmax"}
-    return (AFFINE_TEXT[readings[component]], {}, same) if claim.measure == "affine_fit" else None
+    forms = {text: name for name, text in AFFINE.items()}
+    return (AFFINE_TEXT[forms[component]], {}, same) if claim.measure == "affine_fit" else None
 
 
 def notebooks(profile):
@@ -168,11 +169,9 @@ def test_sentences_tell_no_interval_that_no_table_has():
         (numbers, moved) for profile in PROFILES for some in collected(profile).values() for numbers, moved, _ in some
     ]
     for profile in PROFILES:
-        for path in (paths.FIGURES / profile).glob("claims*.csv"):
-            table = pd.read_csv(path)
-            for name in ("control", "uniform"):
-                ends = table.reindex(columns=[f"{name}_{end}" for end in ("effect", "low", "high")]).dropna()
-                known += map(exact, ends.to_numpy())
+        table = pd.read_csv(paths.FIGURES / profile / "claims_matrix.csv")
+        for some in (["uniform_effect", "uniform_low", "uniform_high"], ["finished", "finished_low", "finished_high"]):
+            known += map(exact, table[some].dropna().to_numpy())
     told = [(text, "README.md") for text in TOLD.findall((paths.ROOT / "README.md").read_text(encoding="utf-8"))]
     for profile in PROFILES:
         for name, cells in notebooks(profile):

@@ -12,7 +12,7 @@ import xarray as xr
 
 from lib.claims import Untestable
 from lib.evaluation.tables import distinct_2
-from lib.statistics import POINTS, pass_at_k
+from lib.statistics import POINTS, interval, pass_at_k
 
 POSITIVE = ("example", "none")  # the control whose gain says how large an effect would be one: a worked example
 
@@ -58,7 +58,29 @@ def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.Dat
 def accuracy_differences(answers: pd.DataFrame, part: str, pairs: Sequence[Sequence[str]]) -> xr.DataArray:
     """Return for each pair of conditions the accuracy of the first minus that of the second, in points."""
     solved = _accuracies(answers, part, _named(pairs))
-    return _values({f"{more} - {less}": solved[more] - solved[less] for more, less in pairs}, "difference")
+    apart = {f"{more} - {less}": solved[more] - solved[less] for more, less in pairs}
+    found = _values(apart, "difference")
+    if len(pairs) > 1:
+        return found
+    ((more, less), only) = pairs[0], apart.popitem()[1]
+    return found.assign_attrs(cut=_cut(answers, part, more, less, only))
+
+
+def _cut(answers: pd.DataFrame, part: str, more: str, less: str, apart: pd.Series) -> dict[str, float]:
+    """Return the shares of answers that were cut at the token limit, in %, and the effect where both ended."""
+    ended = answers.assign(ended=answers.finish_reason.eq("stop").astype(float))
+    shares = _by_problem(ended, part, [more, less], "ended", "mean")[[more, less]]
+    row = {"cut": POINTS * (1 - shares[more].mean()), "cut_less": POINTS * (1 - shares[less].mean())}
+    both = apart[(shares == 1).all(axis=1)].dropna()
+    if both.empty:
+        return row
+    found = interval(both, both.index, "difference")
+    return row | {
+        "finished_n": found.n,
+        "finished": found.estimate,
+        "finished_low": found.low,
+        "finished_high": found.high,
+    }
 
 
 def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:

@@ -5,8 +5,10 @@ values = asked(claim, evidence["m"])          # (network, component, problem)
 """
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log
 from pathlib import Path
 from typing import Literal
 
@@ -34,8 +36,9 @@ MEASURES = {
 class Claim(BaseModel):
     """A statement of the paper and the rule that decides it; `range` holds an end or None below and above.
 
-    written: before or after such numbers had been seen; paper: what the paper reports, by model; equivalence: the share
-    of the positive control's gain within which a whole interval means no effect of that size.
+    reading: literal is what the paper's sentence says, and counts; written: before or after such numbers had been seen;
+    paper: what the paper reports, by model; equivalence: the share of the positive control's gain within which a whole
+    interval means no effect of that size.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -47,13 +50,15 @@ class Claim(BaseModel):
     range: tuple[float | None, float | None]
     unit: str
     written: Literal["before", "after"]
+    reading: Literal["literal", "strict", "generous"]
     paper: dict[str, float] = {}
     equivalence: float | None = Field(None, gt=0)
 
-    def reported(self, model: str) -> tuple[float | None, str | None]:
-        """Return the paper's value for a model, else for the first it has, and of which model it is."""
-        of = model if model in self.paper else next(iter(self.paper), None)
-        return (None, None) if of is None else (self.paper[of], of)
+    def reported(self, model: str) -> tuple[float, str] | tuple[None, None]:
+        """Return the paper's value for the model of the same family that is nearest in size, and which that is."""
+        family, size = _family(model)
+        nearest = [(abs(log(size / _family(of)[1])), of) for of in self.paper if _family(of)[0] == family]
+        return (self.paper[min(nearest)[1]], min(nearest)[1]) if nearest else (None, None)
 
     @model_validator(mode="after")
     def _agrees(self):
@@ -66,6 +71,13 @@ class Claim(BaseModel):
         if (low is None and high is None) or (low is not None and high is not None and low >= high):
             raise ValueError(f"range {list(self.range)} claims nothing: give [low, high], null where it has no end")
         return self
+
+
+def _family(model: str) -> tuple[str, float]:
+    """Return the family that a model's name begins with, and its parameters in billions, 1 where it names none."""
+    size = re.search(r"(\d+(?:\.\d+)?)(b|m)\b", model, re.IGNORECASE)
+    scale = {"b": 1.0, "m": 1e-3}
+    return re.split(r"[^a-z]", model.lower())[0], float(size[1]) * scale[size[2].lower()] if size else 1.0
 
 
 def load_claims(path: Path = CLAIMS) -> list[Claim]:

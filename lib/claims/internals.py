@@ -14,7 +14,7 @@ import xarray as xr
 from lib.claims import Untestable
 from lib.measurement.store import OTHERS
 
-AFFINE = {"affine": "one constant vector", "line": "a coefficient per token", "softmax": "λ per token"}
+AFFINE = {"affine": "one λ, one σ", "line": "a coefficient of σ per token", "softmax": "a λ per token"}
 
 
 def _of(measured: xr.Dataset, name: str, **labels) -> xr.DataArray:
@@ -37,9 +37,24 @@ def _parts(**values: xr.DataArray) -> xr.DataArray:
     return xr.concat(values.values(), pd.Index([name.replace("_", " ") for name in values], name="component"))
 
 
-def head_lambdas(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
-    """Return lambda of each head of a layer."""
-    return _each(_of(measured, "lambda", condition=condition, layer=layer), "head", "head {}")
+def _heads(values: xr.DataArray, over: str) -> xr.DataArray:
+    """Return a component for each head, or their mean with what the trained network's heads give beside it."""
+    if over == "each":
+        return _each(values, "head", "head {}")
+    heads = values.sel(network="trained").mean("problem").values
+    return _parts(**{f"mean of {len(heads)} heads": values.mean("head")}).assign_attrs(heads=heads)
+
+
+def lambdas(measured: xr.Dataset, condition: str, layer: int, heads: str) -> xr.DataArray:
+    """Return lambda of the heads of a layer; heads: mean or each."""
+    return _heads(_of(measured, "lambda", condition=condition, layer=layer), heads)
+
+
+def lambda_from(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
+    """Return lambda averaged over the heads of a layer and of all that follow it."""
+    first = _of(measured, "lambda", condition=condition, layer=layer).layer
+    deeper = measured["lambda"].sel(condition=condition, layer=measured.layer >= first)
+    return _parts(**{f"layers {layer} to {deeper.layer.values.max()}": deeper.mean(["head", "layer"])})
 
 
 def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
@@ -49,15 +64,12 @@ def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.Dat
     return _parts(level=level, evenness=even / uneven)
 
 
-def heads_below_one(measured: xr.Dataset, condition: str, layers: Sequence[int]) -> xr.DataArray:
-    """Return the share of each layer's heads whose lambda is below 1."""
-    lam = _of(measured, "lambda", condition=condition, layer=layers)
-    return _each((lam < 1).where(lam.notnull()).mean("head"), "layer", "layer {}")
+def after_layer_1(measured: xr.Dataset, variable: str, condition: str, layers: Sequence[int]) -> xr.DataArray:
+    """Return by how much a variable's mean over heads is larger in these layers than in layer 1.
 
-
-def irregularity(measured: xr.Dataset, condition: str, layers: Sequence[int]) -> xr.DataArray:
-    """Return the deviation over tokens of log(received with / without), less layer 1's: a layer's unevenness."""
-    values = _of(measured, "irregularity", condition=condition, layer=[1, *layers]).mean("head")
+    Of lambda, or of irregularity: the deviation over tokens of log(received with / without).
+    """
+    values = _of(measured, variable, condition=condition, layer=[1, *layers]).mean("head")
     return _each(values.sel(layer=layers) - values.sel(layer=1, drop=True), "layer", "layer {}")
 
 
@@ -70,17 +82,19 @@ def span_differences(measured: xr.Dataset, more: str, less: str, layer: int) -> 
     return _parts(attention=found[0], values=found[1])
 
 
-def lambda_ratios(measured: xr.Dataset, condition: str, reference: str, layer: int) -> xr.DataArray:
-    """Return lambda of one condition over that of another, for each head of a layer."""
+def lambda_ratios(measured: xr.Dataset, condition: str, reference: str, layer: int, heads: str) -> xr.DataArray:
+    """Return lambda of one condition over that of another, for the heads of a layer; heads: mean or each."""
     lam = _of(measured, "lambda", condition=[condition, reference], layer=layer)
-    return _each(lam.sel(condition=condition) / lam.sel(condition=reference), "head", "head {}")
+    return _heads(lam.sel(condition=condition) / lam.sel(condition=reference), heads)
 
 
-def affine_fit(measured: xr.Dataset) -> xr.DataArray:
-    """Return R2 of the affine map in layer 1, averaged over heads, in the form of it that fits each network best."""
-    fits = _parts(**{name: _of(measured, name).mean("head") for name in AFFINE})
-    best = fits.mean("problem").fillna(0).argmax("component")  # (network,)
-    label = list(AFFINE.values())[int(best.sel(network="trained"))]
+def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
+    """Return R² of the affine map in layer 1, averaged over heads, in one form of it or in the one that fits best."""
+    fits = xr.concat([_of(measured, name).mean("head") for name in AFFINE], pd.Index(AFFINE.values(), name="component"))
+    if form != "best":
+        return fits.sel(component=[AFFINE[form]])
+    best = fits.mean("problem").fillna(0).argmax("component")  # of each network (network,)
+    label = fits.component.values[best.sel(network="trained")]
     return fits.isel(component=best).drop_vars("component").expand_dims(component=[label])
 
 

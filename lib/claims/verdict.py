@@ -2,27 +2,27 @@
 
 verdicts = judge(load_claims(), gather(profile))  # a DataFrame of COLUMNS, a row per claim and model
 
-A claim has one component or several, all of which must hold, and one range for them, fixed beforehand. Supported:
-every component's 95 % interval lies inside the range. Contradicted: some component's lies outside of it, at a level
-corrected for their number (Bonferroni). Undecided: neither, or fewer than ENOUGH problems. The intervals are those of
-lib.statistics; shown is always the one of 95 %. So either wrong verdict has a chance of about 2.5 % at the edge of the
-range, and is held below STATED (benchmarks/verdicts.py).
+A claim has one part or several and one range for them, fixed beforehand. A part holds when its 95 % interval lies
+inside the range, and is refuted when its interval lies outside at a level corrected for the number of parts
+(Bonferroni). Supported: every part holds. In part: some hold and some are refuted. Contradicted: none holds and some
+are refuted. Undecided: else, or fewer than ENOUGH problems. The intervals are those of lib.statistics; shown is always
+the one of 95 %. So either wrong verdict has a chance of about 2.5 % at the edge of the range, and is held below STATED
+(benchmarks/verdicts.py).
 """
 
 import contextlib
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, inf, isclose, isnan, sqrt
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
-from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
-from scipy import stats
 
 from lib.claims import Untestable
 from lib.claims.answers import positive_gain
@@ -30,20 +30,64 @@ from lib.claims.asked import Claim, Evidence, asked
 from lib.errors import InputError
 from lib.paths import write_whole
 from lib.profiles import Profile
-from lib.statistics import ALPHA, ENOUGH, Interval, clusters_of, holm, interval
+from lib.statistics import (
+    ALPHA,
+    ENOUGH,
+    POINTS,
+    Z_ALPHA,
+    Z_POWER,
+    Interval,
+    clopper_pearson,
+    clusters_of,
+    holm,
+    interval,
+)
 
 STATED = 0.05  # the rate of either wrong verdict that the simulations hold every rule to
 NO_EFFECT = "no effect of that size"  # undecided, but the interval lies within a claim's equivalence margin
-Verdict = Literal["supported", "contradicted", "no effect of that size", "undecided"]
-VERDICTS = get_args(Verdict)
-POWER = 0.8
-TIED = 0.01  # of the distance to the range: components this near the least favourable are as unfavourable to a reader
-FARTHEST = 100.0  # standard deviations: what lies farther, or never varies, is shown as this far
+VERDICTS = ("supported", "in part", "contradicted", NO_EFFECT, "undecided")
+MIXED = "mixed"  # of untrained networks that do not agree
+TIED = 0.01  # of the distance to the range: parts this near the least favourable are as unfavourable to a reader
 SMALLEST_P, LARGEST_P = 1e-6, 0.99  # between them a p-value is told
+Ends = tuple[float | None, float | None]
+
+CONTROL = [f"{of}_{name}" for of in ("control", "uniform") for name in ("verdict", "effect", "low", "high")]
+COLUMNS = [
+    "id",
+    "claim",
+    "reading",
+    "source",
+    "model",
+    "verdict",
+    "part",
+    "effect",
+    "low",
+    "high",
+    "unit",
+    "low_end",
+    "high_end",
+]
+COLUMNS += [
+    "n",
+    "clusters",
+    "parts",
+    "held",
+    "holds",
+    "refuted",
+    "heads",
+    "heads_held",
+    "p",
+    "p_holm",
+    "survives",
+    *CONTROL,
+]
+COLUMNS += ["difference", "difference_low", "difference_high", "training", "paper", "paper_of", "needed", "needed_low"]
+COLUMNS += ["needed_high", "equivalence", "cut", "cut_less", "finished_n", "finished", "finished_low", "finished_high"]
+COLUMNS += ["written", "reason"]
 
 
 @dataclass(frozen=True)
-class Component:
+class Part:
     """One of the numbers of a claim: values (N,), or (N, C) of the kind largest; NaN where a problem has none."""
 
     label: str
@@ -66,92 +110,69 @@ class Component:
             raise ValueError(f"{self.label}: {len(values)} problems of {clusters} templates are too few")
         return interval(values, problems, self.kind, alpha)
 
+    @property
+    def discordance(self) -> tuple[float, float] | None:
+        """The ends of the share of problems that changed, where values are single answers' differences."""
+        values = self.known[0]
+        if self.kind != "difference" or not np.isin(values, (-POINTS, 0, POINTS)).all():
+            return None
+        return clopper_pearson(int((values != 0).sum()), len(values))
 
-def components(values: xr.DataArray) -> list[Component]:
-    """Return the components of one network's values (component, problem); of the kind largest they are one."""
+
+def parts_of(values: xr.DataArray) -> list[Part]:
+    """Return the parts of one network's values (component, problem); of the kind largest they are one."""
     kind, problems = values.attrs.get("kind", "mean"), values.problem.values
     if kind == "largest":
-        return [Component(f"best of {len(values)}", values.values.T, kind, problems)]
-    return [Component(str(one.component.item()), one.values, kind, problems) for one in values]
+        return [Part(f"best of {len(values)}", values.values.T, kind, problems)]
+    return [Part(str(one.component.item()), one.values, kind, problems) for one in values]
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A verdict with the component that decides it, the least favourable one, and its 95 % interval.
-
-    The margins are distances to the nearest end of the claimed range in standard deviations over problems, positive
-    inside. Ends and their margins are None where the problems are too few to say.
-    """
+    """A verdict with the part that decides it, the least favourable one, and that part's 95 % interval."""
 
     verdict: str
-    component: str
-    components: int
-    effect: float
-    low: float | None
-    high: float | None
-    n: int
-    clusters: int  # templates of the n problems; n where they are independent
-    margin: float
-    margin_low: float | None
-    margin_high: float | None
-    margin_paper: float | None
-    needed: int | None  # problems that would decide with 80 % power; None if no number would
+    part: Part
+    found: Interval
+    parts: int
+    holds: list[str]  # labels of the parts inside the range
+    refuted: list[str]
 
 
-def decide(some: Sequence[Component], low: float | None, high: float | None, paper: float | None = None) -> Decision:
+def decide(parts: Sequence[Part], low: float | None, high: float | None) -> Decision:
     """Return the verdict on values that are claimed to lie strictly between low and high (None: no end there).
 
-    `needed` is the n that would show `paper`, the value it reports, or, without it, what was measured. Raises
-    ValueError for a component with fewer than two independent values.
+    Raises ValueError for a part with fewer than two independent values.
     """
-    ends = -inf if low is None else low, inf if high is None else high
-    measured = [_Measured(component, ends, len(some)) for component in some]
-    verdict, candidates = "undecided", measured
-    if few := [m for m in measured if m.n < ENOUGH]:
-        candidates = few
-    elif all(_inside(m.narrow, ends) for m in measured):
+    ends = _ends(low, high)
+    found = [(part, part.interval(), part.interval(ALPHA / len(parts))) for part in parts]
+    few = [one for one in found if one[1].n < ENOUGH]
+    holds = [part.label for part, narrow, _ in found if not few and _inside(narrow, ends)]
+    outside = [one for one in found if not few and _outside(one[2], ends)]
+    if len(holds) == len(parts):
         verdict = "supported"
-    elif outside := [m for m in measured if _outside(m.wide, ends)]:
-        verdict, candidates = "contradicted", outside
-    least = min(m.slack for m in candidates)
-    worst = next(m for m in candidates if isclose(m.slack, least, rel_tol=TIED))
-    needed = n_deciding(worst.distance(worst.effect if paper is None else paper), worst.error * sqrt(worst.n))
-    low_end, high_end = (None if isnan(end) else end for end in (worst.narrow.low, worst.narrow.high))
-    margins = sorted(worst.standardised(end) for end in (low_end, high_end) if end is not None) or (None, None)
-    return Decision(
-        verdict,
-        worst.label,
-        len(measured),
-        worst.effect,
-        low_end,
-        high_end,
-        worst.n,
-        worst.clusters,
-        margin=worst.standardised(worst.effect),
-        margin_low=margins[0],
-        margin_high=margins[1],
-        margin_paper=None if paper is None else worst.standardised(paper),
-        needed=needed if verdict == "undecided" else None,
-    )
+    elif outside:
+        verdict = "in part" if holds else "contradicted"
+    else:
+        verdict = "undecided"
+    slacks = [(_slack(narrow, ends), part, narrow) for part, narrow, _ in few or outside or found]
+    least = min(slack for slack, *_ in slacks)
+    _, part, narrow = next(one for one in slacks if isclose(one[0], least, rel_tol=TIED))
+    return Decision(verdict, part, narrow, len(parts), holds, [part.label for part, *_ in outside])
 
 
-def p_value(some: Sequence[Component], low: float | None, high: float | None) -> float:
-    """Return the smallest level, two-sided, at which either verdict is reached, for a correction over many claims."""
-    ends = -inf if low is None else low, inf if high is None else high
-    supporting = max(_level(component, _inside, ends) for component in some)
-    against = min(_level(component, _outside, ends) for component in some)
-    return min(supporting, len(some) * against, 1.0)
+def _ends(low: float | None, high: float | None) -> tuple[float, float]:
+    return -inf if low is None else low, inf if high is None else high
 
 
-def _level(component: Component, reached: Callable, ends: tuple[float, float]) -> float:
-    """Return the smallest level whose interval reaches a verdict, by halving a logarithmic scale; 1 if none does."""
-    low, high = SMALLEST_P, LARGEST_P
-    if not reached(component.interval(high), ends):
-        return 1.0
-    while high / low > 1.01:
-        middle = sqrt(low * high)
-        low, high = (low, middle) if reached(component.interval(middle), ends) else (middle, high)
-    return high
+def _slack(found: Interval, ends: tuple[float, float]) -> float:
+    """Return how many standard errors an estimate lies inside the range; negative outside."""
+    distance, error = _distance(float(found.estimate), ends), float(np.nan_to_num(found.error))
+    return distance / error if error else inf * distance if distance else 0.0
+
+
+def _distance(value: float, ends: tuple[float, float]) -> float:
+    return min(value - ends[0], ends[1] - value)
 
 
 def _inside(found: Interval, ends: tuple[float, float]) -> bool:
@@ -162,70 +183,44 @@ def _outside(found: Interval, ends: tuple[float, float]) -> bool:
     return found.high < ends[0] or found.low > ends[1]
 
 
-def n_deciding(distance: float, deviation: float, power: float = POWER) -> int | None:
-    """Return how many problems put the interval on one side of an end `distance` away with that power; None at 0.
+def p_value(parts: Sequence[Part], low: float | None, high: float | None) -> float:
+    """Return the smallest level, two-sided, at which all parts hold or one is refuted, to be corrected over claims."""
+    ends = _ends(low, high)
+    supporting = max(_level(part, _inside, ends) for part in parts)
+    against = min(_level(part, _outside, ends) for part in parts)
+    return min(supporting, len(parts) * against, 1.0)
 
-    n = ((z(1 - alpha/2) + z(power)) sd / distance)^2 + z(1 - alpha/2)^2 / 2 for one component, the last term for
-    Student's distribution instead of the normal one (Guenther 1981, Am. Stat. 35:243).
+
+def _level(part: Part, reached: Callable, ends: tuple[float, float]) -> float:
+    """Return the smallest level whose interval reaches a verdict, by halving a logarithmic scale; 1 if none does."""
+    low, high = SMALLEST_P, LARGEST_P
+    if not reached(part.interval(high), ends):
+        return 1.0
+    while high / low > 1.01:
+        middle = sqrt(low * high)
+        low, high = (low, middle) if reached(part.interval(middle), ends) else (middle, high)
+    return high
+
+
+def n_deciding(distance: float, deviation: float) -> int | None:
+    """Return how many problems put the interval on one side of an end `distance` away with power 0.8; None at 0.
+
+    n = ((z(1 - alpha/2) + z(power)) sd / distance)^2 + z(1 - alpha/2)^2 / 2 for one part, the last term for Student's
+    distribution instead of the normal one (Guenther 1981, Am. Stat. 35:243).
     """
-    if distance == 0:
-        return None
-    z_alpha, z_power = stats.norm.ppf(1 - ALPHA / 2), stats.norm.ppf(power)
-    return ceil(((z_alpha + z_power) * deviation / distance) ** 2 + z_alpha**2 / 2)
-
-
-class _Measured:
-    """A component against the ends of a range, with the interval that supports and the one that contradicts."""
-
-    def __init__(self, component: Component, ends: tuple[float, float], count: int):
-        self.narrow, self.wide = component.interval(ALPHA), component.interval(ALPHA / count)
-        self.label, self.ends, self.effect = component.label, ends, float(self.narrow.estimate)
-        self.n, self.clusters = self.narrow.n, self.narrow.clusters
-        self.error = float(np.nan_to_num(self.narrow.error))  # NaN: of too few problems, which decide nothing
-        values = component.known[0].reshape(self.n, -1)
-        self.deviation = float(values[:, values.mean(0).argmax()].std(ddof=1)) if self.error else 0.0
-
-    def distance(self, value: float) -> float:
-        """Return how far inside the range a value lies; negative outside."""
-        return min(value - self.ends[0], self.ends[1] - value)
-
-    @property
-    def slack(self) -> float:
-        """How many standard errors the effect lies inside the range."""
-        distance = self.distance(self.effect)
-        return distance / self.error if self.error else inf * distance if distance else 0.0
-
-    def standardised(self, value: float) -> float:
-        """Return a value's distance to the end that is nearest to the effect, in standard deviations."""
-        to_low = self.effect - self.ends[0] <= self.ends[1] - self.effect
-        distance = value - self.ends[0] if to_low else self.ends[1] - value
-        if abs(distance) > FARTHEST * self.deviation:
-            return float(np.sign(distance)) * FARTHEST
-        return distance / self.deviation if distance else 0.0
-
-
-DECIDED = [field.name for field in fields(Decision)]
-CONTROL = ["verdict", "component", "effect", "low", "high", "margin"]
-COLUMNS = ["id", "claim", "source", "model", *DECIDED, "unit", "low_end", "high_end", "written", "paper", "paper_of"]
-COLUMNS += ["p", "p_holm", "survives", "reason", "equivalence", *(f"control_{name}" for name in CONTROL)]
-COLUMNS += ["difference", "difference_low", "difference_high", "specific", *(f"uniform_{name}" for name in CONTROL)]
-
-TEXTS = ["id", "claim", "source", "model", "unit", "written"]
-MAYBE = ["component", "paper_of", "reason", *(f"{of}_{name}" for of in ("control", "uniform") for name in CONTROL[:2])]
-KINDS: dict[str, Any] = (
-    dict.fromkeys(COLUMNS, float | None) | dict.fromkeys(TEXTS, str) | dict.fromkeys(MAYBE, str | None)
-)
-KINDS |= {"verdict": Verdict, "n": int, "components": int, "specific": bool | None, "survives": bool | None}
-FIELDS: Any = {name: (kind, ...) for name, kind in KINDS.items()}
-Row = create_model("Row", __config__=ConfigDict(allow_inf_nan=False), **FIELDS)
+    return None if distance == 0 else ceil(((Z_ALPHA + Z_POWER) * deviation / distance) ** 2 + Z_ALPHA**2 / 2)
 
 
 def judge(claims: Sequence[Claim], evidence: dict[str, Evidence]) -> pd.DataFrame:
-    """Return a row per claim and model that can test it, or one that says why none can; NaN or None: no such number.
+    """Return a row of COLUMNS per claim and model that can test it, or one that says why none can.
 
-    low_end, high_end: of the claimed range; p_holm, survives: over all rows; control, uniform: what the rule says of
-    untrained networks and of attention spread evenly; difference, specific: the deciding component less theirs, and
-    whether it differs from each of theirs.
+    NaN or None: no such number. low_end, high_end: of the claimed range; part: what effect, low and high are of; holds,
+    refuted: the parts that do; heads_held: of the heads that a mean is over, those in the range; p_holm, survives:
+    corrected for all rows; needed: problems for an effect of the paper's size, with what the interval of the share of
+    answers that changed makes of it; cut, cut_less: % of answers that a limit cut, under the first condition and the
+    second; finished: the effect over problems that both ended. Of the controls, in the same part: the verdict that
+    every untrained network gets, else mixed; the middle one's effect, and the ends of them all; difference: to the
+    nearest of them; training: also, stronger or weaker, where verdict and side agree.
     """
     rows = []
     for claim in claims:
@@ -238,54 +233,95 @@ def judge(claims: Sequence[Claim], evidence: dict[str, Evidence]) -> pd.DataFram
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _row(claim: Claim, model: str, evidence: Evidence) -> dict:
-    paper, of = claim.reported(model)
-    row: dict[str, Any] = {
-        "model": model,
-        "low_end": claim.range[0],
-        "high_end": claim.range[1],
-        "paper": paper,
-        "paper_of": of,
-    }
-    row |= claim.model_dump(include={"id", "claim", "source", "unit", "written"})
+def _row(claim: Claim, model: str, evidence: Evidence) -> dict[str, Any]:
+    low, high = claim.range
+    row: dict[str, Any] = {"model": model, "low_end": low, "high_end": high}
+    row |= claim.model_dump(include={"id", "claim", "reading", "source", "unit", "written"})
+    row["paper"], row["paper_of"] = claim.reported(model)
     try:
         values = asked(claim, evidence)
-        some = components(values.sel(network="trained"))
-        row |= asdict(decide(some, *claim.range, paper)) | {"p": p_value(some, *claim.range)}
+        parts = parts_of(values.sel(network="trained"))
+        decision = decide(parts, low, high)
     except ValueError as reason:
-        return row | {"verdict": "undecided", "n": 0, "components": 0, "reason": str(reason)}
-    if claim.equivalence:
-        with contextlib.suppress(Untestable):
-            row["equivalence"] = claim.equivalence * positive_gain(evidence.scores, claim.arguments["target"])
-            if row["verdict"] == "undecided" and _all_within(some, row["equivalence"]):
-                row["verdict"] = NO_EFFECT
-    return row | _controls(claim, values, row["component"])
+        return row | {"verdict": "undecided", "n": 0, "parts": 0, "reason": str(reason)}
+    row |= {"verdict": decision.verdict, "p": p_value(parts, low, high), "parts": decision.parts} | _told(
+        decision.found
+    )
+    row |= {"part": decision.part.label, "held": len(decision.holds), "clusters": decision.found.clusters}
+    row |= {"n": decision.found.n, "holds": ", ".join(decision.holds), "refuted": ", ".join(decision.refuted)}
+    if (heads := values.attrs.get("heads")) is not None:
+        row |= {"heads": len(heads), "heads_held": sum(_distance(head, _ends(low, high)) > 0 for head in heads)}
+    row |= values.attrs.get("cut", {})
+    if decision.verdict == "undecided":
+        row |= _needed(decision, claim.range, row["paper"])
+        row |= _equivalence(claim, evidence, parts)
+    return row | _controls(claim, values, decision)
 
 
-def _all_within(some: Sequence[Component], margin: float) -> bool:
-    """Return whether every component's 95 % interval, of ENOUGH problems, lies within the margin on both sides of 0."""
-    return all(one.n >= ENOUGH and -margin < one.low <= one.high < margin for one in (c.interval() for c in some))
+def _told(found: Interval, of: str = "") -> dict[str, float | None]:
+    ends = {"effect": found.estimate, "low": found.low, "high": found.high}
+    return {f"{of}{name}": None if isnan(end) else float(end) for name, end in ends.items()}
 
 
-def _controls(claim: Claim, values: xr.DataArray, component: str) -> dict:
-    """Return what the rule says of the controls, and whether the component that decides differs from each of theirs."""
-    row: dict = {}
-    names = [name for name in values.network.values if name.startswith("untrained")]
-    untrained = values.sel(network=names).drop_vars("network")
-    found = {"control": untrained.mean("network", skipna=False)} if names else {}
-    found |= {name: values.sel(network=name) for name in ("uniform",) if name in values.network}
-    for name, some in found.items():
+def _needed(decision: Decision, claimed: Ends, paper: float | None) -> dict[str, int | None]:
+    """Return the n that would show an effect of the paper's size, and its range where answers changed or not."""
+    distance = 0 if paper is None else _distance(paper, _ends(*claimed))
+    found = {"needed": n_deciding(distance, float(np.nan_to_num(decision.found.error)) * sqrt(decision.found.n))}
+    rates = decision.part.discordance or ()
+    ends = (n_deciding(distance, POINTS * sqrt(rate)) for rate in rates)
+    return found | dict(zip(("needed_low", "needed_high"), ends, strict=False))
+
+
+def _equivalence(claim: Claim, evidence: Evidence, parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the margin within which a difference counts as none, and that verdict if every part lies in it."""
+    if not claim.equivalence:
+        return {}
+    try:
+        margin = claim.equivalence * positive_gain(evidence.scores, claim.arguments["target"])
+    except Untestable:
+        return {}
+    if decide(parts, -margin, margin).verdict != "supported":
+        return {"equivalence": margin}
+    p = max(_level(part, _inside, (-margin, margin)) for part in parts)
+    return {"equivalence": margin, "verdict": NO_EFFECT, "p": p}
+
+
+def _controls(claim: Claim, values: xr.DataArray, decision: Decision) -> dict[str, Any]:
+    """Return the columns of the controls: each untrained network, and evenly spread attention, judged by itself."""
+    verdicts, shown, apart = {}, {}, {}
+    for name in values.network.values[values.network.values != "trained"]:
         with contextlib.suppress(ValueError):  # evenly spread attention has no values and no activations
-            decided = decide(components(some), *claim.range)
-            row |= {f"{name}_{part}": getattr(decided, part) for part in CONTROL}
-    if "control_verdict" not in row:
+            verdicts[name] = decide(parts_of(values.sel(network=name)), *claim.range).verdict
+            same = values.sel(component=[decision.part.label])
+            (shown[name],) = (part.interval() for part in parts_of(same.sel(network=name)))
+            less = same.sel(network="trained", drop=True) - same.sel(network=name, drop=True)
+            (apart[name],) = (part.interval() for part in parts_of(less))
+    row: dict[str, Any] = {}
+    if "uniform" in shown:
+        row |= {"uniform_verdict": verdicts.pop("uniform")} | _told(shown.pop("uniform"), "uniform_")
+    if not shown:
         return row
-    same = values.sel(component=component, drop=True)
-    trained, others = same.sel(network="trained", drop=True), same.sel(network=names).drop_vars("network")
-    less = [trained - others.mean("network", skipna=False), *(trained - one for one in others)]
-    whole, *each = (Component(component, one.values, problems=one.problem.values).interval() for one in less)
-    row |= {"difference": whole.estimate, "difference_low": whole.low, "difference_high": whole.high}
-    return row | {"specific": all(one.low > 0 for one in each) or all(one.high < 0 for one in each)}
+    middle = sorted(shown.values(), key=lambda one: one.estimate)[len(shown) // 2]
+    lows, highs = ([getattr(one, end) for one in shown.values()] for end in ("low", "high"))
+    row |= {"control_effect": float(middle.estimate), "control_low": min(lows), "control_high": max(highs)}
+    row["control_verdict"] = verdicts.popitem()[1] if len(set(verdicts.values())) == 1 else MIXED
+    each = [apart[name] for name in shown]
+    nearest = min(each, key=lambda one: abs(one.estimate))
+    row |= {"difference": nearest.estimate, "difference_low": nearest.low, "difference_high": nearest.high}
+    if row["control_verdict"] == decision.verdict != "undecided":
+        row["training"] = _training(claim, decision.found, list(shown.values()), each)
+    return row
+
+
+def _training(claim: Claim, trained: Interval, untrained: list[Interval], apart: list[Interval]) -> str | None:
+    """Return also, stronger or weaker for a verdict that untrained ones share; None on the range's other side."""
+    ends = _ends(*claim.range)
+    if len({(one.estimate > ends[0], one.estimate > ends[1]) for one in (trained, *untrained)}) > 1:
+        return None
+    if not (all(one.low > 0 for one in apart) or all(one.high < 0 for one in apart)):
+        return "also"
+    nearest = min(untrained, key=lambda one: abs(one.estimate - trained.estimate))
+    return "weaker" if abs(_distance(trained.estimate, ends)) < abs(_distance(nearest.estimate, ends)) else "stronger"
 
 
 def write_verdicts(profile: Profile, verdicts: pd.DataFrame) -> Path:
@@ -300,19 +336,27 @@ def read_verdicts(profile: Profile) -> pd.DataFrame:
     """Return what `write_verdicts` wrote; raises InputError when there are no claims, or they are damaged."""
     path, again = profile.results / "claims.json", f"python -m lib claims {profile.options}"
     try:
-        rows = TypeAdapter(list[Row]).validate_json(path.read_bytes())
+        rows = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise InputError(f"no claims of profile {profile.name} yet: {again}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except ValidationError as error:
-        place = error.errors()[0]["loc"]
-        reason = (
-            f"row {int(place[0]) + 1}: {'.'.join(map(str, place[1:])) or 'it'} is missing or wrong"
-            if place
-            else "no list"
+    except (ValueError, RecursionError):
+        rows = None
+    reason = "no list" if not isinstance(rows, list) else "none at all"
+    if isinstance(rows, list) and rows:
+        wrong = (
+            f"row {number}: {what} is missing or wrong" for number, row in enumerate(rows, 1) if (what := _wrong(row))
         )
-        raise InputError(f"{path} holds no claims ({reason}); make it anew with {again}") from error
-    if not rows:
-        raise InputError(f"{path} holds no claims; make it anew with {again}")
-    return pd.DataFrame([dict(row) for row in rows], columns=COLUMNS)
+        reason = next(wrong, "")
+    if reason:
+        raise InputError(f"{path} holds no claims ({reason}); make it anew with {again}")
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _wrong(row: Any) -> str | None:
+    """Return the first column that a row of claims.json lacks or has wrong."""
+    if not isinstance(row, dict):
+        return "it"
+    bad = (name for name in COLUMNS if name not in row or (isinstance(row[name], float) and not np.isfinite(row[name])))
+    return next(bad, None if row.get("verdict") in VERDICTS else "verdict")

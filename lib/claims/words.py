@@ -1,6 +1,6 @@
 """What the verdicts say, in words that follow from their numbers alone; `verdicts` is the frame of lib.claims.verdict.
 
-A row of it, as a dict, has None where a number does not apply.
+A row of it, as a dict, has None where a number does not apply. The literal readings are what is counted and told.
 """
 
 from collections import Counter
@@ -9,21 +9,32 @@ from collections.abc import Sequence
 import pandas as pd
 
 from lib.claims.asked import as_evidence, load_claims
-from lib.claims.verdict import NO_EFFECT, VERDICTS, judge
+from lib.claims.verdict import MIXED, NO_EFFECT, VERDICTS, judge
 from lib.paths import DATA, read_yaml
 from lib.profiles import Profile
 from lib.statistics import ALPHA, ENOUGH, rounded, told
 
 UNJUDGED = ("too few", "not tested")  # what is said of a claim with fewer problems, or none
+LOST = " †"  # marks a verdict that does not stand when corrected for all rows
+TRAINING = {"also": ", also without training"}
+TRAINING |= {how: f", {how} than without training" for how in ("stronger", "weaker")}
 INDENT = " " * 4
-ACCURACY = ("accuracy-mless", "accuracy-mful", "arm-accuracy")
 NATS = "nats"  # the unit of what is put to likelihoods
 
 
 def rows_of(verdicts: pd.DataFrame) -> list[dict]:
     """Return the rows as dicts, None where nothing is known, also of a frame that was read from a file."""
-    rows = verdicts.to_dict("records")
-    return [{str(name): None if pd.isna(value) else value for name, value in row.items()} for row in rows]
+    return [known(row) for row in verdicts.to_dict("records")]
+
+
+def known(row: dict) -> dict:
+    """Return a row with None for NaN."""
+    return {str(name): None if pd.isna(value) else value for name, value in row.items()}
+
+
+def literal(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the literal readings, which are counted."""
+    return verdicts[verdicts.reading == "literal"]
 
 
 def standing(row: dict) -> str:
@@ -33,17 +44,20 @@ def standing(row: dict) -> str:
 
 
 def verdict_text(row: dict) -> str:
-    """Return how a claim stands, and whether an untrained network gets the same verdict."""
-    return standing(row) + (", also without training" if shared(row) else "")
+    """Return how a claim stands: in how many of its parts, marked if lost, and what untrained networks have of it."""
+    stands = standing(row)
+    if stands == "in part":
+        stands += f" ({row['held']:.0f} of {row['parts']:.0f})"
+    return stands + (LOST if lost(row) else "") + TRAINING.get(row["training"], "")
 
 
-def shared(row: dict) -> bool:
-    """Return whether untrained networks get the same verdict, and one that decides."""
-    return standing(row) == row["control_verdict"] != "undecided"
+def lost(row: dict) -> bool:
+    """Return whether a verdict was reached that does not stand when corrected for all rows (Holm)."""
+    return standing(row) not in (*UNJUDGED, "undecided") and not row["survives"]
 
 
 def effect_text(row: dict, of: str = "", sign: str = "") -> str:
-    """Return an effect with its interval; `of` is the prefix of a control's columns."""
+    """Return an effect with its interval; `of` is the prefix of other columns."""
     effect, low, high = (row[f"{of}{end}"] for end in ("effect", "low", "high"))
     return told(effect, low, high, sign)
 
@@ -55,25 +69,46 @@ def range_text(low: float | None, high: float | None) -> str:
     return f"> {low:g}" if high is None else f"{low:g} to {high:g}"
 
 
+def untrained_text(row: dict) -> str:
+    """Return between which ends untrained networks lie in the same part."""
+    ends = row["control_effect"], row["control_low"], row["control_high"]
+    return " to ".join(rounded(end, *ends[1:]) for end in ends[1:])
+
+
 def measured_text(row: dict) -> str:
-    """Return in one line what was measured, what was claimed, the untrained network's, and the n that would decide."""
+    """Return in one line what was measured, what was claimed, the controls, the parts, and the n that would decide."""
     if not row["n"]:
-        return f"Not tested: {row['reason']}."
-    unit = row["unit"] + (f" in all {row['n']} problems" if row["low"] == row["high"] else "")
+        return f"Not tested: {row['reason']}"
     claimed = range_text(row["low_end"], row["high_end"])
-    text = f"{row['component']}: {effect_text(row)} {unit}, claimed {claimed}, n = {row['n']:.0f}"
+    text = f"{row['part']}: {effect_text(row)} {row['unit']}, claimed {claimed}, n = {row['n']:.0f}"
     text += f" of {row['clusters']:.0f} templates" if row["clusters"] and row["clusters"] < row["n"] else ""
-    if row["components"] > 1:
-        text += f", the least favourable of {row['components']:.0f}"
+    if row["heads"]:
+        text += f"; as claimed in {row['heads_held']:.0f} of {row['heads']:.0f} heads"
+    if row["held"] == row["parts"] > 1:
+        text += f"; all {row['parts']:.0f} parts hold"
+    elif row["parts"] > 1:
+        text += f"; of {row['parts']:.0f} parts hold: {row['holds'] or 'none'}; refuted: {row['refuted'] or 'none'}"
     if row["paper"] is not None:
         text += f"; the paper {row['paper']:g} ({row['paper_of']})"
-    for of, called in (("control_", "untrained"), ("uniform_", "uniform attention")):
-        if row[f"{of}verdict"]:
-            other = row[f"{of}component"]
-            text += f"; {called} {effect_text(row, of)}" + (f" ({other})" if other != row["component"] else "")
-    if row["verdict"] == "undecided":
-        size = "an effect of this size" if row["paper"] is None else "an effect of the paper's size"
-        text += f"; {size} needs n = {row['needed']:,.0f}" if row["needed"] else "; no n decides an effect at the edge"
+    if row["control_verdict"]:
+        text += f"; untrained {untrained_text(row)}"
+    if row["uniform_verdict"]:
+        text += f"; evenly spread attention {effect_text(row, 'uniform_')}"
+    return text + _answers_text(row)
+
+
+def _answers_text(row: dict) -> str:
+    """Return what belongs beside an accuracy: answers that were cut, the effect on the others, the n that decides."""
+    text = ""
+    if row["cut"] is not None:
+        text += f"; {row['cut']:.0f} and {row['cut_less']:.0f} % of answers were cut at the token limit"
+    if row["finished_n"]:
+        finished = told(row["finished"], row["finished_low"], row["finished_high"], "+")
+        text += f"; {finished} where both ended (n = {row['finished_n']:.0f})"
+    if row["needed"]:
+        ends = f" ({row['needed_low']:,.0f} to {row['needed_high']:,.0f})" if row["needed_low"] else ""
+        text += f"; an effect of {abs(row['paper']):g}, the paper's for {row['paper_of']}, "
+        text += f"needs n = {row['needed']:,.0f}{ends}"
     return text
 
 
@@ -85,6 +120,7 @@ def learnt(row: dict) -> str:
         return f"Nothing is learnt: a verdict takes {ENOUGH} problems."
     about = {
         "supported": "It holds for this model",
+        "in part": f"It holds for this model in {row['held']:.0f} of {row['parts']:.0f} parts",
         "contradicted": "It does not hold for this model",
         NO_EFFECT: "It is at most a tenth of what a worked example gains in this model",
         "undecided": "These problems cannot tell",
@@ -93,134 +129,154 @@ def learnt(row: dict) -> str:
 
 
 def _about_training(row: dict) -> str:
-    control, size = row["control_verdict"], rounded(*(row[f"difference{end}"] for end in ("", "_low", "_high")))
-    apart = f"{size.lstrip('-')} {'above' if row['difference'] > 0 else 'below'}"
-    if row["verdict"] == control:
-        same = " and for untrained ones" if row["verdict"] != "undecided" else ", nor for untrained ones"
-        moved = f"training moves it {apart} theirs" if row["specific"] else "nothing shows that training moves it"
-        return f"{same}; {moved}"
-    moved = {"supported": "training brings it about", "contradicted": "training undoes it"}.get(row["verdict"])
-    if moved is None or control == "undecided":
-        moved = "training moves it"
-    shown = {"supported": "show it", "contradicted": "do not", "undecided": "leave it open"}
-    text = f"; untrained ones {shown[control]}"
-    return f"{text}, {moved} ({apart} theirs)" if row["specific"] else f"{text}, and the two are not told apart"
+    control, apart = row["control_verdict"], (row["difference_low"], row["difference_high"])
+    size = rounded(row["difference"], *apart).lstrip("-")
+    moved = f"{size} or more {'above' if row['difference'] > 0 else 'below'} theirs"
+    held = row["verdict"] in ("supported", "in part")
+    same = " and for untrained networks" if held else ", nor for untrained networks"
+    if row["training"] == "also":
+        return f"{same}, from which training does not move it"
+    if row["training"]:
+        nearer = (row["training"] == "stronger") == (row["verdict"] == "supported")
+        way = "towards what is claimed" if nearer else "away from what is claimed"
+        return f"{same}; training moves it {way}, {moved}"
+    if control == row["verdict"]:
+        return f"{same}, on the other side of what is claimed" if control == "contradicted" else same
+    about = {"supported": "show it", "in part": "show it in part", "contradicted": "do not show it"}
+    return f"; untrained networks {about.get(control, 'do not agree' if control == MIXED else 'leave it open')}"
 
 
 def closing(verdicts: pd.DataFrame) -> list[str]:
-    """Return how many wrong verdicts so many rows lead one to expect, and which stand when corrected for all rows."""
+    """Return how many wrong verdicts so many rows lead one to expect, and which do not stand corrected for all rows."""
     tested = [row for row in rows_of(verdicts) if (row["n"] or 0) >= ENOUGH]
     decided = [row for row in tested if row["verdict"] != "undecided"]
     several = verdicts.model.nunique() > 1
-    named = [(row["id"] + f" ({row['model']})" * several, row["survives"]) for row in decided]
-    names, lost = ([name for name, survives in named if bool(survives) is stands] for stands in (True, False))
-    texts = [
+    names = [row["id"] + (f" ({row['model']})" if several else "") for row in decided if lost(row)]
+    return [
         f"{len(tested)} rows were tested, each wrong with a chance of {100 * ALPHA / 2:g} % where the truth lies at "
         f"the edge of what is claimed: at most {len(tested) * ALPHA / 2:.1f} wrong verdicts are to be expected.",
-        f"Corrected for all rows (Holm) {len(names)} of {len(decided)} verdicts stand: {_list(names)}.",
+        f"Corrected for all rows (Holm) {len(decided) - len(names)} of {len(decided)} verdicts stand; "
+        f"not ({LOST.strip()}): {_list(names)}.",
     ]
-    return [*texts, f"Not: {', '.join(lost)}."] if lost else texts
 
 
 def lead(verdicts: pd.DataFrame) -> list[str]:
-    """Return how many claims got which verdict, and what so many verdicts are worth, as sentences."""
-    counts = Counter(map(standing, rows_of(verdicts)))
-    parts = {name: f"{counts[name] or 'none'} {'is' if counts[name] == 1 else 'are'} {name}" for name in VERDICTS}
-    equal = f"{counts[NO_EFFECT]} show{'s' * (counts[NO_EFFECT] == 1)} {NO_EFFECT}, " if counts[NO_EFFECT] else ""
-    rest = sum(counts[name] for name in UNJUDGED)
-    untold = f" {rest} {'was' if rest == 1 else 'were'} not tested, or on too few problems." if rest else ""
-    claims, models = verdicts.id.nunique(), verdicts.model.nunique()
-    asked = (
-        f"Of {claims} claims"
-        if models == 1
-        else f"Of {len(verdicts)} verdicts, on {claims} claims and {models} models,"
-    )
-    decided = f"{parts['supported']} by what was measured, {parts['contradicted']}"
-    return [f"{asked} {decided}, {equal}and {parts['undecided']}.{untold}", *closing(verdicts)]
+    """Return how many literal claims stand how, what was found, and what so many verdicts are worth."""
+    counts = counts_of(verdicts)
+    said = ", ".join(f"{count} {name}" for name, count in counts.items())
+    claims, models = literal(verdicts).id.nunique(), verdicts.model.nunique()
+    cells = f"{claims} claims on {f'{models} models' if models > 1 else verdicts.model.iloc[0]}"
+    return [f"Of {cells}, as the paper words them: {said}.", *finding(verdicts), *closing(verdicts)]
+
+
+def cells_of(verdicts: pd.DataFrame) -> dict[tuple[str, str], dict | None]:
+    """Return the row of each claim on each model, None where the model cannot test it."""
+    tested = {(row["id"], row["model"]): row for row in rows_of(verdicts) if row["n"]}
+    return {
+        (name, model): tested.get((name, model)) for name in verdicts.id.unique() for model in verdicts.model.unique()
+    }
+
+
+def counts_of(verdicts: pd.DataFrame, model: str | None = None) -> dict[str, int]:
+    """Return how many literal claims stand how, on one model or one by one on all; what was not tested counts too."""
+    cells = cells_of(literal(verdicts)).items()
+    counts = Counter(standing(row) if row else UNJUDGED[1] for (_, of), row in cells if model in (None, of))
+    return {name: counts[name] for name in (*VERDICTS, *UNJUDGED) if counts[name]}
 
 
 def page(verdicts: pd.DataFrame) -> str:
     """Return the claims as lines: verdict, statement, what was measured and learnt; what the number of rows means."""
     lines = []
     for row in rows_of(verdicts):
-        lines.append(f"{verdict_text(row).upper()}: {row['id']} ({row['source']}), {row['model']}")
-        lines += [INDENT + text for text in (f"{row['claim']}.", measured_text(row), learnt(row))]
+        lines.append(f"{verdict_text(row).upper()}: {row['id']} ({row['source']}, {row['reading']}), {row['model']}")
+        lines += [INDENT + text for text in (f"{row['claim']}.", f"{measured_text(row)}.", learnt(row))]
     return "\n".join([*lines, *closing(verdicts)])
 
 
-def beside(row: dict) -> str:
-    """Return what was measured beside each row of the figure, what was claimed, and the paper's number if any."""
-    if not row["n"]:
-        return "not tested"
-    text = f"{effect_text(row)} {row['unit']}, claimed {range_text(row['low_end'], row['high_end'])}"
-    return text if row["paper"] is None else text + f", paper {row['paper']:g}"
-
-
 def cell_text(row: dict) -> str:
-    """Return what stands in a cell of the matrix: the effect with its interval, the control's effect and n."""
-    control = [row[f"control_{end}"] for end in ("effect", "low", "high")]
-    untrained = "" if control[0] is None else f"untrained {rounded(*control)}, "
-    return f"{effect_text(row)}\n{untrained}n = {row['n']}{', too few' * (row['n'] < ENOUGH)}"
-
-
-def counted(verdicts: pd.DataFrame) -> str:
-    """Return how many claims have each verdict, and how many have none."""
-    counts = Counter(map(standing, rows_of(verdicts)))
-    always = [name for name in VERDICTS if name != NO_EFFECT]
-    return ", ".join(f"{counts[name]} {name}" for name in (*VERDICTS, *UNJUDGED) if name in always or counts[name])
+    """Return what stands in a cell of the matrix: part and unit; effect; controls; n and what of several holds."""
+    row = known(row)
+    lines = [f"{row['part']}, {row['unit']}", effect_text(row) + (LOST if lost(row) else "")]
+    lines += [f"untrained {untrained_text(row)}"] if row["control_verdict"] else []
+    if row["finished_n"]:
+        lines.append(f"cut {row['cut']:.0f}, {row['cut_less']:.0f} %; both ended {row['finished']:+.1f}")
+    counted = f"; {row['held']:.0f} of {row['parts']:.0f} parts" if row["parts"] > 1 else ""
+    counted += f"; {row['heads_held']:.0f} of {row['heads']:.0f} heads" if row["heads"] else ""
+    return "\n".join([*lines, f"n = {row['n']:.0f}{', too few' if row['n'] < ENOUGH else ''}{counted}"])
 
 
 def counts(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model: how many claims stand how."""
-    table = verdicts.assign(stands=[standing(row) for row in rows_of(verdicts)])
-    wide = table.value_counts(["model", "stands"]).unstack(fill_value=0)
-    names = [name for name in (*VERDICTS, *UNJUDGED) if name in wide]
-    return wide.loc[verdicts.model.unique(), names].rename_axis(columns=None).reset_index()
+    """Return a row per model: how many literal claims stand how."""
+    rows = [{"model": model} | counts_of(verdicts, model) for model in verdicts.model.unique()]
+    return pd.DataFrame(rows, columns=["model", *counts_of(verdicts)]).fillna(0).astype(int, errors="ignore")
 
 
 def found(run: Profile, notebook: str, measured=None, answers=(), scores=None) -> pd.DataFrame:
     """Return how the claims stand on which a notebook's figures bear (data/figures.yaml), as far as they are tested.
 
     What it has at hand is as `as_evidence` takes it. A row per model and claim: verdict, effect with its ends, unit, n.
+    Whether a verdict stands when corrected for all rows is told where all are judged, in notebook 06.
     """
     captions = (row for group in read_yaml(DATA / "figures.yaml").values() for row in group)
     ids = {claim for row in captions if row["notebook"].startswith(notebook) for claim in row["claims"]}
     asked = [claim for claim in load_claims() if claim.id in ids]
     verdicts = judge(asked, as_evidence(run, measured, answers, scores))
     tested = verdicts[verdicts.n > 0]
-    told = tested.assign(verdict=[verdict_text(row) for row in rows_of(tested)])
+    told = tested.assign(verdict=[verdict_text(row | {"survives": True}) for row in rows_of(tested)])
     models = list(dict.fromkeys(told.model))
     told = told.sort_values("model", key=lambda names: names.map(models.index), kind="stable")
-    return told[["model", "claim", "verdict", "effect", "low", "high", "unit", "n"]]
+    return told[["model", "claim", "reading", "verdict", "effect", "low", "high", "unit", "n"]]
+
+
+def finding(verdicts: pd.DataFrame) -> list[str]:
+    """Say what training does to the dilution of layer 1, and how far it reaches into later layers."""
+    rows = [row for row in rows_of(verdicts) if row["id"] == "dilution" and row["uniform_verdict"]]
+    rows = [row for row in rows if row["control_verdict"]]
+    if not rows:
+        return []
+    even, untrained, trained = (_span([row[f"{of}effect"] for row in rows]) for of in ("uniform_", "control_", ""))
+    kept = [100 * (row["effect"] - row["control_effect"]) / (1 - row["control_effect"]) for row in rows]
+    said = f"Slashes leave layer 1's original tokens {trained} of their attention (λ, mean over heads); "
+    said += f"untrained networks {untrained}, evenly spread attention {even}. "
+    said += f"So training undoes {_span(kept, 0)} % of the dilution." if min(kept) > 0 else ""
+    later = [row for row in rows_of(verdicts) if row["id"] == "later-layers" and row["n"]]
+    deep = "; ".join(f"{row['model']} {effect_text(row)}" for row in later)
+    return [said.strip(), *([f"From layer {later[0]['part'].split()[1]} on mean λ is: {deep}."] if later else [])]
+
+
+def _span(values: Sequence[float], digits: int = 2) -> str:
+    low, high = (f"{end:.{digits}f}" for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
 def inside(verdicts: pd.DataFrame) -> list[str]:
-    """Say which claims on the inside hold in all of several models, in some and in none, and what training adds."""
-    table = verdicts[(verdicts.n > 0) & ~verdicts.id.isin(ACCURACY) & (verdicts.unit != NATS)]
+    """Say which literal claims on the inside hold in all, some and none of several models, and what training adds."""
+    table = literal(verdicts[(verdicts.n >= ENOUGH) & verdicts.cut.isna() & (verdicts.unit != NATS)])
     several = table.groupby("id", sort=False).filter(lambda part: len(part) > 1)
-    held = (several.verdict == "supported").groupby(several.id, sort=False).mean()
-    in_all, in_none = ([name for name, share in held.items() if share == which] for which in (1, 0))
-    in_some = [str(name) for name in held.index if name not in (*in_all, *in_none)]
-    decided = [row for row in rows_of(several) if row["verdict"] != "undecided"]
-    return [
-        f"Of {len(held)} claims about the inside of {several.model.nunique()} models, supported in all: "
-        f"{_list(in_all)}; in some: {_list(in_some)}; in none: {_list(in_none)}.",
-        f"Untrained networks share {sum(map(shared, decided))} of {len(decided)} verdicts.",
+    if several.empty:
+        return []
+    held: dict[str, list[str]] = {"all": [], "some": [], "none": []}
+    for claim, part in several.groupby("claim", sort=False):
+        share = (part.verdict == "supported").mean()
+        held["all" if share == 1 else "some" if share else "none"].append(str(claim))
+    models = several.model.nunique()
+    texts = [
+        f"Supported in {which} of {models} models: {'; '.join(some) or 'nothing'}." for which, some in held.items()
     ]
+    trained = Counter(several.training.dropna())
+    said = ", ".join(f"{trained[how]} {text.removeprefix(', ')}" for how, text in TRAINING.items())
+    return [*texts, f"Of {(several.verdict != 'undecided').sum()} verdicts on the inside {said}."]
 
 
 def accuracies(verdicts: pd.DataFrame) -> list[str]:
-    """Return a sentence per model: the effects on its accuracy with the n that an effect of the paper's size needs."""
-    table, texts = verdicts[(verdicts.n > 0) & verdicts.id.isin(ACCURACY)], []
-    for model, part in table.groupby("model", sort=False):
-        effects = [
-            f"{row['id']} {effect_text(row, sign='+')} "
-            + (f"(needs {row['needed']:,.0f})" if row["needed"] else f"({row['verdict']})")
-            for row in rows_of(part)
-        ]
-        texts.append(f"Effect on accuracy, in points, on {model} (n = {part.n.min():.0f}): {_list(effects)}.")
-    return texts or ["No model's accuracy was tested."]
+    """Return a sentence per claim and model on answers: the effect, and what belongs beside it."""
+    table = verdicts[(verdicts.n > 0) & verdicts.cut.notna()]
+    return [
+        f"{row['claim']}? {row['model']}: {effect_text(row, sign='+')} points, n = {row['n']:.0f}, {verdict_text(row)}"
+        f"{_answers_text(row)}."
+        for row in rows_of(table)
+    ] or ["No model's accuracy was tested."]
 
 
 def _list(names: Sequence) -> str:
-    return ", ".join(names) or "nothing"
+    return ", ".join(names) or "none"

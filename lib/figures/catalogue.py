@@ -360,18 +360,12 @@ def likelihood_courses(run, table):
     _panels(run, "likelihood_courses", drawn, ["panel"], part="likelihood", finish=finish, **how)
 
 
-def claims(run, table, told_of):
-    """Draw how far inside its range each claim lies; told_of: a row of the table -> what is written beside it."""
-    note = "A verdict against a claim of several parts is corrected for their number. "
-    with page(run, "claims", table, None, panels=1, height=0.3 + 0.2 * len(table), note=note) as axes:
-        draw.claims(axes[0], table, told_of)
-
-
 def claims_matrix(run, table, told_of):
-    """Draw each claim that was tested in a row, a column per model, where there are several models."""
+    """Draw each claim that was tested in a row, a column per model; other readings than the literal one in brackets."""
     tested = table[table.n > 0]
-    several, height = tested.model.nunique() > 1, 0.2 + 0.29 * tested.id.nunique()
-    note = "Effect [interval]; the mean of untrained networks of the same shape; n problems. Empty: not tested. "
-    with page(run, "claims_matrix", tested, None, panels=int(several), height=height, note=note) as axes:
-        for ax in axes:
-            draw.matrix(ax, tested, told_of)
+    other = "(" + tested.id + ", " + tested.reading + ")"
+    tested = tested.assign(id=tested.id.where(tested.reading == "literal", other))
+    note = "The part that decides; effect [interval]; untrained networks; n problems, and in how many parts it holds. "
+    note += "\N{DAGGER}: lost when corrected for all rows. Empty: not tested. "
+    with page(run, "claims_matrix", table, None, panels=1, height=0.2 + 0.42 * tested.id.nunique(), note=note) as axes:
+        draw.matrix(axes[0], tested, told_of)

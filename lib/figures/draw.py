@@ -14,8 +14,6 @@ from lib.figures.style import LAMBDA, SERIES, TINTS, VERDICTS, even_line, from_z
 from lib.statistics import told
 
 BAND, HATCH = "#D5E8E1", "/////"
-CLAIMED = "not as claimed  \N{LEFTWARDS ARROW}  0: the edge of the claim  \N{RIGHTWARDS ARROW}  as claimed\n"
-CLAIMED += "(distance in standard deviations over problems)"
 
 
 def estimates(ax, table, x, y, by, *, gap=0.2, line=False, band=False, even=None, looks=None):
@@ -205,31 +203,6 @@ def forest(ax, table):
     return drawn
 
 
-def claims(ax, table, told_of):
-    """Draw how far inside its range each claim lies, in standard deviations, with its interval; return the points.
-
-    table: a row per claim and model, as `lib.claims` judges them; told_of: a row -> what is written at its right. Right
-    of 0, shaded, is what the paper claims. The axis is linear to 1, then logarithmic.
-    """
-    names = ["margin", "margin_low", "margin_high", "margin_paper", "control_margin"]
-    margins, places = table[names].to_numpy(float), np.arange(len(table))[::-1]
-    several, drawn = table.model.nunique() > 1, []
-    for y, ends, row in zip(places, margins[:, :3], table.to_dict("records"), strict=True):
-        drawn += _row(ax, y, ends, VERDICTS[row["verdict"]], row["verdict"], told_of(row))
-    look = {"linestyle": "none", "markeredgecolor": "0.35"}
-    ax.plot(
-        margins[:, 4], places - 0.28, marker="o", fillstyle="none", markersize=4, label="untrained networks", **look
-    )
-    ax.plot(margins[:, 3], places, marker="|", markersize=9, label="the paper's number", **look)
-    labels = [f"{row.id}{f', {row.model}' * several} (n = {row.n or 0:.0f})" for row in table.itertuples()]
-    ax.set_yticks(places, labels)
-    ax.set(ylim=(-0.6, len(table) - 0.4), xlabel=CLAIMED)
-    symlog_axis(ax, margins.ravel(), (0.5, 1, 10, 100))
-    ax.axvspan(0, ax.get_xlim()[1], color="0.93", zorder=0)
-    _rows_only(ax)
-    return drawn
-
-
 def _row(ax, y, ends, look, label, text):
     """Draw an estimate with its interval from left to right, and write a text beside it; return the point in a list."""
     ax.hlines([y], [ends[1]], [ends[2]], color=look.colour, linewidth=1.1)
@@ -246,19 +219,20 @@ def _rows_only(ax):
 def matrix(ax, table, told_of):
     """Draw a row per claim from the top and a column per model: the verdict as colour and mark, and what was measured.
 
-    table, told_of: as of `claims`. A mark is hollow where untrained networks get the same verdict. Returns the marks.
+    table: a row per claim and model, as `lib.claims` judges them; told_of: a row -> what is written in its cell. A
+    mark is hollow where the claim stands so without training too. Returns the marks.
     """
     names, models, drawn = list(dict.fromkeys(table.id)), list(dict.fromkeys(table.model)), []
     for row in table.to_dict("records"):
         x, y, look = models.index(row["model"]), len(names) - 1 - names.index(row["id"]), VERDICTS[row["verdict"]]
         ax.add_patch(patches.Rectangle((x, y), 1, 1, facecolor=TINTS[row["verdict"]], linewidth=0))
-        shared = row["verdict"] == row["control_verdict"] != "undecided"
+        shared = row["training"] == "also"
         mark = {"color": look.colour, "marker": look.marker, "linestyle": "none", "markersize": 6}
         drawn += ax.plot([x + 0.09], [y + 0.5], markerfacecolor="white" if shared else look.colour, **mark)
         ax.plot([], [], label=row["verdict"], **mark)
         ax.text(x + 0.18, y + 0.5, told_of(row), va="center", size=5.5, linespacing=1.25)
     ax.set(xlim=(0, len(models)), ylim=(0, len(names)))
-    ax.set_xticks(np.arange(len(models)) + 0.5, models)
+    ax.set_xticks(np.arange(len(models)) + 0.5, models, size="small")
     ax.set_yticks(np.arange(len(names)) + 0.5, names[::-1])
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
@@ -267,5 +241,5 @@ def matrix(ax, table, told_of):
     ax.hlines(range(len(names) + 1), 0, len(models), color="white", linewidth=1.5)
     ax.vlines(range(len(models) + 1), 0, len(names), color="white", linewidth=3)
     hollow = {"marker": "o", "markerfacecolor": "white", "color": "0.2", "linestyle": "none"}
-    ax.plot([], [], label="hollow: untrained networks get the same verdict", **hollow)
+    ax.plot([], [], label="hollow: also without training", **hollow)
     return drawn

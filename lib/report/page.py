@@ -27,7 +27,7 @@ from lib.profiles import Accuracy, Attention, Profile
 from lib.prompts.problems import describe
 from lib.report.parts import CHART, TEMPLATES, axis, read_answers, read_captions, read_figures, read_heads, vega
 
-SIGNS = dict(zip(VERDICTS, "✓✕≈?", strict=True))
+SIGNS = dict(zip((*VERDICTS, *words.UNJUDGED), "✓◐✕≈??–", strict=True))
 UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # what could end a script element
 
 
@@ -44,13 +44,15 @@ def write_report(profile: Profile) -> Path:
     heads, heads_missing = read_heads(profile)
     claims: dict[str, dict] = {}
     for row in rows:
-        claims.setdefault(row["id"], {})[row["model"]] = row
+        claims.setdefault(row["id"], {"first": row, "cells": {}})
+        if row["n"]:
+            claims[row["id"]]["cells"][row["model"]] = row
     content = {
         "name": profile.name,
         "facts": _facts(profile, rows, heads, revisions),
         "rows": rows,
         "words": words.lead(verdicts),
-        "counts": {name: sum(row["stands"] == name for row in rows) for name in SIGNS},
+        "counts": words.counts_of(verdicts),
         "signs": SIGNS,
         "models": list(dict.fromkeys(row["model"] for row in rows)),
         "claims": claims,
@@ -109,23 +111,26 @@ def _hash(text: str) -> str:
 
 
 def _facts(profile: Profile, rows: list[dict], heads: list[dict], revisions: dict[str, str]) -> dict[str, list[str]]:
-    """Return what was run, by the name of the fact."""
-    known = revisions | {head["name"]: f"{head['revision']}, {head['dtype']}" for head in heads}
-    names = dict.fromkeys([row["model"] for row in rows] + list(known))
-    sizes = [row["n"] for row in rows if row["n"]]
+    """Return what was run, by the name of the fact; a model has one revision, and the n of its claims."""
+    known = {head["name"]: head["revision"] for head in heads} | revisions
+    sizes: dict[str, list[int]] = {row["model"]: [] for row in rows}
+    for row in rows:
+        sizes[row["model"]] += [row["n"]] if row["n"] else []
     attention, accuracy = profile.attention, profile.accuracy
     weights = _weights([*attention.models, *accuracy.models])
     judged = datetime.fromtimestamp((profile.results / "claims.json").stat().st_mtime, UTC)
     decoding = f"temperature {accuracy.temperature:g}" if accuracy.temperature else "greedy"
+    models = []
+    for name, some in sizes.items():
+        revision = f" @ {known[name]}" if name in known else ""
+        n = f"n = {min(some):.0f} to {max(some):.0f}" if some else "nothing was measured"
+        models.append(f"{name}{revision}{weights.get(name, '')}; {n}")
     return {
-        "Models and weights": [
-            f"{name} @ {known[name]}{weights.get(name, '')}" if name in known else name for name in names
-        ],
+        "Models, weights, problems of a claim": models,
         "Problems of attention": [
             f"{_problems(attention)}, {attention.format} prompt, {attention.layers} first layers"
         ],
         "Problems to answer": [f"{_problems(accuracy)}, {accuracy.format} prompt, {decoding}"],
-        "n of a claim": [f"{min(sizes)} to {max(sizes)} problems" if sizes else "nothing was measured"],
         "Claims judged": [f"{judged:%Y-%m-%d %H:%M} UTC"],
         "Code": [f"version {_version()}, commit {_commit()}"],
     }

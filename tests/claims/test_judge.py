@@ -31,7 +31,8 @@ def test_position_needs_every_part():
     shares = {"none": right(30), "mless": right(45)} | places
     assert row_of("position", answers("fillers", **shares))["verdict"] == "supported"
     row = row_of("position", answers("fillers", **shares | {"mless_end": right(44)}))
-    assert (row["verdict"], row["component"]) == ("contradicted", "none - mless@end")
+    assert (row["verdict"], row["part"], row["held"], row["parts"]) == ("in part", "none - mless@end", 3, 4)
+    assert row["refuted"] == "none - mless@end" and row["holds"].count(",") == 2
 
 
 def lambdas(*heads, seed=0, networks=("trained",)):
@@ -48,31 +49,56 @@ def lambdas(*heads, seed=0, networks=("trained",)):
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 
 
-def controlled(*untrained):
-    return lambdas([0.6], *([value] for value in untrained), [0.45], networks=NETWORKS)
+def controlled(*untrained, trained=0.6):
+    return lambdas([trained], *([value] for value in untrained), [0.45], networks=NETWORKS)
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0.6, "supported"), (1.3, "contradicted"), (1.0, "undecided")])
 def test_attention_claims_follow_planted_arrays(value, expected):
     row = row_of("dilution", lambdas(value))
-    assert row["verdict"] == expected and row["control_verdict"] is row["uniform_verdict"] is row["specific"] is None
+    assert row["verdict"] == expected and row["control_verdict"] is row["uniform_verdict"] is row["training"] is None
 
 
-def test_an_untrained_network_that_shares_an_effect_is_named():
-    row = row_of("dilution", controlled(0.6, 0.6, 0.6))
-    assert row["control_verdict"] == "supported" and row["specific"] is False
+@pytest.mark.parametrize(
+    ("untrained", "verdict", "training"),
+    [
+        ((0.6, 0.6, 0.6), "supported", "also"),
+        ((0.5, 0.5, 0.6), "supported", "also"),  # one that is alike is enough
+        ((0.5, 0.45, 0.4), "supported", "weaker"),  # nearer to the edge of the claimed range
+        ((0.8, 0.7, 0.9), "supported", "stronger"),
+        ((0.5, 0.5, 1.3), "mixed", None),
+        ((1.3, 1.2, 1.4), "contradicted", None),
+    ],
+)
+def test_each_untrained_network_is_judged_by_itself(untrained, verdict, training):
+    row = row_of("dilution", controlled(*untrained))
+    assert (row["control_verdict"], row["training"]) == (verdict, training)
+    assert row["control_effect"] == pytest.approx(sorted(untrained)[1])  # the middle one: nothing is averaged
+    assert row["control_low"] < min(untrained) and max(untrained) < row["control_high"]
+    nearest = min((0.6 - value for value in untrained), key=abs)
+    assert row["difference"] == pytest.approx(nearest, abs=1e-9)
     assert row["uniform_effect"] == pytest.approx(0.45) and row["uniform_verdict"] == "supported"
 
 
-@pytest.mark.parametrize(("untrained", "verdict", "apart"), [(0.5, "supported", 0.1), (1.3, "contradicted", -0.7)])
-def test_a_trained_network_that_differs_from_every_untrained_one_is_specific(untrained, verdict, apart):
-    row = row_of("dilution", controlled(untrained, untrained, untrained))
-    assert row["control_verdict"] == verdict and row["specific"] is True
-    assert row["difference"] == pytest.approx(apart) and row["difference_low"] < apart < row["difference_high"]
+def test_verdicts_from_opposite_sides_are_not_shared():
+    claim = CLAIMS["dilution"].model_copy(update={"range": (0.9, 1.1)})
+    (row,) = rows_of(judge([claim], {"m": controlled(1.3, 1.3, 1.3)}))
+    assert row["verdict"] == row["control_verdict"] == "contradicted" and row["training"] is None
 
 
-def test_one_untrained_network_that_is_alike_is_enough_to_be_unspecific():
-    assert row_of("dilution", controlled(0.5, 0.5, 0.6))["specific"] is False
+def test_a_control_is_shown_in_the_part_that_decides():
+    heads = ([0.5, 0.9], [0.8, 0.3], [0.8, 0.4], [0.8, 0.5], [0.4, 0.4])
+    row = row_of("dilution-every-head", lambdas(*heads, networks=NETWORKS))
+    assert (row["part"], row["control_verdict"], row["training"]) == ("head 2", "supported", "weaker")
+    assert row["control_effect"] == pytest.approx(0.4) and row["difference"] == pytest.approx(0.4)
+
+
+def test_the_n_for_the_papers_effect_has_the_range_that_few_changed_answers_leave():
+    evidence = answers(none=right(30, 80), mless=[1] * 29 + [0] + [1] * 2 + [0] * 48)
+    (row,) = rows_of(judge([CLAIMS["accuracy-mless"]], {"Qwen2.5-Coder-1.5B-Instruct": evidence}))
+    assert (row["needed"], row["needed_low"], row["needed_high"]) == (744, 155, 2077)
+    (row,) = rows_of(judge([CLAIMS["accuracy-mless"]], {"SmolLM2-135M-Instruct": evidence}))
+    assert row["needed"] is row["needed_low"] is row["paper"] is None
 
 
 def test_a_verdict_stands_only_where_it_survives_all_rows():
@@ -110,9 +136,13 @@ def test_verdicts_are_written_for_people_and_read_again(tmp_path, monkeypatch):
         read_verdicts(profile)
     verdicts = judge(load_claims(), {"m": answers(none=right(30), mless=right(30)), "n": controlled(0.5, 0.5, 0.5)})
     path = write_verdicts(profile, verdicts)
-    assert {"id", "model", "verdict", "effect", "low", "high", "n", "specific"} <= json.loads(path.read_text())[
+    assert {"id", "model", "verdict", "effect", "low", "high", "n", "training"} <= json.loads(path.read_text())[
         0
     ].keys()
     assert "λ" in path.read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="row 1: effect is missing"):
+        path.write_text(path.read_text().replace('"effect"', '"effects"', 1))
+        read_verdicts(profile)
+    write_verdicts(profile, verdicts)
     for old, new in zip(rows_of(verdicts), rows_of(read_verdicts(profile)), strict=True):
         assert new == {name: pytest.approx(v, abs=1e-9) if isinstance(v, float) else v for name, v in old.items()}

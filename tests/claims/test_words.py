@@ -3,123 +3,152 @@
 import pandas as pd
 import pytest
 
-from lib import evaluation
 from lib.claims import words
 from lib.claims.verdict import COLUMNS
-from lib.profiles import load_profile
 
 ROW = dict.fromkeys(COLUMNS)
-ROW |= {"id": "dilution", "claim": "It drops", "source": "Fig. 2", "model": "m", "verdict": "supported"}
-ROW |= {"component": "head 4", "components": 9, "effect": 0.8, "low": 0.7, "high": 0.9, "n": 100, "clusters": 28}
-ROW |= {"unit": "λ", "high_end": 1.0, "survives": True}
-CONTROL = {"control_verdict": "supported", "control_component": "head 4", "control_effect": 0.5, "control_low": 0.4}
-CONTROL |= {"control_high": 0.6, "difference": 0.3, "difference_low": 0.2, "difference_high": 0.4}
+ROW |= {"id": "dilution", "claim": "It drops", "source": "Fig. 2", "model": "m", "verdict": "supported", "unit": "λ"}
+ROW |= {"part": "head 4", "parts": 9, "held": 9, "effect": 0.8, "low": 0.7, "high": 0.9, "n": 100, "clusters": 28}
+ROW |= {"reading": "literal", "high_end": 1.0, "survives": True}
+CONTROL = {"control_verdict": "supported", "control_effect": 0.5, "control_low": 0.4, "control_high": 0.6}
+CONTROL |= {"difference": 0.3, "difference_low": 0.2, "difference_high": 0.4}
+UNIFORM = {"uniform_verdict": "supported", "uniform_effect": 0.45, "uniform_low": 0.4, "uniform_high": 0.5}
+PART = {"verdict": "in part", "held": 4, "parts": 5, "holds": "L1 up, L2 up", "refuted": "Gini down"}
+PAPER = {"paper": 2.0, "paper_of": "B-1.5B", "needed": 744, "needed_low": 155, "needed_high": 2077}
+ANSWERS = {"id": "accuracy-mless", "verdict": "undecided", "unit": "points", "parts": 1, "held": 0, "cut": 25.5}
+ANSWERS |= {"cut_less": 24, "finished_n": 60, "finished": 1.5, "finished_low": -2.7, "finished_high": 6.2} | PAPER
 HOLDS, NOT = "It holds for this model", "It does not hold for this model"
 
 
 @pytest.mark.parametrize(
-    ("verdict", "control", "specific", "shared", "sentence"),
+    ("verdict", "control", "training", "sentence"),
     [
-        ("supported", None, None, False, HOLDS),
+        ("supported", None, None, f"{HOLDS}."),
         (
             "supported",
             "supported",
-            False,
-            True,
-            f"{HOLDS} and for untrained ones; nothing shows that training moves it",
+            "also",
+            f"{HOLDS} and for untrained networks, from which training does not move it.",
         ),
-        ("supported", "supported", True, True, f"{HOLDS} and for untrained ones; training moves it 0.30 above theirs"),
-        ("supported", "contradicted", True, False, f"{HOLDS}; untrained ones do not, training brings it about"),
-        ("contradicted", "supported", True, False, f"{NOT}; untrained ones show it, training undoes it (0.30 above"),
-        ("undecided", "undecided", False, False, "These problems cannot tell, nor for untrained ones; nothing shows"),
+        (
+            "supported",
+            "supported",
+            "weaker",
+            f"{HOLDS} and for untrained networks; training moves it away from what",
+        ),
+        (
+            "supported",
+            "supported",
+            "stronger",
+            f"{HOLDS} and for untrained networks; training moves it towards what",
+        ),
+        ("contradicted", "contradicted", "weaker", f"{NOT}, nor for untrained networks; training moves it towards"),
+        ("contradicted", "contradicted", None, f"{NOT}, nor for untrained networks, on the other side"),
+        ("supported", "contradicted", None, f"{HOLDS}; untrained networks do not show it."),
+        ("contradicted", "supported", None, f"{NOT}; untrained networks show it."),
+        ("supported", "mixed", None, f"{HOLDS}; untrained networks do not agree."),
+        ("undecided", "undecided", None, "These problems cannot tell, nor for untrained networks."),
     ],
 )
-def test_what_is_learnt_follows_from_verdict_control_and_specificity(verdict, control, specific, shared, sentence):
-    row = ROW | {"verdict": verdict, "specific": specific} | (CONTROL | {"control_verdict": control} if control else {})
-    assert words.verdict_text(row) == verdict + ", also without training" * shared
+def test_what_is_learnt_follows_from_verdict_control_and_training(verdict, control, training, sentence):
+    row = ROW | {"verdict": verdict, "training": training} | (CONTROL | {"control_verdict": control} if control else {})
     assert words.learnt(row).startswith(sentence)
+    said = {None: "", "also": ", also without training"}.get(training, f", {training} than without training")
+    assert words.verdict_text(row) == verdict + said
+    assert training not in ("weaker", "stronger") or words.learnt(row).endswith(
+        "is claimed, 0.30 or more above theirs."
+    )
+
+
+def test_a_verdict_in_part_names_its_parts_and_one_that_is_lost_is_marked():
+    assert words.verdict_text(ROW | PART) == "in part (4 of 5)"
+    assert words.verdict_text(ROW | PART | {"survives": False}) == "in part (4 of 5) †"
+    assert words.verdict_text(ROW | {"verdict": "undecided", "survives": False}) == "undecided"
+    assert "of 5 parts hold: L1 up, L2 up; refuted: Gini down" in words.measured_text(ROW | PART)
+    assert words.learnt(ROW | PART) == "It holds for this model in 4 of 5 parts."
 
 
 def test_a_row_of_few_problems_or_none_teaches_nothing():
     assert words.verdict_text(ROW | {"n": 19}) == "too few" and "20 problems" in words.learnt(ROW | {"n": 19})
     untested = ROW | {"n": 0, "reason": "layer 7 was not measured"}
-    assert words.verdict_text(untested) == "not tested" and words.beside(untested) == "not tested"
-    assert words.measured_text(untested) == "Not tested: layer 7 was not measured."
+    assert words.verdict_text(untested) == "not tested" and "not tested" in words.learnt(untested)
+    assert words.measured_text(untested) == "Not tested: layer 7 was not measured"
 
 
-def test_numbers_name_problems_templates_and_controls():
-    uniform = {"uniform_verdict": "supported", "uniform_component": "head 1", "uniform_effect": 0.45}
-    text = words.measured_text(ROW | CONTROL | uniform | {"uniform_low": 0.4, "uniform_high": 0.6})
-    start = "head 4: 0.80 [0.70, 0.90] λ, claimed < 1, n = 100 of 28 templates, the least favourable of 9"
-    assert text.startswith(start)
-    assert text.endswith("; untrained 0.50 [0.40, 0.60]; uniform attention 0.45 [0.40, 0.60] (head 1)")
+def test_numbers_name_problems_templates_heads_and_controls():
+    text = words.measured_text(ROW | CONTROL | UNIFORM | {"heads": 9, "heads_held": 8})
+    start = "head 4: 0.80 [0.70, 0.90] λ, claimed < 1, n = 100 of 28 templates; as claimed in 8 of 9 heads"
+    assert text.startswith(f"{start}; all 9 parts hold; untrained 0.40 to 0.60; evenly spread attention 0.450 [0.400")
+    assert words.range_text(0.9, 1.1) == "0.9 to 1.1" and words.range_text(0, None) == "> 0"
 
 
-def test_what_never_varies_has_no_interval():
-    same = ROW | {"effect": 8 / 9, "low": 8 / 9, "high": 8 / 9}
-    assert "0.89 λ in all 100 problems" in words.measured_text(same) and "[0.89" not in words.measured_text(same)
-
-
-def test_the_closing_counts_rows_and_names_what_stands():
-    rows = [ROW, ROW | {"id": "length", "survives": False}, ROW | {"id": "affine", "verdict": "undecided"}]
-    first, second, third = words.closing(pd.DataFrame([*rows, ROW | {"id": "few", "n": 19}]))
-    assert first.startswith("3 rows were tested") and "0.1 wrong verdicts" in first
-    assert second == "Corrected for all rows (Holm) 1 of 2 verdicts stand: dilution." and third == "Not: length."
+def test_an_accuracy_has_cut_answers_the_effect_without_them_and_the_n_that_decides_beside_it():
+    (text,) = words.accuracies(pd.DataFrame([ROW | ANSWERS]))
+    assert text == (
+        "It drops? m: +0.80 [+0.70, +0.90] points, n = 100, undecided; 26 and 24 % of answers were cut at the token "
+        "limit; +1.5 [-2.7, +6.2] where both ended (n = 60); an effect of 2, the paper's for B-1.5B, needs n = 744 "
+        "(155 to 2,077)."
+    )
+    assert words.accuracies(pd.DataFrame([ROW])) == ["No model's accuracy was tested."]
 
 
 def test_the_page_has_four_lines_a_row_from_which_the_verdict_follows():
-    rows = pd.DataFrame(
-        [ROW, ROW | {"id": "length", "verdict": "undecided", "needed": 90, "paper": -2.0, "paper_of": "b"}]
+    lines = words.page(pd.DataFrame([ROW, ROW | ANSWERS])).splitlines()
+    assert len(lines) == 4 * 2 + 2 and lines[0] == "SUPPORTED: dilution (Fig. 2, literal), m"
+    assert [line for line in lines if line.endswith("..")] == []
+
+
+def test_cells_tell_part_unit_effect_control_and_n():
+    assert (
+        words.cell_text(ROW | CONTROL) == "head 4, λ\n0.80 [0.70, 0.90]\nuntrained 0.40 to 0.60\nn = 100; 9 of 9 parts"
     )
-    lines = words.page(rows).splitlines()
-    assert len(lines) == 8 + 2 and lines[0] == "SUPPORTED: dilution (Fig. 2), m"
-    assert lines[6].endswith("; the paper -2 (b); an effect of the paper's size needs n = 90")
+    few = words.cell_text(ROW | {"n": 19, "parts": 1, "heads": 4, "heads_held": 3})
+    assert few == "head 4, λ\n0.80 [0.70, 0.90]\nn = 19, too few; 3 of 4 heads"
+    assert "\ncut 26, 24 %; both ended +1.5\n" in words.cell_text(ROW | ANSWERS)
 
 
+DEEP = {"effect": 1.02, "low": 1.0, "high": 1.04}
 TABLE = pd.DataFrame(
     [
-        ROW | CONTROL,
-        ROW | CONTROL | {"model": "B", "control_verdict": "undecided"},
-        ROW | {"id": "regularity"},
-        ROW | {"id": "regularity", "model": "B", "verdict": "undecided"},
-        ROW | {"id": "affine", "verdict": "contradicted"},
-        ROW | {"id": "affine", "model": "B", "verdict": "undecided"},
-        ROW | {"id": "accuracy-mless", "verdict": "undecided", "n": 80, "needed": 2345, "unit": "points"},
-        ROW | {"id": "accuracy-mless", "model": "B", "verdict": "contradicted", "n": 200, "unit": "points"},
-        ROW | {"id": "likelihood-gain", "claim": "Likelier", "unit": "nats"},
+        ROW | CONTROL | UNIFORM | {"claim": "One", "training": "weaker"},
+        ROW | CONTROL | UNIFORM | {"claim": "One", "model": "B", "effect": 0.7, "control_effect": 0.6},
+        ROW | {"id": "two", "claim": "Two"},
+        ROW | {"id": "two", "claim": "Two", "model": "B"} | PART,
+        ROW | {"id": "three", "claim": "Three", "reading": "strict", "verdict": "contradicted", "survives": False},
+        ROW | {"id": "later-layers", "part": "layers 5 to 9", "reading": "strict"} | DEEP,
+        ROW | {"id": "nats", "claim": "Likelier", "unit": "nats"},
         ROW | {"id": "length", "verdict": "undecided", "n": 0},
     ]
 )
 
 
-def test_sentences_say_what_holds_in_all_models_in_some_and_in_none_and_which_n_would_decide_accuracy():
+def test_literal_readings_are_counted_and_untested_cells_too():
+    assert words.counts_of(TABLE) == {"supported": 4, "in part": 1, "not tested": 3}
+    assert sum(words.counts_of(TABLE).values()) == 4 * 2 and words.counts_of(TABLE, "B")["not tested"] == 2
+    wide = words.counts(TABLE).set_index("model")
+    assert wide.loc["m"].to_dict() == {"supported": 3, "in part": 0, "not tested": 1} and wide.sum().sum() == 4 * 2
+    assert (
+        words.lead(TABLE)[0]
+        == "Of 4 claims on 2 models, as the paper words them: 4 supported, 1 in part, 3 not tested."
+    )
+
+
+def test_sentences_say_what_holds_where_and_what_training_does():
     assert words.inside(TABLE) == [
-        "Of 3 claims about the inside of 2 models, supported in all: dilution; in some: regularity; in none: affine.",
-        "Untrained networks share 1 of 4 verdicts.",
+        "Supported in all of 2 models: One.",
+        "Supported in some of 2 models: Two.",
+        "Supported in none of 2 models: nothing.",
+        "Of 4 verdicts on the inside 0 also without training, 0 stronger than without training, "
+        "1 weaker than without training.",
     ]
-    assert words.accuracies(TABLE) == [
-        "Effect on accuracy, in points, on m (n = 80): accuracy-mless +0.80 [+0.70, +0.90] (needs 2,345).",
-        "Effect on accuracy, in points, on B (n = 200): accuracy-mless +0.80 [+0.70, +0.90] (contradicted).",
+    assert words.finding(TABLE) == [
+        "Slashes leave layer 1's original tokens 0.70 to 0.80 of their attention (λ, mean over heads); "
+        "untrained networks 0.50 to 0.60, evenly spread attention 0.45. So training undoes 25 to 60 % of the dilution.",
+        "From layer 5 on mean λ is: m 1.020 [1.000, 1.040].",
     ]
-    assert words.accuracies(TABLE[:1]) == ["No model's accuracy was tested."]
 
 
-def test_verdicts_are_counted_per_model():
-    first, second = words.counts(TABLE).to_dict("records")
-    assert (first["model"], first["supported"], first["undecided"], first["not tested"]) == ("m", 3, 1, 1)
-    assert second["model"] == "B"
-    assert words.lead(TABLE)[0].startswith("Of 10 verdicts, on 6 claims and 2 models, 4 are supported by what was")
-
-
-def test_cells_tell_effect_control_and_n():
-    first, second = words.rows_of(TABLE)[0], words.rows_of(TABLE)[2]
-    assert words.cell_text(first) == "0.80 [0.70, 0.90]\nuntrained 0.50, n = 100"
-    assert words.cell_text(second | {"n": 19}) == "0.80 [0.70, 0.90]\nn = 19, too few"
-    assert words.beside(first) == "0.80 [0.70, 0.90] λ, claimed < 1"
-
-
-def test_a_notebook_ends_with_the_claims_that_its_numbers_decide():
-    run = load_profile("demo")
-    found = words.found(run, "03", answers=[evaluation.answers(run)])
-    assert list(found.claim) == ["55 slashes raise accuracy", '55 times "he" raises accuracy'] and set(found.n) == {96}
-    assert words.found(run, "02", answers=[evaluation.answers(run)]).empty
+def test_the_closing_counts_rows_and_names_what_does_not_stand():
+    first, second = words.closing(TABLE)
+    assert first.startswith("7 rows were tested") and "0.2 wrong verdicts" in first
+    assert second == "Corrected for all rows (Holm) 6 of 7 verdicts stand; not (†): three (m)."

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from lib import figures
 from lib.figures import catalogue
+from lib.figures.style import VERDICTS
 
 M, CONDITIONS = "SmolLM2-135M-Instruct", ("none", "mless", "mful", "random", "arm")
 
@@ -62,10 +63,8 @@ NATS = plain(product(panel=["pairs"], curve=["slashes"], x=["mless − none"], m
 COURSES = pd.concat(
     [NATS.assign(panel=panel, x=x) for panel, xs in {"length": (10, 55), "place": ("end",)}.items() for x in xs]
 )
-ROWS = product(id=["a", "b"], model=[M, "gemma-3-270m"]).assign(
-    verdict="supported", control_verdict="supported", margin=1.0
-)
-ROWS = ROWS.assign(margin_low=0.5, margin_high=2.0, margin_paper=float("nan"), control_margin=0.2)
+ROWS = product(id=["a", "b"], model=[M, "gemma-3-270m"]).assign(verdict="in part", training="also", n=24)
+ROWS["reading"] = ["literal", "literal", "strict", "strict"]
 
 DRAWN = {  # name: tables, titles of some panels
     "fig09": ([curves(1, 2, 3)], 3, f"{M}\nLayer 1 Head 2"),
@@ -88,7 +87,6 @@ DRAWN = {  # name: tables, titles of some panels
     "likelihood": ([NATS], 1, ""),
     "answer_at_once": ([NATS], 1, ""),
     "likelihood_courses": ([COURSES], 2, "length"),
-    "claims": ([ROWS, lambda row: row["id"]], 1, ""),
     "claims_matrix": ([ROWS, lambda row: row["id"]], 1, ""),
 }
 
@@ -130,8 +128,14 @@ def test_of_what_was_not_measured_nothing_is_drawn(drawn, run, name):
     assert drawn(name, DRAWN[name][0][0][:0]) == [] and not run.figures.exists()
 
 
-def test_of_one_model_there_is_no_matrix(drawn, run):
-    assert drawn("claims_matrix", ROWS[ROWS.model == M], str) == [] and not run.figures.exists()
+def test_the_matrix_names_other_readings_and_is_hollow_where_training_adds_nothing(drawn):
+    rows = ROWS.assign(training=["also", None, "weaker", None])
+    (ax,) = drawn("claims_matrix", rows, lambda row: "cell")
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["(b, strict)", "a"]
+    marks = [
+        line for line in ax.get_lines() if line.get_marker() == VERDICTS["in part"].marker and len(line.get_xdata())
+    ]
+    assert [mark.get_markerfacecolor() == "white" for mark in marks] == [True, False, False, False]
 
 
 def test_fig08_shows_the_papers_numbers_hollow_on_all_of_the_scale(drawn):

@@ -52,7 +52,8 @@ def answers(part="main", samples=1, embedded=False, plain=True, **solved):
                 words = " ".join(f"w{sample * (condition != 'none') + i % 3}" for i in range(5))
                 row = {"model": "m", "part": part, "condition": condition, "sample": sample, "response": words}
                 problem = problems(len(right), embedded)[index]
-                rows.append(row | {"problem_id": problem, "right": float(sample < count), "plain": plain})
+                row |= {"problem_id": problem, "right": float(sample < count), "plain": plain}
+                rows.append(row | {"finish_reason": "stop"})
     return Evidence(answers=pd.DataFrame(rows))
 
 

@@ -21,19 +21,27 @@ LAYERS, HEADS = 2, 3
 def claim(**changes) -> dict:
     """Return a row of claims.json, supported unless changed."""
     row = dict.fromkeys(COLUMNS) | {"id": "dilution", "claim": "Every head drops", "source": "Fig. 2", "model": "tiny"}
-    row |= {"unit": "λ", "high_end": 1, "verdict": "supported", "component": "head 1", "components": 2, "effect": 0.8}
-    row |= {"low": 0.7, "high": 0.9, "n": 24, "clusters": 24, "written": "after", "survives": True}
+    row |= {"unit": "λ", "high_end": 1, "verdict": "supported", "part": "head 1", "parts": 2, "held": 2, "effect": 0.8}
+    row |= {
+        "low": 0.7,
+        "high": 0.9,
+        "n": 24,
+        "clusters": 24,
+        "written": "after",
+        "survives": True,
+        "reading": "literal",
+    }
     return row | changes
 
 
 CONTROL = {"control_effect": 0.95, "control_low": 0.9, "control_high": 1.02, "control_verdict": "undecided"}
-CONTROL |= {"control_component": "head 1", "difference": -0.15, "difference_low": -0.2, "difference_high": -0.1}
-PAPER = {"paper": -2.0, "paper_of": "a bigger model", "unit": "points"}
-NOTHING = dict.fromkeys(("effect", "low", "high", "component")) | {"n": 0, "components": 0}
+CONTROL |= {"difference": -0.15, "difference_low": -0.2, "difference_high": -0.1}
+PAPER = {"needed": 90, "paper": -2.0, "paper_of": "a bigger model", "unit": "points"}
+NOTHING = dict.fromkeys(("effect", "low", "high", "part")) | {"n": 0, "parts": 0}
 CLAIMS = [
-    claim(**CONTROL, specific=True),
+    claim(**CONTROL),
     claim(model="other", verdict="contradicted", effect=1.3, low=1.2, high=1.4),
-    claim(id="length", claim="Long fillers hurt", high_end=0, verdict="undecided", low=-0.4, needed=90, **PAPER),
+    claim(id="length", claim="Long fillers hurt", high_end=0, verdict="undecided", low=-0.4, parts=1, **PAPER),
     claim(id="arm", claim="ARM helps", verdict="undecided", reason="the profile measures none", **NOTHING),
 ]
 
