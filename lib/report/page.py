@@ -25,7 +25,7 @@ from lib.models.names import captions
 from lib.paths import write_whole
 from lib.profiles import Accuracy, Attention, Profile
 from lib.prompts.problems import describe
-from lib.report.parts import CHART, TEMPLATES, axis, read_answers, read_captions, read_figures, read_heads, vega
+from lib.report.parts import CHART, TEMPLATES, axis, read_answers, read_figures, read_heads, vega
 
 SIGNS = dict(zip((*VERDICTS, *words.UNJUDGED), "✓◐✕≈??–", strict=True))
 UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # what could end a script element
@@ -39,7 +39,7 @@ def write_report(profile: Profile) -> Path:
     """
     verdicts = read_verdicts(profile)
     rows = [_told(row) for row in words.rows_of(verdicts)]
-    figures, beyond = read_figures(profile, read_captions())
+    figures, beyond = read_figures(profile)
     answers, revisions, answers_missing = read_answers(profile)
     heads, heads_missing = read_heads(profile)
     claims: dict[str, dict] = {}
@@ -171,6 +171,7 @@ def _commit() -> str:
 
 def _notebooks(profile: Profile, claim: str, figures: list) -> dict[str, str]:
     """Return the notebooks that draw a claim's figures, with a link to the executed copy, else to the notebook."""
-    names = dict.fromkeys(one.caption.notebook for one in figures if one.caption and claim in one.caption.claims)
+    captions = [one["caption"] for one in figures if one["caption"]]
+    names = dict.fromkeys(caption["notebook"] for caption in captions if claim in caption["claims"])
     executed = {name: (profile.results / f"{name}.ipynb").is_file() for name in names}
     return {name: f"{'' if executed[name] else '../../notebooks/'}{name}.ipynb" for name in names}

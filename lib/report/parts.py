@@ -3,7 +3,6 @@
 import base64
 import contextlib
 import math
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,10 @@ import vl_convert
 import xarray as xr
 
 from lib import evaluation, paths
-from lib.errors import InputError, Settings, valid
+from lib.errors import InputError
 from lib.measurement.store import TRAINED, read
 from lib.measurement.tables import estimates
-from lib.paths import cache_folder, read_yaml, shown, write_whole
+from lib.paths import cache_folder, read_yaml, write_whole
 from lib.profiles import Profile
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -47,10 +46,8 @@ def axis(row: dict) -> dict | None:
         return None
     prefixes = {"bar": "", "control": "control_"}
     bars = {name: [row[f"{of}{end}"] for end in ("low", "effect", "high")] for name, of in prefixes.items()}
-    known = [
-        v for v in (*bars["bar"], *bars["control"], row["low_end"], row["high_end"], row["paper"]) if v is not None
-    ]
-    low, high = min(known), max(known)
+    shown = (*bars["bar"], *bars["control"], row["low_end"], row["high_end"], row["paper"])
+    low, high = (end(value for value in shown if value is not None) for end in (min, max))
     room = 0.08 * (high - low) or 0.1 * abs(low) or 1
     low, high = low - room, high + room
 
@@ -66,52 +63,23 @@ def axis(row: dict) -> dict | None:
     return found | {"ticks": [(place(value), f"{value:g}") for value in ticks]}
 
 
-class Caption(Settings):
-    """What data/figures.yaml says of a figure."""
+def read_figures(profile: Profile) -> tuple[list[dict], list[dict]]:
+    """Return the figures that the profile's folder holds: of the paper in its order, then those that go beyond it.
 
-    id: str
-    title: str
-    shows: str
-    read: str
-    notebook: str
-    claims: list[str]
-
-
-class Captions(Settings):
-    """Figures of the paper in its order, and those that go beyond it."""
-
-    paper: list[Caption]
-    beyond: list[Caption]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure as the page shows it: `files` as data URIs by kind, `missing` says what cannot be shown and why."""
-
-    name: str
-    caption: Caption | None
-    files: dict[str, str] = field(default_factory=dict)
-    rows: int | None = None
-    missing: list[str] = field(default_factory=list)
-
-
-def read_captions(path: Path = CAPTIONS) -> Captions:
-    """Return the captions; raises InputError naming what is wrong with them."""
-    return valid(Captions, read_yaml(path), shown(path))
-
-
-def read_figures(profile: Profile, captions: Captions) -> tuple[list[Figure], list[Figure]]:
-    """Return the figures that the profile's folder holds: of the paper in its order, then those that go beyond it."""
+    `caption`: what data/figures.yaml says of it, if anything; `files`: data URIs by kind; `rows` of its csv; `missing`:
+    what cannot be shown and why.
+    """
+    captions = read_yaml(CAPTIONS)
     present = {path.stem: path for path in sorted(profile.figures.glob("*.png"))}
     paper, beyond = (
-        [_figure(present.pop(caption.id), caption) for caption in group if caption.id in present]
-        for group in (captions.paper, captions.beyond)
+        [_figure(present.pop(caption["id"]), caption) for caption in captions[group] if caption["id"] in present]
+        for group in ("paper", "beyond")
     )
     return paper, beyond + [_figure(path, None) for path in present.values()]
 
 
-def _figure(path: Path, caption: Caption | None) -> Figure:
-    files, missing, rows = {}, [], None
+def _figure(path: Path, caption: dict | None) -> dict:
+    found: dict = {"name": path.stem, "caption": caption, "files": {}, "rows": None, "missing": []}
     for kind, mime in KINDS.items():
         file = path.with_suffix(f".{kind}")
         try:
@@ -119,14 +87,14 @@ def _figure(path: Path, caption: Caption | None) -> Figure:
             if not content.startswith(SIGNATURES.get(kind, b"")):
                 raise ValueError(f"no {kind} file")
             if kind == "csv":
-                rows = len(pd.read_csv(file))
+                found["rows"] = len(pd.read_csv(file))
         except OSError as error:
-            missing.append(f"{file.name}: {error.strerror}")
+            found["missing"].append(f"{file.name}: {error.strerror}")
         except ValueError as error:
-            missing.append(f"{file.name} cannot be read: {' '.join(str(error).split())}")
+            found["missing"].append(f"{file.name} cannot be read: {' '.join(str(error).split())}")
         else:
-            files[kind] = f"data:{mime};base64,{base64.b64encode(content).decode()}"
-    return Figure(path.stem, caption, files, rows, missing)
+            found["files"][kind] = f"data:{mime};base64,{base64.b64encode(content).decode()}"
+    return found
 
 
 def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:

@@ -12,9 +12,10 @@ from report_folder import ANSWERS, CLAIMS, answer, claim, made_profile, measured
 from lib import paths
 from lib.claims.asked import load_claims
 from lib.errors import InputError
+from lib.paths import read_yaml
 from lib.profiles import load_profile
 from lib.report.page import write_report
-from lib.report.parts import EDGE, TEXT_LIMIT, WIDTH, axis, read_answers, read_captions
+from lib.report.parts import CAPTIONS, EDGE, TEXT_LIMIT, WIDTH, axis, read_answers
 
 EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"\u2028\ud800"
 
@@ -170,17 +171,12 @@ def test_the_axis_holds_interval_and_range_with_round_ticks(row):
     assert 2 <= len(drawn["ticks"]) <= 6 and all(EDGE <= x <= WIDTH - EDGE for x, _ in drawn["ticks"])
 
 
-def test_captions_name_claims_and_notebooks_that_exist():
-    captions = read_captions()
-    entries = captions.paper + captions.beyond
-    assert {name for entry in entries for name in entry.claims} == {claim.id for claim in load_claims()}
-    assert {entry.notebook for entry in entries} <= {path.stem for path in paths.NOTEBOOKS.glob("0*.ipynb")}
-
-
-def test_every_figure_of_the_demo_has_a_caption():
-    captions = read_captions()
-    known = {entry.id for entry in captions.paper + captions.beyond}
-    assert {path.stem for path in (paths.ROOT / "figures" / "demo").glob("*.png")} <= known
+def test_captions_name_claims_and_notebooks_that_exist_and_every_figure_of_the_demo():
+    entries = [entry for group in read_yaml(CAPTIONS).values() for entry in group]
+    assert all(entry.keys() == {"id", "title", "shows", "read", "notebook", "claims"} for entry in entries)
+    assert {name for entry in entries for name in entry["claims"]} == {claim.id for claim in load_claims()}
+    assert {entry["notebook"] for entry in entries} <= {path.stem for path in paths.NOTEBOOKS.glob("0*.ipynb")}
+    assert {path.stem for path in (paths.ROOT / "figures" / "demo").glob("*.png")} <= {entry["id"] for entry in entries}
 
 
 def test_answers_that_the_repository_stores_of_a_profile_are_shown_by_part():
