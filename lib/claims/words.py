@@ -165,8 +165,8 @@ def lead(verdicts: pd.DataFrame) -> list[str]:
     counts = counts_of(verdicts)
     said = ", ".join(f"{count} {name}" for name, count in counts.items())
     claims, models = literal(verdicts).id.nunique(), verdicts.model.nunique()
-    cells = f"{claims} claims on {f'{models} models' if models > 1 else verdicts.model.iloc[0]}"
-    return [f"Of {cells}, as the paper words them: {said}.", *finding(verdicts), *closing(verdicts)]
+    on = f"{models} models ({counts.total()} cells)" if models > 1 else verdicts.model.iloc[0]
+    return [f"{claims} claims, as the paper words them, on {on}: {said}.", *finding(verdicts), *closing(verdicts)]
 
 
 def cells_of(verdicts: pd.DataFrame) -> dict[tuple[str, str], dict | None]:
@@ -177,11 +177,11 @@ def cells_of(verdicts: pd.DataFrame) -> dict[tuple[str, str], dict | None]:
     }
 
 
-def counts_of(verdicts: pd.DataFrame, model: str | None = None) -> dict[str, int]:
+def counts_of(verdicts: pd.DataFrame, model: str | None = None) -> Counter[str]:
     """Return how many literal claims stand how, on one model or one by one on all; what was not tested counts too."""
     cells = cells_of(literal(verdicts)).items()
     counts = Counter(standing(row) if row else UNJUDGED[1] for (_, of), row in cells if model in (None, of))
-    return {name: counts[name] for name in (*VERDICTS, *UNJUDGED) if counts[name]}
+    return Counter({name: counts[name] for name in (*VERDICTS, *UNJUDGED) if counts[name]})
 
 
 def page(verdicts: pd.DataFrame) -> str:

@@ -129,7 +129,7 @@ def test_literal_readings_are_counted_and_untested_cells_too():
     assert wide.loc["m"].to_dict() == {"supported": 3, "in part": 0, "not tested": 1} and wide.sum().sum() == 4 * 2
     assert (
         words.lead(TABLE)[0]
-        == "Of 4 claims on 2 models, as the paper words them: 4 supported, 1 in part, 3 not tested."
+        == "4 claims, as the paper words them, on 2 models (8 cells): 4 supported, 1 in part, 3 not tested."
     )
 
 

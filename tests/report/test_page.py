@@ -36,8 +36,8 @@ def data(html: str) -> dict:
 def test_the_page_tells_verdicts_in_words_and_each_claim_with_its_numbers(profile):
     html = page(profile)
     for text in (
-        "Of 3 claims on 2 models, as the paper words them: 1 supported, 1 contradicted, 1 undecided, 3 not tested.",
-        "6 claims and models, as the paper words them:",
+        "3 claims, as the paper words them, on 2 models (6 cells): 1 supported, 1 contradicted, 1 undecided, 3 not",
+        "6 cells:",
         "head 1: 0.80 [0.70, 0.90] λ, claimed &lt; 1, n = 24; all 2 parts hold; untrained 0.900 to 1.020.",
         "It holds for this model; untrained networks leave it open.",
         "Not tested: the profile measures none.",
