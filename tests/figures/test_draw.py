@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lib.figures import draw
-from lib.figures.style import LOOKS, VERDICTS, look_of, ratio_axis
+from lib.figures.style import LOOKS, look_of, ratio_axis
 
 NAN = float("nan")
 
@@ -164,30 +164,11 @@ def test_rows_of_the_forest_stand_by_pair_with_their_band_and_their_numbers(ax):
     assert low == -high and high > 10
 
 
-CLAIMS = rows(
-    "id model verdict control_verdict n margin margin_low margin_high margin_paper control_margin",
-    *[
-        ("a", "m", "supported", "supported", 40, 2, 1, 3, NAN, -1),
-        ("a", "w", "undecided", "supported", 40, 0, -1, 1, 0.3, 2),
-    ],
-    ("b", "m", "contradicted", None, 40, -100, -100, -90, NAN, NAN),
-)
-
-
-def test_claims_have_a_row_each_on_an_axis_that_is_even_on_both_sides(ax):
-    points = draw.claims(ax, CLAIMS, lambda row: f"{row['id']} of {row['model']}")
-    assert [(point.get_xdata()[0], point.get_ydata()[0]) for point in points] == [(2, 2), (0, 1), (-100, 0)]
-    assert [point.get_color() for point in points] == [VERDICTS[verdict].colour for verdict in CLAIMS.verdict]
-    assert texts(ax.texts) == ["a of m", "a of w", "b of m"]
-    assert texts(ax.get_yticklabels()) == ["a, m (n = 40)", "a, w (n = 40)", "b, m (n = 40)"]
-    untrained, paper = (line for line in ax.lines if len(line.get_xdata()) == 3)
-    assert untrained.get_xdata()[0] == -1 and paper.get_xdata()[1] == 0.3
-    low, high = ax.get_xlim()
-    assert low < -100 and high == -low and ax.patches[-1].get_x() == 0
+CELLS = [("a", "m", "supported", "also"), ("a", "w", "undecided", None), ("b", "m", "contradicted", "weaker")]
 
 
 def test_the_matrix_has_a_cell_per_claim_and_model_and_hollow_marks_where_untrained_networks_agree(ax):
-    marks = draw.matrix(ax, CLAIMS, lambda row: row["id"])
+    marks = draw.matrix(ax, rows("id model verdict training", *CELLS), lambda row: row["id"])
     assert [(mark.get_xdata()[0] // 1, mark.get_ydata()[0] // 1) for mark in marks] == [(0, 1), (1, 1), (0, 0)]
     assert [mark.get_markerfacecolor() == "white" for mark in marks] == [True, False, False]
     assert texts(ax.get_xticklabels()) == ["m", "w"] and texts(ax.get_yticklabels()) == ["b", "a"]
