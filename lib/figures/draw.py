@@ -230,7 +230,7 @@ def matrix(ax, table, told_of):
         mark = {"color": look.colour, "marker": look.marker, "linestyle": "none", "markersize": 6}
         drawn += ax.plot([x + 0.09], [y + 0.5], markerfacecolor="white" if shared else look.colour, **mark)
         ax.plot([], [], label=row["verdict"], **mark)
-        ax.text(x + 0.18, y + 0.5, told_of(row), va="center", size=5.5, linespacing=1.25)
+        ax.text(x + 0.16, y + 0.5, told_of(row), va="center", size=4.7, linespacing=1.3)
     ax.set(xlim=(0, len(models)), ylim=(0, len(names)))
     ax.set_xticks(np.arange(len(models)) + 0.5, models, size="small")
     ax.set_yticks(np.arange(len(names)) + 0.5, names[::-1])
