@@ -3,14 +3,17 @@
 Each folder's `__init__` says what it is for. A floor imports from its own modules and from the floors above it, and
 from no other room of its own floor:
 
-    errors statistics paths progress options
+    errors statistics paths progress
     arm attention
     prompts models grading
     profiles generation figures
     measurement evaluation
     claims
-    report reproduce
+    report reproduce options
     __main__
+
+Three shapes pass between them: `measured`, one Dataset per model (lib.measurement.store); `answers`, a DataFrame with a
+row per completion (lib.evaluation); `verdicts`, a DataFrame with a row per claim and model (lib.claims.verdict).
 
 Shapes are written with one alphabet: B batch, L layers asked for, H heads, K key heads, T tokens, Q a block of
 queries, R sets of queries, D head width, F MLP width, N problems. Layers and heads count from 1 wherever a person
