@@ -48,20 +48,26 @@ def write_answers(stores: list[Path], about: dict[str, str]) -> None:
 
 
 def write_scores(stores: list[Path]) -> None:
-    """Write a file per model with its SCOREs of solutions, and those of answers at once, of all its stores, sorted."""
+    """Write a file per model with its SCOREs of all its stores, sorted.
+
+    The solutions under the profile's conditions, those under others (lengths, places, layers), which fewer problems
+    may have, and the answers at once are each kept where they are complete.
+    """
+    asked = load_profile("families").likelihood.conditions
     models = defaultdict(lambda: defaultdict(dict))
     for row in _records(stores, "scores"):
-        models[row["model"]][row["target"]].setdefault(row["key"], {name: row[name] for name in SCORE})
+        kind = row["target"] if row["target"] == "answer" or row["condition"] in asked else "other solution"
+        models[row["model"]][kind].setdefault(row["key"], {name: row[name] for name in SCORE})
     (FOLDER / "likelihood").mkdir(exist_ok=True)
-    for name, targets in models.items():
-        whole = {target: _complete(_begun(list(rows.values()))) for target, rows in targets.items()}
+    for name, kinds in models.items():
+        whole = {kind: _complete(_begun(list(rows.values()))) for kind, rows in kinds.items()}
         kept = [row for rows in whole.values() for row in rows]
         kept.sort(key=lambda row: (row["target"], row["problem_id"], row["condition"]))
         _write(FOLDER / "likelihood" / f"{name}.jsonl.gz", kept)
-        for target, rows in whole.items():
+        for kind, rows in whole.items():
             problems, conditions = ({row[field] for row in rows} for field in ("problem_id", "condition"))
-            begun = len({row["problem_id"] for row in targets[target].values()})
-            print(f"{name}: {target}s of {len(problems)} problems under {len(conditions)} conditions, {begun} begun")
+            begun = len({row["problem_id"] for row in kinds[kind].values()})
+            print(f"{name}: {kind}s of {len(problems)} problems under {len(conditions)} conditions, {begun} begun")
 
 
 def _records(stores: list[Path], stem: str) -> Iterator[dict]:

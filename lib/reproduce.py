@@ -8,9 +8,11 @@ from pathlib import Path
 
 import yaml
 
-from lib import claims, evaluation, figures, paths
+from lib import evaluation, paths
+from lib.claims.verdict import read_verdicts
+from lib.claims.words import counts
 from lib.errors import InputError
-from lib.figures.page import RECORD
+from lib.figures.page import RECORD, agreement
 from lib.measurement import run as measurement
 from lib.profiles import PARTS, Profile, profile_names
 
@@ -60,9 +62,9 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
             parameters["completions"] = str(results)
         _execute(notebook, results, parameters)
     if any(notebook.stem[:2] == "06" for notebook in notebooks):
-        print(f"Claims by verdict:\n{claims.counts(claims.read_verdicts(profile)).to_string(index=False)}")
+        print(f"Claims by verdict:\n{counts(read_verdicts(profile)).to_string(index=False)}")
     print(f"Done in {time.monotonic() - started:.0f} s. Figures: {profile.figures}")
-    print(figures.agreement(results), flush=True)
+    print(agreement(results), flush=True)
 
 
 def _prepare(need: str, profile: Profile, results: Path, anew: bool, fresh: bool) -> None:

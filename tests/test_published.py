@@ -21,9 +21,10 @@ from lib.measurement.tables import AFFINE_TEXT
 
 # What tells a number from the others of its column, besides model and n.
 LABELS = ("condition", "layer", "head", "class", "cause", "grader", "level", "subject", "samples", "source")
-LABELS += ("problems", "x")
+LABELS += ("problems", "x", "span", "query")
 NAMES = {"mean": "measure", "value": "measure", "ratio": "measure"}  # columns whose name is in another one
 LIKELIHOODS = {"solution": "likelihood", "answer": "answer_at_once"}  # the figures of nats, by what was scored
+NATS = {name: name for name in LIKELIHOODS.values()} | {"likelihood_courses": "likelihood", "overview": "likelihood"}
 SHARE = 0.01  # of an interval's width: a smaller difference is no other interval
 NUMBER = r"[-+−]?\d+(?:\.\d+)?"
 TOLD = re.compile(rf"({NUMBER})(?: points)? \[({NUMBER}), ({NUMBER})\]")
@@ -54,6 +55,7 @@ def of_table(table):
     names = list(table)
     for row in table.astype(object).where(table.notna(), "").to_dict("records"):
         told = [name for name in ("model", "n", *LABELS) if row.get(name, "all") != "all"]
+        told += ["panel", "curve"] * (row.get("panel", "pairs") != "pairs")  # a course of lengths, places or layers
         known = {name: str(row[name]).removesuffix(".0") for name in told}
         whole = [some for some in triples(names) if "" not in map(row.get, some)]
         found = {some[0]: exact([row[name] for name in some]) for some in whole}
@@ -129,7 +131,7 @@ def collected(profile):
 
     for path in sorted((paths.FIGURES / profile).glob("*.csv")):
         table = pd.read_csv(path)
-        table = table.rename(columns={"effect": path.stem} if path.stem in LIKELIHOODS.values() else {})
+        table = table.rename(columns={"effect": NATS[path.stem]} if path.stem in NATS else {})
         keep(of_claims(table) if path.stem.startswith("claims") else of_table(table), path.name)
     for name, cells in notebooks(profile):
         for cell in cells:
@@ -170,8 +172,9 @@ def test_sentences_tell_no_interval_that_no_table_has():
     ]
     for profile in PROFILES:
         table = pd.read_csv(paths.FIGURES / profile / "claims_matrix.csv")
-        for some in (["uniform_effect", "uniform_low", "uniform_high"], ["finished", "finished_low", "finished_high"]):
-            known += map(exact, table[some].dropna().to_numpy())
+        for name in ("uniform_effect", "keys_effect", "finished"):
+            ends = [name.replace("_effect", "") + end for end in ("_low", "_high")]
+            known += map(exact, table[[name, *ends]].dropna().to_numpy())
     told = [(text, "README.md") for text in TOLD.findall((paths.ROOT / "README.md").read_text(encoding="utf-8"))]
     for profile in PROFILES:
         for name, cells in notebooks(profile):

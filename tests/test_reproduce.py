@@ -3,13 +3,12 @@
 import pandas as pd
 import pytest
 
-from lib import claims, evaluation, paths, reproduce
+from lib import evaluation, paths, reproduce
 from lib.errors import InputError
 from lib.profiles import load_profile
 
-VERDICTS = pd.DataFrame(
-    {"model": ["m", "m", "w"], "verdict": ["supported", "undecided", "supported"], "n": [40, 0, 40]}
-)
+VERDICTS = pd.DataFrame({"id": ["a", "b", "a"], "model": ["m", "m", "w"], "reading": "literal", "n": [40, 0, 40]})
+VERDICTS["verdict"] = ["supported", "undecided", "supported"]
 
 
 def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own_unless_all_are_made_anew(
@@ -32,7 +31,7 @@ def test_a_profile_without_likelihoods_leaves_their_notebook_out(monkeypatch, tm
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     for name in ("_execute", "_prepare"):
         monkeypatch.setattr(reproduce, name, lambda *given: None)
-    monkeypatch.setattr(claims, "read_verdicts", lambda profile: VERDICTS)
+    monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: VERDICTS)
     both = paths.notebooks(["06", "07"])
     families = ["[1/2] 06_claims", "[2/2] 07_does_it_help"]
     for profile, expected in (("demo", ["[1/1] 06_claims"]), ("families", families)):
@@ -41,7 +40,7 @@ def test_a_profile_without_likelihoods_leaves_their_notebook_out(monkeypatch, tm
         assert [line for line in lines if line.startswith("[")] == expected
         assert [line.split() for line in lines if line.startswith((" ", "model"))][1:] == [
             ["m", "1", "1"],
-            ["w", "1", "0"],
+            ["w", "1", "1"],
         ]
     with pytest.raises(InputError, match="profile demo has no section `likelihood`, which notebook 07 shows"):
         reproduce.reproduce(load_profile("demo"), both[1:], fresh=False)

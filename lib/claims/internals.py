@@ -41,6 +41,8 @@ def _heads(values: xr.DataArray, over: str) -> xr.DataArray:
     """Return a component for each head, or their mean with what the trained network's heads give beside it."""
     if over == "each":
         return _each(values, "head", "head {}")
+    if not values.sel(network="trained").notnull().any():
+        raise Untestable("the profile measures no attention here")
     heads = values.sel(network="trained").mean("problem").values
     return _parts(**{f"mean of {len(heads)} heads": values.mean("head")}).assign_attrs(heads=heads)
 
@@ -48,6 +50,12 @@ def _heads(values: xr.DataArray, over: str) -> xr.DataArray:
 def lambdas(measured: xr.Dataset, condition: str, layer: int, heads: str) -> xr.DataArray:
     """Return lambda of the heads of a layer; heads: mean or each."""
     return _heads(_of(measured, "lambda", condition=condition, layer=layer), heads)
+
+
+def lambda_of_span(measured: xr.Dataset, condition: str, layer: int, span: str, query: str) -> xr.DataArray:
+    """Return lambda, the mean over heads, of the tokens of a span from these queries: see lib.measurement.store."""
+    labels = {"condition": condition, "layer": layer, "span": span, "query": query}
+    return _heads(_of(measured, "lambda_by_span", **labels), "mean")
 
 
 def lambda_from(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:

@@ -51,7 +51,8 @@ TIED = 0.01  # of the distance to the range: parts this near the least favourabl
 SMALLEST_P, LARGEST_P = 1e-6, 0.99  # between them a p-value is told
 Ends = tuple[float | None, float | None]
 
-CONTROL = [f"{of}_{name}" for of in ("control", "uniform") for name in ("verdict", "effect", "low", "high")]
+CONTROLS = ("control", "keys", "uniform")  # untrained networks, other heads' keys, evenly spread attention
+CONTROL = [f"{of}_{name}" for of in CONTROLS for name in ("verdict", "effect", "low", "high")]
 COLUMNS = [
     "id",
     "claim",
@@ -287,7 +288,7 @@ def _equivalence(claim: Claim, evidence: Evidence, parts: Sequence[Part]) -> dic
 
 
 def _controls(claim: Claim, values: xr.DataArray, decision: Decision) -> dict[str, Any]:
-    """Return the columns of the controls: each untrained network, and evenly spread attention, judged by itself."""
+    """Return the columns of the controls, each judged by itself: those of CONTROLS."""
     verdicts, shown, apart = {}, {}, {}
     for name in values.network.values[values.network.values != "trained"]:
         with contextlib.suppress(ValueError):  # evenly spread attention has no values and no activations
@@ -297,15 +298,16 @@ def _controls(claim: Claim, values: xr.DataArray, decision: Decision) -> dict[st
             less = same.sel(network="trained", drop=True) - same.sel(network=name, drop=True)
             (apart[name],) = (part.interval() for part in parts_of(less))
     row: dict[str, Any] = {}
-    if "uniform" in shown:
-        row |= {"uniform_verdict": verdicts.pop("uniform")} | _told(shown.pop("uniform"), "uniform_")
+    for name, of in (("uniform", "uniform"), ("other keys", "keys")):
+        if name in shown:
+            row |= {f"{of}_verdict": verdicts.pop(name)} | _told(shown.pop(name), f"{of}_")
     if not shown:
         return row
     middle = sorted(shown.values(), key=lambda one: one.estimate)[len(shown) // 2]
     lows, highs = ([getattr(one, end) for one in shown.values()] for end in ("low", "high"))
     row |= {"control_effect": float(middle.estimate), "control_low": min(lows), "control_high": max(highs)}
     row["control_verdict"] = verdicts.popitem()[1] if len(set(verdicts.values())) == 1 else MIXED
-    each = [apart[name] for name in shown]
+    each = [apart[name] for name in shown]  # of untrained networks
     nearest = min(each, key=lambda one: abs(one.estimate))
     row |= {"difference": nearest.estimate, "difference_low": nearest.low, "difference_high": nearest.high}
     if row["control_verdict"] == decision.verdict != "undecided":

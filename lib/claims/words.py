@@ -92,6 +92,8 @@ def measured_text(row: dict) -> str:
         text += f"; the paper {row['paper']:g} ({row['paper_of']})"
     if row["control_verdict"]:
         text += f"; untrained {untrained_text(row)}"
+    if row["keys_verdict"]:
+        text += f"; with other heads' keys {effect_text(row, 'keys_')}"
     if row["uniform_verdict"]:
         text += f"; evenly spread attention {effect_text(row, 'uniform_')}"
     return text + _answers_text(row)
@@ -234,17 +236,20 @@ def finding(verdicts: pd.DataFrame) -> list[str]:
     rows = [row for row in rows if row["control_verdict"]]
     if not rows:
         return []
-    even, untrained, trained = (_span([row[f"{of}effect"] for row in rows]) for of in ("uniform_", "control_", ""))
+    even, untrained, trained = (span([row[f"{of}effect"] for row in rows]) for of in ("uniform_", "control_", ""))
     kept = [100 * (row["effect"] - row["control_effect"]) / (1 - row["control_effect"]) for row in rows]
     said = f"Slashes leave layer 1's original tokens {trained} of their attention (λ, mean over heads); "
-    said += f"untrained networks {untrained}, evenly spread attention {even}. "
-    said += f"So training undoes {_span(kept, 0)} % of the dilution." if min(kept) > 0 else ""
+    said += f"untrained networks {untrained}, evenly spread attention {even}"
+    keys = [row["keys_effect"] for row in rows if row["keys_verdict"]]
+    said += f", trained heads with another head's keys {span(keys)}. " if keys else ". "
+    said += f"So training undoes {span(kept, 0)} % of the dilution." if min(kept) > 0 else ""
     later = [row for row in rows_of(verdicts) if row["id"] == "later-layers" and row["n"]]
     deep = "; ".join(f"{row['model']} {effect_text(row)}" for row in later)
     return [said.strip(), *([f"From layer {later[0]['part'].split()[1]} on mean λ is: {deep}."] if later else [])]
 
 
-def _span(values: Sequence[float], digits: int = 2) -> str:
+def span(values: Sequence[float], digits: int = 2) -> str:
+    """Return the lowest and the highest of some numbers."""
     low, high = (f"{end:.{digits}f}" for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 

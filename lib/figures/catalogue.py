@@ -25,6 +25,9 @@ MOVED = ("near zero", "L1", "L2", "variance")  # what the paper says moves: the 
 SPAN = {"mass": "Attention mass", "flatness": "Coefficient of variation", "dispersion": "Dispersion of values"}
 RARE = 1e-3  # a bin with a smaller share of the activations has no ratio: it would be noise
 SEVEN_B = "the paper, Qwen2.5-Math-7B on MATH-500"
+# Of the differences of likelihoods: what slashes give, what of it layer 1 gives, and what a real help gives.
+SLASHES, LAYER_1 = "mless \N{MINUS SIGN} none", "mless \N{MINUS SIGN} hidden-from-layer-1"
+EXAMPLE = "example \N{MINUS SIGN} none"
 COURSES = {"length": "inserted slashes", "place": "place of the slashes", "depth": "k"}  # x axes of likelihoods
 
 
@@ -341,6 +344,26 @@ def likelihood(run, table, name="likelihood"):
     with page(run, name, table, "likelihood", panels=int(len(pairs) > 0), height=height, note=note) as axes:
         for ax in axes:
             draw.forest(ax, pairs)
+
+
+def overview(run, table, curves):
+    """Draw the paper's picture and the answer: one head without and with the slashes, and what they give in nats."""
+    pairs = table[(table.panel == "pairs") & table.x.isin([SLASHES, LAYER_1, EXAMPLE])]
+    if pairs.empty:
+        return
+    (title, head), *_ = _heads(curves)
+
+    def layout():
+        figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 1.25 * HEIGHT), width_ratios=(1, 1.3))
+        return figure, axes
+
+    with page(
+        run, "overview", pairs, "likelihood", layout=layout, note=f"Left: {title.split()[0]}. {_one_prompt(run)}"
+    ) as (left, right):
+        draw.received(left, head, WITH_AND_WITHOUT)
+        left.set(title=title, ylabel=RECEIVED)
+        draw.forest(right, pairs)
+        right.set_title("How much likelier the worked solution becomes")
 
 
 def answer_at_once(run, table):

@@ -50,9 +50,10 @@ def head_tables(measured: xr.Dataset, condition: str) -> tuple[pd.DataFrame, pd.
     without = np.full((*ratios.shape, len(real)), np.nan)
     without[..., one.part.values[real] != "inserted"] = none.received.values[..., before]
     heads = ratios.to_dataframe("λ").reset_index()[["layer", "head", "λ"]].round(DIGITS)
-    lists = {"without": _lists(without[..., 1:-1]), "with": _lists(one.received.values[..., real[1:-1]])}
+    heads["without"] = pd.Series(_lists(without[..., 1:-1]))
+    heads["with"] = pd.Series(_lists(one.received.values[..., real[1:-1]]))
     tokens = pd.DataFrame({name: one[name].values[real] for name in ("text", "part", "even")})
-    return heads.assign(**lists), tokens.round(5)[1:-1].rename_axis("position").reset_index()
+    return heads, tokens.round(5)[1:-1].rename_axis("position").reset_index()
 
 
 def _lists(values: np.ndarray) -> list[list[float | None]]:

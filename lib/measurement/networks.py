@@ -1,16 +1,19 @@
 """The networks that are measured, loaded one after another, and what each measure asks of them."""
 
+import copy
 import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 import xarray as xr
+from transformers import PreTrainedModel
 
 from lib.attention.received import observe, observe_uniform
 from lib.measurement.activations import measure_activations
 from lib.measurement.attention import measure_attention, measure_causes, measure_tokens
-from lib.measurement.store import SEEDS, TRAINED, UNIFORM, UNTRAINED
+from lib.measurement.store import OTHER_KEYS, SEEDS, TRAINED, UNIFORM, UNTRAINED
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
@@ -52,7 +55,7 @@ def pieces(
     loaded = _loaded(profile, spec, network, deep)
     layers = range(asked.layers + 1 if deep else 1, loaded.layers + 1)
     some = stratified_sample(problems, asked.map_problems or len(problems), profile.seed) if deep else problems
-    if not layers:
+    if not layers or (network == OTHER_KEYS and not _key_heads(loaded.model)):
         yield xr.Dataset(), conditions
     elif measure == "tokens":
         yield measure_tokens(loaded, problems[asked.example].problem, conditions, layers, **given), conditions
@@ -73,4 +76,26 @@ def _loaded(profile: Profile, spec: str, network: str, deep: bool) -> Loaded:
     asked = profile.attention
     seed = UNTRAINED.index(network) if network in UNTRAINED else SEEDS[0] if network == UNIFORM else None
     loaded = some_layers(spec, None if deep else asked.layers, asked.dtype, seed)
-    return replace(loaded, name=f"{resolve(spec).name} {UNIFORM}") if network == UNIFORM else loaded
+    if network == OTHER_KEYS:
+        loaded = replace(loaded, model=with_other_keys(loaded.model))
+    return replace(loaded, name=f"{resolve(spec).name} {network}") if network in (OTHER_KEYS, UNIFORM) else loaded
+
+
+def with_other_keys(model: PreTrainedModel) -> PreTrainedModel:
+    """Return a copy in which each head's queries meet the keys of the next head that has keys of its own.
+
+    Weights, positions and values are as they were: what changes is that queries and keys were not trained together.
+    """
+    changed = copy.deepcopy(model)
+    heads = changed.config.get_text_config().num_key_value_heads
+    for keys in _key_heads(changed):
+        for part in keys.parameters():  # (heads * width, hidden), and a bias in some families
+            part.data = part.data.roll(len(part) // heads, 0)
+    return changed
+
+
+def _key_heads(model: PreTrainedModel) -> list[torch.nn.Module]:
+    """Return the key projections of all layers; none where all heads share one or the family has no such module."""
+    config = model.config.get_text_config()
+    found = [module for name, module in model.named_modules() if name.endswith(".k_proj")]
+    return found if config.num_key_value_heads > 1 else []

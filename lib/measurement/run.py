@@ -64,9 +64,8 @@ def _steps(profile: Profile, parts: Sequence[str]) -> Iterator[Step]:
     if profile.attention.map_problems:
         plan.append((store.TRAINED, True, [ATTENTION, TOKENS] * attention + [FEWER] * activations))
     if "controls" in parts:
-        plan += [(name, False, [ATTENTION, CAUSES, FEWER]) for name in store.UNTRAINED] + [
-            (store.UNIFORM, False, [ATTENTION])
-        ]
+        plan += [(name, False, [ATTENTION, CAUSES, FEWER]) for name in store.UNTRAINED]
+        plan += [(name, False, [ATTENTION]) for name in (store.OTHER_KEYS, store.UNIFORM)]
     for network, deep, measures in plan:
         yield from (Step(network, deep, *asked) for asked in measures)
 

@@ -3,7 +3,8 @@
     found = xr.load_dataset("results/demo/SmolLM2-135M-Instruct.nc")
     found["lambda"].sel(network="trained", condition="mless", layer=1)   # (problem, head)
 
-    network    trained; untrained 0 to 2, of the same shape with fresh weights; uniform, attention spread evenly
+    network    trained; untrained 0 to 2, of the same shape with fresh weights; other keys, the trained one with each
+               head's queries against another head's keys; uniform, attention spread evenly
     condition  none, mless, mful, random, arm; attention is told against none and has no numbers under it
     problem    ids; all of them went through the first layers, some through every layer
     layer      and head, from 1
@@ -41,9 +42,9 @@ from lib.models.names import arm_for, resolve
 from lib.paths import write_whole
 from lib.profiles import Profile
 
-TRAINED, UNIFORM, SEEDS = "trained", "uniform", (0, 1, 2)
+TRAINED, OTHER_KEYS, UNIFORM, SEEDS = "trained", "other keys", "uniform", (0, 1, 2)
 UNTRAINED = [f"untrained {seed}" for seed in SEEDS]
-NETWORKS = [TRAINED, *UNTRAINED, UNIFORM]
+NETWORKS = [TRAINED, *UNTRAINED, OTHER_KEYS, UNIFORM]
 INSERTIONS = ("mless", "mful", "random")
 CHANGES = (*INSERTIONS, "arm")  # of activations, in the first layers; the first is what the others are compared with
 DEEP_CHANGES = ("mless", "arm")  # in every layer

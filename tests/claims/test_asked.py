@@ -68,6 +68,7 @@ def arrays():
     names = ("lambda", "irregularity", "unevenness", "flatness", "dispersion", "portion")
     found = {name: rng.uniform(0.5, 1.5, (5, N, 3, 2)) for name in names}
     found |= {name: rng.uniform(0, scale, (N, 2)) for name, scale in (("affine", 0.5), ("line", 0.8), ("softmax", 0.6))}
+    found["lambda_by_span"] = rng.uniform(0.5, 1.5, (5, N, 3, 2, 3, 2))
     found["measures"] = rng.uniform(0.5, 1.5, (5, N, 3, len(ACTIVATIONS)))
     return found | {"classes": rng.uniform(0, 1, (5, N, 3, len(NAMES))), "shape": rng.uniform(-1, 1, (5, N, 3))}
 
@@ -83,6 +84,7 @@ def expected(a):
     plain, after = 100 * a["classes"][:2, :, 0].mean(1)
     return {
         "dilution": {"mean of 2 heads": lam[1, :, 0].mean()},
+        "dilution-problem": {"mean of 2 heads": a["lambda_by_span"][1, :, 0, :, 1, 0].mean()},
         "dilution-every-head": {f"head {head}": lam[1, :, 0, head - 1].mean() for head in HEADS},
         "layer-1-most": {f"layer {k}": (lam[1, :, k - 1] - lam[1, :, 0]).mean() for k in (2, 3)},
         "later-layers": {"layers 2 to 3": lam[1, :, 1:].mean()},

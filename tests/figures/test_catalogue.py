@@ -86,6 +86,7 @@ DRAWN = {  # name: tables, titles of some panels
     "fig12": ([GRID], 2, f"{M}: ARM in other layers"),
     "likelihood": ([NATS], 1, ""),
     "answer_at_once": ([NATS], 1, ""),
+    "overview": ([NATS, curves(1)], 2, f"{M}\nLayer 1 Head 1"),
     "likelihood_courses": ([COURSES], 2, "length"),
     "claims_matrix": ([ROWS, lambda row: row["id"]], 1, ""),
 }

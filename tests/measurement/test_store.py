@@ -9,7 +9,9 @@ import time
 
 import numpy as np
 import pytest
+import torch
 import xarray as xr
+from transformers import LlamaConfig, LlamaModel
 
 from lib import paths, progress
 from lib.errors import InputError
@@ -84,7 +86,8 @@ def test_a_file_has_every_variable_of_every_network(whole, tmp_path):
     for variables in store.VARIABLES.values():
         for name, (dims, meaning) in variables.items():
             assert set(opened[name].dims) == set(dims.split()) and opened[name].attrs["long_name"] == meaning
-    assert found.network.values.tolist() == store.NETWORKS and found.label.startswith(f"{NAME} @ ")
+    one_key_head = [name for name in store.NETWORKS if name != store.OTHER_KEYS]
+    assert found.network.values.tolist() == one_key_head and found.label.startswith(f"{NAME} @ ")
     lam = found["lambda"].sel(condition="mless")
     counts = lam.notnull().sum("problem").isel(head=0)
     assert counts.sel(network="trained").values.tolist() == [2, 2, 1]
@@ -183,6 +186,18 @@ def test_what_the_repository_keeps_is_rounded_and_has_no_texts(whole, profile):
     assert not profile.stored and "text" in load(profile, *profile.attention.models)[0]
 
 
+def test_other_keys_are_those_of_the_next_head_and_all_else_stays():
+    sizes = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
+    model = LlamaModel(LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2)).eval()
+    changed, states = networks.with_other_keys(model), torch.randn(1, 5, 16)
+    before, after = (one.layers[0].self_attn for one in (model, changed))
+    keys, others = (part.k_proj(states).unflatten(2, (2, 4)) for part in (before, after))
+    assert torch.equal(keys.roll(1, 2), others) and not torch.equal(keys, others)
+    assert all(
+        torch.equal(getattr(before, name)(states), getattr(after, name)(states)) for name in ("q_proj", "v_proj")
+    )
+
+
 def test_a_folder_that_cannot_be_written_and_an_example_that_is_not_there_are_named(tmp_path, profile):
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(InputError, match=r"cannot keep measurements in .*taken"):
@@ -198,7 +213,9 @@ def test_every_model_of_families_is_stored_whole(tmp_path, monkeypatch):
     measured = measure(FAMILIES)
     assert list(measured) == [resolve(spec).name for spec in FAMILIES.attention.models] and FAMILIES.stored
     for found in measured.values():
-        assert "dequantised" in found.label and "text" not in found and found.network.values.tolist() == store.NETWORKS
+        assert "dequantised" in found.label and "text" not in found
+        lacking = {store.OTHER_KEYS} if "gemma" in found.model else set()  # whose heads share one
+        assert {*found.network.values, *lacking} == {*store.NETWORKS}
         lam = found["lambda"].sel(condition="mless")
         assert lam.sel(layer=[1, 2, 3]).notnull().all()
         assert (lam.sel(network="trained").notnull().sum("problem").isel(layer=slice(3, None)) == 24).all()

@@ -13,7 +13,12 @@ CONDITIONS = ["none", "mless", "mful", "random", "arm"]
 DIMS = {
     **dict.fromkeys(("lambda", "flatness", "unevenness", "dispersion", "portion", "irregularity"), ("layer", "head")),
     **dict.fromkeys(("affine", "line", "softmax"), ("head",)),
-    **{"measures": ("layer", "measure"), "classes": ("layer", "class"), "shape": ("layer",)},
+    **{
+        "lambda_by_span": ("layer", "head", "span", "query"),
+        "measures": ("layer", "measure"),
+        "classes": ("layer", "class"),
+        "shape": ("layer",),
+    },
 }
 WITHOUT_CONDITION = ("affine", "line", "softmax")
 
@@ -26,6 +31,7 @@ def inside(n=40, heads=2, layers=3, embedded=True, networks=("trained",), **arra
     """Return a Dataset with these arrays (network, condition, problem, ...), or what is broadcast to them."""
     labels = {"network": list(networks), "condition": CONDITIONS, "problem": problems(n, embedded)}
     labels |= {"layer": list(range(1, layers + 1)), "head": list(range(1, heads + 1))}
+    labels |= {"span": ["original", "problem", "instruction"], "query": ["all", "original"]}
     labels |= {"measure": list(MEASURES), "class": list(NAMES)}
     found = {}
     for name, values in arrays.items():
