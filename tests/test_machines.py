@@ -80,7 +80,7 @@ def run(copy):
                 copy / "whole.ipynb", copy / "out.ipynb", cwd=copy, kernel_name="python3", progress_bar=False
             )
         files = {path.name: path.read_bytes() for path in (copy / "figures" / "demo").iterdir()}
-        return [text for cell in done.cells for text in texts(cell)], files, verdicts(copy)
+        return [text_of(cell) for cell in done.cells], files, verdicts(copy)
 
     return in_process
 
@@ -95,10 +95,10 @@ def code_cells(copy, number):
     return [nbformat.v4.new_code_cell(cell.source) for cell in cells]
 
 
-def texts(cell):
-    """Return what a cell printed and the tables it showed."""
-    found = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", [])]
-    return [text for text, output in zip(found, cell.get("outputs", []), strict=True) if output.get("name") != "stderr"]
+def text_of(cell):
+    """Return what a cell printed and the tables it showed, as one text: a kernel may send a print in pieces."""
+    told = [output for output in cell.get("outputs", []) if output.get("name") != "stderr"]
+    return "\n".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in told)
 
 
 def verdicts(copy):
