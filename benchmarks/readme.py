@@ -115,7 +115,7 @@ def gains(verdicts: pd.DataFrame) -> str:
         f"{words.effect_text(row, sign='+')} points in {row['model']} (n = {row['n']:.0f})"
         for row in words.rows_of(_of(verdicts, "accuracy-mless"))
     ]
-    said = f"Slashes make the worked solutions of MATH-500 likelier by {', '.join(told_of)}; "
+    said = f"Slashes change the log likelihood of MATH-500's worked solutions by {', '.join(told_of)}; "
     return said + f"they change accuracy by {', '.join(accuracy)}."
 
 
@@ -129,7 +129,7 @@ def sentences() -> str:
     said = [
         f"Slashes lower the first layer's attention on the prompt in {held['dilution']} models, on the problem's "
         f"tokens alone in {held['dilution-problem']}; untrained networks of the same shape are diluted more in "
-        f"{weaker} of {len(dilution)}: it is what any longer prompt does, and training undoes much of it.",
+        f"{weaker} of {len(dilution)}: training undoes a part of what the shape alone would do.",
         f"Layer 1 is diluted more than layers 2 and 3 in {held['layer-1-most']} models, and one λ with one constant "
         f"direction describes its output (R² above 0.9) in {held['affine']}.",
         f"The variance before the first MLP's activation function grows in {held['variance-grows']} models; near-zero "
