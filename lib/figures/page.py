@@ -30,7 +30,8 @@ DPI = 200  # twice what a page shows: sharp on every screen
 CHARACTERS = 190  # of a line of the caption
 THIS_RUN = "this run"  # in a column `source`, beside what the paper reports
 ABSENT, UNDRAWN = "no table was there", "no picture was there"
-TOLERANCE = 0.01  # of an interval's width, or of a number: what no reader sees
+# The least that a reader sees: of a number; of an interval's width, whose half is told to two digits.
+OF_NUMBER, OF_WIDTH = 0.01, 0.05
 FLOOR, NARROWEST = 0.01, 1e-3  # of a column's largest number: what a smaller one, and an interval's width, count as
 P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
 LEVEL, SMALLEST, FACTOR = 0.05, 1e-3, 3.0  # of p-values: what decides, what is told, half an order of magnitude
@@ -151,14 +152,14 @@ def _compared(path, table):
         largest, where = largest_difference(pd.read_csv(path), pd.read_csv(io.BytesIO(_csv(table))))
     except (OSError, ValueError):  # missing or damaged: as good as not there
         return {"changed": ABSENT}
-    if largest > TOLERANCE:
+    if largest >= 1:
         return {"changed": where}
     there = all(path.with_suffix(f".{kind}").is_file() for kind in ("png", "pdf"))
     return {"changed": "" if there else UNDRAWN, "largest": largest, "where": where}
 
 
 def largest_difference(old, new):
-    """Return (size, where) of the largest difference between two DataFrames, at most TOLERANCE when they say the same.
+    """Return (size, where) of the largest difference between two DataFrames; from 1 on a reader sees it.
 
     Numbers are compared by what they mean: an estimate and its ends (columns that end in low and high behind it) by the
     interval's width, a p-value by what it decides, others by their size. Whole numbers are counts, which have to be
@@ -202,7 +203,10 @@ def _apart(name, old, new, width):
         sizes = np.log(np.fmax(both, SMALLEST))
         same = ((both < LEVEL).all(0) | (both >= LEVEL).all(0)) & (np.ptp(sizes, axis=0) < np.log(FACTOR))
         return np.where(same, 0, exact)
-    size = np.maximum(np.abs(both).max(0), FLOOR * np.nanmax(np.abs(both), initial=0)) if width is None else width
+    if width is None:
+        size = OF_NUMBER * np.maximum(np.abs(both).max(0), FLOOR * np.nanmax(np.abs(both), initial=0))
+    else:
+        size = OF_WIDTH * width
     apart = np.abs(both[0] - both[1]) / np.where(exact == 0, 1, size)
     return np.where(exact == 0, 0, np.nan_to_num(apart, nan=np.inf))
 
@@ -225,9 +229,7 @@ def agreement(results):
         most = max(same, key=lambda name: found[name]["largest"])
         text = f"{len(same)} of {len(found) - len(new)} figures agree with the files that were there"
         if size := 100 * found[most]["largest"]:
-            text += (
-                f"; the largest difference is {size:.1g} % of an interval or a number ({most}: {found[most]['where']})"
-            )
+            text += f"; the largest difference is {size:.1g} % of one that shows ({most}: {found[most]['where']})"
         lines = [f"{text}.", *lines]
     others = [name for name in found if name not in [*same, *new]]
     return "\n".join([*lines, *(f"{name} was drawn anew: {found[name]['changed']}." for name in others)])
