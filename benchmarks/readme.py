@@ -180,7 +180,7 @@ def found() -> str:
     first, answered = slashes[slashes.layer == 1], claims[claims.id.isin(["accuracy-mless", "arm-accuracy"])]
     said = (
         f"With slashes λ is below 1 in {below(first)} heads of layer 1, with an ordinary sentence as long in "
-        f"{below(sentence[sentence.layer == 1])} (n = {first.n.max()})."
+        f"{below(sentence[sentence.layer == 1])} (n = {first.n.max():.0f})."
     )
     found = [*words.lead(claims)[:-2], said, *words.accuracies(answered), words.closing(claims)[-1]]
     return "\n".join(f"- {text}" for text in found)

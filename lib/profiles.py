@@ -15,7 +15,7 @@ from lib.arm.settings import Arm, parse_arm
 from lib.errors import InputError, Settings, unknown, valid
 from lib.models.names import Card, Dtype, card, known_models, resolve
 from lib.prompts.conditions import ConditionText, Example, Filler, Format, parse_condition
-from lib.prompts.problems import load_problems
+from lib.prompts.problems import drawn_problem, load_problems
 
 # What several settings mean, as the command line's help and the README say it.
 MODELS = "names of data/models.yaml, hub ids, folders or .gguf files"
@@ -86,13 +86,11 @@ class Attention(Settings):
     format: Format = Field("plain", description=FORMAT)
     map_problems: PositiveInt | None = Field(None, description="how many problems go through all layers; none if null")
     dtype: Dtype = Field("auto", description=DTYPE)
-    example: NonNegativeInt = Field(0, description="index of the problem that the figures draw")
+    example: str | None = Field(None, description="id of the problem that the figures draw; the sample's first if null")
     panels: Panels = Field(Panels(), description="model, layer and head of each drawn curve")
 
     @model_validator(mode="after")
     def _agrees(self):
-        if self.limit is not None and self.example >= self.limit:
-            raise ValueError(f"example {self.example} is not among {self.limit} problems, counted from 0")
         for figure, panel in self.panels.drawn():
             if panel.layer > self.layers or panel.model not in self.models:
                 raise ValueError(f"panels.{figure}: layer {panel.layer} of {panel.model} is not loaded")
@@ -312,8 +310,8 @@ def override(profile: Profile, model=None, problems=None, limit=None, name=None,
     attention, accuracy = content["attention"], content["accuracy"]
     if problems is not None:
         content["likelihood"] = None
-    if problems is not None or attention["example"] >= (limit or inf):
-        attention["example"] = 0  # the drawn problem is not among these
+    if problems is not None:
+        attention["example"] = None  # it is not among these
     parts = [accuracy[part] for part in PARTS if accuracy[part]]
     changes = {"problems": problems and str(problems), "limit": limit, "models": model and [model], "dtype": dtype}
     for section in (attention, accuracy):
@@ -339,9 +337,7 @@ def check(profile: Profile) -> None:
     if profile.stored:  # nothing runs
         return
     attention = profile.attention
-    n = len(load_problems(attention.problems, limit=attention.limit, seed=profile.seed))
-    if attention.example >= n:
-        raise InputError(f"example {attention.example} is beyond the {n} problems")
+    drawn_problem(attention.problems, attention.example)
     cards = {spec: card(spec) for spec in attention.models}
     for spec, known in cards.items():
         if known.layers and attention.layers > known.layers:

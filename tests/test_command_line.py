@@ -24,7 +24,7 @@ def copy(tmp_path_factory, tiny_llama):
     profile["name"] = "tiny"
     profile["accuracy"] |= {"models": [str(tiny_llama)], "limit": 6, "max_new_tokens": 100, "batch_size": 1}
     profile["accuracy"] |= dict.fromkeys(("fillers", "sampling", "interventions", "arm_map"))
-    profile["attention"] |= {"models": [str(tiny_llama)], "limit": 3, "map_problems": 2, "example": 0}
+    profile["attention"] |= {"models": [str(tiny_llama)], "limit": 3, "map_problems": 2}
     (folder / "data" / "profiles" / "tiny.yaml").write_text(yaml.safe_dump(profile))
     return folder
 

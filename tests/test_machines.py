@@ -62,7 +62,7 @@ def copy(tmp_path_factory, demo):
     file = folder / "data" / "profiles" / "demo.yaml"
     content = yaml.safe_load(file.read_text())
     # Of every layer a handful of problems would be measured, whose intervals one swap of ranks moves visibly.
-    content["attention"] |= {"limit": PROBLEMS, "map_problems": None, "example": 0}
+    content["attention"] |= {"limit": PROBLEMS, "map_problems": None}
     file.write_text(yaml.safe_dump(content))
     return folder
 

@@ -67,7 +67,6 @@ def test_panels_are_the_papers(name):
         (changed("accuracy", conditions=["none", "none"]), "accuracy: conditions must hold 'none'"),
         (changed("accuracy", conditions=["none", "mles"]), "accuracy.conditions.1: unknown condition 'mles' (did you"),
         (changed("accuracy", conditions=["none", "gap"]), "accuracy: gap: only likelihoods are measured under it"),
-        (changed("attention", example=100), "attention: example 100 is not among 100 problems"),
         (changed("attention", layers=2), "attention: panels.fig09: layer 3 of demo is not loaded"),
         (changed("attention.panels.fig10.0", model="x"), "attention: panels.fig10: layer 1 of x is not loaded"),
         (changed("", name="other"), "name: must be 'demo' like the file, not 'other'"),
@@ -75,6 +74,7 @@ def test_panels_are_the_papers(name):
         # What configs and files tell is said before weights are read.
         (changed("attention.panels.fig10.0", head=10), "fig10: demo has heads 1 to 9, not 10"),
         (changed("attention", layers=31), "attention.layers: demo has layers 1 to 30, not 31"),
+        (changed("attention", example="x/1"), "example 'x/1' is none of the problems of embedded"),
         (changed("accuracy", models=["dmo"]), "unknown model 'dmo'"),
         (changed("accuracy.arm_map", conditions=["none", "arm:layer=31"]), "arm:layer=31: the model has layers 1"),
         (changed("accuracy", problems="math50"), "unknown problems 'math50' (did you mean math500"),
@@ -105,11 +105,11 @@ def test_override_replaces_everywhere_and_leaves_the_original():
 @pytest.mark.parametrize(
     ("change", "limits", "levels", "example"),
     [
-        ({}, (100, 96, 48), [1, 2, 3], 55),
-        ({"model": "demo"}, (100, 96, 48), [1, 2, 3], 55),
-        ({"problems": "math500"}, (None, None, 48), None, 0),
-        ({"limit": 3}, (3, 3, 3), [1, 2, 3], 0),
-        ({"limit": 500}, (500, 500, 48), [1, 2, 3], 55),
+        ({}, (100, 96, 48), [1, 2, 3], "embedded/draw/159"),
+        ({"model": "demo"}, (100, 96, 48), [1, 2, 3], "embedded/draw/159"),
+        ({"problems": "math500"}, (None, None, 48), None, None),
+        ({"limit": 3}, (3, 3, 3), [1, 2, 3], "embedded/draw/159"),
+        ({"limit": 500}, (500, 500, 48), [1, 2, 3], "embedded/draw/159"),
     ],
 )
 def test_limits_levels_and_the_drawn_problem_after_override(change, limits, levels, example):
@@ -195,8 +195,3 @@ def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():
     assert variation(accuracy, "sampling").samples == 8
     with pytest.raises(InputError, match=r"this profile has no accuracy.sampling"):
         variation(load_profile("laptop").accuracy, "sampling")
-
-
-def test_the_drawn_problem_stays_as_far_as_it_is_among_those_that_are_asked_for():
-    drawn = [run_profile("demo", **given).attention.example for given in ({"limit": 56}, {"limit": 55})]
-    assert drawn == [55, 0] and run_profile("demo", problems="math500").attention.example == 0

@@ -49,37 +49,41 @@ def fig18(run, curves):
     fig13(run, curves, "fig18")
 
 
-def fig09(run, curves):
-    """Draw the same head in layers 1, 2 and 3: its original tokens without and with the slashes."""
+def fig09(run, curves, spans):
+    """Draw the same head in layers 1, 2 and 3: its original tokens without and with the slashes.
+
+    spans: of `heads.spans`; the csv has those of the heads that the figure draws, as those of Figs. 10 and 11 have.
+    """
     heads = _heads(curves)
-    with _page_of_curves(run, "fig09", curves, panels=len(heads)) as axes:
+    with _page_of_curves(run, "fig09", curves, spans, panels=len(heads)) as axes:
         for ax, (title, head) in zip(axes, heads, strict=True):
             draw.received(ax, head, {"none": "None", "mless": "Mless"})
             ax.set_title(title)
 
 
-def fig11(run, curves):
+def fig11(run, curves, spans):
     """Draw whole prompts, with slashes and with a random sentence as long."""
     heads = _heads(curves)
-    with _page_of_curves(run, "fig11", curves, panels=len(heads)) as axes:
+    with _page_of_curves(run, "fig11", curves, spans, panels=len(heads)) as axes:
         for ax, (title, head) in zip(axes, heads, strict=True):
             draw.received(ax, head, {"random": "Random sentence", "mless": "Meaningless tokens"}, whole=True)
             draw.span(ax, head[head.condition == "mless"], "inserted tokens")
             ax.set_title(title)
 
 
-def fig10_right(run, curves):
+def fig10_right(run, curves, spans):
     """Draw one head: its original tokens under three conditions, and the whole prompt with either insertion."""
-    with _page_of_curves(run, "fig10_right", curves, panels=2) as axes:
+    with _page_of_curves(run, "fig10_right", curves, spans, panels=2) as axes:
         _three_conditions(axes, curves)
 
 
-def _page_of_curves(run, name, curves, **layout):
-    return page(run, name, curves, "attention", ylabel=RECEIVED, note=_one_prompt(run), **layout)
+def _page_of_curves(run, name, curves, spans=None, **layout):
+    beside = () if spans is None else [spans[spans.figure == name.removesuffix("_right")]]
+    return page(run, name, curves, "attention", beside=beside, ylabel=RECEIVED, note=_one_prompt(curves), **layout)
 
 
-def _one_prompt(run):
-    return f"One prompt: problem {run.attention.example + 1} of the sample. "
+def _one_prompt(curves):
+    return f"One prompt, of problem {curves.problem.iloc[0]}. "
 
 
 def _heads(curves):
@@ -115,8 +119,8 @@ def fig10(run, table, curves):
         figure, axes = plt.subplot_mosaic([["left", "upper"], ["left", "lower"]], **size)
         return figure, (axes["left"], axes["upper"], axes["lower"])
 
-    note = f"Left; the paper's bars: MATH-500, n = 500. Right: {curves.model.iloc[0]}. {_one_prompt(run)}"
-    with page(run, "fig10", both, "accuracy", layout=layout, note=note) as axes:
+    note = f"Left; the paper's bars: MATH-500, n = 500. Right: {curves.model.iloc[0]}. {_one_prompt(curves)}"
+    with page(run, "fig10", both, "accuracy", beside=[curves], layout=layout, note=note) as axes:
         draw.bars(axes[0], both, THREE)
         axes[0].set_title("Results on MATH-500" if run.accuracy.problems == "math500" else "Accuracy")
         _three_conditions(axes[1:], curves)
@@ -129,15 +133,18 @@ def paper_numbers():
     return paths.read_yaml(paths.DATA / "paper.yaml")
 
 
-def _panels(run, name, table, each, *, drawn=None, finish=None, part="attention", columns=None, label, note="", **how):
+def _panels(
+    run, name, table, each, *, drawn=None, finish=None, part="attention", columns=None, beside=(), label, note="", **how
+):
     """Draw a panel for `each` value of these columns: the estimates of the rows `drawn` of a table, all if None.
 
-    finish(ax, rows) completes a panel, label names the y axis; how: of `draw.estimates`.
+    finish(ax, rows) completes a panel, label names the y axis, beside are other tables; how: of `draw.estimates`.
     """
     groups = list((table if drawn is None else drawn).groupby(each, sort=False))
     if not groups:
         return
-    with page(run, name, table, part, panels=len(groups), columns=columns, note=note, ylabel=label) as axes:
+    layout = {"panels": len(groups), "columns": columns, "ylabel": label}
+    with page(run, name, table, part, beside=beside, note=note, **layout) as axes:
         for ax, (key, some) in zip(axes, groups, strict=True):
             draw.estimates(ax, some, **how)
             ax.set_title("\n".join(map(str, key)))
@@ -155,7 +162,8 @@ def lambda_by_head(run, table, controls):
         _lambda_axes(ax, some["head"], "Head")
 
     how = {"x": "head", "y": "lambda", "by": "condition", "even": 1, "label": LAMBDA, "finish": finish}
-    _panels(run, "lambda_by_head", table, ["model", "place"], drawn=drawn, columns=drawn.layer.nunique(), **how)
+    how |= {"columns": drawn.layer.nunique(), "beside": [controls]}
+    _panels(run, "lambda_by_head", table, ["model", "place"], drawn=drawn, **how)
 
 
 def lambda_by_layer(run, table, controls):
@@ -166,20 +174,14 @@ def lambda_by_layer(run, table, controls):
         _lambda_axes(ax, some.layer, "Layer")
 
     how = {"x": "layer", "y": "mean", "by": "condition", "even": 1, "line": True, "gap": 0, "label": LAMBDA}
-    drawn = table[table.measure == "lambda"]
-    _panels(run, "lambda_by_layer", table, ["model"], drawn=drawn, finish=finish, note="Means over heads. ", **how)
+    how |= {"note": "Means over heads. ", "beside": [controls], "finish": finish}
+    _panels(run, "lambda_by_layer", table, ["model"], drawn=table[table.measure == "lambda"], **how)
 
 
 def causes(run, table):
     """Draw λ of each cause side by side at each head of layer 1."""
-    how = {
-        "x": "head",
-        "y": "lambda",
-        "by": "cause",
-        "even": 1,
-        "label": LAMBDA,
-        "note": "Later original tokens only. ",
-    }
+    how = {"x": "head", "y": "lambda", "by": "cause", "even": 1, "label": LAMBDA}
+    how["note"] = "Later original tokens only. "
     _panels(run, "causes", table, ["model"], finish=lambda ax, some: _lambda_axes(ax, some["head"], "Head"), **how)
 
 
@@ -217,14 +219,15 @@ def fig04(run, table, measured):
     outside. In layer 1 the histogram is drawn as it is; in later ones, where nobody would see a difference, as ratio to
     that without insertion.
     """
-    counts = {name: one.counts.sel(network="trained", condition=DRAWN, drop=True) for name, one in measured.items()}
-    tokens, layers = table[table.condition != "arm"], table.layer.nunique()
-    reach, shape = tokens[["low", "high"]].to_numpy(float), (len(counts), 2, layers)
-    note = "ARM works in layer 1; its measures are in the table. "
-    with page(run, "fig04", table, "attention", panels=int(np.prod(shape)), columns=layers, note=note) as axes:
-        for (tops, bottoms), (model, found) in zip(axes.reshape(shape), counts.items(), strict=True):
-            for top, bottom, layer in zip(tops, bottoms, sorted(set(table.layer)), strict=True):
-                _histograms(top, found.sel(layer=layer), ratio=layer > 1)
+    layers = sorted(set(table.layer))
+    histograms = pd.concat([_histograms_of(one, layers) for one in measured.values()])
+    tokens, shape = table[table.condition != "arm"], (len(measured), 2, len(layers))
+    reach, how = tokens[["low", "high"]].to_numpy(float), {"panels": int(np.prod(shape)), "columns": len(layers)}
+    how["note"] = "ARM works in layer 1; its measures are in the table. "
+    with page(run, "fig04", table, "attention", beside=[histograms], **how) as axes:
+        for (tops, bottoms), model in zip(axes.reshape(shape), measured, strict=True):
+            for top, bottom, layer in zip(tops, bottoms, layers, strict=True):
+                _draw_histograms(top, histograms[(histograms.model == model) & (histograms.layer == layer)])
                 top.set_title(f"{model}\nlayer {layer}: histogram{' / that of None' if layer > 1 else ''}")
                 part = tokens[(tokens.model == model) & (tokens.layer == layer)]
                 part = part.assign(measure=part.measure.str.replace("variance", "var."))
@@ -234,19 +237,28 @@ def fig04(run, table, measured):
             bottoms[0].set_ylabel(CHANGE)
 
 
-def _histograms(ax, counts, ratio):
-    """Draw the share of activations in each bin, in % on a log scale or as ratio to none, a line per condition."""
-    starts, shares = counts.bin.values.astype(float), counts / counts.sum("bin")  # (condition, bin)
-    none = shares.sel(condition="none").values[1:-1]
-    for condition in shares.condition.values:
-        share, look = shares.sel(condition=condition).values[1:-1], LOOKS[condition]
-        values = np.where(none > RARE, share / np.where(none > 0, none, 1), np.nan) if ratio else 100 * share
-        ax.plot((starts[1:-1] + starts[2:]) / 2, values, color=look.colour, linewidth=0.8, label=look.names[0])
+def _histograms_of(measured, layers):
+    """Return a row per layer and bin of a model, with the bin's middle as `activation`, and a column per condition: its
+    share of the activations in %, in layers after the first over that under none.
+    """
+    counts = measured.counts.sel(network="trained", condition=DRAWN, layer=layers, drop=True)
+    starts, shares = counts.bin.values.astype(float), (counts / counts.sum("bin"))[..., 1:-1]
+    none = shares.sel(condition="none", drop=True)
+    values = (100 * shares).where(shares.layer == 1, (shares / none).where(none > RARE))
+    rows = values.assign_coords(bin=(starts[1:-1] + starts[2:]) / 2).rename(bin="activation").to_dataset("condition")
+    return rows.to_dataframe().dropna().reset_index().assign(model=measured.model)
+
+
+def _draw_histograms(ax, rows):
+    """Draw a line per condition of one layer of `_histograms_of`, in layer 1 on a log scale."""
+    for condition in DRAWN:
+        look = LOOKS[condition]
+        ax.plot(rows.activation, rows[condition], color=look.colour, linewidth=0.8, label=look.names[0])
     ax.set_xlabel("activation")
-    if ratio:
-        ax.set_ylim(0.8, 1.2)
-    else:
+    if rows.layer.iloc[0] == 1:
         ax.set(yscale="log", ylabel="share of activations (%)")
+    else:
+        ax.set_ylim(0.8, 1.2)
 
 
 def fig07(run, table):
@@ -314,7 +326,7 @@ def fig08(run, table):
 
     how = {"x": "label", "y": "accuracy", "by": "source", "looks": {THIS_RUN: LOOKS["mless"]}, "label": "Accuracy (%)"}
     each = ["model", "panel"] if some else "model"
-    _panels(run, "fig08", table, each, drawn=drawn, part="accuracy", columns=3, finish=finish, **how)
+    _panels(run, "fig08", drawn, each, part="accuracy", columns=3, finish=finish, **how)
 
 
 def fig12(run, table):
@@ -357,9 +369,8 @@ def overview(run, table, curves):
         figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 1.25 * HEIGHT), width_ratios=(1, 1.3))
         return figure, axes
 
-    with page(
-        run, "overview", pairs, "likelihood", layout=layout, note=f"Left: {title.split()[0]}. {_one_prompt(run)}"
-    ) as (left, right):
+    note = f"Left: {title.split()[0]}. {_one_prompt(curves)}"
+    with page(run, "overview", pairs, "likelihood", beside=[head], layout=layout, note=note) as (left, right):
         draw.received(left, head, WITH_AND_WITHOUT)
         left.set(title=title, ylabel=RECEIVED)
         draw.forest(right, pairs)
@@ -377,6 +388,8 @@ def likelihood_courses(run, table):
     looks = dict(zip(dict.fromkeys(drawn.series), SERIES * len(drawn), strict=False))
 
     def finish(ax, some):
+        if some.panel.iloc[0] == "depth":
+            integer_axis(ax.xaxis, "")
         ax.set_xlabel(COURSES[some.panel.iloc[0]])
 
     how = {"x": "x", "y": "effect", "by": "series", "looks": looks, "even": 0, "label": "nats, to none"}

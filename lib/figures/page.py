@@ -27,7 +27,7 @@ from lib.statistics import told
 
 RECORD = "figures.json"  # in a run's results: how each of its figures compared
 DPI = 200  # twice what a page shows: sharp on every screen
-CHARACTERS = 190  # of a line of the caption
+CHARACTERS, LEGEND = 190, 130  # of a line of the caption, and of the legend
 THIS_RUN = "this run"  # in a column `source`, beside what the paper reports
 ABSENT, UNDRAWN = "no table was there", "no picture was there"
 # The least that a reader sees: of a number; of an interval's width, whose half is told to two digits.
@@ -41,27 +41,29 @@ SIGNED = ("effect", "against others")  # differences
 
 
 @contextlib.contextmanager
-def page(run, name, table, part, *, panels=1, columns=None, height=HEIGHT, layout=None, ylabel="", note=""):
+def page(run, name, table, part, *, beside=(), panels=1, columns=None, height=HEIGHT, layout=None, ylabel="", note=""):
     """Yield axes to draw on, (panels,); then add legend and caption, save the figure with its table, and show it.
 
-    part: the section of the profile whose models and problems the caption names, None for the models of all; layout:
-    makes other axes, it returns (figure, axes). Files whose table says the same stay as they are; without panels there
-    is no figure. Raises InputError for a folder that cannot be written.
+    part: the section of the profile whose models and problems the caption names, None for the models of all; beside:
+    other tables that belong to the figure, below it in the csv; layout: makes other axes and returns (figure, axes).
+    Files whose table says the same stay as they are; without panels there is no figure. Raises InputError for a folder
+    that cannot be written.
     """
     if not panels:
         yield np.empty(0, dtype=object)
         return
+    numbers = pd.concat([table, *beside], ignore_index=True)
     with style():
         figure, axes = layout() if layout else _grid(panels, columns, height)
         try:
             yield axes
             for ax in axes if ylabel else ():
                 ax.set_ylabel(ylabel if ax.get_subplotspec().is_first_col() else ax.get_ylabel())
-            found = _compared(run.figures / f"{name}.csv", table)
+            found = _compared(run.figures / f"{name}.csv", numbers)
             if found["changed"]:
                 _legend(figure)
                 _caption(figure, provenance(run, part, table) + note)
-                _write(figure, run.figures / name, None if found["changed"] == UNDRAWN else table)
+                _write(figure, run.figures / name, None if found["changed"] == UNDRAWN else numbers)
             run.results.mkdir(parents=True, exist_ok=True)
             write_json(run.results / RECORD, recorded(run.results) | {name: found})
         finally:
@@ -85,8 +87,7 @@ def _legend(figure):
     for mark, label in (pair for ax in figure.axes for pair in zip(*ax.get_legend_handles_labels(), strict=True)):
         named.setdefault(label, mark)
     if named and not any(ax.get_legend() for ax in figure.axes):
-        wide = max(map(len, named)) > 30
-        columns = min(len(named), 3 if wide else 6)
+        columns = min(len(named), max(1, LEGEND // (max(map(len, named)) + 8)))
         figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=columns)
         figure.set_figheight(figure.get_figheight() + 0.13 * -(-len(named) // columns) + 0.08)
 

@@ -11,13 +11,15 @@ import xarray as xr
 
 from lib.errors import InputError
 from lib.measurement.run import measure
+from lib.measurement.store import TRAINED
+from lib.measurement.tables import by_model, estimates
 from lib.models.names import resolve
 from lib.profiles import Panel, Profile
 
 
 def curves(profile: Profile, figure: str, conditions: Sequence[str]) -> pd.DataFrame:
     """Return a row per token of each head that a figure draws, from left to right, under these conditions: model,
-    revision, layer, head, condition, position, part of the prompt and what it receives.
+    revision, problem, layer, head, condition, position, part of the prompt and what it receives.
 
     Raises InputError when the model lacks a head, or what is stored of it.
     """
@@ -35,7 +37,8 @@ def _head(measured: xr.Dataset, panel: Panel, conditions: Sequence[str], figure:
     tokens = measured[["received", "part"]].sel(layer=panel.layer, head=panel.head, drop=True)
     if tokens.received.isnull().all():
         raise InputError(f"{figure}: what layer {panel.layer}, head {panel.head} of {panel.model} gives is not stored")
-    place = {"model": measured.model, "revision": measured.revision, "layer": panel.layer, "head": panel.head}
+    place = {"model": measured.model, "revision": measured.revision, "problem": measured.example}
+    place |= {"layer": panel.layer, "head": panel.head}
     rows = []
     for condition in conditions:
         one = tokens.sel(condition=condition).to_dataframe()
@@ -43,6 +46,23 @@ def _head(measured: xr.Dataset, panel: Panel, conditions: Sequence[str], figure:
         position = {"condition": condition, "position": np.arange(len(one))}
         rows.append(one.assign(**place, **position)[[*place, *position, "part", "received"]])
     return pd.concat(rows)
+
+
+def spans(profile: Profile, *figures: str) -> pd.DataFrame:
+    """Return λ of the problem's and of the instruction's tokens (span, lambda, low, high, n) over all problems, for
+    each head that these figures draw, under the slashes and from all later tokens.
+    """
+    tables = []
+    for figure in figures:
+        for panel in getattr(profile.attention.panels, figure):
+            measured = measure(profile, "attention", models=[panel.model])
+            place = {"network": TRAINED, "condition": "mless", "layer": panel.layer, "head": panel.head, "query": "all"}
+            place["span"] = ["problem", "instruction"]
+            found = {name: one.lambda_by_span.sel(place, drop=True) for name, one in measured.items()}
+            table = by_model(found, lambda lam: estimates(lam, "lambda"))
+            tables.append(table.assign(figure=figure, layer=panel.layer, head=panel.head))
+    columns = ["figure", "model", "layer", "head", "span", "lambda", "low", "high", "n"]
+    return pd.concat(tables, ignore_index=True)[columns]
 
 
 def summary(*figures: pd.DataFrame) -> pd.DataFrame:

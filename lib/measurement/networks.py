@@ -17,7 +17,7 @@ from lib.measurement.store import OTHER_KEYS, SEEDS, TRAINED, UNIFORM, UNTRAINED
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
-from lib.prompts.problems import Problem, stratified_sample
+from lib.prompts.problems import Problem, drawn_problem, stratified_sample
 
 _newest: dict[tuple, Loaded] = {}
 
@@ -58,7 +58,8 @@ def pieces(
     if not layers or (network == OTHER_KEYS and not _key_heads(loaded.model)):
         yield xr.Dataset(), conditions
     elif measure == "tokens":
-        yield measure_tokens(loaded, problems[asked.example].problem, conditions, layers, **given), conditions
+        drawn = drawn_problem(asked.problems, asked.example, asked.limit, profile.seed)
+        yield measure_tokens(loaded, drawn.problem, conditions, layers, **given), conditions
     elif measure == "attention":
         observing = observe_uniform if network == UNIFORM else observe
         for found in measure_attention(loaded, some, conditions, layers, **given, observing=observing):

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import xarray as xr
 
-from lib.errors import InputError
 from lib.measurement import store
 from lib.models.names import resolve
 from lib.profiles import Profile
-from lib.prompts.problems import load_problems
+from lib.prompts.problems import drawn_problem, load_problems
 
 # What may be asked for: the drawn prompt; the trained network's attention and activations; both without training.
 PARTS = ("tokens", "attention", "activations", "controls")
@@ -83,13 +82,13 @@ def _of_model(profile: Profile, spec: str, steps: list[Step], stored: bool) -> x
 
     asked = profile.attention
     problems = load_problems(asked.problems, limit=asked.limit, seed=profile.seed)
-    if asked.example >= len(problems):
-        raise InputError(f"example {asked.example} is beyond the {len(problems)} problems")
+    example = drawn_problem(asked.problems, asked.example, asked.limit, profile.seed).id
     loaded = networks.some_layers(spec, asked.layers, asked.dtype)
     about = {"model": name, "revision": loaded.revision, "dtype": loaded.dtype, "device": loaded.device}
-    about |= {"label": loaded.card.label, "example": problems[asked.example].id}
+    about |= {"label": loaded.card.label}
     if about.items() - measured.attrs.items():
-        measured, done = store.blank(profile, spec).assign_attrs(about), []
+        measured, done = store.blank(profile, spec), []
+    measured = measured.assign_attrs(about, example=example)
     del loaded
     path, saved = profile.measured_in(profile.results, name), time.monotonic()
     try:

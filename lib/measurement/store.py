@@ -118,7 +118,9 @@ def load(profile: Profile, spec: str, stored: bool = True) -> tuple[xr.Dataset, 
             raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
         print(f"{path} is damaged: it is measured again", file=sys.stderr, flush=True)
         return blank(profile, spec), []
-    given = json.loads(found.settings)
+    given, example = json.loads(found.settings), found.attrs.get("example")
+    given["tokens"]["example"] = example  # by its id; of a profile that names none it is the sample's first
+    settings["tokens"]["example"] = profile.attention.example or example
     stale = [name for name in VERSIONS if (given["all"], given.get(name)) != (settings["all"], settings[name])]
     if stale and not own:
         asked = f"python -m lib reproduce {profile.options} --fresh"
@@ -207,8 +209,10 @@ def joined(measured: xr.Dataset, piece: xr.Dataset) -> xr.Dataset:
 
 
 def first_layers(values: xr.DataArray) -> xr.DataArray:
-    """Return what was measured of the trained network on all problems: its first layers."""
-    return _trained(values).dropna("layer")
+    """Return what was measured of the trained network on all problems: its first layers, where a cell may be NaN."""
+    values = _trained(values)
+    of_each_problem = values.notnull().any([dim for dim in values.dims if dim not in ("problem", "layer")])
+    return values.sel(layer=of_each_problem.all("problem"))
 
 
 def every_layer(values: xr.DataArray) -> xr.DataArray:

@@ -74,6 +74,19 @@ def load_problems(
     return problems if limit is None else stratified_sample(problems, limit, seed)
 
 
+def drawn_problem(source: str | Path, wanted: str | None, limit: int | None = None, seed: int = 0) -> Problem:
+    """Return the problem that figures draw: of this id, also beyond a sample, else the sample's first.
+
+    Raises InputError for an id that the source has not.
+    """
+    if wanted is None:
+        return load_problems(source, limit, seed)[0]
+    found = {item.id: item for item in load_problems(source)}
+    if wanted not in found:
+        raise InputError(f"example {wanted!r} is none of the problems of {source}")
+    return found[wanted]
+
+
 def describe(source: str | Path) -> str:
     """Return a short name for captions, which calls MATH-500 by its name wherever it was read from."""
     if source in NAMES:

@@ -1,6 +1,7 @@
 """Every figure from a table of a few rows: it draws, saves the numbers that it was given, and names its panels."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
@@ -32,11 +33,12 @@ def curves(*heads):
     parts = pd.DataFrame(
         {"position": range(5), "part": ["instruction", "instruction", "inserted", "inserted", "problem"]}
     )
-    table = product(model=[M], revision=["0123"], layer=[1], head=heads, condition=CONDITIONS).drop(columns="n")
-    table = table.merge(parts, how="cross").assign(received=0.1)
+    table = product(model=[M], problem=["sum/1"], layer=[1], head=heads, condition=CONDITIONS).drop(columns="n")
+    table = table.merge(parts, how="cross").assign(received=lambda rows: 0.1 + 0.01 * rows.index)
     return table[(table.condition != "none") | (table.part != "inserted")]
 
 
+SPANS = plain(product(figure=["fig09", "fig10", "fig11"], model=[M], layer=[1], head=[1]), "lambda")
 EFFECT = {"low": "effect_low", "high": "effect_high"}
 BY_HEAD = plain(product(model=[M, "gemma-3-270m"], condition=["mless", "mful"], layer=[1, 2], head=[1, 2]), "lambda")
 CONTROLS = product(model=[M], control=["untrained", "uniform"], layer=[1, 2]).assign(lowest=0.5, highest=0.6)
@@ -50,6 +52,7 @@ COUNTS = xr.DataArray(
     {"network": ["trained"], "condition": ["none", "mless", "arm"], "layer": [1, 2], "bin": [-2.0, -1, 0, 1]},
     ["network", "condition", "layer", "bin"],
 )
+HISTOGRAMS = {M: xr.Dataset({"counts": COUNTS}, attrs={"model": M})}
 CLASSES = plain(product(model=[M], condition=CONDITIONS, **{"class": ["digits", "others"]}), "near zero")
 SAMPLES = with_ends(
     with_ends(with_ends(product(model=[M], condition=["none", "arm"]), "pass@1"), "pass@3"), "distinct 2-grams"
@@ -67,10 +70,10 @@ ROWS = product(id=["a", "b"], model=[M, "gemma-3-270m"]).assign(verdict="in part
 ROWS["reading"] = ["literal", "literal", "strict", "strict"]
 
 DRAWN = {  # name: tables, titles of some panels
-    "fig09": ([curves(1, 2, 3)], 3, f"{M}\nLayer 1 Head 2"),
+    "fig09": ([curves(1, 2, 3), SPANS], 3, f"{M}\nLayer 1 Head 2"),
     "fig10": ([BARS, curves(1)], 3, "Accuracy"),
-    "fig10_right": ([curves(1)], 2, f"{M}\nLayer 1 Head 1: whole prompt"),
-    "fig11": ([curves(1, 2)], 2, f"{M}\nLayer 1 Head 1"),
+    "fig10_right": ([curves(1), SPANS], 2, f"{M}\nLayer 1 Head 1: whole prompt"),
+    "fig11": ([curves(1, 2), SPANS], 2, f"{M}\nLayer 1 Head 1"),
     "fig13": ([curves(1, 2, 8)], 6, f"{M}\nLayer 1 Head 8"),
     "fig18": ([curves(1)], 2, f"{M}\nLayer 1 Head 1"),
     "lambda_by_head": ([BY_HEAD, CONTROLS], 4, f"{M}\nlayer 2"),
@@ -78,7 +81,7 @@ DRAWN = {  # name: tables, titles of some panels
     "lambda_map": ([BY_HEAD], 2, f"{M}, 55 slashes"),
     "inserted_span": ([SPAN], 3, f"{M}\nAttention mass"),
     "causes": ([CAUSES], 1, M),
-    "fig04": ([CHANGES, {M: xr.Dataset({"counts": COUNTS})}], 4, f"{M}\nlayer 2: histogram / that of None"),
+    "fig04": ([CHANGES, HISTOGRAMS], 4, f"{M}\nlayer 2: histogram / that of None"),
     "fig07": ([CLASSES], 1, M),
     "activations_by_layer": ([CHANGES], 4, f"{M}\nL1"),
     "fig06": ([SAMPLES], 2, f"{M}: pass@k"),
@@ -90,6 +93,9 @@ DRAWN = {  # name: tables, titles of some panels
     "likelihood_courses": ([COURSES], 2, "length"),
     "claims_matrix": ([ROWS, lambda row: row["id"]], 1, ""),
 }
+
+
+IN_ROWS = ("likelihood", "answer_at_once", "overview", "claims_matrix", "lambda_map")  # whose y axis has no numbers
 
 
 @pytest.fixture
@@ -110,13 +116,19 @@ def drawn(run, shown, monkeypatch):
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_figure_draws_its_panels_and_saves_its_numbers(drawn, run, name):
+def test_a_figure_draws_its_panels_and_saves_every_number_that_it_draws(drawn, run, name):
     tables, count, title = DRAWN[name]
     axes = drawn(name, *tables)
     assert len(axes) == count and title in {ax.get_title() for ax in axes}
     assert (run.figures / f"{name}.png").stat().st_size > 500
-    saved = pd.read_csv(run.figures / f"{name}.csv")
-    assert len(saved) == len(tables[0]) + (9 if name == "fig10" else 0)  # and the paper's bars
+    saved = pd.read_csv(run.figures / f"{name}.csv").select_dtypes("number").to_numpy().ravel()
+    lines = [line.get_ydata() for ax in axes for line in ax.lines if line.get_transform() == ax.transData]
+    numbers = [np.asarray(some, float) for some in lines if name not in IN_ROWS]
+    numbers += [[bar.get_height() for bar in ax.patches] for ax in axes if name == "fig10"]
+    assert numbers or name in IN_ROWS
+    for number in filter(np.isfinite, np.unique(np.concatenate([*numbers, [np.nan]]))):
+        assert np.isclose(saved, number, rtol=1e-5).any(), f"{number} is drawn and not saved"
+    assert name not in ("fig09", "fig10_right", "fig11") or {0.7, 0.8, 0.9} <= set(saved)
 
 
 def test_every_figure_is_tried():
@@ -149,7 +161,7 @@ def test_fig08_shows_the_papers_numbers_hollow_on_all_of_the_scale(drawn):
 def test_fig04_has_the_histogram_of_layer_1_and_later_ones_as_ratio_to_none(drawn):
     counts = COUNTS.copy()
     counts.loc[{"condition": "mless", "bin": -1.0}] = 30
-    first, second, *_ = drawn("fig04", CHANGES, {M: xr.Dataset({"counts": counts})})
+    first, second, *_ = drawn("fig04", CHANGES, {M: xr.Dataset({"counts": counts}, attrs={"model": M})})
     assert [line.get_ydata()[0] for line in first.lines] == pytest.approx(
         [100 * 60 / 102, 100 * 30 / 72, 100 * 60 / 102]
     )

@@ -21,7 +21,9 @@ def curves(monkeypatch):
     arrays = {"received": (("condition", "layer", "head", "token"), received)}
     arrays["part"] = ("condition", "token"), [PLAIN, FILLED]
     coords = {"condition": ["none", "mless"], "layer": [1], "head": [1, 2]}
-    measured = xr.Dataset(arrays, coords, {"model": "SmolLM2-135M-Instruct", "revision": "0123456789ab"})
+    measured = xr.Dataset(
+        arrays, coords, {"model": "SmolLM2-135M-Instruct", "revision": "0123456789ab", "example": "x/1"}
+    )
     monkeypatch.setattr(heads, "measure", lambda *given, **options: {measured.model: measured})
     profile = load_profile("demo")
 
@@ -55,3 +57,15 @@ def test_the_summary_compares_original_tokens_without_the_first_and_the_last(cur
 def test_a_head_that_is_not_there_is_named(curves, head, said):
     with pytest.raises(InputError, match=said):
         curves(head)
+
+
+def test_a_drawn_head_has_lambda_of_either_part_over_all_problems(monkeypatch):
+    dims = ("network", "condition", "problem", "layer", "head", "span", "query")
+    values = np.arange(1.0, 1 + 2 * 3 * 2).reshape(1, 1, 2, 1, 1, 3, 2) * np.ones((1, 1, 2, 1, 9, 3, 2))
+    spans = {"span": ["original", "problem", "instruction"], "query": ["all", "original"]}
+    coords = {"network": ["trained"], "condition": ["mless"], "layer": [1], "head": range(1, 10), "problem": ["a", "b"]}
+    measured = {"m": xr.Dataset({"lambda_by_span": (dims, values)}, coords | spans)}
+    monkeypatch.setattr(heads, "measure", lambda *given, **options: measured)
+    table = heads.spans(load_profile("demo"), "fig10", "fig11")
+    assert table["figure"].tolist() == ["fig10"] * 2 + ["fig11"] * 6 and table["head"].tolist()[:4] == [6, 6, 1, 1]
+    assert table.query("figure == 'fig10'").set_index("span")["lambda"].to_dict() == {"problem": 6, "instruction": 8}

@@ -141,7 +141,7 @@ def test_other_weights_are_measured_again(profile, tiny_checkpoint):
     [
         ({"seed": 1}, set(store.VERSIONS)),
         ({"attention": {"limit": 3}}, set(store.VERSIONS)),
-        ({"attention": {"example": 1}}, {"tokens"}),
+        ({"attention": {"example": "embedded/sum/1"}}, {"tokens"}),
         ({"accuracy": {"arm": {"c": 0.3}}}, {"activations"}),
         ({"attention": {"models": ["gemma-3-270m"]}}, set()),
         ({}, {"causes"}),
@@ -166,6 +166,12 @@ def test_a_damaged_file_counts_for_nothing_and_is_named(whole, profile, damage, 
     file.write_bytes(damage(whole[2]))
     found, done = load(profile, *profile.attention.models)
     assert not found and not done and capsys.readouterr().err == f"{file} is damaged: it is measured again\n"
+
+
+def test_a_cell_that_is_not_defined_takes_no_layer_away():
+    found = joined(piece(0.5), piece(0.5, condition="random"))["lambda"]
+    found.loc[{"condition": "mless", "problem": "a", "layer": 1}] = np.nan
+    assert first_layers(found).layer.values.tolist() == [1, 2]
 
 
 def test_what_the_repository_keeps_is_rounded_and_has_no_texts(whole, profile):
@@ -202,9 +208,21 @@ def test_a_folder_that_cannot_be_written_and_an_example_that_is_not_there_are_na
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(InputError, match=r"cannot keep measurements in .*taken"):
         save(tmp_path / "taken" / "m.nc", piece(1))
-    attention = profile.attention.model_copy(update={"example": 3})
-    with pytest.raises(InputError, match="example 3 is beyond the 2 problems"):
-        measure(profile.model_copy(update={"attention": attention}), "tokens")
+    with pytest.raises(InputError, match="example 'x' is none of the problems of embedded"):
+        measure(drawing(profile, "x"), "tokens")
+
+
+def drawing(profile, example):
+    return profile.model_copy(update={"attention": profile.attention.model_copy(update={"example": example})})
+
+
+def test_another_example_is_drawn_in_the_sample_or_not_and_nothing_else_is_measured_again(whole, profile):
+    (profile.results / f"{NAME}.nc").write_bytes(whole[2])
+    for wanted in ("embedded/draw/159", "embedded/draw/160", None):
+        found = measure(drawing(profile, wanted), "tokens", "attention")[NAME]
+        assert found.example == (wanted or "embedded/draw/160")  # of a profile that names none what is there stays
+        assert found["lambda"].equals(whole[1]["lambda"])
+    assert found.attrs["example"] not in found.problem
 
 
 def test_every_model_of_families_is_stored_whole(tmp_path, monkeypatch):
