@@ -9,16 +9,17 @@ With x an activation, eps = c * 1.4826 * MAD(x) and fraction = clip(share of |x|
 of the elements that are smallest in magnitude is drawn towards [0, Q_p1(x)], or [min(x), 0] when negative.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
-from lib.arm.activations import kth_smallest, near_zero_bound
+from lib.arm.activations import near_zero_bound, order_statistics
 from lib.arm.settings import Arm
 from lib.errors import valid
 
 PAPER = Arm()
 LEAST, MOST = 0.02, 0.25  # bounds of the fraction
+AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 27}  # elements: 2 MiB stay near a processor's cache, a GPU wants more
 
 
 def redistribute(
@@ -43,22 +44,29 @@ def redistribute(
     settings = valid(Arm, given, "ARM's settings")
     if x.numel() == 0:
         return x
-    if x.dim() < 3:
-        return _per_sequence(torch.atleast_2d(x)[None], settings, real, generators, seed).view_as(x)
-    return _per_sequence(x, settings, real, generators, seed)
-
-
-def _per_sequence(x: torch.Tensor, settings: Arm, real, generators, seed: int) -> torch.Tensor:
-    generators = generators or new_generators(len(x), seed, x.device)
+    moved = x.clone().view(-1, *torch.atleast_2d(x).shape[-2:])  # (B, T, F)
+    generators = generators or new_generators(len(moved), seed, x.device)
     if settings.per_tensor:
-        return _moved(x.flatten(), settings, generators[0]).view_as(x)
-    moved = x.clone()
-    for row, generator in enumerate(generators):
-        kept = slice(None) if real is None or bool(real[row].all()) else real[row]
-        part = x[row, kept]
-        if part.numel():
-            moved[row, kept] = _moved(part.flatten(), settings, generator).view_as(part)
-    return moved
+        return _moved(x.reshape(1, -1), settings, generators[:1]).view_as(x)
+    for rows, kept in _alike(moved, real):
+        part = moved[rows]  # a copy
+        values = part if kept is None else part[kept]
+        found = _moved(values.reshape(len(rows), -1), settings, [generators[row] for row in rows]).view_as(values)
+        if kept is not None:
+            part[kept], found = found, part
+        moved[rows] = found
+    return moved.view_as(x)
+
+
+def _alike(x: torch.Tensor, real: torch.Tensor | None) -> Iterator[tuple[list[int], torch.Tensor | None]]:
+    """Yield rows of x (B, T, F) with as many real tokens, and which those are, (rows, T); None: all of them."""
+    batch, tokens, width = x.shape
+    lengths = [tokens] * batch if real is None else real.sum(1).tolist()
+    for length in sorted({*lengths} - {0}):
+        rows = [row for row, own in enumerate(lengths) if own == length]
+        size = max(1, AT_ONCE[x.device.type] // (length * width))
+        for some in (rows[begin : begin + size] for begin in range(0, len(rows), size)):
+            yield some, None if real is None or length == tokens else real[some]
 
 
 def new_generators(count: int, seed: int, device: torch.device | str) -> list[torch.Generator]:
@@ -66,35 +74,36 @@ def new_generators(count: int, seed: int, device: torch.device | str) -> list[to
     return [torch.Generator(device).manual_seed(seed) for _ in range(count)]
 
 
-def _moved(x: torch.Tensor, settings: Arm, generator: torch.Generator) -> torch.Tensor:
-    """Return the elements (n,) of one group of shared statistics after the move."""
-    values = x.float()  # bfloat16 has too few digits for a median of deviations
-    chosen = _smallest(values, settings)
+def _moved(x: torch.Tensor, settings: Arm, generators: Sequence[torch.Generator]) -> torch.Tensor:
+    """Return groups of shared statistics, (groups, n), after the move; each draws from its own generator."""
+    values, n = x.float(), x.shape[1]  # bfloat16 has too few digits for a median of deviations
     # The largest element that does not exceed the quantile p1.
-    high = kth_smallest(values, int(settings.p1 / 100 * (len(values) - 1))).clamp(min=0)
-    low = values.min().clamp(max=0)
-    draws = torch.rand(values.shape, generator=generator, device=values.device)
+    median, high = order_statistics(values, [(n - 1) // 2, int(settings.p1 / 100 * (n - 1))])
+    chosen = _smallest(values, median, settings)
+    high, low = high.clamp(min=0), values.amin(1, keepdim=True).clamp(max=0)
+    draws = torch.stack([torch.rand(n, generator=own, device=values.device) for own in generators])
     if settings.mode == "code":
         target = draws.mul_(torch.where(values >= 0, high, low))
     else:
-        target = draws.mul_(torch.where(values > 0, high, low)).add_(values).clamp_(low, high)
+        target = torch.minimum(draws.mul_(torch.where(values > 0, high, low)).add_(values).maximum(low), high)
         chosen &= (values != 0) & (values <= high)  # a zero has no sign to keep
     return torch.where(chosen, target.to(x.dtype), x)
 
 
-def _smallest(values: torch.Tensor, settings: Arm) -> torch.Tensor:
-    """Return which elements (n,) are the chosen fraction smallest in magnitude, never more of them.
+def _smallest(values: torch.Tensor, median: torch.Tensor, settings: Arm) -> torch.Tensor:
+    """Return which elements of groups (groups, n) are the chosen fraction smallest in magnitude, never more of them.
 
     The share within a bound grows with the bound, so clipping the share is clipping the bound between two order
     statistics: selections instead of a sort. Elements equal to the bound stay where they would be too many.
     """
-    magnitudes, n = values.abs(), len(values)
+    magnitudes, n = values.abs(), values.shape[1]
     least, most = (int(share * n) for share in (LEAST, MOST))
     if settings.fraction is not None:
         least = most = int(settings.fraction * n)
+    found = order_statistics(magnitudes, [max(count - 1, 0) for count in (least, most)])
     below, above = (
-        kth_smallest(magnitudes, count - 1) if count else magnitudes.new_tensor(-1) for count in (least, most)
+        bound if count else -torch.ones_like(bound) for bound, count in zip(found, (least, most), strict=True)
     )
-    bound = torch.minimum(torch.maximum(near_zero_bound(values, settings.c), below), above)
+    bound = torch.minimum(torch.maximum(near_zero_bound(values, settings.c, median), below), above)
     within = magnitudes <= bound
-    return torch.where(within.sum() <= most, within, magnitudes < bound)
+    return torch.where(within.sum(1, keepdim=True) <= most, within, magnitudes < bound)

@@ -20,8 +20,8 @@ from lib.errors import InputError
 
 PROMPT, ONE_TOKEN = "whole_prompts", "one_token_per_row"
 # Elements of one block of scores: 2 MiB in float32 stay near a processor's cache and keep memory flat; a GPU, for
-# which launches count instead, gets 256 MiB.
-BLOCK_ELEMENTS, GPU_BLOCK_ELEMENTS = 1 << 19, 1 << 26
+# which launches count instead, gets 512 MiB.
+BLOCK_ELEMENTS, GPU_BLOCK_ELEMENTS = 1 << 19, 1 << 27
 # Keywords that a model may pass and that change nothing in an inference forward over a whole prompt.
 HARMLESS = {
     "position_ids",
@@ -91,12 +91,14 @@ class _Step:
         self.last = lengths[:, None, None, None]  # (B, 1, 1, 1) the new tokens' positions
         self.masks: dict[tuple[int, int | None], torch.Tensor] = {}
 
-    def seen(self, tokens: int, window: int | None) -> torch.Tensor:
-        """Return (B, 1, 1, T), true for the positions of a row that its new token sees."""
+    def mask(self, tokens: int, window: int | None, dtype: torch.dtype) -> torch.Tensor:
+        """Return what is added to scores, (B, 1, 1, T): 0 for the positions of a row that its new token sees."""
         if (tokens, window) not in self.masks:
             position = torch.arange(tokens, device=self.last.device)
-            mask = position <= self.last
-            self.masks[tokens, window] = mask & (position > self.last - window) if window else mask
+            hidden = position > self.last
+            if window:
+                hidden |= position <= self.last - window
+            self.masks[tokens, window] = torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, -torch.inf)
         return self.masks[tokens, window]
 
 
@@ -144,10 +146,12 @@ def _attend(
     if recording:
         recording.windows[layer] = sliding_window
     past = key.shape[2] - query.shape[2]  # keys of an earlier forward, which a cache kept
-    query, key = query.float() * (query.shape[-1] ** -0.5 if scaling is None else scaling), key.float()
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    if not query.is_cuda:  # where products of halves have no sums in float32
+        query, key, scaling = query.float() * scaling, key.float(), 1.0
     query = query.unflatten(1, (key.shape[1], -1))  # (B, K, groups, T, D)
     output = value.new_empty(*query.shape[:4], value.shape[-1])
-    for start, first, scores in _blocks(query, key, sliding_window, softcap):
+    for start, first, scores in _blocks(query, key, scaling, sliding_window, softcap):
         stop = start + scores.shape[2]
         if seen:
             seen.change_scores(layer + 1, scores, start, first)
@@ -174,7 +178,7 @@ def _attend(
 
 
 def _blocks(
-    query: torch.Tensor, key: torch.Tensor, window: int | None, softcap: float | None
+    query: torch.Tensor, key: torch.Tensor, scaling: float, window: int | None, softcap: float | None
 ) -> Iterator[tuple[int, int, torch.Tensor]]:
     """Yield (its first query, the first key that it sees, scores (B, H, Q, keys)) of blocks of (B, K, groups, Q, D).
 
@@ -188,10 +192,19 @@ def _blocks(
     for start in range(past, tokens, size):
         stop = min(start + size, tokens)
         first = max(0, start - window + 1) if window else 0
-        scores = query[:, :, :, start - past : stop - past].flatten(2, 3) @ key[:, :, first:stop].transpose(2, 3)
+        scores = _products(query[:, :, :, start - past : stop - past].flatten(2, 3), key[:, :, first:stop])
+        scores = scores if scaling == 1 else scores.mul_(scaling)
         scores = _capped(scores, softcap).view(batch, heads, stop - start, stop - first)
         _hide(scores, start, first, window)
         yield start, first, scores
+
+
+def _products(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """Return the float32 products (B, K, N, T) of (B, K, N, D) and (B, K, T, D), of halves with sums in float32."""
+    if query.dtype == torch.float32:
+        return query @ key.transpose(2, 3)
+    products = torch.bmm(query.flatten(0, 1), key.flatten(0, 1).transpose(1, 2), out_dtype=torch.float32)
+    return products.unflatten(0, key.shape[:2])
 
 
 def _capped(scores: torch.Tensor, softcap: float | None) -> torch.Tensor:
@@ -261,14 +274,14 @@ def _attend_from_one_token(
     **others,
 ) -> tuple[torch.Tensor, None]:
     _refuse_unknown(module, others)
-    seen = _step.get().seen(key.shape[2], sliding_window)
+    mask = _step.get().mask(key.shape[2], sliding_window, query.dtype)
     query = query.unflatten(1, (key.shape[1], -1)).squeeze(3)  # (B, K, groups, D): a key head's queries side by side
     if softcap is None and s_aux is None:
         # It sums scores in float32 and copies neither keys nor values, whatever their dtype.
-        attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=seen, scale=scaling)
+        attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling)
     else:
         query = query.float() * (query.shape[-1] ** -0.5 if scaling is None else scaling)
-        scores = _capped(query @ key.float().transpose(2, 3), softcap).masked_fill(~seen, -torch.inf)
+        scores = _capped(query @ key.float().transpose(2, 3), softcap) + mask
         weights, _ = _softmax(scores.flatten(1, 2).unsqueeze(2), s_aux)  # (B, H, 1, T)
         attended = weights.view_as(scores).to(value.dtype) @ value
     return attended.flatten(1, 2).unsqueeze(1), None  # (B, 1, H, D)

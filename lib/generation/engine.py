@@ -1,9 +1,8 @@
 """Decode many prompts at once with a transformers model: a finished row leaves, a waiting prompt takes its place.
 
-Every row has a slot of a cache that is allocated once, and a length of its own; no row is padded on the left, nothing
-is concatenated or repeated for grouped heads. Tokens that are given, such as an elicitation, are fed through the same
-steps from the kept cache. A step reads all weights once, so its floor is their bytes for few rows and their
-multiplications for many; on a CPU large batches pay.
+No row is padded on the left, nothing is concatenated or repeated for grouped heads. Tokens that are given, such as an
+elicitation, are fed through the same steps from the kept cache. A step reads all weights once, so its floor is their
+bytes for few rows and their multiplications for many; large batches pay.
 """
 
 import contextlib
@@ -16,68 +15,19 @@ from typing import cast
 import psutil
 import torch
 from torch.nn.utils.rnn import pad_sequence
-from transformers import Cache, DynamicCache, PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from lib.arm.activations import activation_module
 from lib.arm.hook import Installed, installed
 from lib.arm.settings import Arm
-from lib.attention.function import attending_from_one_token
 from lib.errors import InputError
 from lib.generation.interface import Completion, Request, Sampling, Writer
+from lib.generation.step import SlotCache, Steps
 from lib.grading.answer import last_box
 from lib.prompts.batches import is_out_of_memory
 
 PREFILL_TOKENS = 8192  # padded tokens of one prefill: bounds its memory
 ALIKE = 0.75  # a prompt is prefilled beside one at most so much longer: bounds what padding costs
-
-
-class SlotCache(Cache):
-    """Keys and values of up to `slots` rows, (slots, key heads, capacity, D) per layer, each row with its length."""
-
-    def __init__(self, slots: int, capacity: int):
-        super().__init__(layers=[])
-        self.shape, self.lengths = (slots, capacity), torch.zeros(slots, dtype=torch.long)
-        self.stored: list[tuple[torch.Tensor, torch.Tensor]] = []
-
-    def write(self, slot: int, prefilled: DynamicCache, row: int, length: int) -> None:
-        """Copy the first `length` positions of one prefilled row into a slot."""
-        for index, (keys, values, _) in enumerate(prefilled):
-            if len(self.stored) == index:
-                self.stored.append((self._room(keys), self._room(values)))
-            for target, source in zip(self.stored[index], (keys, values), strict=True):
-                target[slot, :, :length] = source[row, :, :length]
-        self.lengths[slot] = length
-
-    def _room(self, like: torch.Tensor) -> torch.Tensor:
-        slots, capacity = self.shape
-        return like.new_zeros(slots, like.shape[1], capacity, like.shape[3])
-
-    @torch.inference_mode()
-    def move(self, source: int, target: int) -> None:
-        """Let the row of one slot take another slot, so that running rows are always the first ones."""
-        length = int(self.lengths[source])
-        for parts in self.stored:
-            for part in parts:
-                part[target, :, :length] = part[source, :, :length]
-        self.lengths[target] = length
-
-    def begin_step(self, rows: int, device: torch.device) -> torch.Tensor:
-        """Return the lengths (rows,) of the running rows on the device; worked out once, not in every layer."""
-        self.rows, self.at = torch.arange(rows, device=device), self.lengths[:rows].to(device)
-        self.longest = int(self.lengths[:rows].max()) + 1  # which lies on the host: nothing waits for the device
-        return self.at
-
-    def update(self, key, value, layer_idx, *args, **kwargs):
-        """Write one new position of each running row and return views up to the longest row."""
-        keys, values = self.stored[layer_idx]
-        keys[self.rows, :, self.at], values[self.rows, :, self.at] = key[:, :, 0], value[:, :, 0]
-        return keys[: len(key), :, : self.longest], values[: len(key), :, : self.longest]
-
-    def get_seq_length(self, layer_idx: int = 0) -> int:
-        return int(self.lengths.max())
-
-    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
-        return self.get_seq_length() + query_length, 0
 
 
 @dataclass
@@ -96,6 +46,7 @@ class _Batch:
     """The rows at work, in the cache's first slots, and what holds for all of them."""
 
     cache: SlotCache
+    steps: Steps
     sampling: Sampling
     elicit: list[int]  # the elicitation's tokens
     hook: Installed | None  # ARM
@@ -103,7 +54,7 @@ class _Batch:
 
     @property
     def free(self) -> int:
-        return self.cache.shape[0] - len(self.rows)
+        return self.cache.slots - len(self.rows)
 
     def leave(self, slot: int) -> None:
         """Let a row go, and the last one take its slot."""
@@ -136,7 +87,10 @@ class Engine(Writer):
                 capacity = max(len(r.input_ids) for r in unfinished.values()) + plan.extra
                 slots = min(slots, len(unfinished), self._room(capacity))
                 try:
-                    batch = _Batch(SlotCache(slots, capacity), sampling, plan.elicit, hook)
+                    cache = SlotCache(slots, capacity, self.model.device)
+                    # What ARM draws in code mode comes from each row's own generator, which no graph holds.
+                    steps = Steps(self.model, cache, eager=bool(arm) and arm.mode == "code")
+                    batch = _Batch(cache, steps, sampling, plan.elicit, hook)
                     for completion in self._run(list(unfinished.values()), batch):
                         del unfinished[completion.key]
                         yield completion
@@ -159,7 +113,7 @@ class Engine(Writer):
         waiting = sorted(requests, key=lambda r: (len(r.fed) if batch.hook else 0, r.fed))
         while waiting or batch.rows:
             # A prefill stops everybody: wait until it serves a good part of the batch.
-            if waiting and batch.free >= min(len(waiting), max(1, batch.cache.shape[0] // 4)):
+            if waiting and batch.free >= min(len(waiting), max(1, batch.cache.slots // 4)):
                 first = self._admit(batch, waiting)
                 if first:
                     yield from self._advance(batch, list(first), torch.stack(list(first.values())))
@@ -184,9 +138,8 @@ class Engine(Writer):
             new = [self._row(request, hook) for request in group]
             prefilled, logits = self._prefill_whole(new, hook) if hook else (self._prefill(new), ())
             first |= dict(enumerate(logits, len(batch.rows)))
-            for index, row in enumerate(new):
-                batch.cache.write(len(batch.rows), prefilled, index, len(row.request.fed) - len(row.feed))
-                batch.rows.append(row)
+            batch.cache.write(len(batch.rows), prefilled, [len(row.request.fed) - len(row.feed) for row in new])
+            batch.rows += new
         return first
 
     def _row(self, request: Request, hook: Installed | None) -> _Row:
@@ -219,18 +172,11 @@ class Engine(Writer):
             decoder(input_ids=padded, past_key_values=cache, use_cache=True)
         return cache
 
-    @torch.inference_mode()
     def _step(self, batch: _Batch) -> torch.Tensor:
         """Feed one token to every row and return the logits (rows, vocabulary) of the next."""
-        device, rows, hook = self.model.device, batch.rows, batch.hook
-        tokens = torch.tensor([[row.feed.pop(0)] for row in rows], device=device)
-        lengths = batch.cache.begin_step(len(rows), device)
-        told = hook.rows([row.noise for row in rows], prompt=False) if hook else contextlib.nullcontext()
-        given = {"position_ids": lengths[:, None], "past_key_values": batch.cache, "use_cache": True}
-        with attending_from_one_token(self.model.get_decoder(), lengths), told:
-            output = self.model(input_ids=tokens, **given)
-        batch.cache.lengths[: len(rows)] += 1
-        return output.logits[:, -1].float()
+        rows, hook = batch.rows, batch.hook
+        with hook.rows([row.noise for row in rows], prompt=False) if hook else contextlib.nullcontext():
+            return batch.steps([row.feed.pop(0) for row in rows])
 
     def _advance(self, batch: _Batch, slots: Sequence[int], logits: torch.Tensor) -> Iterator[Completion]:
         """Give rows that have nothing left to feed their next tokens, and yield those that finish.

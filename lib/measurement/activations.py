@@ -107,13 +107,13 @@ def _measure(
                 working = installed(loaded.model, seed=seed + index, **arm.model_dump())
                 with working if parse_condition(condition).arm else contextlib.nullcontext():
                     reduced = _reduced(loaded, given[index], layers, references, arm.c)
-                for place, parts in enumerate(reduced.values()):
-                    if not np.isfinite(parts["measures"]).all():
+                for layer, measures in zip(layers, reduced["measures"], strict=True):
+                    if not np.isfinite(measures).all():
                         where = f"{loaded.name} under {condition} on problem {problem}"
-                        raise InputError(f"{where} gives NaN activations in layer {layers[place]}")
-                    found["counts"][at, place] += parts.pop("counts")
-                    for part, values in parts.items():
-                        found[part][at, index, place] = values
+                        raise InputError(f"{where} gives NaN activations in layer {layer}")
+                found["counts"][at] += reduced.pop("counts")
+                for part, values in reduced.items():
+                    found[part][at, index] = values
             bar.update()
     return found
 
@@ -127,7 +127,9 @@ class _Reference:
         self.change: torch.Tensor | None = None  # of the activations, by the first inserting condition
         self.shift: torch.Tensor | None = None  # of the histogram
 
-    def compare(self, gate: torch.Tensor, activation: torch.Tensor, rows: list[list[int]]) -> dict[str, np.ndarray]:
+    def compare(
+        self, gate: torch.Tensor, activation: torch.Tensor, rows: list[torch.Tensor]
+    ) -> dict[str, torch.Tensor]:
         """Return the variables of a prompt; `rows` are the tokens of each class."""
         counts, near = histogram(activation), (activation.abs() <= self.bound).float().mean(-1)  # (n,)
         parts = {"counts": counts, "measures": measure(gate, activation, self.bound)}
@@ -137,18 +139,19 @@ class _Reference:
             if self.change is None or self.shift is None:
                 self.change, self.shift = change, shift
             parts |= {"shape": _cosine(shift, self.shift), "elements": _cosine(change, self.change)}
-        return {part: values.cpu().numpy() for part, values in parts.items()}
+        return parts
 
 
 def _reduced(
     loaded: Loaded, prompt: Prompt, layers: Sequence[int], references: dict[int, _Reference], c: float
-) -> dict[int, dict[str, np.ndarray]]:
-    """Return the variables of one prompt by layer; the first prompt of a problem is the reference of the others."""
+) -> dict[str, np.ndarray]:
+    """Return the variables of one prompt, each over its layers; a problem's first prompt is the others' reference."""
     span, inserted = prompt.spans["problem"], prompt.spans["inserted"]
-    tokens = [i for i in range(span.start, span.stop) if not inserted.start <= i < inserted.stop]
-    named = token_classes(prompt.text, prompt.offsets)
-    rows = [[row for row, i in enumerate(tokens) if named[i] == name] for name in NAMES]
-    found = {}
+    places = [i for i in range(span.start, span.stop) if not inserted.start <= i < inserted.stop]
+    named, device = token_classes(prompt.text, prompt.offsets), loaded.model.device
+    of_class = ([row for row, i in enumerate(places) if named[i] == name] for name in NAMES)
+    rows = [torch.tensor(some, dtype=torch.long, device=device) for some in of_class]
+    tokens, found = torch.tensor(places, device=device), {}
 
     def see(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
         gate, activation = gate[0, tokens], activation[0, tokens].float()
@@ -157,8 +160,9 @@ def _reduced(
         found[layer] = references[layer].compare(gate, activation, rows)
 
     with torch.inference_mode(), watched(loaded.model, layers, see, stop=True):
-        loaded.model.get_decoder()(input_ids=prompt.input_ids[None].to(loaded.model.device), use_cache=False)
-    return {layer: found[layer] for layer in layers}
+        loaded.model.get_decoder()(input_ids=prompt.input_ids[None].to(device), use_cache=False)
+    # A copy for each variable: one for each layer, too, would wait for the device thousands of times.
+    return {part: torch.stack([found[layer][part] for layer in layers]).cpu().numpy() for part in found[layers[0]]}
 
 
 def _cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -27,7 +27,7 @@ from lib.attention.received import Observation, observe, observe_uniform, receiv
 from lib.errors import InputError
 from lib.measurement.store import CAUSES, EMPTY, VARIABLES
 from lib.models.loading import Loaded
-from lib.prompts.batches import in_batches, pad
+from lib.prompts.batches import batch_tokens, in_batches, pad
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
@@ -115,12 +115,12 @@ def _seen(
         return observing(loaded.model, ids, layers, lengths, queries=queries, values=True)
 
     with progress.bar(text, len(prompts)) as bar:
-        for indices, observation in in_batches([len(prompt) for prompt in prompts], run):
-            received = observation.received.cpu()
+        for indices, observation in in_batches([len(prompt) for prompt in prompts], run, batch_tokens(loaded.device)):
+            received = observation.received
             for row, i in enumerate(indices):
                 if not _original(prompts[i], received[row]).isfinite().all():
                     raise InputError(f"{loaded.name} gives NaN attention on problem {problems[i].id}")
-                yield i, prompts[i], received[row], [layer[row].float().cpu() for layer in observation.values]
+                yield i, prompts[i], received[row], [layer[row].float() for layer in observation.values]
             bar.update(len(indices))
 
 
@@ -146,7 +146,7 @@ def _summary(before: torch.Tensor, received: torch.Tensor, values: list[torch.Te
         "dispersion": dispersion,
         "portion": inserted.mean(-1) / level,
     }
-    return np.stack([found[name].numpy() for name in BY_HEAD])
+    return torch.stack([found[name].double() for name in BY_HEAD]).cpu().numpy()
 
 
 def _by_span(before: torch.Tensor, parts: list[str], received: torch.Tensor, prompt: Prompt) -> np.ndarray:
@@ -155,7 +155,7 @@ def _by_span(before: torch.Tensor, parts: list[str], received: torch.Tensor, pro
     for span in SPANS:
         meant = torch.tensor([span in ("original", part) for part in parts])
         found.append(after[..., meant].mean(-1) / before[:, :, None, meant].double().mean(-1))
-    return torch.stack(found, 2).numpy()
+    return torch.stack(found, 2).cpu().numpy()
 
 
 def _dispersion(values: torch.Tensor) -> torch.Tensor:
@@ -201,7 +201,7 @@ def _causes(loaded: Loaded, before: list[Prompt], after: list[Prompt]) -> dict[s
         }
 
     with progress.bar(f"{loaded.name}, causes in layer 1", len(before)) as bar:
-        for indices, seen in in_batches([len(prompt) for prompt in after], run):
+        for indices, seen in in_batches([len(prompt) for prompt in after], run, batch_tokens(loaded.device)):
             for row, i in enumerate(indices):
                 for name, observation in seen.items():
                     original = (before if name in ("old", "distance") else after)[i].original

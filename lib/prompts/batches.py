@@ -15,13 +15,14 @@ def pad(prompts: Sequence[torch.Tensor], value: int = 0) -> tuple[torch.Tensor, 
     return torch.nn.utils.rnn.pad_sequence(list(prompts), batch_first=True, padding_value=value), lengths
 
 
-BATCH_TOKENS = 4096  # padded tokens of one batch: what a 1.5B keeps of them stays below a gigabyte
+# Padded tokens of one batch: on a CPU what a 1.5B keeps of them stays below a gigabyte; a GPU wants more at once.
+BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # torch's words on CPU and GPU
 Result = TypeVar("Result")
 
 
 def in_batches(
-    lengths: Sequence[int], run: Callable[[list[int]], Result], tokens: int = BATCH_TOKENS
+    lengths: Sequence[int], run: Callable[[list[int]], Result], tokens: int = BATCH_TOKENS["cpu"]
 ) -> Iterator[tuple[list[int], Result]]:
     """Yield (indices, run(indices)) for prompts of like length, at most `tokens` padded tokens together.
 
@@ -50,6 +51,11 @@ def in_batches(
             continue
         yield batch, result
         waiting = waiting[len(batch) :]
+
+
+def batch_tokens(device: str) -> int:
+    """Return how many padded tokens a batch may have on this kind of device."""
+    return BATCH_TOKENS[device.partition(":")[0]]
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -187,7 +187,7 @@ def test_without_positions_everything_comes_from_the_terms():
 
 def test_padding_and_batches_change_nothing(loaded, causes, monkeypatch):
     monkeypatch.setattr(
-        "lib.measurement.attention.in_batches", lambda lengths, run: (([i], run([i])) for i in range(len(lengths)))
+        "lib.measurement.attention.in_batches", lambda lengths, run, _: (([i], run([i])) for i in range(len(lengths)))
     )
     alone = measure_causes(loaded, PROBLEMS)
     np.testing.assert_allclose(causes.cause_lambda, alone.cause_lambda, rtol=1e-4)

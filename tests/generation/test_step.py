@@ -1,0 +1,166 @@
+"""One step of generation: its logits in every dtype, the shapes of its graphs, and what it asks of a device."""
+
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+import torch
+from families import FAMILIES, SMALL, spread
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
+
+from lib.arm.settings import Arm
+from lib.generation import engine, step
+from lib.generation.interface import Request, Sampling
+from lib.generation.step import SlotCache, Steps
+from lib.models.loading import Loaded
+
+# Logits of a step may differ from a whole forward's by a few roundings of the dtype, relative to their norm.
+TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
+# Operations of a step in each layer and beside the layers, views among them; nearly all are the family's own.
+MOST = {"llama": (61, 42), "qwen2": (61, 42), "gemma3_text": (109, 46)}
+WAITS = {"aten::_local_scalar_dense", "aten::item", "aten::nonzero", "aten::is_nonzero"}
+
+
+@pytest.fixture
+def as_graphs(monkeypatch):
+    """Steps in the shapes of graphs, on a CPU: what would be recorded runs instead. Returns which shapes ran."""
+    shapes = []
+
+    def captured(run, pool):
+        return SimpleNamespace(replay=run)
+
+    class Fixed(Steps):
+        def __init__(self, model, cache, eager=False):
+            super().__init__(model, cache, eager)
+            self.as_graphs = not eager
+
+        def _write(self, rows, longest):
+            shapes.append((rows, longest))
+            super()._write(rows, longest)
+
+    monkeypatch.setattr(step, "captured", captured)
+    monkeypatch.setattr(engine, "Steps", Fixed)
+    return SimpleNamespace(Steps=Fixed, shapes=shapes)
+
+
+def random_model(family):
+    torch.manual_seed(1)
+    return spread(FAMILIES[family](), 0.1)
+
+
+def step_and_whole(model, prompts, kind=Steps, slots=3):
+    """Return the last tokens' logits (B, vocabulary) by a decode step from a cache, and those of whole forwards."""
+    decoder = model.get_decoder()
+    cache, whole = SlotCache(slots, 256, model.device), []
+    with torch.inference_mode():
+        for row, ids in enumerate(prompts):
+            prefilled = DynamicCache()
+            decoder(input_ids=ids[None, :-1], past_key_values=prefilled, use_cache=True)
+            cache.write(row, prefilled, [len(ids) - 1])
+            whole.append(model(input_ids=ids[None], use_cache=False).logits[0, -1])
+    return kind(model, cache)([int(ids[-1]) for ids in prompts]), torch.stack(whole).float()
+
+
+def apart(found, expected):
+    return float(((found - expected).norm(dim=-1) / expected.norm(dim=-1)).max())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_step_gives_the_logits_of_a_whole_forward_in_every_dtype(family):
+    model = random_model(family)
+    prompts = [torch.randint(3, 97, (length,)) for length in (21, 9, 30)]
+    for dtype, tolerance in TOLERANCES.items():
+        found, expected = step_and_whole(model.to(dtype), prompts)
+        assert apart(found, expected) < tolerance, dtype
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2-window", "gemma3-local-and-global", "gemma2", "gpt_oss"])
+def test_shapes_that_are_rounded_up_for_a_graph_change_no_logits(family, as_graphs):
+    model = random_model(family)
+    prompts = [torch.randint(3, 97, (length,)) for length in (121, 9, 130)]
+    found, expected = step_and_whole(model, prompts, as_graphs.Steps, slots=20)
+    assert as_graphs.shapes == [(3, 256)] and found.shape == expected.shape  # 3 is an eighth of 20 slots
+    assert apart(found, expected) < TOLERANCES[torch.float32]
+
+
+def tiny(demo, kind="llama", layers=2):
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **{**SMALL, "num_hidden_layers": layers}))
+    return Loaded(spread(model, 0.2), demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", layers)
+
+
+def answers(loaded, arm=None, lengths=(3, 9, 120, 4, 30), new=12):
+    """Complete prompts of these lengths, four at once."""
+    made = engine.Engine(loaded, 4)
+    made.stops = set()
+    asked = [Request(str(n), [n + 5, *(k % 80 + 9 for k in range(length - 1))], n) for n, length in enumerate(lengths)]
+    return {done.key: done.text for done in made.complete(asked, Sampling(new), arm)}
+
+
+def test_a_run_by_graphs_gives_the_answers_of_eager_steps(demo, request):
+    loaded = tiny(demo)
+    eager = answers(loaded), answers(loaded, Arm(fraction=0.9))
+    as_graphs = request.getfixturevalue("as_graphs")
+    assert (answers(loaded), answers(loaded, Arm(fraction=0.9))) == eager and eager[0] != eager[1]
+    assert {longest for _, longest in as_graphs.shapes} == {128, 144}  # 144 is all that there is room for
+    as_graphs.shapes.clear()
+    answers(loaded, Arm(mode="code"))
+    assert not as_graphs.shapes  # each row draws from a generator of its own
+
+
+def test_a_model_that_waits_is_stepped_through_eagerly_and_out_of_memory_is_passed_on(
+    demo, as_graphs, monkeypatch, capsys
+):
+    loaded, errors = tiny(demo), []
+
+    def captured(run, pool):
+        raise errors[-1]
+
+    expected = answers(loaded)
+    monkeypatch.setattr(step, "captured", captured)
+    errors.append(RuntimeError("called a synchronizing CUDA operation"))
+    assert answers(loaded) == expected
+    assert capsys.readouterr().err == "steps are not replayed as graphs: called a synchronizing CUDA operation\n"
+    errors.append(torch.OutOfMemoryError("CUDA out of memory"))
+    with pytest.raises(engine.InputError, match=r"one prompt of .* tokens does not fit into memory"):
+        answers(loaded)
+
+
+class Counting(TorchDispatchMode):
+    """Counts every operation that is dispatched."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.counts[function._schema.name] += 1
+        return function(*args, **(kwargs or {}))
+
+
+def step_counts(kind, layers, demo, rows=3, **sampling):
+    """Return the operations of one decode step of a model with so many layers."""
+    made = engine.Engine(tiny(demo, kind, layers), rows)
+    made.stops = set()
+    requests = [Request(str(row), [7 + row, 8, 9, 10 + row]) for row in range(rows)]
+    found = []
+    for new in (3, 4):
+        with Counting() as counting:
+            assert len(list(made.complete(requests, Sampling(new, **sampling)))) == rows
+        found.append(counting.counts)
+    return found[1] - found[0]
+
+
+@pytest.mark.parametrize("kind", MOST)
+def test_a_step_asks_for_few_operations_and_never_waits(kind, demo):
+    few, many = step_counts(kind, 2, demo), step_counts(kind, 6, demo)
+    in_a_layer = {name: (many[name] - few[name]) / 4 for name in many}
+    beside = few.total() - 2 * sum(in_a_layer.values())
+    found = sorted(in_a_layer.items(), key=lambda item: -item[1])
+    assert sum(in_a_layer.values()) <= MOST[kind][0] and beside <= MOST[kind][1], (found, beside)
+    assert not WAITS & set(many)  # but for the one that hands the tokens over, which is no operation
+
+
+def test_rows_wait_together_for_their_tokens(demo):
+    few, many = (step_counts("llama", 2, demo, rows, temperature=1.0) for rows in (2, 5))
+    assert sum(many[name] for name in WAITS) == sum(few[name] for name in WAITS) == 0
