@@ -58,7 +58,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
             if need not in prepared:
                 _prepare(need, profile, results, anew, fresh)
                 prepared.add(need)
-        if "completions" in prepared and anew and (profile.name == "demo" or not evaluation.stored(profile)):
+        if "completions" in prepared and anew and (profile.name == "demo" or not evaluation.stored_files(profile)):
             parameters["completions"] = str(results)
         _execute(notebook, results, parameters)
     if any(notebook.stem[:2] == "06" for notebook in notebooks):
@@ -73,7 +73,7 @@ def _prepare(need: str, profile: Profile, results: Path, anew: bool, fresh: bool
         measurement.measure(profile, need, stored=not fresh)  # once begun anew, what the repository has is not read
     elif need == "likelihood":
         evaluation.scores(profile)
-    elif profile.name != "demo" and evaluation.stored(profile):
+    elif profile.name != "demo" and evaluation.stored_files(profile):
         return
     elif need != "completions":
         evaluation.answers(profile, need)
@@ -83,7 +83,7 @@ def _prepare(need: str, profile: Profile, results: Path, anew: bool, fresh: bool
         checked = profile.model_copy(update={"accuracy": asked})
         found = evaluation.answers(checked, folder=results if anew else results / "check")
         if profile.name == "demo":
-            same, common = evaluation.agreement(found)
+            same, common = evaluation.agreement(profile, found)
             print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
 

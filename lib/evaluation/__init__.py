@@ -24,7 +24,7 @@ def answers(profile: Profile, part: str = "main", folder: str | Path | None = No
     """
     if part != "main" and getattr(profile.accuracy, part) is None:
         return frame([], part, "not part of this profile")
-    if folder is None and stored(profile):
+    if folder is None and stored_files(profile):
         return frame(_stored(profile, part), part, STORED)
     from lib.evaluation.run import evaluate  # with the libraries that run a network, which stored answers do without
 
@@ -36,7 +36,7 @@ def answers(profile: Profile, part: str = "main", folder: str | Path | None = No
 def at_hand(profile: Profile, part: str = "main") -> pd.DataFrame:
     """Return a part's completions as far as results/ has any, else as the repository has them: nothing runs."""
     rows = read(*_results(profile, part).glob("completions*.jsonl"))
-    return frame(rows or (_stored(profile, part) if stored(profile) else []), part)
+    return frame(rows or (_stored(profile, part) if stored_files(profile) else []), part)
 
 
 def scores(profile: Profile) -> pd.DataFrame:
@@ -51,27 +51,25 @@ def scores(profile: Profile) -> pd.DataFrame:
     return likelihoods(asked, profile.filler, profile.seed, profile.results / "likelihood")
 
 
-def agreement(found: pd.DataFrame) -> tuple[int, int]:
-    """Return how many answers have the same text as the stored demo's, and how many could be compared."""
-    stored_demo = frame(read(_demo("main")))
-    both = found.merge(stored_demo, on=["model", "condition", "problem_id", "sample"], suffixes=("", "_stored"))
+def agreement(profile: Profile, found: pd.DataFrame) -> tuple[int, int]:
+    """Return how many answers have the same text as the profile's stored ones, and how many could be compared."""
+    stored = frame(read(*stored_files(profile)))
+    both = found.merge(stored, on=["model", "condition", "problem_id", "sample"], suffixes=("", "_stored"))
     return int((both["response"] == both["response_stored"]).sum()), len(both)
 
 
-def stored(profile: Profile) -> list[Path]:
+def stored_files(profile: Profile, part: str = "main") -> list[Path]:
     """Return the files of completions that the repository has of a profile: the demo's by part, else by model."""
-    return [_demo("main")] if profile.name == "demo" else sorted((paths.DATA / profile.name).glob("*.jsonl.gz"))
-
-
-def _demo(part: str) -> Path:
-    return paths.DATA / f"demo_{'completions' if part == 'main' else part}.jsonl"
+    if profile.name == "demo":
+        return [paths.DATA / f"demo_{'completions' if part == 'main' else part}.jsonl"]
+    return sorted((paths.DATA / profile.name).glob("*.jsonl.gz"))
 
 
 def _stored(profile: Profile, part: str) -> list[dict]:
     """Return the stored rows of a part: those of the profile's models under the conditions that it asks for."""
     asked = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
-    files = [_demo(part)] if profile.name == "demo" else stored(profile)
-    return [row for row in _of(profile.accuracy.models, read(*files)) if asked and row["condition"] in asked.conditions]
+    rows = _of(profile.accuracy.models, read(*stored_files(profile, part)))
+    return [row for row in rows if asked and row["condition"] in asked.conditions]
 
 
 def _of(models: list[str], rows: list[dict]) -> list[dict]:

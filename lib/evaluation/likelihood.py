@@ -24,7 +24,7 @@ from lib.arm.settings import Arm
 from lib.attention.visible import hiding
 from lib.errors import InputError
 from lib.evaluation.run import about, arm_of, made_on, versions
-from lib.evaluation.store import SCORE_FIELDS, SCORES, Store
+from lib.evaluation.store import SCORE_FIELDS, SCORES, opened
 from lib.generation.engine import logits_at
 from lib.models.loading import Loaded, load
 from lib.paths import settings_key
@@ -68,17 +68,17 @@ def likelihoods(asked: Likelihood, filler: Filler, seed: int, folder: Path) -> p
         if not problem.solution.strip():
             raise InputError(f"{asked.problems}: {problem.id} has no solution, which likelihoods need of each problem")
     settings = about(asked.problems, filler, seed) | {"max_solution_tokens": asked.max_solution_tokens}
-    store = Store(folder, settings, versions("torch", "transformers", "tokenizers"), file=SCORES)
     keys = []
-    for spec in asked.models:
-        loaded = load(spec, dtype=asked.dtype)
-        some = [problem for problem in problems if len(_ids(loaded, problem.solution)) <= asked.max_solution_tokens]
-        if left_out := len(problems) - len(some):
-            print(f"{left_out} problems have solutions of over {asked.max_solution_tokens} tokens", file=sys.stderr)
-        wanted = _wanted(loaded, asked, filler, some)
-        chunk_of = {problem.id: place // CHUNK for place, problem in enumerate(some)}
-        store.fill(loaded.name, "score", wanted, functools.partial(_rows, loaded, chunk_of))
-        keys += wanted
+    with opened(folder, settings, versions("torch", "transformers", "tokenizers"), file=SCORES) as store:
+        for spec in asked.models:
+            loaded = load(spec, dtype=asked.dtype)
+            some = [problem for problem in problems if len(_ids(loaded, problem.solution)) <= asked.max_solution_tokens]
+            if left_out := len(problems) - len(some):
+                print(f"{left_out} problems have solutions of over {asked.max_solution_tokens} tokens", file=sys.stderr)
+            wanted = _wanted(loaded, asked, filler, some)
+            chunk_of = {problem.id: place // CHUNK for place, problem in enumerate(some)}
+            store.fill(loaded.name, "score", wanted, functools.partial(_rows, loaded, chunk_of))
+            keys += wanted
     return pd.DataFrame([store.rows[key] for key in keys], columns=SCORE_FIELDS)
 
 

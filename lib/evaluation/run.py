@@ -24,7 +24,7 @@ import torch
 from lib import progress
 from lib.arm.settings import Arm
 from lib.errors import InputError, PartlyDone
-from lib.evaluation.store import FIELDS, Store, frame, read, read_run
+from lib.evaluation.store import FIELDS, frame, opened, read, read_run
 from lib.evaluation.tables import summarise
 from lib.generation.interface import (
     Completion,
@@ -85,14 +85,15 @@ def evaluate(
         settings["examples"] = [vars(example) for example in accuracy.examples]
     earlier = _shorter(shorter, settings) if shorter else {}
     environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype} | versions(*PACKAGES)
-    store, failed = Store(folder, settings, environment, shard), []
-    for spec, known in plain.items():
-        mine = dict(islice(asked[spec].items(), shard[0] - 1, None, shard[1]))
-        for key in mine.keys() & earlier.keys():
-            if earlier[key]["finish_reason"] == "stop":
-                store.append(earlier[key])
-        store.fill(known.name, "completion", mine, functools.partial(_rows, known, accuracy, earlier, failed))
-    done = store.everything()
+    failed: list[dict] = []
+    with opened(folder, settings, environment, shard) as store:
+        for spec, known in plain.items():
+            mine = dict(islice(asked[spec].items(), shard[0] - 1, None, shard[1]))
+            for key in mine.keys() & earlier.keys():
+                if earlier[key]["finish_reason"] == "stop":
+                    store.append(earlier[key])
+            store.fill(known.name, "completion", mine, functools.partial(_rows, known, accuracy, earlier, failed))
+        done = store.everything()
     answers = frame([done[key] for some in asked.values() for key in some if key in done])
     write_json(
         Path(folder) / "summary.json", [row.dropna().to_dict() for _, row in summarise(answers, seed).iterrows()]

@@ -1,7 +1,7 @@
 """A folder of rows that grows by whole lines, so that a run can be stopped anywhere and resumed; rows as a frame.
 
-`run.json` holds the settings that every row shares, `completions.jsonl` or `scores.jsonl` one row per line. The file is
-the truth: a store only remembers how far it has read, and looks for what others added before it writes.
+`run.json` holds the settings that every row shares, `completions.jsonl` or `scores.jsonl` one row per line. One run at
+a time writes a file, on local disks: it relies on flock.
 """
 
 import contextlib
@@ -38,43 +38,60 @@ SCORE_FIELDS += ["prompt_tokens", "tokens", "nats", "dtype", "processor"]
 Asked = TypeVar("Asked")
 
 
-class Store:
-    """The rows of one run: `rows` by key in the file's order, `append` for more, `fill` for all that is wanted.
+@contextlib.contextmanager
+def opened(
+    folder: str | Path, settings: dict, environment: dict | None = None, shard=(1, 1), file=COMPLETIONS
+) -> Iterator["Store"]:
+    """Yield the store of a folder, new or resumed, alone with its file until the block ends: another run waits.
 
-    Several processes and threads may share the folder, on local disks: it relies on flock.
+    A half-written last line is cut off and reported on stderr. Shard (i, n) has a file of its own, so that the jobs of
+    an array need no lock that spans machines. Raises InputError for a folder that cannot be written, was made with
+    other settings, or is damaged.
     """
+    path = Path(folder) / (file if shard == (1, 1) else f"{Path(file).stem}-{shard[0]}-of-{shard[1]}.jsonl")
+    with contextlib.ExitStack() as stack:
+        with _in_one_line(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stream = stack.enter_context(open(path, "ab", buffering=0))
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print(f"another run writes {path}: waiting for it", file=sys.stderr, flush=True)
+                fcntl.flock(stream, fcntl.LOCK_EX)
+            _match_settings(path.parent / RUN, settings, environment or {})
+            store = Store(path, stream.fileno())
+        yield store
 
-    def __init__(
-        self, folder: str | Path, settings: dict, environment: dict | None = None, shard=(1, 1), file=COMPLETIONS
-    ):
-        """Create the folder, or resume it; a half-written last line is cut off and reported on stderr.
 
-        Shard (i, n) has a file of its own, so that the jobs of an array need no lock that spans machines. Raises
-        InputError for a folder that cannot be written, was made with other settings, or is damaged.
-        """
-        self.folder, self._stem = Path(folder), Path(file).stem
-        self.path = self.folder / (file if shard == (1, 1) else f"{self._stem}-{shard[0]}-of-{shard[1]}.jsonl")
+class Store:
+    """The rows of one run: `rows` by key in the file's order, `append` for more, `fill` for all that is wanted."""
+
+    def __init__(self, path: Path, descriptor: int):
+        self.path, self._file = path, descriptor
         self.rows: dict[str, dict] = {}
-        self._end = self._lines = 0  # bytes and lines read so far
-        with self._locked() as opened:
-            _match_settings(self.folder / RUN, settings, environment or {})
-            self._refresh(opened)
+        data = path.read_bytes()
+        rows, length = _parse_lines(data, path)
+        if length < len(data):  # nobody else writes: it is what a killed writer left
+            os.ftruncate(descriptor, length)
+            print(f"repaired: dropped a half-written last line of {path}", file=sys.stderr)
+        elif data and not data.endswith(b"\n"):
+            self._write(b"\n")
+        for row in rows:
+            self.rows.setdefault(row["key"], row)
 
-    def append(self, row: dict) -> bool:
-        """Write a row whose key is new, whole or not at all (InputError), and return whether it was new."""
+    def append(self, row: dict) -> None:
+        """Write a row, whole or not at all (InputError), unless its key is there already."""
         line = json.dumps(row).encode() + b"\n"
         row = _parse(line, "the new row")  # as a later reader will see it, who could not take another
-        with self._locked() as opened:
-            self._refresh(opened)
-            if row["key"] in self.rows:
-                return False
-            self._write(opened, line)
-            self._add([row], len(line))
-        return True
+        if row["key"] not in self.rows:
+            with _in_one_line(self.path):
+                self._write(line)
+            self.rows[row["key"]] = row
 
     def everything(self) -> dict[str, dict]:
         """Return the rows of all shards so far, by key."""
-        others = [path for path in self.folder.glob(f"{self._stem}*.jsonl") if path != self.path]
+        stem = self.path.name.split("-")[0].removesuffix(".jsonl")
+        others = [path for path in self.path.parent.glob(f"{stem}*.jsonl") if path != self.path]
         return {row["key"]: row for row in read(*others)} | self.rows
 
     def fill(
@@ -97,57 +114,26 @@ class Store:
                 self.append(row)
                 bar.update()
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[int]:
-        """Yield the open file, alone with it until the block ends; raises InputError for any OSError."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            opened = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-            try:
-                fcntl.flock(opened, fcntl.LOCK_EX)
-                yield opened
-            finally:
-                os.close(opened)
-        except OSError as error:
-            raise InputError(f"cannot write results to {self.folder}: {error.strerror}") from error
-
-    def _refresh(self, opened: int) -> None:
-        """Take in the lines that were added since the last look, and mend the last one."""
-        size = os.fstat(opened).st_size
-        if size < self._end:
-            raise InputError(f"{self.path} was shortened or replaced during the run: run again")
-        if size == self._end:
-            return
-        with open(opened, "rb", closefd=False) as stream:
-            stream.seek(self._end)
-            data = stream.read()
-        rows, length = _parse_lines(data, self.path, self._lines + 1)
-        if length < len(data):  # nobody else writes under the lock: it is what a killed writer left
-            os.ftruncate(opened, self._end + length)
-            print(f"repaired: dropped a half-written last line of {self.path}", file=sys.stderr)
-        if length and not data[:length].endswith(b"\n"):
-            self._write(opened, b"\n")
-            length += 1
-        self._add(rows, length)
-
-    def _add(self, rows: list[dict], length: int) -> None:
-        for row in rows:
-            self.rows.setdefault(row["key"], row)
-        # Last: an interrupt before this line only means that the lines are read, and passed over, again.
-        self._end, self._lines = self._end + length, self._lines + len(rows)
-
-    def _write(self, opened: int, data: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         """Write everything or nothing; raises InputError for a full disk and OSError for the rest."""
-        before = os.fstat(opened).st_size
+        before = os.fstat(self._file).st_size
         try:
-            if os.write(opened, data) < len(data):  # a disk that fills up is an error only in the next call
+            if os.write(self._file, data) < len(data):  # a disk that fills up is an error only in the next call
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
-            with contextlib.suppress(OSError):  # the next look at the file mends it then
-                os.ftruncate(opened, before)
+            with contextlib.suppress(OSError):  # the next run mends it then
+                os.ftruncate(self._file, before)
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise InputError(f"disk full at {self.path}: nothing lost; free space and run again") from error
+
+
+@contextlib.contextmanager
+def _in_one_line(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write results to {path.parent}: {error.strerror}") from error
 
 
 def read(*files: str | Path) -> list[dict]:
@@ -215,12 +201,12 @@ def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
     return found
 
 
-def _parse_lines(data: bytes, path: Path, first: int = 1) -> tuple[list[dict], int]:
+def _parse_lines(data: bytes, path: Path) -> tuple[list[dict], int]:
     """Return the rows of lines, and how many bytes they take: what follows them is half a line."""
     *lines, last = data.split(b"\n")
-    rows = [_parse(line, f"line {number} of {path}") for number, line in enumerate(lines, first)]
+    rows = [_parse(line, f"line {number} of {path}") for number, line in enumerate(lines, 1)]
     with contextlib.suppress(_NotJSON):  # without its end it may still be whole
-        return [*rows, *([_parse(last, f"line {first + len(rows)} of {path}")] if last else [])], len(data)
+        return [*rows, *([_parse(last, f"line {len(rows) + 1} of {path}")] if last else [])], len(data)
     return rows, len(data) - len(last)
 
 

@@ -11,10 +11,8 @@ import pandas as pd
 
 from lib.statistics import (
     POINTS,
-    RESAMPLES,
     holm,
     interval,
-    largest_of_flipped,
     mcnemar_exact,
     n_needed,
     pass_at_k,
@@ -223,22 +221,4 @@ def noise_floor(answers: pd.DataFrame) -> pd.DataFrame:
             between = np.abs(apart.mean(0))
             row = {"model": model, "n": len(values), "samples": values.shape[1], "difference": between.mean()}
             rows.append(row | {"discordant": np.abs(apart).mean(), "largest": between.max()})
-    return pd.DataFrame(rows)
-
-
-def largest_by_chance(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Return a row per model: the largest effect against none among its conditions, in points, and what chance gives.
-
-    Under no effect a problem's differences are as likely to have the other sign: `expected` is the mean of the largest
-    effect over such flips, `p_value` how often it is at least as large (a max-T test, Westfall and Young 1993).
-    """
-    rows = []
-    for model, some in answers.groupby("model", sort=False):
-        table = pd.concat({name: shares(group) for (_, name), group in groups(some).items()}, axis=1, join="inner")
-        apart = table.drop(columns="none", errors="ignore").sub(table.get("none", np.nan), axis=0).to_numpy()
-        if apart.size and "none" in table:
-            largest, chance = apart.mean(0).max(), largest_of_flipped(apart, seed) / len(apart)
-            p_value = (1 + np.sum(chance >= largest - 1e-9)) / (1 + RESAMPLES)
-            row = {"model": model, "conditions": apart.shape[1], "n": len(apart), "largest": largest}
-            rows.append(row | {"expected": chance.mean(), "p_value": p_value})
     return pd.DataFrame(rows)

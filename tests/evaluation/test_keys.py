@@ -48,9 +48,9 @@ def test_the_keys_of_families_stand_for_the_same_settings(demo):
 
 def test_agreement_compares_texts_of_the_same_problem_and_condition():
     answers = evaluation.answers(DEMO)[:20]
-    assert evaluation.agreement(answers) == (20, 20)
+    assert evaluation.agreement(DEMO, answers) == (20, 20)
     answers.loc[0, "response"], answers.loc[2, "condition"] = "other", "he"
-    assert evaluation.agreement(answers[:3]) == (1, 2)
+    assert evaluation.agreement(DEMO, answers[:3]) == (1, 2)
 
 
 def test_the_stored_answers_of_families_are_those_of_its_models_and_conditions():

@@ -145,22 +145,6 @@ def test_what_is_printed_has_the_difference_to_the_first_condition(run):
     assert second.startswith(f"  bare: {bare.mean():.2f}, ") and "[" in second
 
 
-@pytest.mark.parametrize(
-    "text, hidden, silenced",
-    [
-        ("gap", [1, 2, 3, 4], []),
-        ("dilution", [2, 3, 4], [1]),
-        ("layer-1-only", [2, 3, 4], []),
-        ("layers-1-to-3-only:10", [4], []),
-        ("hidden-from-layer-1", [1], []),
-        ("hidden-from-layers-1-to-2@end", [1, 2], []),
-    ],
-)
-def test_conditions_say_which_layers_show_what_is_inserted(text, hidden, silenced):
-    view = parse_condition(text).view
-    assert (view.hidden(4), view.silenced(4)) == (hidden, silenced)
-
-
 def test_without_a_view_every_layer_shows_it():
     assert parse_condition("mless").view is None and View(1, None).hidden(4) == []
 

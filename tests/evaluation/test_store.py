@@ -4,8 +4,6 @@ import errno
 import gzip
 import json
 import os
-import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,18 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.errors import InputError
-from lib.evaluation.store import FIELDS, Store, frame, read
+from lib.evaluation.store import FIELDS, frame, opened, read
 from lib.paths import ROOT, settings_key, write_json
 
 SETTINGS = {"model": "tiny", "temperature": 0.6, "layers": (1, 2), "filler": {"length": 55}}
 # Large enough rows that a kill can fall into a write.
 WRITER = """
 import sys
-from lib.evaluation.store import Store
-store = Store(sys.argv[1], {})
-print("open", flush=True)
-for number in range(int(sys.argv[2])):
-    store.append({"key": str(number), "response": str(number) * 1000})
+from lib.evaluation.store import opened
+with opened(sys.argv[1], {}) as store:
+    print("open", flush=True)
+    for number in range(int(sys.argv[2])):
+        store.append({"key": str(number), "response": str(number) * 1000})
 """
 
 
@@ -41,53 +39,51 @@ def raw_keys(folder):
 
 
 def fill(folder, *keys):
-    store = Store(folder, SETTINGS)
-    for key in keys:
-        store.append({"key": key, "response": "x"})
-    return folder / "completions.jsonl"
+    """Append rows of these keys, and return the file and all rows."""
+    with opened(folder, SETTINGS) as store:
+        for key in keys:
+            store.append({"key": key, "response": "ß"})
+    return store.path, store.rows
 
 
-def test_reopened_store_resumes(tmp_path):
-    store = Store(tmp_path / "new" / "run", SETTINGS, {"python": "3.11"})
-    assert store.append({"key": "b", "response": "ß"}) and store.append({"key": "a"})
-    assert not store.append({"key": "b", "response": "another"})
-    again = Store(tmp_path / "new" / "run", SETTINGS)
-    assert list(again.rows.values()) == list(store.rows.values()) == [{"key": "b", "response": "ß"}, {"key": "a"}]
-    assert not again.append({"key": "a"})
-    run = json.loads((tmp_path / "new" / "run" / "run.json").read_text())
+def test_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
+    with opened(tmp_path / "new" / "run", SETTINGS, {"python": "3.11"}) as store:
+        for row in ({"key": "b", "response": "ß"}, {"key": "a"}, {"key": "b", "response": "another"}):
+            store.append(row)
+    path, rows = fill(tmp_path / "new" / "run", "a")
+    assert list(rows.values()) == read(path) == [{"key": "b", "response": "ß"}, {"key": "a"}]
+    path.write_text(path.read_text() + '{"key": "a", "by": 3}\n')
+    assert fill(path.parent)[1] == rows
+    run = json.loads((path.parent / "run.json").read_text())
     assert run["environment"] == {"python": "3.11"} and run["settings"]["layers"] == [1, 2]
 
 
 @pytest.mark.parametrize("tail", [b'{"key": "c", "resp', b"\0\0", b'{"a": "\xc3'])
 def test_half_written_last_line_is_dropped_and_reported(tmp_path, capsys, tail):
-    path = fill(tmp_path, "a", "b")
+    path, _ = fill(tmp_path, "a", "b")
     whole = path.read_bytes()
     path.write_bytes(whole + tail)
-    assert [row["key"] for row in read(path)] == list(Store(tmp_path, SETTINGS).rows) == ["a", "b"]
+    assert [row["key"] for row in read(path)] == list(fill(tmp_path)[1]) == ["a", "b"]
     assert capsys.readouterr().err == f"repaired: dropped a half-written last line of {path}\n"
     assert path.read_bytes() == whole
     path.write_bytes(tail)  # nor is it a line when it is the only one
-    store = Store(tmp_path, SETTINGS)
-    path.write_bytes(tail)  # nor when another writer was killed since
-    assert store.append({"key": "a"}) and raw_keys(tmp_path) == ["a"]
+    assert list(fill(tmp_path, "a")[1]) == raw_keys(tmp_path) == ["a"]
 
 
 def test_whole_last_line_without_newline_gets_it(tmp_path, capsys):
-    path = fill(tmp_path, "a", "b")
+    path, _ = fill(tmp_path, "a", "b")
     path.write_bytes(path.read_bytes()[:-1])
     assert [row["key"] for row in read(path)] == ["a", "b"]
-    store = Store(tmp_path, SETTINGS)
-    assert store.append({"key": "c"}) and raw_keys(tmp_path) == ["a", "b", "c"]
-    assert capsys.readouterr().err == ""
+    fill(tmp_path, "c")
+    assert raw_keys(tmp_path) == ["a", "b", "c"] and capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("line", ['{"key": "b', "", "[1]", '{"key": 1}'])
 def test_broken_middle_line_is_named_by_its_number_and_the_file_left_alone(tmp_path, line):
-    path = fill(tmp_path, "a")
-    store = Store(tmp_path, SETTINGS)  # which has read the first line already
+    path, _ = fill(tmp_path, "a")
     path.write_text(path.read_text() + line + '\n{"key": "c"}\n{"key": "half')
     before = path.read_bytes()
-    for reader in (lambda: Store(tmp_path, SETTINGS), lambda: read(path), lambda: store.append({"key": "d"})):
+    for reader in (lambda: fill(tmp_path), lambda: read(path)):
         with pytest.raises(InputError, match=r"^line 2 of .*completions\.jsonl is not[^\n]*$"):
             reader()
     assert path.read_bytes() == before
@@ -105,88 +101,73 @@ def test_broken_middle_line_is_named_by_its_number_and_the_file_left_alone(tmp_p
 def test_other_settings_are_refused_by_name(tmp_path, changed, message):
     fill(tmp_path, "a")
     with pytest.raises(InputError, match=message + ": use another folder, or delete this one$"):
-        Store(tmp_path, SETTINGS | changed)
+        opened(tmp_path, SETTINGS | changed).__enter__()
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"settings": null}', "\udcff"])
 def test_broken_run_file_is_refused_in_one_line(tmp_path, text):
     (tmp_path / "run.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(InputError, match=r"run\.json is broken: use another folder[^\n]*$"):
-        Store(tmp_path, SETTINGS)
+        fill(tmp_path)
 
 
-@pytest.mark.parametrize("raises", [True, False])
-def test_full_disk_loses_nothing_and_the_run_goes_on_later(tmp_path, monkeypatch, raises):
-    path = fill(tmp_path, "a")
-    before, store, write = path.read_bytes(), Store(tmp_path, SETTINGS), os.write
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (0, r"^disk full .*: nothing lost; free space and run again$"),  # none, but half is written
+        (errno.ENOSPC, r"^disk full .*: nothing lost; free space and run again$"),
+        (errno.EIO, r"^cannot write results to .*: Input/output error$"),
+    ],
+)
+def test_a_write_that_fails_loses_nothing_and_the_run_goes_on_later(tmp_path, monkeypatch, code, said):
+    path, _ = fill(tmp_path, "a")
+    before, write = path.read_bytes(), os.write
 
     def write_half(file, data):
         written = write(file, data[: len(data) // 2])
-        if raises:
-            raise OSError(errno.ENOSPC, "No space left on device")
+        if code:
+            raise OSError(code, os.strerror(code))
         return written
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, pytest.raises(InputError, match=said):
         patch.setattr(os, "write", write_half)
-        with pytest.raises(InputError, match=r"^disk full .*: nothing lost; free space and run again$"):
-            store.append({"key": "b"})
-    assert path.read_bytes() == before and list(store.rows) == ["a"]
-    assert store.append({"key": "b"}) and raw_keys(tmp_path) == ["a", "b"]
+        fill(tmp_path, "b")
+    assert path.read_bytes() == before
+    assert list(fill(tmp_path, "b")[1]) == raw_keys(tmp_path) == ["a", "b"]
 
 
-def test_other_write_errors_are_told_in_one_line(tmp_path, monkeypatch):
-    store = Store(tmp_path, SETTINGS)
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "table.json"
+    write_json(path, {"b": 1, "a": "\ud800"})
+    assert path.read_text() == '{\n "b": 1,\n "a": "\\ud800"\n}\n'
 
     def fail(*given):
         raise OSError(errno.EIO, "Input/output error")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", fail)
-        with pytest.raises(InputError, match=r"^cannot write results to .*: Input/output error$"):
-            store.append({"key": "a"})
-    assert store.append({"key": "a"})
-    path = tmp_path / "table.json"
-    write_json(path, {"b": 1, "a": "\ud800"})
-    assert path.read_text() == '{\n "b": 1,\n "a": "\\ud800"\n}\n'
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(InputError, match=r"^cannot write .*table\.json: Input/output error$"):
         write_json(path, {})
     assert json.loads(path.read_text())["b"] == 1 and not list(tmp_path.glob(".*"))  # no temporary file
 
 
-def test_two_stores_share_a_folder_and_the_first_of_a_key_counts(tmp_path):
-    first, second = Store(tmp_path, SETTINGS), Store(tmp_path, SETTINGS)
-    assert first.append({"key": "a", "by": 1})
-    assert not second.append({"key": "a", "by": 2})
-    assert second.append({"key": "b", "by": 2}) and not first.append({"key": "b", "by": 1})
-    assert first.rows == second.rows == {"a": {"key": "a", "by": 1}, "b": {"key": "b", "by": 2}}
-    path = fill(tmp_path)
-    path.write_text(path.read_text() + '{"key": "a", "by": 3}\n')
-    assert list(Store(tmp_path, SETTINGS).rows.values()) == read(path) == list(first.rows.values())
-    path.write_bytes(b"")
-    with pytest.raises(InputError, match="shortened"):
-        first.append({"key": "c"})
-
-
 @pytest.mark.parametrize("row", [{}, {"key": 1}, {"key": None}])
 def test_row_without_a_key_is_not_written(tmp_path, row):
-    store = Store(tmp_path, SETTINGS)
-    with pytest.raises(InputError, match="key"):
+    with opened(tmp_path, SETTINGS) as store, pytest.raises(InputError, match="key"):
         store.append(row)
     assert store.path.read_bytes() == b""
 
 
-def test_writers_at_once_and_killed_ones_leave_every_key_once(tmp_path):
-    count, delay = 200, random.Random(0)
-    writers = [start_writer(tmp_path, count) for _ in range(3)]
-    for writer in writers[:2]:
+def test_writers_at_once_wait_for_each_other_and_killed_ones_leave_every_key_once(tmp_path):
+    count, writer = 200, start_writer(tmp_path, 200)
+    for seconds in (0.01, 0.02):
+        waiting = start_writer(tmp_path, count)
         assert writer.stdout.readline() == "open\n"
-        time.sleep(delay.uniform(0, 0.02))
+        time.sleep(seconds)
         writer.kill()
-    for writer in writers:
         writer.communicate()
-    assert [writer.returncode for writer in writers] == [-signal.SIGKILL, -signal.SIGKILL, 0]
-    assert raw_keys(tmp_path) == [str(number) for number in range(count)]
+        writer = waiting
+    writer.communicate()
+    assert writer.returncode == 0 and raw_keys(tmp_path) == [str(number) for number in range(count)]
 
 
 def utf16(text):
@@ -198,10 +179,10 @@ def utf16(text):
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_response_survives_a_round_trip(response):
     with tempfile.TemporaryDirectory() as folder:
-        store = Store(folder, {"prefix": response})
-        store.append({"key": settings_key(response=response), "response": response})
-        again = Store(folder, {"prefix": response})
-        assert again.rows == store.rows and list(store.rows.values()) == read(store.path)
+        with opened(folder, {"prefix": response}) as store:
+            store.append({"key": settings_key(response=response), "response": response})
+        with opened(folder, {"prefix": response}) as again:
+            assert again.rows == store.rows and list(store.rows.values()) == read(store.path)
         assert utf16(next(iter(again.rows.values()))["response"]) == utf16(response)
 
 
@@ -214,7 +195,7 @@ def test_key_is_16_hex_digits_that_depend_on_every_part_but_not_on_order():
 def test_a_file_or_folder_that_is_not_there_or_broken_is_named_in_one_line(tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(InputError, match=r"^cannot write results to [^\n]*out[^\n]*: [^\n]+$"):
-        Store(tmp_path / "out" / "deeper", SETTINGS)
+        fill(tmp_path / "out" / "deeper")
     with pytest.raises(InputError, match=r"^cannot read .*none\.jsonl: No such file or directory$"):
         read(tmp_path / "none.jsonl")
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"key": "a"}\n')[:-9])
@@ -223,28 +204,31 @@ def test_a_file_or_folder_that_is_not_there_or_broken_is_named_in_one_line(tmp_p
 
 
 def test_shards_have_files_of_their_own_and_are_merged_by_reading(tmp_path):
-    stores = [Store(tmp_path, SETTINGS, shard=(i, 3)) for i in (1, 2, 3)]
-    for number in range(9):
-        stores[number % 3].append({"key": str(number)})
+    for i in (1, 2, 3):
+        with opened(tmp_path, SETTINGS, shard=(i, 3)) as store:
+            for number in range(i - 1, 9, 3):
+                store.append({"key": str(number)})
     assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == [f"completions-{i}-of-3.jsonl" for i in (1, 2, 3)]
     other = tmp_path / "completions-2-of-3.jsonl"
     other.write_bytes(other.read_bytes() + b'{"key": "9", "resp')  # which its shard is writing
-    before, whole = other.read_bytes(), Store(tmp_path, SETTINGS)
-    assert not whole.rows and sorted(whole.everything()) == [str(n) for n in range(9)]
+    before = other.read_bytes()
+    with opened(tmp_path, SETTINGS) as whole:
+        assert not whole.rows and sorted(whole.everything()) == [str(n) for n in range(9)]
     assert other.read_bytes() == before
 
 
 def test_what_is_there_is_not_made_again_and_what_is_made_is_kept_at_once(tmp_path):
-    asked, store = [], Store(tmp_path, SETTINGS)
+    asked = []
 
     def make(missing, bar):
         for key in missing:
             asked.append((key, list(store.rows)))
             yield {"key": key}
 
-    store.fill("m", "row", {"a": 1, "b": 2}, make)
-    store.fill("m", "row", {"a": 1, "b": 2, "c": 3}, make)
-    store.fill("m", "row", {"a": 1}, lambda missing, bar: pytest.fail("nothing is missing"))
+    with opened(tmp_path, SETTINGS) as store:
+        store.fill("m", "row", {"a": 1, "b": 2}, make)
+        store.fill("m", "row", {"a": 1, "b": 2, "c": 3}, make)
+        store.fill("m", "row", {"a": 1}, lambda missing, bar: pytest.fail("nothing is missing"))
     assert asked == [("a", []), ("b", ["a"]), ("c", ["a", "b"])] and raw_keys(tmp_path) == ["a", "b", "c"]
 
 

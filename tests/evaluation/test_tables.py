@@ -94,7 +94,7 @@ def test_tables_of_nothing_have_their_columns():
     for table in (*made, tables.power(made[0], 2)):
         assert table.empty and {"model", "condition"} <= set(table.columns)
     several = tables.diversity, lambda some: tables.best_of(some, 5), tables.noise_floor
-    for make in (*several, lambda some: tables.largest_by_chance(some, 0)):
+    for make in several:
         assert make(nothing).empty and make(frame(run("none", 2, 4))).empty  # one sample, nothing against none
 
 
@@ -181,25 +181,3 @@ def test_the_noise_floor_is_what_seeds_alone_change():
     opposite = [record("none", f"p{i}", (i + s) % 2 == 0, s) for i in range(10) for s in range(2)]
     found = row(tables.noise_floor(frame(opposite)))
     assert (found["difference"], found["discordant"]) == (0, 100)
-
-
-def test_the_largest_of_many_effects_is_judged_against_chance():
-    rng, names = np.random.default_rng(0), ["none", *(f"arm:c={i}" for i in range(9))]
-
-    def effects(planted):
-        chance = {name: 0.9 if name == planted else 0.3 for name in names}
-        return frame([record(name, str(i), bool(rng.random() < chance[name])) for i in range(60) for name in names])
-
-    real = row(tables.largest_by_chance(effects("arm:c=3"), 0))
-    assert real["p_value"] < 0.01 and real["largest"] > 2 * real["expected"] > 0
-    p_values = [row(tables.largest_by_chance(effects(None), seed))["p_value"] for seed in range(20)]
-    assert np.mean(np.array(p_values) < 0.05) < 0.2 and np.median(p_values) > 0.2
-
-
-def test_effects_that_are_all_ties_are_chance_and_only_problems_that_all_answered_count():
-    found = row(tables.largest_by_chance(frame(run("none", 3, 8) + run("a", 3, 8) + run("b", 3, 8)), 0))
-    assert [found[name] for name in ("largest", "expected", "p_value", "conditions", "n")] == [0, 0, 1, 2, 8]
-    found = row(tables.largest_by_chance(frame(run("none", 0, 9) + run("a", 1, 1)), 0))
-    assert (found["n"], found["largest"]) == (1, 100)
-    assert found["p_value"] == pytest.approx(0.5, abs=0.03) and found["expected"] == pytest.approx(0, abs=5)
-    assert abs(statistics.largest_of_flipped(np.ones((1, 1)), 0).mean()) < 0.05
