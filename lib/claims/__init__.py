@@ -2,7 +2,7 @@
 
 import lazy_loader
 
-WORDS = ["accuracies", "cell_text", "counts", "found", "inside", "lead", "page"]
+WORDS = ["accuracies", "cell_text", "counts", "found", "inside", "lead", "listing"]
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,

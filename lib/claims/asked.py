@@ -17,19 +17,17 @@ import xarray as xr
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lib import evaluation, paths
-from lib.claims import Untestable, answers, internals
+from lib.claims import Untestable, measures
 from lib.errors import InputError, valid
 from lib.measurement.run import measure
 from lib.paths import read_yaml, shown
 from lib.profiles import PARTS, Profile
 
 CLAIMS = paths.DATA / "claims.yaml"
-# By name, every public function of these modules. What its first parameter is called is what it is given.
 MEASURES = {
     name: function
-    for module in (internals, answers)
-    for name, function in inspect.getmembers(module, inspect.isfunction)
-    if function.__module__ == module.__name__ and not name.startswith("_")
+    for name, function in inspect.getmembers(measures, inspect.isfunction)
+    if function.__module__ == measures.__name__ and not name.startswith("_")
 }
 
 
@@ -99,7 +97,7 @@ def load_claims(path: Path = CLAIMS) -> list[Claim]:
 class Evidence:
     """All that a profile measured on one model."""
 
-    measured: xr.Dataset | None = None  # of its inside, on networks: `lib.claims.internals`
+    measured: xr.Dataset | None = None  # of its inside, on networks: lib.measurement.store
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row per completion, with part, right and plain
     scores: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row per likelihood
 
@@ -131,14 +129,10 @@ def as_evidence(
     """Return by model what is at hand: Datasets by name, the answers of some parts, likelihoods."""
     plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
     given = pd.concat(answers, ignore_index=True).assign(plain=plain) if answers else pd.DataFrame({"model": []})
-    answered, scored = by_model(given), {} if scores is None else by_model(scores)
+    tables = given, pd.DataFrame({"model": []}) if scores is None else scores
+    answered, scored = ({str(name): one for name, one in table.groupby("model", sort=False)} for table in tables)
     measured = measured or {}
     return {
         name: Evidence(measured.get(name), answered.get(name, given[:0]), scored.get(name, pd.DataFrame()))
         for name in dict.fromkeys([*measured, *answered, *scored])
     }
-
-
-def by_model(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each model, by name, as they come."""
-    return {str(name): part for name, part in table.groupby("model", sort=False)}

@@ -11,8 +11,7 @@ import pandas as pd
 from scipy.special import expit
 
 from lib import evaluation
-from lib.claims.answers import POSITIVE
-from lib.claims.asked import by_model
+from lib.claims.measures import POSITIVE
 from lib.errors import InputError
 from lib.evaluation.tables import groups, shares
 from lib.models.names import resolve
@@ -40,12 +39,7 @@ PAIRS = {
         POSITIVE: "a worked example",
     },
 }
-WORTH = [
-    "model",
-    "n",
-    "solved",
-    *(f"{what}{end}" for what in ("slope", "auc", "points") for end in ("", "_low", "_high")),
-]
+WORTH = [f"{what}{end}" for what in ("slope", "auc", "points") for end in ("", "_low", "_high")]
 COLUMNS = ("panel", "curve", "x", "model", "effect", "low", "high", "n", "band")
 
 
@@ -80,8 +74,8 @@ def differences(scores: pd.DataFrame, target: str) -> pd.DataFrame:
 
 def _table(scores: pd.DataFrame, target: str, asked: Iterable[tuple]) -> pd.DataFrame:
     """Return a row per difference (panel, curve, x, condition, condition) and model that scored ENOUGH problems."""
-    rows, models = [], by_model(scores[scores.target == target])
-    nats = {name: one.pivot(index="problem_id", columns="condition", values="nats") for name, one in models.items()}
+    rows, models = [], scores[scores.target == target].groupby("model", sort=False)
+    nats = {name: one.pivot(index="problem_id", columns="condition", values="nats") for name, one in models}
     for panel, curve, x, more, less in asked:
         for model, table in nats.items():
             apart = _apart(table, more, less)
@@ -146,8 +140,10 @@ def worth(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     solution, all with intervals. Models with both for ENOUGH problems, some solved and some not.
     """
     rows, answered = [], groups(answers)
-    for name, one in by_model(scores[(scores.target == "solution") & (scores.condition == "none")]).items():
-        right = shares(answered[name, "none"]) if (name, "none") in answered else pd.Series(dtype=float)
+    likelihoods = scores[(scores.target == "solution") & (scores.condition == "none")]
+    for name, one in likelihoods.groupby("model", sort=False):
+        group = answered.get((str(name), "none"))
+        right = pd.Series(dtype=float) if group is None else shares(group)
         one = one.set_index("problem_id")
         both = [problem for problem in right.index if problem in one.index]
         tokens = one.tokens[both].to_numpy(float)
@@ -156,14 +152,12 @@ def worth(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
         if len(both) >= ENOUGH and 0 < solved.sum() < len(both):
             slopes, steepness = _slopes(likely, solved)
             row: dict = {"model": name, "n": len(both), "solved": 100 * solved.mean()}
-            for what, found in (
-                ("slope", interval(slopes, both)),
-                ("auc", interval(100 * _orders(likely, solved), both, "share")),
-            ):
+            areas = interval(100 * _orders(likely, solved), both, "share")
+            for what, found in (("slope", interval(slopes, both)), ("auc", areas)):
                 row |= {what: found.estimate, f"{what}_low": found.low, f"{what}_high": found.high}
             scale = 100 * float((steepness / tokens).mean())
             rows.append(row | {f"points{end}": scale * row[f"slope{end}"] for end in ("", "_low", "_high")})
-    return pd.DataFrame(rows, columns=WORTH)
+    return pd.DataFrame(rows, columns=["model", "n", "solved", *WORTH])
 
 
 def _slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -25,8 +25,8 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from lib.claims import Untestable
-from lib.claims.answers import positive_gain
 from lib.claims.asked import Claim, Evidence, asked
+from lib.claims.measures import POSITIVE, likelihood_differences
 from lib.errors import InputError
 from lib.paths import write_whole
 from lib.profiles import Profile
@@ -53,35 +53,9 @@ Ends = tuple[float | None, float | None]
 
 CONTROLS = ("control", "keys", "uniform")  # untrained networks, other heads' keys, evenly spread attention
 CONTROL = [f"{of}_{name}" for of in CONTROLS for name in ("verdict", "effect", "low", "high")]
-COLUMNS = [
-    "id",
-    "claim",
-    "reading",
-    "source",
-    "model",
-    "verdict",
-    "part",
-    "effect",
-    "low",
-    "high",
-    "unit",
-    "low_end",
-    "high_end",
-]
-COLUMNS += [
-    "n",
-    "clusters",
-    "parts",
-    "held",
-    "holds",
-    "refuted",
-    "heads",
-    "heads_held",
-    "p",
-    "p_holm",
-    "survives",
-    *CONTROL,
-]
+COLUMNS = ["id", "claim", "reading", "source", "model", "verdict", "part", "effect", "low", "high", "unit"]
+COLUMNS += ["low_end", "high_end", "n", "clusters", "parts"]
+COLUMNS += ["held", "holds", "refuted", "heads", "heads_held", "p", "p_holm", "survives", *CONTROL]
 COLUMNS += ["difference", "difference_low", "difference_high", "training", "paper", "paper_of", "needed", "needed_low"]
 COLUMNS += ["needed_high", "equivalence", "cut", "cut_less", "finished_n", "finished", "finished_low", "finished_high"]
 COLUMNS += ["written", "reason"]
@@ -245,11 +219,10 @@ def _row(claim: Claim, model: str, evidence: Evidence) -> dict[str, Any]:
         decision = decide(parts, low, high)
     except ValueError as reason:
         return row | {"verdict": "undecided", "n": 0, "parts": 0, "reason": str(reason)}
-    row |= {"verdict": decision.verdict, "p": p_value(parts, low, high), "parts": decision.parts} | _told(
-        decision.found
-    )
-    row |= {"part": decision.part.label, "held": len(decision.holds), "clusters": decision.found.clusters}
-    row |= {"n": decision.found.n, "holds": ", ".join(decision.holds), "refuted": ", ".join(decision.refuted)}
+    row |= {"verdict": decision.verdict, "p": p_value(parts, low, high), "part": decision.part.label}
+    row |= _told(decision.found) | {"n": decision.found.n, "clusters": decision.found.clusters}
+    row |= {"parts": decision.parts, "held": len(decision.holds)}
+    row |= {"holds": ", ".join(decision.holds), "refuted": ", ".join(decision.refuted)}
     if (heads := values.attrs.get("heads")) is not None:
         row |= {"heads": len(heads), "heads_held": sum(_distance(head, _ends(low, high)) > 0 for head in heads)}
     row |= values.attrs.get("cut", {})
@@ -278,9 +251,12 @@ def _equivalence(claim: Claim, evidence: Evidence, parts: Sequence[Part]) -> dic
     if not claim.equivalence:
         return {}
     try:
-        margin = claim.equivalence * positive_gain(evidence.scores, claim.arguments["target"])
+        gain = float(likelihood_differences(evidence.scores, claim.arguments["target"], [POSITIVE]).mean())
     except Untestable:
         return {}
+    if gain <= 0:
+        return {}
+    margin = claim.equivalence * gain
     if decide(parts, -margin, margin).verdict != "supported":
         return {"equivalence": margin}
     p = max(_level(part, _inside, (-margin, margin)) for part in parts)
@@ -338,27 +314,16 @@ def read_verdicts(profile: Profile) -> pd.DataFrame:
     """Return what `write_verdicts` wrote; raises InputError when there are no claims, or they are damaged."""
     path, again = profile.results / "claims.json", f"python -m lib claims {profile.options}"
     try:
-        rows = json.loads(path.read_bytes())
+        verdicts = pd.DataFrame(json.loads(path.read_bytes()))
     except FileNotFoundError:
         raise InputError(f"no claims of profile {profile.name} yet: {again}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError):
-        rows = None
-    reason = "no list" if not isinstance(rows, list) else "none at all"
-    if isinstance(rows, list) and rows:
-        wrong = (
-            f"row {number}: {what} is missing or wrong" for number, row in enumerate(rows, 1) if (what := _wrong(row))
+        verdicts = pd.DataFrame()
+    wrong = [name for name in COLUMNS if name not in verdicts]
+    if wrong or not verdicts.verdict.isin(VERDICTS).all():
+        raise InputError(
+            f"{path} holds no claims ({[*wrong, 'verdict'][0]} is missing or wrong); make it anew with {again}"
         )
-        reason = next(wrong, "")
-    if reason:
-        raise InputError(f"{path} holds no claims ({reason}); make it anew with {again}")
-    return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _wrong(row: Any) -> str | None:
-    """Return the first column that a row of claims.json lacks or has wrong."""
-    if not isinstance(row, dict):
-        return "it"
-    bad = (name for name in COLUMNS if name not in row or (isinstance(row[name], float) and not np.isfinite(row[name])))
-    return next(bad, None if row.get("verdict") in VERDICTS else "verdict")
+    return verdicts[COLUMNS]

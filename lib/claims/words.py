@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from lib.claims.asked import as_evidence, load_claims
-from lib.claims.verdict import MIXED, NO_EFFECT, VERDICTS, judge
+from lib.claims.verdict import VERDICTS, judge
 from lib.paths import DATA, read_yaml
 from lib.profiles import Profile
 from lib.statistics import ALPHA, ENOUGH, rounded, told
@@ -18,7 +18,6 @@ UNJUDGED = ("too few", "not tested")  # what is said of a claim with fewer probl
 LOST = " †"  # marks a verdict that does not stand when corrected for all rows
 TRAINING = {"also": ", also without training"}
 TRAINING |= {how: f", {how} than without training" for how in ("stronger", "weaker")}
-INDENT = " " * 4
 NATS = "nats"  # the unit of what is put to likelihoods
 
 
@@ -114,40 +113,6 @@ def _answers_text(row: dict) -> str:
     return text
 
 
-def learnt(row: dict) -> str:
-    """Return in one sentence what the row teaches about the claim, and about training where a control was measured."""
-    if not row["n"]:
-        return "Nothing is learnt: it was not tested."
-    if row["n"] < ENOUGH:
-        return f"Nothing is learnt: a verdict takes {ENOUGH} problems."
-    about = {
-        "supported": "It holds for this model",
-        "in part": f"It holds for this model in {row['held']:.0f} of {row['parts']:.0f} parts",
-        "contradicted": "It does not hold for this model",
-        NO_EFFECT: "It is at most a tenth of what a worked example gains in this model",
-        "undecided": "These problems cannot tell",
-    }[row["verdict"]]
-    return about + (_about_training(row) if row["control_verdict"] else "") + "."
-
-
-def _about_training(row: dict) -> str:
-    control, apart = row["control_verdict"], (row["difference_low"], row["difference_high"])
-    size = rounded(row["difference"], *apart).lstrip("-")
-    moved = f"{size} or more {'above' if row['difference'] > 0 else 'below'} theirs"
-    held = row["verdict"] in ("supported", "in part")
-    same = " and for untrained networks" if held else ", nor for untrained networks"
-    if row["training"] == "also":
-        return f"{same}, from which training does not move it"
-    if row["training"]:
-        nearer = (row["training"] == "stronger") == (row["verdict"] == "supported")
-        way = "towards what is claimed" if nearer else "away from what is claimed"
-        return f"{same}; training moves it {way}, {moved}"
-    if control == row["verdict"]:
-        return f"{same}, on the other side of what is claimed" if control == "contradicted" else same
-    about = {"supported": "show it", "in part": "show it in part", "contradicted": "do not show it"}
-    return f"; untrained networks {about.get(control, 'do not agree' if control == MIXED else 'leave it open')}"
-
-
 def closing(verdicts: pd.DataFrame) -> list[str]:
     """Return how many wrong verdicts so many rows lead one to expect, and which do not stand corrected for all rows."""
     tested = [row for row in rows_of(verdicts) if (row["n"] or 0) >= ENOUGH]
@@ -158,40 +123,41 @@ def closing(verdicts: pd.DataFrame) -> list[str]:
         f"{len(tested)} rows were tested, each wrong with a chance of {100 * ALPHA / 2:g} % where the truth lies at "
         f"the edge of what is claimed: at most {len(tested) * ALPHA / 2:.1f} wrong verdicts are to be expected.",
         f"Corrected for all rows (Holm) {len(decided) - len(names)} of {len(decided)} verdicts stand; "
-        f"not ({LOST.strip()}): {_list(names)}.",
+        f"not ({LOST.strip()}): {', '.join(names) or 'none'}.",
     ]
 
 
 def lead(verdicts: pd.DataFrame) -> list[str]:
     """Return how many literal claims stand how, what was found, and what so many verdicts are worth."""
-    counts = counts_of(verdicts)
-    said = ", ".join(f"{count} {name}" for name, count in counts.items())
+    stand = totals(verdicts)
+    said = ", ".join(f"{count} {name}" for name, count in stand.items())
     claims, models = literal(verdicts).id.nunique(), verdicts.model.nunique()
-    on = f"{models} models ({counts.total()} cells)" if models > 1 else verdicts.model.iloc[0]
+    on = f"{models} models ({sum(stand.values())} cells)" if models > 1 else verdicts.model.iloc[0]
     return [f"{claims} claims, as the paper words them, on {on}: {said}.", *finding(verdicts), *closing(verdicts)]
 
 
-def cells_of(verdicts: pd.DataFrame) -> dict[tuple[str, str], dict | None]:
-    """Return the row of each claim on each model, None where the model cannot test it."""
-    tested = {(row["id"], row["model"]): row for row in rows_of(verdicts) if row["n"]}
-    return {
-        (name, model): tested.get((name, model)) for name in verdicts.id.unique() for model in verdicts.model.unique()
-    }
+def counts(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per model: how many literal claims stand how; what was not tested counts too."""
+    some = literal(verdicts)
+    tested = some[some.n > 0]
+    stands = pd.Series([standing(row) for row in rows_of(tested)], tested.index, dtype=object)
+    table = pd.crosstab(tested.model, stands).reindex(verdicts.model.unique(), fill_value=0)
+    table[UNJUDGED[1]] = some.id.nunique() - table.sum(axis=1)
+    used = [name for name in (*VERDICTS, *UNJUDGED) if name in table and table[name].any()]
+    return table[used].rename_axis(index="model", columns=None).reset_index()
 
 
-def counts_of(verdicts: pd.DataFrame, model: str | None = None) -> Counter[str]:
-    """Return how many literal claims stand how, on one model or one by one on all; what was not tested counts too."""
-    cells = cells_of(literal(verdicts)).items()
-    counts = Counter(standing(row) if row else UNJUDGED[1] for (_, of), row in cells if model in (None, of))
-    return Counter({name: counts[name] for name in (*VERDICTS, *UNJUDGED) if counts[name]})
+def totals(verdicts: pd.DataFrame) -> dict[str, int]:
+    """Return how many literal claims stand how, over all models."""
+    return counts(verdicts).set_index("model").sum().to_dict()
 
 
-def page(verdicts: pd.DataFrame) -> str:
-    """Return the claims as lines: verdict, statement, what was measured and learnt; what the number of rows means."""
+def listing(verdicts: pd.DataFrame) -> str:
+    """Return the claims as lines: verdict, statement, what was measured; then what the number of rows means."""
     lines = []
     for row in rows_of(verdicts):
         lines.append(f"{verdict_text(row).upper()}: {row['id']} ({row['source']}, {row['reading']}), {row['model']}")
-        lines += [INDENT + text for text in (f"{row['claim']}.", f"{measured_text(row)}.", learnt(row))]
+        lines += [f"    {row['claim']}.", f"    {measured_text(row)}."]
     return "\n".join([*lines, *closing(verdicts)])
 
 
@@ -205,12 +171,6 @@ def cell_text(row: dict) -> str:
     counted = f"; {row['held']:.0f} of {row['parts']:.0f} parts" if row["parts"] > 1 else ""
     counted += f"; {row['heads_held']:.0f} of {row['heads']:.0f} heads" if row["heads"] else ""
     return "\n".join([*lines, f"n = {row['n']:.0f}{', too few' if row['n'] < ENOUGH else ''}{counted}"])
-
-
-def counts(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model: how many literal claims stand how."""
-    rows = [{"model": model} | counts_of(verdicts, model) for model in verdicts.model.unique()]
-    return pd.DataFrame(rows, columns=["model", *counts_of(verdicts)]).fillna(0).astype(int, errors="ignore")
 
 
 def found(run: Profile, notebook: str, measured=None, answers=(), scores=None) -> pd.DataFrame:
@@ -281,7 +241,3 @@ def accuracies(verdicts: pd.DataFrame) -> list[str]:
         f"{_answers_text(row)}."
         for row in rows_of(table)
     ] or ["No model's accuracy was tested."]
-
-
-def _list(names: Sequence) -> str:
-    return ", ".join(names) or "none"

@@ -74,11 +74,9 @@ def measure_activations(
 
     Returns the variables `activations` over (condition, problem, layer) and measure or class, `counts` over
     (condition, layer, bin). `arm` are ARM's settings, whose c gives the bound too; `layers` None: all that are loaded.
-    Costs one forward up to the deepest layer per prompt. Raises InputError for no problems, a model whose MLP cannot
-    be watched, and activations that are NaN.
+    Costs one forward up to the deepest layer per prompt. Raises InputError for a model whose MLP cannot be watched, and
+    activations that are NaN.
     """
-    if not problems:
-        raise InputError("no problems to measure activations on")
     arm = arm or Arm()
     coords = {
         "condition": ["none", *conditions],

@@ -15,7 +15,6 @@ All three are compared with the prompt as it was. The mean runs over later origi
 ones exist in two of the four; lambda as the paper plots it also averages over what inserted tokens look at.
 """
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -51,11 +50,9 @@ def measure_attention(
 ) -> Iterator[xr.Dataset]:
     """Yield for each condition against none the variables `attention` over (condition, problem, layer, head).
 
-    `layers` None: all that are loaded. Costs one forward up to the deepest layer per prompt. Raises InputError for an
-    empty problem set, a prompt too long for the model, and weights that give no finite attention (naming the problem).
+    `layers` None: all that are loaded. Costs one forward up to the deepest layer per prompt. Raises InputError for a
+    prompt too long for the model and for weights that give no finite attention, naming the problem.
     """
-    if not problems:
-        raise InputError("no problems to measure attention on")
     layers = list(layers or range(1, loaded.layers + 1))
 
     def seen(condition: str) -> Iterator[Seen]:
@@ -85,13 +82,8 @@ def measure_attention(
 def prompts_of(
     loaded: Loaded, problems: Sequence[Problem], condition: str, format: str, filler: Filler | None
 ) -> list[Prompt]:
-    """Return the prompt of each problem under a condition; several measurements ask for the same."""
-    return _prompts(loaded.tokenizer, tuple(problems), condition, format, filler)
-
-
-@functools.lru_cache(maxsize=8)
-def _prompts(tokenizer, problems: tuple[Problem, ...], condition: str, format: str, filler: Filler | None):
-    return [build_prompt(tokenizer, p.problem, condition, format=format, filler=filler) for p in problems]
+    """Return the prompt of each problem under a condition."""
+    return [build_prompt(loaded.tokenizer, p.problem, condition, format=format, filler=filler) for p in problems]
 
 
 def _seen(
@@ -172,8 +164,6 @@ def measure_causes(
     Returns the variables `causes` over (problem, head), lambda over (cause, problem, head); the others describe the
     outputs of the original tokens after the insertion.
     """
-    if not problems:
-        raise InputError("no problems to measure attention on")
     before, after = (prompts_of(loaded, problems, name, format, filler) for name in ("none", "mless"))
     found = _causes(loaded, before, after)
     ratio = np.stack([found.pop(cause) for cause in CAUSES]) / found.pop("old")

@@ -1,11 +1,11 @@
 """From what was measured on each model to tables, the numbers behind notebooks 02 and 04.
 
-Each has a row per model and place: a mean over problems with its interval, low and high, and n. `every` takes all
-layers on the problems that went through them, instead of the first layers on all problems.
+Each takes Datasets by model and has a row per model and place: a mean over problems with its interval, low and high,
+and n. `every` takes all layers on the problems that went through them, instead of the first layers on all problems.
 """
 
+import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,41 +45,40 @@ def across(values: xr.DataArray) -> xr.DataArray:
     return values.stack(place=[dim for dim in values.dims if dim != "problem"]).transpose("problem", "place")
 
 
-def by_model(measured: dict[str, Any], table: Callable[[Any], pd.DataFrame]) -> pd.DataFrame:
-    """Return one table of all models', the model's name its first column and n its last."""
-    found = pd.concat({name: table(one) for name, one in measured.items()}, names=["model"]).reset_index("model")
-    return found.assign(n=found.pop("n"))
+def by_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+    """Make a table of one model's Dataset that of a dict of them: the model's name comes first and n last."""
+
+    @functools.wraps(table)
+    def together(measured: dict[str, xr.Dataset], **options: bool) -> pd.DataFrame:
+        found = pd.concat({name: table(one, **options) for name, one in measured.items()}, names=["model"])
+        return found.reset_index("model").assign(n=lambda rows: rows.pop("n"))
+
+    return together
 
 
-def heads_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
+@by_model
+def heads_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     """Return lambda by condition, layer and head, with the share of problems below 1, Holm's p of the signed-rank test
     of log lambda (over a model's heads, layers and conditions), and the means of mass, flatness and dispersion.
     """
-
-    def heads(model: xr.Dataset) -> pd.DataFrame:
-        found = xr.Dataset({name: _layers(model[name], every) for name in ("lambda", *SPAN)})
-        lam, table = across(found["lambda"]), estimates(found["lambda"], "lambda")
-        table["problems < 1"], table["p"] = (lam < 1).mean("problem").values, holm(signed_rank(np.log(lam.values)))
-        means = found[SPAN].mean("problem").to_dataframe().reset_index()
-        return table.merge(means, on=["condition", "layer", "head"])
-
-    return by_model(measured, heads)
+    found = xr.Dataset({name: _layers(model[name], every) for name in ("lambda", *SPAN)})
+    lam, table = across(found["lambda"]), estimates(found["lambda"], "lambda")
+    table["problems < 1"], table["p"] = (lam < 1).mean("problem").values, holm(signed_rank(np.log(lam.values)))
+    means = found[SPAN].mean("problem").to_dataframe().reset_index()
+    return table.merge(means, on=["condition", "layer", "head"])
 
 
-def layers_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
+@by_model
+def layers_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     """Return the mean over heads by condition, layer and measure: lambda, mass, flatness, dispersion."""
-
-    def layers(model: xr.Dataset) -> pd.DataFrame:
-        found = {name: _layers(model[name], every).mean("head") for name in ("lambda", *SPAN)}
-        return estimates(xr.Dataset(found).to_dataarray("measure"))
-
-    return by_model(measured, layers)
+    found = {name: _layers(model[name], every).mean("head") for name in ("lambda", *SPAN)}
+    return estimates(xr.Dataset(found).to_dataarray("measure"))
 
 
-def spans_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+@by_model
+def spans_table(model: xr.Dataset) -> pd.DataFrame:
     """Return lambda over the heads by condition, layer, and the tokens that receive (span) and give (query)."""
-    spans = {name: one.lambda_by_span.sel(network=TRAINED, drop=True).mean("head") for name, one in measured.items()}
-    return by_model(spans, lambda lam: estimates(lam, "lambda"))
+    return estimates(model.lambda_by_span.sel(network=TRAINED, drop=True).mean("head"), "lambda")
 
 
 def controls_table(measured: dict[str, xr.Dataset], condition: str) -> pd.DataFrame:
@@ -102,91 +101,76 @@ def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
     return counted.groupby(["model", "condition", "layer"], sort=False)[["below", "above", "heads"]].sum().reset_index()
 
 
-def causes_by_head(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+@by_model
+def causes_by_head(model: xr.Dataset) -> pd.DataFrame:
     """Return lambda by cause and head of layer 1."""
-    return by_model(measured, lambda model: estimates(_causes(model), "lambda"))
+    return estimates(_causes(model), "lambda")
 
 
-def causes_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+@by_model
+def causes_table(model: xr.Dataset) -> pd.DataFrame:
     """Return lambda over the heads of layer 1 by cause, and its share of log lambda of `both`."""
-
-    def causes(model: xr.Dataset) -> pd.DataFrame:
-        table, logs = estimates(_causes(model).mean("head"), "lambda"), xr.ufuncs.log(_causes(model)).mean("head")
-        whole = logs.sel(cause="both")
-        shares = [ratio(logs.sel(cause=cause), whole, logs.problem.values) for cause in table.cause]
-        ends = {"share": "estimate", "share low": "low", "share high": "high"}
-        return table.assign(**{name: [getattr(s, end) for s in shares] for name, end in ends.items()})
-
-    return by_model(measured, causes)
+    table, logs = estimates(_causes(model).mean("head"), "lambda"), xr.ufuncs.log(_causes(model)).mean("head")
+    whole = logs.sel(cause="both")
+    shares = [ratio(logs.sel(cause=cause), whole, logs.problem.values) for cause in table.cause]
+    ends = {"share": "estimate", "share low": "low", "share high": "high"}
+    return table.assign(**{name: [getattr(share, end) for share in shares] for name, end in ends.items()})
 
 
-def affine_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+@by_model
+def affine_table(model: xr.Dataset) -> pd.DataFrame:
     """Return the measures of new = lambda * old + sigma in layer 1: mean over heads, lowest and highest head."""
-
-    def affine(model: xr.Dataset) -> pd.DataFrame:
-        found = model[list(AFFINE_TEXT)].sel(network=TRAINED, drop=True).to_dataarray("measure")
-        table, heads = estimates(found.mean("head")), found.mean("problem")
-        lowest, highest = heads.min("head").values, heads.max("head").values
-        named = {"measure": table["measure"].map(AFFINE_TEXT), "lowest head": lowest, "highest head": highest}
-        return table.assign(**named)
-
-    return by_model(measured, affine)
+    found = model[list(AFFINE_TEXT)].sel(network=TRAINED, drop=True).to_dataarray("measure")
+    table, heads = estimates(found.mean("head")), found.mean("problem")
+    lowest, highest = heads.min("head").values, heads.max("head").values
+    named = {"measure": table["measure"].map(AFFINE_TEXT), "lowest head": lowest, "highest head": highest}
+    return table.assign(**named)
 
 
-def changes_table(measured: dict[str, xr.Dataset], *, every: bool = False) -> pd.DataFrame:
+@by_model
+def changes_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     """Return how many times as large as under none each measure of activations is (geometric mean), by condition and
     layer, and Holm's p of the signed-rank test, corrected for a model's rows.
 
     The problem is the unit: tests over single activations, such as Levene's, would take elements for independent.
     """
-
-    def changes(model: xr.Dataset) -> pd.DataFrame:
-        logs = log_changes(_layers(model.measures, every))
-        table = estimates(logs, "ratio")
-        table[["ratio", "low", "high"]] = np.exp(table[["ratio", "low", "high"]])
-        return table.assign(p=holm(signed_rank(across(logs).values)))
-
-    return by_model(measured, changes)
+    logs = log_changes(_layers(model.measures, every))
+    table = estimates(logs, "ratio")
+    table[["ratio", "low", "high"]] = np.exp(table[["ratio", "low", "high"]])
+    return table.assign(p=holm(signed_rank(across(logs).values)))
 
 
 def log_changes(measures: xr.DataArray) -> xr.DataArray:
-    """Return log(measure / the same under none) (condition, problem, layer, measure); a share of nothing counts as half
-    an element.
+    """Return log(measure / the same under none) of all other conditions; a share of nothing counts as half of the
+    smallest, of all conditions: a floor from none alone would lift what ARM leaves near zero.
     """
+    smallest = measures.where(measures > 0).min(["condition", "problem"]) / 2
     before, after = measures.sel(condition="none", drop=True), measures.sel(condition=measures.condition != "none")
-    # Of each measure, over all that was measured: a floor from none alone would lift what ARM leaves near zero.
-    smallest = measures.where(measures > 0).min([dim for dim in measures.dims if dim != "measure"]) / 2
     return np.log(np.maximum(after, smallest) / np.maximum(before, smallest))
 
 
-def likeness_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+@by_model
+def likeness_table(model: xr.Dataset) -> pd.DataFrame:
     """Return the cosine between a condition's change and that of the slashes, by condition and layer: of the histogram
     (`shape`) and of single activations (`elements`).
     """
-
-    def likeness(model: xr.Dataset) -> pd.DataFrame:
-        tables = []
-        for part in ("shape", "elements"):
-            table = estimates(first_layers(model[part]).sel(condition=list(CHANGES[1:])), part)
-            names = {"low": f"{part} low", "high": f"{part} high"}
-            tables.append(table.rename(columns=names).set_index(["condition", "layer", "n"]))
-        return pd.concat(tables, axis=1).reset_index()
-
-    return by_model(measured, likeness)
+    tables = []
+    for part in ("shape", "elements"):
+        table = estimates(first_layers(model[part]).sel(condition=list(CHANGES[1:])), part)
+        names = {"low": f"{part} low", "high": f"{part} high"}
+        tables.append(table.rename(columns=names).set_index(["condition", "layer", "n"]))
+    return pd.concat(tables, axis=1).reset_index()
 
 
-def classes_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+@by_model
+def classes_table(model: xr.Dataset) -> pd.DataFrame:
     """Return the share near zero in % by condition and class of tokens in layer 1, and its difference to the class
     `others`; n counts the problems that have tokens of both.
     """
-
-    def classes(model: xr.Dataset) -> pd.DataFrame:
-        shares = 100 * model.classes.sel(network=TRAINED, layer=1, drop=True)
-        apart = shares - shares.sel({"class": OTHERS}, drop=True)
-        against = estimates(apart, "against others").rename(columns={"low": "against low", "high": "against high"})
-        return estimates(shares.where(apart.notnull()), "near zero").merge(against)
-
-    return by_model(measured, classes)
+    shares = 100 * model.classes.sel(network=TRAINED, layer=1, drop=True)
+    apart = shares - shares.sel({"class": OTHERS}, drop=True)
+    against = estimates(apart, "against others").rename(columns={"low": "against low", "high": "against high"})
+    return estimates(shares.where(apart.notnull()), "near zero").merge(against)
 
 
 def _causes(model: xr.Dataset) -> xr.DataArray:

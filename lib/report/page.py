@@ -52,7 +52,7 @@ def write_report(profile: Profile) -> Path:
         "facts": _facts(profile, rows, heads, revisions),
         "rows": rows,
         "words": words.lead(verdicts),
-        "counts": words.counts_of(verdicts),
+        "counts": words.totals(verdicts),
         "signs": SIGNS,
         "models": list(dict.fromkeys(row["model"] for row in rows)),
         "claims": claims,
@@ -74,7 +74,7 @@ def write_report(profile: Profile) -> Path:
 
 def _told(row: dict) -> dict:
     """Return a row with what the page says of it, where it stands in the page, and how its interval is drawn."""
-    texts = {"stands": words.standing(row), "told": words.verdict_text(row), "sentence": words.learnt(row)}
+    texts = {"stands": words.standing(row), "told": words.verdict_text(row)}
     anchor = "claim-" + re.sub(r"[^\w.]+", "-", f"{row['id']}-{row['model']}")
     return row | texts | {"measured": words.measured_text(row), "anchor": anchor, "axis": axis(row)}
 

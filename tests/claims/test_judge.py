@@ -117,7 +117,9 @@ def test_an_interval_within_a_tenth_of_the_worked_example_is_no_effect_of_that_s
     noisy = scores({"mless": 0.0, "example": 8})
     noisy.loc[noisy.condition == "mless", "nats"] += np.tile([-0.5, 0.5], 15)
     assert row_of("likelihood-gain", Evidence(scores=noisy))["verdict"] == "no effect of that size"
-    assert row_of("likelihood-gain", Evidence(scores=noisy[noisy.condition != "example"]))["verdict"] == "undecided"
+    harmful = noisy.assign(nats=noisy.nats - 20 * (noisy.condition == "example"))
+    for other in (noisy[noisy.condition != "example"], harmful):  # without a gain there is no scale
+        assert row_of("likelihood-gain", Evidence(scores=other))["verdict"] == "undecided"
 
 
 def test_few_problems_decide_nothing_whatever_they_hold():
@@ -136,12 +138,11 @@ def test_verdicts_are_written_for_people_and_read_again(tmp_path, monkeypatch):
         read_verdicts(profile)
     verdicts = judge(load_claims(), {"m": answers(none=right(30), mless=right(30)), "n": controlled(0.5, 0.5, 0.5)})
     path = write_verdicts(profile, verdicts)
-    assert {"id", "model", "verdict", "effect", "low", "high", "n", "training"} <= json.loads(path.read_text())[
-        0
-    ].keys()
+    contract = {"id", "model", "verdict", "effect", "low", "high", "n", "training"}
+    assert contract <= json.loads(path.read_text())[0].keys()
     assert "λ" in path.read_text(encoding="utf-8")
-    with pytest.raises(InputError, match="row 1: effect is missing"):
-        path.write_text(path.read_text().replace('"effect"', '"effects"', 1))
+    with pytest.raises(InputError, match="effect is missing or wrong"):
+        path.write_text(path.read_text().replace('"effect"', '"effects"'))
         read_verdicts(profile)
     write_verdicts(profile, verdicts)
     for old, new in zip(rows_of(verdicts), rows_of(read_verdicts(profile)), strict=True):

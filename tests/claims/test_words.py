@@ -1,7 +1,6 @@
 """The words about a row follow from its numbers."""
 
 import pandas as pd
-import pytest
 
 from lib.claims import words
 from lib.claims.verdict import COLUMNS
@@ -17,47 +16,6 @@ PART = {"verdict": "in part", "held": 4, "parts": 5, "holds": "L1 up, L2 up", "r
 PAPER = {"paper": 2.0, "paper_of": "B-1.5B", "needed": 744, "needed_low": 155, "needed_high": 2077}
 ANSWERS = {"id": "accuracy-mless", "verdict": "undecided", "unit": "points", "parts": 1, "held": 0, "cut": 25.5}
 ANSWERS |= {"cut_less": 24, "finished_n": 60, "finished": 1.5, "finished_low": -2.7, "finished_high": 6.2} | PAPER
-HOLDS, NOT = "It holds for this model", "It does not hold for this model"
-
-
-@pytest.mark.parametrize(
-    ("verdict", "control", "training", "sentence"),
-    [
-        ("supported", None, None, f"{HOLDS}."),
-        (
-            "supported",
-            "supported",
-            "also",
-            f"{HOLDS} and for untrained networks, from which training does not move it.",
-        ),
-        (
-            "supported",
-            "supported",
-            "weaker",
-            f"{HOLDS} and for untrained networks; training moves it away from what",
-        ),
-        (
-            "supported",
-            "supported",
-            "stronger",
-            f"{HOLDS} and for untrained networks; training moves it towards what",
-        ),
-        ("contradicted", "contradicted", "weaker", f"{NOT}, nor for untrained networks; training moves it towards"),
-        ("contradicted", "contradicted", None, f"{NOT}, nor for untrained networks, on the other side"),
-        ("supported", "contradicted", None, f"{HOLDS}; untrained networks do not show it."),
-        ("contradicted", "supported", None, f"{NOT}; untrained networks show it."),
-        ("supported", "mixed", None, f"{HOLDS}; untrained networks do not agree."),
-        ("undecided", "undecided", None, "These problems cannot tell, nor for untrained networks."),
-    ],
-)
-def test_what_is_learnt_follows_from_verdict_control_and_training(verdict, control, training, sentence):
-    row = ROW | {"verdict": verdict, "training": training} | (CONTROL | {"control_verdict": control} if control else {})
-    assert words.learnt(row).startswith(sentence)
-    said = {None: "", "also": ", also without training"}.get(training, f", {training} than without training")
-    assert words.verdict_text(row) == verdict + said
-    assert training not in ("weaker", "stronger") or words.learnt(row).endswith(
-        "is claimed, 0.30 or more above theirs."
-    )
 
 
 def test_a_verdict_in_part_names_its_parts_and_one_that_is_lost_is_marked():
@@ -65,13 +23,13 @@ def test_a_verdict_in_part_names_its_parts_and_one_that_is_lost_is_marked():
     assert words.verdict_text(ROW | PART | {"survives": False}) == "in part (4 of 5) †"
     assert words.verdict_text(ROW | {"verdict": "undecided", "survives": False}) == "undecided"
     assert "of 5 parts hold: L1 up, L2 up; refuted: Gini down" in words.measured_text(ROW | PART)
-    assert words.learnt(ROW | PART) == "It holds for this model in 4 of 5 parts."
+    assert words.verdict_text(ROW | {"training": "also"}) == "supported, also without training"
+    assert words.verdict_text(ROW | {"training": "weaker"}) == "supported, weaker than without training"
 
 
-def test_a_row_of_few_problems_or_none_teaches_nothing():
-    assert words.verdict_text(ROW | {"n": 19}) == "too few" and "20 problems" in words.learnt(ROW | {"n": 19})
+def test_a_row_of_few_problems_or_none_has_no_verdict():
     untested = ROW | {"n": 0, "reason": "layer 7 was not measured"}
-    assert words.verdict_text(untested) == "not tested" and "not tested" in words.learnt(untested)
+    assert (words.verdict_text(ROW | {"n": 19}), words.verdict_text(untested)) == ("too few", "not tested")
     assert words.measured_text(untested) == "Not tested: layer 7 was not measured"
 
 
@@ -92,9 +50,9 @@ def test_an_accuracy_has_cut_answers_the_effect_without_them_and_the_n_that_deci
     assert words.accuracies(pd.DataFrame([ROW])) == ["No model's accuracy was tested."]
 
 
-def test_the_page_has_four_lines_a_row_from_which_the_verdict_follows():
-    lines = words.page(pd.DataFrame([ROW, ROW | ANSWERS])).splitlines()
-    assert len(lines) == 4 * 2 + 2 and lines[0] == "SUPPORTED: dilution (Fig. 2, literal), m"
+def test_the_listing_has_three_lines_a_row_from_which_the_verdict_follows():
+    lines = words.listing(pd.DataFrame([ROW, ROW | ANSWERS])).splitlines()
+    assert len(lines) == 3 * 2 + 2 and lines[0] == "SUPPORTED: dilution (Fig. 2, literal), m"
     assert [line for line in lines if line.endswith("..")] == []
 
 
@@ -123,8 +81,7 @@ TABLE = pd.DataFrame(
 
 
 def test_literal_readings_are_counted_and_untested_cells_too():
-    assert words.counts_of(TABLE) == {"supported": 4, "in part": 1, "not tested": 3}
-    assert sum(words.counts_of(TABLE).values()) == 4 * 2 and words.counts_of(TABLE, "B")["not tested"] == 2
+    assert words.totals(TABLE) == {"supported": 4, "in part": 1, "not tested": 3}
     wide = words.counts(TABLE).set_index("model")
     assert wide.loc["m"].to_dict() == {"supported": 3, "in part": 0, "not tested": 1} and wide.sum().sum() == 4 * 2
     assert (

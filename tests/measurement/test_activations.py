@@ -164,8 +164,6 @@ def test_nan_activations_name_layer_condition_and_problem(loaded):
         measure_activations(spoilt, PROBLEMS, ["mless"], [1, 2])
 
 
-def test_no_problems_and_missing_layers_are_named(loaded):
-    with pytest.raises(InputError, match="no problems"):
-        measure_activations(loaded, [], ["mless"], [1])
+def test_missing_layers_are_named(loaded):
     with pytest.raises(InputError, match="layers 1 to 2"):
         measure_activations(loaded, PROBLEMS, ["mless"], [3])
