@@ -8,7 +8,6 @@ import re
 import signal
 import sys
 import webbrowser
-from collections import Counter
 from typing import Any
 
 try:
@@ -100,8 +99,8 @@ def _claims(options) -> None:
     from lib.claims.verdict import judge, write_verdicts
 
     verdicts = judge(load_claims(), gather(profile))
-    print(progress.folded(words.page(verdicts)))
-    counts = ", ".join(f"{count} {name}" for name, count in words.counts_of(verdicts).items())
+    print(words.listing(verdicts))
+    counts = ", ".join(f"{count} {name}" for name, count in words.totals(verdicts).items())
     print(f"{counts}; {write_verdicts(profile, verdicts)}")
 
 
@@ -130,7 +129,7 @@ def _evaluate(options) -> None:
     from lib.evaluation.tables import as_text, summarise
 
     answers = evaluate(accuracy, filler, run.seed, run.out, shard, run.shorter)
-    print(progress.folded(as_text(summarise(answers, run.seed))))
+    print(as_text(summarise(answers, run.seed)))
     print(f"files: {run.out}/completions*.jsonl, run.json, summary.json")
 
 
@@ -143,7 +142,7 @@ def _likelihood(options) -> None:
     asked = given(Likelihood, options, models=[run.model])
     from lib.evaluation.likelihood import as_text, likelihoods  # torch: only now
 
-    print(progress.folded(as_text(likelihoods(asked, Filler(), run.seed, run.out))))
+    print(as_text(likelihoods(asked, Filler(), run.seed, run.out)))
     print(f"files: {run.out}/scores.jsonl, run.json")
 
 
@@ -163,10 +162,6 @@ def _grade(options) -> None:
         print(json.dumps(vars(graded)))
     share = interval([POINTS * graded.correct for graded in grades], kind="share")
     print(f"{told(share.estimate, share.low, share.high)} % correct, n = {share.n}", file=sys.stderr)
-    restated = sum(graded.correct and not graded.evaluated for graded in grades)
-    print(f"{restated} of them leave an operation to be carried out", file=sys.stderr)
-    methods = Counter(graded.method for graded in grades)
-    print("decided by " + ", ".join(f"{name} {count}" for name, count in methods.most_common()), file=sys.stderr)
 
 
 def _text(row: Any, field: str, where: str) -> str:

@@ -3,31 +3,25 @@
 import difflib
 import re
 import reprlib
-from collections.abc import Collection, Iterator
-from typing import Any, TypeVar, get_args
+from collections.abc import Collection
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 LARGEST, SMALLEST = 10**15, 1e-9  # what a number of a setting may be, but for 0: beyond them floats stop to compute
-# What a person is told for the type of a pydantic error; other messages begin with "Input should be".
+# What a person is told for a pydantic error, by its type or by what the type begins with; else its message, reworded.
 WORDS = {
     "missing": "missing field",
     "string_too_short": "must not be empty",
-    "string_type": "must be a text",
-    "string_unicode": "must be a text of whole characters",
     "string_pattern_mismatch": "must be of letters, digits, _, . and -, 80 at most",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_parsing_size": "must be a smaller number",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "bool_type": "must be true or false",
-    "finite_number": "must be a finite number",
-    "list_type": "must be a list",
-    "dict_type": "must be fields with values",
-    "model_type": "must be fields with values",
-    "too_short": "must not be empty",
+    "too": "must not be empty",
+    "string": "must be a text",
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "bool": "must be true or false",
+    "list": "must be a list",
+    "dict": "must be fields with values",
+    "model": "must be fields with values",
 }
 
 
@@ -82,52 +76,25 @@ def valid(kind: type[Kind], content: object, origin: str, texts: bool = False) -
     try:
         return kind.model_validate(content, strict=False if texts else None)
     except ValidationError as error:
-        raise InputError(f"{origin}: {'; '.join(_reasons(kind, error.errors()))}") from error
+        schema = kind.model_json_schema()
+        parts = (schema, *schema.get("$defs", {}).values())
+        fields = {name for part in parts for name in part.get("properties", ())}
+        reasons = [": ".join(filter(None, [_place(one), _reason(one, fields)])) for one in error.errors()]
+        raise InputError(f"{origin}: {'; '.join(reasons)}") from error
 
 
-def _reasons(kind: type[BaseModel], errors: list[Any]) -> list[str]:
-    # Misspelt fields first; the field that was meant is reported as missing too: once is enough.
-    meant = {}
-    for place in (error["loc"] for error in errors if error["type"] == "extra_forbidden"):
-        for guess in difflib.get_close_matches(str(place[-1]), _fields(kind, place[:-1]), n=1):
-            meant[place] = (*place[:-1], guess)
-    errors = sorted(errors, key=lambda error: error["type"] != "extra_forbidden")
-    return [
-        ": ".join(filter(None, [".".join(map(str, error["loc"])), _reason(error, meant.get(error["loc"]))]))
-        for error in errors
-        if error["type"] != "missing" or error["loc"] not in meant.values()
-    ]
+def _place(error: Any) -> str:
+    return ".".join(map(str, error["loc"]))
 
 
-def _reason(error: Any, meant: tuple | None) -> str:
-    if error["type"] == "extra_forbidden":
-        return "unknown field" + (f" (did you mean {meant[-1]}?)" if meant else "")
-    if error["type"] == "missing":
-        return WORDS["missing"]
-    if error["type"] == "value_error":
+def _reason(error: Any, fields: Collection[str]) -> str:
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        guesses = difflib.get_close_matches(str(error["loc"][-1]), fields, n=1)
+        return "unknown field" + (f" (did you mean {guesses[0]}?)" if guesses else "")
+    if kind == "missing":
+        return WORDS[kind]
+    if kind == "value_error":
         return str(error["ctx"]["error"])
-    text = WORDS.get(error["type"]) or re.sub(r"^\w+ should ", "must ", error["msg"])
-    return f"{text}, not {_short(error['input'])}"
-
-
-def _short(value: object) -> str:
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # thousands of digits, from a hexadecimal number
-        return "what was given"
-
-
-def _fields(kind: type[BaseModel], place: tuple) -> list[str]:
-    """Return the fields of the part of a model at a place such as ("accuracy", "fillers")."""
-    for part in place:
-        if part in kind.model_fields:
-            kind = next(_models(kind.model_fields[part].annotation), kind)
-    return list(kind.model_fields)
-
-
-def _models(annotation: object) -> Iterator[type[BaseModel]]:
-    """Yield the models that an annotation such as list[Panel] or Variation | None speaks of."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _models(part)
+    text = WORDS.get(kind) or WORDS.get(kind.split("_")[0]) or re.sub(r"^\w+ should ", "must ", error["msg"])
+    return f"{text}, not {reprlib.repr(error['input'])}"

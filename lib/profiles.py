@@ -23,14 +23,6 @@ LIMIT = "a seeded sample of so many problems, stratified by level; all if null"
 DTYPE = "of the weights: float32, bfloat16, float16, or auto, which goes by the device"
 FORMAT = "of the prompt: plain, or chat where the model has a template"
 CONDITIONS = "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm, arm:c=0.1:p1=95"
-# (layer, head) that a figure draws of the first model, as far as it has them, where a profile names none.
-FIRST_HEADS = {
-    "fig09": [(1, 1), (2, 1), (3, 1)],
-    "fig10": [(1, 1)],
-    "fig11": [(1, 1), (1, 2), (1, 3)],
-    "fig13": [(1, 1), (1, 2), (1, 3)],
-    "fig18": [(1, 4), (1, 5), (1, 6)],
-}
 PARTS = ("fillers", "sampling", "interventions", "arm_map")  # the fields of Accuracy that are a Variation
 UNUSUAL = re.compile(r"[^\w.=+@-]+")  # in a file's name
 
@@ -44,7 +36,7 @@ class Panel(Settings):
 
 
 class Panels(Settings):
-    """The heads that a figure draws, from left to right; a row that is left out stands for FIRST_HEADS."""
+    """The heads that a figure draws, from left to right; of a row that is left out, the first model's first heads."""
 
     fig09: list[Panel] = Field([])
     fig10: list[Panel] = Field([])
@@ -52,28 +44,9 @@ class Panels(Settings):
     fig13: list[Panel] = Field([])
     fig18: list[Panel] = Field([])
 
-    def drawn(self) -> Iterator[tuple[str, Panel]]:
+    def named(self) -> Iterator[tuple[str, Panel]]:
         """Yield every panel with its figure's name."""
         yield from ((figure, panel) for figure, row in self for panel in row)
-
-    def filled(self, known: Card, layers: int) -> "Panels":
-        """Return the panels with every row, of a model of which so many layers are loaded."""
-        rows = {}
-        for figure, places in FIRST_HEADS.items():
-            last = known.heads or max(head for _, head in places)
-            there = [(x, y) for x, y in places if x <= layers and y <= last] or [(1, last)]
-            first = [Panel(model=known.spec, layer=layer, head=head) for layer, head in there]
-            rows[figure] = getattr(self, figure) or first
-        return Panels(**rows)
-
-    def of(self, known: Card, layers: int) -> "Panels":
-        """Return the panels of this model instead: a row that it has not all heads of is left to FIRST_HEADS."""
-        rows = {}
-        for figure, row in self:
-            has_all = all(panel.layer <= layers and panel.head <= (known.heads or panel.head) for panel in row)
-            same = [Panel(model=known.spec, layer=panel.layer, head=panel.head) for panel in row]
-            rows[figure] = list(dict.fromkeys(same)) if has_all else []
-        return Panels(**rows).filled(known, layers)
 
 
 class Attention(Settings):
@@ -91,7 +64,7 @@ class Attention(Settings):
 
     @model_validator(mode="after")
     def _agrees(self):
-        for figure, panel in self.panels.drawn():
+        for figure, panel in self.panels.named():
             if panel.layer > self.layers or panel.model not in self.models:
                 raise ValueError(f"panels.{figure}: layer {panel.layer} of {panel.model} is not loaded")
         return self
@@ -248,7 +221,7 @@ def profile_names() -> list[str]:
 def load_profile(name_or_path: str | Path) -> Profile:
     """Return the profile of data/profiles/NAME.yaml, or of a YAML file, to which its paths are relative.
 
-    Rows of panels that it leaves out are filled from the model's config. An InputError says what is wrong with it.
+    An InputError says what is wrong with it.
     """
     given, path = str(name_or_path), paths.PROFILES / f"{name_or_path}.yaml"
     if given not in profile_names():
@@ -262,15 +235,11 @@ def load_profile(name_or_path: str | Path) -> Profile:
     if not shipped and profile.name in profile_names():
         raise InputError(f"{paths.shown(path)}: name: {profile.name!r} is a profile of data/profiles, choose another")
     content = profile.model_dump()
-    attention = content["attention"]
-    for section in filter(None, (attention, content["accuracy"], content["likelihood"])):
+    for section in filter(None, (content["attention"], content["accuracy"], content["likelihood"])):
         section["models"] = [_from(path.parent, spec) for spec in section["models"]]
         section["problems"] = _from(path.parent, section["problems"])
-    for panel in (panel for row in attention["panels"].values() for panel in row):
+    for panel in (panel for row in content["attention"]["panels"].values() for panel in row):
         panel["model"] = _from(path.parent, panel["model"])
-    if not all(attention["panels"].values()):  # else without the config, which may be on the hub
-        known = card(attention["models"][0])
-        attention["panels"] = Panels(**attention["panels"]).filled(known, attention["layers"])
     return Profile.model_validate(content)
 
 
@@ -285,50 +254,40 @@ def run_profile(name_or_path: str | Path, model=None, problems=None, limit=None,
     """Return a profile with a notebook's or the command line's overrides, under a name and folders of its own.
 
     The name is the one given, else <profile>-<digest of the overrides>: what is committed stays as it is. Paths are
-    relative to the current folder. Of an overriding model
-    the heads that the profile names are drawn where it has them all, else its first ones.
+    relative to the current folder. Other problems are all asked for, unless limited, and not for likelihoods, which
+    need solutions. Of another model the heads that the profile names of it are drawn, else its first ones.
     """
-    problems = str(problems) if isinstance(problems, Path) else problems
     given = {"model": model, "problems": problems, "limit": limit, "name": name, "dtype": dtype}
     given = valid(Overrides, given, "parameters").model_dump(exclude={"name"}, exclude_none=True)
     profile = load_profile(name_or_path)
-    overrides = {key: _from(Path.cwd(), value) if isinstance(value, str) else value for key, value in given.items()}
-    if not overrides and name is None:
+    given = {field: _from(Path.cwd(), value) if isinstance(value, str) else value for field, value in given.items()}
+    if not given and name is None:
         return profile
-    name = name or f"{profile.name}-{paths.settings_key(**overrides)[:6]}"
+    name = name or f"{profile.name}-{paths.settings_key(**given)[:6]}"
     if name in profile_names():
         raise InputError(f"name {name!r} is a profile of data/profiles: give another for what differs from it")
-    return override(profile, **overrides, name=name)
-
-
-def override(profile: Profile, model=None, problems=None, limit=None, name=None, dtype=None) -> Profile:
-    """Return a copy with this model everywhere, these problems (all, unless limited), this limit, name and dtype.
-
-    Likelihoods, which need solutions, are not asked for of other problems.
-    """
-    content = profile.model_dump() | {"name": name or profile.name}
-    attention, accuracy = content["attention"], content["accuracy"]
+    content = profile.model_dump() | {"name": name}
     if problems is not None:
         content["likelihood"] = None
-    if problems is not None:
-        attention["example"] = None  # it is not among these
+    attention, accuracy, likelihood = content["attention"], content["accuracy"], content["likelihood"]
     parts = [accuracy[part] for part in PARTS if accuracy[part]]
-    changes = {"problems": problems and str(problems), "limit": limit, "models": model and [model], "dtype": dtype}
+    changes = {field: given[field] for field in ("problems", "limit", "dtype") if field in given}
+    changes |= {"models": [given["model"]]} if model else {}
     for section in (attention, accuracy):
-        if problems is not None:
-            section["limit"] = accuracy["levels"] = None
-        section |= {field: value for field, value in changes.items() if value}
-    if content["likelihood"]:
-        content["likelihood"] |= {name: changes[name] for name in ("limit", "models") if changes[name]}
+        section |= ({"limit": None} if problems else {}) | changes
+    if problems is not None:
+        accuracy["levels"] = attention["example"] = None  # the drawn problem is not among these
+    if likelihood:  # whose dtype is its own: float32 everywhere, so that differences of a hundredth of a nat count
+        likelihood |= {field: changes[field] for field in ("limit", "models") if field in changes}
     for part in parts:
         part["limit"] = min(filter(None, (limit, part["limit"])), default=None)
     if model is not None:
-        known = card(model)
-        attention["layers"] = min(attention["layers"], known.layers or attention["layers"])
-        attention["panels"] = profile.attention.panels.of(known, attention["layers"])
-        deepest = known.layers or inf
+        layers = card(given["model"]).layers or inf
+        attention["layers"] = min(attention["layers"], layers)
+        for figure, row in attention["panels"].items():
+            attention["panels"][figure] = [panel for panel in row if panel["model"] == given["model"]]
         for part in (accuracy, *parts):
-            part["conditions"] = [c for c in part["conditions"] if (parse_condition(c).arm or Arm()).layer <= deepest]
+            part["conditions"] = [c for c in part["conditions"] if (parse_condition(c).arm or Arm()).layer <= layers]
     return valid(Profile, content, f"profile {profile.name}, overridden")
 
 
@@ -336,18 +295,13 @@ def check(profile: Profile) -> None:
     """Raise InputError for what the problems and the models' configs say cannot run; no weights are read."""
     if profile.stored:  # nothing runs
         return
-    attention = profile.attention
+    attention, accuracy = profile.attention, profile.accuracy
     drawn_problem(attention.problems, attention.example)
-    cards = {spec: card(spec) for spec in attention.models}
-    for spec, known in cards.items():
-        if known.layers and attention.layers > known.layers:
-            raise InputError(f"attention.layers: {spec} has layers 1 to {known.layers}, not {attention.layers}")
-    for figure, panel in attention.panels.drawn():
-        check_panel(figure, panel, cards[panel.model])
-    check_accuracy(profile.accuracy, profile.filler)
-    parts = [variation(profile.accuracy, part) for part in PARTS if getattr(profile.accuracy, part)]
-    for accuracy in (profile.accuracy, *parts):
-        check_accuracy(accuracy, profile.filler)
+    deepest = [("attention.layers", Panel(model=spec, layer=attention.layers, head=1)) for spec in attention.models]
+    for place, panel in (*deepest, *attention.panels.named()):
+        check_panel(place, panel, card(panel.model))
+    for part in (accuracy, *(variation(accuracy, part) for part in PARTS if getattr(accuracy, part))):
+        check_accuracy(part, profile.filler)
 
 
 def check_panel(figure: str, panel: Panel, known: Card) -> None:

@@ -22,8 +22,8 @@ class Outer(Settings):
     ("content", "expected"),
     [
         ({}, "name: missing field"),
-        ({"nam": "x"}, "nam: unknown field (did you mean name?)"),
-        ({"name": "", "zzz": 1}, "zzz: unknown field; name: must not be empty, not ''"),
+        ({"nam": "x"}, "name: missing field; nam: unknown field (did you mean name?)"),
+        ({"name": "", "zzz": 1}, "name: must not be empty, not ''; zzz: unknown field"),
         ({"name": "x", "parts": [{"lenght": 1}]}, "parts.0.lenght: unknown field (did you mean length?)"),
         ({"name": "x", "parts": "y"}, "parts: must be a list, not 'y'"),
         ({"name": "x", "maybe": {"length": "1"}}, "maybe.length: must be a whole number, not '1'"),
@@ -33,7 +33,7 @@ class Outer(Settings):
         ({"name": "x", "maybe": {"share": 1e-320}}, "maybe.share: must be 0 or between 1e-09 and 1e+15"),
         ({"name": "x", "maybe": {"on": "yes"}}, "maybe.on: must be true or false, not 'yes'"),
         ({"name": 7}, "name: must be a text, not 7"),
-        ({"name": "a\ud800"}, "name: must be a text of whole characters, not 'a\\ud800'"),
+        ({"name": "a\ud800"}, "name: must be a text, not 'a\\ud800'"),
         (7, "must be fields with values, not 7"),
     ],
 )

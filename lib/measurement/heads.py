@@ -12,9 +12,18 @@ import xarray as xr
 from lib.errors import InputError
 from lib.measurement.run import measure
 from lib.measurement.store import TRAINED
-from lib.measurement.tables import by_model, estimates
+from lib.measurement.tables import estimates
 from lib.models.names import resolve
 from lib.profiles import Panel, Profile
+
+# (layer, head) that a figure draws where a profile names none, as far as the model has them.
+FIRST = {
+    "fig09": [(1, 1), (2, 1), (3, 1)],
+    "fig10": [(1, 1)],
+    "fig11": [(1, 1), (1, 2), (1, 3)],
+    "fig13": [(1, 1), (1, 2), (1, 3)],
+    "fig18": [(1, 4), (1, 5), (1, 6)],
+}
 
 
 def curves(profile: Profile, figure: str, conditions: Sequence[str]) -> pd.DataFrame:
@@ -23,10 +32,21 @@ def curves(profile: Profile, figure: str, conditions: Sequence[str]) -> pd.DataF
 
     Raises InputError when the model lacks a head, or what is stored of it.
     """
-    panels = getattr(profile.attention.panels, figure)
+    panels = _drawn(profile, figure)
     measured = measure(profile, "tokens", models=[panel.model for panel in panels])
     heads = [_head(measured[resolve(panel.model).name], panel, conditions, figure) for panel in panels]
     return pd.concat(heads, ignore_index=True)
+
+
+def _drawn(profile: Profile, figure: str) -> list[Panel]:
+    """Return the heads that a figure draws: the profile's, else the FIRST of its first model."""
+    if panels := getattr(profile.attention.panels, figure):
+        return panels
+    first, last = profile.attention.models[0], profile.attention.layers
+    (measured,) = measure(profile, "tokens", models=[first]).values()
+    heads = measured.sizes["head"]
+    places = [(layer, head) for layer, head in FIRST[figure] if layer <= last and head <= heads]
+    return [Panel(model=first, layer=layer, head=head) for layer, head in places or [(1, heads)]]
 
 
 def _head(measured: xr.Dataset, panel: Panel, conditions: Sequence[str], figure: str) -> pd.DataFrame:
@@ -54,13 +74,11 @@ def spans(profile: Profile, *figures: str) -> pd.DataFrame:
     """
     tables = []
     for figure in figures:
-        for panel in getattr(profile.attention.panels, figure):
-            measured = measure(profile, "attention", models=[panel.model])
-            place = {"network": TRAINED, "condition": "mless", "layer": panel.layer, "head": panel.head, "query": "all"}
-            place["span"] = ["problem", "instruction"]
-            found = {name: one.lambda_by_span.sel(place, drop=True) for name, one in measured.items()}
-            table = by_model(found, lambda lam: estimates(lam, "lambda"))
-            tables.append(table.assign(figure=figure, layer=panel.layer, head=panel.head))
+        for panel in _drawn(profile, figure):
+            ((name, measured),) = measure(profile, "attention", models=[panel.model]).items()
+            lam = measured.lambda_by_span.sel(layer=panel.layer, head=panel.head, span=["problem", "instruction"])
+            table = estimates(lam.sel(network=TRAINED, condition="mless", query="all"), "lambda")
+            tables.append(table.assign(figure=figure, model=name, layer=panel.layer, head=panel.head))
     columns = ["figure", "model", "layer", "head", "span", "lambda", "low", "high", "n"]
     return pd.concat(tables, ignore_index=True)[columns]
 

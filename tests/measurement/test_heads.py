@@ -1,12 +1,13 @@
 """Drawn heads on hand-written arrays: what their tokens receive, and what is compared."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
 from lib.errors import InputError
 from lib.measurement import heads
-from lib.profiles import load_profile
+from lib.profiles import Panel, Panels, load_profile
 
 NAN = float("nan")
 PLAIN = ["instruction"] * 2 + ["problem"] * 2 + [""] * 2
@@ -27,11 +28,10 @@ def curves(monkeypatch):
     monkeypatch.setattr(heads, "measure", lambda *given, **options: {measured.model: measured})
     profile = load_profile("demo")
 
-    def of(head):
-        panel = profile.attention.panels.fig10[0].model_copy(update={"head": head})
-        panels = profile.attention.panels.model_copy(update={"fig10": [panel]})
-        attention = profile.attention.model_copy(update={"panels": panels})
-        return heads.curves(profile.model_copy(update={"attention": attention}), "fig10", ["none", "mless"])
+    def of(*named, figure="fig10"):
+        row = [Panel(model="demo", layer=1, head=head) for head in named]
+        attention = profile.attention.model_copy(update={"panels": Panels(**{figure: row}), "layers": 1})
+        return heads.curves(profile.model_copy(update={"attention": attention}), figure, ["none", "mless"])
 
     return of
 
@@ -48,6 +48,14 @@ def test_the_summary_compares_original_tokens_without_the_first_and_the_last(cur
     assert one == other and (one["layer"], one["head"], one["tokens"], one["slashes"]) == (1, 2, 2, 2)
     assert one["λ"] == pytest.approx(0.4 / 0.6) and one["receive less"] == 0.5
     assert one["slash / original"] == pytest.approx(0.06 / 0.2)
+
+
+@pytest.mark.parametrize(("figure", "expected"), [("fig13", [1, 2]), ("fig10", [1]), ("fig18", [2])])
+def test_where_none_is_named_the_first_heads_are_drawn_as_far_as_there_are_any(curves, monkeypatch, figure, expected):
+    drawn = []
+    monkeypatch.setattr(heads, "_head", lambda measured, panel, *given: drawn.append(panel) or pd.DataFrame())
+    curves(figure=figure)
+    assert [(panel.layer, panel.head) for panel in drawn] == [(1, head) for head in expected]
 
 
 @pytest.mark.parametrize(

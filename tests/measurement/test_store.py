@@ -19,7 +19,7 @@ from lib.measurement import networks, store
 from lib.measurement.run import measure
 from lib.measurement.store import every_layer, first_layers, joined, load, save
 from lib.models.names import resolve
-from lib.profiles import check, load_profile, override
+from lib.profiles import check, load_profile, run_profile
 
 FAMILIES = load_profile("families")
 NAME = "tiny-llama"
@@ -28,7 +28,7 @@ MEASURED = ["tokens", "activations", "activations"]  # in the first layers, and 
 
 def tiny(folder, **changes):
     """Return a profile of two problems on a tiny model, two of whose three layers are the first."""
-    profile = override(load_profile("demo"), model=str(folder), limit=2, name="mine")
+    profile = run_profile("demo", model=str(folder), limit=2, name="mine")
     attention = profile.attention.model_copy(update={"layers": 2, "map_problems": 1, **changes})
     return profile.model_copy(update={"attention": attention})
 
