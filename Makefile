@@ -9,7 +9,8 @@
 # make lab         JupyterLab on the notebooks
 # make report      the claims and every figure of a profile on one HTML page, results/PROFILE/report.html
 # make bench       timings and memory, into benchmarks/results
-# make gpu         what asks for a GPU, in parts of at most 9 minutes, into results/gpu
+# make gpu         what asks for a GPU, row by row, into results/gpu; started again, it goes on
+# make gpu-folder  results/gpu-folder: what `python3 benchmarks/gpu.py` needs on a node without network
 # make readme      the README's tables and numbers anew, after `make reproduce` or `make bench` changed some
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
 # Each makes .venv when it is missing, and does nothing twice.
@@ -20,7 +21,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce families scores test test-vllm test-ray lab report bench gpu readme outputs
+.PHONY: reproduce families scores test test-vllm test-ray lab report bench gpu gpu-folder readme outputs
 
 reproduce: families
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
@@ -67,6 +68,9 @@ bench: $(READY)
 
 gpu: $(READY)
 	$(BIN)/python benchmarks/gpu.py
+
+gpu-folder: $(READY)
+	$(BIN)/python benchmarks/gpu_folder.py
 
 readme: $(READY)
 	$(BIN)/python -m benchmarks.readme

@@ -28,8 +28,7 @@ import torch
 from measuring import keep, random_ids
 
 from lib.attention.received import received_attention
-from lib.models.conversion import converted
-from lib.models.loading import load
+from lib.models.loading import converted, load
 from lib.models.names import resolve
 
 WAYS = {
@@ -89,7 +88,7 @@ def reduce(patterns) -> torch.Tensor:
     """Return the mean of each column below the diagonal, (L, H, T), of L patterns (1, H, T, T)."""
     # Above the diagonal a causal pattern is zero, so no masked copy is needed.
     sums = [pattern[0].sum(-2) - pattern[0].diagonal(dim1=-2, dim2=-1) for pattern in patterns]
-    later = torch.arange(sums[0].shape[-1] - 1, -1, -1.0)
+    later = torch.arange(sums[0].shape[-1] - 1, -1, -1.0, device=sums[0].device)
     later[-1] = torch.nan
     return torch.stack(sums) / later
 

@@ -1,216 +1,277 @@
-"""Everything that asks for a GPU, in parts that can be interrupted: `make gpu` on a machine with CUDA.
+"""What asks for a GPU, row by row: `make gpu`, or on a node without network in the folder that `make gpu-folder` fills.
 
-    python benchmarks/gpu.py [--out results/gpu] [--device cuda] [--only extraction] [--problems math500]
+    python3 benchmarks/gpu.py [--out results/gpu] [--device cuda] [--only decode]
 
-A part is a process of at most 9 minutes and leaves OUT/PART.json; what is there already is not done again, and a part
-that failed leaves OUT/PART.log. With --device cpu every part runs on tiny models, so that each line of it has run
-somewhere. Models have the shape of the real ones and random weights, but for MATH-500, which asks the families' own.
+Each row is written to OUT/rows.jsonl and printed as it is measured, the most telling ones first: a run may be stopped
+at any time, and goes on with what is missing. A row that ended the whole process is left out after that. Models have
+the shape of the real ones and random weights, so nothing is downloaded. With --device cpu every row runs on tiny
+models, so that each line of it has run somewhere.
 """
 
 import argparse
-import contextlib
-import importlib.util
+import collections
+import functools
+import gc
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
 import time
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
+import transformers
 from extraction import reduce
-from measuring import machine, random_ids
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    Gemma3TextConfig,
-    LlamaConfig,
-    PretrainedConfig,
-    Qwen2Config,
-)
+from measuring import PACKAGES, ROOT, random_ids
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, Gemma3TextConfig, LlamaConfig, Qwen2Config
 
+from lib.arm.moving import redistribute
 from lib.arm.settings import Arm
 from lib.attention.received import received_attention
-from lib.generation.interface import Job, Request, Sampling, complete_all, make_engine
-from lib.models.conversion import converted
-from lib.models.loading import load
-from lib.models.names import known_models, resolve
-from lib.paths import RESULTS, ROOT, write_json
-from lib.prompts.building import build_prompt
+from lib.generation.engine import Engine, choose
+from lib.generation.interface import Request, Sampling
+from lib.generation.step import Steps
+from lib.measurement.activations import measure_activations
+from lib.measurement.attention import measure_attention
+from lib.models.loading import Loaded, converted
+from lib.models.names import resolve
 from lib.prompts.problems import load_problems
 
-SECONDS = 540  # of a part
+QWEN, LLAMA, GEMMA = "Qwen2.5-Math-7B", "Llama-3.1-8B", "Gemma-3-4b"
 SHAPES = {
-    "Qwen2.5-Math-7B": (Qwen2Config, 3584, 18944, 28, 28, 4, 128, 152064),
-    "Llama-3.1-8B": (LlamaConfig, 4096, 14336, 32, 32, 8, 128, 128256),
-    "Gemma-3-4b": (Gemma3TextConfig, 2560, 10240, 34, 8, 4, 256, 262208),
+    QWEN: (Qwen2Config, 3584, 18944, 28, 28, 4, 128, 152064),
+    LLAMA: (LlamaConfig, 4096, 14336, 32, 32, 8, 128, 128256),
+    GEMMA: (Gemma3TextConfig, 2560, 10240, 34, 8, 4, 256, 262208),
 }
 NAMES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
 NAMES += ("head_dim", "vocab_size")
-TINY = (64, 128, 3, 4, 2, 16)
-LENGTHS = {"cuda": (128, 256, 512, 1024, 2048, 4096, 8192), "cpu": (128, 256)}
-PROMPTS = {"cuda": 256, "cpu": 4}
-NEW_TOKENS = {"cuda": 256, "cpu": 4}
-BATCH = {"cuda": 256, "cpu": 4}
+TINY = (64, 128, 3, 4, 2, 16, 49152)
+SHORT, LONG, EAGER_MOST = (128, 256, 512, 1024, 2048), (4096, 8192), 2048  # tokens
+POSITIONS, STEPS = 512, 20  # what each row's cache holds in a decode step, and how many steps are timed
+PROMPTS = {"cuda": 64, "cpu": 2}
 
 
-def config(name: str, device: str) -> PretrainedConfig:
-    """Return a model's shape, or a tiny one of its family for a processor."""
-    kind, *sizes, vocabulary = SHAPES[name]
-    shape = (*sizes, vocabulary) if device == "cuda" else (*TINY, 49152)
-    return kind(**dict(zip(NAMES, shape, strict=True)), max_position_embeddings=16384)
+class Rows:
+    """What is to be measured on one device, in order; one model lies in its memory at a time."""
 
+    def __init__(self, device: str):
+        self.device, self.cuda = device, device == "cuda"
+        self.lengths = (SHORT, LONG) if self.cuda else (SHORT[:1], SHORT[1:2])
+        self.at_once = (64, 128, 256) if self.cuda else (4,)
 
-def fresh(name: str, device: str):
-    """Return a model with random weights, made where it will run."""
-    with torch.device(device):
-        dtype = torch.bfloat16 if device == "cuda" else torch.float32
-        return AutoModelForCausalLM.from_config(config(name, device), dtype=dtype).eval()
+    def __iter__(self) -> Iterator[tuple[str, Callable[[], dict]]]:
+        """Yield (name, what measures it)."""
+        make = functools.partial
+        yield "versions", self.versions
+        yield "tests", self.tests
+        for rows in self.at_once:
+            yield f"decode, {QWEN}, {rows} rows, eager", make(self.decode, QWEN, rows, eager=True)
+        yield from self.extraction(QWEN, self.lengths[0])
+        for elements in (10**6, 10**7) if self.cuda else (10**4,):
+            yield f"order statistics, {elements} elements", make(self.order, elements)
+        for mode in ("text", "code"):
+            yield f"ARM, {mode}, prompts of 256 tokens", make(self.arm, mode, 256)
+            yield f"ARM, {mode}, a token for each row", make(self.arm, mode, 1)
+        yield f"measuring attention, {QWEN}", make(self.measuring, measure_attention)
+        yield f"measuring activations, {QWEN}", make(self.measuring, measure_activations)
+        for name in SHAPES:
+            for rows in self.at_once:
+                yield f"decode, {name}, {rows} rows, graphs", make(self.decode, name, rows, eager=False)
+            for arm in (None, Arm(), Arm(mode="code", statistics="sequence")):
+                yield f"answers, {name}, ARM {arm.mode if arm else 'none'}", make(self.answers, name, arm)
+            yield from self.extraction(name, self.lengths[1] if name == QWEN else sum(self.lengths, ()))
 
+    def extraction(self, name: str, lengths: tuple[int, ...]) -> Iterator[tuple[str, Callable[[], dict]]]:
+        """Yield received attention of layer 1 and of all layers, a plain forward, and what eager gives, reduced."""
+        for tokens in lengths:
+            for way in ("layer 1", "all", "sdpa", *["eager"] * (tokens <= EAGER_MOST)):
+                yield f"extraction, {name}, {tokens} tokens, {way}", functools.partial(self.extract, name, tokens, way)
 
-def extraction(name: str, device: str) -> list[dict]:
-    """Return seconds and GPU memory of received attention, SDPA and eager at each length; what does not fit is said."""
-    model, rows = fresh(name, device), []
-    decoder, usual = model.get_decoder(), model.config._attn_implementation
-    ways = {
-        "layer1": lambda ids: received_attention(model, ids, [1])[0],
-        "all": lambda ids: received_attention(model, ids)[0],
-        "sdpa": lambda ids: decoder(ids, use_cache=False),
-        "eager": lambda ids: reduce([a.cpu() for a in decoder(ids, output_attentions=True, use_cache=False)[-1]]),
-    }
-    for tokens in LENGTHS[device]:
-        ids = random_ids(tokens).to(device)
-        for way, call in ways.items():
-            decoder.set_attn_implementation("eager" if way == "eager" else usual)
-            rows.append({"model": name, "way": way, "tokens": tokens} | timed(call, ids))
-    return rows
+    @functools.lru_cache(maxsize=1)  # noqa: B019 (the one object lives as long as the process)
+    def model(self, name: str):
+        """Return a model with random weights, made where it runs."""
+        kind, *sizes = SHAPES[name]
+        config = kind(
+            **dict(zip(NAMES, sizes if self.cuda else TINY, strict=True)), max_position_embeddings=16384, pad_token_id=0
+        )
+        self.model.cache_clear()  # before there are two
+        gc.collect()
+        with torch.device(self.device):
+            dtype = torch.bfloat16 if self.cuda else torch.float32
+            return AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
 
+    @functools.cached_property
+    def tokenizer(self):
+        """Return the demo model's, from the folder that was filled or from its conversion."""
+        folder = ROOT / "tokenizer"
+        return AutoTokenizer.from_pretrained(folder if folder.is_dir() else converted(resolve("demo").gguf, "float32"))
 
-@torch.inference_mode()
-def timed(call, ids: torch.Tensor, repeats: int = 5) -> dict:
-    """Return the median seconds of a call and the most GPU memory, or that it does not fit."""
-    times, cuda = [], ids.device.type == "cuda"
-    try:
+    def loaded(self, name: str) -> Loaded:
+        """Return the random model with the demo's tokenizer."""
+        model = self.model(name)
+        dtype = str(model.dtype).removeprefix("torch.")
+        return Loaded(model, self.tokenizer, name, name, "", self.device, dtype, model.config.num_hidden_layers)
+
+    def timed(self, call: Callable[[], object], repeats: int = 5) -> dict:
+        """Return the median seconds of a call and the most GPU memory that it took beside what lay there."""
+        times, before = [], 0
+        if self.cuda:
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
         for _ in range(repeats + 1):  # the first only warms up
             begin = time.perf_counter()
-            call(ids)
-            if cuda:
+            call()
+            if self.cuda:
                 torch.cuda.synchronize()
             times.append(time.perf_counter() - begin)
-    except torch.OutOfMemoryError:
-        torch.cuda.empty_cache()
-        return {"skipped": "out of memory"}
-    peak = torch.cuda.max_memory_allocated() / 2**20 if cuda else None
-    if cuda:
-        torch.cuda.reset_peak_memory_stats()
-    return {"seconds": statistics.median(times[1:]), "peak_mib": peak}
+        found = {"seconds": statistics.median(times[1:])}
+        return found | ({"peak_mib": (torch.cuda.max_memory_allocated() - before) // 2**20} if self.cuda else {})
 
+    def versions(self) -> dict:
+        """Return what the numbers belong to, and how far float32 products are from float64's: 1e-3 would be TF32."""
+        a = torch.randn(1024, 1024, device=self.device)
+        exact = a.double() @ a.double()
+        found = {
+            "python": sys.version.split()[0],
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "gpu": torch.cuda.get_device_name() if self.cuda else "none",
+            "float32_products": torch.get_float32_matmul_precision(),
+            "float32_error": float((a @ a - exact).norm() / exact.norm()),
+        }
+        if self.cuda:
+            a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+            found["bfloat16_tflops"] = 2 * 8192**3 / self.timed(lambda: a @ a)["seconds"] / 1e12
+        return found
 
-def generation(name: str, device: str, engine: str, out: Path) -> list[dict]:
-    """Return completions per second of an engine with and without ARM, on prompts with slashes."""
-    loaded = load(str(checkpoint(name, device, out)), device=device)
-    problems = load_problems("embedded", limit=PROMPTS[device], seed=0)
-    prompts = [build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat") for problem in problems]
-    made, sampling, rows = make_engine(engine, loaded, BATCH[device], {}), Sampling(NEW_TOKENS[device]), []
-    for arm in (None, Arm(), Arm(mode="code", statistics="sequence")):
-        jobs = [Job(Request(str(n), prompt.input_ids.tolist(), n), arm) for n, prompt in enumerate(prompts)]
-        list(complete_all(made, jobs[:2], sampling))  # first use
-        begin = time.perf_counter()
-        tokens = sum(completion.completion_tokens for completion in complete_all(made, jobs, sampling))
-        spent = time.perf_counter() - begin
-        row = {"model": name, "engine": engine, "arm": arm.mode if arm else "none", "prompts": len(jobs)}
-        rows.append(row | {"per_second": len(jobs) / spent, "tokens_per_second": tokens / spent})
-    return rows
+    def tests(self) -> dict:
+        """Return how the tests of what a GPU computes otherwise ended, the dtype matrix among them."""
+        path = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", ""), str(PACKAGES)])}
+        asked = ["-q", "-p", "no:cacheprovider", "-m", "cuda" if self.cuda else "cpu_too"]
+        files = ["tests/test_on_a_gpu.py", "tests/generation/test_step.py"]
+        command = [sys.executable, "-m", "pytest", *asked, *files]
+        done = subprocess.run(command, cwd=ROOT, env=os.environ | path, capture_output=True, text=True)
+        lines = (done.stdout or done.stderr).splitlines()
+        if done.returncode:
+            raise RuntimeError(
+                "; ".join([lines[-1], *(line for line in lines if line.startswith(("FAILED", "ERROR")))])
+            )
+        return {"ended": lines[-1]}
 
+    @torch.inference_mode()
+    def decode(self, name: str, rows: int, eager: bool) -> dict:
+        """Return tokens per second of decode steps, how often one waits for the device, and what takes its time."""
+        model, prefilled = self.model(name), DynamicCache()
+        model.get_decoder()(random_ids(1).to(self.device), past_key_values=prefilled, use_cache=True)
+        steps = Steps(model, rows, POSITIONS + 2 * STEPS, eager)
+        steps.cache.write(0, prefilled, [1])
+        steps.cache.lengths = [POSITIONS] * rows
+        tokens, draws = [1] * rows, [torch.Generator() for _ in range(rows)]
+        step = lambda: choose(steps(tokens), Sampling(1), draws)  # noqa: E731
+        with warnings.catch_warnings(record=True) as waits:
+            step()
+            warnings.simplefilter("always")
+            if self.cuda:
+                torch.cuda.set_sync_debug_mode("warn")
+            waits.clear()
+            step()
+            if self.cuda:
+                torch.cuda.set_sync_debug_mode("default")
+        found = self.timed(step, STEPS)
+        kinds = [torch.profiler.ProfilerActivity.CPU, *[torch.profiler.ProfilerActivity.CUDA] * self.cuda]
+        with torch.profiler.profile(activities=kinds, acc_events=True) as profile:
+            step()
+        kernels = collections.Counter()
+        for event in profile.events():
+            if event.device_type == torch.autograd.DeviceType.CUDA:
+                kernels[event.name[:40]] += event.device_time_total / 1000
+        longest = {kernel: round(spent, 3) for kernel, spent in kernels.most_common(6)}
+        about = {"waits": len(waits), "as_graphs": steps.as_graphs, "kernel_ms": kernels.total(), "longest_ms": longest}
+        return found | {"tokens_per_second": rows / found["seconds"]} | about
 
-def checkpoint(name: str, device: str, out: Path) -> Path:
-    """Return a folder with a random model that speaks through the demo model's tokenizer, made on first use."""
-    folder = out / "checkpoints" / name
-    if not (folder / "tokenizer.json").exists():
-        fresh(name, device).save_pretrained(folder)
-        AutoTokenizer.from_pretrained(converted(resolve("demo").gguf, "float32")).save_pretrained(folder)
-    return folder
+    @torch.inference_mode()
+    def extract(self, name: str, tokens: int, way: str) -> dict:
+        """Return seconds and memory of one way to a prompt's received attention."""
+        model, ids = self.model(name), random_ids(tokens).to(self.device)
+        decoder, usual = model.get_decoder(), model.config._attn_implementation
+        calls = {
+            "layer 1": lambda: received_attention(model, ids, [1]),
+            "all": lambda: received_attention(model, ids),
+            "sdpa": lambda: decoder(ids, use_cache=False),
+            "eager": lambda: reduce(decoder(ids, output_attentions=True, use_cache=False)[-1]),
+        }
+        decoder.set_attn_implementation("eager" if way == "eager" else usual)
+        try:
+            return self.timed(calls[way])
+        finally:
+            decoder.set_attn_implementation(usual)
 
+    def order(self, elements: int) -> dict:
+        """Return seconds of a sort, which gives every order statistic, and of kthvalue, which gives one."""
+        values = torch.randn(elements, device=self.device)
+        ways = {
+            "sort": values.sort,
+            "kthvalue": lambda: values.kthvalue(elements // 2),
+            "topk": lambda: values.topk(99),
+        }
+        return {f"{way}_seconds": self.timed(call)["seconds"] for way, call in ways.items()}
 
-def tests() -> list[dict]:
-    """Return how the tests marked cuda ended."""
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", "cuda", "tests"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    print(done.stdout)
-    if done.returncode:
-        raise SystemExit("tests marked cuda fail")
-    return [{"ended": done.stdout.splitlines()[-1]}]
+    def arm(self, mode: str, tokens: int) -> dict:
+        """Return seconds of ARM's move over as many activations as a batch of the 7B has in one layer."""
+        rows, width = (32 if tokens > 1 else 256, SHAPES[QWEN][2]) if self.cuda else (2, TINY[1])
+        x = torch.nn.functional.silu(torch.randn(rows, tokens, width, device=self.device))
+        return {"rows": rows} | self.timed(lambda: redistribute(x, mode=mode, statistics="sequence"))
 
+    def measuring(self, measure: Callable) -> dict:
+        """Return seconds for each problem of a measurement in all layers under two conditions."""
+        loaded, problems = self.loaded(QWEN), load_problems("embedded", limit=PROMPTS[self.device], seed=0)
+        measured = lambda: list(measure(loaded, problems, ["mless"]))  # noqa: E731 (one measurement is an iterator)
+        found = self.timed(measured, 1)
+        return found | {"problems": len(problems), "seconds_per_problem": found["seconds"] / len(problems)}
 
-def accuracy(model: str, device: str, out: Path, problems: str) -> list[dict]:
-    """Return the summary of a model's answers; a run that did not end in time continues when it is started again."""
-    engine = "vllm" if device == "cuda" and importlib.util.find_spec("vllm") else "transformers"
-    spec = model if device == "cuda" else str(checkpoint("Llama-3.1-8B", device, out))
-    given = [f"--model={spec}", f"--problems={problems}", f"--engine={engine}", "--conditions=none,mless,arm"]
-    small = [] if device == "cuda" else ["--limit=2", "--max-new-tokens=2", "--format=plain"]
-    folder = out / "runs" / model
-    subprocess.run([sys.executable, "-m", "lib", "evaluate", *given, *small, "--out", folder], cwd=ROOT, check=True)
-    return json.loads((folder / "summary.json").read_text())
-
-
-def parts(options: argparse.Namespace) -> dict:
-    """Return by name what is to be done, as functions that return rows."""
-    device, out = options.device, options.out
-    found = {f"extraction-{name}": lambda name=name: extraction(name, device) for name in SHAPES}
-    engines = ["transformers", *(["vllm"] if importlib.util.find_spec("vllm") else [])]
-    for engine in engines:
-        made = f"generation-{engine}"
-        found[made] = lambda engine=engine: generation("Qwen2.5-Math-7B", device, engine, out)
-    found["tests"] = tests
-    for model in (name for name, entry in known_models().items() if "wheels" in entry and name != "demo"):
-        found[f"math500-{model}"] = lambda model=model: accuracy(model, device, out, options.problems)
-    return {name: work for name, work in found.items() if name.startswith(options.only)}
-
-
-def environment(device: str) -> dict:
-    """Return what the numbers belong to."""
-    gpu = torch.cuda.get_device_name() if device == "cuda" else "none"
-    return {**machine(), "gpu": gpu, "cuda": torch.version.cuda, "device": device}
+    def answers(self, name: str, arm: Arm | None) -> dict:
+        """Return tokens per second of the engine, prefill included, on prompts of 64 to 319 tokens."""
+        engine = Engine(self.loaded(name), self.at_once[-1])
+        engine.stops, new = set(), 128 if self.cuda else 4
+        asked = [Request(str(n), random_ids(64 + n % 256)[0].tolist(), n) for n in range(2 * self.at_once[-1])]
+        found = self.timed(lambda: list(engine.complete(asked, Sampling(new), arm)), 1)
+        return found | {"tokens_per_second": new * len(asked) / found["seconds"]}
 
 
 def main() -> int:
-    """Do what is not done yet; 1 when a part failed or took too long."""
+    """Measure what is missing, row by row; 1 when a row failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=RESULTS / "gpu", help="folder of results and environment")
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "gpu", help="folder of rows.jsonl")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--only", default="", help="parts whose names begin so")
-    parser.add_argument("--problems", default="math500", help="or a file of them, where there is no hub")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--only", default="", help="rows whose names begin so")
     options = parser.parse_args()
-    options.out = options.out.resolve()
     if options.device == "cuda" and not torch.cuda.is_available():
-        sys.exit(f"torch {torch.__version__} sees no GPU: --device cpu tries every part on tiny models")
-    work = parts(options)
-    if options.one:
-        write_json(options.out / f"{options.one}.json", work[options.one]())
-        return 0
+        sys.exit(f"torch {torch.__version__} sees no GPU: --device cpu tries every row on tiny models")
     options.out.mkdir(parents=True, exist_ok=True)
-    write_json(options.out / "environment.json", environment(options.device))
-    ended = {name: (options.out / f"{name}.json").exists() or apart(name, options.out) for name in work}
-    print("\n".join(f"{name}: {'done' if well else 'failed or late, see its log'}" for name, well in ended.items()))
-    return int(not all(ended.values()))
-
-
-def apart(name: str, out: Path) -> bool:
-    """Do one part in a process of its own; return whether it ended well and in time."""
-    print(f"{name} ...", flush=True)
-    with open(out / f"{name}.log", "w") as log:
-        command = [sys.executable, __file__, *sys.argv[1:], "--one", name]
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        try:
-            return process.wait(SECONDS) == 0
-        except subprocess.TimeoutExpired:
-            return False
-        finally:
-            with contextlib.suppress(ProcessLookupError):  # vLLM's processes too, and a run's
-                os.killpg(process.pid, signal.SIGKILL)
+    path, failed = options.out / "rows.jsonl", 0
+    known = {json.loads(line)["row"] for line in path.read_text().splitlines()} if path.exists() else set()
+    for name, work in Rows(options.device):
+        if name in known or not name.startswith(options.only):
+            continue
+        begun = time.perf_counter()
+        with open(path, "a") as file:  # a line of its own for the beginning: the row may end the process
+            print(json.dumps({"row": name, "begun": time.strftime("%H:%M:%S")}), file=file, flush=True)
+            try:
+                found = work()
+            except Exception as error:  # a row that fails is no reason to lose those behind it
+                found = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+            if "error" in found:
+                failed += "out of memory" not in found["error"]
+                gc.collect()
+                torch.cuda.empty_cache()
+            row = {"row": name} | found | {"in_all": round(time.perf_counter() - begun, 1)}
+            print(json.dumps(row), file=file, flush=True)
+        shown = {key: float(f"{value:.4g}") if isinstance(value, float) else value for key, value in row.items()}
+        print(*(f"{key}={value}" if key != "row" else value for key, value in shown.items()), flush=True)
+    return int(failed > 0)
 
 
 if __name__ == "__main__":

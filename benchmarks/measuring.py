@@ -4,6 +4,7 @@ import argparse
 import importlib.metadata
 import os
 import platform
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pandas as pd
 import torch
 
 RESULTS = Path(__file__).parent / "results"
+ROOT = RESULTS.parent.parent.resolve()
+PACKAGES = ROOT / "packages"  # of the folder that gpu_folder.py fills: what a node's own Python lacks
+sys.path += [str(ROOT), str(PACKAGES)]  # lib need not be installed
 
 
 def lengths_and_repeats(about: str, tokens: list[int], repeats: int) -> argparse.Namespace:

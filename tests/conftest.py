@@ -8,8 +8,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from lib.models.conversion import converted
-from lib.models.loading import load
+from lib.models.loading import converted, load
 from lib.models.names import resolve
 
 # How long an example takes depends on what else the machine does.
@@ -32,6 +31,15 @@ def seeded():
 @pytest.fixture(autouse=True, scope="session")
 def no_window():
     matplotlib.use("Agg")
+
+
+ON_A_GPU = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")]
+
+
+@pytest.fixture(params=[pytest.param("cpu", marks=pytest.mark.cpu_too), pytest.param("cuda", marks=ON_A_GPU)])
+def device(request):
+    """Where a test runs: on a GPU, and on a CPU too, so that its lines are tried where there is none."""
+    return request.param
 
 
 @pytest.fixture(scope="session")

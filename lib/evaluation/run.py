@@ -40,7 +40,7 @@ from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade
 from lib.grading.pool import submit
-from lib.models.loading import Loaded, load, load_without_weights
+from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import arm_for
 from lib.paths import settings_key, write_json, write_whole
 from lib.profiles import Accuracy
@@ -195,7 +195,7 @@ def _rows(
     What workers give up is added to `failed`, a row each. Raises InputError for what the engine refuses, at once, and
     for prompts that it loses.
     """
-    loaded = known if accuracy.workers else load(known.spec, dtype=accuracy.dtype)
+    loaded = known if accuracy.workers else engine_class(accuracy.engine).load(known.spec, dtype=accuracy.dtype)
     cut = {key: begun(loaded.tokenizer, earlier[key]) for key in missing.keys() & earlier.keys()}
     jobs = [
         Job(Request(key, asked.prompt.input_ids.tolist(), int(key, 16) % 2**63, cut.get(key, ())), asked.arm)

@@ -22,8 +22,9 @@ from lib.arm.hook import Installed, installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation.interface import Completion, Request, Sampling, Writer
-from lib.generation.step import SlotCache, Steps
+from lib.generation.step import SlotCache, Steps, on_device
 from lib.grading.answer import last_box
+from lib.models.loading import load
 from lib.prompts.batches import is_out_of_memory
 
 PREFILL_TOKENS = 8192  # padded tokens of one prefill: bounds its memory
@@ -45,12 +46,15 @@ class _Row:
 class _Batch:
     """The rows at work, in the cache's first slots, and what holds for all of them."""
 
-    cache: SlotCache
     steps: Steps
     sampling: Sampling
     elicit: list[int]  # the elicitation's tokens
     hook: Installed | None  # ARM
     rows: list[_Row] = field(default_factory=list)
+
+    @property
+    def cache(self) -> SlotCache:
+        return self.steps.cache
 
     @property
     def free(self) -> int:
@@ -66,6 +70,8 @@ class _Batch:
 
 class Engine(Writer):
     """Continuous batches on one device; greedy output in float32 does not depend on their composition."""
+
+    load = staticmethod(load)
 
     def complete(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None = None) -> Iterator[Completion]:
         """Return one completion for each request as it finishes; one without room in the context comes back empty.
@@ -84,13 +90,13 @@ class Engine(Writer):
         unfinished, slots = {request.key: request for request in plan.fits}, self.batch_size
         with installed(self.model, **arm.model_dump()) if arm else contextlib.nullcontext() as hook:
             while unfinished:
+                batch = None  # one that ran out of memory
                 capacity = max(len(r.input_ids) for r in unfinished.values()) + plan.extra
                 slots = min(slots, len(unfinished), self._room(capacity))
                 try:
-                    cache = SlotCache(slots, capacity, self.model.device)
                     # What ARM draws in code mode comes from each row's own generator, which no graph holds.
-                    steps = Steps(self.model, cache, eager=bool(arm) and arm.mode == "code")
-                    batch = _Batch(cache, steps, sampling, plan.elicit, hook)
+                    steps = Steps(self.model, slots, capacity, eager=bool(arm) and arm.mode == "code")
+                    batch = _Batch(steps, sampling, plan.elicit, hook)
                     for completion in self._run(list(unfinished.values()), batch):
                         del unfinished[completion.key]
                         yield completion
@@ -105,6 +111,7 @@ class Engine(Writer):
     def _room(self, capacity: int) -> int:
         """Return how many rows of `capacity` positions may be kept in half of the memory that is free now."""
         cuda = self.model.device.type == "cuda"
+        torch.cuda.empty_cache()  # else what an earlier batch gave back counts as taken
         free = torch.cuda.mem_get_info(self.model.device)[0] if cuda else psutil.virtual_memory().available
         return max(1, free // 2 // (self._bytes_per_position() * capacity))
 
@@ -144,7 +151,9 @@ class Engine(Writer):
 
     def _row(self, request: Request, hook: Installed | None) -> _Row:
         draws, noise = (torch.Generator(place).manual_seed(request.seed) for place in ("cpu", self.model.device))
-        return _Row(request, [] if hook else [request.fed[-1]], draws, noise, list(request.begun))
+        # Under ARM the prompt goes in whole, and what was begun token by token, as it was written.
+        feed = list(request.begun) if hook else [request.fed[-1]]
+        return _Row(request, feed, draws, noise, list(request.begun))
 
     def _prefill_whole(self, new: list[_Row], hook: Installed) -> tuple[DynamicCache, torch.Tensor]:
         """Run whole prompts through the changed model; return the cache and the next logits (B, vocabulary)."""
@@ -244,4 +253,4 @@ def choose(logits: torch.Tensor, sampling: Sampling, draws: Sequence[torch.Gener
     # In the vocabulary's order, which the last digits of a batch do not change as they do the order of like ones.
     reached = probabilities.double().cumsum(-1)
     drawn = torch.cat([torch.rand(1, generator=own, dtype=torch.float64) for own in draws])[:, None]
-    return torch.searchsorted(reached, drawn.to(logits.device) * reached[:, -1:], right=True)[:, 0].tolist()
+    return torch.searchsorted(reached, on_device(drawn, logits.device) * reached[:, -1:], right=True)[:, 0].tolist()

@@ -1,10 +1,11 @@
 """Prompts in, completions out, through one small interface.
 
-    for completion in engine_class("transformers")(loaded, batch_size=64).complete(requests, sampling): ...
+    kind = engine_class("transformers")
+    for completion in kind(kind.load("demo"), batch_size=64).complete(requests, sampling): ...
 
-An engine is a class `Engine(loaded, batch_size, **options)` that has `complete`, with ARM's settings as a third
-argument if any. It yields completions as they finish, in any order, exactly one for each request, and refuses at the
-call what it cannot do.
+An engine is a class `Engine(loaded, batch_size, **options)` that has `load`, which gives what it asks of a model in
+this process, and `complete`, with ARM's settings as a third argument if any. It yields completions as they finish, in
+any order, exactly one for each request, and refuses at the call what it cannot do.
 """
 
 import importlib

@@ -1,7 +1,8 @@
 """One step of generation: a token goes in for every row of a batch, the logits of the next one come out.
 
-    cache = SlotCache(slots, capacity, device)
-    logits = Steps(model, cache)([token, ...])  # (rows, vocabulary) in float32, on the model's device
+    steps = Steps(model, slots, capacity)
+    steps.cache.write(0, prefilled, lengths)
+    logits = steps([token, ...])  # (rows, vocabulary) in float32, on the model's device
 
 Every row has a slot of a cache that is allocated once, and a length of its own, which the host knows: nothing that a
 layer does waits for the device. On CUDA, where starting a step's thousand kernels takes longer than running them, a
@@ -72,13 +73,13 @@ class SlotCache(Cache):
 
 
 class Steps:
-    """The steps of the rows in a cache; as graphs on CUDA, unless `eager` or where a model's forward waits itself."""
+    """The steps of the rows in `cache`; as graphs on CUDA, unless `eager` or where a model's forward waits itself."""
 
-    def __init__(self, model: PreTrainedModel, cache: SlotCache, eager: bool = False):
-        self.model, self.cache = model, cache
+    def __init__(self, model: PreTrainedModel, slots: int, capacity: int, eager: bool = False):
+        self.model, self.cache = model, SlotCache(slots, capacity, model.device)
         self.as_graphs = model.device.type == "cuda" and not eager
         self.graphs: dict[tuple[int, int], Any] = {}
-        self.fed = torch.zeros(cache.slots, 2, dtype=torch.long, device=model.device)  # tokens and their positions
+        self.fed = torch.zeros(slots, 2, dtype=torch.long, device=model.device)  # tokens and their positions
         self.logits: torch.Tensor | None = None  # (slots, vocabulary), which every graph writes to
         self.pool = torch.cuda.graph_pool_handle() if self.as_graphs else None  # of what graphs hold in between
 
@@ -89,14 +90,9 @@ class Steps:
         longest, fed = max(lengths[:rows]) + 1, list(zip(tokens, lengths, strict=False))
         logits = self._replay(fed, longest) if self.as_graphs else None
         if logits is None:
-            logits = self._forward(self._on_device(fed), longest)
+            logits = self._forward(on_device(torch.tensor(fed), self.fed.device), longest)
         lengths[:rows] = [length + 1 for length in lengths[:rows]]
         return logits[:rows]
-
-    def _on_device(self, fed: list[tuple[int, int]]) -> torch.Tensor:
-        values = torch.tensor(fed)
-        # From pinned memory a copy does not wait for the device.
-        return values.pin_memory().to(self.fed.device, non_blocking=True) if self.fed.is_cuda else values
 
     def _forward(self, fed: torch.Tensor, longest: int) -> torch.Tensor:
         """Return logits in float32 for `fed` (rows, 2), of which no row looks at more than `longest` positions."""
@@ -112,7 +108,8 @@ class Steps:
         rows = min(-(-len(fed) // part) * part, self.cache.slots)
         longest = min(-(-longest // POSITIONS) * POSITIONS, self.cache.capacity)
         # An idle row writes to the first position of a free slot, which is written anew before it is looked at.
-        self.fed[:rows].copy_(self._on_device(fed + [(0, 0)] * (rows - len(fed))), non_blocking=True)
+        padded = torch.tensor(fed + [(0, 0)] * (rows - len(fed)))
+        self.fed[:rows] = on_device(padded, self.fed.device)
         if (rows, longest) not in self.graphs:
             try:
                 self.graphs[rows, longest] = captured(lambda: self._write(rows, longest), self.pool)
@@ -130,6 +127,11 @@ class Steps:
         if self.logits is None:
             self.logits = logits.new_zeros(self.cache.slots, logits.shape[1])
         self.logits[:rows] = logits
+
+
+def on_device(values: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Return a tensor of the host's on a device, without a wait: a copy from pinned memory has none."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values
 
 
 def captured(run: Callable[[], None], pool: Any) -> Any:

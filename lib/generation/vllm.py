@@ -1,9 +1,10 @@
 """Complete prompts with vLLM, for runs that need a GPU or several; the interface is that of the package.
 
-vLLM reads the checkpoint again, in processes of its own, and schedules `batch_size` prompts at once. The second step of
+vLLM alone reads the checkpoint, in processes of its own, and schedules `batch_size` prompts at once. The second step of
 an elicited answer is a new prompt that begins with the first, so its prefix comes from vLLM's cache.
 """
 
+import functools
 import os
 import signal
 import threading
@@ -13,7 +14,6 @@ from concurrent.futures import Future
 from multiprocessing import resource_tracker
 
 import psutil
-import torch
 
 from lib.arm.activations import activation_module
 from lib.arm.settings import Arm
@@ -21,6 +21,7 @@ from lib.errors import InputError
 from lib.generation.interface import Completion, Plan, Request, Sampling, Writer
 from lib.generation.vllm_arm import ArmExtension, change_for
 from lib.grading.answer import last_box
+from lib.models.loading import load_without_weights
 
 # Read when vLLM is imported and by the processes it starts, which talk to each other on this machine alone.
 os.environ.setdefault("VLLM_HOST_IP", "127.0.0.1")
@@ -41,14 +42,16 @@ BLOCK = 32  # positions, on a CPU; only whole blocks are cached, and vLLM's own 
 class Engine(Writer):
     """Runs on `tensor_parallel` devices; greedy float32 output equals the transformers engine's."""
 
+    load = staticmethod(functools.partial(load_without_weights, fetch=True))
+
     def __init__(self, loaded, batch_size: int, tensor_parallel: int = 1):
         super().__init__(loaded, batch_size)
         self.folder, self.tensor_parallel = loaded.model.name_or_path, tensor_parallel
         if not os.path.isdir(self.folder):
             raise InputError(f"engine vllm reads a checkpoint folder, and {loaded.spec} was loaded from none")
         self.llm: LLMEngine = None  # until the first prompt
-        self.length, self.changing = 0, set()  # positions, and layers that ARM can change, in the vLLM that runs
-        self.needed, self.layers = 0, set()  # those that were asked for so far
+        self.length, self.changing = 0, set()  # positions, and (layer, mode) of ARM's, in the vLLM that runs
+        self.needed, self.changes = 0, set()  # those that were asked for so far
 
     def complete(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None = None) -> Iterator[Completion]:
         """Return one completion for each request as it finishes; one without room in the context comes back empty.
@@ -64,7 +67,7 @@ class Engine(Writer):
                 raise InputError(
                     "engine vllm takes ARM's statistics of a sequence, not of a batch: statistics='sequence'"
                 )
-            self.layers.add(arm.layer)
+            self.changes.add((arm.layer, arm.mode))
         plan = self._plan(requests, sampling)
         self.needed = max([self.needed, *(len(request.input_ids) + plan.extra for request in plan.fits)])
         return self._complete(plan, sampling, arm)
@@ -132,12 +135,9 @@ class Engine(Writer):
 
     def _start(self) -> None:
         """Start vLLM, or start it again when its prompts had to be shorter or a layer was not to be changed."""
-        if self.needed <= self.length and self.layers <= self.changing:
+        if self.needed <= self.length and self.changes <= self.changing:
             return
         self.close()
-        if self.model.device.type == "cuda":
-            self.model.to("cpu")  # vLLM takes nearly all of a GPU's memory
-        torch.cuda.empty_cache()
         made: Future = Future()
         threading.Thread(target=_make, args=(self._arguments(), made), daemon=True).start()
         try:
@@ -145,12 +145,13 @@ class Engine(Writer):
         except Exception as error:  # of any kind; the reason stands in the output of vLLM's processes
             raise InputError(f"vllm did not start: {' '.join(str(error).split())[:300]}") from error
         self.length, self._shutdown = self.needed, weakref.finalize(self, self.llm.engine_core.shutdown, 60)
-        refusals = self.llm.collective_rpc("install_arm", args=(sorted(self.layers),)) if self.layers else []
+        layers = sorted({layer for layer, _ in self.changes})
+        refusals = self.llm.collective_rpc("install_arm", args=(layers,)) if layers else []
         if any(refusals):
             self.close()
-            self.layers = set()
+            self.changes = set()
             raise InputError(f"engine vllm cannot run ARM on {self.loaded.spec}: {refusals[0]}")
-        self.changing = set(self.layers)
+        self.changing = set(self.changes)
 
     def _arguments(self) -> dict:
         arguments = {
@@ -166,17 +167,21 @@ class Engine(Writer):
             "disable_log_stats": True,
             "use_tqdm_on_load": False,
         }
-        if self.layers:
+        if self.changes:
             arguments |= {
                 "worker_extension_cls": f"{ArmExtension.__module__}.{ArmExtension.__name__}",
-                "enforce_eager": True,  # what is compiled is not changed afterwards
+                "async_scheduling": False,  # under which the batch that ARM reads is a step ahead of the tokens
                 "enable_chunked_prefill": False,
                 "max_num_batched_tokens": max(PREFILL_TOKENS, self.needed),
             }
+            # What is compiled or recorded is not changed afterwards: prompts run eagerly, and all where ARM decodes.
+            plain = {"compilation_config": {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"}}
+            arguments |= {"enforce_eager": True} if any(mode == "code" for _, mode in self.changes) else plain
         if self.loaded.device == "cpu":
             # Compiling asks for a C++ compiler and a minute; without a size vLLM takes nine tenths of all memory.
             room = self.batch_size * (self.needed + BLOCK) * self._bytes_per_position()
             room = min(room, psutil.virtual_memory().available // 2)  # prompts then wait for each other
+            arguments.pop("compilation_config", None)
             arguments |= {"enforce_eager": True, "block_size": BLOCK, "kv_cache_memory_bytes": room}
         return arguments
 

@@ -46,6 +46,7 @@ class Changed(torch.nn.Module):
     """The activation of one layer as requests want it; which tokens are whose stands in the model runner's batch.
 
     It stands in the place of a module that all layers may share, as Gemma's do, so a hook there would see every layer.
+    In text mode decoding is plain: vLLM may replay it as graphs that know nothing of this.
     """
 
     def __init__(self, act_fn: torch.nn.Module, runner, layer: int):
@@ -64,6 +65,8 @@ class Changed(torch.nn.Module):
             if not asked or asked["layer"] != self.layer:
                 continue
             done = int(batch.num_computed_tokens_cpu[row])
+            if done == 0 and starts[row + 1] - starts[row] < asked["prompt_tokens"]:
+                raise RuntimeError(f"vLLM cut the prompt of {key}, whose statistics ARM takes of all of it")
             if done == 0:  # also after its blocks were taken away, which computes everything once more
                 self.noise[key] = torch.Generator(output.device).manual_seed(asked["seed"])
             prompt = max(asked["prompt_tokens"] - done, 0)

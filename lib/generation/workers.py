@@ -24,8 +24,8 @@ from typing import Any
 import psutil
 
 from lib.errors import InputError
-from lib.generation.interface import Completion, Job, Sampling, complete_all, make_engine
-from lib.models.loading import Loaded, load
+from lib.generation.interface import Completion, Job, Sampling, complete_all, engine_class, make_engine
+from lib.models.loading import Loaded
 
 # Read when Ray is imported, and by the processes it starts.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -66,11 +66,11 @@ class Worker:
 
         The engine is shown the longest prompts of the run, so that it starts once with room for all of them.
         """
-        loaded, self.sampling = load(**loading), sampling
+        name, *rest = making
+        loaded, self.sampling = engine_class(name).load(**loading), sampling
         if loaded.revision != revision:
             here = f"the worker at {ray.util.get_node_ip_address()} has revision {loaded.revision}"
             raise InputError(f"{here}, this run {loaded.spec} at revision {revision}")
-        name, *rest = making
         self.engine = make_engine(name, loaded, *rest)
         complete_all(self.engine, longest, sampling)
 

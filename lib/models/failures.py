@@ -5,8 +5,8 @@ with checkpoint_errors(folder): ...            # reading what is on disk
 """
 
 import errno
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import httpx2
@@ -30,38 +30,32 @@ AGAIN = "what was fetched stays: try again later, or give a local folder, or a m
 UNREACHABLE = (httpx2.TransportError, RevisionResolutionError, LocalEntryNotFoundError, ConnectionError, TimeoutError)
 
 
-@contextmanager
-def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
+def hub_errors(repo: str, revision: str | None = None) -> AbstractContextManager[None]:
     """Turn what the hub refuses, and what transformers makes of it, into InputError."""
+    return _told(lambda error: explain_hub_error(repo, revision, error))
+
+
+def checkpoint_errors(where: str | Path) -> AbstractContextManager[None]:
+    """Turn what transformers and safetensors raise for an unusable checkpoint into InputError."""
+
+    def explain(error: Exception) -> str:
+        # A broken file makes each library fail in its own way, tokenizers with no class at all.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return _disk_full(error) or f"{where}: cannot be loaded: {reason}"
+
+    return _told(explain)
+
+
+@contextmanager
+def _told(explain: Callable[[Exception], str | None]) -> Iterator[None]:
     try:
         yield
     except InputError:
         raise
     except Exception as error:
-        if message := explain_hub_error(repo, revision, error):
+        if message := explain(error):
             raise InputError(message) from error
         raise
-
-
-@contextmanager
-def checkpoint_errors(where: str | Path) -> Iterator[None]:
-    """Turn what transformers and safetensors raise for an unusable checkpoint into InputError."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # a broken file makes each library fail in its own way, tokenizers with no class at all
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(_disk_full(error) or f"{where}: cannot be loaded: {reason}") from error
-
-
-@contextmanager
-def named(folder: Path, spec: str) -> Iterator[None]:
-    """Let what is said of a folder in a cache speak of the model as it was asked for."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(str(error).replace(str(folder), spec)) from error
 
 
 def explain_hub_error(repo: str, revision: str | None, error: BaseException) -> str | None:

@@ -89,11 +89,17 @@ def _shards_on_hub(repo: str, folder: Path, layers: int | None = None) -> list[s
     return shards_of(folder, repo, layers, lambda: HfApi().list_repo_files(repo, revision=folder.name))
 
 
+def read_config(folder: Path, label: str | Path) -> PretrainedConfig:
+    """Return a checkpoint's config; raises InputError where there is none, or a damaged one."""
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{label}: no config.json, so this is not a model checkpoint")
+    with checkpoint_errors(label):
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+
+
 def decoder_config(folder: Path, layers: int | None, label: str | Path) -> PretrainedConfig:
     """Return the config of the decoder alone, cut to its first layers, or all of them; raises InputError."""
-    with checkpoint_errors(label):
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    text = config.get_text_config()
+    text = read_config(folder, label).get_text_config()
     total = text.num_hidden_layers
     layers = total if layers is None else layers
     if not 1 <= layers <= total:

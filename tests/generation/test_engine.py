@@ -1,11 +1,12 @@
 """The transformers engine against transformers' own greedy `generate`."""
 
+import contextlib
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
-from transformers import Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM
+from families import FAMILIES, spread
 
 from lib.arm.hook import installed
 from lib.arm.settings import Arm
@@ -14,35 +15,18 @@ from lib.generation.engine import choose
 from lib.generation.interface import Request, Sampling, engine_class
 from lib.models.loading import Loaded
 
-SMALL = dict(
-    hidden_size=32,
-    intermediate_size=48,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    head_dim=8,
-    max_position_embeddings=64,
-)
-WINDOW = dict(sliding_window=5, layer_types=["sliding_attention", "full_attention"])
-FAMILIES = {
-    "llama": lambda size: LlamaForCausalLM(LlamaConfig(**SMALL, vocab_size=size)),
-    "gemma3": lambda size: Gemma3ForCausalLM(Gemma3TextConfig(**SMALL, **WINDOW, vocab_size=size)),
-}
 
-
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=["llama", "gemma3-local-and-global"])
 def tiny(request, demo):
     torch.manual_seed(2)
-    model = FAMILIES[request.param](len(demo.tokenizer)).eval()
-    for parameter in model.parameters():
-        parameter.data.normal_(0, 0.2)
+    model = spread(FAMILIES[request.param](), 0.2)
     model.generation_config.eos_token_id = demo.tokenizer.eos_token_id
-    return Loaded(model, demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", 2)
+    return Loaded(model, demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", 3)
 
 
 def requests(lengths):
     generator = torch.Generator().manual_seed(3)
-    draw = [torch.randint(10, 5000, (n,), generator=generator).tolist() for n in lengths]
+    draw = [torch.randint(10, 97, (n,), generator=generator).tolist() for n in lengths]
     return [Request(str(i), [7, 8, 9, *ids]) for i, ids in enumerate(draw)]
 
 
@@ -63,14 +47,16 @@ def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size):
         assert found[request.key].text == text
 
 
-def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny):
+@pytest.mark.parametrize("arm", [None, Arm(c=1.0), Arm(c=1.0, mode="code", statistics="sequence")], ids=str)
+def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny, arm):
     asked = requests([9, 4, 12])
-    whole = complete(tiny, asked, 4, max_new_tokens=12)
-    ids = torch.tensor([asked[1].input_ids])
-    first = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=5, do_sample=False)
+    with installed(tiny.model, seed=asked[1].seed, **arm.model_dump()) if arm else contextlib.nullcontext():
+        ids = torch.tensor([asked[1].input_ids])
+        first = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=5, do_sample=False)
     begun = tuple(first[0, ids.shape[1] :].tolist())
-    found = complete(tiny, [asked[0], replace(asked[1], begun=begun), asked[2]], 4, max_new_tokens=12)
-    assert found == whole
+    for some in (asked, asked[1:2]):
+        cut = [replace(request, begun=begun) if request is asked[1] else request for request in some]
+        assert complete(tiny, cut, 4, arm, max_new_tokens=12) == complete(tiny, some, 4, arm, max_new_tokens=12)
 
 
 @pytest.mark.parametrize("mode", ["text", "code"])
@@ -100,27 +86,6 @@ def test_with_arm_prompts_are_prefilled_together_unless_they_share_statistics(ti
     assert sizes == expected
 
 
-def test_out_of_memory_halves_the_batch_and_every_prompt_is_still_answered_once(tiny, monkeypatch, capsys):
-    asked = requests([3, 8, 1, 5, 6, 2, 4])
-    expected = complete(tiny, asked, 2, max_new_tokens=6)
-    engine, steps = engine_class("transformers"), []
-    step = engine._step
-
-    def fails_when_large(self, batch):
-        steps.append(len(batch.rows))
-        if len(batch.rows) > 2 and len(steps) > 3:
-            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
-        return step(self, batch)
-
-    monkeypatch.setattr(engine, "_step", fails_when_large)
-    found = list(engine(tiny, 7).complete(asked, Sampling(6)))
-    assert {completion.key: completion for completion in found} == expected and len(found) == len(asked)
-    assert capsys.readouterr().err.splitlines() == [
-        "out of memory: going on with 3 prompts at once",
-        "out of memory: going on with 1 prompts at once",
-    ]
-
-
 def test_a_prompt_that_never_fits_is_named_by_its_length(tiny, monkeypatch):
     def fails(self, batch):
         raise MemoryError
@@ -133,8 +98,8 @@ def test_a_prompt_that_never_fits_is_named_by_its_length(tiny, monkeypatch):
 
 def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
     engine = engine_class("transformers")(tiny, 64)
-    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * 5 * 2 * 2 * 2 * 8 * 4 * 100))
-    assert engine._room(100) == 5  # half of it: five rows of 2 (keys, values) x 2 layers x 2 heads x 8 wide x 4 bytes
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * 5 * 2 * 3 * 2 * 8 * 4 * 100))
+    assert engine._room(100) == 5  # half of it: five rows of 2 (keys, values) x 3 layers x 2 heads x 8 wide x 4 bytes
 
 
 def test_samples_depend_on_their_seed_alone(tiny):
@@ -153,5 +118,5 @@ def test_tokens_are_drawn_as_often_as_their_probabilities_say():
 
 
 def test_a_layer_that_arm_cannot_work_on_is_named_before_anything_is_generated(tiny):
-    with pytest.raises(InputError, match="layer 3 asked for; the model has layers 1 to 2"):
-        engine_class("transformers")(tiny, 4).complete(requests([3]), Sampling(6), Arm(layer=3))
+    with pytest.raises(InputError, match="layer 4 asked for; the model has layers 1 to 3"):
+        engine_class("transformers")(tiny, 4).complete(requests([3]), Sampling(6), Arm(layer=4))

