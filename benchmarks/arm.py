@@ -16,8 +16,7 @@ import torch
 from measuring import in_turns, keep, lengths_and_repeats, random_ids
 
 from lib.arm.activations import histogram, measure, near_zero_bound, watched
-from lib.arm.hook import installed
-from lib.arm.moving import redistribute
+from lib.arm.moving import installed, redistribute
 from lib.arm.settings import MODES
 from lib.models.loading import Loaded, load
 

@@ -3,7 +3,7 @@
     python3 benchmarks/gpu.py [--out results/gpu] [--device cuda] [--only decode]
 
 Each row is written to OUT/rows.jsonl and printed as it is measured, the most telling ones first: a run may be stopped
-at any time, and goes on with what is missing. A row that ended the whole process is left out after that. Models have
+at any time, and goes on with what is missing. A row that ended the whole process twice is left out. Models have
 the shape of the real ones and random weights, so nothing is downloaded. With --device cpu every row runs on tiny
 models, so that each line of it has run somewhere.
 """
@@ -252,11 +252,13 @@ def main() -> int:
         sys.exit(f"torch {torch.__version__} sees no GPU: --device cpu tries every row on tiny models")
     options.out.mkdir(parents=True, exist_ok=True)
     path, failed = options.out / "rows.jsonl", 0
-    known = {json.loads(line)["row"] for line in path.read_text().splitlines()} if path.exists() else set()
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {line["row"] for line in lines if "begun" not in line}
+    begun = collections.Counter(line["row"] for line in lines if "begun" in line)
     for name, work in Rows(options.device):
-        if name in known or not name.startswith(options.only):
+        if name in done or begun[name] > 1 or not name.startswith(options.only):
             continue
-        begun = time.perf_counter()
+        start = time.perf_counter()
         with open(path, "a") as file:  # a line of its own for the beginning: the row may end the process
             print(json.dumps({"row": name, "begun": time.strftime("%H:%M:%S")}), file=file, flush=True)
             try:
@@ -267,7 +269,7 @@ def main() -> int:
                 failed += "out of memory" not in found["error"]
                 gc.collect()
                 torch.cuda.empty_cache()
-            row = {"row": name} | found | {"in_all": round(time.perf_counter() - begun, 1)}
+            row = {"row": name} | found | {"in_all": round(time.perf_counter() - start, 1)}
             print(json.dumps(row), file=file, flush=True)
         shown = {key: float(f"{value:.4g}") if isinstance(value, float) else value for key, value in row.items()}
         print(*(f"{key}={value}" if key != "row" else value for key, value in shown.items()), flush=True)

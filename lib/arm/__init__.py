@@ -8,5 +8,5 @@ What needs torch is imported when it is first asked for, so that settings can be
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"hook": ["installed"], "moving": ["redistribute"], "settings": ["Arm"]}
+    __name__, submod_attrs={"moving": ["installed", "redistribute"], "settings": ["Arm"]}
 )

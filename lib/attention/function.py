@@ -23,15 +23,7 @@ PROMPT, ONE_TOKEN = "whole_prompts", "one_token_per_row"
 # which launches count instead, gets 512 MiB.
 BLOCK_ELEMENTS, GPU_BLOCK_ELEMENTS = 1 << 19, 1 << 27
 # Keywords that a model may pass and that change nothing in an inference forward over a whole prompt.
-HARMLESS = {
-    "position_ids",
-    "cache_position",
-    "use_cache",
-    "output_attentions",
-    "output_router_logits",
-    "is_causal",
-    "position_embeddings",
-}
+HARMLESS = "position_ids cache_position use_cache output_attentions output_router_logits is_causal position_embeddings"
 
 
 class _LastLayerDone(Exception):
@@ -288,7 +280,7 @@ def _attend_from_one_token(
 
 
 def _refuse_unknown(module, others: dict) -> None:
-    unknown = sorted(name for name, given in others.items() if given is not None and name not in HARMLESS)
+    unknown = sorted(name for name, given in others.items() if given is not None and name not in HARMLESS.split())
     if unknown:
         raise InputError(f"{type(module).__name__} uses {', '.join(unknown)}, which this attention lacks")
 

@@ -19,7 +19,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from lib import progress
-from lib.arm.hook import installed
+from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.attention.visible import hiding
 from lib.errors import InputError

@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, PreTrainedModel
 
 from lib.arm.activations import activation_module
-from lib.arm.hook import Installed, installed
+from lib.arm.moving import Installed, installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation.interface import Completion, Request, Sampling, Writer

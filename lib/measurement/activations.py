@@ -18,7 +18,7 @@ import xarray as xr
 
 from lib import progress
 from lib.arm.activations import BIN_EDGES, MEASURES, histogram, measure, near_zero_bound, watched
-from lib.arm.hook import installed
+from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement.attention import prompts_of

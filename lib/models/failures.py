@@ -10,24 +10,15 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import httpx2
-from huggingface_hub import constants
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    LocalEntryNotFoundError,
-    RemoteEntryNotFoundError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-    RevisionResolutionError,
-)
+from huggingface_hub import constants, errors
 
 from lib.errors import InputError
 from lib.paths import cache_folder
 
 LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
 AGAIN = "what was fetched stays: try again later, or give a local folder, or a model that is in the cache already"
-UNREACHABLE = (httpx2.TransportError, RevisionResolutionError, LocalEntryNotFoundError, ConnectionError, TimeoutError)
+UNREACHABLE = (httpx2.TransportError, ConnectionError, TimeoutError)
+UNREACHABLE += (errors.RevisionResolutionError, errors.LocalEntryNotFoundError)
 
 
 def hub_errors(repo: str, revision: str | None = None) -> AbstractContextManager[None]:
@@ -75,17 +66,17 @@ def explain_hub_error(repo: str, revision: str | None, error: BaseException) -> 
 def _refused(repo: str, revision: str | None, error: BaseException) -> str | None:
     access = f"request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
     match error:
-        case HFValidationError():
+        case errors.HFValidationError():
             return f"{repo!r} is not a hub id: {str(error).splitlines()[0]}"
-        case GatedRepoError():
+        case errors.GatedRepoError():
             return f"{repo} is gated: {access}"
-        case RevisionNotFoundError():
+        case errors.RevisionNotFoundError():
             return f"{repo} has no revision {revision!r}: give a branch, a tag or a commit"
-        case RepositoryNotFoundError():
+        case errors.RepositoryNotFoundError():
             return f"{repo} was not found on {constants.ENDPOINT}: check the id; if it is private, {LOG_IN}"
-        case RemoteEntryNotFoundError():
+        case errors.RemoteEntryNotFoundError():
             return f"{repo} has no file {error.response.url.path.rsplit('/', 1)[-1]}"
-        case HfHubHTTPError():
+        case errors.HfHubHTTPError():
             refused = error.response.status_code in (401, 403)
             return f"{repo}: the hub answered {error.response.status_code}; {access if refused else AGAIN}"
     return None

@@ -38,17 +38,8 @@ from transformers.utils import logging as transformers_logging
 from lib import progress
 from lib.attention.check import check_attention
 from lib.errors import InputError
+from lib.models import first_layers as hub
 from lib.models.failures import checkpoint_errors
-from lib.models.first_layers import (
-    SINGLE,
-    decoder_config,
-    first_layers,
-    needed,
-    read_config,
-    shards_of,
-    snapshot,
-    whole_folder,
-)
 from lib.models.names import Card, Dtype, Gguf, Source, ends_digest, resolve
 
 TEXT_PREFIX = re.compile(r"^(?:model\.)?language_model\.(?:model\.)?")  # of the decoder in a multimodal checkpoint
@@ -133,7 +124,7 @@ def load_without_weights(spec: str, device: str = "auto", dtype: str = "auto", f
     source, (device, dtype) = resolve(spec), _place(device, dtype)
     folder = _checkpoint_folder(source, None, dtype, fetch)
     with _named(folder, spec), checkpoint_errors(folder), torch.device("meta"):
-        model_class, config = _with_head(read_config(folder, folder))
+        model_class, config = _with_head(hub.read_config(folder, folder))
         model = _settle(model_class._from_config(config, dtype=getattr(torch, dtype)), folder)
     with _named(folder, spec):
         tokenizer = _tokenizer(folder)
@@ -173,8 +164,8 @@ def _checkpoint_folder(source: Source, layers: int | None, dtype: str, weights: 
     if source.folder:
         return source.folder
     if layers is None:
-        return snapshot(source.repo, source.revision, weights)
-    return first_layers(source.repo, layers, source.revision)
+        return hub.snapshot(source.repo, source.revision, weights)
+    return hub.first_layers(source.repo, layers, source.revision)
 
 
 def _revision(source: Source, folder: Path) -> str:
@@ -190,10 +181,10 @@ def load_weights(folder: Path, layers: int | None, dtype: str, head: bool = True
     Without `head` that is all of the layers. Raises InputError when the checkpoint does not hold what is needed.
     """
     if whole := layers is None and head:
-        model_class, config = _with_head(read_config(folder, folder))
+        model_class, config = _with_head(hub.read_config(folder, folder))
         weights = _read_weights(folder, None, dtype)
     else:
-        config = decoder_config(folder, layers, folder)
+        config = hub.decoder_config(folder, layers, folder)
         model_class: Any = MODEL_MAPPING[type(config)]
         stored = _read_weights(folder, config.num_hidden_layers, dtype)
         weights = {TEXT_PREFIX.sub("model.", name): values for name, values in stored.items()}
@@ -212,9 +203,9 @@ def _read_weights(folder: Path, layers: int | None, dtype: str) -> dict[str, tor
     They are copies: what stays mapped to a file would change with it, and differ in how it is aligned.
     """
     weights = {}
-    for shard in shards_of(folder, folder, layers, lambda: os.listdir(folder)):
+    for shard in hub.shards_of(folder, folder, layers, lambda: os.listdir(folder)):
         with checkpoint_errors(folder / shard), safe_open(folder / shard, "pt") as stored:
-            for name in filter(lambda name: needed(name, layers), stored.keys()):
+            for name in filter(lambda name: hub.needed(name, layers), stored.keys()):
                 values = stored.get_tensor(name)
                 if values.itemsize == 1 and values.dtype != torch.bool:
                     raise InputError(f"{folder}: {name} is quantised to {values.dtype}, which is not supported")
@@ -238,7 +229,7 @@ def _settle(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
 
 def _untrained(folder: Path, layers: int | None, dtype: str, seed: int) -> PreTrainedModel:
     """Return the decoder, or its first layers, with weights drawn as transformers draws them; none are read."""
-    config = decoder_config(folder, layers, folder)
+    config = hub.decoder_config(folder, layers, folder)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return AutoModel.from_config(config, dtype=getattr(torch, dtype))
@@ -251,7 +242,7 @@ def converted(gguf: Gguf, dtype: str) -> Path:
     that transformers knows or lacks tensors, and when the disk is full.
     """
     with checkpoint_errors(gguf.file):
-        return whole_folder(gguf.folder / dtype, lambda folder: _fill(gguf, folder, dtype))
+        return hub.whole_folder(gguf.folder / dtype, lambda folder: _fill(gguf, folder, dtype))
 
 
 def _fill(gguf: Gguf, folder: Path, dtype: str) -> None:
@@ -300,4 +291,4 @@ def _convert(gguf: Path, folder: Path, dtype: str) -> None:
     if about.get("add_bos_token"):  # which transformers does not read: Gemma's texts begin with <bos>
         tokenizer.add_bos_token = True
     tokenizer.save_pretrained(folder)
-    save_file(dict(model.named_parameters()), folder / SINGLE, metadata={"format": "pt"})  # tied ones are named once
+    save_file(dict(model.named_parameters()), folder / hub.SINGLE, metadata={"format": "pt"})  # tied ones once

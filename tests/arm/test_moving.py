@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig, MixtralConfig, OPTConfig, Qwen2Config
 
 from lib.arm.activations import activation_module
-from lib.arm.hook import installed
-from lib.arm.moving import MOST, redistribute
+from lib.arm.moving import MOST, installed, redistribute
 from lib.arm.settings import MODES, Arm, parse_arm
 from lib.errors import InputError
 from lib.models.names import arm_for
@@ -183,7 +182,7 @@ def test_padding_on_either_side_is_left_out():
 @pytest.mark.parametrize(("mode", "expected"), [("text", 1), ("code", 4)])
 def test_text_changes_the_prompt_alone_and_code_every_step(mode, expected, monkeypatch):
     model, calls = tiny("llama"), []
-    monkeypatch.setattr("lib.arm.hook.redistribute", lambda x, *args, **options: calls.append(x.shape) or x)
+    monkeypatch.setattr("lib.arm.moving.redistribute", lambda x, *args, **options: calls.append(x.shape) or x)
     with installed(model, mode=mode):
         model.generate(torch.randint(1, 32, (1, 6)), max_new_tokens=4, min_new_tokens=4, do_sample=False)
     assert len(calls) == expected

@@ -7,7 +7,7 @@ import pytest
 import torch
 from families import FAMILIES
 
-from lib.arm.hook import installed
+from lib.arm.moving import installed
 from lib.errors import InputError
 from lib.evaluation import likelihood
 from lib.models.loading import Loaded, load

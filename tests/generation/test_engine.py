@@ -8,7 +8,7 @@ import pytest
 import torch
 from families import FAMILIES, spread
 
-from lib.arm.hook import installed
+from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation.engine import choose

@@ -83,12 +83,15 @@ def test_a_step_of_a_real_model_gives_the_logits_of_a_whole_forward_in_every_dty
     loaded = load(name, dtype="float32", device="cpu")
     text = "Put the answer into a box. " + "/ " * 40 + "What is the sum of the first ten odd numbers?"
     ids, floats = loaded.tokenizer(text, return_tensors="pt").input_ids[0], []
-    for dtype, tolerance in TOLERANCES.items():
+    for dtype in TOLERANCES:
         found, expected = step_and_whole(loaded.model.to(dtype), [ids, ids[:30], ids[:50]])
+        if not expected.isfinite().all():  # by the model's own forward: `load` refuses it
+            assert (name, dtype) == ("gemma-3-270m", torch.float16)
+            continue
         floats.append(expected)
-        # Halves differ from themselves, computed in another order, by no more than from float32.
-        assert apart(found, expected) < max(TOLERANCES[torch.float32], 1.5 * apart(expected, floats[0])), dtype
-        assert apart(found, floats[0]) < tolerance, dtype
+        # Halves move a step no further from float32, nor from a whole forward, than that forward from float32.
+        most = max(TOLERANCES[torch.float32], 1.5 * apart(expected, floats[0]))
+        assert apart(found, expected) < most and apart(found, floats[0]) < most, dtype
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2-window", "gemma3-local-and-global", "gemma2", "gpt_oss"])
