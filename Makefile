@@ -8,6 +8,7 @@
 # make test-ray    the tests of workers that are lost, after installing Ray: half an hour
 # make lab         JupyterLab on the notebooks
 # make report      the claims and every figure of a profile on one HTML page, results/PROFILE/report.html
+# make conda       the same environment for conda users, with the demo model's weights
 # make bench       timings and memory, into benchmarks/results
 # make gpu         what asks for a GPU, row by row, into results/gpu; started again, it goes on
 # make gpu-folder  results/gpu-folder: what `python3 benchmarks/gpu.py` needs on a node without network
@@ -21,7 +22,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce families scores test test-vllm test-ray lab report bench gpu gpu-folder readme outputs
+.PHONY: reproduce families scores test test-vllm test-ray lab report conda bench gpu gpu-folder readme outputs
 
 reproduce: families
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
@@ -49,10 +50,14 @@ test-ray: $(READY)
 	$(BIN)/python -m pytest -m ray tests/generation/test_workers.py
 
 lab: $(READY)
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
 
 report: $(READY)
 	$(BIN)/python -m lib report --profile $(PROFILE)
+
+conda:
+	conda env create -f environment.yml
+	conda run -n meaningless-tokens python -m pip install --no-deps -r requirements/demo.txt
 
 bench: $(READY)
 	-$(BIN)/python -m pip install --quiet -r requirements/bench.txt -c requirements.txt -c constraints.txt

@@ -5,10 +5,13 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 import webbrowser
 from typing import Any
+
+NOT_HERE = "{} is not installed here: run `make` once, then .venv/bin/python -m lib"
 
 try:
     from lib import progress
@@ -25,7 +28,7 @@ try:
         parser,
     )
 except ModuleNotFoundError as error:
-    sys.exit(f"error: {error.name} is not installed here: run `make` once, then .venv/bin/python -m lib")
+    sys.exit(f"error: {NOT_HERE.format(error.name)}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,10 +42,10 @@ def main(arguments: list[str] | None = None) -> int:
         with progress.switched_on():
             options.run(options)
         sys.stdout.flush()
-    except (InputError, OSError) as error:
+    except (InputError, OSError, ModuleNotFoundError) as error:
         if debug:
             raise
-        return _told(error)
+        return _told(error, typed)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # first: a second Ctrl-C may follow at once
         print("\ninterrupted: what is done is kept; run the same command again to continue", file=sys.stderr)
@@ -50,9 +53,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _told(error: InputError | OSError) -> int:
-    """Say in one line what is wrong, and return the exit code."""
-    message = str(error)
+def _told(error: InputError | OSError | ModuleNotFoundError, typed: list[str]) -> int:
+    """Say in one line what is wrong with what was typed, and return the exit code."""
+    asked = shlex.join(part for part in typed[1:] if part != "--open")
+    message = str(error).replace("with the same options", asked)
+    if isinstance(error, ModuleNotFoundError):
+        message = NOT_HERE.format(error.name)
     if isinstance(error, OSError):
         # What could not be written must not be tried again, and complained about, when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

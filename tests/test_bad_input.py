@@ -67,6 +67,7 @@ reproduce --limit 2 --name demo | name 'demo' is a profile of data/profiles
 reproduce --limit 2 --name ../x | name: must be of letters, digits, _, . and -, 80 at most, not '../x'
 claims --profile nope | unknown profile 'nope'
 report | no claims of profile demo yet: python -m lib claims --profile demo
+report --name mine --limit 3 --open | no claims of profile mine yet: python -m lib claims --name mine --limit 3
 grade broken.jsonl | broken.jsonl, line 2: not valid JSON
 grade empty.jsonl | empty.jsonl: no lines to grade
 grade three.jsonl | three.jsonl, line 1: no text in field 'answer'
@@ -111,6 +112,11 @@ def refused(folder, capsys):
 @pytest.mark.parametrize("command, said", ROWS, ids=[command for command, _ in ROWS])
 def test_a_command_is_refused_in_one_line(command, said, refused):
     refused(command, said)
+
+
+def test_a_library_that_is_missing_is_one_line(refused, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lib.report.page", None)
+    refused("report", "lib.report.page is not installed here: run `make` once, then .venv/bin/python -m lib")
 
 
 @pytest.mark.parametrize("content", ["demo: 3", "demo: {hub: a/b}", "demo: {\n"])

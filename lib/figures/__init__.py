@@ -10,7 +10,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "catalogue": FIGURES,
-        "explorer": ["head_explorer"],
         "page": ["agreement", "say", "show"],
         "prompt": ["one_prompt"],
     },

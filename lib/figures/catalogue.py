@@ -223,8 +223,8 @@ def fig04(run, table, measured):
     histograms = pd.concat([_histograms_of(one, layers) for one in measured.values()])
     tokens, shape = table[table.condition != "arm"], (len(measured), 2, len(layers))
     reach, how = tokens[["low", "high"]].to_numpy(float), {"panels": int(np.prod(shape)), "columns": len(layers)}
-    how["note"] = "ARM works in layer 1; its measures are in the table. "
-    with page(run, "fig04", table, "attention", beside=[histograms], **how) as axes:
+    note = "ARM works in layer 1; its measures are in the table. "
+    with page(run, "fig04", table, "attention", beside=[histograms], note=note, **how) as axes:
         for (tops, bottoms), model in zip(axes.reshape(shape), measured, strict=True):
             for top, bottom, layer in zip(tops, bottoms, layers, strict=True):
                 _draw_histograms(top, histograms[(histograms.model == model) & (histograms.layer == layer)])
@@ -310,8 +310,8 @@ def _measure(table, name):
 def fig08(run, table):
     """Draw the accuracy under fillers of other lengths, places and kinds, beside the paper's numbers for the 7B."""
     points = [
-        {"panel": panel, "condition": condition, "reported": np.nan} | point
-        for panel, row in paper_numbers()["fig08"]["panels"].items()
+        {"varied": varied, "condition": condition, "reported": np.nan} | point
+        for varied, row in paper_numbers()["fig08"]["panels"].items()
         for condition, point in row.items()
     ]
     models = dict(list(table.groupby("model", sort=False)))  # each in the order of the points
@@ -325,7 +325,7 @@ def fig08(run, table):
         ax.set_ylim(0, 100)
 
     how = {"x": "label", "y": "accuracy", "by": "source", "looks": {THIS_RUN: LOOKS["mless"]}, "label": "Accuracy (%)"}
-    each = ["model", "panel"] if some else "model"
+    each = ["model", "varied"] if some else "model"
     _panels(run, "fig08", drawn, each, part="accuracy", columns=3, finish=finish, **how)
 
 

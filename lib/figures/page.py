@@ -21,13 +21,14 @@ from PIL import Image as Pixels
 from lib.errors import InputError
 from lib.figures.style import HEIGHT, WIDTH, style
 from lib.models.names import resolve
-from lib.paths import write_json, write_whole
+from lib.paths import shown, write_json, write_whole
 from lib.prompts.problems import describe
 from lib.statistics import told
 
 RECORD = "figures.json"  # in a run's results: how each of its figures compared
 DPI = 200  # twice what a page shows: sharp on every screen
-CHARACTERS, LEGEND = 190, 130  # of a line of the caption, and of the legend
+LETTERS = 120  # of a line in a notebook's cell
+CHARACTERS, LEGEND = 190, 145  # of a line of the caption, and of the legend, where a mark is as wide as 8 of them
 THIS_RUN = "this run"  # in a column `source`, beside what the paper reports
 ABSENT, UNDRAWN = "no table was there", "no picture was there"
 # The least that a reader sees: of a number; of an interval's width, whose half is told to two digits.
@@ -69,6 +70,7 @@ def page(run, name, table, part, *, beside=(), panels=1, columns=None, height=HE
         finally:
             plt.close(figure)
     display(Image(run.figures / f"{name}.png", retina=True))
+    print(f"{shown(run.figures)}/{name}.png, .pdf and .csv")
 
 
 def _grid(panels, columns, height):
@@ -87,9 +89,14 @@ def _legend(figure):
     for mark, label in (pair for ax in figure.axes for pair in zip(*ax.get_legend_handles_labels(), strict=True)):
         named.setdefault(label, mark)
     if named and not any(ax.get_legend() for ax in figure.axes):
-        columns = min(len(named), max(1, LEGEND // (max(map(len, named)) + 8)))
+        columns = next((columns for columns in range(6, 1, -1) if _fits(list(named), columns)), 1)
         figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=columns)
         figure.set_figheight(figure.get_figheight() + 0.13 * -(-len(named) // columns) + 0.08)
+
+
+def _fits(names, columns):
+    """Return whether a legend in so many columns, filled one after another, is as wide as the page at most."""
+    return sum(8 + max(map(len, column)) for column in np.array_split(names, columns) if len(column)) <= LEGEND
 
 
 def _caption(figure, text):
@@ -271,5 +278,6 @@ def _cell(name, value, places):
 
 
 def say(*sentences):
-    """Print sentences, each on a line of its own, which its length does not fold."""
-    print(*sentences, sep="\n")
+    """Print sentences, each on lines of its own that break between words as the cell of a notebook is wide."""
+    how = {"subsequent_indent": " " * 4, "replace_whitespace": False, "break_on_hyphens": False}
+    print(*(textwrap.fill(line, LETTERS, **how) for text in sentences for line in text.splitlines()), sep="\n")

@@ -3,7 +3,7 @@
 curves(run, "fig13", ["none", "mless"])  # a row per head and token
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -97,8 +97,3 @@ def summary(*figures: pd.DataFrame) -> pd.DataFrame:
             rows.append((*place, len(before), len(slashes), *numbers))
     columns = ["tokens", "slashes", "λ", "receive less", "slash / original"]
     return pd.DataFrame(rows, columns=["model", "layer", "head", *columns])
-
-
-def explorers(measured: dict[str, xr.Dataset]) -> Iterator[xr.Dataset]:
-    """Yield the measurements that have every head of the example with its tokens, which the repository's have not."""
-    yield from (one for one in measured.values() if "text" in one)

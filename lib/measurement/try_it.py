@@ -28,7 +28,7 @@ from lib.measurement.networks import some_layers
 from lib.profiles import Panel, check_panel
 from lib.prompts.conditions import POSITIONS, Filler
 
-LAYERS, LONGEST, DPI = 3, 220, 150
+LAYERS, LONGEST, DPI, WIDE = 3, 220, 150, 900
 UNHINTED = {"text.hinting": "none"}  # letters are as wide as the font says, as the grounds of a prompt's tokens are
 USUAL = {"slashes": "mless", "a sentence": "random"}  # what a filler is compared with: conditions
 
@@ -50,7 +50,7 @@ class TryIt:
         given: dict[str, Any] = {"problem": problem, "filler": filler, "length": length, "position": position}
         given |= {"layer": layer, "head": head}
         picture = self.picture(**given)
-        display(self._controls(given, picture) if _somebody_is_there() else Image(picture, retina=True))
+        display(self._controls(given, picture) if _somebody_is_there() else Image(picture, width=WIDE))
 
     def picture(self, problem: str, filler: str, length: int, position: str, layer: int, head: int) -> bytes:
         """Return the picture of one prompt and head as a png."""

@@ -5,6 +5,7 @@ with checkpoint_errors(folder): ...            # reading what is on disk
 """
 
 import errno
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ def checkpoint_errors(where: str | Path) -> AbstractContextManager[None]:
     def explain(error: Exception) -> str:
         # A broken file makes each library fail in its own way, tokenizers with no class at all.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = "it is damaged, or a part of it is missing" if isinstance(error, struct.error) else reason
         return _disk_full(error) or f"{where}: cannot be loaded: {reason}"
 
     return _told(explain)

@@ -1,6 +1,6 @@
 """A profile's results as one HTML page that needs no other file and no network.
 
-The page is made from what is stored alone: claims.json, the figures, the explorer and the completions. What a model
+The page is made from what is stored alone: claims.json, the figures, the measurements and the completions. What a model
 wrote is untrusted: jinja2 escapes every text and attribute, embedded JSON holds no `<`, the page's own code writes text
 and never HTML, and the page's policy lets no script run but that code, which it knows by its hash.
 """
@@ -25,9 +25,10 @@ from lib.models.names import captions
 from lib.paths import write_whole
 from lib.profiles import Accuracy, Attention, Profile
 from lib.prompts.problems import describe
-from lib.report.parts import CHART, TEMPLATES, axis, read_answers, read_figures, read_heads, vega
+from lib.report.parts import FORMULA, TEMPLATES, axis, formulas, read_answers, read_figures, read_heads
 
 SIGNS = dict(zip((*VERDICTS, *words.UNJUDGED), "✓◐✕≈??–", strict=True))
+OPENING = ("overview", "fig13")  # the figure that stands first: of these the first that is there
 UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # what could end a script element
 
 
@@ -49,6 +50,9 @@ def write_report(profile: Profile) -> Path:
             claims[row["id"]]["cells"][row["model"]] = row
     content = {
         "name": profile.name,
+        "options": profile.options,
+        "finding": next(iter(words.finding(verdicts)), words.lead(verdicts)[0]),
+        "opening": next((one for name in OPENING for one in figures + beyond if one["name"] == name), None),
         "facts": _facts(profile, rows, heads, revisions),
         "rows": rows,
         "words": words.lead(verdicts),
@@ -64,9 +68,8 @@ def write_report(profile: Profile) -> Path:
         "answers": answers,
         "answers_missing": answers_missing,
     }
-    data = {"signs": SIGNS, "answers": answers, "heads": heads} | (
-        {"curve": json.loads(CHART.read_text(encoding="utf-8"))} if heads else {}
-    )
+    data = {"signs": SIGNS, "answers": answers, "heads": heads}
+    data |= {"formula": FORMULA.pattern, "formulas": formulas(answers)}
     path = profile.results / "report.html"
     write_whole(path, _page(content, data, bool(heads)).encode("utf-8", "replace"))  # a lone surrogate
     return path
@@ -80,8 +83,7 @@ def _told(row: dict) -> dict:
 
 
 def _page(content: dict, data: dict, charts: bool) -> str:
-    """Return the page; Vega comes along only when there is something for it to draw."""
-    scripts = [_template("report.js")] + ([vega(), _template("heads.js")] if charts else [])
+    scripts = [_template(name) for name in ["report.js", *["heads.js"] * charts]]
     style = _template("report.css")
     policy = {
         "default-src": ["'none'"],

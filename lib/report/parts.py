@@ -1,30 +1,34 @@
-"""What the report shows beside the claims: their axes, figures with captions, any head, any answer."""
+"""What the report shows beside the claims: their axes, figures with captions, any head, any answer, formulas."""
 
 import base64
-import contextlib
 import math
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
-import vl_convert
 import xarray as xr
 
 from lib import evaluation, paths
 from lib.errors import InputError
 from lib.measurement.store import TRAINED, read
 from lib.measurement.tables import estimates
-from lib.paths import cache_folder, read_yaml, write_whole
+from lib.paths import read_yaml
 from lib.profiles import Profile
+from lib.prompts.problems import load_problems
 
 TEMPLATES = Path(__file__).parent / "templates"
-# A Vega-Lite chart of one head, as lib.figures draws it: stored, since Altair takes seconds to import.
-CHART = TEMPLATES / "received.json"
 WIDTH, EDGE = 360, 14  # of the drawing of an axis, and what it leaves free on either side, for half a number
 CAPTIONS = paths.DATA / "figures.yaml"
 KINDS = {"png": "image/png", "pdf": "application/pdf", "csv": "text/csv"}
 SIGNATURES = {"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-"}
 TEXT_LIMIT = 2_000_000  # characters of answers in a page that people mail to each other
+FORMULA = re.compile(
+    r"\$\$(.+?)\$\$|\$([^$\n]+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL
+)  # the page's code reads it, too
+FORMULAS, LONGEST = 3000, 400  # drawn in one page, and characters of one
+UNKNOWN = "\N{MIDDLE DOT}"  # a token whose text is not stored: of a problem of MATH-500
 PART_NAMES = {
     "main": "accuracy",
     "fillers": "fillers: lengths, places, kinds",
@@ -32,7 +36,7 @@ PART_NAMES = {
     "interventions": "ARM and tokens",
     "arm_map": "ARM under other settings",
 }
-# What is read of a completion; problem texts are in none.
+# What is read of a completion; a problem's text is in none.
 ANSWER = ["key", "model", "revision", "condition", "problem_id", "level", "answer", "sample", "response", "extracted"]
 ANSWER += ["finish_reason", "completion_tokens", "correct", "correct_authors"]
 
@@ -98,12 +102,16 @@ def _figure(path: Path, caption: dict | None) -> dict:
 
 
 def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
-    """Return a JSON object per model for the page's map of heads, and what is missing of it and why."""
+    """Return a JSON object per model for the page's map of heads, and what is missing of it and why.
+
+    What was measured here comes before what the repository has, which holds no texts.
+    """
     found, missing = [], []
-    for path in sorted(profile.results.glob("*.nc")):
+    folders = (paths.DATA / profile.name, profile.results)
+    for path in {path.name: path for folder in folders for path in sorted(folder.glob("*.nc"))}.values():
         try:
             measured = read(path)
-            if {"text", "lambda"} <= measured.keys():
+            if {"received", "lambda"} <= measured.keys():
                 found.append(_packed(measured))
         except (OSError, ValueError, KeyError, AttributeError) as error:
             missing.append(f"{path.name} cannot be read: {' '.join(str(error).split())}")
@@ -113,26 +121,28 @@ def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
 
 
 def _packed(measured: xr.Dataset) -> dict:
-    """Return what the page draws of one model; received attention is a text per head, layer after layer."""
+    """Return what the page draws of one model; what a head gives the tokens is a text, None where it is not stored."""
 
-    def per_head(one: xr.Dataset) -> list[str]:
+    def per_head(one: xr.Dataset) -> list[str | None]:
         received = one.received.values[..., one.part.values != ""]  # (L, H, T)
-        return [_half(head) for layer in received for head in layer]
+        return [None if np.isnan(head).all() else _half(head) for layer in received for head in layer]
 
-    drawn = measured[["received", "even", "part", "text"]].dropna("layer", how="all", subset=["received"])
-    lam, changes = measured["lambda"].sel(network=TRAINED, layer=drawn.layer).dropna("condition", how="all"), {}
-    table = estimates(lam)  # a row per condition, layer and head
+    lam = measured["lambda"].sel(network=TRAINED).dropna("condition", how="all").dropna("layer", how="all")
+    drawn, changes = measured[["received", "even", "part"]].sel(layer=lam.layer), {}
+    places = pd.MultiIndex.from_product([lam["layer"].values.tolist(), lam["head"].values.tolist()])
+    table = estimates(lam).set_index(["layer", "head"])  # of each condition
     for condition in lam.condition.values:
-        one, rows = drawn.sel(condition=condition), table[table.condition == condition]
+        one, rows = drawn.sel(condition=condition), table[table.condition == condition].reindex(places)
         real = one.part != ""
-        packed = {"ratio": rows["mean"], "low": rows.low, "high": rows.high}
+        packed = {"ratio": rows["mean"], "low": rows.low, "high": rows.high, "n": rows.n}
         packed = {name: _half(values.to_numpy()) for name, values in packed.items()}
         packed |= {"received": per_head(one), "even": _half(one.even.values[real])}
-        packed |= {"tokens": one.text.values[real].tolist(), "parts": one.part.values[real].tolist()}
+        texts = measured.text.sel(condition=condition) if "text" in measured else xr.full_like(one.part, UNKNOWN)
+        packed |= {"tokens": texts.values[real].tolist(), "parts": one.part.values[real].tolist()}
         changes[str(condition)] = packed
     names = {"name": "model", "revision": "revision", "dtype": "dtype", "problem": "example"}
     known = {name: str(measured.attrs[attribute]) for name, attribute in names.items()}
-    known |= {"layers": drawn.layer.values.tolist(), "heads": drawn.sizes["head"], "n": int(table.n.max())}
+    known |= {"layers": drawn.layer.values.tolist(), "heads": drawn.sizes["head"], "texts": "text" in measured}
     return known | {"received": per_head(drawn.sel(condition="none")), "changes": changes}
 
 
@@ -140,25 +150,16 @@ def _half(values: np.ndarray) -> str:
     return base64.b64encode(np.asarray(values, dtype="<f2").tobytes()).decode()
 
 
-def vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script, bundled once per version, since that takes seconds."""
-    path = cache_folder() / f"vega-{vl_convert.__version__}.js"
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return path.read_text(encoding="utf-8")
-    bundle = f"(() => {{{vl_convert.javascript_bundle()}}})();"  # its names stay its own
-    with contextlib.suppress(OSError, InputError):  # a page can be made without a cache
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, bundle.encode())
-    return bundle
-
-
 def read_answers(profile: Profile) -> tuple[dict, dict[str, str], list[str]]:
     """Return what the page's table of answers needs, as JSON, the models' revisions, and what is missing and why.
 
-    `runs` are parts and models: `conditions`, `problems` (id, level, gold answer) and `cells` [problem][condition], a
-    list of samples (right, right by the authors' rule, extracted, index in `texts` or None, finish reason, tokens).
+    `runs` are parts and models: `conditions`, `problems` (id, level, gold answer, text or None) and `cells`
+    [problem][condition], a list of samples (right, right by the authors' rule, extracted, index in `texts` or None,
+    finish reason, tokens). Only the project's own problems have a text.
     """
     texts, runs, revisions, missing = _Texts(), [], {}, []
+    own = {item.id: item.problem for item in load_problems("embedded")}
+    own = own if profile.accuracy.problems == "embedded" else {}
     for part, name in PART_NAMES.items():
         try:
             answers = _stored(profile, part)
@@ -168,7 +169,7 @@ def read_answers(profile: Profile) -> tuple[dict, dict[str, str], list[str]]:
         revisions |= dict(zip(answers.model, answers.revision, strict=True))
         for model in answers.model.unique():
             mine = answers[answers.model == model].sort_values("sample", kind="stable")
-            runs.append({"part": name, "model": model} | _run(mine, texts))
+            runs.append({"part": name, "model": model} | _run(mine, texts, own))
     if texts.left_out:
         missing.append(f"{texts.left_out} texts are left out, so that the page stays small: completions.jsonl has all")
     return {"texts": list(texts.index), "runs": runs}, revisions, missing
@@ -201,12 +202,39 @@ def _stored(profile: Profile, part: str) -> pd.DataFrame:
     return found[ANSWER]
 
 
-def _run(answers: pd.DataFrame, texts: _Texts) -> dict:
+def _run(answers: pd.DataFrame, texts: _Texts, own: dict[str, str]) -> dict:
     conditions = sorted(answers.condition.unique(), key=lambda name: name != "none")
-    problems = answers.drop_duplicates("problem_id")[["problem_id", "level", "answer"]].values.tolist()
-    cells: dict[str, list] = {name: [[] for _ in conditions] for name, *_ in problems}
+    first = answers.drop_duplicates("problem_id")[["problem_id", "level", "answer"]].values.tolist()
+    problems = [[*row, own.get(row[0])] for row in first]
+    cells: dict[str, list] = {row[0]: [[] for _ in conditions] for row in first}
     for one in answers.to_dict("records"):
         judged = [one["correct"], one["correct_authors"], one["extracted"]]
         sample = [*judged, texts.place(one["response"]), one["finish_reason"], one["completion_tokens"]]
         cells[one["problem_id"]][conditions.index(one["condition"])].append(sample)
     return {"conditions": conditions, "problems": problems, "cells": list(cells.values())}
+
+
+def formulas(answers: dict) -> dict[str, str]:
+    """Return MathML by LaTeX of the formulas in `read_answers`: of problems, of what was extracted, then of texts.
+
+    What cannot be converted stays as it was written; so does what comes after the first FORMULAS.
+    """
+    short = [row[3] for run in answers["runs"] for row in run["problems"] if row[3]]
+    bare = [row[2] for run in answers["runs"] for row in run["problems"]]
+    bare += [sample[2] for run in answers["runs"] for row in run["cells"] for cell in row for sample in cell]
+    short += [f"${text}$" for text in bare if text and "\\" in text]
+    matches = (match for text in [*short, *answers["texts"]] for match in FORMULA.finditer(text))
+    latex = dict.fromkeys(match[match.lastindex or 0] for match in matches)
+    some = [text for text in latex if len(text) <= LONGEST][:FORMULAS]
+    return dict(zip(some, map(_mathml, some), strict=True))
+
+
+def _mathml(latex: str) -> str:
+    from latex2mathml.converter import convert  # only where there is a formula
+
+    try:
+        found = convert(latex)
+        ElementTree.fromstring(found)  # it leaves a `<` in a text as it is
+        return found
+    except Exception:  # whatever a model wrote: the converter's errors have no class in common
+        return ""

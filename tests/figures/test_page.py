@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lib.errors import InputError
-from lib.figures.page import agreement, largest_difference, page, provenance, recorded, say, show
+from lib.figures.page import _fits, agreement, largest_difference, page, provenance, recorded, say, show
 
 NAN = float("nan")
 TABLE = pd.DataFrame({"model": ["a", "b", "c"], "value": [0.5, NAN, -200.0], "n": [1, 2, 3]})
@@ -77,9 +77,10 @@ def contents(run):
     return {path.name: path.read_bytes() for path in run.figures.iterdir()}
 
 
-def test_a_page_is_saved_in_three_files_and_shown_at_twice_its_size(run, shown):
+def test_a_page_is_saved_in_three_files_that_are_named_and_shown_at_twice_its_size(run, shown, capsys):
     draw(run)
     files = contents(run)
+    assert capsys.readouterr().out == f"{run.figures}/fig.png, .pdf and .csv\n"
     assert set(files) == {"fig.csv", "fig.pdf", "fig.png"} and not plt.get_fignums()
     assert files["fig.csv"] == b"token,weight\n1,0.333333\n2,0.25\n3,\n"
     assert shown[0].data == files["fig.png"] and shown[0].width > 100
@@ -116,6 +117,11 @@ def test_a_folder_that_cannot_be_written_is_named(run, shown):
     run.figures.write_text("a file")
     with pytest.raises(InputError, match=r"cannot write figure fig to .*figures: File exists"):
         draw(run)
+
+
+def test_a_legend_has_as_many_columns_as_the_page_is_wide():
+    names = ["without", "with", "a model of a long name", "another one", "x" * 62]
+    assert _fits(names[:4], 4) and not _fits(names, 5) and _fits(names, 4) and not _fits(names[-1:] * 4, 3)
 
 
 def test_legend_and_caption_stand_once_outside_the_panels_of_equal_height(run, shown, monkeypatch):
@@ -179,10 +185,12 @@ def test_an_estimate_and_its_ends_become_one_column():
     assert show(found).to_csv(sep=";") == "x;mean;n;effect\na;0.023 [0.000, 0.046];5;+1.0 [-2.2, +4.4]\nb;;6;\n"
 
 
-def test_no_line_is_folded_and_a_table_without_rows_says_so(capsys):
+def test_sentences_are_folded_between_words_and_tables_are_not_and_a_table_without_rows_says_so(capsys):
     wide = pd.DataFrame({f"column {index}": ["a value of many words"] for index in range(12)})
     assert len(str(show(wide)).splitlines()) == 3
     say("mless-like words " * 20, "one more")
     assert show(TABLE[:0]) is None
-    *lines, last = capsys.readouterr().out.splitlines()
-    assert lines == ["mless-like words " * 20, "one more"] and "profile demo" in last
+    *lines, other, last = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 120 and " ".join(lines).split() == ("mless-like words " * 20).split()
+    assert not lines[0].startswith(" ") and lines[1].startswith("    mless") and other == "one more"
+    assert "profile demo" in last

@@ -164,6 +164,7 @@ TENSOR = "blk.1.ffn_up.weight"
     [
         ({}, lambda content: content[:-5000], "{path}: cannot be loaded"),
         ({}, lambda content: b"<html>error</html>" * 100, "{path}: cannot be loaded"),
+        ({}, lambda content: content[:12], "{path}: cannot be loaded: it is damaged, or a part of it is missing"),
         ({"architecture": "oddnet"}, bytes, "architecture oddnet is not supported"),
         ({"leave_out": TENSOR}, bytes, "lacks 1 tensors, the first is model.layers.1.mlp.up_proj.weight"),
     ],

@@ -1,7 +1,6 @@
 """The report as people use it: a real Chromium clicks, filters, narrows and listens, and runs nothing but our code."""
 
 import shutil
-import time
 
 import pytest
 from browser import axe_source, start_chromium
@@ -11,7 +10,6 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from lib.figures.explorer import head_explorer
 from lib.report.page import write_report
 
 EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"'\u2028"
@@ -78,7 +76,7 @@ def test_a_click_on_a_head_draws_what_its_tokens_receive(show):
     before = one(page, "#curve svg").get_attribute("innerHTML")
     heads[4].click()
     assert one(page, "#head-title").text == "tiny, layer 2 head 2: λ 1.22"
-    assert "λ 1.220, 95 % interval 1.120 to 1.320 over n = 24 problems" in one(page, "#head-text").text
+    assert "λ 1.220, 95 % interval 1.177 to 1.263 over n = 24 problems" in one(page, "#head-text").text
     WebDriverWait(page, 10).until(lambda page: one(page, "#curve svg").get_attribute("innerHTML") != before)
     tokens = all_of(page, "#prompt span")
     assert one(page, "#prompt").text == "Please is? / / 4" and tokens[3].get_attribute("class") == "inserted"
@@ -93,6 +91,35 @@ def test_a_token_tells_its_text_under_the_pointer(show):
     webdriver.ActionChains(page).move_to_element(at).move_by_offset(150, 5).perform()
     WebDriverWait(page, 10).until(lambda page: one(page, "#tip").is_displayed())
     assert "token: " in one(page, "#tip").text and "part: inserted" in one(page, "#tip").text
+    assert one(page, "#prompt .marked").get_attribute("class") == "inserted marked"
+
+
+def test_one_prompt_is_told_step_by_step(show):
+    page = show()
+    first, second, third = all_of(page, "#steps > li")
+    assert "layer 1, head 1 of tiny" in first.text and "Please is?" in first.text and "/" not in first.text
+    assert second.text.startswith("2 tokens are inserted (mless)") and "/ /" in second.text
+    assert "λ = " in third.text and "0.50 [0.46, 0.54] over 24 problems" in third.text
+
+
+def test_a_head_a_claim_and_an_answer_have_addresses(show, chromium):
+    page = show()
+    address = page.current_url.partition("#")[0]
+    all_of(page, "#map button")[4].click()
+    assert page.current_url == f"{address}#head/tiny/mless/2/2"
+    for hash in ("#head/tiny/mless/1/3", "#answer/accuracy%20%C2%B7%20tiny/sum%2F2", "#claim-ARM-tiny"):
+        chromium.get("about:blank")
+        chromium.get(address + hash)
+        WebDriverWait(page, 20).until(lambda page: all_of(page, "#curve svg"))
+        if hash.startswith("#head"):
+            assert one(page, "#head-title").text.startswith("tiny, layer 1 head 3")
+        elif hash.startswith("#answer"):
+            assert shown(page, ".texts pre") == ["sum/2 under none: \\boxed{4}", "sum/2 under mless: \\boxed{4}"]
+    Select(one(page, "#claim-tools [name=verdict]")).select_by_visible_text("supported")
+    page.execute_script(
+        "location.hash = ''; location.hash = arguments[0]", all_of(page, ".claim")[-1].get_attribute("id")
+    )
+    WebDriverWait(page, 10).until(lambda page: all_of(page, ".claim")[-1].is_displayed())
 
 
 def test_a_page_that_was_sent_names_its_notebooks_without_a_link(show, chromium, profile, tmp_path):
@@ -120,13 +147,38 @@ def test_answers_are_filtered_and_open(show):
     assert shown(page, rows) == ["sum/1 1 4 ✓ 4 ✓ 4 ≠", "sum/2 2 4 ✕ 5 ✓ 4"]
     one(page, "#answer-tools [name=changed]").click()
     assert shown(page, rows) == ["sum/2 2 4 ✕ 5 ✓ 4"]
-    one(page, "#answer-table button").click()
+    one(page, "#answer-table tbody button").click()
     assert shown(page, ".texts pre") == ["sum/2 under none: \\boxed{4}", "sum/2 under mless: \\boxed{4}"]
-    one(page, "#answer-table button").click()
+    one(page, "#answer-table tbody button").click()
     assert not all_of(page, ".texts")
     one(page, "#answer-tools [name=changed]").click()
     one(page, "#answer-tools [name=disagree]").click()
     assert shown(page, rows) == ["sum/1 1 4 ✓ 4 ✓ 4 ≠"]
+
+
+def test_answers_are_sorted_and_searched(show):
+    page = show()
+    rows = "#answer-table tbody th"
+    for _ in range(2):  # up, then down
+        all_of(page, "#answer-table thead button")[3].click()
+    assert shown(page, rows) == ["sum/1", "sum/2"] and one(page, "th[aria-sort]").text == "none ▾"
+    all_of(page, "#answer-table thead button")[3].click()
+    assert shown(page, rows) == ["sum/2", "sum/1"]
+    one(page, "#answer-tools [name=search]").send_keys("SUM/2 under")
+    assert shown(page, rows) == ["sum/2"] and one(page, "#answer-tools output").text == "1 of 2 problems"
+
+
+def test_formulas_are_drawn_and_nothing_but_formulas(show, profile):
+    text = "So $\\frac{1}{2}$ and \\(\\text{<img src=x>}\\), but 5 $."
+    write(
+        profile, CLAIMS, [answer("embedded/draw/159", "none", True, response=text, answer="\\frac{5}{12}")], measured()
+    )
+    page = show()
+    assert len(all_of(page, "#answer-table tbody mfrac")) == 1
+    one(page, "#answer-table tbody button").click()
+    assert "A bag holds" in one(page, ".asked").text and len(all_of(page, ".asked mn")) == 2
+    assert len(all_of(page, ".texts mfrac")) == 1 and "\\text{<img src=x>}" in one(page, ".texts pre").text
+    assert not all_of(page, "img[src=x]")
 
 
 def test_links_to_a_figures_files_carry_them(show):
@@ -140,7 +192,7 @@ def test_links_to_a_figures_files_carry_them(show):
 @pytest.mark.parametrize("width", [390, 1440])
 def test_nothing_scrolls_sideways(show, width):
     page = show(width)
-    one(page, "#answer-table button").click()
+    one(page, "#answer-table tbody button").click()
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
 
 
@@ -156,7 +208,7 @@ def axe(tmp_path_factory):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_barrier(show, axe, scheme):
     page = show(scheme=scheme)
-    one(page, "#answer-table button").click()
+    one(page, "#answer-table tbody button").click()
     page.execute_script(axe)
     found = page.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
     assert [(rule["id"], [node["html"][:200] for node in rule["nodes"][:3]]) for rule in found["violations"]] == []
@@ -167,9 +219,9 @@ def test_what_a_model_wrote_runs_nothing(show, profile):
     write(profile, [claim(model=EVIL, id=EVIL, claim=EVIL), *CLAIMS], records, measured(EVIL, EVIL))
     page = show()
     all_of(page, "#map button")[1].click()
-    one(page, "#answer-table button").click()
+    one(page, "#answer-table tbody button").click()
     assert EVIL.strip("\u2028") in one(page, ".texts pre").text and EVIL.strip("\u2028") in one(page, "#prompt").text
-    assert page.execute_script("return [typeof window.pwned, document.scripts.length]") == ["undefined", 4]
+    assert page.execute_script("return [typeof window.pwned, document.scripts.length]") == ["undefined", 3]
     assert not all_of(page, "img[src=x]")
 
 
@@ -188,16 +240,3 @@ def test_print_leaves_out_what_only_a_screen_can_use(show):
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     assert not one(page, "nav").is_displayed() and not one(page, "#claim-tools").is_displayed()
     assert one(page, ".claim h3").is_displayed()
-
-
-def test_the_notebooks_chart_draws_the_head_that_is_clicked(chromium, tmp_path):
-    path = tmp_path / "chart.html"
-    path.write_text(head_explorer(measured(), "mless").to_html(inline=True, embed_options={"renderer": "svg"}))
-    chromium.get(path.as_uri())
-    WebDriverWait(chromium, 20).until(lambda page: all_of(page, ".mark-rect path"))
-    lines = [line.get_attribute("d") for line in all_of(chromium, ".mark-line path")]
-    head = all_of(chromium, "[aria-label='head: 2; layer: 2; λ: 1.22']")[0]
-    webdriver.ActionChains(chromium).move_to_element(head).click().perform()
-    time.sleep(0.5)
-    assert [line.get_attribute("d") for line in all_of(chromium, ".mark-line path")] != lines
-    assert not [line for line in chromium.get_log("browser") if line["level"] == "SEVERE"]

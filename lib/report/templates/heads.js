@@ -1,5 +1,6 @@
 "use strict";
-// The map of heads and what one of them does to a prompt. Numbers arrive as half-precision floats in base64.
+// One prompt step by step, the map of heads, and what one of them does to a prompt.
+// Numbers arrive as half-precision floats in base64.
 function floats(base64) {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const view = new DataView(bytes.buffer), numbers = new Array(bytes.length / 2);
@@ -13,6 +14,7 @@ function floats(base64) {
 
 // Cividis, from dark to light: read alike by the colour-blind, and in grey.
 const RAMP = [[0, 32, 77], [65, 77, 107], [124, 123, 120], [188, 175, 111], [255, 234, 70]];
+const SERIES = ["without", "with", "even"];
 
 function colour(share) {
   const place = Math.min(Math.max(share, 0), 1) * (RAMP.length - 1), low = Math.min(Math.floor(place), RAMP.length - 2);
@@ -25,15 +27,87 @@ function ink(rgb) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000" : "#fff";
 }
 
+// A row per token of the drawn prompt of a model, under an insertion, in head i.
+function tokens(model, change, i) {
+  const without = floats(model.received[i]), received = floats(change.received[i]), even = floats(change.even);
+  let original = 0;
+  return change.tokens.map((text, position) => {
+    const part = change.parts[position];
+    return { position, text, part, with: received[position], even: even[position], without: part === "inserted" ? NaN : without[original++] };
+  });
+}
+
+// The tokens as text on the colour of what they receive; the first, which takes most of the mass, sets no colour.
+function coloured(rows, series, most) {
+  return rows.map((row) => {
+    const told = Number.isFinite(row[series]) ? `receives ${row[series].toPrecision(3)}` : "no later token looks at it";
+    const token = element("span", { textContent: row.text, title: `token ${row.position}, ${row.part}: ${told}`, className: row.part });
+    token.style.setProperty("--share", Math.min((row[series] || 0) / most, 1).toFixed(2));
+    return token;
+  });
+}
+
+function brightest(rows, series) {
+  return rows.slice(1).flatMap((row) => series.map((name) => row[name])).filter(Number.isFinite).sort((a, b) => b - a)[2] || 1;
+}
+
+function steps() {
+  const model = data.heads[0], condition = "mless" in model.changes ? "mless" : Object.keys(model.changes)[0];
+  const change = model.changes[condition], lambda = floats(change.ratio).slice(0, model.heads);
+  const i = lambda.indexOf(Math.min(...lambda)), rows = tokens(model, change, i), most = brightest(rows, ["without", "with"]);
+  const plain = rows.filter((row) => row.part !== "inserted"), original = plain.slice(1, -1);
+  const mean = (name) => original.reduce((sum, row) => sum + row[name], 0) / original.length;
+  const [low, high] = [change.low, change.high].map((part) => floats(part)[i].toFixed(2));
+  const shown = (some, series) => element("p", { className: "prompt" }, ...coloured(some, series, most));
+  const link = element("a", { href: address("head", model.name, condition, 1, i + 1), textContent: "See this head and all others" });
+  at("steps").replaceChildren(
+    element("li", {}, `An instruction and a problem, coloured by what each token receives from all later ones in layer 1, head ${i + 1} of ${model.name}:`, shown(plain, "without")),
+    element("li", {}, `${rows.length - plain.length} tokens are inserted (${condition}); the same head then gives:`, shown(rows, "with")),
+    element("li", {}, `The original tokens receive ${mean("without").toPrecision(2)} on average without the insertion and ${mean("with").toPrecision(2)} with it: λ = ${(mean("with") / mean("without")).toFixed(2)} on this prompt, ${lambda[i].toFixed(2)} [${low}, ${high}] over ${floats(change.n)[i]} problems. Below 1 is what the paper calls dilution. `, link, "."),
+  );
+  at("dots").hidden = model.texts;
+}
+
+const NS = "http://www.w3.org/2000/svg";
+function svg(name, attributes, ...children) {
+  const made = document.createElementNS(NS, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+// What each token receives, a line per series, the inserted span shaded, and a strip per token for the pointer.
+function curve(rows, tell) {
+  const width = Math.max(at("curve").clientWidth, 300), height = 260, [left, right, top, bottom] = [46, width - 6, 8, height - 36];
+  const [first, last] = [rows[0].position, rows.at(-1).position];
+  const most = Math.max(...rows.flatMap((row) => SERIES.map((name) => row[name])).filter(Number.isFinite), 1e-9);
+  const x = (position) => left + (right - left) * (position - first + 0.5) / (last - first + 1), y = (value) => bottom - (bottom - top) * value / most;
+  const round = (most, count) => [1, 2, 5, 10].map((step) => step * 10 ** Math.floor(Math.log10(most / count))).find((step) => most / step <= count);
+  const ticks = (from, most, count) => Array.from({ length: Math.floor(most / round(most, count)) + 1 }, (_, i) => i * round(most, count)).filter((value) => value >= from);
+  const line = (name) => rows.map((row, i) => Number.isFinite(row[name]) ? `${Number.isFinite(rows[i - 1]?.[name]) ? "L" : "M"}${x(row.position).toFixed(1)} ${y(row[name]).toFixed(1)}` : "").join("");
+  const inserted = rows.filter((row) => row.part === "inserted").map((row) => row.position), half = x(first + 0.5) - x(first);
+  const strips = rows.map((row) => {
+    const strip = svg("rect", { class: "strip", x: x(row.position) - half, width: 2 * half, y: top, height: bottom - top });
+    strip.addEventListener("pointerenter", (event) => tell(row, event));
+    strip.addEventListener("pointerleave", () => tell(null));
+    return strip;
+  });
+  at("curve").replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${height}` },
+    ...(inserted.length ? [svg("rect", { class: "range", x: x(inserted[0]) - half, width: 2 * half * inserted.length, y: top, height: bottom - top })] : []),
+    ...ticks(0, most, 6).flatMap((value) => [svg("line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) }), svg("text", { x: left - 6, y: y(value) + 3.5, class: "end" }, String(+value.toPrecision(6)))]),
+    ...ticks(first, last, width > 500 ? 12 : 6).map((value) => svg("text", { x: x(value), y: bottom + 14 }, String(value))),
+    svg("text", { x: (left + right) / 2, y: height - 4 }, "token position"),
+    ...SERIES.toReversed().map((name) => svg("path", { class: name, d: line(name) })), ...strips));
+}
+
 function heads() {
   const tools = at("head-tools"), map = at("map"), tip = at("tip");
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  let buttons = [], chosen = null, model = null, change = null, view = null;
+  let buttons = [], chosen = 0, model = null, change = null;
 
   function pick(wanted) {
     model = data.heads[wanted];
-    const names = Object.keys(model.changes);
-    tools.elements.condition.replaceChildren(...names.map((name) => element("option", { textContent: name })));
+    tools.elements.model.value = wanted;
+    tools.elements.condition.replaceChildren(...Object.keys(model.changes).map((name) => element("option", { textContent: name })));
     chosen = 0;
   }
   function draw() {
@@ -42,14 +116,14 @@ function heads() {
     document.querySelector(".ramp").style.background = `linear-gradient(90deg, ${RAMP.map((rgb) => `rgb(${rgb})`).join()})`;
     buttons = lambda.map((value, i) => {
       const [layer, head] = [model.layers[Math.floor(i / model.heads)], (i % model.heads) + 1];
-      const button = element("button", { type: "button", tabIndex: i === chosen ? 0 : -1, textContent: value.toFixed(2) });
-      const fill = colour(0.5 + Math.log2(value) / 2);  // from half to twice; 1 is the ramp's middle
+      const button = element("button", { type: "button", tabIndex: i === chosen ? 0 : -1, textContent: Number.isFinite(value) ? value.toFixed(2) : "–" });
+      const fill = colour(0.5 + (Math.log2(value) || 0) / 2);  // from half to twice; 1 is the ramp's middle
       button.style.background = `rgb(${fill})`;
       button.style.color = ink(fill);
       button.className = value > 1 ? "above" : "";
       button.setAttribute("role", "gridcell");
       button.setAttribute("aria-label", `layer ${layer} head ${head}: λ ${value.toFixed(2)}`);
-      button.addEventListener("click", () => choose(i));
+      button.addEventListener("click", () => choose(i, true));
       return button;
     });
     const corner = element("span", { textContent: "λ" });
@@ -68,54 +142,33 @@ function heads() {
     map.replaceChildren(...rows);
     choose(chosen);
   }
-  function rows(i) {
-    const length = change.tokens.length, without = floats(model.received[i]), received = floats(change.received[i]), even = floats(change.even);
-    const found = [];
-    let original = 0;
-    for (let position = 0; position < length; position++) {
-      const inserted = change.parts[position] === "inserted";
-      const row = { position, text: change.tokens[position], part: change.parts[position], with: received[position], even: even[position] };
-      row.without = inserted ? NaN : without[original++];
-      found.push(row);
-    }
-    return found;
-  }
-  function choose(i) {
+  function choose(i, link) {
     buttons[chosen].tabIndex = -1;
     buttons[chosen].setAttribute("aria-selected", "false");
     chosen = i;
     buttons[i].tabIndex = 0;
     buttons[i].setAttribute("aria-selected", "true");
-    const found = rows(i);
+    const place = [model.layers[Math.floor(i / model.heads)], (i % model.heads) + 1];
+    const [ratio, low, high, n] = [change.ratio, change.low, change.high, change.n].map((part) => floats(part)[i]);
+    const own = address("head", model.name, tools.elements.condition.value, ...place);
     at("head-title").textContent = `${model.name}, ${buttons[i].getAttribute("aria-label")}`;
-    const [ratio, low, high] = [change.ratio, change.low, change.high].map((part) => floats(part)[i]);
-    at("head-text").textContent = `λ ${ratio.toFixed(3)}, 95 % interval ${low.toFixed(3)} to ${high.toFixed(3)} over n = ${model.n} problems. The curves are of one: ${model.problem}.`;
-    prompt(found);
-    curve(found.slice(1, -1));
+    at("head-text").replaceChildren(`λ ${ratio.toFixed(3)}, 95 % interval ${low.toFixed(3)} to ${high.toFixed(3)} over n = ${n} problems. The curves are of one: ${model.problem}. `, element("a", { href: own, textContent: "Link to this head" }));
+    at("no-texts").hidden = model.texts;
+    if (link) history.replaceState(null, "", own);
+    at("unseen").hidden = model.received[i] !== null && change.received[i] !== null;
+    at("curves").hidden = !at("unseen").hidden;
+    if (at("curves").hidden) return;
+    const rows = tokens(model, change, i);
+    at("prompt").replaceChildren(...coloured(rows, "with", brightest(rows, ["with"])));
+    curve(rows.slice(1, -1), tell);
   }
-  function prompt(found) {
-    const most = Math.max(...found.slice(1).map((row) => row.with).filter(Number.isFinite).sort((a, b) => a - b).slice(0, -2));
-    at("prompt").replaceChildren(...found.map((row) => {
-      const told = Number.isFinite(row.with) ? `receives ${row.with.toPrecision(3)}` : "no later token looks at it";
-      const token = element("span", { textContent: row.text, title: `token ${row.position}, ${row.part}: ${told}`, className: row.part });
-      const share = Math.min((row.with || 0) / most, 1);
-      token.style.backgroundColor = `rgb(${dark.matches ? "86 180 233" : "230 159 0"} / ${(0.5 * share).toFixed(2)})`;
-      return token;
-    }));
-  }
-  async function curve(found) {
-    const clean = found.map((row) => Object.fromEntries(Object.entries(row).map(([k, v]) => [k, Number.isNaN(v) ? null : v])));
-    if (view) return (await view).view.data("tokens", clean).runAsync();
-    const soft = getComputedStyle(document.body).getPropertyValue("--soft"), line = getComputedStyle(document.body).getPropertyValue("--line");
-    const axis = { labelColor: soft, titleColor: soft, domainColor: soft, tickColor: soft, gridColor: line };
-    const config = { background: "transparent", axis, legend: { labelColor: soft }, view: { stroke: null } };
-    const spec = { ...data.curve, datasets: { tokens: clean } };
-    view = vegaEmbed("#curve", spec, { ast: true, actions: false, renderer: "svg", defaultStyle: false, config, tooltip: tell });
-  }
-  function tell(handler, event, item, value) {
-    tip.hidden = !value;
-    if (!value) return;
-    tip.textContent = Object.entries(value).map(([name, told]) => `${name}: ${told}`).join("\n");
+  function tell(row, event) {
+    tip.hidden = !row;
+    document.querySelector("#prompt .marked")?.classList.remove("marked");
+    if (!row) return;
+    at("prompt").children[row.position].classList.add("marked");
+    const told = SERIES.map((name) => `${name}: ${Number.isFinite(row[name]) ? row[name].toPrecision(3) : "not there"}`);
+    tip.textContent = [`token: ${row.text}`, `part: ${row.part}`, `position: ${row.position}`, ...told].join("\n");
     tip.style.left = `${Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
     tip.style.top = `${event.clientY + 14}px`;
   }
@@ -123,13 +176,25 @@ function heads() {
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -model.heads, ArrowDown: model.heads }[event.key];
     if (!step || !buttons[chosen + step]) return;
     event.preventDefault();
-    choose(chosen + step);
+    choose(chosen + step, true);
     buttons[chosen].focus();
   });
   tools.addEventListener("change", (event) => { if (event.target.name === "model") pick(event.target.value); draw(); });
-  dark.addEventListener("change", () => { view = null; choose(chosen); });
+  addEventListener("resize", () => choose(chosen));
+  on("head", ([name, condition, layer, head]) => {
+    const wanted = data.heads.findIndex((one) => coded(one.name) === name);
+    if (wanted < 0) return;
+    pick(wanted);
+    tools.elements.condition.value = Object.keys(model.changes).find((key) => coded(key) === condition) ?? tools.elements.condition.value;
+    chosen = Math.max(0, model.layers.indexOf(Number(layer)) * model.heads + Number(head) - 1) || 0;
+    draw();
+    at("heads").scrollIntoView();
+  });
   pick(0);
   draw();
 }
 
-if (at("head-tools")) heads();
+if (at("head-tools")) {
+  steps();
+  heads();
+}
