@@ -26,8 +26,6 @@ FILES = {
     "list.yaml": "[1]",
     "twice.yaml": PROFILE + "  limit: 2\n  limit: 3\n",
     "object.yaml": "name: !!python/object:os.system x\n",
-    "field.yaml": PROFILE + "  modles: [x]\n",
-    "filler.yaml": PROFILE + "filler:\n  length: 100000\n",
     "bare/README.md": "",
 }
 # A command and what is said of it; "evaluate" stands for all that it needs.
@@ -59,13 +57,10 @@ reproduce --profile dmo | (did you mean demo?): choose from demo, families, lapt
 reproduce --profile twice.yaml | twice.yaml: line 8: limit is given twice
 reproduce --profile list.yaml | list.yaml: must be fields with values, not [1]
 reproduce --profile object.yaml | could not determine a constructor
-reproduce --profile field.yaml | accuracy.modles: unknown field (did you mean models?)
-reproduce --profile filler.yaml | has room for 8192 tokens, not for 100000 inserted
 reproduce --only 77 | unknown notebook '77': choose from 01_attention_maps
 reproduce --limit abc | limit: must be a whole number, not 'abc'
 reproduce --limit 2 --name demo | name 'demo' is a profile of data/profiles
 reproduce --limit 2 --name ../x | name: must be of letters, digits, _, . and -, 80 at most, not '../x'
-claims --profile nope | unknown profile 'nope'
 report | no claims of profile demo yet: python -m lib claims --profile demo
 report --name mine --limit 3 --open | no claims of profile mine yet: python -m lib claims --name mine --limit 3
 grade broken.jsonl | broken.jsonl, line 2: not valid JSON

@@ -107,13 +107,6 @@ def test_what_is_printed_says_what_was_cut_off_and_how_little_two_problems_say()
     assert mless.startswith("mless            0 [0, 84] %  n = 2") and "against none +0 [-66, +66] points" in mless
 
 
-def test_the_interval_of_an_accuracy_counts_a_template_once():
-    templates = [record("none", f"embedded/{i // 4}/{i}", i % 8 < 4) for i in range(80)]
-    alone = [record("none", f"p{i}", i % 2 == 0) for i in range(20)]
-    ends = [summarise(frame(some), seed=0).loc[0, ["low", "high"]].tolist() for some in (templates, alone)]
-    assert ends[0] == pytest.approx(ends[1])
-
-
 @pytest.mark.parametrize("prefix, accuracy", [("embedded/a/", 25), ("", 75)])
 def test_a_restated_question_solves_no_sum(prefix, accuracy):
     answers = run("none", 3, 4) + run("mless", 4, 4)
