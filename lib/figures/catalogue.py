@@ -204,7 +204,7 @@ def lambda_map(run, table):
 def inserted_span(run, table):
     """Draw what the inserted tokens of layer 1 receive and carry, a row per model and a column per measure."""
     drawn = table[table.layer == 1].assign(what=lambda rows: rows.measure.map(SPAN))
-    how: dict = {"x": "condition", "y": "mean", "by": "condition", "gap": 0, "label": "layer 1, mean over heads"}
+    how = {"x": "condition", "y": "mean", "by": "condition", "gap": 0, "label": "layer 1, mean over heads"}
     _panels(run, "inserted_span", table, ["model", "what"], drawn=drawn, columns=len(SPAN), finish=_from_zero, **how)
 
 
