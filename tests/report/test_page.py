@@ -190,3 +190,6 @@ def test_a_head_whose_curves_are_not_stored_has_its_lambda_alone_and_a_token_wit
     (model,) = data(page(profile))["heads"]
     assert model["layers"] == [1, 2] and [head is None for head in model["received"]] == [False] * 3 + [True] * 3
     assert set(model["changes"]["mless"]["tokens"]) == {"\N{MIDDLE DOT}"} and not model["texts"]
+    write(profile, CLAIMS, ANSWERS, stored.drop_vars(["received", "even", "part"]))
+    (model,) = data(page(profile))["heads"]
+    assert model["received"] == [None] * 6 and len(model["changes"]["mless"]["ratio"]) > 10

@@ -52,9 +52,12 @@ function brightest(rows, series) {
 }
 
 function steps() {
-  const model = data.heads[0], condition = "mless" in model.changes ? "mless" : Object.keys(model.changes)[0];
-  const change = model.changes[condition], lambda = floats(change.ratio).slice(0, model.heads);
-  const i = lambda.indexOf(Math.min(...lambda)), rows = tokens(model, change, i), most = brightest(rows, ["without", "with"]);
+  const model = data.heads.find((one) => one.received.slice(0, one.heads).some((head) => head !== null));
+  at("step").hidden = !model;
+  if (!model) return;
+  const condition = "mless" in model.changes ? "mless" : Object.keys(model.changes)[0], change = model.changes[condition];
+  const lambda = floats(change.ratio).slice(0, model.heads), stored = lambda.filter((_, i) => model.received[i] !== null && change.received[i] !== null);
+  const i = lambda.indexOf(Math.min(...stored)), rows = tokens(model, change, i), most = brightest(rows, ["without", "with"]);
   const plain = rows.filter((row) => row.part !== "inserted"), original = plain.slice(1, -1);
   const mean = (name) => original.reduce((sum, row) => sum + row[name], 0) / original.length;
   const [low, high] = [change.low, change.high].map((part) => floats(part)[i].toFixed(2));
@@ -108,7 +111,7 @@ function heads() {
     model = data.heads[wanted];
     tools.elements.model.value = wanted;
     tools.elements.condition.replaceChildren(...Object.keys(model.changes).map((name) => element("option", { textContent: name })));
-    chosen = 0;
+    chosen = Math.max(model.received.findIndex((head) => head !== null), 0);
   }
   function draw() {
     change = model.changes[tools.elements.condition.value];
@@ -150,14 +153,15 @@ function heads() {
     buttons[i].setAttribute("aria-selected", "true");
     const place = [model.layers[Math.floor(i / model.heads)], (i % model.heads) + 1];
     const [ratio, low, high, n] = [change.ratio, change.low, change.high, change.n].map((part) => floats(part)[i]);
+    const seen = model.received[i] !== null && change.received[i] !== null;
     const own = address("head", model.name, tools.elements.condition.value, ...place);
     at("head-title").textContent = `${model.name}, ${buttons[i].getAttribute("aria-label")}`;
-    at("head-text").replaceChildren(`λ ${ratio.toFixed(3)}, 95 % interval ${low.toFixed(3)} to ${high.toFixed(3)} over n = ${n} problems. The curves are of one: ${model.problem}. `, element("a", { href: own, textContent: "Link to this head" }));
+    at("head-text").replaceChildren(`λ ${ratio.toFixed(3)}, 95 % interval ${low.toFixed(3)} to ${high.toFixed(3)} over n = ${n} problems. ${seen ? `The curves are of one: ${model.problem}. ` : ""}`, element("a", { href: own, textContent: "Link to this head" }));
     at("no-texts").hidden = model.texts;
     if (link) history.replaceState(null, "", own);
-    at("unseen").hidden = model.received[i] !== null && change.received[i] !== null;
-    at("curves").hidden = !at("unseen").hidden;
-    if (at("curves").hidden) return;
+    at("unseen").hidden = seen;
+    at("curves").hidden = !seen;
+    if (!seen) return;
     const rows = tokens(model, change, i);
     at("prompt").replaceChildren(...coloured(rows, "with", brightest(rows, ["with"])));
     curve(rows.slice(1, -1), tell);
@@ -190,7 +194,7 @@ function heads() {
     draw();
     at("heads").scrollIntoView();
   });
-  pick(0);
+  pick(Math.max(data.heads.findIndex((one) => one.received.some((head) => head !== null)), 0));
   draw();
 }
 
