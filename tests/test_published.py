@@ -1,0 +1,202 @@
+"""One number has one interval: every published estimate with its ends, from csv, claims, notebooks and README.
+
+What is compared is what a reader can: numbers as they are printed, each as exact as its last digit.
+"""
+
+import re
+from collections import defaultdict
+from itertools import combinations
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+from lib import paths
+from lib.claims.asked import load_claims
+from lib.claims.measures import AFFINE
+from lib.figures.page import triples
+from lib.measurement.tables import AFFINE_TEXT
+
+# What tells a number from the others of its column, besides model and n.
+LABELS = ("condition", "layer", "head", "class", "cause", "grader", "level", "subject", "samples", "source")
+LABELS += ("problems", "x", "span", "query")
+NAMES = {"mean": "measure", "value": "measure", "ratio": "measure"}  # columns whose name is in another one
+LIKELIHOODS = {"solution": "likelihood", "answer": "answer_at_once"}  # the figures of nats, by what was scored
+NATS = {name: name for name in LIKELIHOODS.values()} | {"likelihood_courses": "likelihood", "overview": "likelihood"}
+SHARE = 0.01  # of an interval's width: a smaller difference is no other interval
+NUMBER = r"[-+−]?\d+(?:\.\d+)?"
+TOLD = re.compile(rf"({NUMBER})(?: points)? \[({NUMBER}), ({NUMBER})\]")
+CLAIMS = {claim.id: claim for claim in load_claims()}
+IDS = {claim.claim: claim.id for claim in CLAIMS.values()}
+PROFILES = sorted(folder.name for folder in paths.FIGURES.iterdir())
+
+
+def read(texts):
+    """Return printed numbers (3,) and by how much printing may have moved each (3,)."""
+    texts = [text.replace("−", "-") for text in texts]
+    return np.array(texts, dtype=float), np.array([0.51 * 10.0 ** -len(text.partition(".")[2]) for text in texts])
+
+
+def exact(numbers):
+    """Return stored numbers (3,) as `read` returns printed ones."""
+    return np.array(numbers, dtype=float), np.zeros(3)
+
+
+def apart(one, other):
+    """Return whether two numbers with ends differ by more than their printing and SHARE of their width."""
+    (a, moved_a), (b, moved_b) = one, other
+    return bool((np.abs(a - b) > moved_a + moved_b + SHARE * max(np.ptp(a), np.ptp(b))).any())
+
+
+def of_table(table):
+    """Yield (key, (numbers, moved)) for each estimate of a table that is followed by its ends, or told with them."""
+    names = list(table)
+    for row in table.astype(object).where(table.notna(), "").to_dict("records"):
+        told = [name for name in ("model", "n", *LABELS) if row.get(name, "all") != "all"]
+        told += ["panel", "curve"] * (row.get("panel", "pairs") != "pairs")  # a course of lengths, places or layers
+        known = {name: str(row[name]).removesuffix(".0") for name in told}
+        whole = [some for some in triples(names) if "" not in map(row.get, some)]
+        found = {some[0]: exact([row[name] for name in some]) for some in whole}
+        found |= {name: read(told.groups()) for name, text in row.items() if (told := TOLD.match(str(text)))}
+        claim = IDS.get(row.get("claim"))
+        for name, numbers in found.items():
+            yield (claim or row.get(NAMES.get(name, ""), name), frozenset(known.items())), numbers
+
+
+def of_claims(table):
+    """Yield each claim's number under its own name, and under that of the table which has it too."""
+    for row in table[table.n > 0].dropna(subset="low").to_dict("records"):
+        ends = np.array([row["effect"], row["low"], row["high"]])
+        known = {"model": row["model"], "n": f"{row['n']:.0f}"}
+        yield (row["id"], frozenset(known.items())), exact(ends)
+        if (other := elsewhere(CLAIMS[row["id"]], row.get("part"))) is not None:
+            name, labels, turned = other
+            yield (name, frozenset((known | labels).items())), exact(turned(ends))
+
+
+def elsewhere(claim, component):
+    """Return the name, labels and transformation of a claim's component in the tables; None if no table has it."""
+    given, same = claim.arguments, lambda ends: ends
+    if not isinstance(component, str):
+        return None
+    if claim.measure == "lambdas" and component.startswith("head "):
+        return "lambda", {"condition": given["condition"], "layer": "1", "head": component.split()[1]}, same
+    if claim.measure == "accuracy_differences":
+        more, less = component.split(" - ")
+        if less == "none":
+            return "effect", {"condition": more}, same
+        return ("effect", {"condition": less}, lambda ends: -ends[[0, 2, 1]]) if more == "none" else None
+    if claim.measure == "likelihood_differences":
+        return LIKELIHOODS[given["target"]], {"x": component.replace(" - ", " − ")}, same
+    if claim.measure == "activation_changes":
+        measure, _, direction = component.rpartition(" ")
+        labels = {"condition": given["condition"], "layer": "1"}
+        return measure, labels, np.exp if direction == "up" else lambda ends: np.exp(-ends[[0, 2, 1]])
+    if claim.measure == "class_differences":
+        return "against others", {"condition": given["condition"], "class": component}, same
+    if claim.measure == "likeness":
+        return "shape", {"condition": given["condition"], "layer": "1"}, same
+    forms = {text: name for name, text in AFFINE.items()}
+    return (AFFINE_TEXT[forms[component]], {}, same) if claim.measure == "affine_fit" else None
+
+
+def notebooks(profile):
+    """Yield the notebooks that store this profile's outputs, as their cells."""
+    for path in paths.notebooks():
+        cells = nbformat.read(path, as_version=4).cells
+        parameters = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", ())]
+        if any(f'profile = "{profile}"' in source for source in parameters):
+            yield path.stem, cells
+
+
+def html_tables(cell):
+    """Yield the tables that a cell shows, with the index as their first column."""
+    for output in cell.get("outputs", ()):
+        if html := output.get("data", {}).get("text/html", ""):
+            lines = BeautifulSoup("".join(html), "html.parser").find_all("tr")
+            header, index, *rows = [[part.get_text() for part in line.find_all(["th", "td"])] for line in lines]
+            table = pd.DataFrame(rows, columns=[index[0], *header[1:]])
+            yield table.assign(**{index[0]: table[index[0]].replace("", None).ffill()})  # what repeats is told once
+
+
+def collected(profile):
+    """Return by key every published number of a profile: (numbers, moved, where)."""
+    found = defaultdict(list)
+
+    def keep(entries, where):
+        for key, (numbers, moved) in entries:
+            found[key].append((numbers, moved, where))
+
+    for path in sorted((paths.FIGURES / profile).glob("*.csv")):
+        table = pd.read_csv(path)
+        table = table.rename(columns={"effect": NATS[path.stem]} if path.stem in NATS else {})
+        keep(of_claims(table) if path.stem.startswith("claims") else of_table(table), path.name)
+    for name, cells in notebooks(profile):
+        for cell in cells:
+            for table in html_tables(cell):
+                keep(of_table(table), name)
+    return found
+
+
+def differing(found):
+    """Return what is published twice with different numbers, as lines."""
+    return [
+        f"{name} {dict(labels)}: {a[0]} in {a[2]}, {b[0]} in {b[2]}"
+        for (name, labels), entries in found.items()
+        for a, b in combinations(entries, 2)
+        if apart(a[:2], b[:2])
+    ]
+
+
+@pytest.fixture(scope="module", params=PROFILES)
+def found(request):
+    return collected(request.param)
+
+
+def test_no_number_is_published_with_two_intervals(found):
+    assert not differing(found)
+    twice = [key for key, entries in found.items() if len({where for *_, where in entries}) > 1]
+    assert len(twice) >= 5  # else nothing was compared
+
+
+def test_no_interval_of_few_answers_has_no_width(found):
+    accuracies = [entry for (name, _), entries in found.items() if name in ("accuracy", "effect") for entry in entries]
+    assert accuracies and all(np.ptp(numbers[1:]) > 1 for numbers, *_ in accuracies)
+
+
+def test_sentences_tell_no_interval_that_no_table_has():
+    known = [
+        (numbers, moved) for profile in PROFILES for some in collected(profile).values() for numbers, moved, _ in some
+    ]
+    for profile in PROFILES:
+        table = pd.read_csv(paths.FIGURES / profile / "claims_matrix.csv")
+        for name in ("uniform_effect", "keys_effect", "finished"):
+            ends = [name.replace("_effect", "") + end for end in ("_low", "_high")]
+            known += map(exact, table[[name, *ends]].dropna().to_numpy())
+    told = [(text, "README.md") for text in TOLD.findall((paths.ROOT / "README.md").read_text(encoding="utf-8"))]
+    for profile in PROFILES:
+        for name, cells in notebooks(profile):
+            printed = "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", ()))
+            told += [(text, name) for text in TOLD.findall(printed)]
+    unknown = [(text, where) for text, where in told if all(apart(read(text), one) for one in known)]
+    assert told and not unknown
+
+
+def test_a_second_interval_of_one_number_is_found():
+    table = pd.DataFrame(
+        [("m", "mless", -1.04, -20.6, 12.3, 96)], columns=["model", "condition", "effect", "low", "high", "n"]
+    )
+    printed = pd.DataFrame([("m", "mless", "-1 [-21, +12]", "96")], columns=["model", "condition", "effect", "n"])
+    other = printed.assign(effect="-1.0 [-11.5, +9.4]")
+    assert read(["-1", "−21", "+12"])[1].tolist() == [0.51] * 3
+
+    def both(*tables):
+        entries = defaultdict(list)
+        for index, some in enumerate(tables):
+            for key, (numbers, moved) in of_table(some):
+                entries[key].append((numbers, moved, str(index)))
+        return differing(entries)
+
+    assert not both(table, printed) and len(both(table, other)) == 1 and len(both(printed, other)) == 1
