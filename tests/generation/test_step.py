@@ -81,10 +81,10 @@ def test_a_step_of_a_real_model_gives_the_logits_of_a_whole_forward_in_every_dty
     if name != "demo" and not any(resolve(name).gguf.folder.glob("float32/config.json")):
         pytest.skip(f"{name} is not converted to float32: converting it takes minutes and gigabytes")
     loaded = load(name, dtype="float32", device="cpu")
-    text = "Put the answer into a box. " + "/ " * 40 + "What is the sum of the first ten odd numbers?"
+    text = "Put the answer into a box. " + "/ " * 20 + "What is the sum of the first ten odd numbers?"
     ids, floats = loaded.tokenizer(text, return_tensors="pt").input_ids[0], []
     for dtype in TOLERANCES:
-        found, expected = step_and_whole(loaded.model.to(dtype), [ids, ids[:30], ids[:50]])
+        found, expected = step_and_whole(loaded.model.to(dtype), [ids, ids[:15]])
         if not expected.isfinite().all():  # by the model's own forward: `load` refuses it
             assert (name, dtype) == ("gemma-3-270m", torch.float16)
             continue
