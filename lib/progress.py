@@ -1,25 +1,37 @@
-"""Progress bars on stderr, which only the command line switches on; a log gets a new state every ten minutes at most.
+"""Progress bars on stderr, which only the command line switches on.
+
+In a file or a log a bar is one line when its stage ends, and one every ten minutes before.
 
 with progress.bar("layer 1", len(prompts)) as shown:
     shown.update()
 """
 
 import contextlib
+import io
 import sys
 from collections.abc import Iterator
 
 from tqdm.asyncio import tqdm
 
-BETWEEN = 600  # seconds between two states in a log
+BETWEEN = 600  # seconds between two lines in a log
 _switch = {"on": False}
 
 
 class Bar(tqdm):
-    """A bar that is drawn anew all the time in a terminal alone."""
+    """A bar in a terminal, lines anywhere else."""
 
     def __init__(self, *args, **kwargs):
-        seldom = {} if sys.stderr.isatty() else {"mininterval": BETWEEN, "maxinterval": BETWEEN}
-        super().__init__(*args, **kwargs | seldom)
+        self.in_lines = not sys.stderr.isatty()
+        if self.in_lines:
+            # The line breaks and carriage returns that it writes by itself go nowhere, nor does an empty bar.
+            kwargs |= {"file": io.StringIO(), "mininterval": BETWEEN, "delay": 1e-9}
+        super().__init__(*args, **kwargs)
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        if self.in_lines:
+            print(self, file=sys.stderr, flush=True)
+        else:
+            super().display(msg, pos)
 
 
 @contextlib.contextmanager

@@ -3,14 +3,14 @@
 from lib import progress
 
 
-def test_a_bar_shows_only_while_it_is_switched_on_in_a_log_as_it_begins_and_ends(capsys, monkeypatch):
+def test_a_bar_shows_only_while_it_is_switched_on_in_a_log_as_one_line_a_stage(capsys, monkeypatch):
     with progress.bar("silent", 2) as bar:
         bar.update()
     with progress.switched_on(), progress.bar("layer 1", 200, done=1) as bar:
         for _ in range(199):
             bar.update()
-    first, last = filter(None, capsys.readouterr().err.splitlines())
-    assert first.startswith("layer 1:   0%") and last.startswith("layer 1: 100%") and "200/200" in last
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("layer 1: 100%") and "200/200" in line and "\r" not in line
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
     with progress.switched_on(), progress.bar("layer 1", 2) as bar:
         bar.update()

@@ -27,7 +27,6 @@ from lib.statistics import told
 
 RECORD = "figures.json"  # in a run's results: how each of its figures compared
 DPI = 200  # twice what a page shows: sharp on every screen
-LETTERS = 120  # of a line in a notebook's cell
 CHARACTERS, LEGEND = 190, 145  # of a line of the caption, and of the legend, where a mark is as wide as 8 of them
 THIS_RUN = "this run"  # in a column `source`, beside what the paper reports
 ABSENT, UNDRAWN = "no table was there", "no picture was there"
@@ -278,6 +277,5 @@ def _cell(name, value, places):
 
 
 def say(*sentences):
-    """Print sentences, each on lines of its own that break between words as the cell of a notebook is wide."""
-    how = {"subsequent_indent": " " * 4, "replace_whitespace": False, "break_on_hyphens": False}
-    print(*(textwrap.fill(line, LETTERS, **how) for text in sentences for line in text.splitlines()), sep="\n")
+    """Print sentences, each on a line of its own, which its length does not fold: nbval compares lines."""
+    print(*sentences, sep="\n")
