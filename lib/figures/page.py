@@ -236,7 +236,7 @@ def agreement(results):
         most = max(same, key=lambda name: found[name]["largest"])
         text = f"{len(same)} of {len(found) - len(new)} figures agree with the files that were there"
         if size := 100 * found[most]["largest"]:
-            text += f"; the largest difference is {size:.1g} % of one that shows ({most}: {found[most]['where']})"
+            text += f"; the largest difference is {size:.2g} % of one that shows ({most}: {found[most]['where']})"
         lines = [f"{text}.", *lines]
     others = [name for name in found if name not in [*same, *new]]
     return "\n".join([*lines, *(f"{name} was drawn anew: {found[name]['changed']}." for name in others)])
