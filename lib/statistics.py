@@ -1,21 +1,14 @@
 """How sure a number is: the one interval of a number over problems and how it is told, paired tests, power.
 
-The interval fits the kind of the numbers:
-
-    mean        any number per problem: Student's, extended where the values are skewed
-    share       right or wrong, 100 or 0: Clopper and Pearson's exact interval
-    difference  paired right or wrong, 100, 0 or -100: Tango's score interval, which reaches 0 unless the exact McNemar
-                test rejects 0 too
-    largest     a column per alternative: their largest mean, against what choosing it gives by chance (max-T)
-
-Problems of one template are not independent, wherever they occur: a mean is cluster-robust, a share counts a template
-once, and a difference reaches as far as a mean would. Where several samples of a problem were taken, shares and
-differences lie between these numbers: they are means that keep to the scale.
+The interval fits the kind of the numbers: a mean of any has Student's, a share of 100 or 0 Clopper and Pearson's, a
+difference of shares Tango's, which reaches 0 unless the exact McNemar test rejects 0; the largest of several means is
+held against what choosing it gives by chance (max-T). Problems of one template are not independent, wherever they
+occur. Where several samples of a problem were taken, shares and differences are means that keep to the scale.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, inf, isfinite, isnan, nan, sqrt
+from math import ceil, inf, isfinite, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -25,7 +18,7 @@ from scipy import optimize, special, stats
 ALPHA = 0.05  # two-sided: half of it for either end
 ENOUGH = 20  # problems: what is constant over fewer shows nothing of how it varies
 POINTS = 100  # shares and differences are in percent and its points
-SCALES = {"share": (0, POINTS), "difference": (-POINTS, POINTS)}
+LOWEST = {"share": 0, "difference": -POINTS}  # the highest is POINTS
 RESAMPLES = 10_000
 Z_ALPHA, Z_POWER = stats.norm.ppf([0.975, 0.8]).tolist()  # of a two-sided test at 5 %, and of a power of 80 %
 
@@ -54,9 +47,25 @@ def interval(
     if values.ndim not in (1, 2) or values.size == 0 or not np.isfinite(values).all():
         raise ValueError(f"expected finite values of shape (N,) or (N, K), not {values.shape}")
     clusters = np.arange(len(values)) if problems is None else clusters_of(problems)
-    estimate, low, high = RULES[kind](values, clusters, alpha)
-    best = values[:, values.mean(0).argmax()] if kind == "largest" else values
-    return Interval(estimate, low, high, _moments(best, clusters)[1], len(values), int(clusters.max()) + 1)
+    n, sizes = len(values), np.bincount(clusters)
+    mean, error, skew = _moments(values, clusters)
+    # Longer on the side of the longer tail: by thrice Johnson's correction (JASA 73:536), since few values show less
+    # skewness than their distribution has; never shorter, since chance gives some.
+    t = _quantile(tuple(sizes.tolist()), alpha)
+    longer = 3 * skew * error * (1 + 2 * t**2) / 6
+    low, high = mean - t * error + np.minimum(longer, 0), mean + t * error + np.maximum(longer, 0)
+    if kind == "largest":
+        best, sums = mean.argmax(), np.zeros((len(sizes), values.shape[1]))
+        np.add.at(sums, clusters, values)
+        chance = np.quantile((_signs(len(sizes)) @ sums).max(1), 1 - alpha / 2) / n
+        return Interval(mean[best], mean[best] - chance, high.max(), error[best], n, len(sizes))
+    if kind in LOWEST:
+        low, high = np.fmax(low, LOWEST[kind]), np.fmin(high, POINTS)  # the scale's where the problems cannot say
+        if np.isin(values, (LOWEST[kind], 0, POINTS)).all():  # single answers
+            low, high = (
+                _share(values, sizes, alpha) if kind == "share" else _difference(values, sizes, alpha, low, high)
+            )
+    return Interval(mean, low, high, error, n, len(sizes))
 
 
 def clusters_of(problems: ArrayLike) -> np.ndarray:
@@ -109,75 +118,39 @@ def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
     return mean, np.where(constant & (n < ENOUGH), nan, error), skew
 
 
-@lru_cache
-def _freedom(sizes: tuple[int, ...]) -> float:
-    """Return the degrees of freedom of a mean's error from clusters of these sizes; their number less 1 if equal."""
-    shares = np.array(sizes) / sum(sizes)
-    apart = np.eye(len(sizes)) - shares  # cluster effects less their mean over problems
-    covariance = shares[:, None] * (apart @ apart.T) * shares
-    weights = 1 / (1 - shares)
-    return float((weights * np.diag(covariance)).sum() ** 2 / (weights @ covariance**2 @ weights))
-
-
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=10_000)  # slow, and asked for again and again
 def _quantile(sizes: tuple[int, ...], alpha: float) -> float:
-    """Return Student's two-sided quantile; slow, and asked for again and again."""
-    return float(stats.t.ppf(1 - alpha / 2, _freedom(sizes))) if len(sizes) > 1 else inf
+    """Return Student's two-sided quantile for a mean over clusters; if equal, of their number less 1 degrees."""
+    if len(sizes) < 2:
+        return inf
+    shares = np.array(sizes) / sum(sizes)
+    apart = np.eye(len(sizes)) - shares[:, None] - shares + (shares**2).sum()  # cluster effects less their mean
+    covariance = shares[:, None] * apart * shares
+    weights = 1 / (1 - shares)
+    freedom = (weights * np.diag(covariance)).sum() ** 2 / (weights @ covariance**2 @ weights)
+    return float(stats.t.ppf(1 - alpha / 2, freedom))
 
 
-def _mean(values: np.ndarray, clusters: np.ndarray, alpha: float) -> tuple[Any, Any, Any]:
-    """Return Student's interval, longer on the side of the longer tail: by thrice Johnson's correction (JASA 73:536).
-
-    Thrice, since few values show less skewness than their distribution has; never shorter, since chance gives some.
-    """
-    mean, error, skew = _moments(values, clusters)
-    t = _quantile(tuple(np.bincount(clusters).tolist()), alpha)
-    longer = 3 * skew * error * (1 + 2 * t**2) / 6
-    return mean, mean - t * error + np.minimum(longer, 0), mean + t * error + np.maximum(longer, 0)
-
-
-def _share(values: np.ndarray, clusters: np.ndarray, alpha: float) -> tuple[float, float, float]:
+def _share(values: np.ndarray, sizes: np.ndarray, alpha: float) -> tuple[float, float]:
     """Return the exact interval of as many answers as there would be if a template gave but one (Kish)."""
-    if not np.isin(values, (0, POINTS)).all():
-        return _on_scale("share", values, clusters, alpha)
-    independent, right = len(values) ** 2 // int((np.bincount(clusters) ** 2).sum()), int((values > 0).sum())
+    independent, right = len(values) ** 2 // int((sizes**2).sum()), int((values > 0).sum())
     fewest, most = right * independent // len(values), -(-right * independent // len(values))
     low, high = clopper_pearson(fewest, independent, alpha)[0], clopper_pearson(most, independent, alpha)[1]
-    return float(values.mean()), POINTS * low, POINTS * high
+    return POINTS * low, POINTS * high
 
 
-def _difference(values: np.ndarray, clusters: np.ndarray, alpha: float) -> tuple[float, float, float]:
-    on_scale = _on_scale("difference", values, clusters, alpha)
-    if not np.isin(values, (-POINTS, 0, POINTS)).all():
-        return on_scale
-    low, high = _paired(int((values < 0).sum()), int((values > 0).sum()), len(values), alpha)
-    if clusters.max() + 1 == len(values):
-        return float(values.mean()), low, high
-    return float(values.mean()), min(low, on_scale[1]), max(high, on_scale[2])
+def _difference(values: np.ndarray, sizes: np.ndarray, alpha: float, low: float, high: float) -> tuple[float, float]:
+    """Return Tango's interval, as far as McNemar's exact test reaches and, with templates, the mean's ends."""
+    less, more = int((values < 0).sum()), int((values > 0).sum())
+    exact = [POINTS * end for end in tango(less, more, len(values), alpha)]
+    exact += [0.0] if mcnemar_exact(less, more) > alpha else []
+    exact += [low, high] if len(sizes) < len(values) else []
+    return min(exact), max(exact)
 
 
-def _on_scale(kind: str, values: np.ndarray, clusters: np.ndarray, alpha: float) -> tuple[float, float, float]:
-    """Return a mean with its interval as far as the scale goes; all of the scale where the problems cannot say."""
-    mean, low, high = (float(number) for number in _mean(values, clusters, alpha))
-    lowest, highest = SCALES[kind]
-    return mean, lowest if isnan(low) else max(low, lowest), highest if isnan(high) else min(high, highest)
-
-
-@lru_cache(maxsize=10_000)  # claims ask for the same again and again, as for the next
-def _paired(less: int, more: int, n: int, alpha: float) -> tuple[float, float]:
-    low, high = (POINTS * end for end in tango(less, more, n, alpha))
-    return (low, high) if mcnemar_exact(less, more) <= alpha else (min(low, 0.0), max(high, 0.0))
-
-
-def _largest(values: np.ndarray, clusters: np.ndarray, alpha: float) -> tuple[float, float, float]:
-    """Return the largest mean less what chance gives, and the highest end of any column's own interval."""
-    sums = np.zeros((clusters.max() + 1, values.shape[1]))
-    np.add.at(sums, clusters, values)
-    largest, chance = float(values.mean(0).max()), np.quantile(largest_of_flipped(sums, 0), 1 - alpha / 2)
-    return largest, largest - float(chance) / len(values), float(_mean(values, clusters, alpha)[2].max())
-
-
-RULES = {"mean": _mean, "share": _share, "difference": _difference, "largest": _largest}
+@lru_cache(maxsize=1)
+def _signs(n: int) -> np.ndarray:
+    return np.random.default_rng(0).choice([-1.0, 1.0], size=(RESAMPLES, n))
 
 
 @lru_cache(maxsize=10_000)
@@ -187,6 +160,7 @@ def clopper_pearson(successes: int, n: int, alpha: float = ALPHA) -> tuple[float
     return float(ends.low), float(ends.high)
 
 
+@lru_cache(maxsize=10_000)  # slow, and asked for again and again
 def tango(only_a: int, only_b: int, n: int, alpha: float = ALPHA) -> tuple[float, float]:
     """Return the ends of the score interval of the share only b solved less the share only a solved of n problems.
 
@@ -194,25 +168,23 @@ def tango(only_a: int, only_b: int, n: int, alpha: float = ALPHA) -> tuple[float
     """
     z = float(stats.norm.ppf(1 - alpha / 2))
     edge = 1 - 1e-9  # the score has no value at a difference of -1 or 1
-
-    def score(difference: float, aim: float) -> float:
-        return _tango_score(only_a, only_b, n, difference) - aim
-
-    low = optimize.root_scalar(score, (z,), bracket=(-edge, edge)).root if score(-edge, z) > 0 else -1.0
-    high = optimize.root_scalar(score, (-z,), bracket=(-edge, edge)).root if score(edge, -z) < 0 else 1.0
-    return low, high
+    low, high = (only_a, only_b, n, z), (only_a, only_b, n, -z)
+    return (
+        optimize.brentq(_tango_score, -edge, edge, low) if _tango_score(-edge, *low) > 0 else -1.0,
+        optimize.brentq(_tango_score, -edge, edge, high) if _tango_score(edge, *high) < 0 else 1.0,
+    )
 
 
-def _tango_score(only_a: int, only_b: int, n: int, difference: float) -> float:
-    """Return the score of a true difference, standard normal if it holds; it falls as the difference grows."""
+def _tango_score(difference: float, only_a: int, only_b: int, n: int, aim: float) -> float:
+    """Return the score of a true difference, standard normal if it holds, less an aim; it falls with the difference."""
     if difference < 0:  # the same question with the sides changed; so no root below is of a number under 0
-        return -_tango_score(only_b, only_a, n, -difference)
+        return -_tango_score(-difference, only_b, only_a, n, -aim)
     # The likeliest share that only a solves, given the difference, is the larger root of a quadratic.
     linear = (2 * n - only_b + only_a) * difference - only_a - only_b
     constant = -only_a * difference * (1 - difference)
     share_a = (sqrt(linear**2 - 8 * n * constant) - linear) / (4 * n)
     surplus = only_b - only_a - n * difference
-    return surplus and surplus / sqrt(n * (2 * share_a + difference * (1 - difference)))
+    return (surplus and surplus / sqrt(n * (2 * share_a + difference * (1 - difference)))) - aim
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> float:
@@ -220,24 +192,12 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
     return float(stats.binomtest(int(only_a), int(only_a + only_b)).pvalue) if only_a + only_b else 1.0
 
 
-def largest_of_flipped(apart: np.ndarray, seed: int) -> np.ndarray:
-    """Return the largest column sum of differences (N, C) in each of RESAMPLES random flips of the rows' signs."""
-    return (_signs(len(apart), seed) @ apart).max(1)
-
-
-@lru_cache(maxsize=1)
-def _signs(n: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).choice([-1.0, 1.0], size=(RESAMPLES, n))
-
-
 def signed_rank(values: ArrayLike) -> np.ndarray:
-    """Return the two-sided Wilcoxon signed-rank p-value against 0 of each column of (N, K) values, (K,).
+    """Return the two-sided Wilcoxon signed-rank p-value against 0 of each column of finite values (N, K), (K,).
 
     By the normal approximation: whether two values tie, which may hang on a last digit, does not change the method.
     """
     values = np.asarray(values, dtype=float)
-    if values.ndim != 2 or values.size == 0 or not np.isfinite(values).all():
-        raise ValueError(f"expected finite values of shape (N, K), not {values.shape}")
     moved = (values != 0).any(axis=0)  # without a single difference there is nothing to rank
     p_values = np.ones(values.shape[1])
     p_values[moved] = stats.wilcoxon(values[:, moved], axis=0, method="asymptotic").pvalue
@@ -245,9 +205,9 @@ def signed_rank(values: ArrayLike) -> np.ndarray:
 
 
 def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
-    """Return per problem the chance that one of k samples is right, from right/wrong (N, S) with S >= k.
+    """Return per problem, without bias, the chance that one of k samples is right, from right/wrong (N, S), S >= k.
 
-    Unbiased: 1 - C(S - c, k) / C(S, k) with c right ones (Chen et al. 2021, arXiv 2107.03374).
+    1 - C(S - c, k) / C(S, k) with c right ones (Chen et al. 2021, arXiv 2107.03374).
     """
     correct = np.asarray(correct, dtype=float)
     samples, wrong = correct.shape[1], correct.shape[1] - correct.sum(1)
@@ -259,14 +219,14 @@ def sign_flip(differences: ArrayLike, seed: int) -> float:
     differences = np.asarray(differences, dtype=float)
     if not differences.any():
         return 1.0
-    options = {"permutation_type": "samples", "n_resamples": RESAMPLES - 1, "rng": np.random.default_rng(seed)}
-    return float(stats.permutation_test((differences,), np.mean, **options).pvalue)
+    options = {"n_resamples": RESAMPLES - 1, "rng": np.random.default_rng(seed)}
+    return float(stats.permutation_test((differences,), np.mean, permutation_type="samples", **options).pvalue)
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
-    """Return Holm's adjusted p-values (M,), in the order given."""
+    """Return Holm's adjusted p-values (M,), in the order given; raises ValueError for what is no p-value."""
     p_values = np.asarray(p_values, dtype=float)
-    if p_values.size == 0 or not ((p_values >= 0) & (p_values <= 1)).all():
+    if not ((p_values >= 0) & (p_values <= 1)).all():
         raise ValueError("expected p-values between 0 and 1")
     order, adjusted = p_values.argsort(), np.empty_like(p_values)
     adjusted[order] = np.maximum.accumulate(np.arange(p_values.size, 0, -1) * p_values[order]).clip(max=1)
@@ -276,11 +236,10 @@ def holm(p_values: ArrayLike) -> np.ndarray:
 def n_needed(effect: float, discordant_rate: float) -> int:
     """Return how many problems a two-sided McNemar test at 5 % needs to show a paired accuracy difference at 80 %.
 
-    n = (z(1 - alpha/2) sqrt(r) + z(power) sqrt(r - d^2))^2 / d^2 with difference d and discordant rate r
-    (Connor 1987, Biometrics 43:207, after Miettinen 1968); the exact test needs a few problems more.
+    Connor 1987, Biometrics 43:207, after Miettinen 1968; the exact test needs a few problems more.
     """
-    r = discordant_rate
-    return ceil(((Z_ALPHA * sqrt(r) + Z_POWER * sqrt(r - effect**2)) / effect) ** 2)
+    from_chance, from_effect = Z_ALPHA * sqrt(discordant_rate), Z_POWER * sqrt(discordant_rate - effect**2)
+    return ceil(((from_chance + from_effect) / effect) ** 2)
 
 
 def smallest_effect(n: int, discordant_rate: float) -> float:
