@@ -4,15 +4,16 @@ All of it is linear in the text and changes no value. Numbers are exact fraction
 """
 
 import re
-import unicodedata
+from contextlib import suppress
 from fractions import Fraction
+from unicodedata import normalize
 
-# A new problem on its own line, or a chat turn, that a model goes on to write after its answer.
 _SPECIAL = r"<\|[A-Za-z_ ]{1,40}\|>"
 _ROLES = "Problem|Question|Exercise|Instruction|User|Human"
+# A new problem on its own line, or a chat turn, that a model goes on to write after its answer.
 _RUN_ON = re.compile(rf"\n[ \t]*[#*]*[ \t]*(?:{_ROLES})[ \t]*\d*[ \t]*[#*]*[ \t]*:|{_SPECIAL}")
 _HEADER = re.compile(rf"(?:\s|{_SPECIAL}|assistant)*+")
-_BRACES = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
+_BRACE = re.compile(r"(?P<opens>(?P<box>\\(?:boxed|fbox)\s*)?\{)|\\.|(?P<closes>\})", re.DOTALL)
 
 
 def cut_run_on(response: str) -> tuple[str, bool]:
@@ -21,10 +22,8 @@ def cut_run_on(response: str) -> tuple[str, bool]:
     A header at the very start is the response's own; end-of-text tokens alone are no run-on.
     """
     marker = _RUN_ON.search(response, next(_HEADER.finditer(response)).end())
-    if marker is None:
-        return response, False
-    rest = re.sub(_SPECIAL, "", response[marker.start() :])
-    return response[: marker.start()], bool(rest.strip())
+    end = marker.start() if marker else len(response)
+    return response[:end], bool(re.sub(_SPECIAL, "", response[end:]).strip())
 
 
 def last_box(text: str) -> str | None:
@@ -32,17 +31,13 @@ def last_box(text: str) -> str | None:
 
     Of two nested boxes it is the inner one; a space may stand before the brace, and escaped braces do not count.
     """
-    opened: list[tuple[int, bool]] = []
-    last = (-1, -1)
-    for token in _BRACES.finditer(text):
-        found = token.group()
-        if found == "}":
-            start, is_box = opened.pop() if opened else (0, False)
-            if is_box and start > last[0]:
-                last = (start, token.start())
-        elif found.endswith("{") and found != r"\{":
-            opened.append((token.end(), found != "{"))
-    return None if last[0] < 0 else text[last[0] : last[1]]
+    opened, first, last = [], -1, -1  # where the content of each open brace begins, -1 where it is no box
+    for token in _BRACE.finditer(text):
+        if token["opens"]:
+            opened.append(token.end() if token["box"] else -1)
+        elif token["closes"] and opened and (begin := opened.pop()) > first:
+            first, last = begin, token.start()
+    return text[first:last] if first >= 0 else None
 
 
 _COMMANDS = (
@@ -55,7 +50,6 @@ _CHARACTERS = {
     **dict.fromkeys(map(ord, "\u2018\u2019\u2032"), "'"),
     ord("°"): r"^\circ ",
 }
-_HALVES = re.compile("[¼½¾⅐-⅞]")
 _FONTS = r"displaystyle|textstyle|limits|rm|bf|it|math(?:rm|bf|it|sf|tt)|boldsymbol|bm"
 _ARGUMENT = r"(\\[a-zA-Z]+(?![a-zA-Z{\[])|[^\s{}\\\[])"
 _NESTED = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
@@ -80,51 +74,33 @@ _SPELLINGS = [
     (r"(?:\\\\|[\s.,;:])+$", ""),
     (r"\s+", " "),
 ]
-_REWRITES = [(re.compile(pattern), replacement) for pattern, replacement in _SPELLINGS]
 
 
 def clean(answer: str) -> str:
     r"""Return an answer in one LaTeX spelling: plain characters, no fonts, `\frac{a}{b}`, no full stop."""
-    answer = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda run: f"^{{{unicodedata.normalize('NFKC', run[0])}}}", answer)
-    answer = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda run: f"_{{{unicodedata.normalize('NFKC', run[0])}}}", answer)
-    answer = _HALVES.sub(lambda one: fraction(*unicodedata.normalize("NFKC", one[0]).split("\u2044")), answer)
+    answer = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda run: f"^{{{normalize('NFKC', run[0])}}}", answer)
+    answer = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda run: f"_{{{normalize('NFKC', run[0])}}}", answer)
+    answer = re.sub("[¼½¾⅐-⅞]", lambda one: re.sub("(.+)⁄(.+)", r"\\frac{\1}{\2}", normalize("NFKC", one[0])), answer)
     answer = re.sub(r"√\s*(\d+|\([^()]*\))", r"\\sqrt{\1}", answer)
-    answer = unicodedata.normalize("NFKC", answer).translate(_CHARACTERS)
-    for pattern, replacement in _REWRITES:
-        answer = pattern.sub(replacement, answer)
+    answer = normalize("NFKC", answer).translate(_CHARACTERS)
+    for pattern, replacement in _SPELLINGS:
+        answer = re.sub(pattern, replacement, answer)
     while re.fullmatch(_NESTED, answer := answer.strip()):
         answer = answer[1:-1]
     return answer
 
 
-def fraction(above: object, below: object) -> str:
-    return rf"\frac{{{above}}}{{{below}}}"
-
-
-def key(cleaned: str) -> str:
-    """Return a cleaned answer without spaces and braces that do not print; equal keys are equal answers."""
-    return re.sub(r"([\^_])\{(\w)\}", r"\1\2", re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", cleaned))
-
-
-def words(cleaned: str) -> str:
-    r"""Return a cleaned answer with every `\text{...}` replaced by its content."""
-    return re.sub(r"\\text\{([^{}]*)\}", r"\1", cleaned).strip()
-
-
 _DECIMAL = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?: \d{3})+|\d+(?:\.\d*)?|\.\d+)"
 _SIGNED = rf"([+-]?{_DECIMAL})"
-_POWER = r"([+-]?\d{1,3})"
-_WRITTEN = [
-    (rf"({_DECIMAL})", lambda value: value),
-    (rf"\\frac ?\{{ ?{_SIGNED} ?\}} ?\{{ ?{_SIGNED} ?\}}", lambda a, b: a / b),
-    (rf"{_SIGNED} ?/ ?{_SIGNED}", lambda a, b: a / b),
-    (r"(\d+) ?\\frac ?\{ ?(\d+) ?\} ?\{ ?(\d+) ?\}", lambda whole, a, b: whole + a / b),
-    (r"(\d+) (\d+) ?/ ?(\d+)", lambda whole, a, b: whole + a / b),
-    (rf"({_DECIMAL}) ?(?:\\times|\\cdot|\*) ?10 ?\^ ?\{{? ?{_POWER} ?\}}?", lambda a, n: a * Fraction(10) ** n),
-    (rf"(\d+\.\d+)[eE]{_POWER}", lambda a, n: a * Fraction(10) ** n),
-]
-_FORMS = [(re.compile(pattern), value) for pattern, value in _WRITTEN]
-_REPEATING = re.compile(r"(\d*)\.(\d*) ?\\overline ?\{ ?(\d+) ?\}")
+_NUMBERS = {
+    rf"({_DECIMAL})": lambda value: value,
+    rf"\\frac ?\{{ ?{_SIGNED} ?\}} ?\{{ ?{_SIGNED} ?\}}": lambda a, b: a / b,
+    rf"{_SIGNED} ?/ ?{_SIGNED}": lambda a, b: a / b,
+    r"(\d+) ?\\frac ?\{ ?(\d+) ?\} ?\{ ?(\d+) ?\}": lambda whole, a, b: whole + a / b,
+    r"(\d+) (\d+) ?/ ?(\d+)": lambda whole, a, b: whole + a / b,
+    rf"({_DECIMAL}) ?(?:\\times|\\cdot|\*) ?10 ?\^ ?\{{? ?([+-]?\d{{1,3}}) ?\}}?": lambda a, n: a * Fraction(10) ** n,
+    r"(\d+\.\d+)[eE]([+-]?\d{1,3})": lambda a, n: a * Fraction(10) ** n,
+}
 
 
 def parse_number(cleaned: str) -> Fraction | None:
@@ -132,16 +108,12 @@ def parse_number(cleaned: str) -> Fraction | None:
 
     Integers with or without groups of thousands, decimals, fractions, mixed numbers, `a \times 10^b`, `0.\overline{3}`.
     """
-    body = re.sub(r"\A[+-] ?", "", cleaned)
-    sign = -1 if cleaned.startswith("-") else 1
-    for pattern, value in _FORMS:
-        if match := pattern.fullmatch(body):
-            parts = [Fraction(part.replace(",", "").replace(" ", "")) for part in match.groups()]
-            try:
-                return sign * value(*parts)
-            except ZeroDivisionError:
-                return None
-    if match := _REPEATING.fullmatch(body):
+    body, sign = re.sub(r"\A[+-] ?", "", cleaned), -1 if cleaned.startswith("-") else 1
+    for pattern, value in _NUMBERS.items():
+        if match := re.fullmatch(pattern, body):
+            with suppress(ZeroDivisionError):
+                return sign * value(*(Fraction(re.sub("[, ]", "", part)) for part in match.groups()))
+    if match := re.fullmatch(r"(\d*)\.(\d*) ?\\overline ?\{ ?(\d+) ?\}", body):
         whole, fixed, period = match.groups()
         ninths = Fraction(int(whole + fixed + period) - int(whole + fixed or 0), 10 ** len(period) - 1)
         return sign * ninths / 10 ** len(fixed)
@@ -150,7 +122,7 @@ def parse_number(cleaned: str) -> Fraction | None:
 
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _NAMES = (
-    "mm millimeter millimetre; cm centimeter centimetre; m meter metre; km kilometer kilometre; inch in inches; "
+    "mm millimeter millimetre; cm centimeter centimetre; m meter metre; km kilometer kilometre; in inch in inches; "
     "foot ft feet; yard yd; mile mi; second s sec; minute min; hour h hr; day; week; month; year yr; cent; "
     "dollar usd; degree deg; radian rad; g gram; kg kilogram; ounce oz; pound lb; ml milliliter millilitre; "
     "l liter litre; mph; am; pm"
@@ -160,9 +132,10 @@ UNITS = frozenset(_UNITS.values())
 _IGNORED = {"per", "square", "cubic", "sq", "cu", "unit", "of", "a", "an"}
 _NOT_UNITS = {"or", "and", "not", "no", "if", "is", "are", "where", "when", "for", "base", "mod"}
 _UNIT = re.compile(
-    r"(?:(?P<degree>\^\\circ ?[CF]?)|(?P<percent> ?\\?%)|\\text\{(?P<text>[^{}]*)\} ?(?:\^ ?\{?\d\}?)?"
+    r"(?:(?P<sign>\^\\circ ?[CF]?| ?\\?%)|\\text\{(?P<text>[^{}]*)\} ?(?:\^ ?\{?\d\}?)?"
     r"|(?<=[\d}) ])(?P<plain>[A-Za-z]{2,})\.? ?(?:\^ ?\{?\d\}?)?)$"
 )
+_UNIT_TEXT = re.compile(r"[A-Za-z0-9 ./^'-]*")
 # A Greek letter or a constant may stand before a unit, an operator may not.
 _OPEN_END = re.compile(r"(?:[_^{(\[=,+\-*/<>|&\\:]|(?!\\(?:pi|theta|alpha|beta|gamma|lambda|mu|infty)$)\\[a-zA-Z]+)$")
 
@@ -174,42 +147,27 @@ def split_unit(cleaned: str) -> tuple[str, tuple[str, ...]]:
     """
     rest, units = cleaned.rstrip(), ()
     while match := _UNIT.search(rest):
-        if match["degree"] or match["percent"]:
-            unit = ("degree",) if match["degree"] else ("%",)
-        else:
-            unit = _spelled(match["text"] or match["plain"] or "", known_only=match["text"] is None)
-        before = rest[: match.start()].rstrip()
-        if unit is None or not before or _OPEN_END.search(before):
+        before, text = rest[: match.start()].rstrip(), match["text"] or match["plain"] or ""
+        found = re.findall("[a-z]+", text.lower().replace("p.m", "pm").replace("a.m", "am"))
+        named = [_UNITS.get(word) or _UNITS.get(word.removesuffix("s")) or word for word in found]
+        known = match["text"] or set(named) <= UNITS | _SCALES.keys()
+        if match["sign"]:
+            named = ["%" if "%" in match["sign"] else "degree"]
+        elif not found or not known or not _UNIT_TEXT.fullmatch(text) or _NOT_UNITS.intersection(found):
             break
+        if not before or _OPEN_END.search(before):
+            break
+        unit = tuple(word.removesuffix("s") for word in named if word.removesuffix("s") not in _IGNORED)
         if unit and unit[0] in _SCALES:
             before, unit = rf"{before} \times 10^{{{_SCALES[unit[0]]}}}", unit[1:]
         rest, units = before, unit + units
     return rest, units
 
 
-def _spelled(text: str, known_only: bool) -> tuple[str, ...] | None:
-    """Return the unit words of a text in one spelling, None when they are not units."""
-    found = re.findall("[a-z]+", text.lower().replace("p.m", "pm").replace("a.m", "am"))
-    if not found or not re.fullmatch(r"[A-Za-z0-9 ./^'-]*", text) or _NOT_UNITS.intersection(found):
-        return None
-    named = [_UNITS.get(word) or _UNITS.get(word.removesuffix("s")) or word for word in found]
-    if known_only and not set(named) <= UNITS | _SCALES.keys():
-        return None
-    return tuple(word.removesuffix("s") for word in named if word.removesuffix("s") not in _IGNORED)
-
-
 NAMED = re.compile(
     r"([a-zA-Z]'*(?:_\w|_\{\w+\})?(?: ?\([a-zA-Z0-9, ]+\))?|\\[a-z]+) ?(?:=|\\in(?![a-z])) ?([^=<>].*)", re.DOTALL
 )
-
-
-def value_of(cleaned: str) -> str:
-    r"""Return what stands after the name of `x = 5` or `x \in [2, 7]`, or the answer itself."""
-    named = NAMED.fullmatch(cleaned)
-    return named[2] if named else cleaned
-
-
-_NUMBER = re.compile(r"(?:[\d\s.{}\[\]/-]|\\(?:frac|sqrt|pi|overline)(?![a-zA-Z])|(?<![a-zA-Z])i(?![a-zA-Z]))+")
+_PLAIN = re.compile(r"(?:[\d\s.{}\[\]/-]|\\(?:frac|sqrt|pi|overline)(?![a-zA-Z])|(?<![a-zA-Z])i(?![a-zA-Z]))+")
 # What may stand between a number and the root, \pi or i that it multiplies.
 _MULTIPLE = re.compile(r"(?<=[\d}]) ?(?:\\cdot|\\times|\*) ?(?=\\sqrt|\\pi|i(?![a-zA-Z]))")
 _OPERATION = re.compile(
@@ -223,19 +181,25 @@ _OPERATION = re.compile(
 )
 
 
+def value_of(cleaned: str) -> str:
+    r"""Return what stands after the name of `x = 5` or `x \in [2, 7]`, or the answer itself."""
+    named = NAMED.fullmatch(cleaned)
+    return named[2] if named else cleaned
+
+
 def evaluated(gold: str, answer: str) -> bool:
     r"""Return False when the gold is a number and no side of the answer is worked out, as `8 + 4` for 12; both cleaned.
 
     Fractions, roots, multiples of \pi and i, units, percents and powers of ten write a number; sums, products, powers,
     factorials and functions of numbers are still to be carried out.
     """
+
+    def holds_operation(text: str) -> bool:
+        value = split_unit(text.strip())[0]
+        return parse_number(value) is None and _OPERATION.search(_MULTIPLE.sub("", value)) is not None
+
     value = split_unit(value_of(gold))[0]
-    if parse_number(value) is None and (not _NUMBER.fullmatch(value) or _holds_operation(value)):
+    if parse_number(value) is None and (not _PLAIN.fullmatch(value) or holds_operation(value)):
         return True
     sides = re.split(r"=|\\approx(?![a-zA-Z])", value_of(answer))
-    return any(not _holds_operation(side) for side in sides if re.search(r"\d|\\pi", side) or len(sides) == 1)
-
-
-def _holds_operation(text: str) -> bool:
-    value = split_unit(text.strip())[0]
-    return parse_number(value) is None and _OPERATION.search(_MULTIPLE.sub("", value)) is not None
+    return any(not holds_operation(side) for side in sides if re.search(r"\d|\\pi", side) or len(sides) == 1)

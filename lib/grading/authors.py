@@ -11,37 +11,31 @@ from lib.grading.answer import cut_run_on, last_box
 
 def correct_authors(gold: str, prompt: str, response: str) -> bool:
     r"""Return the verdict of the authors' rule, which reads prompt and response; False where their code crashes."""
-    try:
-        answer = _last_box(prompt + response)
-        return answer is not None and normalise(answer) in normalise(gold)
-    except (IndexError, ValueError):
-        return False
+    text = prompt + response
+    boxes = list(re.finditer(r"\\boxed ?\{", text)) or list(re.finditer(r"\\fbox\{", text))
+    depth, begin = 1, boxes[-1].end() if boxes else len(text)
+    for brace in re.finditer("[{}]", text[begin:]):  # every one counts, and a box that is never closed is none
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return _match(text[begin : begin + brace.start()], gold, contained=True)
+    return False
 
 
 def correct_exact(gold: str, response: str) -> bool:
     """Return whether the completion's last box equals the gold after the MATH string rules, nothing more."""
     answer = last_box(cut_run_on(response)[0])
+    return answer is not None and _match(answer, gold, contained=False)
+
+
+def _match(answer: str, gold: str, contained: bool) -> bool:
     try:
-        return answer is not None and normalise(answer) == normalise(gold)
+        answer, gold = _normalise(answer), _normalise(gold)
     except (IndexError, ValueError):
         return False
+    return answer in gold if contained else answer == gold
 
 
-def _last_box(text: str) -> str | None:
-    """Return the last box by counting every brace; None if it is never closed, whatever stands before it."""
-    boxed = max(text.rfind(r"\boxed{"), text.rfind(r"\boxed {"))
-    start = boxed if boxed >= 0 else text.rfind(r"\fbox{")
-    if start < 0:
-        return None
-    depth, inside = 0, text.index("{", start) + 1
-    for brace in re.finditer("[{}]", text[inside - 1 :]):
-        depth += 1 if brace.group() == "{" else -1
-        if depth == 0:
-            return text[inside : inside - 1 + brace.start()]
-    return None
-
-
-def normalise(answer: str) -> str:
+def _normalise(answer: str) -> str:
     """Apply the MATH string rules, in their order; raises IndexError or ValueError where they crash."""
     for old, new in (("\n", ""), (r"\!", ""), ("\\\\", "\\"), ("tfrac", "frac"), ("dfrac", "frac")):
         answer = answer.replace(old, new)
@@ -56,24 +50,19 @@ def normalise(answer: str) -> str:
     sides = answer.split("=")
     if len(sides) == 2 and len(sides[0]) <= 2:
         answer = sides[1]
-    head, *tails = answer.split(r"\sqrt")
-    braced = (tail if tail[0] == "{" else f"{{{tail[0]}}}{tail[1:]}" for tail in tails)
-    answer = _braced_fractions(r"\sqrt".join([head, *braced]).replace(" ", ""))
+    head, *roots = answer.split(r"\sqrt")
+    braced = (root if root[0] == "{" else f"{{{root[0]}}}{root[1:]}" for root in roots)
+    answer = r"\sqrt".join([head, *braced]).replace(" ", "")
+    head, *fractions = answer.split(r"\frac")
+    if not any(one[0] != "{" and len(one) == 1 for one in fractions):  # such a one ends the rule
+        answer = r"\frac".join([head, *map(_braced, fractions)])
     answer = r"\frac{1}{2}" if answer == "0.5" else answer
     return re.sub(r"\A(-?\d+)/(-?\d+)\Z", r"\\frac{\1}{\2}", answer)
 
 
-def _braced_fractions(answer: str) -> str:
-    """Give each fraction two braced arguments; one with a single character after it stops the rule."""
-    head, *tails = answer.split(r"\frac")
-    fixed = head
-    for tail in tails:
-        if tail[0] == "{":
-            fixed += r"\frac" + tail
-        elif len(tail) < 2:
-            return answer
-        elif tail[1] == "{":
-            fixed += rf"\frac{{{tail[0]}}}{tail[1:]}"
-        else:
-            fixed += rf"\frac{{{tail[0]}}}{{{tail[1]}}}{tail[2:]}"
-    return fixed
+def _braced(arguments: str) -> str:
+    """Put braces round both one-character arguments of a fraction, or round the first."""
+    if arguments[0] == "{":
+        return arguments
+    rest = arguments[1:] if arguments[1] == "{" else f"{{{arguments[1]}}}{arguments[2:]}"
+    return f"{{{arguments[0]}}}{rest}"

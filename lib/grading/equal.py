@@ -1,12 +1,13 @@
 r"""Decide whether two answers are equal: one spelling, typed rules, and math-verify where those settle nothing.
 
-`decide` returns a verdict or, where only algebra can tell, the two answers as far as the rules have simplified them.
+`settle` grades or, where only algebra can tell, gives the two answers as far as the rules have simplified them.
 `equal_by_algebra` takes those; it is to be called only where the process may be killed.
 """
 
 import itertools
 import logging
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,28 +15,12 @@ from functools import lru_cache
 from math_verify import LatexExtractionConfig, parse, verify
 from sympy import And, Expr, FiniteSet, Ge, Gt, I, Le, Lt, Or, Symbol, simplify
 
-from lib.grading.answer import (
-    NAMED,
-    UNITS,
-    clean,
-    cut_run_on,
-    evaluated,
-    fraction,
-    key,
-    last_box,
-    parse_number,
-    split_unit,
-    value_of,
-    words,
-)
+from lib.grading.answer import NAMED, UNITS, clean, cut_run_on, evaluated, last_box, parse_number, split_unit, value_of
 
 # No answer of the MATH test set has more than 100 characters or six levels of brackets.
-MAX_CHARACTERS = 1000
-MAX_DEPTH = 40
-
+MAX_CHARACTERS, MAX_DEPTH = 1000, 40
 # Methods that say why nothing was decided; an answer with one of them counts as not correct, and apart.
 STATUSES = frozenset({"no-box", "empty-box", "refused", "timeout", "crash"})
-
 Verdict = tuple[bool, str]
 Pair = tuple[str, str]
 
@@ -62,93 +47,32 @@ def settle(gold: str, response: str) -> tuple[Grade, Pair | None]:
         return Grade(True, extracted, "equal"), None
     if _too_large(extracted) or _too_large(gold):
         return Grade(False, extracted, "refused"), None
-    pair = clean(gold), clean(extracted)
-    if not re.sub(r"\\text|[\s{}~$]", "", pair[1]):
+    cleaned, answer = clean(gold), clean(extracted)
+    if not re.sub(r"\\text|[\s{}~$]", "", answer):
         return Grade(False, extracted, "empty-box"), None
-    verdict, left = decide(*pair)
-    correct, method = verdict or (False, "math-verify")
-    return Grade(correct, extracted, method, evaluated(*pair)), None if verdict else left
+    worked_out = evaluated(cleaned, answer)
+    for left in _simplified(cleaned, re.split(r"\\approx(?![a-z])", answer)[0].strip() or answer):
+        if _key(left[0]) == _key(left[1]):
+            return Grade(True, extracted, "equal", worked_out), None
+        for rule in (_base, _choice, _word, _number, _items):
+            if verdict := rule(*left):
+                return Grade(verdict[0], extracted, verdict[1], worked_out), None
+    return Grade(False, extracted, "math-verify", worked_out), left
 
 
 def _too_large(answer: str) -> bool:
-    """Tell whether an answer is longer, or its brackets deeper, than is worth reading."""
     steps = (1 if bracket in "([{" else -1 for bracket in re.findall(r"[()\[\]{}]", answer))
     return len(answer) > MAX_CHARACTERS or max(itertools.accumulate(steps), default=0) > MAX_DEPTH
 
 
-def decide(gold: str, answer: str) -> tuple[Verdict | None, Pair]:
-    """Return the verdict of the typed rules on two cleaned answers, None if they settle nothing, and what is left."""
-    pair = gold, re.split(r"\\approx(?![a-z])", answer)[0].strip() or answer
-    for simpler in (_as_tuples, _without_names, _without_units):
-        pair = simpler(*pair)
-        if key(pair[0]) == key(pair[1]):
-            return (True, "equal"), pair
-        for rule in (_base, _choice, _word, _number, _items):
-            if verdict := rule(*pair):
-                return verdict, pair
-    return None, pair
+def _key(cleaned: str) -> str:
+    """Return a cleaned answer without spaces and braces that do not print; equal keys are equal answers."""
+    return re.sub(r"([\^_])\{(\w)\}", r"\1\2", re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", cleaned))
 
 
-_BASES = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9"}
-_BASED = re.compile(r"\(?(\d[0-9A-Z]*)\)?_\{?\(?(\d+|[a-z]+)\)?\}?")
-
-
-def _base(gold: str, answer: str) -> Verdict | None:
-    r"""Compare digits and base as written, `52_8` is not `52_9` or 42; a base left out is as asked."""
-    (gold_digits, gold_base), (digits, base) = _split_base(gold), _split_base(answer)
-    if gold_base is None and (base is None or gold_digits is None):
-        return None
-    return digits == gold_digits and (None in (gold_base, base) or gold_base == base), "base"
-
-
-def _split_base(cleaned: str) -> tuple[str | None, str | None]:
-    """Return digits and base of `52_8`, (digits, None) of plain digits, (None, None) of anything else."""
-    text = key(re.sub(r"_?[{(]? ?base ?", "_", words(cleaned))).rpartition("=")[2]
-    if text.isdecimal():
-        return text, None
-    if not (match := _BASED.fullmatch(text)):
-        return None, None
-    base = _BASES.get(match[2], match[2])
-    return (match[1], base) if base.isdecimal() else (None, None)
-
-
-def _choice(gold: str, answer: str) -> Verdict | None:
-    r"""Compare the letter of a multiple choice; `(C)` may be followed by what it stands for."""
-    letter = re.fullmatch(r"\(?([A-Z])\)?", words(gold).replace(" ", ""))
-    if not letter or not (r"\text" in gold or "(" in gold):
-        return None
-    given = words(answer)
-    found = re.fullmatch(r"\(?([A-Z])\)?", given.upper().replace(" ", "")) or re.fullmatch(r"\(([A-Z])\)[^()]*", given)
-    return found is not None and found[1] == letter[1], "choice"
-
-
-def _word(gold: str, answer: str) -> Verdict | None:
-    r"""Compare words without case, articles and the order of a list; a gold in `\text` is settled by this."""
-    expected = _word_list(gold)
-    same = expected == _word_list(answer)
-    return (same, "word") if expected is not None and (same or re.fullmatch(r"\\text\{[^{}]*\}", gold)) else None
-
-
-def _word_list(cleaned: str) -> list[str] | None:
-    plain = words(cleaned).casefold()
-    if not re.fullmatch(r"[a-z][a-z .,'-]{2,}", plain) and not re.fullmatch(r"\\text\{[^{}\d]*\}", cleaned):
-        return None
-    parts = re.split(r",|\band\b|\bor\b", re.sub(r"\b(?:the|an?) ", "", plain))
-    return sorted(re.sub(r"[ .-]+", " ", part).strip() for part in parts if part.strip())
-
-
-def _number(gold: str, answer: str) -> Verdict | None:
-    """Compare units, and two plain numbers exactly; a percent sign on one side only may count or not."""
-    (gold_text, gold_unit), (text, unit) = split_unit(gold), split_unit(answer)
-    if (
-        gold_unit and unit and gold_unit != unit and {*gold_unit, *unit} <= UNITS
-    ):  # a unit unknown or left out may be any
-        return False, "unit"
-    expected, value = parse_number(gold_text), parse_number(text)
-    if expected is None or value is None:
-        return None
-    percents = ("%" in gold_unit) - ("%" in unit)
-    return value in (expected, expected * Fraction(100) ** -percents), "decimal"
+def _words(cleaned: str) -> str:
+    r"""Return a cleaned answer with every `\text{...}` replaced by its content."""
+    return re.sub(r"\\text\{([^{}]*)\}", r"\1", cleaned).strip()
 
 
 _RELATION = re.compile(r"[=<>]|\\(?:leq|geq|neq|in)(?![a-z])")
@@ -157,16 +81,34 @@ _OR = re.compile(
 )
 
 
-def _items(gold: str, answer: str) -> Verdict | None:
-    """Refuse a tuple or interval for a list, other brackets, and another number of values."""
-    if _RELATION.search(gold + answer) or re.search(r"\\(?:pm|cup|cap)(?![a-z])", gold + answer):
-        return None
-    (held, items), (other, others) = _split(gold), _split(answer)
-    if min(len(items), len(others)) < 2:
-        return None
-    # Three or more values are a point or a vector whatever the brackets; two may be an interval.
-    alike = held == other or (len(items) > 2 and {held, other} == {"()", "[]"})
-    return None if alike and len(items) == len(others) else (False, "sequence")
+def _simplified(gold: str, answer: str) -> Iterator[Pair]:
+    r"""Yield both with a row or column and `\langle 1, 2 \rangle` as tuples, then without names, then without units."""
+    if not (r"\begin" in gold and r"\begin" in answer):
+        gold, answer = _as_tuple(gold), _as_tuple(answer)
+    yield gold, answer
+    # Names go where both sides have the same or only one has any: y and f(x) name the same curve, x and y do not.
+    names = {_key(match[1]) for text in (gold, answer) if (match := NAMED.fullmatch(text))}
+    values = value_of(gold), value_of(answer)
+    if (len(names) < 2 or any(name.endswith(")") for name in names)) and not any(map(_RELATION.search, values)):
+        gold, answer = values
+    yield gold, answer
+    yield _without_units(gold), _without_units(answer)
+
+
+def _as_tuple(text: str) -> str:
+    text = text.replace(r"\langle", "(").replace(r"\rangle", ")")
+    matrix = re.fullmatch(r"(.*)\\begin\{([pbB]?matrix)\}(.*)\\end\{\2\}", text)
+    if matrix is None or ("&" in matrix[3] and r"\\" in matrix[3]):
+        return text
+    return matrix[1] + "(" + re.sub(r"&|\\\\", ",", matrix[3]) + ")"
+
+
+def _without_units(text: str) -> str:
+    brackets, items = _split(text)
+    if brackets or len(items) < 2:
+        return split_unit(text)[0]
+    values = [split_unit(item)[0] for item in items]
+    return text if values == items else ", ".join(values)
 
 
 def _split(text: str) -> tuple[str, list[str]]:
@@ -183,41 +125,71 @@ def _split(text: str) -> tuple[str, list[str]]:
     return outer.replace(r"\{\}", ""), [part.strip() for part in parts if part.strip()]
 
 
-def _without_names(gold: str, answer: str) -> Pair:
-    """Drop the names of values where both sides have the same or only one has any."""
-    names = {key(match[1]) for text in (gold, answer) if (match := NAMED.fullmatch(text))}
-    values = value_of(gold), value_of(answer)
-    # y and f(x) name the same curve; two different letters are different claims.
-    different = len(names) == 2 and not any(name.endswith(")") for name in names)
-    return (gold, answer) if different or any(map(_RELATION.search, values)) else values
+_BASES = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9"}
 
 
-def _without_units(gold: str, answer: str) -> Pair:
-    return _plain(gold), _plain(answer)
+def _base(gold: str, answer: str) -> Verdict | None:
+    r"""Compare digits and base as written, `52_8` is not `52_9` or 42; a base left out is as asked."""
+
+    def split(cleaned: str) -> tuple[str | None, str | None]:
+        text = _key(re.sub(r"_?[{(]? ?base ?", "_", _words(cleaned))).rpartition("=")[2]
+        match = re.fullmatch(r"\(?(\d[0-9A-Z]*)\)?_\{?\(?(\d+|[a-z]+)\)?\}?", text)
+        base = match and _BASES.get(match[2], match[2])
+        if base and base.isdecimal():
+            return match[1], base
+        return (text if text.isdecimal() else None), None
+
+    (gold_digits, gold_base), (digits, base) = split(gold), split(answer)
+    if gold_base is None and (base is None or gold_digits is None):
+        return None
+    return digits == gold_digits and (None in (gold_base, base) or gold_base == base), "base"
 
 
-def _plain(text: str) -> str:
-    """Return a value, or the items of a list, without units."""
-    held, items = _split(text)
-    if held or len(items) < 2:
-        return split_unit(text)[0]
-    values = [split_unit(item)[0] for item in items]
-    return text if values == items else ", ".join(values)
+def _choice(gold: str, answer: str) -> Verdict | None:
+    r"""Compare the letter of a multiple choice; `(C)` may be followed by what it stands for."""
+    letter = re.fullmatch(r"\(?([A-Z])\)?", _words(gold).replace(" ", ""))
+    if not letter or not (r"\text" in gold or "(" in gold):
+        return None
+    given = _words(answer)
+    found = re.fullmatch(r"\(?([A-Z])\)?", given.upper().replace(" ", "")) or re.fullmatch(r"\(([A-Z])\)[^()]*", given)
+    return found is not None and found[1] == letter[1], "choice"
 
 
-def _as_tuples(gold: str, answer: str) -> Pair:
-    r"""Write a column or a row as a tuple where the other side is no matrix, and `\langle 1, 2 \rangle` as (1, 2)."""
-    if r"\begin" in gold and r"\begin" in answer:
-        return gold, answer
-    return _as_tuple(gold), _as_tuple(answer)
+def _word(gold: str, answer: str) -> Verdict | None:
+    r"""Compare words without case, articles and the order of a list; a gold in `\text` is settled by this."""
+
+    def listed(cleaned: str) -> list[str] | None:
+        plain = _words(cleaned).casefold()
+        if not re.fullmatch(r"[a-z][a-z .,'-]{2,}", plain) and not re.fullmatch(r"\\text\{[^{}\d]*\}", cleaned):
+            return None
+        parts = re.split(r",|\band\b|\bor\b", re.sub(r"\b(?:the|an?) ", "", plain))
+        return sorted(re.sub(r"[ .-]+", " ", part).strip() for part in parts if part.strip())
+
+    expected = listed(gold)
+    same = expected == listed(answer)
+    return (same, "word") if expected is not None and (same or re.fullmatch(r"\\text\{[^{}]*\}", gold)) else None
 
 
-def _as_tuple(text: str) -> str:
-    text = text.replace(r"\langle", "(").replace(r"\rangle", ")")
-    matrix = re.fullmatch(r"(.*)\\begin\{([pbB]?matrix)\}(.*)\\end\{\2\}", text)
-    if matrix is None or ("&" in matrix[3] and r"\\" in matrix[3]):
-        return text
-    return matrix[1] + "(" + re.sub(r"&|\\\\", ",", matrix[3]) + ")"
+def _number(gold: str, answer: str) -> Verdict | None:
+    """Compare units, and two plain numbers exactly; a percent sign on one side only may count or not."""
+    (gold_text, gold_unit), (text, unit) = split_unit(gold), split_unit(answer)
+    if gold_unit and unit and gold_unit != unit and {*gold_unit, *unit} <= UNITS:  # unknown or left out it may be any
+        return False, "unit"
+    expected, value = parse_number(gold_text), parse_number(text)
+    if expected is None or value is None:
+        return None
+    percents = ("%" in gold_unit) - ("%" in unit)
+    return value in (expected, expected * Fraction(100) ** -percents), "decimal"
+
+
+def _items(gold: str, answer: str) -> Verdict | None:
+    """Refuse a tuple or interval for a list, other brackets, and another number of values."""
+    if _RELATION.search(gold + answer) or re.search(r"\\(?:pm|cup|cap)(?![a-z])", gold + answer):
+        return None
+    (brackets, items), (others, given) = _split(gold), _split(answer)
+    # Three or more values are a point or a vector whatever the brackets; two may be an interval.
+    alike = brackets == others or (len(items) > 2 and {brackets, others} == {"()", "[]"})
+    return None if min(len(items), len(given)) < 2 or (alike and len(items) == len(given)) else (False, "sequence")
 
 
 # math-verify warns, once per process, that its time limits are off: they count whole seconds, need the main thread and
@@ -241,15 +213,15 @@ def equal_by_algebra(gold: str, answer: str) -> bool:
 def _parse(answer: str) -> list:
     """Parse an answer: decimals exact, for floats are compared to six places only, and 2(3) a product."""
     text = re.sub(r"((?<![_^\d])\d+|(?<=\d)\)) ?(?=\(-?\d+\))", r"\1 \\cdot ", _OR.sub(",", answer))
-    exact = re.sub(r"(?<![\d.])\d*\.\d+(?![\d.])", lambda d: fraction(*Fraction(d[0]).as_integer_ratio()), text)
+    exact = r"\frac{{{}}}{{{}}}".format
+    text = re.sub(r"(?<![\d.])\d*\.\d+(?![\d.])", lambda d: exact(*Fraction(d[0]).as_integer_ratio()), text)
     first = [LatexExtractionConfig(boxed_match_priority=0)]
     joined = And if re.search(r"and|\\land|\\wedge", answer) else Or
-    found = parse(rf"\boxed{{{exact}}}", first, parsing_timeout=None, raise_on_error=True)
-    return [one if isinstance(one, str) else _meant(one, joined) for one in found]
-
-
-def _meant(parsed, joined):
-    """Return what was parsed with several inequalities as one set, and `i` imaginary."""
-    if isinstance(parsed, FiniteSet) and all(isinstance(part, Ge | Gt | Le | Lt | And) for part in parsed):
-        return joined(*parsed).as_set()
-    return parsed.xreplace({letter: I for letter in parsed.free_symbols if letter.name == "i"})
+    found = []
+    for one in parse(rf"\boxed{{{text}}}", first, parsing_timeout=None, raise_on_error=True):
+        if isinstance(one, FiniteSet) and all(isinstance(part, Ge | Gt | Le | Lt | And) for part in one):
+            one = joined(*one).as_set()  # several inequalities
+        elif not isinstance(one, str):
+            one = one.xreplace({letter: I for letter in one.free_symbols if letter.name == "i"})
+        found.append(one)
+    return found

@@ -10,7 +10,6 @@ import json
 import os
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,14 +17,13 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
-from typing import TextIO
 
 from lib.errors import InputError
 from lib.grading.equal import Grade, Pair, equal_by_algebra, settle
 from lib.paths import ROOT
 
 SECONDS, MEMORY = 8, 2 << 30  # for one pair: of processor time; bytes
-_local = threading.local()  # .worker: what `_start` returned, for each thread of the pool
+_local = threading.local()  # .worker: a process for each thread of the pool
 
 
 def grade(gold: str, response: str) -> Grade:
@@ -64,36 +62,27 @@ os.register_at_fork(after_in_child=_threads.cache_clear)
 
 def _finished(settled: Grade, left: Pair) -> Grade:
     """Return the grade with the verdict of algebra, or with "timeout" or "crash" where the worker ended over it."""
-    if not hasattr(_local, "worker") or _local.worker[0].poll() is not None:
-        _local.worker = _start()
-    process, line = _local.worker
-    try:
-        print(json.dumps([SECONDS, *left]), file=line, flush=True)
-        correct, method = json.loads(line.readline())
-    except (OSError, ValueError):  # the worker is gone, maybe in the middle of a line
-        correct, method = False, "timeout" if process.wait() == -signal.SIGPROF else "crash"
-    return replace(settled, correct=correct, method=method)
-
-
-def _start() -> tuple[subprocess.Popen, TextIO]:
-    """Return a worker that is ready and the line to it; raises InputError where none can be started."""
-    # One arithmetic on every machine; with gmpy2 some answers abort the process.
-    environment = os.environ | {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1", "PYTHONPATH": str(ROOT)}
-    ours, theirs = socket.socketpair()
-    line = ours.makefile("rw", encoding="ascii")
-    with theirs, contextlib.suppress(OSError):
-        process = subprocess.Popen(
+    worker = getattr(_local, "worker", None)
+    if worker is None or worker.poll() is not None:
+        # One arithmetic on every machine; with gmpy2 some answers abort the process.
+        environment = {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1", "PYTHONPATH": str(ROOT)}
+        worker = _local.worker = subprocess.Popen(
             [sys.executable, "-m", "lib.grading.pool"],
-            env=environment,
-            stdin=theirs.fileno(),
-            stdout=theirs.fileno(),
+            env=os.environ | environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            text=True,
             start_new_session=True,  # an interrupt of the notebook must not reach it
         )
-        theirs.close()
-        if line.readline():
-            return process, line
-    raise InputError("no grading worker starts: `python -m lib.grading.pool` says why")
+        if not worker.stdout.readline():
+            raise InputError("no grading worker starts: `python -m lib.grading.pool` says why")
+    try:
+        print(json.dumps([SECONDS, *left]), file=worker.stdin, flush=True)
+        correct, method = json.loads(worker.stdout.readline())
+    except (OSError, ValueError):  # the worker is gone, maybe in the middle of a line
+        correct, method = False, "timeout" if worker.wait() == -signal.SIGPROF else "crash"
+    return replace(settled, correct=correct, method=method)
 
 
 def main() -> None:
@@ -103,8 +92,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # The kernel ends what is late, whatever code it is in. Seconds are the processor's: no grade depends on its load.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    replies = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for the complaints of the LaTeX parser
+    replies, sys.stdout = sys.stdout, sys.stderr  # for the complaints of the LaTeX parser
     print("ready", file=replies, flush=True)
     for line in sys.stdin:
         seconds, gold, answer = json.loads(line)

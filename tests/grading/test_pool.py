@@ -27,7 +27,7 @@ def left(gold: str, answer: str) -> Grade:
 
 def test_a_worker_is_bounded_and_what_ends_it_costs_one_answer(monkeypatch):
     assert left("2x", "x+x").correct
-    process = pool._local.worker[0]
+    process = pool._local.worker
     assert resource.prlimit(process.pid, resource.RLIMIT_AS) == (pool.MEMORY, pool.MEMORY)
     assert os.getpgid(process.pid) == process.pid  # an interrupt of the notebook does not reach it
     monkeypatch.setattr(pool, "SECONDS", 1)
@@ -35,11 +35,11 @@ def test_a_worker_is_bounded_and_what_ends_it_costs_one_answer(monkeypatch):
     assert not late.correct and late.method in STATUSES
     monkeypatch.undo()
     assert left("3x", "x+2x") == Grade(True, "x+2x", "math-verify")
-    process = pool._local.worker[0]
+    process = pool._local.worker
     process.kill()  # between two answers
     process.wait()
     assert left("2x", "x+x").correct
-    threading.Timer(0.5, pool._local.worker[0].kill).start()  # and over one
+    threading.Timer(0.5, pool._local.worker.kill).start()  # and over one
     assert left("12", "9^{9^{9^9}}").method == "crash"
     monkeypatch.setattr(pool.sys, "executable", "/bin/false")
     with pytest.raises(InputError, match="no grading worker starts"):
