@@ -206,8 +206,6 @@ def default_text(info: FieldInfo) -> str:
     """Return a field's default in YAML, cut to LONGEST characters."""
     if info.is_required():
         return "required"
-    if isinstance(info.default, BaseModel):
-        return "the first heads"  # lib.measurement.heads.FIRST
     text = yaml.safe_dump(info.default, default_flow_style=True, width=1000).removesuffix("...\n").strip()
     return f"`{text if len(text) <= LONGEST else text[:LONGEST] + '…'}`"
 

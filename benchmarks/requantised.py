@@ -87,10 +87,10 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=24)
     options = parser.parse_args()
     rows = []
-    with progress.switched_on():
-        for spec in options.models:
-            rows.append(compared(spec, profile, options.limit))
-            keep("requantised", pd.DataFrame(rows))
+    progress.shown = True
+    for spec in options.models:
+        rows.append(compared(spec, profile, options.limit))
+        keep("requantised", pd.DataFrame(rows))
     print(pd.DataFrame(rows).to_string(index=False))
 
 

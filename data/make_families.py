@@ -122,13 +122,13 @@ def main() -> None:
     parser.add_argument("--about", default="{}", type=json.loads, help="JSON of fields that older records lack")
     options = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
-    with progress.switched_on():
-        if options.scores:
-            write_scores(options.stores)
-        elif options.stores:
-            write_answers(options.stores, options.about)
-        else:
-            write_measurements(load_profile("families"))
+    progress.shown = True
+    if options.scores:
+        write_scores(options.stores)
+    elif options.stores:
+        write_answers(options.stores, options.about)
+    else:
+        write_measurements(load_profile("families"))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from no other room of its own floor:
     profiles generation figures
     measurement evaluation
     claims
-    report reproduce options
+    report reproduce
     __main__
 
 Three shapes pass between them: `measured`, one Dataset per model (lib.measurement.store); `answers`, a DataFrame with a

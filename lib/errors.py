@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 LARGEST, SMALLEST = 10**15, 1e-9  # what a number of a setting may be, but for 0: beyond them floats stop to compute
 # What a person is told for a pydantic error, by its type or by what the type begins with; else its message, reworded.
 WORDS = {
-    "missing": "missing field",
     "string_too_short": "must not be empty",
     "string_pattern_mismatch": "must be of letters, digits, _, . and -, 80 at most",
     "too": "must not be empty",
@@ -50,12 +49,15 @@ class Settings(BaseModel):
         return value
 
 
-def unknown(kind: str, given: str, known: Collection[str], advice: str = "choose from {}") -> InputError:
-    """Return the error of a name that is not known, with the one that was probably meant."""
+def meant(given: str, known: Collection[str]) -> str:
+    """Return what is said after an unknown name of the one that was probably meant, if any."""
     folded = {name.lower(): name for name in known}
-    guesses = [folded[name] for name in difflib.get_close_matches(given.lower(), folded, n=1)]
-    meant = f" (did you mean {guesses[0]}?)" if guesses else ""
-    return InputError(f"unknown {kind} {given!r}{meant}: {advice.format(', '.join(known))}")
+    return "".join(f" (did you mean {folded[name]}?)" for name in difflib.get_close_matches(given.lower(), folded, n=1))
+
+
+def unknown(kind: str, given: str, known: Collection[str], advice: str = "choose from {}") -> InputError:
+    """Return the error of a name that is not known."""
+    return InputError(f"unknown {kind} {given!r}{meant(given, known)}: {advice.format(', '.join(known))}")
 
 
 def whole(text: str) -> int:
@@ -68,33 +70,27 @@ def whole(text: str) -> int:
 Kind = TypeVar("Kind", bound=BaseModel)
 
 
-def valid(kind: type[Kind], content: object, origin: str, texts: bool = False) -> Kind:
+def valid(kind: type[Kind], content: object, origin: str, **how: Any) -> Kind:
     """Return the content as a model of this kind; the InputError names every field that is missing or wrong.
 
-    `texts`: numbers may be given as texts, as a command line has them.
+    `how`: what else pydantic's `model_validate` takes, such as strict=False, where numbers may be given as texts.
     """
     try:
-        return kind.model_validate(content, strict=False if texts else None)
+        return kind.model_validate(content, **how)
     except ValidationError as error:
-        schema = kind.model_json_schema()
-        parts = (schema, *schema.get("$defs", {}).values())
-        fields = {name for part in parts for name in part.get("properties", ())}
-        reasons = [": ".join(filter(None, [_place(one), _reason(one, fields)])) for one in error.errors()]
+        schema, reasons = kind.model_json_schema(), []
+        fields = {name for part in (schema, *schema.get("$defs", {}).values()) for name in part.get("properties", ())}
+        for one in error.errors():
+            place, name, value = (
+                ".".join(str(part) for part in one["loc"] if part != "[key]"),
+                one["type"],
+                reprlib.repr(one["input"]),
+            )
+            said = WORDS.get(name) or WORDS.get(name.split("_")[0]) or re.sub(r"^\w+ should ", "must ", one["msg"])
+            special = {
+                "missing": "missing field",
+                "extra_forbidden": f"unknown field{meant(place.rpartition('.')[2], fields)}",
+                "value_error": str(one.get("ctx", {}).get("error")),
+            }
+            reasons.append(": ".join(filter(None, [place, special.get(name, f"{said}, not {value}")])))
         raise InputError(f"{origin}: {'; '.join(reasons)}") from error
-
-
-def _place(error: Any) -> str:
-    return ".".join(map(str, error["loc"]))
-
-
-def _reason(error: Any, fields: Collection[str]) -> str:
-    kind = error["type"]
-    if kind == "extra_forbidden":
-        guesses = difflib.get_close_matches(str(error["loc"][-1]), fields, n=1)
-        return "unknown field" + (f" (did you mean {guesses[0]}?)" if guesses else "")
-    if kind == "missing":
-        return WORDS[kind]
-    if kind == "value_error":
-        return str(error["ctx"]["error"])
-    text = WORDS.get(kind) or WORDS.get(kind.split("_")[0]) or re.sub(r"^\w+ should ", "must ", error["msg"])
-    return f"{text}, not {reprlib.repr(error['input'])}"

@@ -53,43 +53,37 @@ def read_text(path: str | Path) -> str:
         raise InputError(f"{shown(path)} cannot be read: {error.strerror}") from error
 
 
-def parse_json(text: str, where: str) -> Any:
-    """Return what a JSON text holds; raises InputError, also for what Python cannot hold."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where}: not valid JSON ({error.msg} at column {error.colno})") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or what is nested too deeply
-        raise InputError(f"{where}: not usable JSON ({error})") from error
-
-
 def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
     """Yield (line number, value) for every line of a JSONL file that is not blank; raises InputError."""
     # Not splitlines(): JSON allows U+2028 and its like inside a string.
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():
-            yield number, parse_json(line, f"{path}, line {number}")
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError) as error:  # also of a number of thousands of digits, of deep nesting
+                raise InputError(f"{path}, line {number}: not valid JSON ({getattr(error, 'msg', error)})") from error
 
 
 def read_yaml(path: Path) -> Any:
     """Return what a YAML file holds; an InputError names the file and the line."""
+    text = read_text(path)
     try:
-        return yaml.load(read_text(path), Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise InputError(f"{shown(path)}: {line}{error.problem}") from error
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"{shown(path)}: {' '.join(str(error).split())}") from error
+        return yaml.load(text, Loader=_Loader)
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        said = f"line {mark.line + 1}: {problem}" if mark else " ".join(str(problem or error).split())
+        raise InputError(f"{shown(path)}: {said}") from error
 
 
 class _Loader(yaml.SafeLoader):
     """YAML in which a key stands once: of two the first would be lost silently."""
 
     def construct_mapping(self, node, deep=False):
-        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for i, key in enumerate(keys):
-            if key.value in [other.value for other in keys[:i]]:
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"{key.value} is given twice", problem_mark=key.start_mark)
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 

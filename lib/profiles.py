@@ -3,12 +3,11 @@
 import itertools
 import os
 import re
-from collections.abc import Iterator
 from math import inf
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from lib import paths
 from lib.arm.settings import Arm, parse_arm
@@ -18,53 +17,59 @@ from lib.prompts.conditions import ConditionText, Example, Filler, Format, parse
 from lib.prompts.problems import drawn_problem, load_problems
 
 # What several settings mean, as the command line's help and the README say it.
-MODELS = "names of data/models.yaml, hub ids, folders or .gguf files"
 LIMIT = "a seeded sample of so many problems, stratified by level; all if null"
 DTYPE = "of the weights: float32, bfloat16, float16, or auto, which goes by the device"
 FORMAT = "of the prompt: plain, or chat where the model has a template"
 CONDITIONS = "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm, arm:c=0.1:p1=95"
 PARTS = ("fillers", "sampling", "interventions", "arm_map")  # the fields of Accuracy that are a Variation
-UNUSUAL = re.compile(r"[^\w.=+@-]+")  # in a file's name
+NAME, UNUSUAL = r"^\w[\w.-]{0,79}$", re.compile(r"[^\w.=+@-]+")  # of a folder; in a file's name
+Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]  # those of single heads
+
+
+def _placed(text: str, info) -> str:
+    """Return a path that exists in the folder that is the validation's context as an absolute one, a name as it is."""
+    if info.context is None or text in {"demo", "embedded", "math500", *known_models()}:
+        return text
+    path = os.path.join(info.context, os.path.expanduser(text))
+    return os.path.abspath(path) if os.path.exists(path) else text
+
+
+Place = Annotated[str, AfterValidator(_placed)]
 
 
 class Panel(Settings):
     """One head of one layer of one model; both count from 1."""
 
-    model: str
+    model: Place
     layer: PositiveInt
     head: PositiveInt
 
 
-class Panels(Settings):
-    """The heads that a figure draws, from left to right; of a row that is left out, the first model's first heads."""
+class Section(Settings):
+    """What a profile's sections share: which models are put to which problems (limit None: all), and how."""
 
-    fig09: list[Panel] = Field([])
-    fig10: list[Panel] = Field([])
-    fig11: list[Panel] = Field([])
-    fig13: list[Panel] = Field([])
-    fig18: list[Panel] = Field([])
-
-    def named(self) -> Iterator[tuple[str, Panel]]:
-        """Yield every panel with its figure's name."""
-        yield from ((figure, panel) for figure, row in self for panel in row)
-
-
-class Attention(Settings):
-    """Which first layers to load, on which problems (limit None: all), and which heads to draw."""
-
-    models: list[str] = Field(min_length=1, description=MODELS)
-    layers: PositiveInt = Field(3, description="how many first layers are loaded")
-    problems: str = Field("embedded", description="embedded, math500 or a JSONL file")
+    models: list[Place] = Field(min_length=1, description="names of data/models.yaml, hub ids, folders or .gguf files")
+    problems: Place = Field("embedded", description="embedded, math500 or a JSONL file")
     limit: PositiveInt | None = Field(None, description=LIMIT)
+    format: Format = Field("chat", description=FORMAT)
+    dtype: Dtype = Field("auto", description=DTYPE)
+
+
+class Attention(Section):
+    """Which first layers are loaded and measured, and which heads are drawn."""
+
+    layers: PositiveInt = Field(3, description="how many first layers are loaded")
     format: Format = Field("plain", description=FORMAT)
     map_problems: PositiveInt | None = Field(None, description="how many problems go through all layers; none if null")
-    dtype: Dtype = Field("auto", description=DTYPE)
     example: str | None = Field(None, description="id of the problem that the figures draw; the sample's first if null")
-    panels: Panels = Field(Panels(), description="model, layer and head of each drawn curve")
+    panels: dict[Figure, list[Panel]] = Field(
+        {},
+        description="model, layer and head of each drawn curve, from left to right; the first heads of a row left out",
+    )
 
     @model_validator(mode="after")
     def _agrees(self):
-        for figure, panel in self.panels.named():
+        for figure, panel in ((figure, panel) for figure, row in self.panels.items() for panel in row):
             if panel.layer > self.layers or panel.model not in self.models:
                 raise ValueError(f"panels.{figure}: layer {panel.layer} of {panel.model} is not loaded")
         return self
@@ -80,16 +85,12 @@ class Variation(Settings):
     samples: int = Field(1, ge=1, le=10_000)
 
 
-class Accuracy(Settings):
-    """Which models answer which problems (limit None: all) under which conditions, and how they decode."""
+class Accuracy(Section):
+    """Under which conditions answers are asked for, and how models decode them."""
 
-    models: list[str] = Field(min_length=1, description=MODELS)
-    problems: str = Field("embedded", description="embedded, math500 or a JSONL file")
-    limit: PositiveInt | None = Field(None, description=LIMIT)
     levels: list[NonNegativeInt] | None = Field(None, description="only problems of these levels; of all if null")
     examples: list[Example] = Field([], description="worked problems that are shown first, in chat form")
     conditions: list[ConditionText] = Field(["none", "mless", "mful"], description=CONDITIONS)
-    format: Format = Field("chat", description=FORMAT)
     max_new_tokens: PositiveInt = Field(1024, description="an answer is cut after so many tokens")
     elicit: bool = Field(False, description="ask for a boxed answer in a second step")
     elicit_tokens: PositiveInt = Field(12, description="tokens of that second step")
@@ -97,11 +98,8 @@ class Accuracy(Settings):
     top_p: float = Field(1.0, gt=0, le=1, description="share of the probability to draw from")
     samples: int = Field(1, ge=1, le=10_000, description="answers per problem and condition")
     batch_size: PositiveInt = Field(64, description="prompts that are answered at once")
-    dtype: Dtype = Field("auto", description=DTYPE)
-    engine: str = Field("transformers", description="what generates: transformers or vllm")
-    engine_options: dict[str, PositiveInt] = Field(
-        {}, description="numbers for the engine, such as vllm's tensor_parallel=2"
-    )
+    engine: Literal["transformers", "vllm"] = Field("transformers", description="what generates: transformers or vllm")
+    engine_options: dict[str, PositiveInt] = Field({}, description="of the engine, such as vllm's tensor_parallel=2")
     workers: NonNegativeInt = Field(0, description="Ray processes with an engine each (CLUSTER.md); 0: none")
     gpus_per_worker: NonNegativeInt | None = Field(None, description="of each worker; 1 where there is a GPU if null")
     arm: Annotated[Arm | None, BeforeValidator(lambda arm: parse_arm(arm) if isinstance(arm, str) else arm)] = Field(
@@ -125,19 +123,14 @@ class Accuracy(Settings):
         return self
 
 
-class Likelihood(Settings):
-    """Which models score which gold solutions (limit None: all) under which conditions."""
+class Likelihood(Section):
+    """Under which conditions gold solutions are scored."""
 
-    models: list[str] = Field(min_length=1, description=MODELS)
-    problems: str = Field("embedded", description="embedded, math500 or a JSONL file, each with a worked solution")
-    limit: PositiveInt | None = Field(None, description=LIMIT)
+    problems: Place = Field("embedded", description="embedded, math500 or a JSONL file, each with a worked solution")
     conditions: list[ConditionText] = Field(
         ["none", "gap", "dilution", "mless"], description=CONDITIONS + "; gap, dilution, layer-1-only, example, bare"
     )
-    at_once: list[ConditionText] = Field(
-        [], description="conditions under which the gold answer is scored without its solution"
-    )
-    format: Format = Field("chat", description=FORMAT)
+    at_once: list[ConditionText] = Field([], description="where the gold answer is scored without its solution")
     max_solution_tokens: PositiveInt = Field(512, description="a problem with a longer solution is left out")
     dtype: Dtype = Field("float32", description=DTYPE)
 
@@ -153,9 +146,7 @@ class Likelihood(Settings):
 class Profile(Settings):
     """Everything a run needs to know, and the only way to its folders."""
 
-    name: str = Field(
-        pattern=r"^\w[\w.-]{0,79}$", description="of the profile and of its folders in results and figures"
-    )
+    name: str = Field(pattern=NAME, description="of the profile and of its folders in results and figures")
     description: str = Field(description="one line that says what the profile is for")
     seed: NonNegativeInt = Field(0, description="random draws repeat with the same seed")
     filler: Filler = Filler()
@@ -196,10 +187,11 @@ class Profile(Settings):
 
 
 class Overrides(Settings):
-    """What a notebook's parameters or the command line may put in place of a profile's."""
+    """Which profile, and what a notebook's parameters or the command line put in place of its own."""
 
-    model: str | None = Field(None, description="this model everywhere: one name, hub id, folder or .gguf file")
-    problems: str | None = Field(None, description="embedded, math500 or a JSONL file, instead of the profile's")
+    profile: str = Field("demo", description="a file of data/profiles, or a path to one")
+    model: Place | None = Field(None, description="this model everywhere: one name, hub id, folder or .gguf file")
+    problems: Place | None = Field(None, description="embedded, math500 or a JSONL file, instead of the profile's")
     limit: PositiveInt | None = Field(None, description=LIMIT)
     name: str | None = Field(None, description="of the folders in results and figures, instead of one derived")
     dtype: Dtype | None = Field(None, description=DTYPE)
@@ -228,67 +220,51 @@ def load_profile(name_or_path: str | Path) -> Profile:
         path = Path(given).expanduser().resolve()
         if path.suffix not in (".yaml", ".yml") or not path.is_file():
             raise unknown("profile", given, profile_names(), "choose from {}, or give a YAML file")
-    profile, shipped = valid(Profile, paths.read_yaml(path), paths.shown(path)), path.parent == paths.PROFILES
+    profile = valid(Profile, paths.read_yaml(path), paths.shown(path), context=path.parent)
     # Figures and results go into a folder of this name: no file may write into another's.
-    if shipped and profile.name != path.stem:
+    if path.parent == paths.PROFILES and profile.name != path.stem:
         raise InputError(f"{paths.shown(path)}: name: must be {path.stem!r} like the file, not {profile.name!r}")
-    if not shipped and profile.name in profile_names():
+    if path.parent != paths.PROFILES and profile.name in profile_names():
         raise InputError(f"{paths.shown(path)}: name: {profile.name!r} is a profile of data/profiles, choose another")
-    content = profile.model_dump()
-    for section in filter(None, (content["attention"], content["accuracy"], content["likelihood"])):
-        section["models"] = [_from(path.parent, spec) for spec in section["models"]]
-        section["problems"] = _from(path.parent, section["problems"])
-    for panel in (panel for row in content["attention"]["panels"].values() for panel in row):
-        panel["model"] = _from(path.parent, panel["model"])
-    return Profile.model_validate(content)
+    return profile
 
 
-def _from(folder: Path, text: str) -> str:
-    """Return a path in `folder` as an absolute one, and a name as it is."""
-    names = {"demo", "embedded", "math500", *known_models()}
-    path = os.path.join(folder, os.path.expanduser(text))
-    return os.path.abspath(path) if text not in names and os.path.exists(path) else text
-
-
-def run_profile(name_or_path: str | Path, model=None, problems=None, limit=None, name=None, dtype=None) -> Profile:
+def run_profile(profile: str, model=None, problems=None, limit=None, name=None, dtype=None) -> Profile:
     """Return a profile with a notebook's or the command line's overrides, under a name and folders of its own.
 
     The name is the one given, else <profile>-<digest of the overrides>: what is committed stays as it is. Paths are
     relative to the current folder. Other problems are all asked for, unless limited, and not for likelihoods, which
     need solutions. Of another model the heads that the profile names of it are drawn, else its first ones.
     """
-    given = {"model": model, "problems": problems, "limit": limit, "name": name, "dtype": dtype}
-    given = valid(Overrides, given, "parameters").model_dump(exclude={"name"}, exclude_none=True)
-    profile = load_profile(name_or_path)
-    given = {field: _from(Path.cwd(), value) if isinstance(value, str) else value for field, value in given.items()}
-    if not given and name is None:
-        return profile
-    name = name or f"{profile.name}-{paths.settings_key(**given)[:6]}"
+    given = {"model": model, "problems": problems, "limit": limit, "name": name, "dtype": dtype, "profile": profile}
+    overrides = valid(Overrides, given, "parameters", context=Path.cwd())
+    found, asked = load_profile(profile), overrides.model_dump(exclude_none=True, exclude={"profile"})
+    if not asked:
+        return found
+    name = asked.pop("name", None) or f"{found.name}-{paths.settings_key(**asked)[:6]}"
     if name in profile_names():
         raise InputError(f"name {name!r} is a profile of data/profiles: give another for what differs from it")
-    content = profile.model_dump() | {"name": name}
-    if problems is not None:
-        content["likelihood"] = None
-    attention, accuracy, likelihood = content["attention"], content["accuracy"], content["likelihood"]
+    content = found.model_dump() | {"name": name}
+    attention, accuracy, likelihood = content["attention"], content["accuracy"], content["likelihood"] or {}
     parts = [accuracy[part] for part in PARTS if accuracy[part]]
-    changes = {field: given[field] for field in ("problems", "limit", "dtype") if field in given}
-    changes |= {"models": [given["model"]]} if model else {}
-    for section in (attention, accuracy):
-        section |= ({"limit": None} if problems else {}) | changes
-    if problems is not None:
-        accuracy["levels"] = attention["example"] = None  # the drawn problem is not among these
-    if likelihood:  # whose dtype is its own: float32 everywhere, so that differences of a hundredth of a nat count
-        likelihood |= {field: changes[field] for field in ("limit", "models") if field in changes}
-    for part in parts:
-        part["limit"] = min(filter(None, (limit, part["limit"])), default=None)
-    if model is not None:
-        layers = card(given["model"]).layers or inf
+    if "problems" in asked:
+        asked = {"limit": None, "levels": None, "example": None} | asked  # the drawn problem is not among these
+        content["likelihood"] = None
+    if "model" in asked:
+        asked["models"] = [asked["model"]]
+        layers = card(str(asked["model"])).layers or inf
         attention["layers"] = min(attention["layers"], layers)
         for figure, row in attention["panels"].items():
-            attention["panels"][figure] = [panel for panel in row if panel["model"] == given["model"]]
+            attention["panels"][figure] = [panel for panel in row if panel["model"] == asked["model"]]
         for part in (accuracy, *parts):
             part["conditions"] = [c for c in part["conditions"] if (parse_condition(c).arm or Arm()).layer <= layers]
-    return valid(Profile, content, f"profile {profile.name}, overridden")
+    for section in (attention, accuracy):
+        section |= {field: asked[field] for field in asked if field in section}
+    # The likelihoods' dtype is their own: float32 everywhere, so that differences of a hundredth of a nat count.
+    likelihood |= {field: asked[field] for field in ("models", "limit") if field in asked}
+    for part in parts:
+        part["limit"] = min(filter(None, (limit, part["limit"])), default=None)
+    return valid(Profile, content, f"profile {profile}, overridden")
 
 
 def check(profile: Profile) -> None:
@@ -297,9 +273,10 @@ def check(profile: Profile) -> None:
         return
     attention, accuracy = profile.attention, profile.accuracy
     drawn_problem(attention.problems, attention.example)
-    deepest = [("attention.layers", Panel(model=spec, layer=attention.layers, head=1)) for spec in attention.models]
-    for place, panel in (*deepest, *attention.panels.named()):
-        check_panel(place, panel, card(panel.model))
+    deepest = [Panel(model=spec, layer=attention.layers, head=1) for spec in attention.models]
+    for place, row in {"attention.layers": deepest, **attention.panels}.items():
+        for panel in row:
+            check_panel(place, panel, card(panel.model))
     for part in (accuracy, *(variation(accuracy, part) for part in PARTS if getattr(accuracy, part))):
         check_accuracy(part, profile.filler)
 

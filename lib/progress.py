@@ -1,20 +1,18 @@
-"""Progress bars on stderr, which only the command line switches on.
+"""Progress bars on stderr: of the programs, which switch them on with `progress.shown = True`, and of nobody else.
 
 In a file or a log a bar is one line when its stage ends, and one every ten minutes before.
 
-with progress.bar("layer 1", len(prompts)) as shown:
-    shown.update()
+with progress.bar("layer 1", len(prompts)) as bar:
+    bar.update()
 """
 
-import contextlib
 import io
 import sys
-from collections.abc import Iterator
 
 from tqdm.asyncio import tqdm
 
 BETWEEN = 600  # seconds between two lines in a log
-_switch = {"on": False}
+shown = False
 
 
 class Bar(tqdm):
@@ -34,16 +32,6 @@ class Bar(tqdm):
             super().display(msg, pos)
 
 
-@contextlib.contextmanager
-def switched_on() -> Iterator[None]:
-    """Show bars until the block ends."""
-    _switch["on"] = True
-    try:
-        yield
-    finally:
-        _switch["on"] = False
-
-
 def bar(text: str, total: int, unit: str = "prompt", done: int = 0) -> Bar:
     """Return a bar with counts and time left, which closes at the end of a `with` block."""
-    return Bar(total=total, initial=done, desc=text, unit=unit, disable=not _switch["on"])
+    return Bar(total=total, initial=done, desc=text, unit=unit, disable=not shown)

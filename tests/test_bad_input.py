@@ -36,8 +36,8 @@ evaluate --temperature nan | temperature: must be a finite number, not 'nan'
 evaluate --temperature warm | temperature: must be a number, not 'warm'
 evaluate --max-new-tokens 8192 | SmolLM2-135M-Instruct has room for 8192 tokens, not for 0 inserted and 8192 new
 evaluate --shard 3/2 | shard '3/2': give i/n
-evaluate --engine-options fast | engine_options: 'fast': give NAME=N
-evaluate --engine vlm | unknown engine 'vlm' (did you mean vllm?)
+evaluate --engine-options fast | engine_options.fast: must be a whole number, not ''
+evaluate --engine vlm | engine: must be 'transformers' or 'vllm', not 'vlm'
 evaluate --filler '' | filler: must not be empty
 evaluate --filler-length 100000 | mless: SmolLM2-135M-Instruct has room for 8192 tokens, not for 100000 inserted
 evaluate --conditions none,mles | unknown condition 'mles' (did you mean mless?)
@@ -46,7 +46,7 @@ evaluate --conditions none,arm --arm p1=101 | ARM's settings: p1: must be less t
 evaluate --problems missing.jsonl | unknown problems 'missing.jsonl': give embedded, math500 or the path
 evaluate --problems . | cannot be read: Is a directory
 evaluate --problems math500 | MATH-500 could not be fetched
-evaluate --problems deep.jsonl | line 1: not usable JSON
+evaluate --problems deep.jsonl | line 1: not valid JSON (maximum recursion
 evaluate --problems latin.jsonl | latin.jsonl is not UTF-8 text (byte 13)
 evaluate --model dem | unknown model 'dem' (did you mean demo?): give demo
 evaluate --model org/name | org/name: cannot be fetched
@@ -61,8 +61,8 @@ reproduce --only 77 | unknown notebook '77': choose from 01_attention_maps
 reproduce --limit abc | limit: must be a whole number, not 'abc'
 reproduce --limit 2 --name demo | name 'demo' is a profile of data/profiles
 reproduce --limit 2 --name ../x | name: must be of letters, digits, _, . and -, 80 at most, not '../x'
-report | no claims of profile demo yet: python -m lib claims --profile demo
-report --name mine --limit 3 --open | no claims of profile mine yet: python -m lib claims --name mine --limit 3
+report --open | no claims of profile demo yet: python -m lib claims --profile demo
+report --name mine --limit 3 | no claims of profile mine yet: python -m lib claims with the same options
 grade broken.jsonl | broken.jsonl, line 2: not valid JSON
 grade empty.jsonl | empty.jsonl: no lines to grade
 grade three.jsonl | three.jsonl, line 1: no text in field 'answer'

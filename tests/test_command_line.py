@@ -7,7 +7,7 @@ import pytest
 import yaml
 from commands import copy_repository
 
-from lib import paths
+from lib import paths, progress
 from lib.__main__ import main
 from lib.measurement.networks import let_go
 
@@ -35,6 +35,7 @@ def typed(copy, monkeypatch, capsys):
     for name in ("ROOT", "NOTEBOOKS", "DATA", "PROFILES", "FIGURES", "RESULTS"):
         monkeypatch.setattr(paths, name, copy / getattr(paths, name).relative_to(ROOT))
     monkeypatch.setenv("PYTHONPATH", str(copy))
+    monkeypatch.setattr(progress, "shown", True)
     monkeypatch.chdir(copy)
 
     def run(*arguments):

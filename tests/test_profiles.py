@@ -19,7 +19,7 @@ DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8")
 
 
 def heads(profile, figure):
-    return [(panel.layer, panel.head) for panel in getattr(profile.attention.panels, figure)]
+    return [(panel.layer, panel.head) for panel in profile.attention.panels[figure]]
 
 
 def changed(place, **fields):
@@ -36,7 +36,7 @@ def test_shipped_profiles_load_and_their_models_and_heads_exist(name):
     profile = load_profile(name)
     known = set(yaml.safe_load((paths.DATA / "models.yaml").read_text(encoding="utf-8")))
     assert profile_names() == list(NAMES) and {*profile.attention.models, *profile.accuracy.models} <= known
-    assert all(panel.head <= HEADS[panel.model] for _, row in profile.attention.panels for panel in row)
+    assert all(panel.head <= HEADS[panel.model] for row in profile.attention.panels.values() for panel in row)
     assert profile.accuracy.conditions[:2] == ["none", "mless"] and profile.filler == Filler()
     shown = {example.problem for example in profile.accuracy.examples}
     assert not shown & {item.problem for item in load_problems("embedded")}
@@ -45,7 +45,7 @@ def test_shipped_profiles_load_and_their_models_and_heads_exist(name):
 @pytest.mark.parametrize("name", ["laptop", "paper"])
 def test_panels_are_the_papers(name):
     panels = load_profile(name).attention.panels
-    assert {figure: [(p.model[:1], p.layer, p.head) for p in row] for figure, row in panels} == {
+    assert {figure: [(p.model[:1], p.layer, p.head) for p in row] for figure, row in panels.items()} == {
         "fig09": [("Q", 1, 22), ("Q", 2, 22), ("Q", 3, 22)],
         "fig10": [("Q", 1, 14)],
         "fig11": [("Q", 1, 1), ("L", 1, 27), ("G", 1, 8)],
@@ -60,7 +60,10 @@ def test_panels_are_the_papers(name):
         (changed("accuracy", max_new_token=96), "accuracy.max_new_token: unknown field (did you mean max_new_tokens?)"),
         (changed("accuracy", format="plain"), "accuracy: examples are turns of a chat: format must be chat"),
         (changed("", filler={"lenght": 5}), "filler.lenght: unknown field (did you mean length?)"),
-        (changed("attention.panels", fig12=[]), "attention.panels.fig12: unknown field (did you mean fig1"),
+        (
+            changed("attention.panels", fig12=[]),
+            "attention.panels.fig12: must be 'fig09', 'fig10', 'fig11', 'fig13' or",
+        ),
         (changed("accuracy", samples="3", limit=0), "accuracy.limit: must be greater than 0, not 0; accuracy.samples:"),
         (changed("accuracy", samples=2), "accuracy: samples is 2 at temperature 0"),
         (changed("accuracy", conditions=["mless"]), "accuracy: conditions must hold 'none'"),
@@ -95,7 +98,7 @@ def test_an_override_replaces_everywhere_and_keeps_the_heads_that_are_named_of_t
     monkeypatch.chdir(tmp_path)
     other = run_profile("families", model="demo", problems="mine.jsonl", limit=7, name="x")
     assert other.attention.models == other.accuracy.models == ["demo"]
-    drawn = {figure: heads(other, figure) for figure, _ in other.attention.panels}
+    drawn = {figure: heads(other, figure) for figure in other.attention.panels}
     assert drawn == {"fig09": [], "fig10": [], "fig11": [(1, 9)], "fig13": [], "fig18": [(1, 3), (1, 5), (1, 7)]}
     for section in (other.attention, other.accuracy):
         assert (section.problems, section.limit) == (str(tmp_path / "mine.jsonl"), 7)

@@ -12,12 +12,11 @@ import yaml
 
 from benchmarks import readme
 from lib import paths
-from lib.__main__ import COMMANDS
+from lib.__main__ import parser
 from lib.claims.verdict import VERDICTS
 from lib.claims.words import UNJUDGED, rows_of, standing
 from lib.measurement.store import HEADS, save
 from lib.models.names import card
-from lib.options import parser
 from lib.profiles import load_profile
 
 TEXT = readme.README.read_text(encoding="utf-8")
@@ -71,7 +70,7 @@ def test_its_commands_are_understood(command):
     if command.startswith("sbatch"):
         command = shlex.split(command)[-1].replace("$SLURM_ARRAY_TASK_ID", "1")
     python, flag, package, *arguments = shlex.split(command)
-    assert [python, flag, package] == ["python", "-m", "lib"] and parser(COMMANDS).parse_args(arguments).run
+    assert [python, flag, package] == ["python", "-m", "lib"] and parser().parse_args(arguments).run
 
 
 def test_its_profile_loads(tmp_path):

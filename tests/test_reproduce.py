@@ -15,6 +15,7 @@ def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own_unless_al
     monkeypatch, tmp_path, capsys
 ):
     asked, some = [], evaluation.answers(load_profile("demo"))[:3]
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
 
     def answers(profile, folder):
         asked.append((profile.accuracy.limit, folder))
@@ -22,8 +23,8 @@ def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own_unless_al
 
     monkeypatch.setattr(evaluation, "answers", answers)
     for anew in (False, True):
-        reproduce._prepare("completions", load_profile("demo"), tmp_path, anew, fresh=anew)
-    assert asked == [(reproduce.CHECKED, tmp_path / "check"), (96, tmp_path)]
+        reproduce._prepare("main", load_profile("demo"), anew)
+    assert asked == [(reproduce.CHECKED, tmp_path / "demo" / "check"), (96, tmp_path / "demo")]
     assert capsys.readouterr().out.count("3 of 3 completions agree with the stored demo's") == 2
 
 

@@ -117,15 +117,10 @@ class Writer:
         return Completion(request.key, text, finish, len(request.input_ids), len(written) + len(after), bool(after))
 
 
-def check_engine(name: str) -> None:
-    """Raise InputError when there is no engine of this name."""
-    if name not in ENGINES:
-        raise unknown("engine", name, ENGINES)
-
-
 def engine_class(name: str):
     """Return the class `Engine` of the engine called `name`; raises InputError when there is none."""
-    check_engine(name)
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
     return importlib.import_module(ENGINES[name]).Engine
 
 

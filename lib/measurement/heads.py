@@ -14,7 +14,7 @@ from lib.measurement.run import measure
 from lib.measurement.store import TRAINED
 from lib.measurement.tables import estimates
 from lib.models.names import resolve
-from lib.profiles import Panel, Profile
+from lib.profiles import Figure, Panel, Profile
 
 # (layer, head) that a figure draws where a profile names none, as far as the model has them.
 FIRST = {
@@ -26,7 +26,7 @@ FIRST = {
 }
 
 
-def curves(profile: Profile, figure: str, conditions: Sequence[str]) -> pd.DataFrame:
+def curves(profile: Profile, figure: Figure, conditions: Sequence[str]) -> pd.DataFrame:
     """Return a row per token of each head that a figure draws, from left to right, under these conditions: model,
     revision, problem, layer, head, condition, position, part of the prompt and what it receives.
 
@@ -38,9 +38,9 @@ def curves(profile: Profile, figure: str, conditions: Sequence[str]) -> pd.DataF
     return pd.concat(heads, ignore_index=True)
 
 
-def _drawn(profile: Profile, figure: str) -> list[Panel]:
+def _drawn(profile: Profile, figure: Figure) -> list[Panel]:
     """Return the heads that a figure draws: the profile's, else the FIRST of its first model."""
-    if panels := getattr(profile.attention.panels, figure):
+    if panels := profile.attention.panels.get(figure):
         return panels
     first, last = profile.attention.models[0], profile.attention.layers
     (measured,) = measure(profile, "tokens", models=[first]).values()
@@ -68,7 +68,7 @@ def _head(measured: xr.Dataset, panel: Panel, conditions: Sequence[str], figure:
     return pd.concat(rows)
 
 
-def spans(profile: Profile, *figures: str) -> pd.DataFrame:
+def spans(profile: Profile, *figures: Figure) -> pd.DataFrame:
     """Return λ of the problem's and of the instruction's tokens (span, lambda, low, high, n) over all problems, for
     each head that these figures draw, under the slashes and from all later tokens.
     """

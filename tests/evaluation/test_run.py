@@ -100,14 +100,14 @@ def test_each_rule_grades_what_it_is_to_read(tiny_checkpoint, tmp_path, says, te
     assert [row[name] for name in fields] == right
 
 
-def test_what_an_engine_loses_is_named_and_made_up_for_later(tiny_checkpoint, tmp_path, says, capsys):
+def test_what_an_engine_loses_is_named_and_made_up_for_later(tiny_checkpoint, tmp_path, says, capsys, monkeypatch):
     says("1", loses=3)
     with pytest.raises(InputError, match="engine transformers returned nothing for 3 prompts; run again to retry"):
         evaluate(accuracy(tiny_checkpoint), Filler(), 0, tmp_path)
     capsys.readouterr()
     says("1")
-    with progress.switched_on():
-        assert len(evaluate(accuracy(tiny_checkpoint), Filler(), 0, tmp_path)) == 4
+    monkeypatch.setattr(progress, "shown", True)
+    assert len(evaluate(accuracy(tiny_checkpoint), Filler(), 0, tmp_path)) == 4
     shown = capsys.readouterr().err.splitlines()[-1]
     assert "4/4" in shown and "0% correct" in shown and "tokens/s" in shown
 

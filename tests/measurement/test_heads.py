@@ -7,7 +7,7 @@ import xarray as xr
 
 from lib.errors import InputError
 from lib.measurement import heads
-from lib.profiles import Panel, Panels, load_profile
+from lib.profiles import Panel, load_profile
 
 NAN = float("nan")
 PLAIN = ["instruction"] * 2 + ["problem"] * 2 + [""] * 2
@@ -30,7 +30,7 @@ def curves(monkeypatch):
 
     def of(*named, figure="fig10"):
         row = [Panel(model="demo", layer=1, head=head) for head in named]
-        attention = profile.attention.model_copy(update={"panels": Panels(**{figure: row}), "layers": 1})
+        attention = profile.attention.model_copy(update={"panels": {figure: row}, "layers": 1})
         return heads.curves(profile.model_copy(update={"attention": attention}), figure, ["none", "mless"])
 
     return of

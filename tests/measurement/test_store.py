@@ -102,8 +102,8 @@ def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys
     monkeypatch.setattr(networks, "pieces", lambda *given: steps.append(given[2]) or pieces(*given))
     (tokens,) = measure(profile, "tokens").values()
     assert set(tokens) == set(store.VARIABLES["tokens"])
-    with progress.switched_on():
-        (found,) = measure(profile, "tokens", "activations").values()
+    monkeypatch.setattr(progress, "shown", True)
+    (found,) = measure(profile, "tokens", "activations").values()
     assert "activations in 2 layers: 100%" in (shown := capsys.readouterr().err) and "2/2" in shown
     assert [step[:3] for step in steps] == [("trained", bool(i == 2), m) for i, m in enumerate(MEASURED)]
     assert set(found) == {*tokens, *store.VARIABLES["activations"]} and found.measures.equals(whole[1].measures[:1])
