@@ -6,98 +6,77 @@ run: a profile; tables: as `lib.measurement`, `lib.evaluation` and `lib.claims` 
 to read it is in data/figures.yaml. Of a table without rows nothing is drawn.
 """
 
-import matplotlib.pyplot as plt
+from functools import partial
+from itertools import cycle, product
+
 import numpy as np
 import pandas as pd
+from matplotlib import colors, patches
 
 from lib import paths
 from lib.arm.settings import Arm
 from lib.figures import draw
+from lib.figures.draw import HEIGHT, LAMBDA, LOOKS, RECEIVED, from_zero, integer_axis, look_of, ratio_axis
 from lib.figures.page import THIS_RUN, page
-from lib.figures.style import HEIGHT, LAMBDA, LOOKS, RECEIVED, SERIES, WIDTH, from_zero, integer_axis, ratio_axis
 from lib.prompts.conditions import parse_condition
+from lib.statistics import told
 
-WITH_AND_WITHOUT = {"none": "w/o Meaningless tokens", "mless": "w/ Meaningless tokens"}
-THREE = {"none": "None", "mless": "Mless", "mful": "Mful"}
+PAPER = paths.DATA / "paper.yaml"  # what it reports: {figure: {"source": text, "values": ...}}
+# Of what the tokens of a prompt receive: which conditions a panel draws, and how it calls them.
+CURVES = {
+    "fig09": [{"names": {"none": "None", "mless": "Mless"}}],
+    "fig10_right": [
+        {"names": {"none": "None", "mless": "Mless", "mful": "Mful"}, "what": ": original tokens", "fill": True},
+        {"names": {"mless": "Mless", "mful": "Mful"}, "what": ": whole prompt"},
+    ],
+    "fig11": [{"names": {"random": "Random sentence", "mless": "Meaningless tokens"}, "shade": "inserted tokens"}],
+    "fig13": [
+        {"names": {"none": "w/o Meaningless tokens", "mless": "w/ Meaningless tokens"}},
+        {"names": {"mless": "w/ Meaningless tokens"}, "shade": "Meaningless tokens"},
+    ],
+}
+CURVES["fig18"] = CURVES["fig13"]  # heads of another model
 CHANGE = "with / without (log scale)"
 DRAWN = ["none", "mless", "arm"]  # of what is measured of activations
 MOVED = ("near zero", "L1", "L2", "variance")  # what the paper says moves: the first falls, the others rise
 SPAN = {"mass": "Attention mass", "flatness": "Coefficient of variation", "dispersion": "Dispersion of values"}
+PASSED = ["condition", "value", "value low", "value high"]
 RARE = 1e-3  # a bin with a smaller share of the activations has no ratio: it would be noise
 SEVEN_B = "the paper, Qwen2.5-Math-7B on MATH-500"
 # Of the differences of likelihoods: what slashes give, what of it layer 1 gives, and what a real help gives.
-SLASHES, LAYER_1 = "mless \N{MINUS SIGN} none", "mless \N{MINUS SIGN} hidden-from-layer-1"
-EXAMPLE = "example \N{MINUS SIGN} none"
+ANSWERING = [f"{one} \N{MINUS SIGN} {other}" for one, other in (("mless", "none"), ("mless", "hidden-from-layer-1"))]
+ANSWERING += ["example \N{MINUS SIGN} none"]
 COURSES = {"length": "inserted slashes", "place": "place of the slashes", "depth": "k"}  # x axes of likelihoods
 
 
-def fig13(run, curves, name="fig13"):
-    """Draw heads of layer 1, a column each: the original tokens without and with, below the whole prompt with it."""
-    heads = _heads(curves)
-    columns = len(heads)
-    with _page_of_curves(run, name, curves, panels=2 * columns, columns=columns) as axes:
-        for top, bottom, (title, head) in zip(axes, axes[columns:], heads, strict=False):
-            draw.received(top, head, WITH_AND_WITHOUT)
-            draw.received(bottom, head, {"mless": WITH_AND_WITHOUT["mless"]}, whole=True)
-            draw.span(bottom, head, "Meaningless tokens")
-            top.set(title=title, xlabel="")
-            bottom.set_title(title)
+def _panels(run, name, tables, each, drawn=None, part="attention", across=1, **layout):
+    """Yield (axes, rows) for each value of the columns `each`, of the rows `drawn` of the first table, all if None.
 
-
-def fig18(run, curves):
-    """Draw heads of another model as `fig13` does."""
-    fig13(run, curves, "fig18")
-
-
-def fig09(run, curves, spans):
-    """Draw the same head in layers 1, 2 and 3: its original tokens without and with the slashes.
-
-    spans: of `heads.spans`; the csv has those of the heads that the figure draws, as those of Figs. 10 and 11 have.
+    A value has `across` panels, the first of which is named after it; the values of a second column stand beside each
+    other. The page is saved after the last panel; layout: of it.
     """
-    heads = _heads(curves)
-    with _page_of_curves(run, "fig09", curves, spans, panels=len(heads)) as axes:
-        for ax, (title, head) in zip(axes, heads, strict=True):
-            draw.received(ax, head, {"none": "None", "mless": "Mless"})
-            ax.set_title(title)
+    drawn = tables[0] if drawn is None else drawn
+    groups = list(drawn.groupby(each, sort=False))
+    layout["columns"] = drawn[each[1]].nunique() if len(each) == 2 else layout.get("columns")
+    with page(run, name, tables, part, panels=across * len(groups), **layout) as axes:
+        for mine, (key, rows) in zip(axes.reshape(-1, across), groups, strict=True):
+            mine[0].set_title("\n".join(map(str, key)))
+            yield mine, rows
 
 
-def fig11(run, curves, spans):
-    """Draw whole prompts, with slashes and with a random sentence as long."""
-    heads = _heads(curves)
-    with _page_of_curves(run, "fig11", curves, spans, panels=len(heads)) as axes:
-        for ax, (title, head) in zip(axes, heads, strict=True):
-            draw.received(ax, head, {"random": "Random sentence", "mless": "Meaningless tokens"}, whole=True)
-            draw.span(ax, head[head.condition == "mless"], "inserted tokens")
-            ax.set_title(title)
+def _curves(run, curves, spans=None, *, name):
+    """Draw for each head that the table of curves has the panels of CURVES; the csv has the same heads' spans, too."""
+    heads = [head for _, head in curves.groupby(["model", "layer", "head"], sort=False)]
+    tables = [curves] if spans is None else [curves, spans[spans.figure == name.removesuffix("_right")]]
+    layout = {"panels": len(CURVES[name]) * len(heads), "columns": len(heads) if spans is None else None}
+    layout |= {"ylabel": RECEIVED, "note": f"One prompt, of problem {curves.problem.iloc[0]}. "}
+    with page(run, name, tables, "attention", **layout) as axes:
+        for ax, (look, head) in zip(axes, product(CURVES[name], heads), strict=True):
+            draw.received(ax, head, **look)
+            ax.set_xlabel(ax.get_xlabel() if ax.get_subplotspec().is_last_row() else "")
 
 
-def fig10_right(run, curves, spans):
-    """Draw one head: its original tokens under three conditions, and the whole prompt with either insertion."""
-    with _page_of_curves(run, "fig10_right", curves, spans, panels=2) as axes:
-        _three_conditions(axes, curves)
-
-
-def _page_of_curves(run, name, curves, spans=None, **layout):
-    beside = () if spans is None else [spans[spans.figure == name.removesuffix("_right")]]
-    return page(run, name, curves, "attention", beside=beside, ylabel=RECEIVED, note=_one_prompt(curves), **layout)
-
-
-def _one_prompt(curves):
-    return f"One prompt, of problem {curves.problem.iloc[0]}. "
-
-
-def _heads(curves):
-    """Return (title, rows) of each head that the table of curves has, in its order."""
-    groups = curves.groupby(["model", "layer", "head"], sort=False)
-    return [(f"{model}\nLayer {layer} Head {head}", part) for (model, layer, head), part in groups]
-
-
-def _three_conditions(axes, curves):
-    ((title, head),) = _heads(curves)
-    draw.received(axes[0], head, THREE, fill=True)
-    draw.received(axes[1], head, {key: THREE[key] for key in ("mless", "mful")}, whole=True)
-    for ax, what in zip(axes, ("original tokens", "whole prompt"), strict=True):
-        ax.set_title(f"{title}: {what}")
+fig09, fig10_right, fig11, fig13, fig18 = (partial(_curves, name=name) for name in CURVES)
 
 
 def fig10(run, table, curves):
@@ -105,111 +84,95 @@ def fig10(run, table, curves):
 
     table: a row per model and condition with n, accuracy, low and high.
     """
-    reported = [
-        ("the paper", model, key, 500, value)
-        for model, values in paper_numbers()["fig10"]["values"].items()
-        for key, value in values.items()
-    ]
-    paper = pd.DataFrame(reported, columns=["source", "model", "condition", "n", "accuracy"])
+    paper = pd.DataFrame(paths.read_yaml(PAPER)["fig10"]["values"]).unstack().rename_axis(["model", "condition"])
+    paper = paper.rename("accuracy").reset_index().assign(source="the paper", n=500)
     both = pd.concat([table.assign(source=THIS_RUN), paper], ignore_index=True)
     both = both[["source", "model", "condition", "n", "accuracy", "low", "high"]]
-
-    def layout():
-        size = {"figsize": (WIDTH, 2 * HEIGHT), "width_ratios": (1.25, 1)}
-        figure, axes = plt.subplot_mosaic([["left", "upper"], ["left", "lower"]], **size)
-        return figure, (axes["left"], axes["upper"], axes["lower"])
-
-    note = f"Left; the paper's bars: MATH-500, n = 500. Right: {curves.model.iloc[0]}. {_one_prompt(curves)}"
-    with page(run, "fig10", both, "accuracy", beside=[curves], layout=layout, note=note) as axes:
-        draw.bars(axes[0], both, THREE)
-        axes[0].set_title("Results on MATH-500" if run.accuracy.problems == "math500" else "Accuracy")
-        _three_conditions(axes[1:], curves)
-        for ax in axes[1:]:
+    model, problem = curves[["model", "problem"]].iloc[0]
+    note = f"Left; the paper's bars: MATH-500, n = 500. Right: {model}. One prompt, of problem {problem}. "
+    layout = {"panels": 3, "mosaic": [[0, 1], [0, 2]], "widths": (1.25, 1), "note": note}
+    with page(run, "fig10", [both, curves], "accuracy", **layout) as (left, *right):
+        draw.bars(left, both)
+        left.set_title("Results on MATH-500" if run.accuracy.problems == "math500" else "Accuracy")
+        for ax, look in zip(right, CURVES["fig10_right"], strict=True):
+            draw.received(ax, curves, **look)
             ax.set_ylabel(RECEIVED)
-
-
-def paper_numbers():
-    """Return data/paper.yaml: figure or table -> {"source": text, "values": {model: {condition: %}}}."""
-    return paths.read_yaml(paths.DATA / "paper.yaml")
-
-
-def _panels(
-    run, name, table, each, *, drawn=None, finish=None, part="attention", columns=None, beside=(), label, note="", **how
-):
-    """Draw a panel for `each` value of these columns: the estimates of the rows `drawn` of a table, all if None.
-
-    finish(ax, rows) completes a panel, label names the y axis, beside are other tables; how: of `draw.estimates`.
-    """
-    groups = list((table if drawn is None else drawn).groupby(each, sort=False))
-    if not groups:
-        return
-    layout = {"panels": len(groups), "columns": columns, "ylabel": label}
-    with page(run, name, table, part, beside=beside, note=note, **layout) as axes:
-        for ax, (key, some) in zip(axes, groups, strict=True):
-            draw.estimates(ax, some, **how)
-            ax.set_title("\n".join(map(str, key)))
-            if finish:
-                finish(ax, some)
 
 
 def lambda_by_head(run, table, controls):
     """Draw λ of every head of the first layers under the slashes, with what untrained networks of the shape give."""
     drawn = table[table.condition == "mless"].assign(place=lambda rows: "layer " + rows.layer.astype(str))
-
-    def finish(ax, some):
-        same = (controls.model == some.model.iloc[0]) & (controls.layer == some.layer.iloc[0])
-        draw.controls(ax, controls[same], len(some))
-        _lambda_axes(ax, some["head"], "Head")
-
-    how = {"x": "head", "y": "lambda", "by": "condition", "even": 1, "label": LAMBDA, "finish": finish}
-    how |= {"columns": drawn.layer.nunique(), "beside": [controls]}
-    _panels(run, "lambda_by_head", table, ["model", "place"], drawn=drawn, **how)
+    tables = [table, controls]
+    for (ax,), rows in _panels(run, "lambda_by_head", tables, ["model", "place"], drawn, ylabel=LAMBDA):
+        draw.estimates(ax, rows, "head", "lambda", even=1)
+        _lambda_axes(ax, rows, "head", controls)
 
 
 def lambda_by_layer(run, table, controls):
     """Draw λ, the mean over heads, over the layers, a curve per insertion."""
-
-    def finish(ax, some):
-        draw.controls(ax, controls[controls.model == some.model.iloc[0]])
-        _lambda_axes(ax, some.layer, "Layer")
-
-    how = {"x": "layer", "y": "mean", "by": "condition", "even": 1, "line": True, "gap": 0, "label": LAMBDA}
-    how |= {"note": "Means over heads. ", "beside": [controls], "finish": finish}
-    _panels(run, "lambda_by_layer", table, ["model"], drawn=table[table.measure == "lambda"], **how)
+    drawn = table[table.measure == "lambda"]
+    layout = {"ylabel": LAMBDA, "note": "Means over heads. "}
+    for (ax,), rows in _panels(run, "lambda_by_layer", [table, controls], ["model"], drawn, **layout):
+        draw.estimates(ax, rows, "layer", "mean", even=1, line=True, gap=0)
+        _lambda_axes(ax, rows, "layer", controls)
 
 
 def causes(run, table):
     """Draw λ of each cause side by side at each head of layer 1."""
-    how = {"x": "head", "y": "lambda", "by": "cause", "even": 1, "label": LAMBDA}
-    how["note"] = "Later original tokens only. "
-    _panels(run, "causes", table, ["model"], finish=lambda ax, some: _lambda_axes(ax, some["head"], "Head"), **how)
+    layout = {"ylabel": LAMBDA, "note": "Later original tokens only. "}
+    for (ax,), rows in _panels(run, "causes", [table], ["model"], **layout):
+        draw.estimates(ax, rows, "head", "lambda", "cause", even=1)
+        _lambda_axes(ax, rows, "head")
 
 
-def _lambda_axes(ax, x, name):
-    ax.set_xlim(x.min() - 0.5, x.max() + 0.5)
+def _lambda_axes(ax, rows, x, controls=None):
+    """Draw behind λ from `lowest` to `highest` what each control shows in the same layers, and set the axes."""
+    first, last = rows[x].min() - 0.5, rows[x].max() + 0.5
+    if controls is not None:
+        same = (controls.model == rows.model.iloc[0]) & controls.layer.isin(rows.layer)
+        for row in controls[same].itertuples():
+            ends = (row.layer - 0.5, row.layer + 0.5) if x == "layer" else (first, last)
+            if row.control == "uniform":
+                style = {"color": "0.45", "linestyle": ":", "linewidth": 1.4, "zorder": 0.9}
+                ax.plot(ends, [row.lowest] * 2, label="attention spread evenly", **style)
+            else:
+                style = {"color": "0.85", "linewidth": 0, "zorder": 0.5}
+                ax.fill_between(ends, row.lowest, row.highest, label="untrained networks", **style)
+    ax.set_xlim(first, last)
     from_zero(ax)
-    integer_axis(ax.xaxis, name)
+    integer_axis(ax.xaxis, x.capitalize())
 
 
 def lambda_map(run, table):
-    """Draw λ of every layer and head under the slashes as a map, all models on one scale of colours."""
-    groups = list(table[table.condition == "mless"].groupby("model", sort=False))
-    with page(run, "lambda_map", table, "attention", panels=len(groups)) as axes:
-        for ax, (model, some) in zip(axes, groups, strict=True):
-            image = draw.lambda_map(ax, some.pivot(index="layer", columns="head", values="lambda"))
+    """Draw λ of every layer and head under the slashes as a map, all models on one log scale of colours.
+
+    What lies beyond 0.5 to 2 has the colour of the end, NaN is hatched, and a dot marks λ above 1.
+    """
+    models = table[table.condition == "mless"].groupby("model", sort=False)
+    look = {"cmap": "PuOr_r", "norm": colors.LogNorm(0.5, 2), "aspect": "auto", "interpolation": "none"}
+    with page(run, "lambda_map", [table], "attention", panels=len(models)) as axes:
+        for ax, (model, rows) in zip(axes, models, strict=True):
+            ratios = rows.pivot(index="layer", columns="head", values="lambda").to_numpy(float)
+            extent = (0.5, ratios.shape[1] + 0.5, ratios.shape[0] + 0.5, 0.5)  # layers and heads count from 1
+            ax.patch.set(hatch="xxxx", edgecolor="0.8")
+            image = ax.imshow(np.ma.masked_invalid(ratios), extent=extent, **look)
+            above = np.argwhere(ratios > 1) + 1
+            ax.scatter(above[:, 1], above[:, 0], s=3, color="black", linewidths=0, label="λ > 1")
+            ax.grid(False)
             ax.set_title(f"{model}, 55 slashes")
-        draw.colour_bar(image, axes)
+            integer_axis(ax.xaxis, "Head")
+            integer_axis(ax.yaxis, "Layer")
+        bar = {"ticks": [0.5, 0.7, 1, 1.4, 2], "extend": "both", "format": "%g", "label": LAMBDA}
+        axes[0].figure.colorbar(image, ax=list(axes), **bar).minorticks_off()
 
 
 def inserted_span(run, table):
     """Draw what the inserted tokens of layer 1 receive and carry, a row per model and a column per measure."""
     drawn = table[table.layer == 1].assign(what=lambda rows: rows.measure.map(SPAN))
-    how = {"x": "condition", "y": "mean", "by": "condition", "gap": 0, "label": "layer 1, mean over heads"}
-    _panels(run, "inserted_span", table, ["model", "what"], drawn=drawn, columns=len(SPAN), finish=_from_zero, **how)
-
-
-def _from_zero(ax, _):
-    from_zero(ax)
+    label = "layer 1, mean over heads"
+    for (ax,), rows in _panels(run, "inserted_span", [table], ["model", "what"], drawn, ylabel=label):
+        draw.estimates(ax, rows, "condition", "mean", gap=0)
+        from_zero(ax)
 
 
 def fig04(run, table, measured):
@@ -219,25 +182,31 @@ def fig04(run, table, measured):
     outside. In layer 1 the histogram is drawn as it is; in later ones, where nobody would see a difference, as ratio to
     that without insertion.
     """
-    layers = sorted(set(table.layer))
-    histograms = pd.concat([_histograms_of(one, layers) for one in measured.values()])
-    tokens, shape = table[table.condition != "arm"], (len(measured), 2, len(layers))
-    reach, how = tokens[["low", "high"]].to_numpy(float), {"panels": int(np.prod(shape)), "columns": len(layers)}
-    note = "ARM works in layer 1; its measures are in the table. "
-    with page(run, "fig04", table, "attention", beside=[histograms], note=note, **how) as axes:
-        for (tops, bottoms), model in zip(axes.reshape(shape), measured, strict=True):
-            for top, bottom, layer in zip(tops, bottoms, layers, strict=True):
-                _draw_histograms(top, histograms[(histograms.model == model) & (histograms.layer == layer)])
-                top.set_title(f"{model}\nlayer {layer}: histogram{' / that of None' if layer > 1 else ''}")
-                part = tokens[(tokens.model == model) & (tokens.layer == layer)]
-                part = part.assign(measure=part.measure.str.replace("variance", "var."))
-                draw.estimates(bottom, part, "measure", "ratio", "condition", even=1)
-                bottom.set_title(f"{model}\nlayer {layer}: measures")
-                ratio_axis(bottom, reach.min(), reach.max())
-            bottoms[0].set_ylabel(CHANGE)
+    layers, tokens = sorted(set(table.layer)), table[table.condition != "arm"]
+    histograms = pd.concat([_histograms(one, layers) for one in measured.values()])
+    reach = tokens.low.min(), tokens.high.max()
+    layout = {"across": 2 * len(layers), "columns": len(layers)}
+    layout["note"] = "ARM works in layer 1; its measures are in the table. "
+    for axes, rows in _panels(run, "fig04", [table, histograms], ["model"], tokens, **layout):
+        model = rows.model.iloc[0]
+        for top, bottom, layer in zip(*axes.reshape(2, -1), layers, strict=True):
+            shares = histograms[(histograms.model == model) & (histograms.layer == layer)]
+            for condition in DRAWN:
+                look = LOOKS[condition]
+                top.plot(shares.activation, shares[condition], color=look.colour, linewidth=0.8, label=look.name)
+            top.set(title=f"{model}\nlayer {layer}: histogram{' / that of None' if layer > 1 else ''}")
+            top.set(ylim=(0.8, 1.2)) if layer > 1 else top.set(yscale="log", ylabel="share of activations (%)")
+            top.set_xlabel("activation")
+            measures = rows[rows.layer == layer].assign(
+                measure=lambda some: some.measure.str.replace("variance", "var.")
+            )
+            draw.estimates(bottom, measures, "measure", "ratio", even=1)
+            bottom.set_title(f"{model}\nlayer {layer}: measures")
+            ratio_axis(bottom, *reach)
+        axes[len(layers)].set_ylabel(CHANGE)
 
 
-def _histograms_of(measured, layers):
+def _histograms(measured, layers):
     """Return a row per layer and bin of a model, with the bin's middle as `activation`, and a column per condition: its
     share of the activations in %, in layers after the first over that under none.
     """
@@ -249,39 +218,33 @@ def _histograms_of(measured, layers):
     return rows.to_dataframe().dropna().reset_index().assign(model=measured.model)
 
 
-def _draw_histograms(ax, rows):
-    """Draw a line per condition of one layer of `_histograms_of`, in layer 1 on a log scale."""
-    for condition in DRAWN:
-        look = LOOKS[condition]
-        ax.plot(rows.activation, rows[condition], color=look.colour, linewidth=0.8, label=look.names[0])
-    ax.set_xlabel("activation")
-    if rows.layer.iloc[0] == 1:
-        ax.set(yscale="log", ylabel="share of activations (%)")
-    else:
-        ax.set_ylim(0.8, 1.2)
-
-
 def fig07(run, table):
     """Draw the share of near-zero activations of each class of tokens, a point per condition."""
     drawn = table[table.condition.isin(DRAWN)]
-    how = {"x": "class", "y": "near zero", "by": "condition", "label": "near-zero activations (%)"}
-    note = "Layer 1; near zero: within the bound of the prompt without insertion. "
-    _panels(run, "fig07", table, ["model"], drawn=drawn, finish=_from_zero, note=note, **how)
+    layout = {"ylabel": "near-zero activations (%)"}
+    layout["note"] = "Layer 1; near zero: within the bound of the prompt without insertion. "
+    for (ax,), rows in _panels(run, "fig07", [table], ["model"], drawn, **layout):
+        draw.estimates(ax, rows, "class", "near zero")
+        from_zero(ax)
 
 
 def activations_by_layer(run, table):
-    """Draw four measures of the MLPs' activations over the layers, with / without, a row per model."""
+    """Draw four measures of the MLPs' activations over the layers, with / without, a row per model.
+
+    What ARM does to its own layer is off the scale, and written at its edge.
+    """
     drawn = table[table.measure.isin(MOVED) & table.condition.isin(["mless", "arm"])]
-    inside = drawn[(drawn.condition != "arm") | (drawn.layer > 1)]  # what ARM does to its own layer is off the scale
-
-    def finish(ax, some):
-        same = inside[inside.model == some.model.iloc[0]]
+    inside = drawn[(drawn.condition != "arm") | (drawn.layer > 1)].groupby("model")
+    for (ax,), rows in _panels(run, "activations_by_layer", [table], ["model", "measure"], drawn, ylabel=CHANGE):
+        draw.estimates(ax, rows, "layer", "ratio", gap=0, line=True, band=True, even=1)
+        same = inside.get_group(rows.model.iloc[0])
         ratio_axis(ax, same.low.min(), same.high.max())
-        draw.off_the_scale(ax, some)
+        low, high = ax.get_ylim()
+        for row in rows[(rows.ratio < low) | (rows.ratio > high)].itertuples():
+            arrow, side, edge = ("↑", "top", high) if row.ratio > high else ("↓", "bottom", low)
+            look = {"va": side, "color": look_of(row.condition)[0].colour, "size": "small"}
+            ax.annotate(f"{arrow} {row.ratio:.2g}", (row.layer, edge), (5, 0), textcoords="offset points", **look)
         integer_axis(ax.xaxis, "Layer")
-
-    how = {"x": "layer", "y": "ratio", "by": "condition", "band": True, "even": 1, "label": CHANGE, "finish": finish}
-    _panels(run, "activations_by_layer", table, ["model", "measure"], drawn=drawn, columns=len(MOVED), **how)
 
 
 def fig06(run, table):
@@ -290,58 +253,64 @@ def fig06(run, table):
     table: a row per model and condition, with pass@1 and so on, each followed by its ends.
     """
     ks = [name.removeprefix("pass@") for name in table if name.startswith("pass@") and " " not in name]
-    models = list(table.groupby("model", sort=False)) if len(table) else []
-    for_each = {"panels": 2 * len(models), "columns": 2, "ylabel": "% of problems"}
-    with page(run, "fig06", table, "accuracy", note="Several samples for each problem. ", **for_each) as axes:
-        for (left, right), (model, part) in zip(axes.reshape(-1, 2), models, strict=True):
-            passed = pd.concat([_measure(part, f"pass@{k}").assign(k=k) for k in ks]).sort_index(kind="stable")
-            draw.estimates(left, passed, "k", "value", "condition", line=True, gap=0.08)
-            draw.estimates(right, _measure(part, "distinct 2-grams"), "condition", "value", "condition", gap=0)
-            left.set(title=f"{model}: pass@k", xlabel="k", ylim=(0, 100))
-            right.set(title=f"{model}: distinct 2-grams (%)", ylim=(0, 100))
-
-
-def _measure(table, name):
-    """Return a measure of a wide table as the column `value` with its ends, beside its condition."""
-    names = {name: "value", f"{name} low": "low", f"{name} high": "high"}
-    return table[["condition", *names]].rename(columns=names)
+    layout = {"across": 2, "columns": 2, "ylabel": "% of problems", "note": "Several samples for each problem. "}
+    for (left, right), rows in _panels(run, "fig06", [table], ["model"], part="accuracy", **layout):
+        wide = [rows.filter(regex=rf"^condition$|^pass@{k}( |$)").set_axis(PASSED, axis=1).assign(k=k) for k in ks]
+        draw.estimates(left, pd.concat(wide).sort_index(kind="stable"), "k", "value", line=True, gap=0.08)
+        draw.estimates(right, rows, "condition", "distinct 2-grams", gap=0)
+        left.set(title=f"{rows.model.iloc[0]}: pass@k", xlabel="k", ylim=(0, 100))
+        right.set(title=f"{rows.model.iloc[0]}: distinct 2-grams (%)", ylim=(0, 100))
 
 
 def fig08(run, table):
     """Draw the accuracy under fillers of other lengths, places and kinds, beside the paper's numbers for the 7B."""
-    points = [
-        {"varied": varied, "condition": condition, "reported": np.nan} | point
-        for varied, row in paper_numbers()["fig08"]["panels"].items()
-        for condition, point in row.items()
-    ]
-    models = dict(list(table.groupby("model", sort=False)))  # each in the order of the points
-    some = [pd.DataFrame(points).merge(part, on="condition") for part in models.values()]
-    drawn = pd.concat(some).assign(source=THIS_RUN) if some else table
-
-    def finish(ax, some):
-        if some.reported.notna().any():
+    panels = paths.read_yaml(PAPER)["fig08"]["panels"]
+    points = {varied: pd.DataFrame.from_dict(row, orient="index") for varied, row in panels.items()}
+    points = pd.concat(points, names=["varied", "condition"]).reset_index()
+    points = points[["varied", "condition", "reported", "label"]]
+    models = list(dict.fromkeys(table.model))  # each in the order of the points
+    drawn = points.merge(table, on="condition").assign(source=THIS_RUN)
+    drawn = drawn.sort_values("model", key=lambda names: names.map(models.index), kind="stable")
+    layout = {"part": "accuracy", "ylabel": "Accuracy (%)"}
+    for (ax,), rows in _panels(run, "fig08", [drawn], ["model", "varied"], **layout):
+        draw.estimates(ax, rows, "label", "accuracy", "source", looks={THIS_RUN: LOOKS["mless"]})
+        if rows.reported.notna().any():
             look = {"linestyle": "none", "marker": "o", "fillstyle": "none", "clip_on": False, "color": "0.3"}
-            ax.plot(range(len(some)), some.reported, label=SEVEN_B, **look)
+            ax.plot(range(len(rows)), rows.reported, label=SEVEN_B, **look)
         ax.set_ylim(0, 100)
-
-    how = {"x": "label", "y": "accuracy", "by": "source", "looks": {THIS_RUN: LOOKS["mless"]}, "label": "Accuracy (%)"}
-    each = ["model", "varied"] if some else "model"
-    _panels(run, "fig08", drawn, each, part="accuracy", columns=3, finish=finish, **how)
 
 
 def fig12(run, table):
-    """Draw the effect of ARM under other settings as a map, and in other layers."""
+    """Draw the effect of ARM under other settings as a map, framed where 0 lies outside, and in other layers."""
     arms = [parse_condition(condition).arm or Arm() for condition in table.condition]
     grid = table.assign(**{name: [getattr(arm, name) for arm in arms] for name in ("c", "p1", "layer")})
-    models = list(grid.groupby("model", sort=False))
     note = "Brackets and bars: intervals of paired differences; framed: 0 lies outside. "
-    with page(run, "fig12", grid, "accuracy", panels=2 * len(models), columns=2, note=note) as axes:
-        for (left, right), (model, part) in zip(axes.reshape(-1, 2), models, strict=True):
-            draw.arm_map(left, part[part.condition.str.contains("p1=")])
-            other = part[part.condition.str.contains("layer=")].astype({"layer": str}).assign(what="arm")
-            draw.estimates(right, other, "layer", "effect", "what", even=0)
-            left.set_title(f"{model}: ARM in layer 1, points against none")
-            right.set(title=f"{model}: ARM in other layers", xlabel="Layer", ylabel="points against none")
+    layout = {"across": 2, "columns": 2, "note": note}
+    for (left, right), rows in _panels(run, "fig12", [grid], ["model"], part="accuracy", **layout):
+        model = rows.model.iloc[0]
+        _arm_map(left, rows[rows.condition.str.contains("p1=")])
+        left.set_title(f"{model}: ARM in layer 1, points against none")
+        other = rows[rows.condition.str.contains("layer=")].astype({"layer": str}).assign(what="arm")
+        draw.estimates(right, other, "layer", "effect", "what", even=0)
+        right.set(title=f"{model}: ARM in other layers", xlabel="Layer", ylabel="points against none")
+
+
+def _arm_map(ax, table):
+    """Draw the effect of ARM in points (c, p1) with intervals as text."""
+    effects = table.pivot(index="c", columns="p1", values="effect")
+    reach, (cs, p1s) = max(1.0, effects.abs().max(axis=None)), (list(axis) for axis in effects.axes)
+    ax.imshow(effects, cmap="PuOr_r", norm=colors.Normalize(-reach, reach), aspect="auto")
+    for row in table.itertuples():
+        x, y, text = p1s.index(row.p1), cs.index(row.c), told(row.effect, row.effect_low, row.effect_high, "+")
+        look = {"ha": "center", "va": "center", "color": "white" if abs(row.effect) > 0.6 * reach else "black"}
+        ax.text(x, y, text.replace(" [", "\n["), size="small", **look)
+        if row.effect_low > 0 or row.effect_high < 0:
+            frame = {"fill": False, "edgecolor": "black", "linewidth": 1.5}
+            ax.add_patch(patches.Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, **frame))
+    ax.set_xticks(range(len(p1s)), [f"{value:g}" for value in p1s])
+    ax.set_yticks(range(len(cs)), [f"{value:g}" for value in cs])
+    ax.set(xlabel="p1 (percentile)", ylabel="c")
+    ax.grid(False)
 
 
 def likelihood(run, table, name="likelihood"):
@@ -349,59 +318,72 @@ def likelihood(run, table, name="likelihood"):
 
     table: columns panel, curve, x, model, effect, low, high, n and band; drawn are those of the panel `pairs`.
     """
-    pairs = table[table.panel == "pairs"]
-    height = 0.7 + 0.14 * (len(pairs) + pairs.x.nunique())
+    drawn = table[table.panel == "pairs"]
+    height = 0.7 + 0.14 * (len(drawn) + drawn.x.nunique())
     note = "Log p under the first condition less log p under the second, teacher-forced, "
     note += f"{run.likelihood.dtype}, solutions of at most {run.likelihood.max_solution_tokens} tokens."
-    with page(run, name, table, "likelihood", panels=int(len(pairs) > 0), height=height, note=note) as axes:
-        for ax in axes:
-            draw.forest(ax, pairs)
+    for (ax,), rows in _panels(run, name, [table], ["panel"], drawn, "likelihood", height=height, note=note):
+        draw.forest(ax, rows)
+        ax.set_title("")
+
+
+answer_at_once = partial(likelihood, name="answer_at_once")  # the same of the gold answer, without a solution before
 
 
 def overview(run, table, curves):
     """Draw the paper's picture and the answer: one head without and with the slashes, and what they give in nats."""
-    pairs = table[(table.panel == "pairs") & table.x.isin([SLASHES, LAYER_1, EXAMPLE])]
-    if pairs.empty:
-        return
-    (title, head), *_ = _heads(curves)
-
-    def layout():
-        figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 1.25 * HEIGHT), width_ratios=(1, 1.3))
-        return figure, axes
-
-    note = f"Left: {title.split()[0]}. {_one_prompt(curves)}"
-    with page(run, "overview", pairs, "likelihood", beside=[head], layout=layout, note=note) as (left, right):
-        draw.received(left, head, WITH_AND_WITHOUT)
-        left.set(title=title, ylabel=RECEIVED)
-        draw.forest(right, pairs)
+    pairs = table[(table.panel == "pairs") & table.x.isin(ANSWERING)]
+    _, head = next(iter(curves.groupby(["model", "layer", "head"], sort=False)))
+    layout = {"across": 2, "height": 1.25 * HEIGHT, "widths": (1, 1.3), "ylabel": RECEIVED}
+    layout["note"] = f"Left: {head.model.iloc[0]}. One prompt, of problem {head.problem.iloc[0]}. "
+    for (left, right), rows in _panels(run, "overview", [pairs, head], ["panel"], part="likelihood", **layout):
+        draw.received(left, head, **CURVES["fig13"][0])
+        draw.forest(right, rows)
         right.set_title("How much likelier the worked solution becomes")
-
-
-def answer_at_once(run, table):
-    """Draw the same of the gold answer, without a solution before it."""
-    likelihood(run, table, "answer_at_once")
 
 
 def likelihood_courses(run, table):
     """Draw what so many slashes, in another place, or seen by some layers only give against none, in nats."""
     drawn = table[table.panel.isin(list(COURSES))].assign(series=lambda rows: rows.model + ", " + rows.curve)
-    looks = dict(zip(dict.fromkeys(drawn.series), SERIES * len(drawn), strict=False))
-
-    def finish(ax, some):
-        if some.panel.iloc[0] == "depth":
+    looks = dict(zip(dict.fromkeys(drawn.series), cycle(draw.SERIES), strict=False))
+    layout = {"part": "likelihood", "ylabel": "nats, to none"}
+    for (ax,), rows in _panels(run, "likelihood_courses", [drawn], ["panel"], **layout):
+        draw.estimates(ax, rows, "x", "effect", "series", looks=looks, even=0)
+        panel = rows.panel.iloc[0]
+        if panel == "depth":
             integer_axis(ax.xaxis, "")
-        ax.set_xlabel(COURSES[some.panel.iloc[0]])
-
-    how = {"x": "x", "y": "effect", "by": "series", "looks": looks, "even": 0, "label": "nats, to none"}
-    _panels(run, "likelihood_courses", drawn, ["panel"], part="likelihood", finish=finish, **how)
+        ax.set_xlabel(COURSES[panel])
 
 
 def claims_matrix(run, table, told_of):
-    """Draw each claim that was tested in a row, a column per model; other readings than the literal one in brackets."""
+    """Draw each claim that was tested in a row, a column per model: the verdict as colour and mark, and what was found.
+
+    table: a row per claim and model, as `lib.claims` judges them; told_of: a row -> what is written in its cell. Other
+    readings than the literal one stand in brackets. A mark is hollow where the claim stands so without training too.
+    """
     tested = table[table.n > 0]
     other = "(" + tested.id + ", " + tested.reading + ")"
     tested = tested.assign(id=tested.id.where(tested.reading == "literal", other))
+    names, models = list(dict.fromkeys(tested.id))[::-1], list(dict.fromkeys(tested.model))
     note = "The part that decides; effect [interval]; untrained networks; n problems, and in how many parts it holds. "
     note += "\N{DAGGER}: lost when corrected for all rows. Empty: not tested. "
-    with page(run, "claims_matrix", table, None, panels=1, height=0.2 + 0.42 * tested.id.nunique(), note=note) as axes:
-        draw.matrix(axes[0], tested, told_of)
+    with page(run, "claims_matrix", [table], None, height=0.2 + 0.42 * len(names), note=note) as (ax,):
+        for row in tested.to_dict("records"):
+            x, y, look = models.index(row["model"]), names.index(row["id"]), draw.VERDICTS[row["verdict"]]
+            ax.add_patch(patches.Rectangle((x, y), 1, 1, facecolor=look.tint, linewidth=0))
+            mark = {"color": look.colour, "marker": look.marker, "linestyle": "none", "markersize": 6}
+            inner = "white" if row["training"] == "also" else look.colour
+            ax.plot([x + 0.09], [y + 0.5], markerfacecolor=inner, **mark)
+            ax.plot([], [], label=row["verdict"], **mark)
+            ax.text(x + 0.16, y + 0.5, told_of(row), va="center", size=4.7, linespacing=1.3)
+        ax.set(xlim=(0, len(models)), ylim=(0, len(names)))
+        ax.set_xticks(np.arange(len(models)) + 0.5, models, size="small")
+        ax.set_yticks(np.arange(len(names)) + 0.5, names)
+        ax.xaxis.tick_top()
+        ax.tick_params(length=0)
+        ax.grid(False)
+        ax.spines[:].set_visible(False)
+        ax.hlines(range(len(names) + 1), 0, len(models), color="white", linewidth=1.5)
+        ax.vlines(range(len(models) + 1), 0, len(names), color="white", linewidth=3)
+        hollow = {"marker": "o", "markerfacecolor": "white", "color": "0.2", "linestyle": "none"}
+        ax.plot([], [], label="hollow: also without training", **hollow)

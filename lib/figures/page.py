@@ -19,7 +19,7 @@ from IPython.display import Image, display
 from PIL import Image as Pixels
 
 from lib.errors import InputError
-from lib.figures.style import HEIGHT, WIDTH, style
+from lib.figures.draw import HEIGHT, STYLE, WIDTH
 from lib.models.names import resolve
 from lib.paths import shown, write_json, write_whole
 from lib.prompts.problems import describe
@@ -36,61 +36,89 @@ FLOOR, NARROWEST = 0.01, 1e-3  # of a column's largest number: what a smaller on
 P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
 LEVEL, SMALLEST, FACTOR = 0.05, 1e-3, 3.0  # of p-values: what decides, what is told, half an order of magnitude
 NOTHING = "Nothing to show: this profile does not ask for it. The profile demo does."
-UNFOLDED = {"width": 1000, "max_columns": None, "max_colwidth": None}  # else the length of a number moves lines
+UNFOLDED = ("display.width", 1000, "display.max_columns", None, "display.max_colwidth", None)  # numbers move no line
 SIGNED = ("effect", "against others")  # differences
 
 
 @contextlib.contextmanager
-def page(run, name, table, part, *, beside=(), panels=1, columns=None, height=HEIGHT, layout=None, ylabel="", note=""):
-    """Yield axes to draw on, (panels,); then add legend and caption, save the figure with its table, and show it.
+def page(
+    run, name, tables, part, *, panels=1, columns=None, mosaic=None, height=HEIGHT, widths=None, ylabel="", note=""
+):
+    """Yield axes to draw on, (panels,); then add legend and caption, save the figure with its tables, and show it.
 
-    part: the section of the profile whose models and problems the caption names, None for the models of all; beside:
-    other tables that belong to the figure, below it in the csv; layout: makes other axes and returns (figure, axes).
-    Files whose table says the same stay as they are; without panels there is no figure. Raises InputError for a folder
-    that cannot be written.
+    part: the section of the profile whose models and problems the caption names, None for the models of all; tables:
+    the one that the caption is about, and others of the figure; mosaic: where the panels stand, by number. Files whose
+    csv says the same stay; without panels there is no figure. Raises InputError for a folder that cannot be written.
     """
     if not panels:
         yield np.empty(0, dtype=object)
         return
-    numbers = pd.concat([table, *beside], ignore_index=True)
-    with style():
-        figure, axes = layout() if layout else _grid(panels, columns, height)
+    columns = columns or (panels if panels <= 3 else 2)
+    places = [*range(panels), *["."] * (-panels % columns)]
+    mosaic = mosaic or [places[start : start + columns] for start in range(0, panels, columns)]
+    path, numbers = run.figures / name, pd.concat(tables, ignore_index=True)
+    csv = numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplot_mosaic(mosaic, figsize=(WIDTH, height * len(mosaic)), width_ratios=widths)
         try:
-            yield axes
-            for ax in axes if ylabel else ():
-                ax.set_ylabel(ylabel if ax.get_subplotspec().is_first_col() else ax.get_ylabel())
-            found = _compared(run.figures / f"{name}.csv", numbers)
+            yield np.array([axes[number] for number in range(panels)])
+            for ax in axes.values():
+                if ylabel and ax.get_subplotspec().is_first_col():
+                    ax.set_ylabel(ylabel)
+            found = _compared(path, csv)
             if found["changed"]:
-                _legend(figure)
-                _caption(figure, provenance(run, part, table) + note)
-                _write(figure, run.figures / name, None if found["changed"] == UNDRAWN else numbers)
+                caption = provenance(run, part, tables[0]) + note
+                _save(figure, path, caption, None if found["changed"] == UNDRAWN else csv)
             run.results.mkdir(parents=True, exist_ok=True)
             write_json(run.results / RECORD, recorded(run.results) | {name: found})
         finally:
             plt.close(figure)
-    display(Image(run.figures / f"{name}.png", retina=True))
-    print(f"{shown(run.figures)}/{name}.png, .pdf and .csv")
+    display(Image(path.with_suffix(".png"), retina=True))
+    print(f"{shown(path)}.png, .pdf and .csv")
 
 
-def _grid(panels, columns, height):
-    """Return (figure, axes (panels,)) of page width; without `columns`, up to three stand in a row."""
-    columns = columns or (panels if panels <= 3 else 2)
-    rows = -(-panels // columns)
-    figure, axes = plt.subplots(rows, columns, squeeze=False, figsize=(WIDTH, height * rows))
-    for spare in axes.flat[panels:]:
-        spare.remove()
-    return figure, axes.ravel()[:panels]
+def _compared(path, csv):
+    """Return why a figure's files are to be written (`changed`, "" to keep them), or how far its numbers are apart."""
+    try:
+        largest, where = largest_difference(pd.read_csv(path.with_suffix(".csv")), pd.read_csv(io.BytesIO(csv)))
+    except (OSError, ValueError):  # missing or damaged: as good as not there
+        return {"changed": ABSENT}
+    there = all(path.with_suffix(f".{kind}").is_file() for kind in ("png", "pdf"))
+    changed = where if largest >= 1 else "" if there else UNDRAWN
+    return {"changed": changed, "largest": largest, "where": where}
 
 
-def _legend(figure):
-    """Name everything drawn once, above all panels, where no curve is."""
+def _save(figure, path, caption, csv):
+    """Write a legend of all panels above them and the caption below; save csv, unless it is None, pdf and png.
+
+    The png has 256 colours: no eye tells, at a third of the size.
+    """
     named = {}
-    for mark, label in (pair for ax in figure.axes for pair in zip(*ax.get_legend_handles_labels(), strict=True)):
-        named.setdefault(label, mark)
-    if named and not any(ax.get_legend() for ax in figure.axes):
+    for ax in figure.axes:
+        for mark, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, mark)
+    height = figure.get_figheight()
+    if named:
         columns = next((columns for columns in range(6, 1, -1) if _fits(list(named), columns)), 1)
         figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=columns)
-        figure.set_figheight(figure.get_figheight() + 0.13 * -(-len(named) // columns) + 0.08)
+        height = height + 0.13 * -(-len(named) // columns) + 0.08
+    lines = textwrap.wrap(caption, CHARACTERS, break_on_hyphens=False)
+    figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=5, color="0.45")
+    figure.set_figheight(height + 0.09 * len(lines) + 0.05)  # the axes keep theirs
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # found once, for both
+    pdf, drawn, png = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
+    figure.savefig(drawn, format="png", dpi=DPI)
+    few = Pixels.open(drawn).convert("RGB").quantize(256, Pixels.Quantize.MAXCOVERAGE, dither=Pixels.Dither.NONE)
+    few.save(png, format="png", optimize=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write figure {path.name} to {path.parent}: {error.strerror or error}") from error
+    for kind, content in {"png": png.getvalue(), "pdf": pdf.getvalue(), "csv": csv}.items():
+        if content is not None:
+            write_whole(path.with_suffix(f".{kind}"), content)
 
 
 def _fits(names, columns):
@@ -98,71 +126,23 @@ def _fits(names, columns):
     return sum(8 + max(map(len, column)) for column in np.array_split(names, columns) if len(column)) <= LEGEND
 
 
-def _caption(figure, text):
-    """Write small grey lines below everything."""
-    lines = textwrap.wrap(text, CHARACTERS, break_on_hyphens=False)
-    figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=5, color="0.45")
-    figure.set_figheight(figure.get_figheight() + 0.09 * len(lines) + 0.05)  # the axes keep theirs
-
-
 def provenance(run, part, table):
     """Return what a caption says of a table's numbers: models with their weights, problems, prompt, and n."""
     table = table[table.source == THIS_RUN] if THIS_RUN in set(table.get("source", ())) else table
     sections = [getattr(run, part)] if part else [run.attention, run.accuracy]
-    specs = dict.fromkeys(spec for section in sections for spec in section.models)
-    labels = dict.fromkeys(_label(spec, table) for spec in specs if resolve(spec).name in set(table.get("model", ())))
+    revisions = table.dropna(subset="revision").groupby("model").revision.first() if "revision" in table else {}
+    labels = {}
+    for source in (resolve(spec) for section in sections for spec in section.models):
+        if source.name in set(table.get("model", ())):
+            revision = revisions.get(source.name, source.revision)
+            name = f"{source.name} @ {revision[:12]}" if revision else source.name
+            labels[f"{name}, {source.weights}" if source.weights else name] = True
     text = f"{'; '.join(labels)}. " if labels else ""
     if part:
         text += f"Problems: {describe(sections[0].problems)}, {sections[0].format} prompt"
-        counts = sorted({int(table.n.min()), int(table.n.max())}) if "n" in table else ()
-        text += f", n = {' to '.join(f'{n:,}' for n in counts)}. " if counts else ". "
+        counts = table.n.agg(["min", "max"]).unique() if "n" in table else []
+        text += f", n = {' to '.join(f'{n:,.0f}' for n in counts)}. " if len(counts) else ". "
     return text + ("95 % intervals over problems. " if "low" in table else "")
-
-
-def _label(spec, table):
-    """Return a model's name with its revision, how its weights are stored, and their dtype, as far as known."""
-    source = resolve(spec)
-    mine = table[table.model == source.name]
-    known = {name: mine[name].dropna().unique().tolist() for name in ("revision", "dtype") if name in mine.columns}
-    revision = (known.get("revision") or [source.revision])[0]
-    name = f"{source.name} @ {revision[:12]}" if revision else source.name
-    return ", ".join(text for text in (name, source.weights, *known.get("dtype", ())) if text)
-
-
-def _write(figure, path, table):
-    """Write csv, unless the table is None, pdf, and a png of 256 colours: no eye tells, at a third of the size."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write figure {path.name} to {path.parent}: {error.strerror or error}") from error
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # found once, for both
-    pdf, drawn, png = io.BytesIO(), io.BytesIO(), io.BytesIO()
-    figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
-    figure.savefig(drawn, format="png", dpi=DPI)
-    with Pixels.open(drawn) as picture:
-        few = picture.convert("RGB").quantize(256, Pixels.Quantize.MAXCOVERAGE, dither=Pixels.Dither.NONE)
-    few.save(png, format="png", optimize=True)
-    for kind, content in (("png", png.getvalue()), ("pdf", pdf.getvalue())):
-        write_whole(path.with_suffix(f".{kind}"), content)
-    if table is not None:
-        write_whole(path.with_suffix(".csv"), _csv(table))
-
-
-def _csv(table):
-    return table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
-
-
-def _compared(path, table):
-    """Return why a figure's files are to be written (`changed`, "" to keep them), or how far its numbers are apart."""
-    try:
-        largest, where = largest_difference(pd.read_csv(path), pd.read_csv(io.BytesIO(_csv(table))))
-    except (OSError, ValueError):  # missing or damaged: as good as not there
-        return {"changed": ABSENT}
-    if largest >= 1:
-        return {"changed": where}
-    there = all(path.with_suffix(f".{kind}").is_file() for kind in ("png", "pdf"))
-    return {"changed": "" if there else UNDRAWN, "largest": largest, "where": where}
 
 
 def largest_difference(old, new):
@@ -176,46 +156,41 @@ def largest_difference(old, new):
         return np.inf, f"columns {', '.join(new)}, were {', '.join(old)}"
     if len(old) != len(new):
         return np.inf, f"{len(new)} rows, were {len(old)}"
-    widths = {name: _width(old, new, some[1:]) for some in triples(list(new)) for name in some}
     largest, where = 0.0, ""
+    ends = {name: list(some[1:]) for some in triples(list(new)) for name in some}
     for name in new if len(new) else ():
-        apart = _apart(name, old[name], new[name], widths.get(name))
-        if apart.max() > largest:
-            row = int(apart.argmax())
+        apart = _apart(name, old, new, ends.get(name))
+        row = int(apart.argmax())
+        if apart[row] > largest:
             largest, where = float(apart[row]), f"{name} in line {row + 2}: {new[name][row]}, was {old[name][row]}"
     return largest, where
+
+
+def _apart(name, old, new, ends):
+    """Return how far a column is apart in each row (n,), in what a reader sees; 0 or inf where it has to be equal."""
+    one, other = old[name], new[name]
+    exact = np.where((one == other) | (one.isna() & other.isna()), 0, np.inf)
+    kinds = {one.dtype.kind, other.dtype.kind}
+    if not kinds <= set("if") or (kinds == {"i"} and not ends):
+        return exact
+    both = np.array([one, other], dtype=float)  # (2, n)
+    if P_VALUE.fullmatch(name):
+        sizes = np.fmax(both, SMALLEST)
+        same = ((both < LEVEL).all(0) | (both >= LEVEL).all(0)) & (sizes.max(0) < FACTOR * sizes.min(0))
+        return np.where(same, 0, exact)
+    if ends:
+        bounds = np.array([old[ends], new[ends]], dtype=float)  # (2, n, 2)
+        size = OF_WIDTH * np.fmax(np.fmax(*np.ptp(bounds, axis=2)), NARROWEST * np.nanmax(np.abs(bounds), initial=0))
+    else:
+        size = OF_NUMBER * np.maximum(np.abs(both).max(0), FLOOR * np.nanmax(np.abs(both), initial=0))
+    apart = np.abs(both[0] - both[1]) / np.where(exact == 0, 1, size)
+    return np.where(exact == 0, 0, np.nan_to_num(apart, nan=np.inf))
 
 
 def triples(names):
     """Return (estimate, low, high) of the columns that are an estimate followed by its ends."""
     following = zip(names, names[1:], names[2:], strict=False)
     return [some for some in following if some[1].endswith("low") and some[2] == f"{some[1][:-3]}high"]
-
-
-def _width(old, new, ends):
-    """Return how wide an interval is in each row, (n,); None where its ends are no numbers."""
-    if any(table[name].dtype.kind not in "if" for table in (old, new) for name in ends):
-        return None
-    both = np.array([table[list(ends)].to_numpy(float) for table in (old, new)])  # (2, n, 2)
-    return np.fmax(np.fmax(*np.ptp(both, axis=2)), NARROWEST * np.nanmax(np.abs(both), initial=0))
-
-
-def _apart(name, old, new, width):
-    """Return how far two columns (n,) are apart in each row; 0 or inf for texts, counts, gaps and p-values."""
-    exact = np.where((old == new) | (old.isna() & new.isna()), 0, np.inf)
-    if not {old.dtype.kind, new.dtype.kind} <= set("if") or (width is None and old.dtype.kind == new.dtype.kind == "i"):
-        return exact
-    both = np.array([old, new], dtype=float)  # (2, n)
-    if P_VALUE.fullmatch(name):
-        sizes = np.log(np.fmax(both, SMALLEST))
-        same = ((both < LEVEL).all(0) | (both >= LEVEL).all(0)) & (np.ptp(sizes, axis=0) < np.log(FACTOR))
-        return np.where(same, 0, exact)
-    if width is None:
-        size = OF_NUMBER * np.maximum(np.abs(both).max(0), FLOOR * np.nanmax(np.abs(both), initial=0))
-    else:
-        size = OF_WIDTH * width
-    apart = np.abs(both[0] - both[1]) / np.where(exact == 0, 1, size)
-    return np.where(exact == 0, 0, np.nan_to_num(apart, nan=np.inf))
 
 
 def recorded(results):
@@ -231,13 +206,15 @@ def agreement(results):
     found = recorded(results)
     same = [name for name, row in found.items() if not row["changed"]]
     new = [name for name, row in found.items() if row["changed"] == ABSENT]
-    lines = [f"{len(new)} new figure{'s were' if len(new) > 1 else ' was'} drawn."] if new else []
+    lines = []
     if same:
         most = max(same, key=lambda name: found[name]["largest"])
         text = f"{len(same)} of {len(found) - len(new)} figures agree with the files that were there"
         if size := 100 * found[most]["largest"]:
             text += f"; the largest difference is {size:.2g} % of one that shows ({most}: {found[most]['where']})"
-        lines = [f"{text}.", *lines]
+        lines.append(f"{text}.")
+    if new:
+        lines.append(f"{len(new)} new figure{'s were' if len(new) > 1 else ' was'} drawn.")
     others = [name for name in found if name not in [*same, *new]]
     return "\n".join([*lines, *(f"{name} was drawn anew: {found[name]['changed']}." for name in others)])
 
@@ -251,14 +228,12 @@ def show(table, columns=None, digits=2):
     """
     if table.empty:
         return print(NOTHING)
-    for name, value in UNFOLDED.items():
-        pd.set_option(f"display.{name}", value)
+    pd.set_option(*UNFOLDED)
     shown = table[list(columns or table)].rename_axis(columns=None).reset_index(drop=True)
     for name, low, high in triples(list(shown)):
-        rows = zip(shown[name], shown[low], shown[high], strict=True)
+        rows = zip(shown[name], shown.pop(low), shown.pop(high), strict=True)
         sign = "+" if name in SIGNED else ""
         shown[name] = ["" if pd.isna(row[0]) else told(*row, sign) for row in rows]
-        shown = shown.drop(columns=[low, high])
     for name in shown:
         places = digits.get(name, 2) if isinstance(digits, dict) else digits
         values = shown[name].convert_dtypes() if shown[name].isna().any() else shown[name]  # counts stay whole

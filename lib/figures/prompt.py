@@ -9,7 +9,7 @@ from matplotlib import colors
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 
-from lib.figures.style import LAMBDA, LOOKS, RECEIVED, WIDTH, even_line, integer_axis, style
+from lib.figures.draw import EVEN, LAMBDA, LOOKS, RECEIVED, STYLE, WIDTH, integer_axis
 
 # Of a line of a prompt: its letters, their size in points, and in inches the width of one and the height of all.
 LETTERS, SIZE, LETTER, LINE = 138, 6, 6 * 1233 / 2048 / 72, 0.14
@@ -18,7 +18,7 @@ SIGNS = {" ": "\N{OPEN BOX}", "\n": "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}",
 REFERENCES = {"slashes": ("#009E73", "-"), "a sentence": ("#000000", "-"), "even attention": ("0.45", ":")}
 COLOURS = colors.LinearSegmentedColormap.from_list("received", ["white", "#F9C9A3", "#E8833A"])
 UNDEFINED = "0.85"
-UNHINTED = {"text.hinting": "none"}  # letters are as wide as the font says, as the grounds of the tokens are
+CLOSE = STYLE | {"text.hinting": "none"}  # letters are as wide as the font says, as the grounds of the tokens are
 ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.1, "columnspacing": 1}
 
 
@@ -26,8 +26,8 @@ def one_prompt(prompt, received, place="layer 1, head 1"):
     """Return an Image of a prompt on the colour of what its tokens receive (T,) in one head, above that as a curve."""
     tokens, picture = [prompt.text[start:stop] for start, stop in prompt.offsets], io.BytesIO()
     received = np.asarray(received)
-    with style(), plt.rc_context(UNHINTED):
-        figure, (_, curve) = _page(_in_lines(tokens), received, place, (6.6,))
+    with plt.rc_context(CLOSE):
+        figure, (curve,) = _page(tokens, received, place, 6.6)
         _curves(curve, {"mless": ("received", received)}, prompt.spans.get("inserted"))
         figure.savefig(picture, dpi=200)
         plt.close(figure)
@@ -35,59 +35,39 @@ def one_prompt(prompt, received, place="layer 1, head 1"):
 
 
 def draw_close(tokens, inserted, without, after, ratios, references, chosen):
-    """Return a figure of one prompt with a filler: what its tokens receive of one head, and λ of every head.
+    """Return a figure of one prompt with a filler, to be made under CLOSE: what its tokens receive, λ of every head.
 
     tokens: texts (T,), of which the slice `inserted` is the filler; without, after: received attention (T,) of the
     `chosen` (layer, head), NaN where undefined; ratios: λ (L, H); references: mean λ (L,) by name of REFERENCES.
     """
-    layer, head = chosen
-    figure, (_, curve, dots) = _page(_in_lines(tokens), after, f"layer {layer}, head {head}", (3.8, 2.25))
+    (layer, head), (layers, heads) = chosen, ratios.shape
+    figure, (curve, dots) = _page(tokens, after, f"layer {layer}, head {head}", 3.8, 2.25)
     _curves(curve, {"none": ("without the filler", without), "mless": ("with it", after)}, inserted)
     curve.set_title(f"Layer {layer}, head {head}: λ = {ratios[layer - 1, head - 1]:.2f}", loc="left", pad=14)
-    _ratios(dots, ratios, references, chosen)
+    places = np.arange(1, layers + 1)[:, None]
+    x = places + (np.arange(heads) - (heads - 1) / 2) * 0.7 / heads  # (L, H)
+    dots.axhline(1, **EVEN)
+    for name, means in references.items():
+        colour, line = REFERENCES[name]
+        dots.hlines(
+            means, places[:, 0] - 0.42, places[:, 0] + 0.42, color=colour, linestyle=line, linewidth=1.2, label=name
+        )
+    dots.plot(x.ravel(), ratios.ravel(), "o", color=LOOKS["mless"].colour, markersize=3)
+    at = layer - 1, head - 1
+    dots.plot(x[at], ratios[at], "o", markersize=7, fillstyle="none", color="black")
+    dots.set(ylabel=LAMBDA, xlim=(0.5, layers + 0.5))
+    integer_axis(dots.xaxis, "Layer (a dot per head)")
+    dots.grid(False, axis="x")
+    dots.legend(ncols=3, handlelength=1.2, **ABOVE)
     dots.set_title("λ of every head", loc="left", pad=14)
     return figure
 
 
-def _page(lines, weights, place, widths):
-    """Return (figure, axes): the coloured prompt in `lines`, and below it axes of these widths in inches."""
-    text, below = LINE * len(lines), 2.6
-    height = text + below + 0.4
-    figure, left = plt.figure(figsize=(WIDTH, height), layout="none"), 0.5
+def _page(tokens, weights, place, *widths):
+    """Return (figure, axes): a prompt, each token on the colour of its weight (T,), below it axes of these widths.
 
-    def axes(left, bottom, width, tall):
-        return figure.add_axes((left / WIDTH, bottom / height, width / WIDTH, tall / height))
-
-    made = [axes(0.1, height - text - 0.22, LETTERS * LETTER, text)]
-    draw_tokens(made[0], lines, weights)
-    made[0].set_title(f"What each token receives in {place}: the darker, the more", loc="left", pad=4)
-    for width in widths:
-        made.append(axes(left, 0.4, width, below - 0.65))
-        left += width + 0.55
-    return figure, made
-
-
-def draw_tokens(ax, lines, weights):
-    """Write a prompt in `lines`, each token on the colour of what it receives (T,), on grey where that is undefined.
-
-    The first token, which takes most of the mass, does not decide the scale.
+    The first token, which takes most of the mass, does not decide the scale; what is undefined is grey.
     """
-    norm = colors.PowerNorm(0.6, 0, np.nanmax(weights[1:]), clip=True)
-    grounds = [
-        Rectangle((left, row + 0.06), len(text), 0.88)
-        for row, line in enumerate(lines)
-        for left, text in zip(np.cumsum([0, *map(len, line)]), line, strict=False)
-    ]
-    shades = COLOURS.with_extremes(bad=UNDEFINED)(norm(np.ma.masked_invalid(weights)))
-    ax.add_collection(PatchCollection(grounds, facecolors=shades, linewidths=0))
-    for row, line in enumerate(lines):
-        ax.text(0, row + 0.55, "".join(line), family="monospace", size=SIZE, va="center_baseline", parse_math=False)
-    ax.set(xlim=(0, LETTERS), ylim=(len(lines), 0))
-    ax.axis("off")
-
-
-def _in_lines(tokens):
-    """Return the tokens' texts in lines of at most LETTERS."""
     lines, room = [], 0
     for text in (_visible(token)[:LETTERS] for token in tokens):
         if len(text) > room:
@@ -95,7 +75,29 @@ def _in_lines(tokens):
             room = LETTERS
         lines[-1].append(text)
         room -= len(text)
-    return lines
+    text, below, left = LINE * len(lines), 2.6, 0.5
+    height = text + below + 0.4
+    figure = plt.figure(figsize=(WIDTH, height), layout="none")
+
+    def axes(left, bottom, width, tall):
+        return figure.add_axes((left / WIDTH, bottom / height, width / WIDTH, tall / height))
+
+    prompt, grounds, others = axes(0.1, height - text - 0.22, LETTERS * LETTER, text), [], []
+    for row, line in enumerate(lines):
+        starts = np.cumsum([0, *map(len, line)])
+        grounds += [Rectangle((at, row + 0.06), len(text), 0.88) for at, text in zip(starts, line, strict=False)]
+        look = {"family": "monospace", "size": SIZE, "va": "center_baseline", "parse_math": False}
+        prompt.text(0, row + 0.55, "".join(line), **look)
+    norm = colors.PowerNorm(0.6, 0, np.nanmax(weights[1:]), clip=True)
+    shades = COLOURS.with_extremes(bad=UNDEFINED)(norm(np.ma.masked_invalid(weights)))
+    prompt.add_collection(PatchCollection(grounds, facecolors=shades, linewidths=0))
+    prompt.set(xlim=(0, LETTERS), ylim=(len(lines), 0))
+    prompt.axis("off")
+    prompt.set_title(f"What each token receives in {place}: the darker, the more", loc="left", pad=4)
+    for width in widths:
+        others.append(axes(left, 0.4, width, below - 0.65))
+        left += width + 0.55
+    return figure, others
 
 
 def _visible(token):
@@ -115,21 +117,3 @@ def _curves(ax, weights, inserted):
     ax.set(ylabel=f"{RECEIVED} (received)", xlim=(0, len(values)), ylim=(0, None))
     integer_axis(ax.xaxis, "Token position")
     ax.legend(ncols=3, **ABOVE)
-
-
-def _ratios(ax, ratios, references, chosen):
-    """Draw λ (L, H) as a dot per head, the chosen one ringed, and the mean λ (L,) of each reference as lines."""
-    layers, heads = ratios.shape
-    x = np.arange(1, layers + 1)[:, None] + (np.arange(heads) - (heads - 1) / 2) * 0.7 / heads  # (L, H)
-    even_line(ax, 1)
-    for name, means in references.items():
-        colour, line = REFERENCES[name]
-        ends = np.arange(1, layers + 1)[:, None] + [-0.42, 0.42]
-        ax.hlines(means, *ends.T, color=colour, linestyle=line, linewidth=1.2, label=name)
-    ax.plot(x.ravel(), ratios.ravel(), "o", color=LOOKS["mless"].colour, markersize=3)
-    at = chosen[0] - 1, chosen[1] - 1
-    ax.plot(x[at], ratios[at], "o", markersize=7, fillstyle="none", color="black")
-    ax.set(ylabel=LAMBDA, xlim=(0.5, layers + 0.5))
-    integer_axis(ax.xaxis, "Layer (a dot per head)")
-    ax.grid(False, axis="x")
-    ax.legend(ncols=3, handlelength=1.2, **ABOVE)

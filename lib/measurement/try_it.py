@@ -21,15 +21,13 @@ from IPython.core.getipython import get_ipython
 from IPython.display import Image, display
 
 from lib.errors import InputError, valid
-from lib.figures.prompt import draw_close
-from lib.figures.style import style
+from lib.figures.prompt import CLOSE, draw_close
 from lib.measurement.attention import measure_tokens
 from lib.measurement.networks import some_layers
 from lib.profiles import Panel, check_panel
 from lib.prompts.conditions import POSITIONS, Filler
 
 LAYERS, LONGEST, DPI, WIDE = 3, 220, 150, 900
-UNHINTED = {"text.hinting": "none"}  # letters are as wide as the font says, as the grounds of a prompt's tokens are
 USUAL = {"slashes": "mless", "a sentence": "random"}  # what a filler is compared with: conditions
 
 
@@ -62,7 +60,7 @@ class TryIt:
         ratios, even = self.ratios(problem, "mless", asked)
         usual = Filler(length=length, position=asked.position)
         means = {name: self.ratios(problem, key, usual)[0].mean(1) for name, key in USUAL.items()}
-        with style(), plt.rc_context(UNHINTED), warnings.catch_warnings():
+        with plt.rc_context(CLOSE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing")  # of a script that the font lacks: a box stands there
             curves = before[layer - 1, head - 1], after.received.values[layer - 1, head - 1]
             span, references = slice(inserted[0], inserted[-1] + 1), means | {"even attention": even}

@@ -6,14 +6,14 @@ import matplotlib.pyplot as plt
 import pytest
 
 from lib.figures import page
-from lib.figures.style import style
+from lib.figures.draw import STYLE
 from lib.profiles import load_profile
 
 
 @pytest.fixture(autouse=True)
 def styled(monkeypatch):
     monkeypatch.setattr(page, "DPI", 30)  # to draw finely takes most of the time
-    with style():
+    with plt.rc_context(STYLE):
         yield
     plt.close("all")
 

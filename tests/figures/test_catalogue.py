@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from lib import figures
 from lib.figures import catalogue
-from lib.figures.style import VERDICTS
+from lib.figures.draw import VERDICTS
 
 M, CONDITIONS = "SmolLM2-135M-Instruct", ("none", "mless", "mful", "random", "arm")
 
@@ -132,7 +132,7 @@ def test_a_figure_draws_its_panels_and_saves_every_number_that_it_draws(drawn, r
 
 
 def test_every_figure_is_tried():
-    others = {"agreement", "one_prompt", "paper_numbers", "say", "show"}
+    others = {"agreement", "one_prompt", "say", "show"}
     assert set(DRAWN) == set(figures.__all__) - others
 
 
@@ -141,14 +141,43 @@ def test_of_what_was_not_measured_nothing_is_drawn(drawn, run, name):
     assert drawn(name, DRAWN[name][0][0][:0]) == [] and not run.figures.exists()
 
 
+def texts(labels):
+    return [label.get_text() for label in labels]
+
+
 def test_the_matrix_names_other_readings_and_is_hollow_where_training_adds_nothing(drawn):
-    rows = ROWS.assign(training=["also", None, "weaker", None])
-    (ax,) = drawn("claims_matrix", rows, lambda row: "cell")
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["(b, strict)", "a"]
-    marks = [
-        line for line in ax.get_lines() if line.get_marker() == VERDICTS["in part"].marker and len(line.get_xdata())
-    ]
-    assert [mark.get_markerfacecolor() == "white" for mark in marks] == [True, False, False, False]
+    rows = ROWS.assign(training=["also", None, "weaker", None], n=[40, 0, 40, 40])
+    (ax,) = drawn("claims_matrix", rows, lambda row: row["model"])
+    assert texts(ax.get_yticklabels()) == ["(b, strict)", "a"] and texts(ax.get_xticklabels()) == [M, "gemma-3-270m"]
+    assert texts(ax.texts) == [M, M, "gemma-3-270m"] and len(ax.patches) == 3
+    marks = [line for line in ax.lines if line.get_marker() == VERDICTS["in part"].marker and len(line.get_xdata())]
+    assert [(mark.get_xdata()[0] // 1, mark.get_ydata()[0] // 1) for mark in marks] == [(0, 1), (0, 0), (1, 0)]
+    assert [mark.get_markerfacecolor() == "white" for mark in marks] == [True, False, False]
+
+
+def test_maps_of_all_models_have_one_scale_and_dots_above_one(drawn):
+    ratios = BY_HEAD.assign(**{"lambda": [0.3, 1.1, np.nan, 0.9] * 4})
+    ax, _ = drawn("lambda_map", ratios)
+    (image,) = ax.images
+    assert (image.norm.vmin, image.norm.vmax) == (0.5, 2) and image.get_extent() == [0.5, 2.5, 2.5, 0.5]
+    assert ax.collections[0].get_offsets().tolist() == [[2, 1]] and image.get_array().mask[1, 0]
+
+
+def test_the_map_of_arm_frames_only_cells_whose_interval_leaves_zero_out(drawn):
+    conditions = [f"arm:c={c}:p1={p1}" for c in (0.1, 0.2) for p1 in (90, 95)]
+    cells = pd.DataFrame([(5, 4, 6), (1, -1, 2), (-4, -10, -3), (0, -1, 1)], columns=["effect", *EFFECT.values()])
+    ax, _ = drawn("fig12", pd.concat([cells.assign(model=M, condition=conditions, n=40), GRID[-1:]]))
+    assert ax.images[0].get_array().tolist() == [[5, 1], [-4, 0]] and len(ax.patches) == 2
+    assert ax.texts[0].get_text() == "+5.0\n[+4.0, +6.0]" and texts(ax.get_yticklabels()) == ["0.1", "0.2"]
+
+
+def test_controls_span_all_heads_of_their_layer_or_its_place_among_layers(drawn):
+    ax, *_ = drawn("lambda_by_head", BY_HEAD, CONTROLS.assign(lowest=[0.3, 0.4, 0.5, 0.6]))
+    even, area = (line for line in ax.lines if line.get_linestyle() == ":"), ax.collections[0]
+    assert [line.get_xydata().tolist() for line in even] == [[[0.5, 0.5], [2.5, 0.5]]]
+    assert area.get_datalim(ax.transData).extents.tolist() == [0.5, 0.3, 2.5, 0.6]
+    (ax,) = drawn("lambda_by_layer", BY_LAYER, CONTROLS)
+    assert [area.get_datalim(ax.transData).extents.tolist()[::2] for area in ax.collections] == [[0.5, 1.5], [1.5, 2.5]]
 
 
 def test_fig08_shows_the_papers_numbers_hollow_on_all_of_the_scale(drawn):
@@ -173,4 +202,4 @@ def test_what_arm_does_to_its_own_layer_does_not_flatten_the_rest(drawn):
     changes = CHANGES.copy()
     changes.loc[own, ["ratio", "low", "high"]] = 0.02
     axes = drawn("activations_by_layer", changes)
-    assert all(ax.get_ylim()[0] > 0.5 and [text.get_text() for text in ax.texts] == ["↓ 0.02"] for ax in axes)
+    assert all(ax.get_ylim()[0] > 0.5 and texts(ax.texts) == ["↓ 0.02"] for ax in axes)

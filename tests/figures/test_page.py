@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lib.errors import InputError
-from lib.figures.page import _fits, agreement, largest_difference, page, provenance, recorded, say, show
+from lib.figures.page import agreement, largest_difference, page, provenance, recorded, say, show
 
 NAN = float("nan")
 TABLE = pd.DataFrame({"model": ["a", "b", "c"], "value": [0.5, NAN, -200.0], "n": [1, 2, 3]})
@@ -68,7 +68,7 @@ def test_gaps_are_equal_to_gaps_and_an_interval_without_width_has_one():
 
 
 def draw(run, table=CURVE, name="fig", label="None"):
-    with page(run, name, table, "attention", panels=2, ylabel="weight", note="One prompt.") as axes:
+    with page(run, name, [table], "attention", panels=2, ylabel="weight", note="One prompt.") as axes:
         for ax in axes:
             ax.plot(table.token, table.weight, label=label)
 
@@ -106,9 +106,9 @@ def test_only_another_number_or_a_missing_file_is_written(run, shown):
 
 
 def test_a_page_that_fails_leaves_nothing_and_one_without_panels_is_none(run, shown):
-    with pytest.raises(ZeroDivisionError), page(run, "fig", CURVE, "attention"):
+    with pytest.raises(ZeroDivisionError), page(run, "fig", [CURVE], "attention"):
         1 / 0  # noqa: B018
-    with page(run, "fig", CURVE, "attention", panels=0) as axes:
+    with page(run, "fig", [CURVE], "attention", panels=0) as axes:
         assert not len(axes)
     assert not shown and not run.figures.exists() and not plt.get_fignums()
 
@@ -119,15 +119,23 @@ def test_a_folder_that_cannot_be_written_is_named(run, shown):
         draw(run)
 
 
-def test_a_legend_has_as_many_columns_as_the_page_is_wide():
-    names = ["without", "with", "a model of a long name", "another one", "x" * 62]
-    assert _fits(names[:4], 4) and not _fits(names, 5) and _fits(names, 4) and not _fits(names[-1:] * 4, 3)
+NAMES = ["without", "with", "a model of a long name", "another one", "x" * 62]
+
+
+@pytest.mark.parametrize("names, columns", [(NAMES[:4], 6), (NAMES, 4), ([f"{i}{'x' * 62}" for i in range(4)], 2)])
+def test_a_legend_has_as_many_columns_as_the_page_is_wide(run, shown, monkeypatch, names, columns):
+    figures = []
+    monkeypatch.setattr(plt, "close", figures.append)
+    with page(run, "fig", [CURVE], "attention") as (ax,):
+        for name in names:
+            ax.plot([0, 1], label=name)
+    assert figures[0].legends[0]._ncols == columns
 
 
 def test_legend_and_caption_stand_once_outside_the_panels_of_equal_height(run, shown, monkeypatch):
     figures = []
     monkeypatch.setattr(plt, "close", figures.append)
-    with page(run, "fig", CURVE, "attention", panels=4, note="One prompt.") as axes:
+    with page(run, "fig", [CURVE], "attention", panels=4, note="One prompt.") as axes:
         for index, ax in enumerate(axes):
             ax.plot([0, 1], [0, index], label=f"series {index % 2}")
             ax.set_title("a\nb" * (index % 2))
