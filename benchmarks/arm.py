@@ -24,7 +24,7 @@ from lib.models.loading import Loaded, load
 def reduce(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
     """Take in a layer's activations as notebook 04 does."""
     histogram(activation)
-    measure(gate[0], activation[0], near_zero_bound(activation, 0.13))
+    measure(gate[0], activation[0], near_zero_bound(activation.reshape(1, -1), 0.13))
 
 
 def ways(loaded: Loaded) -> dict:

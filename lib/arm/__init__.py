@@ -1,8 +1,6 @@
 """The Activation Redistribution Module (the paper's Sec. 4) and the activations that it moves.
 
-    with installed(model, layer=1, c=0.13, p1=99.5): ...
-
-What needs torch is imported when it is first asked for, so that settings can be checked without it.
+Settings can be checked without torch: what needs it is imported when it is first asked for.
 """
 
 import lazy_loader

@@ -6,6 +6,7 @@ both for one layer at a time, so nothing of a layer is held after it has been re
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -31,17 +32,16 @@ def activation_module(model: PreTrainedModel, layer: int) -> torch.nn.Module:
     Raises InputError for a layer that the model lacks, a mixture of experts, and an MLP without such a module.
     """
     layers = list(model.get_decoder().get_submodule("layers").children())
-    family = model.config.get_text_config().model_type
     if not 1 <= layer <= len(layers):
         raise InputError(f"layer {layer} asked for; the model has layers 1 to {len(layers)}")
-    found = layers[layer - 1]
+    found, place = layers[layer - 1], f"layer {layer} of this {model.config.get_text_config().model_type} model"
     if any(name.rpartition(".")[2] == "experts" for name, _ in found.named_modules()):
-        raise InputError(f"layer {layer} of this {family} model is a mixture of experts, which has no one activation")
+        raise InputError(f"{place} is a mixture of experts, which has no one activation")
     for part in (getattr(found, "mlp", None), found):
         for name in NAMES:
             if isinstance(getattr(part, name, None), torch.nn.Module):
                 return getattr(part, name)
-    raise InputError(f"layer {layer} of this {family} model has no MLP activation module ({', '.join(NAMES)})")
+    raise InputError(f"{place} has no MLP activation module ({', '.join(NAMES)})")
 
 
 @contextlib.contextmanager
@@ -50,36 +50,26 @@ def watched(model: PreTrainedModel, layers: Sequence[int], see: See, stop: bool 
 
     With `stop` a forward ends after the last of the layers, and the exception that ends it ends the block.
     """
-    hooks = []
 
-    def hook(layer: int):
-        def seen(module, inputs, output):
-            see(layer, inputs[0], output)
-            if stop and layer == max(layers):
-                raise _LastLayerDone
+    def seen(layer: int, module, inputs, output) -> None:
+        see(layer, inputs[0], output)
+        if stop and layer == max(layers):
+            raise _LastLayerDone
 
-        return seen
-
-    try:
+    with contextlib.suppress(_LastLayerDone), contextlib.ExitStack() as hooks:
         for layer in layers:
-            hooks.append(activation_module(model, layer).register_forward_hook(hook(layer)))
-        with contextlib.suppress(_LastLayerDone):
-            yield
-    finally:
-        for handle in hooks:
-            handle.remove()
+            hooks.enter_context(activation_module(model, layer).register_forward_hook(partial(seen, layer)))
+        yield
 
 
-def near_zero_bound(activation: torch.Tensor, c: float, median: torch.Tensor | None = None) -> torch.Tensor:
-    """Return eps = c * 1.4826 * MAD, the bound of the near-zero activations (Sec. 4 of the paper).
+def near_zero_bound(values: torch.Tensor, c: float, median: torch.Tensor | None = None) -> torch.Tensor:
+    """Return eps = c * 1.4826 * MAD of groups (groups, n), (groups, 1): the near-zero bound of the paper's Sec. 4.
 
-    Of groups (groups, n) whose `median` (groups, 1) is known, one for each; else a single one (0-dim) of all elements.
+    `median` (groups, 1), where it is known.
     """
-    values = activation.float() if median is not None else activation.float().reshape(1, -1)
-    middle = (values.shape[1] - 1) // 2
-    center = order_statistics(values, [middle])[0] if median is None else median
-    bound = c * SIGMA * order_statistics((values - center).abs_(), [middle])[0]
-    return bound if median is not None else bound.squeeze()
+    values, middle = values.float(), (values.shape[1] - 1) // 2
+    median = order_statistics(values, [middle])[0] if median is None else median
+    return c * SIGMA * order_statistics((values - median).abs_(), [middle])[0]
 
 
 def order_statistics(values: torch.Tensor, indices: Sequence[int]) -> list[torch.Tensor]:

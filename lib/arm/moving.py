@@ -48,29 +48,22 @@ def redistribute(
     settings = valid(Arm, given, "ARM's settings")
     if x.numel() == 0:
         return x
-    moved = x.clone().view(-1, *torch.atleast_2d(x).shape[-2:])  # (B, T, F)
-    generators = generators or new_generators(len(moved), seed, x.device)
+    moved = x.clone().view(-1, *torch.atleast_2d(x).shape[-2:])
+    batch, tokens, width = moved.shape
+    generators = generators or new_generators(batch, seed, x.device)
     if settings.per_tensor:
         return _moved(x.reshape(1, -1), settings, generators[:1]).view_as(x)
-    for rows, kept in _alike(moved, real):
-        part = moved[rows]  # a copy
-        values = part if kept is None else part[kept]
-        found = _moved(values.reshape(len(rows), -1), settings, [generators[row] for row in rows]).view_as(values)
-        if kept is not None:
-            part[kept], found = found, part
-        moved[rows] = found
-    return moved.view_as(x)
-
-
-def _alike(x: torch.Tensor, real: torch.Tensor | None) -> Iterator[tuple[list[int], torch.Tensor | None]]:
-    """Yield rows of x (B, T, F) with as many real tokens, and which those are, (rows, T); None: all of them."""
-    batch, tokens, width = x.shape
     lengths = [tokens] * batch if real is None else real.sum(1).tolist()
     for length in sorted({*lengths} - {0}):
-        rows = [row for row, own in enumerate(lengths) if own == length]
+        alike = [row for row, own in enumerate(lengths) if own == length]
         size = max(1, AT_ONCE[x.device.type] // (length * width))
-        for some in (rows[begin : begin + size] for begin in range(0, len(rows), size)):
-            yield some, None if real is None or length == tokens else real[some]
+        for rows in (alike[begin : begin + size] for begin in range(0, len(alike), size)):
+            part, kept = moved[rows], slice(None) if real is None or length == tokens else real[rows]
+            values = part[kept]
+            found = _moved(values.reshape(len(rows), -1), settings, [generators[row] for row in rows])
+            part[kept] = found.view_as(values)
+            moved[rows] = part
+    return moved.view_as(x)
 
 
 def new_generators(count: int, seed: int, device: torch.device | str) -> list[torch.Generator]:
@@ -105,9 +98,8 @@ def _smallest(values: torch.Tensor, median: torch.Tensor, settings: Arm) -> torc
     if settings.fraction is not None:
         least = most = int(settings.fraction * n)
     found = order_statistics(magnitudes, [max(count - 1, 0) for count in (least, most)])
-    below, above = (
-        bound if count else -torch.ones_like(bound) for bound, count in zip(found, (least, most), strict=True)
-    )
+    none = torch.full_like(found[0], -1.0)
+    below, above = (bound if count else none for bound, count in zip(found, (least, most), strict=True))
     bound = torch.minimum(torch.maximum(near_zero_bound(values, settings.c, median), below), above)
     within = magnitudes <= bound
     return torch.where(within.sum(1, keepdim=True) <= most, within, magnitudes < bound)
@@ -146,9 +138,8 @@ class Installed:
         if self._generators is None or len(self._generators) != len(output):
             self._generators = new_generators(len(output), self.seed, output.device)
         real = None if self._real is None else self._real[:, -output.shape[1] :].to(output.device)
-        s = self.settings
-        options = {"mode": s.mode, "fraction": s.fraction, "statistics": s.statistics}
-        return redistribute(output, s.c, s.p1, **options, real=real, generators=self._generators)
+        settings = self.settings.model_dump(exclude={"layer"})
+        return redistribute(output, **settings, real=real, generators=self._generators)
 
 
 @contextlib.contextmanager
@@ -158,11 +149,7 @@ def installed(model: PreTrainedModel, layer: int = 1, *, seed: int = 0, **settin
     `settings` are those of `Arm`; no modeling code is replaced, a forward hook changes what `act_fn` gives. Padding
     is known from a forward's attention_mask. Raises InputError for a layer or MLP that ARM cannot work on.
     """
-    arm, hooks = Installed(valid(Arm, {"layer": layer, **settings}, "ARM's settings"), seed), []
-    try:
-        hooks.append(activation_module(model, layer).register_forward_hook(arm._change))
-        hooks.append(model.get_decoder().register_forward_pre_hook(arm._before, with_kwargs=True))
+    arm = Installed(valid(Arm, {"layer": layer, **settings}, "ARM's settings"), seed)
+    changed = activation_module(model, layer).register_forward_hook(arm._change)
+    with changed, model.get_decoder().register_forward_pre_hook(arm._before, with_kwargs=True):
         yield arm
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -1,10 +1,11 @@
 """Whether received attention is what a model's own attention does, tried on ten tokens when it is loaded."""
 
+from typing import Any
+
 import torch
-from torch import nn
 from transformers import PreTrainedModel
 
-from lib.attention.function import Recording, record
+from lib.attention.function import Recording, attending
 from lib.errors import InputError
 
 CHECK_TOKENS = 10
@@ -14,6 +15,7 @@ ROUNDINGS = 4  # from one input to one attention output, each of up to the dtype
 LEAST = 1e-4  # tolerance where the epsilon is too small to matter: sums are taken in another order
 
 
+@torch.inference_mode()
 def check_attention(model: PreTrainedModel) -> None:
     """Verify on ten tokens that this module computes what the model's own attention does, in every layer.
 
@@ -24,81 +26,44 @@ def check_attention(model: PreTrainedModel) -> None:
     decoder, family = model.get_decoder(), model.config.model_type
     if family in COMBINED:
         raise InputError(f"model type {family} is not supported: its heads combine several attention matrices")
-    count, heads = decoder.config.num_hidden_layers, decoder.config.num_attention_heads
     ids = torch.arange(1, CHECK_TOKENS + 1, device=model.device)[None]
-    own = _Own(decoder, ids)
-    if not own.finite:
-        raise InputError(f"the weights of this {family} model give NaN or infinity: damaged, or wrong for {own.dtype}")
-    sums = torch.zeros(1, count, heads, 1, CHECK_TOKENS, device=model.device)
-    recording = Recording(sums, None, {i: i for i in range(count)}, last=None)
+    # Whatever calls the attention interface has a layer_idx; some layers have one themselves, but keep the residual
+    # stream, beside which a wrong attention may look small.
+    layers, calls = set(decoder.get_submodule("layers").children()), []
+    modules = [m for m in decoder.modules() if hasattr(m, "layer_idx") and m not in layers]
+    hooks = [m.register_forward_hook(lambda *call: calls.append(call), with_kwargs=True) for m in modules]
+    state = decoder(input_ids=ids, use_cache=False).last_hidden_state
+    for hook in hooks:
+        hook.remove()
+    if not state.isfinite().all():
+        raise InputError(
+            f"the weights of this {family} model give NaN or infinity: damaged, or wrong for {state.dtype}"
+        )
+    recording, numbers = Recording(), range(decoder.config.num_hidden_layers)
+    differences: dict[int, float] = {}  # of each layer's outputs, relative to their norm
     try:
-        differences = own.differences(recording)
+        with attending(decoder, recording=recording):
+            decoder(input_ids=ids, use_cache=False)
+            for module, args, given, output in calls:
+                expected, found = _output(output), _output(module(*args, **given))
+                off = float((found - expected).norm() / expected.norm())
+                differences[module.layer_idx] = max(off, differences.get(module.layer_idx, 0.0))
     except Exception as error:  # a model's own code may fail in any way on what it does not expect
         raise InputError(f"model type {family} is not supported: {error}") from error
-    if silent := [i + 1 for i in range(count) if i not in recording.row_error]:
+    if silent := [i + 1 for i in numbers if i not in recording.row_error]:
         raise InputError(f"model type {family} is not supported: layers {silent} show no attention matrix")
-    if unseen := [i + 1 for i in range(count) if recording.windows[i] != _window(decoder.config, recording, i)]:
+    # A layer sees as far as the masks made for its kind; None: all before it.
+    kinds, widest = getattr(decoder.config, "layer_types", None), max(recording.masks, default=None)
+    seen = {i: widest if not kinds or kinds[i] == "sliding_attention" else None for i in numbers}
+    if unseen := [i + 1 for i in numbers if recording.windows[i] != seen[i]]:
         raise InputError(f"model type {family} is not supported: layers {unseen} do not say how far they look back")
-    rows = max(recording.row_error.values())
-    worst, off = max(differences.items(), key=lambda item: item[1])
-    if not (rows < 1e-3 and off < max(LEAST, ROUNDINGS * torch.finfo(own.dtype).eps)):
+    rows, worst = max(recording.row_error.values()), max(differences, key=lambda layer: differences[layer])
+    if not (rows < 1e-3 and differences[worst] < max(LEAST, ROUNDINGS * torch.finfo(state.dtype).eps)):
         raise InputError(
             f"model type {family} is not supported: rows of attention miss one by {rows:.1g} "
-            f"and the output of layer {worst + 1} differs by {off:.1g} from the model's own attention"
+            f"and the output of layer {worst + 1} differs by {differences[worst]:.1g} from the model's own attention"
         )
 
 
-class _Own:
-    """The model's own forward over `ids`: what went into each attention module and what came out."""
-
-    def __init__(self, decoder: PreTrainedModel, ids: torch.Tensor):
-        self.decoder, self.ids = decoder, ids
-        # Whatever calls the attention interface has a layer_idx; some layers have one themselves, but keep the
-        # residual stream, beside which a wrong attention may look small.
-        layers = set(decoder.get_submodule("layers").children())
-        self.modules = [m for m in decoder.modules() if hasattr(m, "layer_idx") and m not in layers]
-        self.inputs: dict[nn.Module, torch.Tensor] = {}
-        self.outputs: dict[nn.Module, torch.Tensor] = {}
-        handles = [m.register_forward_hook(self._keep, with_kwargs=True) for m in self.modules]
-        with torch.inference_mode():
-            state = decoder(input_ids=ids, use_cache=False).last_hidden_state
-        for handle in handles:
-            handle.remove()
-        self.dtype, self.finite = state.dtype, bool(state.isfinite().all())
-
-    def _keep(self, module, args, kwargs, output) -> None:
-        self.inputs[module] = args[0] if args else kwargs["hidden_states"]
-        self.outputs[module] = _first(output)
-
-    def differences(self, recording: Recording) -> dict[int, float]:
-        """Run with received attention; return per layer, from 0, how far outputs are off, relative to their norm."""
-        found: dict[int, float] = {}
-
-        def give(module, args, kwargs):
-            given = self.inputs[module]
-            return ((given, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": given})
-
-        def compare(module, args, output):
-            expected = self.outputs[module].float()
-            difference = float((_first(output).float() - expected).norm() / expected.norm())
-            found[module.layer_idx] = max(difference, found.get(module.layer_idx, 0.0))
-
-        handles = [m.register_forward_pre_hook(give, with_kwargs=True) for m in self.modules]
-        handles += [m.register_forward_hook(compare) for m in self.modules]
-        try:
-            record(self.decoder, self.ids, recording)
-        finally:
-            for handle in handles:
-                handle.remove()
-        return found
-
-
-def _first(output) -> torch.Tensor:
-    return output[0] if isinstance(output, tuple) else output
-
-
-def _window(config, recording: Recording, layer: int) -> int | None:
-    """Return how many tokens a layer, counted from 0, sees according to the masks made; None for all before it."""
-    kinds = getattr(config, "layer_types", None)
-    slides = recording.masks and (not kinds or kinds[layer] == "sliding_attention")
-    return max(recording.masks) if slides else None
+def _output(given: Any) -> torch.Tensor:
+    return (given[0] if isinstance(given, tuple) else given).float()

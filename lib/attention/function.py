@@ -1,24 +1,24 @@
-"""The project's attention, which replaces a model's own while a block of `attending` runs, in two forms.
+"""The project's attention: one function for every family, in the place of a model's own while `attending` runs.
 
-Registered with transformers, both get queries and keys after RoPE and norms, so they serve every architecture that
-calls transformers' attention interface. PROMPT takes the queries of whole prompts in blocks of rows, looks only at keys
-that a row may see, adds up the columns that a `Recording` asks for and lets a `View` hide some. ONE_TOKEN is a step of
-generation: one query per row, to that row's own positions. Scores are kept in float32 by both: rounded to bfloat16,
-those of Qwen2.5, which reach 140,000 in layer 1, move a token's output by a tenth.
+Registered with transformers, it gets queries and keys after RoPE and norms, so it serves every architecture that calls
+transformers' attention interface. The queries of whole prompts go in blocks of rows: a `Recording` adds up their
+columns, `hiding` keeps inserted tokens from later ones. In a `Step` of generation each row has one query, to its own
+positions. Scores are kept in float32: rounded to bfloat16, those of Qwen2.5, which reach 140,000 in layer 1, move a
+token's output by a tenth.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from lib.errors import InputError
 
-PROMPT, ONE_TOKEN = "whole_prompts", "one_token_per_row"
+NAME = "meaningless_tokens"  # under which transformers knows the function
 # Elements of one block of scores: 2 MiB in float32 stay near a processor's cache and keep memory flat; a GPU, for
 # which launches count instead, gets 512 MiB.
 BLOCK_ELEMENTS, GPU_BLOCK_ELEMENTS = 1 << 19, 1 << 27
@@ -32,51 +32,49 @@ class _LastLayerDone(Exception):
 
 @dataclass
 class Recording:
-    """What `_attend` fills in while a forward runs."""
+    """What is filled in while a forward runs; layers count from zero."""
 
-    sums: torch.Tensor  # (B, L, H, R, T) column sums below the diagonal, one for each of R sets of queries
-    rows: torch.Tensor | None  # (B, R, T) 1 for queries that count; None when there is one set and all do
-    index: dict[int, int]  # zero-based layer -> position in L
-    last: int | None  # zero-based layer that ends the forward; None: run to the end
+    sums: torch.Tensor = field(default_factory=lambda: torch.empty(0))  # (B, L, H, R, T) of columns below the diagonal
+    rows: torch.Tensor | None = None  # (B, R, T) 1 for queries that count in each set of R; None: one set, and all do
+    index: dict[int, int] = field(default_factory=dict)  # layer -> position in L
+    last: int | None = None  # layer that ends the forward; None: run to the end
     values: dict[int, torch.Tensor] | None = None  # what goes into each layer's heads; None: not kept
     outputs: dict[int, torch.Tensor] | None = None  # what comes out of them
     row_error: dict[int, float] = field(default_factory=dict)  # largest distance of a row's sum from one
     masks: set[int] = field(default_factory=set)  # the windows that the model made masks for
     windows: dict[int, int | None] = field(default_factory=dict)  # and those its layers passed on
 
-
-class View(Protocol):
-    """Changes what a block of queries sees; `start` and `first` are the positions of its first query and key."""
-
-    def change_scores(self, layer: int, scores: torch.Tensor, start: int, first: int) -> None:
-        """Change scores (B, H, Q, keys) of a layer, counted from 1, in place, before the softmax."""
-
-    def change_weights(self, layer: int, weights: torch.Tensor, start: int, first: int) -> None:
-        """Change the weights that values are mixed by, in place."""
-
-
-_recording: ContextVar[Recording | None] = ContextVar("recording", default=None)
-view: ContextVar["View | None"] = ContextVar("view", default=None)
-_step: ContextVar["_Step"] = ContextVar("step")
+    def add(self, layer: int, weights: torch.Tensor, start: int, first: int) -> None:
+        """Add a block's columns, below the diagonal and over the queries that count, to the running sums."""
+        stop, slot = start + weights.shape[2], self.index[layer]
+        own = weights.diagonal(start - first, -2, -1).unsqueeze(2)  # (B, H, 1, Q): what each token gives itself
+        if self.rows is None:
+            columns = weights.sum(-2, keepdim=True)
+        else:
+            rows = self.rows[:, None, :, start:stop]  # (B, 1, R, Q)
+            columns, own = rows @ weights, rows * own
+        self.sums[:, slot, :, :, first:stop] += columns  # (B, H, R, keys)
+        self.sums[:, slot, :, :, start:stop] -= own
 
 
-def record(decoder: PreTrainedModel, input_ids: torch.Tensor, recording: Recording, positions=None):
-    """Run `decoder` with this module's attention, filling `recording`; return its output, None if ended early."""
-    given = {}
-    if positions is not None:
-        # Without a mask of its own, a jump in positions would pass for a second prompt packed into the row.
-        given = {"position_ids": positions.to(input_ids.device), "attention_mask": torch.ones_like(input_ids)}
-    with attending(decoder, PROMPT), torch.inference_mode():
-        token = _recording.set(recording)
-        try:
-            return decoder(input_ids=input_ids, use_cache=False, **given)
-        except _LastLayerDone:
-            return None
-        finally:
-            _recording.reset(token)
+@dataclass(frozen=True)
+class _Hiding:
+    """The spans of the rows' inserted tokens, and the layers that hide them or silence them, counted from zero."""
+
+    starts: torch.Tensor  # (B, 1, 1) positions
+    stops: torch.Tensor
+    layers: dict[str, frozenset[int]]
+
+    def change(self, how: str, layer: int, block: torch.Tensor, start: int, first: int, value: float) -> None:
+        """Put a value where later tokens look at inserted ones, in a block (B, H, Q, keys) of one of the layers."""
+        if layer in self.layers[how]:
+            queries = torch.arange(start, start + block.shape[2], device=block.device)[:, None]
+            keys = torch.arange(first, first + block.shape[3], device=block.device)
+            cut = ((queries >= self.stops) & (keys >= self.starts) & (keys < self.stops))[:, None]
+            block.masked_fill_(cut[: len(block)], value)  # what all rows begin with may go in as one
 
 
-class _Step:
+class Step:
     """Which positions the rows of a step see, worked out once for all layers of the same window."""
 
     def __init__(self, lengths: torch.Tensor):
@@ -94,28 +92,54 @@ class _Step:
         return self.masks[tokens, window]
 
 
-@contextlib.contextmanager
-def attending_from_one_token(decoder: PreTrainedModel, lengths: torch.Tensor) -> Iterator[None]:
-    """Let each row's one new token attend to its own `lengths` (B,) positions in the cache, and to itself."""
-    token = _step.set(_Step(lengths))
-    try:
-        with attending(decoder, ONE_TOKEN):
-            yield
-    finally:
-        _step.reset(token)
+@dataclass(frozen=True)
+class _Work:
+    """What the attention does beside attending."""
+
+    recording: Recording | None = None
+    view: _Hiding | None = None
+    step: Step | None = None
+
+
+_work: ContextVar[_Work] = ContextVar("work", default=_Work())  # noqa: B039 (it is frozen)
 
 
 @contextlib.contextmanager
-def attending(decoder: PreTrainedModel, name: str) -> Iterator[None]:
-    """Let a decoder attend by the function registered under a name until the block ends."""
+def attending(decoder: PreTrainedModel, **given: Any) -> Iterator[None]:
+    """Let a decoder attend by this module until the block ends; `given`: a recording, view or step, as in _Work.
+
+    Where a recording names a last layer the forward ends there, and the block with it.
+    """
     # What transformers' setter changes after a walk through all modules, which takes a millisecond of every step of
     # generation. The check at load refuses a model whose layers do not read it.
-    config = decoder.config
-    previous, config._attn_implementation = config._attn_implementation, name
+    config, token = decoder.config, _work.set(replace(_work.get(), **given))
+    previous, config._attn_implementation = config._attn_implementation, NAME
     try:
-        yield
+        with contextlib.suppress(_LastLayerDone):
+            yield
     finally:
         config._attn_implementation = previous
+        _work.reset(token)
+
+
+@contextlib.contextmanager
+def hiding(
+    model: PreTrainedModel, spans: Sequence[slice], hidden: Collection[int] = (), silent: Collection[int] = ()
+) -> Iterator[None]:
+    """Hide each row's inserted tokens from later tokens in the `hidden` layers until the block ends.
+
+    In the `silent` layers they are seen as keys, which enlarges the softmax's denominator, but their values count as
+    zero. Positions stay; spans: one per row of the batch, in positions of the whole prompt, also where a cache holds
+    its beginning. Layers count from 1. Raises InputError for a layer that the model lacks.
+    """
+    decoder = model.get_decoder()
+    last = decoder.config.num_hidden_layers
+    if missing := sorted(layer for layer in {*hidden, *silent} if not 1 <= layer <= last):
+        raise InputError(f"hiding in layers {missing} was asked for; the model has layers 1 to {last}")
+    starts, stops = torch.tensor([[span.start, span.stop] for span in spans], device=decoder.device).T[..., None, None]
+    layers = {"hidden": frozenset(n - 1 for n in hidden), "silent": frozenset(n - 1 for n in silent)}
+    with attending(decoder, view=_Hiding(starts, stops, layers)):
+        yield
 
 
 def _attend(
@@ -131,37 +155,45 @@ def _attend(
     dropout: float = 0.0,
     **others,
 ) -> tuple[torch.Tensor, None]:
-    _refuse_unknown(module, others)
-    recording, seen, layer = _recording.get(), view.get(), module.layer_idx
-    slot = recording.index.get(layer) if recording else None
-    ends = recording is not None and layer == recording.last
+    if unknown := sorted(name for name, given in others.items() if given is not None and name not in HARMLESS.split()):
+        raise InputError(f"{type(module).__name__} uses {', '.join(unknown)}, which this attention lacks")
+    work, layer, tokens = _work.get(), module.layer_idx, key.shape[2]
+    recording, view, step = work.recording, work.view, work.step
+    mask = step.mask(tokens, sliding_window, query.dtype) if step else None
+    if step and softcap is None and s_aux is None:
+        # It sums scores in float32 and copies neither keys nor values, whatever their dtype.
+        rows = query.unflatten(1, (key.shape[1], -1)).squeeze(3)  # (B, K, groups, D): a key head's queries side by side
+        output = torch.nn.functional.scaled_dot_product_attention(rows, key, value, attn_mask=mask, scale=scaling)
+        return output.flatten(1, 2).unsqueeze(1), None  # (B, 1, H, D)
+    recorded = recording if recording and layer in recording.index else None
+    ends = recorded is not None and layer == recorded.last
     if recording:
         recording.windows[layer] = sliding_window
-    past = key.shape[2] - query.shape[2]  # keys of an earlier forward, which a cache kept
+    past = tokens - query.shape[2]  # keys of an earlier forward, which a cache kept
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     if not query.is_cuda:  # where products of halves have no sums in float32
         query, key, scaling = query.float() * scaling, key.float(), 1.0
     query = query.unflatten(1, (key.shape[1], -1))  # (B, K, groups, T, D)
     output = value.new_empty(*query.shape[:4], value.shape[-1])
-    for start, first, scores in _blocks(query, key, scaling, sliding_window, softcap):
+    for start, first, scores in _blocks(query, key, scaling, sliding_window, softcap, mask):
         stop = start + scores.shape[2]
-        if seen:
-            seen.change_scores(layer + 1, scores, start, first)
+        if view:
+            view.change("hidden", layer, scores, start, first, -torch.inf)
         weights, sink = _softmax(scores, s_aux)
-        if seen:
-            seen.change_weights(layer + 1, weights, start, first)
+        if view:
+            view.change("silent", layer, weights, start, first, 0.0)
         if recording and recording.last is None:
             error = (weights.sum(-1) + sink - 1).abs().max().item()
             recording.row_error[layer] = max(error, recording.row_error.get(layer, 0.0))
-        if recording and slot is not None:
-            _add_columns(recording, slot, weights, start, first)
-        if not ends or (recording and recording.outputs is not None):
+        if recorded:
+            recorded.add(layer, weights, start, first)
+        if not ends or (recorded and recorded.outputs is not None):
             weights = weights.to(value.dtype).view(*key.shape[:2], -1, stop - first)
             mixed = weights @ value[:, :, first:stop]
             output[:, :, :, start - past : stop - past] = mixed.view(*query.shape[:3], -1, value.shape[-1])
     output = output.flatten(1, 2).transpose(1, 2)  # (B, T, H, D)
-    if recording and slot is not None:
-        for kept, tensor in ((recording.values, value), (recording.outputs, output)):
+    if recorded:
+        for kept, tensor in ((recorded.values, value), (recorded.outputs, output)):
             if kept is not None:
                 kept[layer] = tensor
     if ends:
@@ -170,49 +202,39 @@ def _attend(
 
 
 def _blocks(
-    query: torch.Tensor, key: torch.Tensor, scaling: float, window: int | None, softcap: float | None
+    query: torch.Tensor,
+    key: torch.Tensor,
+    scaling: float,
+    window: int | None,
+    softcap: float | None,
+    mask: torch.Tensor | None,
 ) -> Iterator[tuple[int, int, torch.Tensor]]:
     """Yield (its first query, the first key that it sees, scores (B, H, Q, keys)) of blocks of (B, K, groups, Q, D).
 
-    Positions count all keys (B, K, T, D); the queries are the last of them.
+    Positions count all keys (B, K, T, D); the queries are the last of them. A `mask` replaces that of a causal window.
     """
     batch, key_heads, groups, queries, _ = query.shape
     heads, tokens = key_heads * groups, key.shape[2]
-    past = tokens - queries
+    past, window = tokens - queries, window if mask is None else None
     elements = GPU_BLOCK_ELEMENTS if query.is_cuda else BLOCK_ELEMENTS
     size = max(16, min(queries, elements // (batch * heads * tokens)))
     for start in range(past, tokens, size):
         stop = min(start + size, tokens)
         first = max(0, start - window + 1) if window else 0
-        scores = _products(query[:, :, :, start - past : stop - past].flatten(2, 3), key[:, :, first:stop])
+        rows, keys = query[:, :, :, start - past : stop - past].flatten(2, 3), key[:, :, first:stop]
+        if rows.dtype == torch.float32:
+            scores = rows @ keys.transpose(2, 3)
+        else:  # of halves, with sums in float32
+            scores = torch.bmm(rows.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2), out_dtype=torch.float32)
         scores = scores if scaling == 1 else scores.mul_(scaling)
-        scores = _capped(scores, softcap).view(batch, heads, stop - start, stop - first)
-        _hide(scores, start, first, window)
-        yield start, first, scores
+        scores = scores if softcap is None else torch.tanh(scores / softcap) * softcap
+        scores = scores.view(batch, heads, stop - start, stop - first)
+        if mask is None:
+            _hide_later(scores, start, first, window)
+        yield start, first, scores if mask is None else scores + mask
 
 
-def _products(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """Return the float32 products (B, K, N, T) of (B, K, N, D) and (B, K, T, D), of halves with sums in float32."""
-    if query.dtype == torch.float32:
-        return query @ key.transpose(2, 3)
-    products = torch.bmm(query.flatten(0, 1), key.flatten(0, 1).transpose(1, 2), out_dtype=torch.float32)
-    return products.unflatten(0, key.shape[:2])
-
-
-def _capped(scores: torch.Tensor, softcap: float | None) -> torch.Tensor:
-    return scores if softcap is None else torch.tanh(scores / softcap) * softcap
-
-
-def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor | float]:
-    """Return weights (B, H, Q, keys) in float32 and what the sink takes of each row, (B, H, Q) or 0."""
-    if sink is None:
-        return scores.softmax(-1, dtype=torch.float32), 0.0
-    column = sink.view(1, -1, 1, 1).expand(scores.shape[0], -1, scores.shape[2], 1)
-    weights = torch.cat([scores, column.to(scores.dtype)], -1).softmax(-1, dtype=torch.float32)
-    return weights[..., :-1], weights[..., -1]
-
-
-def _hide(scores: torch.Tensor, start: int, first: int, window: int | None) -> None:
+def _hide_later(scores: torch.Tensor, start: int, first: int, window: int | None) -> None:
     """Set to -inf what a query of this block may not see: later keys, and keys that left the window."""
     if not window:  # all keys before the block are seen: only its own square needs the mask
         scores, first = scores[..., start - first :], start
@@ -225,67 +247,28 @@ def _hide(scores: torch.Tensor, start: int, first: int, window: int | None) -> N
     scores += torch.zeros_like(hidden, dtype=scores.dtype).masked_fill_(hidden, -torch.inf)
 
 
-def _add_columns(recording: Recording, slot: int, weights: torch.Tensor, start: int, first: int) -> None:
-    """Add the block's columns, below the diagonal and over the queries that count, to the running sums."""
-    stop = start + weights.shape[2]
-    own = weights.diagonal(start - first, -2, -1).unsqueeze(2)  # (B, H, 1, Q): what each token gives itself
-    if recording.rows is None:
-        columns = weights.sum(-2, keepdim=True)
-    else:
-        rows = recording.rows[:, None, :, start:stop]  # (B, 1, R, Q)
-        columns, own = rows @ weights, rows * own
-    recording.sums[:, slot, :, :, first:stop] += columns  # (B, H, R, keys)
-    recording.sums[:, slot, :, :, start:stop] -= own
+def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor | float]:
+    """Return weights (B, H, Q, keys) in float32 and what the sink takes of each row, (B, H, Q) or 0."""
+    if sink is None:
+        return scores.softmax(-1, dtype=torch.float32), 0.0
+    column = sink.view(1, -1, 1, 1).expand(scores.shape[0], -1, scores.shape[2], 1)
+    weights = torch.cat([scores, column.to(scores.dtype)], -1).softmax(-1, dtype=torch.float32)
+    return weights[..., :-1], weights[..., -1]
 
 
 def _no_mask(*, mask_function: Callable, config, local_size: int | None = None, use_vmap: bool = False, **_) -> None:
-    """Build no mask, `_hide` does it; refuse what is neither causal nor a causal window (chunks, blocks of images)."""
-    if local_size == 0:  # made by models whose windows are switched off, and used by none of their layers
+    """Build no mask, `_blocks` hides; refuse what is neither causal nor a causal window (chunks, blocks of images)."""
+    work = _work.get()
+    if work.step or local_size == 0:  # zero: of models whose windows are switched off, used by none of their layers
         return
     window = local_size or 2
     for query, key in ((0, 1), (0, 0), (window - 1, 0), (window, 0), (window + 1, 1), (window + 1, 2)):
         expected = key <= query and (local_size is None or query - key < window)
         if use_vmap or bool(mask_function(torch.tensor(0), 0, torch.tensor(query), torch.tensor(key))) != expected:
             raise InputError(f"{config.model_type} masks its attention in a way that received attention lacks")
-    recording = _recording.get()
-    if recording and local_size:
-        recording.masks.add(local_size)
+    if work.recording and local_size:
+        work.recording.masks.add(local_size)
 
 
-def _attend_from_one_token(
-    module,
-    query: torch.Tensor,  # (B, H, 1, D)
-    key: torch.Tensor,  # (B, K, T, D), written up to each row's length and beyond
-    value: torch.Tensor,
-    attention_mask,
-    scaling: float | None = None,
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    s_aux: torch.Tensor | None = None,
-    dropout: float = 0.0,
-    **others,
-) -> tuple[torch.Tensor, None]:
-    _refuse_unknown(module, others)
-    mask = _step.get().mask(key.shape[2], sliding_window, query.dtype)
-    query = query.unflatten(1, (key.shape[1], -1)).squeeze(3)  # (B, K, groups, D): a key head's queries side by side
-    if softcap is None and s_aux is None:
-        # It sums scores in float32 and copies neither keys nor values, whatever their dtype.
-        attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling)
-    else:
-        query = query.float() * (query.shape[-1] ** -0.5 if scaling is None else scaling)
-        scores = _capped(query @ key.float().transpose(2, 3), softcap) + mask
-        weights, _ = _softmax(scores.flatten(1, 2).unsqueeze(2), s_aux)  # (B, H, 1, T)
-        attended = weights.view_as(scores).to(value.dtype) @ value
-    return attended.flatten(1, 2).unsqueeze(1), None  # (B, 1, H, D)
-
-
-def _refuse_unknown(module, others: dict) -> None:
-    unknown = sorted(name for name, given in others.items() if given is not None and name not in HARMLESS.split())
-    if unknown:
-        raise InputError(f"{type(module).__name__} uses {', '.join(unknown)}, which this attention lacks")
-
-
-AttentionInterface.register(PROMPT, _attend)
-AttentionInterface.register(ONE_TOKEN, _attend_from_one_token)
-AttentionMaskInterface.register(PROMPT, _no_mask)
-AttentionMaskInterface.register(ONE_TOKEN, lambda *args, **kwargs: None)
+AttentionInterface.register(NAME, _attend)
+AttentionMaskInterface.register(NAME, _no_mask)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.function import Recording, record
+from lib.attention.function import Recording, attending
 from lib.errors import InputError
 
 
@@ -39,6 +39,7 @@ def received_attention(
     return observe(model, input_ids, layers, lengths).received.squeeze(3)
 
 
+@torch.inference_mode()
 def observe(
     model: PreTrainedModel,
     input_ids: torch.Tensor,
@@ -56,26 +57,30 @@ def observe(
     over these later tokens alone (None: one mean over all); a token after the last of them receives NaN.
     """
     decoder = model.get_decoder()
-    input_ids = torch.atleast_2d(input_ids).to(model.device)
     layers = list(range(1, decoder.config.num_hidden_layers + 1)) if layers is None else list(layers)
-    rows = _query_rows(_check(decoder, input_ids, layers, lengths), queries, input_ids)
-    batch, tokens = input_ids.shape
-    heads = decoder.config.num_attention_heads
-    sums = torch.zeros(batch, len(layers), heads, rows.shape[1], tokens, device=model.device)
-    index = {layer - 1: i for i, layer in enumerate(layers)}
-    every = rows.shape[1] == 1 and bool(rows.all())
-    values_of, outputs_of = ({} if asked else None for asked in (values, outputs))
-    recording = Recording(sums, None if every else rows, index, max(index), values_of, outputs_of)
-    record(decoder, input_ids, recording, positions)
-    found = ([by_layer[i] for i in index] if by_layer else [] for by_layer in (values_of, outputs_of))
-    return Observation(sums / _later_queries(rows)[:, None, None], *found)
+    input_ids = torch.atleast_2d(input_ids).to(model.device)
+    rows, given = _queries(decoder, input_ids, layers, lengths, queries), {}
+    if positions is not None:
+        # Without a mask of its own, a jump in positions would pass for a second prompt packed into the row.
+        given = {"position_ids": positions.to(model.device), "attention_mask": torch.ones_like(input_ids)}
+    shape = len(input_ids), len(layers), decoder.config.num_attention_heads, *rows.shape[1:]
+    every, index = rows.shape[1] == 1 and bool(rows.all()), {layer - 1: i for i, layer in enumerate(layers)}
+    sums, kept = torch.zeros(shape, device=model.device), ({} if values else None, {} if outputs else None)
+    recording = Recording(
+        sums, None if every else rows, index, max(index), {} if values else None, {} if outputs else None
+    )
+    with attending(decoder, recording=recording):
+        decoder(input_ids=input_ids, use_cache=False, **given)
+    found = ([by_layer[i] for i in index] if by_layer else [] for by_layer in kept)
+    return Observation(sums / _later(rows)[:, None, None], *found)
 
 
+@torch.inference_mode()
 def observe_uniform(
     model: PreTrainedModel,
     input_ids: torch.Tensor,
     layers: Sequence[int],
-    lengths: torch.Tensor,
+    lengths: torch.Tensor | None = None,
     *,
     queries: torch.Tensor | None = None,
     values: bool = False,
@@ -84,57 +89,42 @@ def observe_uniform(
 
     A query i that sees n = min(i + 1, window) tokens gives 1 / n to each. Values are all zero: there are none.
     """
-    decoder = model.get_decoder()
+    decoder, recording = model.get_decoder(), Recording()
     input_ids = torch.atleast_2d(input_ids).to(model.device)
-    rows = _query_rows(lengths.to(model.device), queries, input_ids)  # (B, R, T)
-    batch, tokens = input_ids.shape
-    places = torch.arange(tokens, device=model.device)
-    received = []
-    for window in _windows(decoder, layers):
-        shares = rows / (places + 1).clamp(max=window or tokens)
+    rows, tokens = _queries(decoder, input_ids, layers, lengths, queries), input_ids.shape[1]
+    with attending(decoder, recording=recording):  # each layer says in a forward how many tokens it sees
+        decoder(input_ids=input_ids[:1, :1], use_cache=False)
+    places, received = torch.arange(tokens, device=model.device), []
+    for window in (recording.windows[layer - 1] or tokens for layer in layers):
+        shares = rows / (places + 1).clamp(max=window)
         given = torch.nn.functional.pad(shares.double().cumsum(2), (1, 0))  # by the queries before each place
-        last = (places + (window or tokens)).clamp(max=tokens)  # the first query that does not see it
-        received.append((given[..., last] - given[..., places + 1]).float() / _later_queries(rows))
+        last = (places + window).clamp(max=tokens)  # the first query that does not see it
+        received.append((given[..., last] - given[..., places + 1]).float() / _later(rows))
     heads = decoder.config.num_attention_heads
     stacked = torch.stack(received, 1)[:, :, None].expand(-1, -1, heads, -1, -1)  # (B, L, H, R, T)
-    return Observation(stacked, [torch.zeros(batch, 1, tokens, 1)] * len(layers), [])
+    return Observation(stacked, [torch.zeros(len(input_ids), 1, tokens, 1)] * len(received), [])
 
 
-def _windows(decoder: PreTrainedModel, layers: Sequence[int]) -> list[int | None]:
-    """Return how many tokens each layer sees, as the model itself says in a forward; None: all before."""
-    count, heads = decoder.config.num_hidden_layers, decoder.config.num_attention_heads
-    sums = torch.zeros(1, count, heads, 1, 1, device=decoder.device)
-    recording = Recording(sums, None, {i: i for i in range(count)}, last=None)
-    record(decoder, torch.ones(1, 1, dtype=torch.long, device=decoder.device), recording)
-    return [recording.windows[layer - 1] for layer in layers]
-
-
-def _later_queries(rows: torch.Tensor) -> torch.Tensor:
+def _later(rows: torch.Tensor) -> torch.Tensor:
     """Return (B, R, T), how many queries that count come after each token, NaN for none."""
     later = rows.flip(2).cumsum(2).flip(2) - rows
     return later.masked_fill(later == 0, torch.nan)
 
 
-def _query_rows(lengths: torch.Tensor, queries: torch.Tensor | None, input_ids: torch.Tensor) -> torch.Tensor:
-    """Return (B, R, T), 1.0 for each query that counts: a real token that was asked for."""
-    real = (torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None])[:, None]
-    return (real if queries is None else real & queries.to(real.device)).float()
-
-
-def _check(decoder, input_ids: torch.Tensor, layers: list[int], lengths) -> torch.Tensor:
-    batch, tokens = input_ids.shape
-    last = decoder.config.num_hidden_layers
-    missing = [layer for layer in layers if not 1 <= layer <= last]
-    if missing or not layers:
+def _queries(
+    decoder: PreTrainedModel, input_ids: torch.Tensor, layers: Sequence[int], lengths, queries: torch.Tensor | None
+) -> torch.Tensor:
+    """Return (B, R, T), 1.0 for each query that counts: a real token that was asked for. Raises InputError."""
+    (batch, tokens), last = input_ids.shape, decoder.config.num_hidden_layers
+    if (missing := [layer for layer in layers if not 1 <= layer <= last]) or not layers:
         raise InputError(f"layers {missing or layers} asked for; the model has layers 1 to {last}")
     if input_ids.numel() == 0:
         raise InputError("received attention of an empty batch was asked for")
     context = decoder.config.max_position_embeddings
     if tokens > context:
         raise InputError(f"a prompt of {tokens} tokens is longer than the model's context of {context}")
-    if lengths is None:
-        return torch.full((batch,), tokens, device=input_ids.device)
-    lengths = torch.as_tensor(lengths, device=input_ids.device)
+    lengths = torch.as_tensor([tokens] * batch if lengths is None else lengths, device=input_ids.device)
     if lengths.shape != (batch,) or bool((lengths < 1).any()) or bool((lengths > tokens).any()):
         raise InputError(f"lengths must be {batch} numbers from 1 to {tokens}, not {lengths.tolist()}")
-    return lengths
+    real = (torch.arange(tokens, device=input_ids.device) < lengths[:, None])[:, None]
+    return (real if queries is None else real & queries.to(real.device)).float()

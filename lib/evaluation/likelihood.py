@@ -21,7 +21,7 @@ from transformers import DynamicCache, PreTrainedModel
 from lib import progress
 from lib.arm.moving import installed
 from lib.arm.settings import Arm
-from lib.attention.visible import hiding
+from lib.attention.function import hiding
 from lib.errors import InputError
 from lib.evaluation.run import about, arm_of, made_on, versions
 from lib.evaluation.store import SCORE_FIELDS, SCORES, opened

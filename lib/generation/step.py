@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-from lib.attention.function import attending_from_one_token
+from lib.attention.function import Step, attending
 from lib.prompts.batches import is_out_of_memory
 
 POSITIONS = 128  # a graph's positions are a multiple of these
@@ -98,7 +98,7 @@ class Steps:
         """Return logits in float32 for `fed` (rows, 2), of which no row looks at more than `longest` positions."""
         at = fed[:, 1]
         self.cache.begin_step(at, longest)
-        with attending_from_one_token(self.model.get_decoder(), at):
+        with attending(self.model.get_decoder(), step=Step(at)):
             given = {"position_ids": fed[:, 1:], "past_key_values": self.cache, "use_cache": True}
             return self.model(input_ids=fed[:, :1], **given).logits[:, -1].float()
 

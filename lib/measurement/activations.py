@@ -121,7 +121,7 @@ class _Reference:
 
     def __init__(self, activation: torch.Tensor, c: float):
         self.activation, self.counts = activation, histogram(activation)
-        self.bound = near_zero_bound(activation, c)
+        self.bound = near_zero_bound(activation.reshape(1, -1), c)
         self.change: torch.Tensor | None = None  # of the activations, by the first inserting condition
         self.shift: torch.Tensor | None = None  # of the histogram
 

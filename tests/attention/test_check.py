@@ -70,6 +70,6 @@ def test_a_layer_that_computes_something_else_is_refused_beside_a_large_residual
     spread(llama).model.embed_tokens.weight.data *= 1000
     kernel = attention_function._attend
     changed = lambda *given, **named: kernel(*given, **named | change)  # noqa: E731
-    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention_function.PROMPT, changed)
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention_function.NAME, changed)
     with pytest.raises(InputError, match="llama is not supported"):
         check_attention(llama.to(dtype))

@@ -1,5 +1,7 @@
 """Received attention against transformers' eager attention, on tiny random models of each family and a real one."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from eager import matrices, received
@@ -113,11 +115,10 @@ def test_impossible_requests_are_refused(llama, ids, options, message):
         received_attention(llama, ids, **options)
 
 
-@pytest.mark.parametrize("attend", [function._attend, function._attend_from_one_token])
-def test_attention_with_an_unknown_ingredient_is_refused(attend):
+def test_attention_with_an_unknown_ingredient_is_refused():
     q = torch.zeros(1, 4, 3, 8)
     with pytest.raises(InputError, match="Identity uses position_bias"):
-        attend(torch.nn.Identity(), q, q, q, None, position_bias=q)
+        function._attend(torch.nn.Identity(), q, q, q, None, position_bias=q)
 
 
 @pytest.mark.parametrize(("family", "windows"), [("llama", {}), ("gemma3_text", WINDOWS)])
@@ -131,3 +132,28 @@ def test_uniform_attention_is_what_a_model_with_equal_scores_gives(family, windo
     same(observe_uniform(model, ids, [2, 1], lengths, **given).received, expected)
     three = observe_uniform(model, torch.tensor([3, 4, 5]), [1], torch.tensor([3])).received[0, 0, 0, 0]
     same(three, torch.tensor([(1 / 2 + 1 / 3) / 2, 1 / 3, torch.nan]))
+
+
+@pytest.mark.parametrize("ingredients", [{}, {"softcap": 1e6}, {"sliding_window": 5}, {"s_aux": torch.full((6,), 8.0)}])
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.bfloat16, 1e-2), (torch.float16, 2e-3)])
+def test_a_step_of_generation_keeps_the_differences_of_scores_in_the_hundred_thousands(dtype, tolerance, ingredients):
+    query, key, value = (torch.randn(4, *shape) for shape in ((6, 1, 8), (2, 12, 8), (2, 12, 8)))
+    common = torch.full((8,), 220.0)  # puts every score near 8 * 220 * 220 = 387,200
+    query, key, value = (part.to(dtype) for part in (query + common, key + common, value))
+    lengths = torch.tensor([11, 3, 7, 0])
+    decoder = SimpleNamespace(config=SimpleNamespace(_attn_implementation="eager"))
+    with function.attending(decoder, step=function.Step(lengths)):
+        given = (SimpleNamespace(layer_idx=0), query, key, value, None)
+        found, _ = function._attend(*given, scaling=1.0, **ingredients)
+    for row, last in enumerate(lengths.tolist()):
+        first = max(0, last - 4) if "sliding_window" in ingredients else 0
+        for head in range(6):
+            seen = slice(first, last + 1)
+            scores = key[row, head // 3, seen].double() @ query[row, head, 0].double()
+            if "softcap" in ingredients:
+                scores = torch.tanh(scores / 1e6) * 1e6
+            if "s_aux" in ingredients:
+                scores = torch.cat([scores, torch.tensor([8.0]).double()])
+            weights = scores.softmax(0)[: last + 1 - first]
+            expected = weights @ value[row, head // 3, seen].double()
+            torch.testing.assert_close(found[row, 0, head].double(), expected, rtol=0, atol=4 * tolerance)
