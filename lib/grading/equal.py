@@ -134,8 +134,7 @@ def _base(gold: str, answer: str) -> Verdict | None:
     def split(cleaned: str) -> tuple[str | None, str | None]:
         text = _key(re.sub(r"_?[{(]? ?base ?", "_", _words(cleaned))).rpartition("=")[2]
         match = re.fullmatch(r"\(?(\d[0-9A-Z]*)\)?_\{?\(?(\d+|[a-z]+)\)?\}?", text)
-        base = match and _BASES.get(match[2], match[2])
-        if base and base.isdecimal():
+        if match and (base := _BASES.get(match[2], match[2])).isdecimal():
             return match[1], base
         return (text if text.isdecimal() else None), None
 

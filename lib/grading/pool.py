@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from typing import Any, cast
 
 from lib.errors import InputError
 from lib.grading.equal import Grade, Pair, equal_by_algebra, settle
@@ -62,11 +63,11 @@ os.register_at_fork(after_in_child=_threads.cache_clear)
 
 def _finished(settled: Grade, left: Pair) -> Grade:
     """Return the grade with the verdict of algebra, or with "timeout" or "crash" where the worker ended over it."""
-    worker = getattr(_local, "worker", None)
+    worker, start = getattr(_local, "worker", None), cast(Any, subprocess.Popen)
     if worker is None or worker.poll() is not None:
         # One arithmetic on every machine; with gmpy2 some answers abort the process.
         environment = {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1", "PYTHONPATH": str(ROOT)}
-        worker = _local.worker = subprocess.Popen(
+        worker = _local.worker = start(
             [sys.executable, "-m", "lib.grading.pool"],
             env=os.environ | environment,
             stdin=subprocess.PIPE,

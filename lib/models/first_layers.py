@@ -24,7 +24,7 @@ from huggingface_hub.utils import WeakFileLock, build_hf_headers, hf_raise_for_s
 from transformers import AutoConfig, PretrainedConfig
 
 from lib.errors import InputError
-from lib.models.failures import checkpoint_errors, hub_errors
+from lib.models.names import checkpoint_errors, hub_errors
 from lib.paths import cache_folder
 from lib.progress import Bar
 
@@ -48,12 +48,13 @@ class RangeRefused(Exception):
 
 def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Path:
     """Return the folder, named after its commit, of the whole model or of all but its weights; raises InputError."""
+    patterns = [*SMALL_FILES, "*.safetensors"] if weights else SMALL_FILES
+    given = {"allow_patterns": patterns, "ignore_patterns": DUPLICATES, "tqdm_class": Bar}
     with hub_errors(repo, revision):
-        folder = _download(repo, revision, [*SMALL_FILES, "*.safetensors"] if weights else SMALL_FILES)
-        if weights:
-            for shard in _shards_on_hub(repo, folder):
-                if not (folder / shard).is_file():
-                    raise InputError(f"{repo}: {INDEX} names {shard}, which is missing")
+        folder = Path(snapshot_download(repo, revision=revision, **given))
+        for shard in _shards_on_hub(repo, folder) if weights else ():
+            if not (folder / shard).is_file():
+                raise InputError(f"{repo}: {INDEX} names {shard}, which is missing")
     return folder
 
 
@@ -68,7 +69,7 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
         folder = cache_folder() / "layers" / repo / commit / f"layers-{layers}"
         if folder.is_dir():
             return folder
-        small = _download(repo, commit, SMALL_FILES)
+        small = snapshot(repo, commit, weights=False)
         decoder_config(small, layers, repo)  # which refuses layers that the model lacks
         shards = _shards_on_hub(repo, small, layers)
         if not all((small / shard).is_file() for shard in shards):
@@ -80,13 +81,30 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
         return small
 
 
-def _download(repo: str, revision: str | None, patterns: list[str]) -> Path:
-    given = {"allow_patterns": patterns, "ignore_patterns": DUPLICATES, "tqdm_class": Bar}
-    return Path(snapshot_download(repo, revision=revision, **given))
-
-
 def _shards_on_hub(repo: str, folder: Path, layers: int | None = None) -> list[str]:
     return shards_of(folder, repo, layers, lambda: HfApi().list_repo_files(repo, revision=folder.name))
+
+
+def shards_of(folder: Path, label: str | Path, layers: int | None, names: Callable[[], list[str]]) -> list[str]:
+    """Return the shards that hold a checkpoint, or its first layers.
+
+    `names` gives the checkpoint's files, where it has no index. Raises InputError for one without safetensors.
+    """
+    if (folder / INDEX).is_file():
+        with checkpoint_errors(f"{label}: {INDEX}"):
+            weight_map = json.loads((folder / INDEX).read_text())["weight_map"]
+            return sorted({shard for name, shard in weight_map.items() if needed(name, layers)})
+    if SINGLE in (found := sorted(names())):
+        return [SINGLE]
+    pickles = [name for name in found if name.endswith(PICKLES)]
+    held = f"only pickle weights ({', '.join(pickles[:3])}), which are refused" if pickles else "no weights"
+    raise InputError(f"{label}: {held}; a checkpoint needs *.safetensors")
+
+
+def needed(name: str, layers: int | None) -> bool:
+    """Say whether a tensor belongs to embedding, first layers or final norm of the decoder; any does where None."""
+    layer = LAYER.search(name)
+    return layers is None or (not NOT_THE_DECODER.search(name) and (layer is None or int(layer[1]) < layers))
 
 
 def read_config(folder: Path, label: str | Path) -> PretrainedConfig:
@@ -111,37 +129,13 @@ def decoder_config(folder: Path, layers: int | None, label: str | Path) -> Pretr
     return text
 
 
-def shards_of(folder: Path, label: str | Path, layers: int | None, names: Callable[[], list[str]]) -> list[str]:
-    """Return the shards that hold a checkpoint, or its first layers.
-
-    `names` gives the checkpoint's files, where it has no index. Raises InputError for one without safetensors.
-    """
-    if (folder / INDEX).is_file():
-        with checkpoint_errors(f"{label}: {INDEX}"):
-            weight_map = json.loads((folder / INDEX).read_text())["weight_map"]
-            return sorted({shard for name, shard in weight_map.items() if needed(name, layers)})
-    if SINGLE in (found := sorted(names())):
-        return [SINGLE]
-    pickles = [name for name in found if name.endswith(PICKLES)]
-    held = f"only pickle weights ({', '.join(pickles[:3])}), which are refused" if pickles else "no weights"
-    raise InputError(f"{label}: {held}; a checkpoint needs *.safetensors")
-
-
-def needed(name: str, layers: int | None) -> bool:
-    """Say whether a tensor belongs to embedding, first layers or final norm of the decoder; any does where None."""
-    if layers is None:
-        return True
-    layer = LAYER.search(name)
-    return not NOT_THE_DECODER.search(name) and (layer is None or int(layer[1]) < layers)
-
-
 def _fetch(repo: str, small: Path, shards: list[str], layers: int, folder: Path) -> None:
     """Write a snapshot's small files, each shard's header and its needed tensors; those go on after what is there."""
     for source in small.iterdir():
         if source.is_file() and source.suffix != ".safetensors":
             shutil.copyfile(source, folder / source.name)
     urls = {shard: hf_hub_url(repo, shard, revision=small.name) for shard in shards}
-    plan = {shard: needed_ranges(repo, shard, urls[shard], layers) for shard in shards}
+    plan = {shard: _needed_ranges(repo, shard, urls[shard], layers) for shard in shards}
     total = sum(stop - start for ranges, _ in plan.values() for start, stop in ranges)
     with Bar(total=total, unit="B", unit_scale=True, desc=repo) as bar:
         for shard, (ranges, size) in plan.items():
@@ -158,7 +152,7 @@ def _fetch(repo: str, small: Path, shards: list[str], layers: int, folder: Path)
                 out.truncate(size)
 
 
-def needed_ranges(repo: str, shard: str, url: str, layers: int | None) -> tuple[list[tuple[int, int]], int]:
+def _needed_ranges(repo: str, shard: str, url: str, layers: int) -> tuple[list[tuple[int, int]], int]:
     """Return the byte ranges of a shard's header and needed tensors, neighbours as one, and the shard's size.
 
     Raises InputError when the shard is damaged.
@@ -182,34 +176,23 @@ def _ranged(url: str, start: int, stop: int) -> Iterator[bytes]:
     """Yield the bytes from `start` to `stop` as they arrive; a connection that breaks off costs no byte twice."""
     failures = 0
     while start < stop:
+        wanted = f"bytes={start}-{stop - 1}"
+        headers = build_hf_headers() | {"Range": wanted, "Accept-Encoding": "identity"}
+        timing = {"timeout": constants.HF_HUB_DOWNLOAD_TIMEOUT, "retry_on_exceptions": ()}
         try:
-            for chunk in _request(url, start, stop):
-                failures = 0
-                start += len(chunk)
-                yield chunk
+            with http_stream_backoff("GET", url, headers=headers, **timing) as response:
+                sent = response.headers.get("Content-Range", "").replace("bytes ", "bytes=").startswith(f"{wanted}/")
+                if response.status_code in (200, 416, 501) or (response.status_code == 206 and not sent):
+                    raise RangeRefused
+                hf_raise_for_status(response)
+                for chunk in response.iter_raw():
+                    failures, start = 0, start + len(chunk)
+                    yield chunk
         except httpx2.TransportError:
             failures += 1
             if failures >= TRIES:
                 raise
             time.sleep(WAIT)
-
-
-def _request(url: str, start: int, stop: int) -> Iterator[bytes]:
-    wanted = f"bytes={start}-{stop - 1}"
-    with http_stream_backoff(
-        "GET",
-        url,
-        headers=build_hf_headers() | {"Range": wanted, "Accept-Encoding": "identity"},
-        timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
-        retry_on_exceptions=(),  # in `_ranged`, because a body that breaks off must go on in the middle
-    ) as response:
-        sent = response.headers.get("Content-Range", "").replace("bytes ", "bytes=")
-        if response.status_code in (200, 416, 501) or (
-            response.status_code == 206 and not sent.startswith(f"{wanted}/")
-        ):
-            raise RangeRefused
-        hf_raise_for_status(response)
-        yield from response.iter_raw()
 
 
 def whole_folder(folder: Path, fill: Callable[[Path], None]) -> Path:

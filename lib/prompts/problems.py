@@ -1,6 +1,5 @@
 """Problems to put to a model: the embedded set, MATH-500 from the hub, or any JSONL file in MATH's schema."""
 
-import functools
 import hashlib
 import json
 import os
@@ -10,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from huggingface_hub import HfApi
+from huggingface_hub import HfApi, hf_hub_download, try_to_load_from_cache
+from huggingface_hub.utils import disable_progress_bars
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib.errors import InputError, Settings, unknown, valid
-from lib.paths import DATA, cache_folder, json_lines, write_whole
+from lib.paths import DATA, cache_folder, json_lines
 
 EMBEDDED = DATA / "embedded.jsonl"
 MATH500 = "HuggingFaceH4/MATH-500"
@@ -28,15 +28,11 @@ SECONDS = 10  # that the hub may stay silent
 
 
 def _number(level: object) -> object:
-    match = re.fullmatch(r"Level (\d{1,9})", level) if isinstance(level, str) else None
-    return int(match[1]) if match else level
+    return int(level[6:]) if isinstance(level, str) and re.fullmatch(r"Level \d{1,9}", level) else level
 
 
-def _text(value: object) -> object:
-    return json.dumps(value) if isinstance(value, int | float) else value
-
-
-Text = Annotated[str, BeforeValidator(_text)]  # 7 for "7"
+# 7 for "7"
+Text = Annotated[str, BeforeValidator(lambda value: json.dumps(value) if isinstance(value, int | float) else value)]
 
 
 class Problem(Settings):
@@ -60,13 +56,10 @@ def load_problems(
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}: ask for at least 1 problem")
-    if source == "math500":
-        problems = _math500()
-    else:
-        path = EMBEDDED if source == "embedded" else Path(os.path.expanduser(source))
-        if not path.exists():
-            raise unknown("problems", str(source), NAMES, "give {} or the path to a JSONL file that exists")
-        problems = _from_file(path)
+    path = EMBEDDED if source == "embedded" else Path(os.path.expanduser(source))
+    if source != "math500" and not path.exists():
+        raise unknown("problems", str(source), NAMES, "give {} or the path to a JSONL file that exists")
+    problems = _math500() if source == "math500" else _from_file(path)
     if levels is not None:
         problems = [item for item in problems if item.level in levels]
         if not problems:
@@ -81,10 +74,10 @@ def drawn_problem(source: str | Path, wanted: str | None, limit: int | None = No
     """
     if wanted is None:
         return load_problems(source, limit, seed)[0]
-    found = {item.id: item for item in load_problems(source)}
-    if wanted not in found:
-        raise InputError(f"example {wanted!r} is none of the problems of {source}")
-    return found[wanted]
+    for item in load_problems(source):
+        if item.id == wanted:
+            return item
+    raise InputError(f"example {wanted!r} is none of the problems of {source}")
 
 
 def describe(source: str | Path) -> str:
@@ -92,8 +85,7 @@ def describe(source: str | Path) -> str:
     if source in NAMES:
         return NAMES[str(source)]
     path = Path(source)
-    is_math500 = digest(_from_file(path)) == MATH500_SHA256
-    return f"MATH-500 (given as {path.name})" if is_math500 else path.name
+    return f"MATH-500 (given as {path.name})" if digest(_from_file(path)) == MATH500_SHA256 else path.name
 
 
 def digest(problems: Iterable[Problem]) -> str:
@@ -110,50 +102,38 @@ def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Pr
 
 def sampling_order(problems: list[Problem], seed: int) -> list[Problem]:
     """Return the problems in the order in which a growing stratified sample takes them in."""
+    sizes, drawn, turns = Counter(item.level for item in problems), Counter[int](), {}
     # Ranking by a hash draws the same problems in every version of Python and for every order of the file.
-    ranked = sorted(problems, key=lambda item: hashlib.sha256(f"{seed}:{item.id}".encode()).digest())
-    sizes, drawn, turns = Counter(item.level for item in problems), Counter[int](), []
-    for item in ranked:
-        turns.append(((drawn[item.level] + DIVISOR) / sizes[item.level], item.level, item.id, item))
+    for item in sorted(problems, key=lambda item: hashlib.sha256(f"{seed}:{item.id}".encode()).digest()):
+        turns[item.id] = (drawn[item.level] + DIVISOR) / sizes[item.level], item.level, item.id
         drawn[item.level] += 1
-    return [item for *_, item in sorted(turns, key=lambda turn: turn[:3])]
+    return sorted(problems, key=lambda item: turns[item.id])
 
 
 def _math500() -> list[Problem]:
-    """Return MATH-500 from the first copy in data/ or the cache folder that is the known text, else from the hub."""
-    copy = cache_folder() / "math500.jsonl"
-    for path in (DATA / "math500.jsonl", copy):
+    """Return MATH-500 from a copy in data/ or the cache folder that is the known text, else from the hub."""
+    for path in (DATA / "math500.jsonl", cache_folder() / "math500.jsonl"):
         if path.is_file() and digest(found := _from_file(path)) == MATH500_SHA256:
             return found
-    lines = [json.dumps(row) for row in _from_hub()]
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(copy, "\n".join(lines).encode())
-    found = _from_file(copy)
-    if digest(found) != MATH500_SHA256:
-        raise InputError(f"{MATH500} at revision {MATH500_REVISION} is not the known MATH-500: its digest differs")
-    return found
-
-
-@functools.cache  # one that does not answer is asked once
-def _from_hub() -> list[dict]:
-    """Return the rows of MATH-500 on the hub, which is asked first whether it answers: `datasets` tries on and on."""
-    import datasets  # takes a second to import, and only this source needs it
-
-    datasets.disable_progress_bars()  # half a megabyte
+    disable_progress_bars()  # half a megabyte
+    where = {"repo_id": MATH500, "filename": "test.jsonl", "repo_type": "dataset", "revision": MATH500_REVISION}
     try:
-        HfApi().dataset_info(MATH500, revision=MATH500_REVISION, timeout=SECONDS)
-        return datasets.load_dataset(MATH500, split="test", revision=MATH500_REVISION).to_list()
-    except Exception as error:  # datasets, the hub and the network each have classes of their own
+        if not isinstance(path := try_to_load_from_cache(**where), str):
+            HfApi().dataset_info(MATH500, revision=MATH500_REVISION, timeout=SECONDS)  # a download tries on and on
+            path = hf_hub_download(**where)
+    except Exception as error:  # the hub and the network each have classes of their own
         raise InputError(
             f"{MATH500} could not be fetched ({' '.join(str(error).split()) or type(error).__name__}); "
             "give the path to a JSONL file of it, or put one at data/math500.jsonl"
         ) from error
+    if digest(found := _from_file(Path(path))) != MATH500_SHA256:
+        raise InputError(f"{MATH500} at revision {MATH500_REVISION} is not the known MATH-500: its digest differs")
+    return found
 
 
 def _from_file(path: Path) -> list[Problem]:
     """Return the problems of a JSONL file, refusing an empty set and an id that comes twice."""
-    lines: dict[str, int] = {}
-    problems = []
+    lines, problems = {}, []
     for number, row in json_lines(path):
         place = f"{path}, line {number}"
         if isinstance(row, dict):  # what is null or blank is missing; without unique_id a line is its own

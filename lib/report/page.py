@@ -21,7 +21,7 @@ from lib import paths
 from lib.claims import words
 from lib.claims.verdict import VERDICTS, read_verdicts
 from lib.errors import InputError
-from lib.models.names import captions
+from lib.models.names import resolve
 from lib.paths import write_whole
 from lib.profiles import Accuracy, Attention, Profile
 from lib.prompts.problems import describe
@@ -141,7 +141,7 @@ def _facts(profile: Profile, rows: list[dict], heads: list[dict], revisions: dic
 def _weights(specs: list[str]) -> dict[str, str]:
     """Return by a model's name what follows it when its weights are not the original ones."""
     try:
-        return {name: text.removeprefix(name) for name, text in captions(specs).items()}
+        return {found.name: f", {found.weights}" if found.weights else "" for found in map(resolve, specs)}
     except InputError:  # a folder that is not on this machine
         return {}
 

@@ -11,8 +11,8 @@ from transformers import Gemma3Config, Gemma3ForConditionalGeneration, LlamaConf
 from lib.errors import InputError
 from lib.models import first_layers as hub
 from lib.models import names
-from lib.models.failures import explain_hub_error
 from lib.models.loading import load_weights
+from lib.models.names import explain_hub_error
 
 REPO = "Qwen/Qwen2.5-Math-7B"
 TINY = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 2}

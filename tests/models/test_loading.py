@@ -51,7 +51,7 @@ def test_all_layers_without_output_head_are_those_of_the_whole_model(tiny_llama)
 
 
 def test_first_layers_of_the_demo_compute_what_the_whole_model_does(demo, monkeypatch):
-    monkeypatch.setattr(loading, "_fill", lambda *_: pytest.fail("converted again"))
+    monkeypatch.setattr(loading, "_convert", lambda *_: pytest.fail("converted again"))
     first = load("demo", layers=3, device="cpu")
     ids = demo.tokenizer("What is one half of ten?", return_tensors="pt").input_ids
     decoder = demo.model.get_decoder()

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections import Counter
 
-import datasets
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,9 +23,6 @@ LEVELS = (1, 2, 3)
 def nothing_remembered(tmp_path, monkeypatch):
     monkeypatch.setattr(problems, "DATA", tmp_path / "data")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    problems._from_hub.cache_clear()
-    yield
-    problems._from_hub.cache_clear()
 
 
 @pytest.fixture
@@ -153,15 +149,17 @@ def known(monkeypatch):
 
 
 @pytest.fixture
-def hub(monkeypatch):
-    """A hub that answers with `rows`, and remembers what `datasets` asked for."""
+def hub(monkeypatch, write):
+    """A hub that has `rows`, and remembers what it was asked for; what was fetched stays."""
 
-    def load_dataset(name, split, revision):
-        hub.asked.append((name, split, revision))
-        return datasets.Dataset.from_list(hub.rows)
+    def fetch(**asked):
+        hub.asked.append((asked["repo_type"], asked["repo_id"], asked["revision"]))
+        hub.cached = str(write(*hub.rows, to="hub.jsonl"))
+        return hub.cached
 
-    hub = type("Hub", (), {"rows": ROWS, "asked": []})
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    hub = type("Hub", (), {"rows": ROWS, "asked": [], "cached": None})
+    monkeypatch.setattr(problems, "try_to_load_from_cache", lambda **_: hub.cached)
+    monkeypatch.setattr(problems, "hf_hub_download", fetch)
     monkeypatch.setattr(problems.HfApi, "dataset_info", lambda self, name, revision, timeout: None)
     return hub
 
@@ -174,7 +172,7 @@ def test_a_source_has_a_name_and_math500_given_as_a_file_is_recognised(known, wr
 
 def test_math500_comes_from_the_hub_once_at_the_pinned_revision(known, hub):
     assert load_problems("math500") == known and len(load_problems("math500", limit=5)) == 5
-    assert hub.asked == [("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)]
+    assert hub.asked == [("dataset", "HuggingFaceH4/MATH-500", problems.MATH500_REVISION)]
 
 
 @pytest.mark.parametrize("folder", ["data", "cache/meaningless-tokens"])
@@ -188,7 +186,7 @@ def test_a_hub_with_an_altered_math500_or_none_is_refused(known, hub, monkeypatc
     hub.rows = [*ROWS[:6], ROWS[6] | {"answer": "6 "}]
     with pytest.raises(InputError, match="is not the known MATH-500"):
         load_problems("math500")
-    problems._from_hub.cache_clear()
+    hub.cached = None
     monkeypatch.setattr(problems.HfApi, "dataset_info", lambda *_, **__: 1 / 0)
     with pytest.raises(InputError, match="give the path to a JSONL file"):
         load_problems("math500")
