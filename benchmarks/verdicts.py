@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.claims.verdict import Part, decide
+from lib.claims.verdict import Parts, decide
 from lib.statistics import POINTS
 
 RESULTS = Path(__file__).parent / "results" / "verdicts.csv"
@@ -96,16 +96,16 @@ def cases() -> Iterator[Case]:
         yield Case("difference", "5 points", paired(rate / 100, 5), 5, rate)
 
 
-def parts(case: Case, rng: np.random.Generator, n: int) -> list[Part]:
+def parts(case: Case, rng: np.random.Generator, n: int) -> Parts:
     """Return the case's parts, all with their mean at the edge."""
     named = families(rng, n) if case.clustered else None
-    found = []
+    found = {}
     for index in range(case.parts):
         values = np.asarray(case.draw(rng, n), dtype=float)
         if case.clustered:  # half of the problems answer as their family does
             shared = np.asarray(case.draw(rng, len(FAMILIES)), dtype=float)[named]
             values = np.where(rng.random(n) < 0.5, shared, values)
-        found.append(Part(str(index), values, case.kind, named))
+        found[str(index)] = values, named, case.kind
     return found
 
 
@@ -117,8 +117,8 @@ def rates(case: Case, n: int, simulations: int, seed: int = 0) -> tuple[float, f
     rng, contradicted = np.random.default_rng([seed, n]), np.zeros(2)
     for _ in range(simulations):
         found = parts(case, rng, n)
-        above = decide(found, case.edge, None).verdict
-        below = decide(found, None, case.edge).verdict if case.parts > 1 else OPPOSITE[above]
+        above = decide(found, low=case.edge).verdict
+        below = decide(found, high=case.edge).verdict if case.parts > 1 else OPPOSITE[above]
         contradicted += above in WRONG, below in WRONG
     return tuple(contradicted / simulations)
 

@@ -91,8 +91,7 @@ def claims(asked: Overrides) -> None:
     """Judge every claim of the paper on what a profile measures."""
     profile = _checked(asked)
     from lib.claims import words
-    from lib.claims.asked import gather, load_claims
-    from lib.claims.verdict import judge, write_verdicts
+    from lib.claims.verdict import gather, judge, load_claims, write_verdicts
 
     verdicts = judge(load_claims(), gather(profile))
     print(words.listing(verdicts))

@@ -168,11 +168,10 @@ def tango(only_a: int, only_b: int, n: int, alpha: float = ALPHA) -> tuple[float
     """
     z = float(stats.norm.ppf(1 - alpha / 2))
     edge = 1 - 1e-9  # the score has no value at a difference of -1 or 1
-    low, high = (only_a, only_b, n, z), (only_a, only_b, n, -z)
-    return (
-        optimize.brentq(_tango_score, -edge, edge, low) if _tango_score(-edge, *low) > 0 else -1.0,
-        optimize.brentq(_tango_score, -edge, edge, high) if _tango_score(edge, *high) < 0 else 1.0,
-    )
+    asked, how = (only_a, only_b, n), {"bracket": (-edge, edge)}
+    low = optimize.root_scalar(_tango_score, (*asked, z), **how).root if _tango_score(-edge, *asked, z) > 0 else -1.0
+    high = optimize.root_scalar(_tango_score, (*asked, -z), **how).root if _tango_score(edge, *asked, -z) < 0 else 1.0
+    return low, high
 
 
 def _tango_score(difference: float, only_a: int, only_b: int, n: int, aim: float) -> float:

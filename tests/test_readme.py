@@ -14,7 +14,7 @@ from benchmarks import readme
 from lib import paths
 from lib.__main__ import parser
 from lib.claims.verdict import VERDICTS
-from lib.claims.words import UNJUDGED, rows_of, standing
+from lib.claims.words import UNJUDGED, rows_of
 from lib.measurement.store import HEADS, save
 from lib.models.names import card
 from lib.profiles import load_profile
@@ -62,7 +62,7 @@ def test_the_claims_beside_the_figures_of_the_families_are_those_that_notebook_0
     shown = re.findall(heading, printed, re.M)
     assert len(shown) >= 40, "make outputs"
     claims = rows_of(pd.read_csv(readme.FIGURES / "families" / "claims_matrix.csv"))
-    assert shown == [(standing(row).upper(), row["id"], row["model"]) for row in claims]
+    assert shown == [(row["stands"].upper(), row["id"], row["model"]) for row in claims]
 
 
 @pytest.mark.parametrize("command", [line for text in code("bash") for line in text.replace("\\\n", "").splitlines()])

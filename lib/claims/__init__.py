@@ -7,12 +7,7 @@ WORDS = ["accuracies", "cell_text", "counts", "found", "inside", "lead", "listin
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "asked": ["gather", "load_claims"],
-        "verdict": ["judge", "read_verdicts", "write_verdicts"],
+        "verdict": ["gather", "judge", "load_claims", "read_verdicts", "write_verdicts"],
         "words": WORDS,
     },
 )
-
-
-class Untestable(ValueError):
-    """Says why what was measured cannot test a claim."""

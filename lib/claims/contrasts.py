@@ -1,19 +1,19 @@
 """What the likelihoods of a profile show: one condition less another per model, and what a nat goes with.
 
-scores = scored(run)                      # a row per text that was scored
+scores = evaluation.scores(run)           # a row per text that was scored
 table = solutions(scores, run.filler)     # a row per pair of conditions and model, in nats per problem
 """
 
 from collections.abc import Iterable
+from itertools import product
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from lib import evaluation
 from lib.claims.measures import POSITIVE
 from lib.errors import InputError
-from lib.evaluation.tables import groups, shares
+from lib.evaluation.tables import shares
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.conditions import Filler, parse_condition
@@ -39,16 +39,21 @@ PAIRS = {
         POSITIVE: "a worked example",
     },
 }
-WORTH = [f"{what}{end}" for what in ("slope", "auc", "points") for end in ("", "_low", "_high")]
 COLUMNS = ("panel", "curve", "x", "model", "effect", "low", "high", "n", "band")
 
 
-def scored(run: Profile) -> pd.DataFrame:
-    """Return the likelihoods of a profile, stored or scored if needed; raises InputError where it asks for none."""
-    scores = evaluation.scores(run)
+def one_problem(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return what the first model gives the gold solution of its first problem, a row per condition, none first.
+
+    Raises InputError where nothing is scored.
+    """
     if scores.empty:
         raise InputError("nothing to show: the profile has no section `likelihood`, as data/profiles/families.yaml has")
-    return scores
+    rows = scores[(scores.model == scores.model[0]) & (scores.target == "solution")]
+    table = rows[rows.problem_id == rows.problem_id.iloc[0]]
+    table = table.sort_values("condition", key=lambda names: names != "none", kind="stable", ignore_index=True)
+    table["per token"], table["to none"] = table.nats / table.tokens, table.nats - table.nats[0]
+    return table[["condition", "problem_id", "tokens", "nats", "per token", "to none"]]
 
 
 def solutions(scores: pd.DataFrame, filler: Filler) -> pd.DataFrame:
@@ -68,45 +73,37 @@ def solutions(scores: pd.DataFrame, filler: Filler) -> pd.DataFrame:
 def differences(scores: pd.DataFrame, target: str) -> pd.DataFrame:
     """Return the rows of panel pairs for solutions or answers at once: a pair's models beside each other."""
     pairs = PAIRS[target].items()
-    asked = [("pairs", asks, f"{more} \N{MINUS SIGN} {less}", more, less) for (more, less), asks in pairs]
-    return _table(scores, target, asked)
+    return _table(scores, target, [("pairs", asks, f"{more} − {less}", more, less) for (more, less), asks in pairs])
 
 
 def _table(scores: pd.DataFrame, target: str, asked: Iterable[tuple]) -> pd.DataFrame:
     """Return a row per difference (panel, curve, x, condition, condition) and model that scored ENOUGH problems."""
-    rows, models = [], scores[scores.target == target].groupby("model", sort=False)
-    nats = {name: one.pivot(index="problem_id", columns="condition", values="nats") for name, one in models}
-    for panel, curve, x, more, less in asked:
-        for model, table in nats.items():
-            apart = _apart(table, more, less)
-            if len(apart) >= ENOUGH:
-                found, gain = interval(apart, apart.index), _apart(table, *POSITIVE).mean()
-                ends = found.estimate, found.low, found.high, found.n
-                rows.append((panel, curve, x, model, *ends, SHARE * gain if gain > 0 else np.nan))
+    rows, models = [], list(scores[scores.target == target].groupby("model", sort=False))
+    tables = [(name, one.pivot(index="problem_id", columns="condition", values="nats")) for name, one in models]
+    for (*place, more, less), (model, nats) in product(asked, tables):
+        nats = nats.reindex(columns=list({more, less, *POSITIVE}))  # NaN under a condition that was not scored
+        apart, gain = (nats[more] - nats[less]).dropna(), (nats[POSITIVE[0]] - nats[POSITIVE[1]]).mean()
+        if len(apart) >= ENOUGH:
+            found = interval(apart, apart.index)
+            ends = found.estimate, found.low, found.high, found.n
+            rows.append((*place, model, *ends, SHARE * gain if gain > 0 else np.nan))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _apart(nats: pd.DataFrame, more: str, less: str) -> pd.Series:
-    return (nats[more] - nats[less]).dropna() if {more, less} <= set(nats) else pd.Series(dtype=float)
-
-
-def _places(condition: str, filler: Filler) -> list[tuple[str, str, str | int]]:
+def _places(condition: str, filler: Filler) -> list[tuple]:
     """Return the panels that a condition belongs to, with curve and x: the profile's own length and place to two."""
     asked = parse_condition(condition)
+    view = asked.view
     if asked.name != "mless" or asked.arm:
         return []
-    if asked.view is None:
-        found: list[tuple[str, str, str | int]] = []
-        if not asked.position:
-            found.append(("length", "slashes", asked.length or filler.length))
-        if not asked.length:
-            found.append(("place", "slashes", asked.position or filler.position))
-        return found
-    if asked.view.silent or asked.view.last == 0 or asked.length:
+    if view is None:
+        length = ("length", "slashes", asked.length or filler.length)
+        place = ("place", "slashes", asked.position or filler.position)
+        return [length] * (not asked.position) + [place] * (not asked.length)
+    if view.silent or view.last == 0 or asked.length:
         return []
-    if asked.view.last is None:
-        return [("depth", "hidden from layers 1 to k", asked.view.first - 1)]
-    return [("depth", "shown to layers 1 to k alone", asked.view.last)]
+    hidden = ("depth", "hidden from layers 1 to k", view.first - 1)
+    return [hidden if view.last is None else ("depth", "shown to layers 1 to k alone", view.last)]
 
 
 def unscored(run: Profile, scores: pd.DataFrame) -> list[str]:
@@ -123,15 +120,6 @@ def unscored(run: Profile, scores: pd.DataFrame) -> list[str]:
     return said
 
 
-def one_problem(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return what the first model gives the gold solution of its first problem, a row per condition, none first."""
-    rows = scores[(scores.model == scores.model[0]) & (scores.target == "solution")]
-    table = rows[rows.problem_id == rows.problem_id.iloc[0]]
-    table = table.sort_values("condition", key=lambda names: names != "none", kind="stable", ignore_index=True)
-    table["per token"], table["to none"] = table.nats / table.tokens, table.nats - table.nats[0]
-    return table[["condition", "problem_id", "tokens", "nats", "per token", "to none"]]
-
-
 def worth(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Return per model what log p(solution) per token under none says of the answer under none: whether it is right.
 
@@ -139,25 +127,23 @@ def worth(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     that of two problems the solved one has the likelier solution, `points` of accuracy that go with one nat on every
     solution, all with intervals. Models with both for ENOUGH problems, some solved and some not.
     """
-    rows, answered = [], groups(answers)
-    likelihoods = scores[(scores.target == "solution") & (scores.condition == "none")]
-    for name, one in likelihoods.groupby("model", sort=False):
-        group = answered.get((str(name), "none"))
-        right = pd.Series(dtype=float) if group is None else shares(group)
-        one = one.set_index("problem_id")
-        both = [problem for problem in right.index if problem in one.index]
-        tokens = one.tokens[both].to_numpy(float)
-        likely = one.nats[both].to_numpy(float) / tokens
-        solved = right[both].to_numpy() > 50
+    rows = []
+    solutions = scores[(scores.target == "solution") & (scores.condition == "none")].set_index("problem_id")
+    for model, some in solutions.groupby("model", sort=False):
+        answered = answers[(answers.model == model) & (answers.condition == "none")]
+        both = some.join(shares(answered).rename("right"), how="inner")
+        solved = both.right.to_numpy() > 50
         if len(both) >= ENOUGH and 0 < solved.sum() < len(both):
+            tokens = both.tokens.to_numpy(float)
+            likely = both.nats.to_numpy(float) / tokens
             slopes, steepness = _slopes(likely, solved)
-            row: dict = {"model": name, "n": len(both), "solved": 100 * solved.mean()}
-            areas = interval(100 * _orders(likely, solved), both, "share")
-            for what, found in (("slope", interval(slopes, both)), ("auc", areas)):
-                row |= {what: found.estimate, f"{what}_low": found.low, f"{what}_high": found.high}
+            slope, area = interval(slopes, both.index), interval(100 * _orders(likely, solved), both.index, "share")
             scale = 100 * float((steepness / tokens).mean())
-            rows.append(row | {f"points{end}": scale * row[f"slope{end}"] for end in ("", "_low", "_high")})
-    return pd.DataFrame(rows, columns=["model", "n", "solved", *WORTH])
+            row = {"model": model, "n": len(both), "solved": 100 * solved.mean()}
+            for what, found, by in (("slope", slope, 1), ("auc", area, 1), ("points", slope, scale)):
+                row |= {what: by * found.estimate, f"{what}_low": by * found.low, f"{what}_high": by * found.high}
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -177,7 +163,7 @@ def _slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _orders(x: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return (N,) with the area under the ROC curve as mean, which has its standard error too (DeLong et al. 1988)."""
     above = np.sign(x[right][:, None] - x[~right]) / 2 + 0.5  # (right, wrong): 1 in order, 0.5 for a tie
-    area, values = above.mean(), np.empty(len(x))
-    values[right] = area + (above.mean(1) - area) * len(x) / right.sum()
-    values[~right] = area + (above.mean(0) - area) * len(x) / (~right).sum()
+    values = np.empty(len(x))
+    values[right] = above.mean() + (above.mean(1) - above.mean()) * len(x) / right.sum()
+    values[~right] = above.mean() + (above.mean(0) - above.mean()) * len(x) / (~right).sum()
     return values

@@ -1,25 +1,19 @@
 """What a claim asks of a model: a number per problem for each component, from one of three tables.
 
-A public function is what data/claims.yaml names as `measure`; what its first parameter is called is what it is given:
-
-    measured   a Dataset of `lib.measurement.store` over networks, conditions, problems, layers and heads, measures or
-               classes; NaN: not measured
-    answers    completions, a row for each
-    scores     likelihoods, a row for each
-
-Each returns (network, component, problem), of the one trained network where it is given rows, with the kind of its
-numbers (`lib.statistics`) as attribute, a mean if none; or it raises Untestable.
+A public function is what data/claims.yaml names as `measure`; its first parameter says what it is given: `measured`, a
+Dataset of `lib.measurement.store` where NaN was not measured; `answers`, a row per completion; `scores`, a row per
+likelihood. Each returns (network, component, problem), of the one trained network where it is given rows, with the kind
+of its numbers (`lib.statistics`) as attribute, a mean if none; or it raises Untestable.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.claims import Untestable
-from lib.evaluation.tables import distinct_2
+from lib.evaluation.tables import distinct_2, groups, shares, solved
 from lib.measurement.store import OTHERS
 from lib.measurement.tables import log_changes
 from lib.statistics import POINTS, interval, pass_at_k
@@ -28,8 +22,12 @@ AFFINE = {"affine": "one λ, one σ", "line": "a coefficient of σ per token", "
 POSITIVE = ("example", "none")  # the positive control, a worked example: its gain is the scale of an effect
 
 
+class Untestable(ValueError):
+    """Says why what was measured cannot test a claim."""
+
+
 def _of(measured: xr.Dataset, name: str, **labels) -> xr.DataArray:
-    """Return a variable where its dimensions have these labels; raises Untestable for one that was not measured."""
+    """Return a variable where its dimensions have these labels; raises Untestable where it was not measured."""
     if name not in measured:
         raise Untestable(f"the profile measures no {name}")
     for dim, wanted in labels.items():
@@ -52,8 +50,6 @@ def _heads(values: xr.DataArray, over: str) -> xr.DataArray:
     """Return a component for each head, or their mean with what the trained network's heads give beside it."""
     if over == "each":
         return _each(values, "head", "head {}")
-    if not values.sel(network="trained").notnull().any():
-        raise Untestable("the profile measures no attention here")
     heads = values.sel(network="trained").mean("problem").values
     return _parts(**{f"mean of {len(heads)} heads": values.mean("head")}).assign_attrs(heads=heads)
 
@@ -144,103 +140,94 @@ def likeness(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     return _parts(histogram=_of(measured, "shape", condition=condition, layer=layer))
 
 
-def _values(parts: dict[str, pd.Series], kind: str) -> xr.DataArray:
+def _values(parts: dict[str, pd.Series] | pd.DataFrame, kind: str) -> xr.DataArray:
     """Return Series by problem as the values of one network, NaN where a problem has none."""
-    table = pd.DataFrame(parts)
-    coords = {"network": ["trained"], "component": list(table), "problem": list(table.index)}
-    found = xr.DataArray(table.T.to_numpy(float)[None], coords, ("network", "component", "problem"))
-    return found.assign_attrs(kind=kind)
+    table = pd.DataFrame(parts).rename_axis(index="problem", columns="component")
+    return xr.DataArray(table).expand_dims(network=["trained"]).assign_attrs(kind=kind)
 
 
-def _wide(values: pd.Series, names: Sequence[str], what: str) -> pd.DataFrame:
-    """Return values by (problem, condition) as a column per condition; raises Untestable where one has none."""
-    if missing := [name for name in dict.fromkeys(names or ["none"]) if name not in values.index.unique(1)]:
+def _known(table: pd.DataFrame, names: Iterable[str], what: str) -> pd.DataFrame:
+    """Return a table with a column per condition; raises Untestable where one of these names has none."""
+    if missing := [name for name in dict.fromkeys(names) if name not in table]:
         raise Untestable(f"the profile {what} under {', '.join(missing)}")
-    return values.unstack(sort=False)
+    return table
 
 
-def _by_problem(answers: pd.DataFrame, part: str, names: Sequence[str], column: str, how) -> pd.DataFrame:
-    """Return an aggregate of a column over each problem's samples, a column per condition, of which some are needed."""
-    some = answers[answers.part == part].drop_duplicates(["condition", "problem_id", "sample"])
-    found = some.groupby(["problem_id", "condition"], sort=False)[column].agg(how)
-    return _wide(found, names, f"answers no problems ({part})")
-
-
-def _accuracies(answers: pd.DataFrame, part: str, names: Sequence[str]) -> pd.DataFrame:
-    return POINTS * _by_problem(answers, part, names, "right", "mean")
+def _by_condition(answers: pd.DataFrame, part: str, names: Iterable[str], of: Callable) -> pd.DataFrame:
+    """Return what `of` gives of a condition's answers, a number per problem, as its column; some of them are needed."""
+    found = {condition: of(group) for (_, condition), group in groups(answers[answers.part == part]).items()}
+    return _known(pd.DataFrame(found), names, f"answers no problems ({part})")
 
 
 def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.DataArray:
     """Return the accuracy under a condition in %, where the model is left to write its answer itself."""
-    found = _accuracies(answers, part, [condition])[condition]
+    found = _by_condition(answers, part, [condition], shares)[[condition]]
     if not answers.plain.all():
         raise Untestable("the model is asked in chat form, or its answer is elicited after what was inserted")
-    return _values({condition: found}, "share")
+    return _values(found, "share")
 
 
 def accuracy_differences(answers: pd.DataFrame, part: str, pairs: Sequence[Sequence[str]]) -> xr.DataArray:
-    """Return for each pair of conditions the accuracy of the first minus that of the second, in points."""
-    solved = _accuracies(answers, part, list(chain.from_iterable(pairs)))
-    apart = {f"{more} - {less}": solved[more] - solved[less] for more, less in pairs}
+    """Return for each pair of conditions the accuracy of the first minus that of the second, in points.
+
+    With one pair, `cut` has the shares of answers that a limit cut, in %, and the effect where both ended.
+    """
+    right = _by_condition(answers, part, chain.from_iterable(pairs), shares)
+    apart = {f"{more} - {less}": right[more] - right[less] for more, less in pairs}
     found = _values(apart, "difference")
     if len(pairs) > 1:
         return found
-    ((more, less), only) = pairs[0], apart.popitem()[1]
-    return found.assign_attrs(cut=_cut(answers, part, more, less, only))
 
+    def ended(group: pd.DataFrame) -> pd.Series:
+        return solved(group.assign(ended=group.finish_reason.eq("stop")), "ended").mean(axis=1)
 
-def _cut(answers: pd.DataFrame, part: str, more: str, less: str, apart: pd.Series) -> dict[str, float]:
-    """Return the shares of answers that were cut at the token limit, in %, and the effect where both ended."""
-    ended = answers.assign(ended=answers.finish_reason.eq("stop").astype(float))
-    shares = _by_problem(ended, part, [more, less], "ended", "mean")[[more, less]]
-    row = {"cut": POINTS * (1 - shares[more].mean()), "cut_less": POINTS * (1 - shares[less].mean())}
-    both = apart[(shares == 1).all(axis=1)].dropna()
-    if both.empty:
-        return row
-    found = interval(both, both.index, "difference")
-    return row | {
-        "finished_n": found.n,
-        "finished": found.estimate,
-        "finished_low": found.low,
-        "finished_high": found.high,
-    }
+    ((pair, only),) = zip(pairs, apart.values(), strict=True)
+    whole = _by_condition(answers, part, pair, ended)[list(pair)]
+    cut = dict(zip(("cut", "cut_less"), POINTS * (1 - whole.mean()), strict=True))
+    both = only[(whole == 1).all(axis=1)].dropna()
+    if len(both):
+        one = interval(both, both.index, "difference")
+        cut |= {"finished_n": one.n, "finished": one.estimate, "finished_low": one.low, "finished_high": one.high}
+    return found.assign_attrs(cut=cut)
 
 
 def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
     """Return each condition's accuracy minus that of none: the best of them is to be more than choosing it gives."""
-    solved = _accuracies(answers, part, ["none"]).dropna()
-    if solved.shape[1] < 3:
+    right = _by_condition(answers, part, ["none"], shares).dropna()
+    if right.shape[1] < 3:
         raise Untestable(f"the profile compares fewer than two conditions with none ({part})")
-    gains = {str(name): solved[name] - solved["none"] for name in solved if name != "none"}
-    return _values(gains, "largest")
-
-
-def _passed(answers: pd.DataFrame, names: Sequence[str], k: int) -> pd.DataFrame:
-    """Return pass@k of each problem in %; raises Untestable where one has fewer samples."""
-    fewest = _by_problem(answers, "sampling", names, "right", "size")[names].min().min()
-    if fewest < k:
-        raise Untestable(f"pass@{k} needs {k} samples of each problem, and {fewest:.0f} were taken")
-    return _by_problem(answers, "sampling", names, "right", lambda some: POINTS * pass_at_k([some], k)[0])
-
-
-def pass_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
-    """Return a condition minus none: pass@k, in points."""
-    passed = _passed(answers, [condition, "none"], k)
-    return _values({f"pass@{k}": passed[condition] - passed["none"]}, "difference")
+    return _values(right.drop(columns="none").sub(right["none"], axis=0), "largest")
 
 
 def sampling_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
     """Return a condition minus none: pass@k and the share of distinct 2-grams of a problem's samples, in points."""
-    passed = _passed(answers, [condition, "none"], k)
-    pairs = _by_problem(answers, "sampling", [], "response", lambda some: POINTS * distinct_2(some))
-    both = {f"pass@{k}": passed, "distinct 2-grams": pairs}
-    return _values({name: table[condition] - table["none"] for name, table in both.items()}, "difference")
+
+    def passed(group: pd.DataFrame) -> pd.Series:
+        values = solved(group)
+        if (fewest := values.count(axis=1).min()) < k:
+            raise Untestable(f"pass@{k} needs {k} samples of each problem, and {fewest} were taken")
+        return pd.Series(pass_at_k(values, k), values.index)
+
+    def distinct(group: pd.DataFrame) -> pd.Series:
+        return group.groupby("problem_id", sort=False).response.agg(distinct_2)
+
+    apart = {}
+    for name, of in ((f"pass@{k}", passed), ("distinct 2-grams", distinct)):
+        table = POINTS * _by_condition(answers, "sampling", [condition, "none"], of)
+        apart[name] = table[condition] - table["none"]
+    return _values(apart, "difference")
+
+
+def pass_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
+    """Return a condition minus none: pass@k alone, in points."""
+    return sampling_differences(answers, condition, k).sel(component=[f"pass@{k}"])
 
 
 def likelihood_differences(scores: pd.DataFrame, target: str, pairs: Sequence[Sequence[str]]) -> xr.DataArray:
     """Return for each pair of conditions log p under the first less that under the second, in nats per problem."""
-    found = scores[scores.target == target].set_index(["problem_id", "condition"]).nats
-    if found.empty:
+    some = scores[scores.target == target]
+    if some.empty:
         raise Untestable(f"the profile scores no {target}s")
-    nats = _wide(found, list(chain.from_iterable(pairs)), "scores nothing")
+    nats = some.pivot(index="problem_id", columns="condition", values="nats")
+    nats = _known(nats, chain.from_iterable(pairs), "scores nothing")
     return _values({f"{more} - {less}": nats[more] - nats[less] for more, less in pairs}, "mean")

@@ -1,35 +1,35 @@
-"""The rule that decides a claim, and every claim of a profile beside its effect, interval, n and verdict.
+"""Every claim of the paper beside what was measured: the rule that decides it, its effect, interval, n and verdict.
 
 verdicts = judge(load_claims(), gather(profile))  # a DataFrame of COLUMNS, a row per claim and model
 
 A claim has one part or several and one range for them, fixed beforehand. A part holds when its 95 % interval lies
 inside the range, and is refuted when its interval lies outside at a level corrected for the number of parts
 (Bonferroni). Supported: every part holds. In part: some hold and some are refuted. Contradicted: none holds and some
-are refuted. Undecided: else, or fewer than ENOUGH problems. The intervals are those of lib.statistics; shown is always
-the one of 95 %. So either wrong verdict has a chance of about 2.5 % at the edge of the range, and is held below STATED
-(benchmarks/verdicts.py).
+are refuted. Undecided: else, or fewer than ENOUGH problems. So either wrong verdict has a chance of about 2.5 % at the
+edge of the range, and is held below STATED (benchmarks/verdicts.py). Shown is always the interval of 95 %.
 """
 
 import contextlib
+import inspect
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from math import ceil, inf, isclose, isnan, sqrt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil, inf, isclose, isnan, log, sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lib.claims import Untestable
-from lib.claims.asked import Claim, Evidence, asked
-from lib.claims.measures import POSITIVE, likelihood_differences
-from lib.errors import InputError
-from lib.paths import write_whole
-from lib.profiles import Profile
+from lib import evaluation, paths
+from lib.claims import measures
+from lib.claims.measures import POSITIVE, Untestable, likelihood_differences
+from lib.errors import InputError, valid
+from lib.measurement.run import measure
+from lib.paths import read_yaml, shown, write_whole
+from lib.profiles import PARTS, Profile
 from lib.statistics import (
     ALPHA,
     ENOUGH,
@@ -43,192 +43,246 @@ from lib.statistics import (
     interval,
 )
 
+CLAIMS = paths.DATA / "claims.yaml"
+MEASURES = {
+    name: function
+    for name, function in inspect.getmembers(measures, inspect.isfunction)
+    if function.__module__ == measures.__name__ and not name.startswith("_")
+}
+NOTHING = {"measured": "measures nothing inside this model", "answers": "answers no problems with it"}
+NOTHING |= {"scores": "scores nothing with it"}
 STATED = 0.05  # the rate of either wrong verdict that the simulations hold every rule to
 NO_EFFECT = "no effect of that size"  # undecided, but the interval lies within a claim's equivalence margin
 VERDICTS = ("supported", "in part", "contradicted", NO_EFFECT, "undecided")
-MIXED = "mixed"  # of untrained networks that do not agree
 TIED = 0.01  # of the distance to the range: parts this near the least favourable are as unfavourable to a reader
 SMALLEST_P, LARGEST_P = 1e-6, 0.99  # between them a p-value is told
-Ends = tuple[float | None, float | None]
-
 CONTROLS = ("control", "keys", "uniform")  # untrained networks, other heads' keys, evenly spread attention
-CONTROL = [f"{of}_{name}" for of in CONTROLS for name in ("verdict", "effect", "low", "high")]
-COLUMNS = ["id", "claim", "reading", "source", "model", "verdict", "part", "effect", "low", "high", "unit"]
-COLUMNS += ["low_end", "high_end", "n", "clusters", "parts"]
-COLUMNS += ["held", "holds", "refuted", "heads", "heads_held", "p", "p_holm", "survives", *CONTROL]
-COLUMNS += ["difference", "difference_low", "difference_high", "training", "paper", "paper_of", "needed", "needed_low"]
-COLUMNS += ["needed_high", "equivalence", "cut", "cut_less", "finished_n", "finished", "finished_low", "finished_high"]
-COLUMNS += ["written", "reason"]
+COLUMNS = [  # NaN or None: no such number
+    *("id", "claim", "reading", "source", "model", "verdict"),
+    *("part", "effect", "low", "high", "unit", "low_end", "high_end"),  # the part that decides; ends of the range
+    *("n", "clusters", "parts", "held", "holds", "refuted"),  # problems, templates; how many parts hold, and which
+    *("heads", "heads_held"),  # that a mean is over, and of them those in the range
+    *("p", "p_holm", "survives"),  # the last two corrected for all rows
+    # In the same part; the verdict that every untrained network gets, else mixed, the middle one's effect, all ends.
+    *(f"{of}_{name}" for of in CONTROLS for name in ("verdict", "effect", "low", "high")),
+    *("difference", "difference_low", "difference_high"),  # to the nearest of the untrained networks
+    *("training", "paper", "paper_of"),  # also, stronger or weaker than without it, where verdict and side agree
+    *("needed", "needed_low", "needed_high"),  # problems for an effect of the paper's size, as far as that is known
+    *("equivalence", "cut", "cut_less"),  # % of answers that a limit cut under the first condition and the second
+    *("finished_n", "finished", "finished_low", "finished_high"),  # the effect over problems that both ended
+    *("written", "reason"),
+]
+Parts = Mapping[str, tuple]  # by label the values of problems, their ids and the kind, as `interval` takes them
 
 
-@dataclass(frozen=True)
-class Part:
-    """One of the numbers of a claim: values (N,), or (N, C) of the kind largest; NaN where a problem has none."""
+class Claim(BaseModel):
+    """A statement of the paper and the rule that decides it; data/claims.yaml says what its fields mean."""
 
-    label: str
-    values: np.ndarray
-    kind: str = "mean"  # of `lib.statistics`
-    problems: ArrayLike | None = None  # ids of the N problems; None: all independent
-
-    @cached_property
-    def known(self) -> tuple[np.ndarray, np.ndarray]:
-        """The values without NaN, and their problems."""
-        values = np.asarray(self.values, dtype=float)
-        kept = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
-        return values[kept], np.asarray(range(len(values)) if self.problems is None else self.problems)[kept]
-
-    def interval(self, alpha: float = ALPHA) -> Interval:
-        """Return its interval; raises ValueError where fewer than two independent problems have a value."""
-        values, problems = self.known
-        clusters = len(set(clusters_of(problems)))
-        if clusters < 2:
-            raise ValueError(f"{self.label}: {len(values)} problems of {clusters} templates are too few")
-        return interval(values, problems, self.kind, alpha)
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    id: str = Field(min_length=1)
+    claim: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    measure: str
+    arguments: dict = Field(default={}, alias="with")
+    range: tuple[float | None, float | None]
+    unit: str
+    written: Literal["before", "after"]
+    reading: Literal["literal", "strict", "generous"]
+    paper: dict[str, float] = {}
+    equivalence: float | None = Field(None, gt=0)
 
     @property
-    def discordance(self) -> tuple[float, float] | None:
-        """The ends of the share of problems that changed, where values are single answers' differences."""
-        values = self.known[0]
-        if self.kind != "difference" or not np.isin(values, (-POINTS, 0, POINTS)).all():
-            return None
-        return clopper_pearson(int((values != 0).sum()), len(values))
+    def ends(self) -> tuple[float, float]:
+        """The ends of the range, infinite where it has none."""
+        low, high = self.range
+        return -inf if low is None else low, inf if high is None else high
+
+    def reported(self, model: str) -> tuple[float, str] | tuple[None, None]:
+        """Return the paper's value for the model of the same family that is nearest in size, and which that is."""
+        family, size = _family(model)
+        nearest = [(abs(log(size / _family(of)[1])), of) for of in self.paper if _family(of)[0] == family]
+        return (self.paper[min(nearest)[1]], min(nearest)[1]) if nearest else (None, None)
+
+    @model_validator(mode="after")
+    def _agrees(self):
+        if self.measure not in MEASURES:
+            raise ValueError(f"unknown measure {self.measure!r}: choose from {', '.join(MEASURES)}")
+        _, *wanted = inspect.signature(MEASURES[self.measure]).parameters
+        if sorted(wanted) != sorted(self.arguments):
+            raise ValueError(f"measure {self.measure} takes {', '.join(wanted)} in `with`")
+        if self.range == (None, None) or self.ends[0] >= self.ends[1]:
+            raise ValueError(f"range {list(self.range)} claims nothing: give [low, high], null where it has no end")
+        return self
 
 
-def parts_of(values: xr.DataArray) -> list[Part]:
-    """Return the parts of one network's values (component, problem); of the kind largest they are one."""
-    kind, problems = values.attrs.get("kind", "mean"), values.problem.values
-    if kind == "largest":
-        return [Part(f"best of {len(values)}", values.values.T, kind, problems)]
-    return [Part(str(one.component.item()), one.values, kind, problems) for one in values]
+def _family(model: str) -> tuple[str, float]:
+    """Return the family that a model's name begins with, and its parameters in billions, 1 where it names none."""
+    size = re.search(r"(\d+(?:\.\d+)?)(b|m)\b", model, re.IGNORECASE)
+    scale = {"b": 1.0, "m": 1e-3}
+    return re.split(r"[^a-z]", model.lower())[0], float(size[1]) * scale[size[2].lower()] if size else 1.0
 
 
-@dataclass(frozen=True)
-class Decision:
+def load_claims(path: Path = CLAIMS) -> list[Claim]:
+    """Return the claims of a YAML file; raises InputError naming the claim and what is wrong with it."""
+    try:
+        entries = [(entry["id"], entry) for entry in read_yaml(path)["claims"]]
+    except (TypeError, KeyError):
+        raise InputError(f"{shown(path)}: no list of claims with an id") from None
+    names = [name for name, _ in entries]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"{shown(path)}: claim {twice[0]} stands there twice")
+    return [valid(Claim, entry, f"{shown(path)}: claim {name}") for name, entry in entries]
+
+
+def gather(profile: Profile, completions: str | None = None) -> dict[str, dict[str, Any]]:
+    """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
+    parts = [evaluation.answers(profile, "main", completions), *(evaluation.answers(profile, part) for part in PARTS)]
+    measured = measure(profile, "attention", "activations", "controls")
+    return as_evidence(profile, measured, parts, evaluation.scores(profile))
+
+
+def as_evidence(
+    profile: Profile,
+    measured: Mapping[str, xr.Dataset] | None = None,
+    answers: Sequence[pd.DataFrame] = (),
+    scores: pd.DataFrame | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return by model what is at hand of it, by the name under which measures take it: measured, answers, scores."""
+    evidence: dict[str, dict[str, Any]] = {name: {"measured": one} for name, one in (measured or {}).items()}
+    plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
+    tables = {"answers": pd.concat(answers, ignore_index=True).assign(plain=plain)} if answers else {}
+    for kind, table in (tables | ({} if scores is None else {"scores": scores})).items():
+        for name, one in table.groupby("model", sort=False):
+            evidence.setdefault(str(name), {})[kind] = one
+    return evidence
+
+
+def values_of(claim: Claim, given: Mapping[str, Any]) -> xr.DataArray:
+    """Return the numbers (network, component, problem) that decide a claim; raises Untestable where there are none."""
+    function = MEASURES[claim.measure]
+    kind = next(iter(inspect.signature(function).parameters))
+    if kind not in given:
+        raise Untestable(f"the profile {NOTHING[kind]}")
+    return function(given[kind], **claim.arguments).transpose("network", "component", "problem")
+
+
+def parts_of(values: xr.DataArray) -> dict[str, tuple]:
+    """Return the Parts of one network's values (component, problem); of the kind largest they are one.
+
+    Raises Untestable for a part with a number of fewer than two independent problems.
+    """
+    kind, parts = values.attrs.get("kind", "mean"), {}
+    largest = {f"best of {len(values)}": values.T}
+    for label, one in (largest if kind == "largest" else {str(one.component.item()): one for one in values}).items():
+        known = one.where(np.isfinite(one)).dropna("problem")
+        problems = known.problem.values
+        if (clusters := len(set(clusters_of(problems)))) < 2:
+            raise Untestable(f"{label}: {len(problems)} problems of {clusters} templates are too few")
+        parts[label] = known.values, problems, kind
+    return parts
+
+
+class Decision(NamedTuple):
     """A verdict with the part that decides it, the least favourable one, and that part's 95 % interval."""
 
     verdict: str
-    part: Part
+    part: str
     found: Interval
-    parts: int
-    holds: list[str]  # labels of the parts inside the range
+    holds: list[str]  # the parts inside the range
     refuted: list[str]
 
 
-def decide(parts: Sequence[Part], low: float | None, high: float | None) -> Decision:
-    """Return the verdict on values that are claimed to lie strictly between low and high (None: no end there).
-
-    Raises ValueError for a part with fewer than two independent values.
-    """
-    ends = _ends(low, high)
-    found = [(part, part.interval(), part.interval(ALPHA / len(parts))) for part in parts]
-    few = [one for one in found if one[1].n < ENOUGH]
-    holds = [part.label for part, narrow, _ in found if not few and _inside(narrow, ends)]
-    outside = [one for one in found if not few and _outside(one[2], ends)]
+def decide(parts: Parts, low: float = -inf, high: float = inf) -> Decision:
+    """Return the verdict on parts that are all claimed to lie strictly between low and high."""
+    found = {label: interval(*part) for label, part in parts.items()}
+    corrected = {label: interval(*part, alpha=ALPHA / len(parts)) for label, part in parts.items()}
+    few = [label for label, one in found.items() if one.n < ENOUGH]
+    holds = [label for label, one in found.items() if not few and _inside(one, low, high)]
+    refuted = [label for label, one in corrected.items() if not few and _outside(one, low, high)]
     if len(holds) == len(parts):
         verdict = "supported"
-    elif outside:
+    elif refuted:
         verdict = "in part" if holds else "contradicted"
     else:
         verdict = "undecided"
-    slacks = [(_slack(narrow, ends), part, narrow) for part, narrow, _ in few or outside or found]
-    least = min(slack for slack, *_ in slacks)
-    _, part, narrow = next(one for one in slacks if isclose(one[0], least, rel_tol=TIED))
-    return Decision(verdict, part, narrow, len(parts), holds, [part.label for part, *_ in outside])
+    slacks = {}  # by how many standard errors an estimate lies inside the range, negative outside
+    for label in few or refuted or found:
+        distance = _distance(found[label].estimate, low, high)
+        error = float(np.nan_to_num(found[label].error))
+        slacks[label] = distance / error if error else inf * distance if distance else 0.0
+    part = next(label for label, slack in slacks.items() if isclose(slack, min(slacks.values()), rel_tol=TIED))
+    return Decision(verdict, part, found[part], holds, refuted)
 
 
-def _ends(low: float | None, high: float | None) -> tuple[float, float]:
-    return -inf if low is None else low, inf if high is None else high
+def _distance(value: float, low: float, high: float) -> float:
+    return min(value - low, high - value)
 
 
-def _slack(found: Interval, ends: tuple[float, float]) -> float:
-    """Return how many standard errors an estimate lies inside the range; negative outside."""
-    distance, error = _distance(float(found.estimate), ends), float(np.nan_to_num(found.error))
-    return distance / error if error else inf * distance if distance else 0.0
+def _inside(found: Interval, low: float, high: float) -> bool:
+    return low < found.low and found.high < high
 
 
-def _distance(value: float, ends: tuple[float, float]) -> float:
-    return min(value - ends[0], ends[1] - value)
+def _outside(found: Interval, low: float, high: float) -> bool:
+    return found.high < low or found.low > high
 
 
-def _inside(found: Interval, ends: tuple[float, float]) -> bool:
-    return ends[0] < found.low and found.high < ends[1]
-
-
-def _outside(found: Interval, ends: tuple[float, float]) -> bool:
-    return found.high < ends[0] or found.low > ends[1]
-
-
-def p_value(parts: Sequence[Part], low: float | None, high: float | None) -> float:
+def p_value(parts: Parts, low: float = -inf, high: float = inf) -> float:
     """Return the smallest level, two-sided, at which all parts hold or one is refuted, to be corrected over claims."""
-    ends = _ends(low, high)
-    supporting = max(_level(part, _inside, ends) for part in parts)
-    against = min(_level(part, _outside, ends) for part in parts)
+
+    def level(part: tuple, reached: Callable) -> float:
+        """Return the smallest level whose interval reaches a verdict, halving a logarithmic scale; 1 if none does."""
+        below, above = SMALLEST_P, LARGEST_P
+        if not reached(interval(*part, alpha=above), low, high):
+            return 1.0
+        while above / below > 1.01:
+            middle = sqrt(below * above)
+            reaches = reached(interval(*part, alpha=middle), low, high)
+            below, above = (below, middle) if reaches else (middle, above)
+        return above
+
+    supporting = max(level(part, _inside) for part in parts.values())
+    against = min(level(part, _outside) for part in parts.values())
     return min(supporting, len(parts) * against, 1.0)
-
-
-def _level(part: Part, reached: Callable, ends: tuple[float, float]) -> float:
-    """Return the smallest level whose interval reaches a verdict, by halving a logarithmic scale; 1 if none does."""
-    low, high = SMALLEST_P, LARGEST_P
-    if not reached(part.interval(high), ends):
-        return 1.0
-    while high / low > 1.01:
-        middle = sqrt(low * high)
-        low, high = (low, middle) if reached(part.interval(middle), ends) else (middle, high)
-    return high
 
 
 def n_deciding(distance: float, deviation: float) -> int | None:
     """Return how many problems put the interval on one side of an end `distance` away with power 0.8; None at 0.
 
-    n = ((z(1 - alpha/2) + z(power)) sd / distance)^2 + z(1 - alpha/2)^2 / 2 for one part, the last term for Student's
-    distribution instead of the normal one (Guenther 1981, Am. Stat. 35:243).
+    For one part (Guenther 1981, Am. Stat. 35:243), the last term for Student's distribution instead of the normal one.
     """
     return None if distance == 0 else ceil(((Z_ALPHA + Z_POWER) * deviation / distance) ** 2 + Z_ALPHA**2 / 2)
 
 
-def judge(claims: Sequence[Claim], evidence: dict[str, Evidence]) -> pd.DataFrame:
-    """Return a row of COLUMNS per claim and model that can test it, or one that says why none can.
-
-    NaN or None: no such number. low_end, high_end: of the claimed range; part: what effect, low and high are of; holds,
-    refuted: the parts that do; heads_held: of the heads that a mean is over, those in the range; p_holm, survives:
-    corrected for all rows; needed: problems for an effect of the paper's size, with what the interval of the share of
-    answers that changed makes of it; cut, cut_less: % of answers that a limit cut, under the first condition and the
-    second; finished: the effect over problems that both ended. Of the controls, in the same part: the verdict that
-    every untrained network gets, else mixed; the middle one's effect, and the ends of them all; difference: to the
-    nearest of them; training: also, stronger or weaker, where verdict and side agree.
-    """
+def judge(claims: Sequence[Claim], evidence: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Return a row of COLUMNS per claim and model that can test it, or one that says why none can."""
     rows = []
     for claim in claims:
-        judged = [_row(claim, name, one) for name, one in evidence.items()]
+        judged = [_row(claim, model, given) for model, given in evidence.items()]
         rows += [row for row in judged if row["n"]] or judged[:1]
     tested = [row for row in rows if row["n"]]
-    for row, p in zip(tested, holm([row["p"] for row in tested]) if tested else [], strict=True):
-        row["p_holm"] = float(p)
-        row["survives"] = row["verdict"] != "undecided" and row["p_holm"] <= ALPHA
+    for row, p in zip(tested, holm([row["p"] for row in tested]), strict=True):
+        row |= {"p_holm": float(p), "survives": row["verdict"] != "undecided" and bool(p <= ALPHA)}
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _row(claim: Claim, model: str, evidence: Evidence) -> dict[str, Any]:
-    low, high = claim.range
-    row: dict[str, Any] = {"model": model, "low_end": low, "high_end": high}
-    row |= claim.model_dump(include={"id", "claim", "reading", "source", "unit", "written"})
+def _row(claim: Claim, model: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = claim.model_dump(include={"id", "claim", "reading", "source", "unit", "written"})
+    row |= dict(zip(("low_end", "high_end"), claim.range, strict=True)) | {"model": model}
     row["paper"], row["paper_of"] = claim.reported(model)
     try:
-        values = asked(claim, evidence)
+        values = values_of(claim, given)
         parts = parts_of(values.sel(network="trained"))
-        decision = decide(parts, low, high)
-    except ValueError as reason:
+    except Untestable as reason:
         return row | {"verdict": "undecided", "n": 0, "parts": 0, "reason": str(reason)}
-    row |= {"verdict": decision.verdict, "p": p_value(parts, low, high), "part": decision.part.label}
-    row |= _told(decision.found) | {"n": decision.found.n, "clusters": decision.found.clusters}
-    row |= {"parts": decision.parts, "held": len(decision.holds)}
-    row |= {"holds": ", ".join(decision.holds), "refuted": ", ".join(decision.refuted)}
+    decision = decide(parts, *claim.ends)
+    found, holds = decision.found, decision.holds
+    row |= {"verdict": decision.verdict, "p": p_value(parts, *claim.ends), "part": decision.part} | _told(found)
+    row |= {"n": found.n, "clusters": found.clusters, "parts": len(parts), "held": len(holds)}
+    row |= {"holds": ", ".join(holds), "refuted": ", ".join(decision.refuted)} | values.attrs.get("cut", {})
     if (heads := values.attrs.get("heads")) is not None:
-        row |= {"heads": len(heads), "heads_held": sum(_distance(head, _ends(low, high)) > 0 for head in heads)}
-    row |= values.attrs.get("cut", {})
+        row |= {"heads": len(heads), "heads_held": sum(_distance(head, *claim.ends) > 0 for head in heads)}
     if decision.verdict == "undecided":
-        row |= _needed(decision, claim.range, row["paper"])
-        row |= _equivalence(claim, evidence, parts)
+        row |= _undecided(claim, given, parts, decision, row["paper"])
     return row | _controls(claim, values, decision)
 
 
@@ -237,69 +291,54 @@ def _told(found: Interval, of: str = "") -> dict[str, float | None]:
     return {f"{of}{name}": None if isnan(end) else float(end) for name, end in ends.items()}
 
 
-def _needed(decision: Decision, claimed: Ends, paper: float | None) -> dict[str, int | None]:
-    """Return the n that would show an effect of the paper's size, and its range where answers changed or not."""
-    distance = 0 if paper is None else _distance(paper, _ends(*claimed))
-    found = {"needed": n_deciding(distance, float(np.nan_to_num(decision.found.error)) * sqrt(decision.found.n))}
-    rates = decision.part.discordance or ()
-    ends = (n_deciding(distance, POINTS * sqrt(rate)) for rate in rates)
-    return found | dict(zip(("needed_low", "needed_high"), ends, strict=False))
-
-
-def _equivalence(claim: Claim, evidence: Evidence, parts: Sequence[Part]) -> dict[str, Any]:
-    """Return the margin within which a difference counts as none, and that verdict if every part lies in it."""
-    if not claim.equivalence:
-        return {}
-    try:
-        gain = float(likelihood_differences(evidence.scores, claim.arguments["target"], [POSITIVE]).mean())
-    except Untestable:
-        return {}
-    if gain <= 0:
-        return {}
-    margin = claim.equivalence * gain
-    if decide(parts, -margin, margin).verdict != "supported":
-        return {"equivalence": margin}
-    p = max(_level(part, _inside, (-margin, margin)) for part in parts)
-    return {"equivalence": margin, "verdict": NO_EFFECT, "p": p}
-
-
-def _controls(claim: Claim, values: xr.DataArray, decision: Decision) -> dict[str, Any]:
-    """Return the columns of the controls, each judged by itself: those of CONTROLS."""
-    verdicts, shown, apart = {}, {}, {}
-    for name in values.network.values[values.network.values != "trained"]:
-        with contextlib.suppress(ValueError):  # evenly spread attention has no values and no activations
-            verdicts[name] = decide(parts_of(values.sel(network=name)), *claim.range).verdict
-            same = values.sel(component=[decision.part.label])
-            (shown[name],) = (part.interval() for part in parts_of(same.sel(network=name)))
-            less = same.sel(network="trained", drop=True) - same.sel(network=name, drop=True)
-            (apart[name],) = (part.interval() for part in parts_of(less))
-    row: dict[str, Any] = {}
-    for name, of in (("uniform", "uniform"), ("other keys", "keys")):
-        if name in shown:
-            row |= {f"{of}_verdict": verdicts.pop(name)} | _told(shown.pop(name), f"{of}_")
-    if not shown:
-        return row
-    middle = sorted(shown.values(), key=lambda one: one.estimate)[len(shown) // 2]
-    lows, highs = ([getattr(one, end) for one in shown.values()] for end in ("low", "high"))
-    row |= {"control_effect": float(middle.estimate), "control_low": min(lows), "control_high": max(highs)}
-    row["control_verdict"] = verdicts.popitem()[1] if len(set(verdicts.values())) == 1 else MIXED
-    each = [apart[name] for name in shown]  # of untrained networks
-    nearest = min(each, key=lambda one: abs(one.estimate))
-    row |= {"difference": nearest.estimate, "difference_low": nearest.low, "difference_high": nearest.high}
-    if row["control_verdict"] == decision.verdict != "undecided":
-        row["training"] = _training(claim, decision.found, list(shown.values()), each)
+def _undecided(claim: Claim, given: Mapping, parts: Parts, decision: Decision, paper: float | None) -> dict[str, Any]:
+    """Return the n that would show an effect of the paper's size, and whether the effect is at most a margin's."""
+    distance = 0 if paper is None else _distance(paper, *claim.ends)
+    deviation = float(np.nan_to_num(decision.found.error)) * sqrt(decision.found.n)
+    row: dict[str, Any] = {"needed": n_deciding(distance, deviation)}
+    values, _, kind = parts[decision.part]
+    if kind == "difference" and np.isin(values, (-POINTS, 0, POINTS)).all():  # by the share of answers that changed
+        rates = clopper_pearson(int((values != 0).sum()), len(values))
+        row["needed_low"], row["needed_high"] = (n_deciding(distance, POINTS * sqrt(rate)) for rate in rates)
+    if claim.equivalence:
+        with contextlib.suppress(Untestable):
+            gain = float(likelihood_differences(given["scores"], claim.arguments["target"], [POSITIVE]).mean())
+            margin = claim.equivalence * gain
+            row |= {"equivalence": margin} if gain > 0 else {}
+            if gain > 0 and decide(parts, -margin, margin).verdict == "supported":
+                row |= {"verdict": NO_EFFECT, "p": p_value(parts, -margin, margin)}
     return row
 
 
-def _training(claim: Claim, trained: Interval, untrained: list[Interval], apart: list[Interval]) -> str | None:
-    """Return also, stronger or weaker for a verdict that untrained ones share; None on the range's other side."""
-    ends = _ends(*claim.range)
-    if len({(one.estimate > ends[0], one.estimate > ends[1]) for one in (trained, *untrained)}) > 1:
-        return None
-    if not (all(one.low > 0 for one in apart) or all(one.high < 0 for one in apart)):
-        return "also"
-    nearest = min(untrained, key=lambda one: abs(one.estimate - trained.estimate))
-    return "weaker" if abs(_distance(trained.estimate, ends)) < abs(_distance(nearest.estimate, ends)) else "stronger"
+def _controls(claim: Claim, values: xr.DataArray, decision: Decision) -> dict[str, Any]:
+    """Return the columns of the controls, each judged by itself and shown in the part that decides."""
+    trained, part, found, row = values.sel(network="trained", drop=True), decision.part, {}, {}
+    for name in values.network.values[values.network.values != "trained"]:
+        with contextlib.suppress(Untestable):  # evenly spread attention has no values and no activations
+            one = values.sel(network=name, drop=True)
+            shown = [interval(*parts_of(some.sel(component=[part]))[part]) for some in (one, trained - one)]
+            found[name] = decide(parts_of(one), *claim.ends).verdict, *shown
+    for name, of in (("uniform", "uniform"), ("other keys", "keys")):
+        if name in found:
+            verdict, one, _ = found.pop(name)
+            row |= {f"{of}_verdict": verdict} | _told(one, f"{of}_")
+    if not found:
+        return row
+    verdicts = {verdict for verdict, *_ in found.values()}
+    untrained, apart = (pd.DataFrame([vars(one[place]) for one in found.values()]) for place in (1, 2))
+    nearest = apart.estimate.abs().argmin()
+    row |= {"control_verdict": verdicts.pop() if len(verdicts) == 1 else "mixed"}
+    row |= {"control_effect": untrained.estimate.sort_values().iloc[len(untrained) // 2]}  # nothing is averaged
+    row |= {"control_low": untrained.low.min(), "control_high": untrained.high.max()}
+    for column, end in (("difference", "estimate"), ("difference_low", "low"), ("difference_high", "high")):
+        row[column] = apart[end].iloc[nearest]
+    estimates = [decision.found.estimate, *untrained.estimate]
+    sides = {tuple(estimate > end for end in claim.ends) for estimate in estimates}
+    if row["control_verdict"] == decision.verdict != "undecided" and len(sides) == 1:
+        distance, others = (abs(_distance(one, *claim.ends)) for one in (estimates[0], estimates[1 + nearest]))
+        differs = (apart.low > 0).all() or (apart.high < 0).all()
+        row["training"] = ("weaker" if distance < others else "stronger") if differs else "also"
+    return row
 
 
 def write_verdicts(profile: Profile, verdicts: pd.DataFrame) -> Path:
@@ -313,17 +352,13 @@ def write_verdicts(profile: Profile, verdicts: pd.DataFrame) -> Path:
 def read_verdicts(profile: Profile) -> pd.DataFrame:
     """Return what `write_verdicts` wrote; raises InputError when there are no claims, or they are damaged."""
     path, again = profile.results / "claims.json", f"python -m lib claims {profile.options}"
+    if not path.exists():
+        raise InputError(f"no claims of profile {profile.name} yet: {again}")
     try:
         verdicts = pd.DataFrame(json.loads(path.read_bytes()))
-    except FileNotFoundError:
-        raise InputError(f"no claims of profile {profile.name} yet: {again}") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         verdicts = pd.DataFrame()
-    wrong = [name for name in COLUMNS if name not in verdicts]
-    if wrong or not verdicts.verdict.isin(VERDICTS).all():
-        raise InputError(
-            f"{path} holds no claims ({[*wrong, 'verdict'][0]} is missing or wrong); make it anew with {again}"
-        )
+    wrong = [*(name for name in COLUMNS if name not in verdicts), "verdict"][0]
+    if wrong != "verdict" or not verdicts.get("verdict", pd.Series([""])).isin(VERDICTS).all():
+        raise InputError(f"{path} holds no claims ({wrong} is missing or wrong); make it anew with {again}")
     return verdicts[COLUMNS]

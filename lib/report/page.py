@@ -76,10 +76,9 @@ def write_report(profile: Profile) -> Path:
 
 
 def _told(row: dict) -> dict:
-    """Return a row with what the page says of it, where it stands in the page, and how its interval is drawn."""
-    texts = {"stands": words.standing(row), "told": words.verdict_text(row)}
+    """Return a row with where it stands in the page, and how its interval is drawn."""
     anchor = "claim-" + re.sub(r"[^\w.]+", "-", f"{row['id']}-{row['model']}")
-    return row | texts | {"measured": words.measured_text(row), "anchor": anchor, "axis": axis(row)}
+    return row | {"anchor": anchor, "axis": axis(row)}
 
 
 def _page(content: dict, data: dict, charts: bool) -> str:

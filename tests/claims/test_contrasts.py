@@ -6,8 +6,9 @@ import pytest
 from evidence import scores
 from scipy import optimize, stats
 
+from lib import evaluation
 from lib.claims import contrasts
-from lib.claims.asked import load_claims
+from lib.claims.verdict import load_claims
 from lib.errors import InputError
 from lib.evaluation.store import frame
 from lib.profiles import load_profile
@@ -23,7 +24,7 @@ def answers(right, model="m"):
 
 def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example():
     rows = scores({"mless": 0.5, "gap": -1, "dilution": -2, "example": 8})
-    table = contrasts.solutions((rows), Filler())
+    table = contrasts.solutions(rows, Filler())
     assert list(table.panel.unique()) == ["pairs"]
     assert list(table.x) == ["mless − none", "gap − none", "dilution − gap", "example − none"]
     assert list(table.effect) == pytest.approx([0.5, -1, -1, 8])
@@ -33,14 +34,14 @@ def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example(
 
 def test_a_difference_takes_the_problems_that_both_conditions_scored_and_enough_of_them():
     rows = pd.concat([scores({"mless": 1}), scores({"gap": 1}, n=19).query("condition == 'gap'")], ignore_index=True)
-    table = contrasts.solutions((rows), Filler())
+    table = contrasts.solutions(rows, Filler())
     assert list(table.x) == ["mless − none"] and table.band.isna().all()
-    more = contrasts.solutions((pd.concat([rows, scores({"mless": 1}, "other", n=25)])), Filler())
+    more = contrasts.solutions(pd.concat([rows, scores({"mless": 1}, "other", n=25)]), Filler())
     assert list(zip(more.model, more.n, strict=True)) == [("m", N), ("other", 25)]
 
 
 def test_a_worked_example_that_gains_nothing_is_no_scale():
-    table = contrasts.differences((scores({"mless": 1, "example": -1}, target="answer")), "answer")
+    table = contrasts.differences(scores({"mless": 1, "example": -1}, target="answer"), "answer")
     assert list(table.x) == ["mless − none", "example − none"] and table.band.isna().all()
 
 
@@ -51,7 +52,7 @@ def test_the_share_is_that_of_the_claims():
 def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points():
     shifts = {"mless:10": 1, "mless": 2, "mless:110": 3, "mless@end": 4, "mless@random": 5, "gap": 6, "mful:10": 7}
     shifts |= {"hidden-from-layer-1": 1, "hidden-from-layers-1-to-4": 2, "layer-1-only": 3, "dilution": 4}
-    table = contrasts.solutions((scores(shifts)), Filler()).set_index("panel")
+    table = contrasts.solutions(scores(shifts), Filler()).set_index("panel")
     effects = {panel: dict(zip(part.x, part.effect.round(6), strict=True)) for panel, part in table.groupby("panel")}
     assert effects["length"] == {10: 1, 55: 2, 110: 3}
     assert effects["place"] == {"between": 2, "end": 4, "random": 5}
@@ -60,7 +61,7 @@ def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points(
 
 def test_nothing_scored_is_said():
     with pytest.raises(InputError, match="no section `likelihood`"):
-        contrasts.scored(load_profile("demo"))
+        contrasts.one_problem(evaluation.scores(load_profile("demo")))
 
 
 def test_what_is_not_scored_yet_is_named_by_model():
@@ -83,7 +84,7 @@ def test_what_a_nat_is_worth_is_a_logistic_regressions_slope_and_a_rank_statisti
     likely = rng.normal(-1, 0.3, 400)
     right = rng.random(400) < 1 / (1 + np.exp(-(2 + 3 * likely)))
     rows = scores({}, n=400).assign(nats=50 * likely, tokens=50)
-    (row,) = contrasts.worth((rows), answers(right)).to_dict("records")
+    (row,) = contrasts.worth(rows, answers(right)).to_dict("records")
     against = optimize.minimize(lambda b: np.logaddexp(0, -(2 * right - 1) * (b[0] + b[1] * likely)).sum(), (0, 0))
     assert row["slope"] == pytest.approx(against.x[1], abs=1e-3)
     error = (row["slope_high"] - row["slope_low"]) / 2 / 1.97
@@ -101,4 +102,4 @@ def test_what_a_nat_is_worth_is_a_logistic_regressions_slope_and_a_rank_statisti
 
 @pytest.mark.parametrize("right", [[True] * N, [True] * 10])
 def test_without_both_kinds_of_answers_or_with_few_a_nat_has_no_worth(right):
-    assert contrasts.worth((scores({})), answers(right)).empty
+    assert contrasts.worth(scores({}), answers(right)).empty

@@ -18,26 +18,32 @@ ANSWERS = {"id": "accuracy-mless", "verdict": "undecided", "unit": "points", "pa
 ANSWERS |= {"cut_less": 24, "finished_n": 60, "finished": 1.5, "finished_low": -2.7, "finished_high": 6.2} | PAPER
 
 
+def said(**changes):
+    (row,) = words.rows_of(pd.DataFrame([ROW | changes]))
+    return row
+
+
 def test_a_verdict_in_part_names_its_parts_and_one_that_is_lost_is_marked():
-    assert words.verdict_text(ROW | PART) == "in part (4 of 5)"
-    assert words.verdict_text(ROW | PART | {"survives": False}) == "in part (4 of 5) †"
-    assert words.verdict_text(ROW | {"verdict": "undecided", "survives": False}) == "undecided"
-    assert "of 5 parts hold: L1 up, L2 up; refuted: Gini down" in words.measured_text(ROW | PART)
-    assert words.verdict_text(ROW | {"training": "also"}) == "supported, also without training"
-    assert words.verdict_text(ROW | {"training": "weaker"}) == "supported, weaker than without training"
+    assert said(**PART)["told"] == "in part (4 of 5)"
+    assert said(**PART, survives=False)["told"] == "in part (4 of 5) †"
+    assert said(verdict="undecided", survives=False)["told"] == "undecided"
+    assert "of 5 parts hold: L1 up, L2 up; refuted: Gini down" in said(**PART)["measured"]
+    assert said(training="also")["told"] == "supported, also without training"
+    assert said(training="weaker")["told"] == "supported, weaker than without training"
 
 
 def test_a_row_of_few_problems_or_none_has_no_verdict():
-    untested = ROW | {"n": 0, "reason": "layer 7 was not measured"}
-    assert (words.verdict_text(ROW | {"n": 19}), words.verdict_text(untested)) == ("too few", "not tested")
-    assert words.measured_text(untested) == "Not tested: layer 7 was not measured"
+    assert said(n=19)["told"] == said(n=19)["stands"] == "too few"
+    untested = said(n=0, reason="layer 7 was not measured")
+    assert (untested["told"], untested["measured"]) == ("not tested", "Not tested: layer 7 was not measured")
 
 
 def test_numbers_name_problems_templates_heads_and_controls():
-    text = words.measured_text(ROW | CONTROL | UNIFORM | {"heads": 9, "heads_held": 8})
     start = "head 4: 0.80 [0.70, 0.90] λ, claimed < 1, n = 100 of 28 templates; as claimed in 8 of 9 heads"
-    assert text.startswith(f"{start}; all 9 parts hold; untrained 0.40 to 0.60; evenly spread attention 0.450 [0.400")
-    assert words.range_text(0.9, 1.1) == "0.9 to 1.1" and words.range_text(0, None) == "> 0"
+    start += "; all 9 parts hold; untrained 0.40 to 0.60; evenly spread attention 0.450 [0.400"
+    assert said(**CONTROL, **UNIFORM, heads=9, heads_held=8)["measured"].startswith(start)
+    assert "claimed 0.9 to 1.1," in said(low_end=0.9, high_end=1.1)["measured"]
+    assert "claimed > 0," in said(low_end=0, high_end=None)["measured"]
 
 
 def test_an_accuracy_has_cut_answers_the_effect_without_them_and_the_n_that_decides_beside_it():
@@ -57,9 +63,8 @@ def test_the_listing_has_three_lines_a_row_from_which_the_verdict_follows():
 
 
 def test_cells_tell_part_unit_effect_control_and_n():
-    assert (
-        words.cell_text(ROW | CONTROL) == "head 4, λ\n0.80 [0.70, 0.90]\nuntrained 0.40 to 0.60\nn = 100; 9 of 9 parts"
-    )
+    text = "head 4, λ\n0.80 [0.70, 0.90]\nuntrained 0.40 to 0.60\nn = 100; 9 of 9 parts"
+    assert words.cell_text(ROW | CONTROL) == text
     few = words.cell_text(ROW | {"n": 19, "parts": 1, "heads": 4, "heads_held": 3})
     assert few == "head 4, λ\n0.80 [0.70, 0.90]\nn = 19, too few; 3 of 4 heads"
     assert "\ncut 26, 24 %; both ended +1.5\n" in words.cell_text(ROW | ANSWERS)
@@ -84,10 +89,8 @@ def test_literal_readings_are_counted_and_untested_cells_too():
     assert words.totals(TABLE) == {"supported": 4, "in part": 1, "not tested": 3}
     wide = words.counts(TABLE).set_index("model")
     assert wide.loc["m"].to_dict() == {"supported": 3, "in part": 0, "not tested": 1} and wide.sum().sum() == 4 * 2
-    assert (
-        words.lead(TABLE)[0]
-        == "4 claims, as the paper words them, on 2 models (8 cells): 4 supported, 1 in part, 3 not tested."
-    )
+    first = "4 claims, as the paper words them, on 2 models (8 cells): 4 supported, 1 in part, 3 not tested."
+    assert words.lead(TABLE)[0] == first
 
 
 def test_sentences_say_what_holds_where_and_what_training_does():

@@ -5,9 +5,11 @@ import pandas as pd
 import xarray as xr
 
 from lib.arm.activations import MEASURES
-from lib.claims.asked import Evidence
+from lib.claims.verdict import judge, load_claims
+from lib.claims.words import rows_of
 from lib.measurement.activations import NAMES
 
+CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25
 CONDITIONS = ["none", "mless", "mful", "random", "arm"]
 DIMS = {
@@ -21,6 +23,12 @@ DIMS = {
     },
 }
 WITHOUT_CONDITION = ("affine", "line", "softmax")
+
+
+def row_of(name, evidence, model="m", **changes):
+    """Return the row of a claim, with other arguments or range than it has, on what is known of a model."""
+    (row,) = rows_of(judge([CLAIMS[name].model_copy(update=changes)], {model: evidence}))
+    return row
 
 
 def problems(n, embedded=True):
@@ -60,7 +68,7 @@ def answers(part="main", samples=1, embedded=False, plain=True, **solved):
                 problem = problems(len(right), embedded)[index]
                 row |= {"problem_id": problem, "right": float(sample < count), "plain": plain}
                 rows.append(row | {"finish_reason": "stop"})
-    return Evidence(answers=pd.DataFrame(rows))
+    return {"answers": pd.DataFrame(rows)}
 
 
 def right(solved, of=60):

@@ -5,59 +5,39 @@ from inspect import signature
 import numpy as np
 import pytest
 import yaml
-from evidence import answers, inside, right, scores
+from evidence import CLAIMS, answers, inside, right, row_of, scores
 from scipy import stats
 
+from lib import paths
 from lib.arm.activations import MEASURES as ACTIVATIONS
-from lib.claims import Untestable
-from lib.claims.asked import MEASURES, Claim, Evidence, asked, load_claims
-from lib.claims.verdict import judge
+from lib.claims.measures import Untestable
+from lib.claims.verdict import MEASURES, load_claims, values_of
 from lib.errors import InputError
 from lib.measurement.activations import NAMES
 
 N, HEADS = 50, [1, 2]
-CLAIMS = {claim.id: claim for claim in load_claims()}
-ENTRY = {
-    "id": "a",
-    "claim": "b",
-    "source": "Fig. 1",
-    "measure": "largest_gain",
-    "with": {"part": "main"},
-    "unit": "points",
-}
-ENTRY |= {"written": "after", "reading": "literal", "range": [0, None]}
+ENTRY = paths.read_yaml(paths.DATA / "claims.yaml")["claims"][0]
+INSIDE = [name for name, one in CLAIMS.items() if "measured" in signature(MEASURES[one.measure]).parameters]
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("entries", "named"),
     [
-        ({"measure": "guess"}, "claim a: unknown measure 'guess': choose from accuracy_differences"),
-        ({"with": {"layer": 1}}, "measure largest_gain takes part in `with`"),
-        ({"reading": "loose"}, "claim a: reading"),
-        ({"range": [None, None]}, "range .* claims nothing"),
-        ({"range": [2, 1]}, "claims nothing"),
-        ({"range": [0]}, "claim a: range"),
-        ({"id": ""}, "claim : id"),
-        ({"verdict": "supported"}, "verdict: unknown field"),
+        ([ENTRY | {"measure": "guess"}], "claim dilution: unknown measure 'guess': choose from accuracy_differences"),
+        ([ENTRY | {"with": {"layer": 1}}], "measure lambdas takes condition, layer, heads in `with`"),
+        ([ENTRY | {"reading": "loose"}], "claim dilution: reading"),
+        ([ENTRY | {"range": [None, None]}], "range .* claims nothing"),
+        ([ENTRY | {"range": [2, 1]}], "claims nothing"),
+        ([ENTRY | {"range": [0]}], "claim dilution: range"),
+        ([ENTRY | {"id": ""}], "claim : id"),
+        ([ENTRY | {"verdict": "supported"}], "verdict: unknown field"),
+        ([ENTRY, ENTRY], "claim dilution stands there twice"),
+        (["a"], "no list of claims"),
+        (None, "no list of claims"),
     ],
 )
-def test_a_claim_that_makes_no_sense_is_named(tmp_path, change, named):
-    (tmp_path / "claims.yaml").write_text(yaml.safe_dump({"claims": [ENTRY | change]}))
-    with pytest.raises(InputError, match=named):
-        load_claims(tmp_path / "claims.yaml")
-
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("", "no list"),
-        ("claims: [", "line 1: "),
-        ("- a", "no list"),
-        (yaml.safe_dump({"claims": [ENTRY] * 2}), "twice"),
-    ],
-)
-def test_a_file_that_is_no_list_of_claims_is_named(tmp_path, text, named):
-    (tmp_path / "claims.yaml").write_text(text)
+def test_a_claim_that_makes_no_sense_is_named(tmp_path, entries, named):
+    (tmp_path / "claims.yaml").write_text(yaml.safe_dump({"claims": entries}))
     with pytest.raises(InputError, match=rf"claims\.yaml: .*{named}"):
         load_claims(tmp_path / "claims.yaml")
 
@@ -108,16 +88,13 @@ def expected(a):
     }
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, one in CLAIMS.items() if "measured" in signature(MEASURES[one.measure]).parameters]
-)
+@pytest.mark.parametrize("name", INSIDE)
 def test_the_parts_of_a_claim_about_the_inside_are_these_numbers(name, arrays):
-    parts, evidence, claim = expected(arrays)[name], Evidence(inside(N, **arrays)), CLAIMS[name]
-    if name == "later-layers":  # of a network of three layers
-        claim = claim.model_copy(update={"arguments": {"condition": "mless", "layer": 2}})
-    found = asked(claim, evidence).sel(network="trained")
+    parts, given = expected(arrays)[name], {"measured": inside(N, **arrays)}
+    changes = {"arguments": {"condition": "mless", "layer": 2}} if name == "later-layers" else {}  # there are three
+    found = values_of(CLAIMS[name].model_copy(update=changes), given).sel(network="trained")
     assert dict(zip(found.component.values, found.mean("problem").values, strict=True)) == pytest.approx(parts)
-    (row,) = judge([claim], {"m": evidence}).to_dict("records")
+    row = row_of(name, given, **changes)
     assert row["effect"] == pytest.approx(parts[row["part"]]) and row["parts"] == len(parts)
     assert (row["n"], row["clusters"]) == (N, 25)
 
@@ -125,19 +102,14 @@ def test_the_parts_of_a_claim_about_the_inside_are_these_numbers(name, arrays):
 def test_deeper_layers_count_where_some_problems_went_through_them():
     lam = np.ones((5, 30, 6, 2))
     lam[:, :, 4:] = np.where(np.arange(30)[:, None, None] < 24, 1.2, np.nan)
-    row = row_of("later-layers", Evidence(inside(30, layers=6, **{"lambda": lam})))
+    row = row_of("later-layers", {"measured": inside(30, layers=6, **{"lambda": lam})})
     assert (row["n"], row["part"], row["effect"]) == (24, "layers 5 to 6", pytest.approx(1.2))
 
 
 def test_a_mean_over_heads_tells_in_how_many_of_them_it_is_as_claimed():
     lam = np.broadcast_to([0.5, 0.9, 1.1], (5, 30, 3, 3)) + 0.01 * np.sin(np.arange(30))[:, None, None]
-    row = row_of("dilution", Evidence(inside(30, heads=3, **{"lambda": lam})))
+    row = row_of("dilution", {"measured": inside(30, heads=3, **{"lambda": lam})})
     assert (row["verdict"], row["heads_held"], row["heads"]) == ("supported", 2, 3)
-
-
-def row_of(name, evidence):
-    (row,) = judge([CLAIMS[name]], {"m": evidence}).to_dict("records")
-    return row
 
 
 def test_accuracies_are_compared_over_the_problems_that_both_answered():
@@ -151,15 +123,12 @@ def test_templates_are_counted_where_the_ids_have_them(embedded):
     assert (row["n"], row["clusters"]) == (50, 25 if embedded else 50)
 
 
-def test_a_share_has_the_exact_interval_where_the_model_writes_its_answer_itself():
+def test_a_share_has_the_exact_interval_where_the_model_writes_its_answer_itself_once():
     row = row_of("position-end", answers("fillers", mless_end=right(2)))
     exact = stats.binomtest(2, 60).proportion_ci(method="exact")
     assert [row["effect"], row["low"], row["high"]] == pytest.approx([200 / 60, 100 * exact.low, 100 * exact.high])
     row = row_of("position-end", answers("fillers", plain=False, mless_end=right(2)))
     assert row["n"] == 0 and "asked in chat form, or its answer is elicited" in row["reason"]
-
-
-def test_several_samples_of_a_problem_are_no_single_answers():
     row = row_of("position-end", answers("fillers", samples=4, mless_end=[1, 0, 0, 0] * 15))
     exact = stats.binomtest(15, 240).proportion_ci(method="exact")
     assert row["n"] == 60 and row["effect"] == pytest.approx(6.25)
@@ -168,7 +137,7 @@ def test_several_samples_of_a_problem_are_no_single_answers():
 
 def test_samples_are_compared_by_pass_at_3_and_by_their_words():
     solved = [4, 2, 1, 0] * 6  # of four: pass@3 of 1, 1, 3/4 and 0
-    found = asked(CLAIMS["arm-diversity"], answers("sampling", samples=4, none=[0] * 24, arm=solved))[0]
+    found = values_of(CLAIMS["arm-diversity"], answers("sampling", samples=4, none=[0] * 24, arm=solved))[0]
     # Words under none are w0 w1 w2 w0 w1 four times: 3 of 16 pairs differ. Under arm each sample moves on by one word.
     distinct = {(f"w{s + i % 3}", f"w{s + (i + 1) % 3}") for s in range(4) for i in range(4)}
     assert found.mean("problem").values == pytest.approx([100 * 2.75 / 4, 100 * (len(distinct) - 3) / 16])
@@ -177,10 +146,10 @@ def test_samples_are_compared_by_pass_at_3_and_by_their_words():
 
 
 def test_the_best_of_many_settings_has_the_effect_of_the_best_and_is_held_against_chance():
-    settings = {"none": right(10, 40), "a": right(15, 40), "b": right(30, 40), "c": right(0, 40)}
-    found = asked(CLAIMS["arm-peak"], answers("arm_map", **settings))[0]
+    given = answers("arm_map", none=right(10, 40), a=right(15, 40), b=right(30, 40), c=right(0, 40))
+    found = values_of(CLAIMS["arm-peak"], given)[0]
     assert found.mean("problem").values == pytest.approx([12.5, 50, -25]) and found.attrs["kind"] == "largest"
-    row = row_of("arm-peak", answers("arm_map", **settings))
+    row = row_of("arm-peak", given)
     assert (row["effect"], row["part"], row["verdict"]) == (50, "best of 3", "supported")
     same = dict.fromkeys("abcdefgh", right(20))
     assert row_of("arm-peak", answers("arm_map", none=right(20), **same))["verdict"] == "undecided"
@@ -188,23 +157,24 @@ def test_the_best_of_many_settings_has_the_effect_of_the_best_and_is_held_agains
 
 def test_likelihoods_are_compared_over_the_problems_that_both_scored():
     some = scores({"mless": 1.0, "example": 8}).drop([31, 32])  # of mless
-    row = row_of("likelihood-gain", Evidence(scores=some))
+    row = row_of("likelihood-gain", {"scores": some})
     assert row["n"] == 28 and row["effect"] == pytest.approx(1, abs=0.01) and row["verdict"] == "supported"
 
 
-@pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda claim: claim.id)
-def test_what_cannot_be_tested_says_why(claim):
+@pytest.mark.parametrize("name", CLAIMS)
+def test_what_cannot_be_tested_says_why(name):
     with pytest.raises(Untestable, match="the profile"):
-        asked(claim, Evidence())
-    (row,) = judge([claim], {"m": Evidence(), "other": Evidence()}).to_dict("records")
-    assert (row["verdict"], row["n"], row["model"]) == ("undecided", 0, "m") and row["reason"]
+        values_of(CLAIMS[name], {})
+    row = row_of(name, {})
+    assert (row["verdict"], row["n"], row["stands"]) == ("undecided", 0, "not tested") and row["reason"]
 
 
-def test_a_layer_that_was_not_measured_is_named():
-    given = {"measure": "lambdas", "with": {"condition": "mless", "layer": 7, "heads": "each"}}
-    claim = Claim(**(ENTRY | given))
-    (row,) = judge([claim], {"m": Evidence(inside(**{"lambda": 1.0}))}).to_dict("records")
-    assert row["reason"] == "layer 7 was not measured, only 1, 2, 3"
+def test_a_layer_that_was_not_measured_and_too_few_problems_are_named():
+    given, asked = {"measured": inside(**{"lambda": 1.0})}, {"condition": "mless", "layer": 7, "heads": "each"}
+    assert row_of("dilution", given, arguments=asked)["reason"] == "layer 7 was not measured, only 1, 2, 3"
+    lam = np.where(np.arange(40)[:, None, None] % 25 == 3, 0.5, np.nan)  # 3 and 28, of one template
+    few = row_of("dilution", {"measured": inside(**{"lambda": lam})})
+    assert few["reason"] == "mean of 2 heads: 2 problems of 1 templates are too few"
 
 
 @pytest.mark.parametrize(
@@ -222,10 +192,10 @@ def test_the_papers_number_is_that_of_the_nearest_model_of_the_family(model, num
 
 
 def test_cut_answers_are_told_beside_an_accuracy_with_the_effect_where_both_ended():
-    evidence = answers(none=right(20), mless=right(30))
-    cut = (evidence.answers.condition == "mless") & (evidence.answers.index % 60 < 15)  # all of them right
-    evidence.answers.loc[cut, "finish_reason"] = "length"
-    row = row_of("accuracy-mless", evidence)
+    given = answers(none=right(20), mless=right(30))
+    cut = (given["answers"].condition == "mless") & (given["answers"].index % 60 < 15)  # all of them right
+    given["answers"].loc[cut, "finish_reason"] = "length"
+    row = row_of("accuracy-mless", given)
     assert (row["cut"], row["cut_less"]) == (25, 0) and row["effect"] == pytest.approx(100 / 6)
     assert row["finished_n"] == 45 and row["finished"] == pytest.approx(100 * (15 - 5) / 45)
     assert row["finished_low"] < row["finished"] < row["finished_high"]

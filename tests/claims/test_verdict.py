@@ -1,0 +1,215 @@
+"""The rule on known truth, and rows of the verdicts: planted numbers, parts, power, controls, a file read again."""
+
+import json
+
+import numpy as np
+import pytest
+from evidence import CLAIMS, answers, inside, right, row_of, scores, wobbling
+from scipy import stats
+
+from lib import paths
+from lib.claims.verdict import COLUMNS, decide, judge, n_deciding, p_value, read_verdicts, write_verdicts
+from lib.claims.words import rows_of
+from lib.errors import InputError
+from lib.profiles import load_profile
+from lib.statistics import ENOUGH, interval
+
+SIMULATIONS = 400
+NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
+FOR, OPEN, AGAINST = np.linspace(4, 6, 24), np.linspace(-1, 1.2, 24), np.linspace(-1.5, -0.5, 24)
+
+
+def parts(*values):
+    return {str(index): (some,) for index, some in enumerate(values)}
+
+
+def verdict(low, high, *values):
+    return decide(parts(*values), low, high).verdict
+
+
+@pytest.mark.parametrize("bounds", [(0, np.inf), (-np.inf, 1), (0.25, 0.75), (0.9, 1.1)])
+def test_planted_effects_give_their_verdicts(bounds):
+    rng = np.random.default_rng(1)
+    scale = min(1.0, (bounds[1] - bounds[0]) / 10)
+    for end, inwards in zip(bounds, (1, -1), strict=True):
+        if np.isfinite(end):
+            noise = [scale * (rng.gamma(4.0, 0.5, 48) - 2) for _ in range(3)]
+            assert verdict(*bounds, *(end + inwards * 2 * scale + some for some in noise)) == "supported"
+            assert verdict(*bounds, *(end - inwards * 2 * scale + some for some in noise)) == "contradicted"
+            edge = [verdict(*bounds, end + scale * (rng.gamma(4.0, 0.5, 48) - 2)) for _ in range(40)]
+            assert edge.count("undecided") > 30
+
+
+@pytest.mark.parametrize("distance", [0.2, 0.6])
+def test_the_formula_agrees_with_simulated_power(distance):
+    rng, n = np.random.default_rng(3), n_deciding(distance, 1.0)
+    runs = [verdict(0, np.inf, rng.normal(distance, 1, n)) for _ in range(SIMULATIONS)]
+    assert runs.count("supported") / SIMULATIONS == pytest.approx(0.8, abs=0.06)
+    assert n_deciding(0, 1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("some", "expected", "part", "holds", "refuted"),
+    [
+        ([FOR, FOR - 3.5], "supported", "1", ["0", "1"], []),
+        ([FOR, OPEN], "undecided", "1", ["0"], []),
+        ([FOR, AGAINST, OPEN], "in part", "1", ["0"], ["1"]),
+        ([OPEN, AGAINST], "contradicted", "1", [], ["1"]),
+        ([AGAINST, 3 * AGAINST], "contradicted", "0", [], ["0", "1"]),
+        ([OPEN], "undecided", "0", [], []),
+        # What never varies decides without an interval, if there is enough of it.
+        ([np.full(ENOUGH, -1.0)], "contradicted", "0", [], ["0"]),
+        ([np.full(30, 8 / 9) + 1e-16 * np.arange(30)], "supported", "0", ["0"], []),
+        ([np.zeros(30)], "undecided", "0", [], []),
+        ([np.full(ENOUGH - 1, -1.0), np.ones(100)], "undecided", "0", [], []),
+        ([np.linspace(5, 6, ENOUGH - 1), np.ones(100)], "undecided", "0", [], []),
+        # Of parts that are equal but for rounding, on the range's end or infinitely far inside, the first decides.
+        ([(1 + 1e-5) * FOR, FOR], "supported", "0", ["0", "1"], []),
+        ([FOR, (1 + 1e-5) * FOR], "supported", "0", ["0", "1"], []),
+        ([np.zeros(20)] * 2, "undecided", "0", [], []),
+        ([np.ones(20)] * 2, "supported", "0", ["0", "1"], []),
+    ],
+)
+def test_a_verdict_names_the_part_that_decides_and_those_that_hold_or_are_refuted(some, expected, part, holds, refuted):
+    found = decide(parts(*some), low=0)
+    assert (found.verdict, found.part, found.holds, found.refuted) == (expected, part, holds, refuted)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, np.inf), (-np.inf, 0), (-0.2, 0.2)])
+def test_the_interval_that_is_shown_lies_as_the_verdict_says(low, high):
+    rng, seen = np.random.default_rng(4), set()
+    for _ in range(200):
+        values = rng.normal(rng.uniform(-1, 1), 0.15, size=(3, 30))
+        found = decide(parts(*values), low, high)
+        shown = found.found
+        inside, outside = low < shown.low and shown.high < high, shown.high < low or shown.low > high
+        seen.add(found.verdict)
+        assert found.verdict not in ("contradicted", "in part") or outside
+        assert found.verdict != "supported" or inside
+        alone = interval(values[int(found.part)])
+        assert (shown.low, shown.high) == pytest.approx((alone.low, alone.high))  # of 95 %, however many parts
+    assert seen >= {"supported", "contradicted", "undecided"}
+
+
+def test_a_verdict_against_one_of_several_parts_is_corrected_for_their_number():
+    values = 0.25 + np.linspace(-1, 1, 30)
+    assert verdict(-np.inf, 0, values) == "contradicted" and verdict(-np.inf, 0, *[values] * 4) == "undecided"
+    alone, four = (p_value(parts(*[values] * count), high=0) for count in (1, 4))
+    assert alone == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=0.02) and four == pytest.approx(4 * alone)
+    assert p_value(parts(*[values] * 4), low=0) == alone  # in favour all must be shown, none is chosen
+
+
+@pytest.mark.parametrize(("solved", "expected"), [(45, "supported"), (30, "undecided"), (10, "contradicted")])
+def test_accuracy_claims_follow_planted_answers(solved, expected):
+    assert row_of("accuracy-mless", answers(none=right(30), mless=right(solved)))["verdict"] == expected
+
+
+def test_position_needs_every_part():
+    places = {"mless_before": right(10), "mless_end": right(0), "mless_random": right(12)}
+    shares = {"none": right(30), "mless": right(45)} | places
+    assert row_of("position", answers("fillers", **shares))["verdict"] == "supported"
+    row = row_of("position", answers("fillers", **shares | {"mless_end": right(44)}))
+    assert (row["verdict"], row["part"], row["held"], row["parts"]) == ("in part", "none - mless@end", 3, 4)
+    assert row["refuted"] == "none - mless@end" and row["holds"].count(",") == 2
+
+
+def lambdas(*heads):
+    """Return λ of the heads of one layer under slashes: a list for each of NETWORKS, or of the trained one alone."""
+    values = np.array(heads, dtype=float)[:, None, None, None]  # (network, 1, 1, 1, head)
+    noise = [wobbling(np.random.default_rng(seed), 0)[None, None] for seed in range(len(heads))]
+    about = {"heads": values.shape[-1], "layers": 1, "embedded": False, "networks": NETWORKS[: len(heads)]}
+    return {"measured": inside(**about, **{"lambda": values + np.concatenate(noise)})}
+
+
+def controlled(*untrained, trained=0.6):
+    return lambdas([trained], *([value] for value in untrained), [0.45])
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.6, "supported"), (1.3, "contradicted"), (1.0, "undecided")])
+def test_attention_claims_follow_planted_arrays(value, expected):
+    row = row_of("dilution", lambdas([value]))
+    assert row["verdict"] == expected and row["control_verdict"] is row["uniform_verdict"] is row["training"] is None
+
+
+@pytest.mark.parametrize(
+    ("untrained", "verdict", "training"),
+    [
+        ((0.6, 0.6, 0.6), "supported", "also"),
+        ((0.5, 0.5, 0.6), "supported", "also"),  # one that is alike is enough
+        ((0.5, 0.45, 0.4), "supported", "weaker"),  # nearer to the edge of the claimed range
+        ((0.8, 0.7, 0.9), "supported", "stronger"),
+        ((0.5, 0.5, 1.3), "mixed", None),
+        ((1.3, 1.2, 1.4), "contradicted", None),
+    ],
+)
+def test_each_untrained_network_is_judged_by_itself(untrained, verdict, training):
+    row = row_of("dilution", controlled(*untrained))
+    assert (row["control_verdict"], row["training"]) == (verdict, training)
+    assert row["control_effect"] == pytest.approx(sorted(untrained)[1])  # the middle one: nothing is averaged
+    assert row["control_low"] < min(untrained) and max(untrained) < row["control_high"]
+    nearest = min((0.6 - value for value in untrained), key=abs)
+    assert row["difference"] == pytest.approx(nearest, abs=1e-9)
+    assert row["uniform_effect"] == pytest.approx(0.45) and row["uniform_verdict"] == "supported"
+
+
+def test_verdicts_from_opposite_sides_are_not_shared():
+    row = row_of("dilution", controlled(1.3, 1.3, 1.3), range=(0.9, 1.1))
+    assert row["verdict"] == row["control_verdict"] == "contradicted" and row["training"] is None
+
+
+def test_a_control_is_shown_in_the_part_that_decides():
+    row = row_of("dilution-every-head", lambdas([0.5, 0.9], [0.8, 0.3], [0.8, 0.4], [0.8, 0.5], [0.4, 0.4]))
+    assert (row["part"], row["control_verdict"], row["training"]) == ("head 2", "supported", "weaker")
+    assert row["control_effect"] == pytest.approx(0.4) and row["difference"] == pytest.approx(0.4)
+
+
+def test_the_n_for_the_papers_effect_has_the_range_that_few_changed_answers_leave():
+    given = answers(none=right(30, 80), mless=[1] * 29 + [0] + [1] * 2 + [0] * 48)
+    row = row_of("accuracy-mless", given, "Qwen2.5-Coder-1.5B-Instruct")
+    assert (row["needed"], row["needed_low"], row["needed_high"]) == (744, 155, 2077)
+    row = row_of("accuracy-mless", given, "SmolLM2-135M-Instruct")
+    assert row["needed"] is row["needed_low"] is row["paper"] is None
+
+
+def test_a_verdict_stands_only_where_it_survives_all_rows():
+    some = answers(none=right(20), mless=[0] * 8 + [1] * 34 + [0] * 18, mful=right(38))
+    rows = rows_of(judge([CLAIMS["accuracy-mless"], CLAIMS["accuracy-mful"]], {"m": some}))
+    small, large = sorted(rows, key=lambda row: row["p"])
+    assert 0 < small["p"] < large["p"] < 0.5
+    assert small["p_holm"] == pytest.approx(2 * small["p"])
+    assert large["p_holm"] == pytest.approx(max(large["p"], 2 * small["p"]))
+    assert small["survives"] is True
+
+
+def test_an_interval_within_a_tenth_of_the_worked_example_is_no_effect_of_that_size():
+    assert row_of("likelihood-gain", {"scores": scores({"mless": 0.3, "example": 8})})["verdict"] == "supported"
+    noisy = scores({"mless": 0.0, "example": 8})
+    noisy.loc[noisy.condition == "mless", "nats"] += np.tile([-0.5, 0.5], 15)
+    assert row_of("likelihood-gain", {"scores": noisy})["verdict"] == "no effect of that size"
+    harmful = noisy.assign(nats=noisy.nats - 20 * (noisy.condition == "example"))
+    for other in (noisy[noisy.condition != "example"], harmful):  # without a gain there is no scale
+        assert row_of("likelihood-gain", {"scores": other})["verdict"] == "undecided"
+
+
+def test_one_model_that_can_test_a_claim_is_enough():
+    rows = judge([CLAIMS["dilution"]], {"other": {}, "m": lambdas([0.6])})
+    assert list(rows.model) == ["m"] and list(rows) == COLUMNS
+    assert list(judge([CLAIMS["dilution"]], {"other": {}, "another": {}}).model) == ["other"]
+
+
+def test_verdicts_are_written_for_people_and_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    profile = load_profile("demo")
+    with pytest.raises(InputError, match="no claims of profile demo yet"):
+        read_verdicts(profile)
+    given = {"m": answers(none=right(30), mless=right(30)), "n": controlled(0.5, 0.5, 0.5)}
+    verdicts = judge(list(CLAIMS.values()), given)
+    path = write_verdicts(profile, verdicts)
+    contract = {"id", "model", "verdict", "effect", "low", "high", "n", "training"}
+    assert contract <= json.loads(path.read_text())[0].keys()
+    assert "λ" in path.read_text(encoding="utf-8")
+    for old, new in zip(rows_of(verdicts), rows_of(read_verdicts(profile)), strict=True):
+        assert new == {name: pytest.approx(v, abs=1e-9) if isinstance(v, float) else v for name, v in old.items()}
+    path.write_text(path.read_text().replace('"effect"', '"effects"'))
+    with pytest.raises(InputError, match="effect is missing or wrong"):
+        read_verdicts(profile)
