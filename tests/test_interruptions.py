@@ -16,9 +16,6 @@ import pytest
 from lib import paths
 from lib.__main__ import main
 from lib.evaluation import store
-from lib.evaluation.run import evaluate
-from lib.profiles import Accuracy
-from lib.prompts.conditions import Filler
 
 # Where each of several runs dies: a function of os, which of its calls, and how far that comes. In this order they
 # meet an empty folder, one with settings alone, half a line, its mending, whole lines, and all but the summary.
@@ -33,6 +30,9 @@ KILLS = [
     ("replace", 1, "before"),
 ]
 SECONDS = 100  # to wait for a process
+DRAWN = "--limit 8 --conditions none,mless:5,arm --max-new-tokens 12 --elicit --elicit-tokens 4 --temperature 0.9"
+DRAWN += " --top-p 0.9 --samples 3 --batch-size 7 --filler-length 5"
+GREEDY = "--limit 24 --conditions none,arm --max-new-tokens 60 --batch-size 4"
 
 
 @pytest.fixture(scope="module")
@@ -45,25 +45,28 @@ def processes():
         yield context
 
 
-def begin(processes, work, *given):
-    process = processes.Process(target=work, args=given)
-    process.start()
-    return process
+@pytest.fixture
+def begin(processes, tiny_checkpoint):
+    """Start `evaluate` into a folder in a process of its own; `kill` is one of KILLS."""
+
+    def run(folder, options=GREEDY, kill=(), most=resource.RLIM_INFINITY):
+        arguments = ["evaluate", "--model", str(tiny_checkpoint), "--out", str(folder), "--format", "plain"]
+        process = processes.Process(target=typed, args=([*arguments, *options.split()], f"{folder}.shown", kill, most))
+        process.start()
+        return process
+
+    return run
 
 
-def options(checkpoint):
-    names = ("problems", "limit", "conditions", "format", "max_new_tokens", "elicit", "elicit_tokens")
-    values = ("embedded", 8, ["none", "mless:5", "arm"], "plain", 12, True, 4)
-    decoding = {"temperature": 0.9, "top_p": 0.9, "samples": 3, "batch_size": 7}
-    return {"models": [str(checkpoint)], **dict(zip(names, values, strict=True)), **decoding}
-
-
-def run(checkpoint, folder, call="", nth=0, reach=""):
-    """Evaluate, to the end or to the nth call of a function of os; every such process continues the same run."""
-    if call:
-        killing = vars(os) | {call: dying(getattr(os, call), nth, reach)}
-        store.os = paths.os = types.SimpleNamespace(**killing)
-    evaluate(Accuracy(**options(checkpoint)), Filler(length=5), 0, folder)
+def typed(arguments, shown, kill, most):
+    """Run the command line as a terminal does, in a group of its own; no file may have more than `most` bytes."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in a shell's background ignores
+    os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT), sys.stderr.fileno())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    if kill:
+        store.os = paths.os = types.SimpleNamespace(**vars(os) | {kill[0]: dying(getattr(os, kill[0]), *kill[1:])})
+    sys.exit(main(arguments))
 
 
 def dying(function, nth, reach):
@@ -82,76 +85,55 @@ def dying(function, nth, reach):
     return killing
 
 
+def ended(process):
+    process.join(SECONDS)
+    return process.exitcode
+
+
 def lines(folder):
     return sorted((folder / "completions.jsonl").read_text().splitlines())
 
 
-def test_kills_at_every_step_end_in_the_completions_of_an_undisturbed_run(processes, tiny_checkpoint, tmp_path):
+def test_kills_at_every_step_end_in_the_completions_of_an_undisturbed_run(begin, tmp_path):
     undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
-    whole = begin(processes, run, tiny_checkpoint, undisturbed)
+    whole = begin(undisturbed, DRAWN)
     for kill in KILLS:
-        process = begin(processes, run, tiny_checkpoint, folder, *kill)
-        process.join(SECONDS)
-        assert process.exitcode == -signal.SIGKILL, kill
-    last = begin(processes, run, tiny_checkpoint, folder)
-    for process in (last, whole):
-        process.join(SECONDS)
-    assert last.exitcode == whole.exitcode == 0
+        assert ended(begin(folder, DRAWN, kill)) == -signal.SIGKILL, kill
+    assert ended(begin(folder, DRAWN)) == ended(whole) == 0
     assert lines(folder) == lines(undisturbed) and len(lines(folder)) == 72
     assert (folder / "summary.json").read_text() == (undisturbed / "summary.json").read_text()
 
 
-def command(checkpoint, folder):
-    settings = ["--limit", "24", "--format", "plain", "--max-new-tokens", "60", "--batch-size", "4"]
-    return ["evaluate", "--model", str(checkpoint), "--out", str(folder), "--conditions", "none,arm", *settings]
-
-
-def type_command(arguments, shown, most=resource.RLIM_INFINITY):
-    """Run the command line as a terminal does, in a group of its own; no file may have more than `most` bytes."""
-    os.setsid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in a shell's background ignores
-    os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT), sys.stderr.fileno())
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    sys.exit(main(arguments))
-
-
-def completed(checkpoint, folder):
-    """Run the command to its end and check that each of its keys is there once."""
-    assert main(command(checkpoint, folder)) == 0
-    keys = [json.loads(line)["key"] for line in lines(folder)]
-    return len(keys) == len(set(keys)) == 48
-
-
-def test_ctrl_c_twice_ends_in_one_line_and_keeps_what_is_done(processes, tiny_checkpoint, tmp_path):
-    folder, shown = tmp_path / "out", tmp_path / "shown"
-    process, file = (
-        begin(processes, type_command, command(tiny_checkpoint, folder), shown),
-        folder / "completions.jsonl",
-    )
+def interrupted(begin, folder):
+    """Press Ctrl-C twice as a terminal does: it reaches every process of the command."""
+    process, file = begin(folder), folder / "completions.jsonl"
     while process.is_alive() and not (file.is_file() and file.read_text().count("\n") > 3):
         time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the command
-    time.sleep(0.02)
     with contextlib.suppress(ProcessLookupError):  # where the first was enough
-        os.killpg(process.pid, signal.SIGINT)
-    process.join(SECONDS)
-    assert process.exitcode == 130 and "Traceback" not in shown.read_text()
-    last = shown.read_text().splitlines()[-1]
-    assert last == "interrupted: what is done is kept; run the same command again to continue"
-    kept = lines(folder)
-    assert len(kept) < 48 and completed(tiny_checkpoint, folder)
-    assert set(kept) <= set(lines(folder))
+        for _ in range(2):
+            os.killpg(process.pid, signal.SIGINT)
+            time.sleep(0.02)
+    return process
 
 
-def test_a_disk_that_fills_up_ends_in_one_line_and_is_recovered_from(processes, tiny_checkpoint, tmp_path):
-    folder, shown = tmp_path / "out", tmp_path / "shown"
-    process = begin(processes, type_command, command(tiny_checkpoint, folder), shown, 8 << 10)
-    process.join(SECONDS)
-    assert process.exitcode == 2 and "Traceback" not in shown.read_text()
-    assert shown.read_text().splitlines()[-1] == (
-        f"error: disk full at {folder / 'completions.jsonl'}: nothing lost; free space and run again"
-    )
+def filling_the_disk(begin, folder):
+    return begin(folder, most=8 << 10)
+
+
+@pytest.mark.parametrize(
+    "stopped, code, said",
+    [
+        (interrupted, 130, "interrupted: what is done is kept; run the same command again to continue"),
+        (filling_the_disk, 2, "error: disk full at {}: nothing lost; free space and run again"),
+    ],
+)
+def test_what_stops_a_run_ends_in_one_line_and_it_continues(begin, tmp_path, stopped, code, said):
+    folder = tmp_path / "out"
+    assert ended(stopped(begin, folder)) == code
+    shown = (tmp_path / "out.shown").read_text()
+    assert "Traceback" not in shown and shown.splitlines()[-1] == said.format(folder / "completions.jsonl")
     kept = lines(folder)
     assert 0 < len(kept) < 48 and all(json.loads(line)["key"] for line in kept)
-    assert completed(tiny_checkpoint, folder)
-    assert set(kept) <= set(lines(folder))
+    assert ended(begin(folder)) == 0
+    keys = [json.loads(line)["key"] for line in lines(folder)]
+    assert len(keys) == len(set(keys)) == 48 and set(kept) <= set(lines(folder))

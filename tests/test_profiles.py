@@ -18,10 +18,6 @@ HEADS |= {"Llama-3.1-8B-Instruct": 32, "Gemma-3-4b-it": 8}
 DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))
 
 
-def heads(profile, figure):
-    return [(panel.layer, panel.head) for panel in profile.attention.panels[figure]]
-
-
 def changed(place, **fields):
     """Return the demo profile's content with fields set in the section at the dotted `place`."""
     content = section = copy.deepcopy(DEMO)
@@ -97,17 +93,18 @@ def test_an_override_replaces_everywhere_and_keeps_the_heads_that_are_named_of_t
     (tmp_path / "mine.jsonl").write_text("")
     monkeypatch.chdir(tmp_path)
     other = run_profile("families", model="demo", problems="mine.jsonl", limit=7, name="x")
-    assert other.attention.models == other.accuracy.models == ["demo"]
-    drawn = {figure: heads(other, figure) for figure in other.attention.panels}
+    drawn = {figure: [(p.layer, p.head) for p in row] for figure, row in other.attention.panels.items()}
     assert drawn == {"fig09": [], "fig10": [], "fig11": [(1, 9)], "fig13": [], "fig18": [(1, 3), (1, 5), (1, 7)]}
     for section in (other.attention, other.accuracy):
-        assert (section.problems, section.limit) == (str(tmp_path / "mine.jsonl"), 7)
+        assert (section.models, section.problems, section.limit) == (["demo"], str(tmp_path / "mine.jsonl"), 7)
+    assert other.likelihood is None
+    scored, stored = run_profile("families", model="demo", limit=7).likelihood, load_profile("families").likelihood
+    assert scored == stored.model_copy(update={"models": ["demo"], "limit": 7})
 
 
 @pytest.mark.parametrize(
     ("change", "limits", "levels", "example"),
     [
-        ({}, (100, 96, 48), [1, 2, 3], "embedded/draw/159"),
         ({"model": "demo"}, (100, 96, 48), [1, 2, 3], "embedded/draw/159"),
         ({"problems": "math500"}, (None, None, 48), None, None),
         ({"limit": 3}, (3, 3, 3), [1, 2, 3], "embedded/draw/159"),
@@ -118,13 +115,6 @@ def test_limits_levels_and_the_drawn_problem_after_override(change, limits, leve
     profile = run_profile("demo", **change)
     assert (profile.attention.limit, profile.accuracy.limit, profile.accuracy.fillers.limit) == limits
     assert (profile.accuracy.levels, profile.attention.example) == (levels, example)
-
-
-def test_likelihoods_follow_a_model_and_a_limit_and_are_not_asked_for_of_other_problems():
-    families = load_profile("families")
-    changed = run_profile("families", model="demo", limit=7).likelihood
-    assert (changed.models, changed.limit, changed.conditions) == (["demo"], 7, families.likelihood.conditions)
-    assert run_profile("families", problems="embedded").likelihood is None
 
 
 def test_an_override_has_a_name_and_folders_of_its_own():
@@ -143,25 +133,12 @@ def test_conditions_of_layers_that_an_overriding_model_lacks_are_left_out(tiny_l
     assert "arm:layer=3" in asked and "arm:layer=15" not in asked
 
 
-TWELVE_LINES = """
-name: mine
-description: A model of my own on problems of my own
-attention:
-  models: [tiny-llama]
-  problems: mine.jsonl
-  limit: 2
-accuracy:
-  models: [tiny-llama]
-  problems: mine.jsonl
-  limit: 2
-  max_new_tokens: 4
-"""
-
-
 def test_twelve_lines_run_a_model_on_problems_of_ones_own(tmp_path, tiny_checkpoint, monkeypatch):
+    section = "  models: [tiny-llama]\n  problems: mine.jsonl\n  limit: 2\n"
+    lines = f"name: mine\ndescription: x\nattention:\n{section}accuracy:\n{section}  max_new_tokens: 4\n"
     rows = [{"problem": f"What is $1+{i}$?", "answer": str(1 + i), "unique_id": f"p{i}"} for i in range(3)]
     (tmp_path / "mine.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    (mine := tmp_path / "mine.yaml").write_text(TWELVE_LINES)
+    (mine := tmp_path / "mine.yaml").write_text(lines)
     monkeypatch.chdir("/")  # paths are the file's, wherever a run or a notebook starts
     profile = load_profile(mine)
     check(profile)
@@ -171,7 +148,7 @@ def test_twelve_lines_run_a_model_on_problems_of_ones_own(tmp_path, tiny_checkpo
     mine.write_text(yaml.safe_dump(profile.model_dump()))
     assert load_profile(mine) == profile  # as a run hands it to its notebooks
     for name in ("demo", "../demo", ""):
-        mine.write_text(TWELVE_LINES.replace("name: mine", f"name: {name!r}"))
+        mine.write_text(lines.replace("name: mine", f"name: {name!r}"))
         with pytest.raises(InputError, match="name: "):
             load_profile(mine)
 

@@ -1,15 +1,14 @@
-"""Bars are drawn for the command line and for nobody else."""
+"""Bars are drawn for programs that switch them on, and for nobody else."""
 
 from lib import progress
 
 
 def test_a_bar_shows_only_while_it_is_switched_on_in_a_log_as_one_line_a_stage(capsys, monkeypatch):
-    with progress.bar("silent", 2) as bar:
-        bar.update()
-    monkeypatch.setattr(progress, "shown", True)
-    with progress.bar("layer 1", 200, done=1) as bar:
-        for _ in range(199):
-            bar.update()
+    for on in (False, True):
+        monkeypatch.setattr(progress, "shown", on)
+        with progress.bar("layer 1", 200, done=1) as bar:
+            for _ in range(199):
+                bar.update()
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("layer 1: 100%") and "200/200" in line and "\r" not in line
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)

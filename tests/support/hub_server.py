@@ -20,12 +20,11 @@ from safetensors import safe_open
 REPO = r"(?P<repo>[^/]+/[^/]+)"
 API = re.compile(rf"/api/models/{REPO}(/(?P<what>revision|tree)/(?P<revision>[^/]+))?")
 FILE = re.compile(rf"(?P<stored>/storage)?/{REPO}/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
-COMMIT = re.compile(r"[0-9a-f]{40}")
 RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 PORTION = 1 << 16  # bytes
 
 
-class HubServer:
+class HubServer(ThreadingHTTPServer):
     """Serves on 127.0.0.1 from a thread, as long as the block lasts.
 
     Switches: `gated` (repository -> 401 or 403 for its files), `lost` (commits that are no longer there),
@@ -33,17 +32,15 @@ class HubServer:
     weights have been sent).
     """
 
+    daemon_threads = True
+
     def __init__(self, root: Path):
-        self.root = root
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.root, self.url = root, f"http://127.0.0.1:{self.server_port}"
         self.gated: dict[str, int] = {}
         self.lost: set[str] = set()
-        self.ignore_range = False
-        self.break_after: int | None = None
+        self.ignore_range, self.break_after = False, None
         self.lock = threading.Lock()
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
-        self.http.hub = self
-        self.url = f"http://127.0.0.1:{self.http.server_port}"
         self.reset()
 
     def reset(self) -> None:
@@ -52,54 +49,50 @@ class HubServer:
 
     def commit(self, repo: str) -> str:
         """Return the one commit of a repository: it changes with the names and sizes of the files."""
-        state = [(path.name, path.stat().st_size) for path in self.files(repo)]
+        state = [(path.name, path.stat().st_size) for path in self.files(repo).values()]
         return hashlib.sha1(repr((repo, state)).encode()).hexdigest()
 
-    def resolve(self, repo: str, revision: str) -> str | None:
-        """Return the commit that `revision` stands for; callers pin real ones, so all exist unless `lost`."""
-        if COMMIT.fullmatch(revision):
-            return None if revision in self.lost else revision
-        return self.commit(repo) if revision == "main" else None
-
-    def files(self, repo: str) -> list[Path]:
-        return sorted(path for path in (self.root / repo).rglob("*") if path.is_file())
-
-    def allowance(self, size: int) -> int:
-        """Return how many of the next `size` bytes of weights may go out before the connection is cut."""
-        with self.lock:
-            if self.break_after is not None and self.sent_weights + size > self.break_after:
-                size, self.break_after = self.break_after - self.sent_weights, None
-            self.sent_weights += size
-        return size
+    def files(self, repo: str) -> dict[str, Path]:
+        paths = sorted(path for path in (self.root / repo).rglob("*") if path.is_file())
+        return {path.relative_to(self.root / repo).as_posix(): path for path in paths}
 
     def __enter__(self) -> "HubServer":
-        threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
     def __exit__(self, *_) -> None:
-        self.http.shutdown()
-        self.http.server_close()
+        self.shutdown()
+        self.server_close()
 
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     # Status line, headers and body arrive in several writes; without this each waits for an acknowledgement.
     disable_nagle_algorithm = True
+    server: HubServer
 
     def do_GET(self) -> None:
-        self.hub: HubServer = self.server.hub
         path = unquote(urlsplit(self.path).path)
         match = API.fullmatch(path) or FILE.fullmatch(path)
         if not match:
             return self.refuse(404, "EntryNotFound")
-        if not (self.hub.root / match["repo"]).is_dir():
+        repo, commit = match["repo"], match["revision"] or "main"
+        if not (self.server.root / repo).is_dir():
             return self.refuse(404, "RepoNotFound")
-        commit = self.hub.resolve(match["repo"], match["revision"] or "main")
-        if not commit:
+        # Callers pin real commits: all exist unless `lost`.
+        if commit in self.server.lost or not re.fullmatch("main|[0-9a-f]{40}", commit):
             return self.refuse(404, "RevisionNotFound")
+        commit = self.server.commit(repo) if commit == "main" else commit
         if match.re is FILE:
-            return self.send_file(match["repo"], commit, match["file"], bool(match["stored"]))
-        return self.send_listing(match["repo"], commit, tree=match["what"] == "tree")
+            return self.send_file(repo, commit, match["file"], bool(match["stored"]))
+        files = self.server.files(repo)
+        content: object = {"id": repo, "sha": commit, "siblings": [{"rfilename": name} for name in files]}
+        if match["what"] == "tree":
+            given = {"type": "file"}
+            content = [given | {"path": n, "oid": etag(p), "size": p.stat().st_size} for n, p in files.items()]
+        body = json.dumps(content).encode()
+        self.answer(200, {"Content-Type": "application/json"}, len(body))
+        return self.send_body(body)
 
     do_HEAD = do_GET
 
@@ -115,56 +108,45 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def send_listing(self, repo: str, commit: str, tree: bool) -> None:
-        files = {path.relative_to(self.hub.root / repo).as_posix(): path for path in self.hub.files(repo)}
-        if tree:
-            given = {"type": "file"}
-            content = [given | {"path": n, "oid": etag(p), "size": p.stat().st_size} for n, p in files.items()]
-        else:
-            content = {"_id": repo, "id": repo, "modelId": repo, "sha": commit, "private": False, "tags": []}
-            content |= {"downloads": 0, "likes": 0, "siblings": [{"rfilename": name} for name in files]}
-        body = json.dumps(content).encode()
-        self.answer(200, {"Content-Type": "application/json"}, len(body))
-        self.send_body(body)
-
     def send_file(self, repo: str, commit: str, file: str, stored: bool) -> None:
-        path, headers = self.hub.root / repo / file, {"X-Repo-Commit": commit}
-        if repo in self.hub.gated:
-            return self.refuse(self.hub.gated[repo], "GatedRepo")
+        path, headers = self.server.root / repo / file, {"X-Repo-Commit": commit}
+        if repo in self.server.gated:
+            return self.refuse(self.server.gated[repo], "GatedRepo")
         if not path.is_file():
             return self.refuse(404, "EntryNotFound", **headers)
-        size = path.stat().st_size
-        if path.suffix == ".safetensors" and not stored:
+        size, weights = path.stat().st_size, path.suffix == ".safetensors"
+        if weights and not stored:
             headers |= {"X-Linked-Size": str(size), "X-Linked-ETag": f'"{etag(path)}"'}
             headers["Location"] = f"http://localhost:{self.server.server_port}/storage{self.path}"
             return self.answer(302, headers, 0)
         headers |= {"ETag": f'"{etag(path)}"', "Accept-Ranges": "bytes"}
         start, stop, asked = 0, size, RANGE.fullmatch(self.headers.get("Range", ""))
-        if asked and not self.hub.ignore_range:
-            self.hub.ranged += 1
+        if asked and not self.server.ignore_range:
+            self.server.ranged += 1
             start, stop = int(asked[1]), min(int(asked[2]) + 1, size)
             headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
         self.answer(206 if "Content-Range" in headers else 200, headers, stop - start)
         with open(path, "rb") as stream:
             stream.seek(start)
             while start < stop and not self.close_connection:
-                portion = stream.read(min(PORTION, stop - start))
-                weights = path.suffix == ".safetensors" and self.command == "GET"
-                allowed = self.hub.allowance(len(portion)) if weights else len(portion)
-                self.send_body(portion[:allowed])
-                self.close_connection |= allowed < len(portion)
-                start += len(portion)
+                start += self.send_body(stream.read(min(PORTION, stop - start)), weights)
 
-    def send_body(self, body: bytes) -> None:
+    def send_body(self, body: bytes, weights: bool = False) -> int:
+        """Send so much of it as may go out before the connection is cut; return its whole length."""
+        hub, allowed = self.server, len(body)
         if self.command == "HEAD":
-            return
+            return allowed
+        with hub.lock:
+            if weights and hub.break_after is not None and hub.sent_weights + allowed > hub.break_after:
+                allowed, hub.break_after = hub.break_after - hub.sent_weights, None
+                self.close_connection = True
+            hub.sent_weights += allowed * weights
+            hub.sent += allowed
         try:
-            self.wfile.write(body)
+            self.wfile.write(body[:allowed])
         except ConnectionError:  # a reader that has seen enough hangs up
             self.close_connection = True
-            return
-        with self.hub.lock:
-            self.hub.sent += len(body)
+        return len(body)
 
 
 def point_at(url: str, patch) -> None:
