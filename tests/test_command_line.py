@@ -82,16 +82,17 @@ def test_help_exits_with_0(command, capsys):
 
 
 def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(tmp_path, capsys):
-    rows = [{"answer": answer, "response": said} for answer, said in (("1/2", r"so \boxed{0.5}"), ("3", "three"))]
-    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    assert main(["grade", str(tmp_path / "a.jsonl")]) == 0
-    captured = capsys.readouterr()
-    assert [json.loads(line)["correct"] for line in captured.out.splitlines()] == [True, False]
-    assert "50 [1, 99] % correct, n = 2" in captured.err
-    row = {"doc": {"answer": 7}, "resps": [[r"\boxed{7}", "other"]]}  # as lm-evaluation-harness writes it
-    (tmp_path / "samples.jsonl").write_text(json.dumps(row))
+    rows = [
+        {"doc": {"answer": gold}, "resps": [[said, "other"]]} for gold, said in (("1/2", r"so \boxed{0.5}"), (3, "x"))
+    ]
+    (tmp_path / "samples.jsonl").write_text(
+        "\n".join(json.dumps(row) for row in rows)
+    )  # as lm-evaluation-harness has it
     assert main(["grade", str(tmp_path / "samples.jsonl"), "--answer", "doc.answer", "--response", "resps.0.0"]) == 0
-    assert json.loads(capsys.readouterr().out)["extracted"] == "7"
+    captured = capsys.readouterr()
+    found = [json.loads(line) for line in captured.out.splitlines()]
+    assert [(row["correct"], row["extracted"]) for row in found] == [(True, "0.5"), (False, None)]
+    assert "50 [1, 99] % correct, n = 2" in captured.err
 
 
 def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_settings(
