@@ -65,13 +65,12 @@ def observe(
         given = {"position_ids": positions.to(model.device), "attention_mask": torch.ones_like(input_ids)}
     shape = len(input_ids), len(layers), decoder.config.num_attention_heads, *rows.shape[1:]
     every, index = rows.shape[1] == 1 and bool(rows.all()), {layer - 1: i for i, layer in enumerate(layers)}
-    sums, kept = torch.zeros(shape, device=model.device), ({} if values else None, {} if outputs else None)
-    recording = Recording(
-        sums, None if every else rows, index, max(index), {} if values else None, {} if outputs else None
-    )
+    sums = torch.zeros(shape, device=model.device)
+    kept = {name: {} for name, asked in (("values", values), ("outputs", outputs)) if asked}
+    recording = Recording(sums, None if every else rows, index, max(index), **kept)
     with attending(decoder, recording=recording):
         decoder(input_ids=input_ids, use_cache=False, **given)
-    found = ([by_layer[i] for i in index] if by_layer else [] for by_layer in kept)
+    found = ([kept[name][i] for i in index] if name in kept else [] for name in ("values", "outputs"))
     return Observation(sums / _later(rows)[:, None, None], *found)
 
 

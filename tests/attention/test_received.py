@@ -94,6 +94,7 @@ def test_kept_outputs_are_what_the_output_projection_gets(name):
     with torch.inference_mode():
         model.get_decoder()(ids)
     found = observe(model, ids, [1, 2, 3], values=True, outputs=True)
+    assert len(found.outputs) == 3
     for i, output in enumerate(found.outputs):
         torch.testing.assert_close(output.flatten(2), projected[i], rtol=1e-4, atol=1e-4)
         assert found.values[i].shape[::2] == (1, 12)
