@@ -3,7 +3,6 @@
 import base64
 import math
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -14,19 +13,15 @@ from lib import evaluation, paths
 from lib.errors import InputError
 from lib.measurement.store import TRAINED, read
 from lib.measurement.tables import estimates
-from lib.paths import read_yaml
 from lib.profiles import Profile
 from lib.prompts.problems import load_problems
 
-TEMPLATES = Path(__file__).parent / "templates"
 WIDTH, EDGE = 360, 14  # of the drawing of an axis, and what it leaves free on either side, for half a number
 CAPTIONS = paths.DATA / "figures.yaml"
 KINDS = {"png": "image/png", "pdf": "application/pdf", "csv": "text/csv"}
-SIGNATURES = {"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-"}
 TEXT_LIMIT = 2_000_000  # characters of answers in a page that people mail to each other
-FORMULA = re.compile(
-    r"\$\$(.+?)\$\$|\$([^$\n]+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL
-)  # the page's code reads it, too
+# The page's code reads it, too.
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
 FORMULAS, LONGEST = 3000, 400  # drawn in one page, and characters of one
 UNKNOWN = "\N{MIDDLE DOT}"  # a token whose text is not stored: of a problem of MATH-500
 PART_NAMES = {
@@ -36,9 +31,10 @@ PART_NAMES = {
     "interventions": "ARM and tokens",
     "arm_map": "ARM under other settings",
 }
-# What is read of a completion; a problem's text is in none.
-ANSWER = ["key", "model", "revision", "condition", "problem_id", "level", "answer", "sample", "response", "extracted"]
-ANSWER += ["finish_reason", "completion_tokens", "correct", "correct_authors"]
+# What is told of a sample of an answer, and what else is read of it; a problem's text is in none.
+SAMPLE = ["correct", "correct_authors", "extracted", "text", "finish_reason", "completion_tokens"]
+NEEDED = ["key", "model", "revision", "condition", "problem_id", "level", "answer", "sample", "response"]
+NEEDED += ["finish_reason", "completion_tokens", "correct", "correct_authors"]
 
 
 def axis(row: dict) -> dict | None:
@@ -48,9 +44,9 @@ def axis(row: dict) -> dict | None:
     """
     if row["effect"] is None or row["low"] is None:
         return None
-    prefixes = {"bar": "", "control": "control_"}
-    bars = {name: [row[f"{of}{end}"] for end in ("low", "effect", "high")] for name, of in prefixes.items()}
-    shown = (*bars["bar"], *bars["control"], row["low_end"], row["high_end"], row["paper"])
+    bars = {"bar": [row["low"], row["effect"], row["high"]]}
+    bars["control"] = [row["control_low"], row["control_effect"], row["control_high"]]
+    shown = [*bars["bar"], *bars["control"], row["low_end"], row["high_end"], row["paper"]]
     low, high = (end(value for value in shown if value is not None) for end in (min, max))
     room = 0.08 * (high - low) or 0.1 * abs(low) or 1
     low, high = low - room, high + room
@@ -71,34 +67,25 @@ def read_figures(profile: Profile) -> tuple[list[dict], list[dict]]:
     """Return the figures that the profile's folder holds: of the paper in its order, then those that go beyond it.
 
     `caption`: what data/figures.yaml says of it, if anything; `files`: data URIs by kind; `rows` of its csv; `missing`:
-    what cannot be shown and why.
+    files that are not there.
     """
-    captions = read_yaml(CAPTIONS)
-    present = {path.stem: path for path in sorted(profile.figures.glob("*.png"))}
+    present = {}
+    for path in sorted(profile.figures.glob("*.png")):
+        present[path.stem] = found = {"name": path.stem, "caption": None, "files": {}, "rows": None, "missing": []}
+        for kind, mime in KINDS.items():
+            file = path.with_suffix(f".{kind}")
+            if not file.is_file():
+                found["missing"].append(f"{file.name} is not there")
+                continue
+            content = file.read_bytes()
+            found["files"][kind] = f"data:{mime};base64,{base64.b64encode(content).decode()}"
+            found["rows"] = content.count(b"\n") - 1 if kind == "csv" else None
+    captions = paths.read_yaml(CAPTIONS)
     paper, beyond = (
-        [_figure(present.pop(caption["id"]), caption) for caption in captions[group] if caption["id"] in present]
+        [present.pop(one["id"]) | {"caption": one} for one in captions[group] if one["id"] in present]
         for group in ("paper", "beyond")
     )
-    return paper, beyond + [_figure(path, None) for path in present.values()]
-
-
-def _figure(path: Path, caption: dict | None) -> dict:
-    found: dict = {"name": path.stem, "caption": caption, "files": {}, "rows": None, "missing": []}
-    for kind, mime in KINDS.items():
-        file = path.with_suffix(f".{kind}")
-        try:
-            content = file.read_bytes()
-            if not content.startswith(SIGNATURES.get(kind, b"")):
-                raise ValueError(f"no {kind} file")
-            if kind == "csv":
-                found["rows"] = len(pd.read_csv(file))
-        except OSError as error:
-            found["missing"].append(f"{file.name}: {error.strerror}")
-        except ValueError as error:
-            found["missing"].append(f"{file.name} cannot be read: {' '.join(str(error).split())}")
-        else:
-            found["files"][kind] = f"data:{mime};base64,{base64.b64encode(content).decode()}"
-    return found
+    return paper, beyond + list(present.values())
 
 
 def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
@@ -122,35 +109,33 @@ def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
 
 def _packed(measured: xr.Dataset) -> dict:
     """Return what the page draws of one model; what a head gives the tokens is a text, None where it is not stored."""
-
-    def per_head(one: xr.Dataset) -> list[str | None]:
-        received = one.received.values[..., one.part.values != ""]  # (L, H, T)
-        return [None if np.isnan(head).all() else _half(head) for layer in received for head in layer]
-
-    if "received" not in measured:  # the repository has the tokens of those heads that a figure draws
-        sizes = [measured.sizes[dim] for dim in ("condition", "layer", "head")]
-        measured = measured.assign(received=(("condition", "layer", "head", "token"), np.empty((*sizes, 0))))
-        measured = measured.assign(even=measured.received[:, 0, 0], part=measured.received[:, 0, 0].astype(str))
     lam = measured["lambda"].sel(network=TRAINED).dropna("condition", how="all").dropna("layer", how="all")
-    drawn, changes = measured[["received", "even", "part"]].sel(layer=lam.layer), {}
     places = pd.MultiIndex.from_product([lam["layer"].values.tolist(), lam["head"].values.tolist()])
     table = estimates(lam).set_index(["layer", "head"])  # of each condition
-    for condition in lam.condition.values:
-        one, rows = drawn.sel(condition=condition), table[table.condition == condition].reindex(places)
-        real = one.part != ""
-        packed = {"ratio": rows["mean"], "low": rows.low, "high": rows.high, "n": rows.n}
-        packed = {name: _half(values.to_numpy()) for name, values in packed.items()}
-        packed |= {"received": per_head(one), "even": _half(one.even.values[real])}
-        texts = measured.text.sel(condition=condition) if "text" in measured else xr.full_like(one.part, UNKNOWN)
-        packed |= {"tokens": texts.values[real].tolist(), "parts": one.part.values[real].tolist()}
-        changes[str(condition)] = packed
-    names = {"name": "model", "revision": "revision", "dtype": "dtype", "problem": "example"}
-    known = {name: str(measured.attrs[attribute]) for name, attribute in names.items()}
-    known |= {"layers": drawn.layer.values.tolist(), "heads": drawn.sizes["head"], "texts": "text" in measured}
-    return known | {"received": per_head(drawn.sel(condition="none")), "changes": changes}
+    tokens = measured[[name for name in ("received", "even", "part", "text") if name in measured]]
+    changes = {}
+    for condition in ("none", *map(str, lam.condition.values)):
+        rows = table[table.condition == condition].reindex(places)
+        packed = {"ratio": _half(rows["mean"]), "low": _half(rows.low), "high": _half(rows.high), "n": _half(rows.n)}
+        packed |= {"received": [None] * len(places), "even": "", "tokens": [], "parts": []}
+        if "received" in tokens:
+            one = tokens.sel(condition=condition, layer=lam.layer)
+            one = one.isel(token=one.part.values != "")
+            heads = one.received.values.reshape(len(places), -1)
+            packed["received"] = [None if np.isnan(head).all() else _half(head) for head in heads]
+            texts = one.text if "text" in one else xr.full_like(one.part, UNKNOWN)
+            packed |= {
+                "even": _half(one.even.values),
+                "tokens": texts.values.tolist(),
+                "parts": one.part.values.tolist(),
+            }
+        changes[condition] = packed
+    known = {"name": measured.model, "revision": str(measured.revision), "problem": measured.example}
+    known |= {"layers": lam["layer"].values.tolist(), "heads": lam.sizes["head"], "texts": "text" in measured}
+    return known | {"received": changes.pop("none")["received"], "changes": changes}
 
 
-def _half(values: np.ndarray) -> str:
+def _half(values: np.ndarray | pd.Series) -> str:
     return base64.b64encode(np.asarray(values, dtype="<f2").tobytes()).decode()
 
 
@@ -158,64 +143,42 @@ def read_answers(profile: Profile) -> tuple[dict, dict[str, str], list[str]]:
     """Return what the page's table of answers needs, as JSON, the models' revisions, and what is missing and why.
 
     `runs` are parts and models: `conditions`, `problems` (id, level, gold answer, text or None) and `cells`
-    [problem][condition], a list of samples (right, right by the authors' rule, extracted, index in `texts` or None,
-    finish reason, tokens). Only the project's own problems have a text.
+    [problem][condition], a list of samples (SAMPLE, where `text` is the index in `texts` or None). Only the project's
+    own problems have a text.
     """
-    texts, runs, revisions, missing = _Texts(), [], {}, []
-    own = {item.id: item.problem for item in load_problems("embedded")}
-    own = own if profile.accuracy.problems == "embedded" else {}
+    parts, missing = [], []
     for part, name in PART_NAMES.items():
         try:
-            answers = _stored(profile, part)
+            found = evaluation.at_hand(profile, part)
         except InputError as error:
             missing.append(f"{name}: {error}")
             continue
-        revisions |= dict(zip(answers.model, answers.revision, strict=True))
-        for model in answers.model.unique():
-            mine = answers[answers.model == model].sort_values("sample", kind="stable")
-            runs.append({"part": name, "model": model} | _run(mine, texts, own))
-    if texts.left_out:
-        missing.append(f"{texts.left_out} texts are left out, so that the page stays small: completions.jsonl has all")
-    return {"texts": list(texts.index), "runs": runs}, revisions, missing
-
-
-class _Texts:
-    """Each answer once, as long as there is room."""
-
-    def __init__(self):
-        self.index: dict[str, int] = {}
-        self.room = TEXT_LIMIT
-        self.left_out = 0
-
-    def place(self, text: str) -> int | None:
-        """Return where the text stands, None when it found no room."""
-        if text not in self.index:
-            if len(text) > self.room:
-                self.left_out += 1
-                return None
-            self.room -= len(text)
-            self.index[text] = len(self.index)
-        return self.index[text]
-
-
-def _stored(profile: Profile, part: str) -> pd.DataFrame:
-    """Return a part's answers from results/, or those stored with the repository; none where there are none."""
-    found = evaluation.at_hand(profile, part)
-    if missing := [name for name in ANSWER if name != "extracted" and found[name].isna().any()]:
-        raise InputError(f"completions.jsonl: {missing[0]}: missing field")
-    return found[ANSWER]
-
-
-def _run(answers: pd.DataFrame, texts: _Texts, own: dict[str, str]) -> dict:
-    conditions = sorted(answers.condition.unique(), key=lambda name: name != "none")
-    first = answers.drop_duplicates("problem_id")[["problem_id", "level", "answer"]].values.tolist()
-    problems = [[*row, own.get(row[0])] for row in first]
-    cells: dict[str, list] = {row[0]: [[] for _ in conditions] for row in first}
-    for one in answers.to_dict("records"):
-        judged = [one["correct"], one["correct_authors"], one["extracted"]]
-        sample = [*judged, texts.place(one["response"]), one["finish_reason"], one["completion_tokens"]]
-        cells[one["problem_id"]][conditions.index(one["condition"])].append(sample)
-    return {"conditions": conditions, "problems": problems, "cells": list(cells.values())}
+        if lacking := [field for field in NEEDED if found[field].isna().any()]:
+            missing.append(f"{name}: completions.jsonl: {lacking[0]}: missing field")
+            continue
+        parts.append(found.sort_values("sample", kind="stable").assign(part=name))
+    answers = pd.concat(parts) if parts else pd.DataFrame(columns=["part", *NEEDED, *SAMPLE])
+    codes, texts = pd.factorize(answers.response)
+    kept = int((np.cumsum([len(text) for text in texts]) <= TEXT_LIMIT).sum())
+    answers["text"] = pd.Series([int(code) if code < kept else None for code in codes], answers.index, dtype=object)
+    if left_out := int((codes >= kept).sum()):
+        missing.append(f"{left_out} texts are left out, so that the page stays small: completions.jsonl has all")
+    own = {item.id: item.problem for item in load_problems("embedded")}
+    own = own if profile.accuracy.problems == "embedded" else {}
+    runs = []
+    for part, model in dict.fromkeys(zip(answers.part, answers.model, strict=True)):
+        mine = answers[(answers.part == part) & (answers.model == model)]
+        conditions = sorted(mine.condition.unique(), key=lambda name: name != "none")
+        problems = mine.drop_duplicates("problem_id")[["problem_id", "level", "answer"]].values.tolist()
+        cells: dict[tuple, list] = {}
+        for problem, condition, *sample in mine[["problem_id", "condition", *SAMPLE]].values.tolist():
+            cells.setdefault((problem, condition), []).append(sample)
+        run = {"part": part, "model": model, "conditions": conditions}
+        run["problems"] = [[*problem, own.get(problem[0])] for problem in problems]
+        run["cells"] = [[cells.get((problem, name), []) for name in conditions] for problem, *_ in problems]
+        runs.append(run)
+    revisions = dict(zip(answers.model, answers.revision, strict=True))
+    return {"texts": texts[:kept].tolist(), "runs": runs}, revisions, missing
 
 
 def formulas(answers: dict) -> dict[str, str]:
@@ -223,11 +186,11 @@ def formulas(answers: dict) -> dict[str, str]:
 
     What cannot be converted stays as it was written; so does what comes after the first FORMULAS.
     """
-    short = [row[3] for run in answers["runs"] for row in run["problems"] if row[3]]
-    bare = [row[2] for run in answers["runs"] for row in run["problems"]]
-    bare += [sample[2] for run in answers["runs"] for row in run["cells"] for cell in row for sample in cell]
-    short += [f"${text}$" for text in bare if text and "\\" in text]
-    matches = (match for text in [*short, *answers["texts"]] for match in FORMULA.finditer(text))
+    problems = [row for run in answers["runs"] for row in run["problems"]]
+    samples = [sample for run in answers["runs"] for row in run["cells"] for cell in row for sample in cell]
+    bare = [gold for _, _, gold, _ in problems] + [extracted for _, _, extracted, *_ in samples]
+    texts = [problem for *_, problem in problems if problem] + [f"${text}$" for text in bare if text and "\\" in text]
+    matches = (match for text in [*texts, *answers["texts"]] for match in FORMULA.finditer(text))
     latex = dict.fromkeys(match[match.lastindex or 0] for match in matches)
     some = [text for text in latex if len(text) <= LONGEST][:FORMULAS]
     return dict(zip(some, map(_mathml, some), strict=True))
