@@ -1,30 +1,33 @@
-"""Tokens per second of a step of generation, by how many positions each row's cache holds.
+"""Tokens per second of one core in a step of generation, by how many positions each row's cache holds.
 
-    python benchmarks/step.py [--models demo ...] [--dtype float32] [--rows 96] [--positions 128 850] [--repeats 3]
+    python benchmarks/step.py [--models demo ...] [--dtype float32] [--rows 64] [--positions 128 850] [--steps 8]
 
-All rows have the same prompt, which is prefilled once; a run of few new tokens is taken off a run of more, so that only
-steps count. Writes benchmarks/results/step.csv and prints the table.
+One prompt is prefilled and stands in every row; then so many steps are taken at each length, the lengths in turns.
+Times are the processor's. Writes benchmarks/results/step.csv and prints the table: medians, and the range of the steps.
 """
 
 import argparse
-import functools
-import statistics
 import time
 
+import numpy as np
 import pandas as pd
 import torch
-from measuring import in_turns, keep
+from measuring import keep, random_ids
+from transformers import DynamicCache
 
-from lib.generation.interface import Request, Sampling, make_engine
-from lib.models.loading import load
-
-FEW, MORE = 2, 10  # new tokens of the two runs
+from lib.generation.step import Steps
+from lib.models.loading import Loaded, load
 
 
-def complete(engine, requests: list[Request], new_tokens: int) -> None:
-    """Let the engine write so many tokens behind every prompt."""
-    for _ in engine.complete(requests, Sampling(new_tokens)):
-        pass
+@torch.inference_mode()
+def filled(loaded: Loaded, rows: int, positions: int, steps: int) -> Steps:
+    """Return steps whose rows all hold the same prompt of so many tokens."""
+    prefilled = DynamicCache()
+    loaded.model(random_ids(positions), past_key_values=prefilled, use_cache=True)
+    found = Steps(loaded.model, rows, positions + steps)
+    for row in range(rows):
+        found.cache.write(row, prefilled, [positions])
+    return found
 
 
 def main() -> None:
@@ -32,26 +35,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=["demo"])
     parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--rows", type=int, default=96)
+    parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--positions", type=int, nargs="+", default=[128, 850])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=8)
     options = parser.parse_args()
+    torch.set_num_threads(1)
     rows = []
     for spec in options.models:
-        loaded = load(spec, dtype=options.dtype)
-        engine = make_engine("transformers", loaded, options.rows, {})
-        engine.stops = set()  # every row writes as many tokens as it may
-        for positions in options.positions:
-            ids = torch.randint(100, 10_000, (positions,), generator=torch.Generator().manual_seed(0)).tolist()
-            requests = [Request(str(row), ids) for row in range(options.rows)]
-            ways = {str(new): functools.partial(complete, engine, requests, new) for new in (FEW, MORE)}
-            times = in_turns(ways, options.repeats, time.perf_counter)
-            few, more = (statistics.median(times[str(new)]) for new in (FEW, MORE))
-            seconds = (more - few) / (MORE - FEW)
-            found = {"model": loaded.name, "dtype": loaded.dtype, "rows": options.rows, "positions": positions}
-            rows.append(found | {"seconds_per_step": seconds, "tokens_per_second": options.rows / seconds})
-    table = keep("step", pd.DataFrame(rows), threads=torch.get_num_threads())
-    print(table.round(3).to_string(index=False))
+        loaded = load(spec, device="cpu", dtype=options.dtype)
+        taken = {n: filled(loaded, options.rows, n, options.steps + 1) for n in options.positions}
+        times = {n: [] for n in options.positions}
+        for turn in range(options.steps + 1):  # the first warms up
+            for positions, steps in taken.items():
+                start = time.process_time()
+                steps([100] * options.rows)
+                times[positions] += [time.process_time() - start] if turn else []
+        for positions, seconds in times.items():
+            row = {"model": loaded.name, "dtype": options.dtype, "rows": options.rows, "positions": positions}
+            row |= {"seconds": np.median(seconds), "fastest": min(seconds), "slowest": max(seconds)}
+            rows.append(row | {"tokens_per_second": options.rows / row["seconds"]})
+    table = keep("step", pd.DataFrame(rows), threads=1)
+    print(table.iloc[:, :8].round(3).to_string(index=False))
 
 
 if __name__ == "__main__":
