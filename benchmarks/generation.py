@@ -22,7 +22,7 @@ import pandas as pd
 import torch
 from measuring import keep
 
-from lib.generation.interface import Request, Sampling, make_engine
+from lib.generation import Request, Sampling, make_engine
 from lib.models.loading import Loaded, converted, load
 from lib.models.names import resolve
 from lib.prompts.building import Prompt, build_prompt

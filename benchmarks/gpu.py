@@ -31,9 +31,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, Gemm
 from lib.arm.moving import redistribute
 from lib.arm.settings import Arm
 from lib.attention.received import received_attention
-from lib.generation.engine import Engine, choose
-from lib.generation.interface import Request, Sampling
+from lib.generation import Request, Sampling
 from lib.generation.step import Steps
+from lib.generation.transformers import Engine, choose
 from lib.measurement.activations import measure_activations
 from lib.measurement.attention import measure_attention
 from lib.models.loading import Loaded, converted
@@ -236,8 +236,8 @@ class Rows:
         """Return tokens per second of the engine, prefill included, on prompts of 64 to 319 tokens."""
         engine = Engine(self.loaded(name), self.at_once[-1])
         engine.stops, new = set(), 128 if self.cuda else 4
-        asked = [Request(str(n), random_ids(64 + n % 256)[0].tolist(), n) for n in range(2 * self.at_once[-1])]
-        found = self.timed(lambda: list(engine.complete(asked, Sampling(new), arm)), 1)
+        asked = [Request(str(n), random_ids(64 + n % 256)[0].tolist(), n, arm) for n in range(2 * self.at_once[-1])]
+        found = self.timed(lambda: list(engine.complete(asked, Sampling(new))), 1)
         return found | {"tokens_per_second": new * len(asked) / found["seconds"]}
 
 

@@ -18,7 +18,7 @@ import time
 import pandas as pd
 from measuring import keep
 
-from lib.generation.interface import Job, Request, Sampling, complete_all, make_engine, workers_class
+from lib.generation import Request, Sampling, make_engine, workers_class
 from lib.models.loading import load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
@@ -32,13 +32,13 @@ def run(workers: int, prompts: int, new_tokens: int) -> float:
     loaded = load_without_weights("demo", "cpu") if workers else load("demo", device="cpu")
     problems = load_problems("embedded", limit=prompts, seed=0)
     built = [build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat") for problem in problems]
-    jobs = [Job(Request(str(n), prompt.input_ids.tolist()), None) for n, prompt in enumerate(built)]
+    requests = [Request(str(n), prompt.input_ids.tolist()) for n, prompt in enumerate(built)]
     engine, batch = "transformers", ROWS // max(workers, 1)
     if not workers:
-        done = list(complete_all(make_engine(engine, loaded, batch, {}), jobs, Sampling(new_tokens)))
+        done = list(make_engine(engine, loaded, batch, {}).complete(requests, Sampling(new_tokens)))
     else:
         with workers_class()(workers, 0, loaded, engine, batch, {}) as crew:
-            done = list(crew.complete(jobs, Sampling(new_tokens)))
+            done = list(crew.complete(requests, Sampling(new_tokens)))
     assert len(done) == prompts
     return time.perf_counter() - start
 

@@ -11,8 +11,9 @@ from lib.arm.activations import order_statistics
 from lib.arm.moving import redistribute
 from lib.arm.settings import Arm
 from lib.attention.received import received_attention
-from lib.generation.engine import Engine
-from lib.generation.interface import Request, Sampling
+from lib.generation import Request, Sampling
+from lib.generation.step import Steps
+from lib.generation.transformers import Engine
 from lib.models.loading import Loaded
 
 IDS = [[7, 30, 12, 45, 9, 1, 77, 5, 25, 3, 8, 19][: 8 + n % 5] for n in range(6)]
@@ -25,16 +26,13 @@ def random_model(device, family="llama"):
 
 @pytest.fixture
 def answers(device):
-    """Complete six prompts with so many at once; `change` may alter the engine."""
+    """Complete six prompts with so many at once."""
     spoken = SimpleNamespace(eos_token_id=None, decode=lambda ids, skip_special_tokens: " ".join(map(str, ids)))
     loaded = Loaded(random_model(device), spoken, "tiny", "tiny", "none", device, "float32", 3)
 
-    def complete(at_once, arm=None, change=None):
-        engine = Engine(loaded, at_once)
-        if change:
-            engine._step = change(engine._step)
-        asked = [Request(str(n), ids, seed=n) for n, ids in enumerate(IDS)]
-        found = list(engine.complete(asked, Sampling(4), arm))
+    def complete(at_once, arm=None):
+        asked = [Request(str(n), ids, n, arm) for n, ids in enumerate(IDS)]
+        found = list(Engine(loaded, at_once).complete(asked, Sampling(4)))
         assert sorted(done.key for done in found) == [request.key for request in asked]
         return {done.key: done.text for done in found}
 
@@ -63,16 +61,18 @@ def test_arm_moves_the_same_elements_within_the_same_bounds(device, mode):
     assert moved.max() <= x.max() and moved.min() >= x.min()
 
 
-def test_answers_depend_neither_on_the_batch_nor_on_memory_that_runs_out(answers, capsys):
-    def cramped(step):
-        def change(batch):
-            if len(batch.rows) > 1:
-                raise torch.OutOfMemoryError("CUDA out of memory")
-            return step(batch)
+def test_answers_depend_neither_on_the_batch_nor_on_memory_that_runs_out(answers, monkeypatch, capsys):
+    step = Steps.__call__
 
-        return change
+    def cramped(steps, tokens):
+        if len(tokens) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return step(steps, tokens)
 
-    assert answers(4, change=cramped) == answers(4)
+    expected = answers(4)
+    with monkeypatch.context() as patch:
+        patch.setattr(Steps, "__call__", cramped)
+        assert answers(4) == expected
     said = [f"out of memory: going on with {left} prompts at once" for left in (2, 1)]
     assert [line for line in capsys.readouterr().err.splitlines() if "memory" in line] == said
     for mode in ("text", "code"):

@@ -8,15 +8,13 @@ what the condition does to the model, so a few hundred problems say what thousan
 
 import contextlib
 import functools
-import os
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pandas as pd
 import torch
-from transformers import DynamicCache, PreTrainedModel
 
 from lib import progress
 from lib.arm.moving import installed
@@ -25,7 +23,7 @@ from lib.attention.function import hiding
 from lib.errors import InputError
 from lib.evaluation.run import about, arm_of, made_on, versions
 from lib.evaluation.store import SCORE_FIELDS, SCORES, opened
-from lib.generation.engine import logits_at
+from lib.generation.transformers import prefill
 from lib.models.loading import Loaded, load
 from lib.paths import settings_key
 from lib.profiles import Likelihood
@@ -69,7 +67,7 @@ def likelihoods(asked: Likelihood, filler: Filler, seed: int, folder: Path) -> p
             raise InputError(f"{asked.problems}: {problem.id} has no solution, which likelihoods need of each problem")
     settings = about(asked.problems, filler, seed) | {"max_solution_tokens": asked.max_solution_tokens}
     keys = []
-    with opened(folder, settings, versions("torch", "transformers", "tokenizers"), file=SCORES) as store:
+    with opened(folder, settings, versions(), file=SCORES) as store:
         for spec in asked.models:
             loaded = load(spec, dtype=asked.dtype)
             some = [problem for problem in problems if len(_ids(loaded, problem.solution)) <= asked.max_solution_tokens]
@@ -95,42 +93,34 @@ def as_text(scores: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _wanted(loaded: Loaded, asked: Likelihood, filler: Filler, problems: Sequence[Problem]) -> dict[str, Scored]:
-    """Return by key every text that this run asks for, problem by problem."""
-    return dict(
-        _scored(loaded, asked, filler, problem, condition, target)
-        for problem in problems
-        for target, conditions in (("solution", asked.conditions), ("answer", asked.at_once))
-        for condition in conditions
-    )
-
-
 def _ids(loaded: Loaded, text: str) -> list[int]:
     return cast(Any, loaded.tokenizer)(text.strip(), add_special_tokens=False)["input_ids"]
 
 
-def _scored(
-    loaded: Loaded, asked: Likelihood, filler: Filler, problem: Problem, condition: str, target: str
-) -> tuple[str, Scored]:
-    """Return a text with its key; raises InputError where it does not fit into the context."""
-    thought, arm = parse_condition(condition).thought, arm_of(condition, loaded)
+def _wanted(loaded: Loaded, asked: Likelihood, filler: Filler, problems: Sequence[Problem]) -> dict[str, Scored]:
+    """Return by key every text that this run asks for, problem by problem; raises InputError where one does not fit."""
     style = asked.format if cast(Any, loaded.tokenizer).chat_template else "plain"
-    prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format=style, filler=filler)
-    solution = _ids(loaded, problem.solution)
-    lead = _ids(loaded, AT_ONCE) if target == "answer" else []
-    if thought:
-        lead = [*(solution if thought == "solution" else _ids(loaded, " .") * len(solution)), *lead]
-    if style == "plain":  # nothing else ends the question
-        lead = [*cast(Any, loaded.tokenizer)("\n", add_special_tokens=False)["input_ids"], *lead]
-    text = solution if target == "solution" else _ids(loaded, problem.answer + "}")
-    found = Scored(problem, condition, arm, target, prompt, lead, text)
-    if len(found.ids) > loaded.context:
-        what = f"{problem.id}: prompt and {target} are {len(found.ids)} tokens"
-        raise InputError(f"{what}, {loaded.name} has room for {loaded.context}: lower max_solution_tokens")
-    parts: dict[str, Any] = {"prompt": prompt.input_ids.tolist(), "lead": lead, "text": text, "condition": condition}
-    parts |= {"arm": arm.model_dump()} if arm else {}
+    # Nothing else ends the question of a plain prompt.
+    ended = cast(Any, loaded.tokenizer)("\n", add_special_tokens=False)["input_ids"] if style == "plain" else []
+    texts = [("solution", name) for name in asked.conditions] + [("answer", name) for name in asked.at_once]
     made_by = {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype}
-    return settings_key(**made_by, problem=problem.id, **parts), found
+    found = {}
+    for problem in problems:
+        solution = _ids(loaded, problem.solution)
+        for target, condition in texts:
+            thought, arm = parse_condition(condition).thought, arm_of(condition, loaded)
+            prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format=style, filler=filler)
+            thoughts = {"solution": solution, "dots": _ids(loaded, " .") * len(solution)}
+            lead = [*ended, *thoughts.get(thought, []), *(_ids(loaded, AT_ONCE) if target == "answer" else [])]
+            text = solution if target == "solution" else _ids(loaded, problem.answer + "}")
+            one = Scored(problem, condition, arm, target, prompt, lead, text)
+            if len(one.ids) > loaded.context:
+                what = f"{problem.id}: prompt and {target} are {len(one.ids)} tokens"
+                raise InputError(f"{what}, {loaded.name} has room for {loaded.context}: lower max_solution_tokens")
+            parts = {"prompt": prompt.input_ids.tolist(), "lead": lead, "text": text, "condition": condition}
+            parts |= {"problem": problem.id} | ({"arm": arm.model_dump()} if arm else {})
+            found[settings_key(**made_by, **parts)] = one
+    return found
 
 
 def _rows(
@@ -147,58 +137,32 @@ def _rows(
             return log_likelihoods(loaded, {keys[i]: missing[keys[i]] for i in chosen})
 
         for chosen, nats in in_batches(lengths, score, tokens=BATCH_TOKENS):
-            yield from (_row(loaded, keys[i], missing[keys[i]], found) for i, found in zip(chosen, nats, strict=True))
-
-
-def _row(loaded: Loaded, key: str, scored: Scored, nats: float) -> dict:
-    """Return a line of scores.jsonl: SCORE_FIELDS, in their order."""
-    problem = scored.problem
-    row = {"key": key, "model": loaded.name, "revision": loaded.revision} | made_on(loaded)
-    row |= {"condition": scored.condition, "target": scored.target, "problem_id": problem.id}
-    row |= {"level": problem.level, "subject": problem.subject, "prompt_tokens": len(scored.prompt)}
-    row |= {"tokens": len(scored.text), "nats": round(nats, 4)}
-    return {name: row[name] for name in SCORE_FIELDS}
+            for key, found in zip([keys[i] for i in chosen], nats, strict=True):
+                one = missing[key]
+                row = made_on(loaded) | one.problem.model_dump() | {"key": key, "problem_id": one.problem.id}
+                row |= {"condition": one.condition, "target": one.target, "prompt_tokens": len(one.prompt)}
+                row |= {"tokens": len(one.text), "nats": round(found, 4)}
+                yield {name: row[name] for name in SCORE_FIELDS}
 
 
 @torch.inference_mode()
 def log_likelihoods(loaded: Loaded, by_key: dict[str, Scored]) -> list[float]:
     """Return log p of each text of a batch of one condition; what all rows begin with is computed once.
 
-    The keys seed what ARM draws.
+    ARM changes the prompts' activations alone, as where texts are generated; the keys seed what it draws.
     """
-    batch = list(by_key.values())
-    condition = parse_condition(batch[0].condition)
-    rows, cache, model = [scored.ids for scored in batch], DynamicCache(), loaded.model
-    shared = [] if condition.arm else os.path.commonprefix([s.ids[: -len(s.text) - 1] for s in batch])  # noqa: RUF071
-    spans = [scored.prompt.spans["inserted"] for scored in batch]
-    view = condition.view or View(1, None)
-    rest = [torch.tensor(row[len(shared) :]) for row in rows]
-    ids = torch.nn.utils.rnn.pad_sequence(rest, batch_first=True).to(model.device)
-    # Logits are asked for at the places before the texts' tokens alone.
-    before = [(i, n) for i, one in enumerate(batch) for n in range(len(rest[i]) - len(one.text) - 1, len(rest[i]) - 1)]
-    row, at = torch.tensor(before, device=model.device).T
-    given = {"past_key_values": cache, "use_cache": True}
-    with hiding(model, spans, view.hidden(loaded.layers), view.silenced(loaded.layers)):
-        if shared:
-            model.get_decoder()(input_ids=torch.tensor([shared], device=model.device), **given)
-            cache.batch_repeat_interleave(len(batch))
-        with _arm_on_prompts(model, by_key, ids) as mask, logits_at(model, row, at):
-            logits = model(input_ids=ids, attention_mask=mask, **given).logits[0].float()  # (N, vocabulary)
-    found = logits.gather(1, ids[row, at + 1][:, None])[:, 0] - logits.logsumexp(-1)
-    return torch.zeros(len(batch), dtype=torch.float64).index_add_(0, row.cpu(), found.double().cpu()).tolist()
-
-
-@contextlib.contextmanager
-def _arm_on_prompts(
-    model: PreTrainedModel, by_key: dict[str, Scored], ids: torch.Tensor
-) -> Iterator[torch.Tensor | None]:
-    """Let ARM change the prompts' activations alone, as where texts are generated; yield the mask that says which."""
-    arm = next(iter(by_key.values())).arm
-    if arm is None:
-        yield None
-        return
-    lengths = torch.tensor([len(scored.prompt) for scored in by_key.values()], device=ids.device)
-    draws = [torch.Generator(ids.device).manual_seed(int(key, 16) % 2**63) for key in by_key]
-    with installed(model, **arm.model_dump()) as hook, hook.rows(draws, prompt=True):
-        # The project's attention asks for no mask: nobody else reads it.
-        yield (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]).long()
+    batch, model = list(by_key.values()), loaded.model
+    arm, view = batch[0].arm, parse_condition(batch[0].condition).view or View(1, None)
+    spans = [one.prompt.spans["inserted"] for one in batch]
+    sizes = [len(one.text) for one in batch]
+    rows = [one.ids for one in batch]
+    before = [range(len(ids) - size - 1, len(ids) - 1) for ids, size in zip(rows, sizes, strict=True)]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(hiding(model, spans, view.hidden(loaded.layers), view.silenced(loaded.layers)))
+        if arm:
+            draws = [torch.Generator(model.device).manual_seed(int(key, 16) % 2**63) for key in by_key]
+            stack.enter_context(stack.enter_context(installed(model, **arm.model_dump())).rows(draws, prompt=True))
+        logits = prefill(model, rows, before, [len(one.prompt) for one in batch] if arm else None)[1]
+    texts = torch.tensor([token for one in batch for token in one.text], device=model.device)
+    found = logits.gather(1, texts[:, None])[:, 0] - logits.logsumexp(-1)
+    return [float(part.sum()) for part in found.double().cpu().split(sizes)]

@@ -26,16 +26,7 @@ from lib.arm.settings import Arm
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.store import FIELDS, frame, opened, read, read_run
 from lib.evaluation.tables import summarise
-from lib.generation.interface import (
-    Completion,
-    Job,
-    Request,
-    Sampling,
-    complete_all,
-    engine_class,
-    make_engine,
-    workers_class,
-)
+from lib.generation import Completion, Request, Sampling, engine_class, make_engine, workers_class
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade
@@ -70,34 +61,31 @@ def evaluate(
     """Complete and grade what `folder` lacks, each kept at once, then return the run's answers in a fixed order.
 
     Shard (i, n) completes every n-th one and writes a file of its own; the answers are those of all shards so far.
-    Of `shorter`, a run with a lower token limit, finished answers are taken over and cut ones continued.
     Raises InputError for a folder that cannot be written or holds a run with other settings, and PartlyDone at the end
     for prompts that workers gave up, which failed*.jsonl names.
     """
-    engine_class(accuracy.engine)  # an unknown one is named before anything runs
+    engine_class(accuracy.engine)  # one that is not installed is named before anything runs
     problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
-    device = "cuda" if _gpus(accuracy) else "cpu"
-    plain = {spec: load_without_weights(spec, device, accuracy.dtype) for spec in accuracy.models}
+    gpus = int(torch.cuda.is_available()) if accuracy.gpus_per_worker is None else accuracy.gpus_per_worker
+    plain = [load_without_weights(spec, "cuda" if gpus else "cpu", accuracy.dtype) for spec in accuracy.models]
     # A model that no prompt can be made for is named before the folder is opened.
-    asked = {spec: wanted(known, accuracy, filler, seed, problems) for spec, known in plain.items()}
+    asked = [wanted(known, accuracy, filler, seed, problems) for known in plain]
     settings = about(accuracy.problems, filler, seed) | {name: getattr(accuracy, name) for name in DECODING}
     if accuracy.examples:
         settings["examples"] = [vars(example) for example in accuracy.examples]
-    earlier = _shorter(shorter, settings) if shorter else {}
-    environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype} | versions(*PACKAGES)
-    failed: list[dict] = []
+    cut = _shorter(shorter, settings) if shorter else {}
+    environment, failed = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype} | versions(), []
     with opened(folder, settings, environment, shard) as store:
-        for spec, known in plain.items():
-            mine = dict(islice(asked[spec].items(), shard[0] - 1, None, shard[1]))
-            for key in mine.keys() & earlier.keys():
-                if earlier[key]["finish_reason"] == "stop":
-                    store.append(earlier[key])
-            store.fill(known.name, "completion", mine, functools.partial(_rows, known, accuracy, earlier, failed))
+        for known, every in zip(plain, asked, strict=True):
+            mine = dict(islice(every.items(), shard[0] - 1, None, shard[1]))
+            for key in mine.keys() & cut.keys():
+                if cut[key]["finish_reason"] == "stop":
+                    store.append(cut[key])
+            store.fill(known.name, "completion", mine, functools.partial(_rows, known, gpus, accuracy, cut, failed))
         done = store.everything()
-    answers = frame([done[key] for some in asked.values() for key in some if key in done])
-    write_json(
-        Path(folder) / "summary.json", [row.dropna().to_dict() for _, row in summarise(answers, seed).iterrows()]
-    )
+    answers = frame([done[key] for every in asked for key in every if key in done])
+    table = summarise(answers, seed)
+    write_json(Path(folder) / "summary.json", [row.dropna().to_dict() for _, row in table.iterrows()])
     path = store.path.with_name(store.path.name.replace("completions", "failed"))
     if not failed:
         path.unlink(missing_ok=True)  # an earlier run's
@@ -139,23 +127,17 @@ def about(problems: str, filler: Filler, seed: int) -> dict:
     return found | {"filler": inserted, "seed": seed}
 
 
-def versions(*packages: str) -> dict[str, str]:
-    """Return the versions of Python and of those packages that are installed."""
-    found = {name: metadata.version(name) for name in packages if any(metadata.distributions(name=name))}
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of those of PACKAGES that are installed."""
+    found = {name: metadata.version(name) for name in PACKAGES if any(metadata.distributions(name=name))}
     return {"python": platform.python_version(), **found}
 
 
 def made_on(loaded: Loaded) -> dict[str, str]:
-    """Return what a row says of the weights' dtype and of the processor."""
+    """Return what a row says of the model, of its weights' dtype and of the processor."""
     cpu = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
-    return {
-        "dtype": loaded.dtype,
-        "processor": cpu if loaded.device == "cpu" else torch.cuda.get_device_name(loaded.device),
-    }
-
-
-def _gpus(accuracy: Accuracy) -> int:
-    return int(torch.cuda.is_available()) if accuracy.gpus_per_worker is None else accuracy.gpus_per_worker
+    processor = cpu if loaded.device == "cpu" else torch.cuda.get_device_name(loaded.device)
+    return {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype, "processor": processor}
 
 
 def _shorter(folder: Path, settings: dict) -> dict[str, dict]:
@@ -167,8 +149,8 @@ def _shorter(folder: Path, settings: dict) -> dict[str, dict]:
     was = read_run(folder)
     if settings["temperature"] > 0 or settings["elicit"]:
         raise InputError("only greedy answers without elicitation can be continued: leave the shorter run out")
-    if differing := [name for name in settings if name != "max_new_tokens" and was.get(name) != settings[name]]:
-        name = differing[0]
+    if other := [name for name in settings if name != "max_new_tokens" and was.get(name) != settings[name]]:
+        name = other[0]
         raise InputError(f"{folder} was made with {name} = {was.get(name)}, not {settings[name]}: it cannot go on")
     if was["max_new_tokens"] >= settings["max_new_tokens"]:
         raise InputError(f"{folder} allows {was['max_new_tokens']} new tokens already: ask for more")
@@ -184,31 +166,31 @@ def begun(tokenizer: Any, row: dict) -> tuple[int, ...]:
 
 def _rows(
     known: Loaded,
+    gpus: int,
     accuracy: Accuracy,
-    earlier: dict[str, dict],
+    cut: dict[str, dict],
     failed: list[dict],
     missing: dict[str, Asked],
     bar: progress.Bar,
 ) -> Generator[dict, None, None]:
-    """Yield the row of each missing completion as it is graded; those that were cut `earlier` go on.
+    """Yield the row of each missing completion as it is graded; those that were `cut` in a shorter run go on.
 
     What workers give up is added to `failed`, a row each. Raises InputError for what the engine refuses, at once, and
     for prompts that it loses.
     """
     loaded = known if accuracy.workers else engine_class(accuracy.engine).load(known.spec, dtype=accuracy.dtype)
-    cut = {key: begun(loaded.tokenizer, earlier[key]) for key in missing.keys() & earlier.keys()}
-    jobs = [
-        Job(Request(key, asked.prompt.input_ids.tolist(), int(key, 16) % 2**63, cut.get(key, ())), asked.arm)
-        for key, asked in missing.items()
-    ]
+    requests = []
+    for key, asked in missing.items():
+        first = begun(loaded.tokenizer, cut[key]) if key in cut else ()
+        requests.append(Request(key, asked.prompt.input_ids.tolist(), int(key, 16) % 2**63, asked.arm, first))
     elicit, making = ELICITATION if accuracy.elicit else "", (accuracy.batch_size, accuracy.engine_options)
     sampling = Sampling(accuracy.max_new_tokens, accuracy.temperature, accuracy.top_p, elicit, accuracy.elicit_tokens)
-    completions = complete_all(make_engine(accuracy.engine, loaded, *making), jobs, sampling)
+    completions = make_engine(accuracy.engine, loaded, *making).complete(requests, sampling)
     with contextlib.ExitStack() as stack:
         crew = None
         if accuracy.workers:  # whose prompts this process' engine, without weights, has just looked at
-            crew = workers_class()(accuracy.workers, _gpus(accuracy), loaded, accuracy.engine, *making)
-            completions = stack.enter_context(crew).complete(jobs, sampling)
+            crew = stack.enter_context(workers_class()(accuracy.workers, gpus, loaded, accuracy.engine, *making))
+            completions = crew.complete(requests, sampling)
         left, tokens, correct, cramped = dict(missing), 0, [], []
         for completion, graded in _graded(completions, missing):
             asked = left.pop(completion.key)
@@ -249,11 +231,9 @@ def _row(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade) ->
     """Return a line of completions.jsonl: FIELDS, in their order."""
     problem, text = asked.problem, completion.text
     row = problem.model_dump() | vars(completion) | vars(graded) | made_on(loaded)
-    row |= {"model": loaded.name, "revision": loaded.revision, "condition": asked.condition, "sample": asked.sample}
-    row |= {"problem_id": problem.id, "response": text, "run_on": cut_run_on(text)[1]}
+    row |= {"condition": asked.condition, "problem_id": problem.id, "sample": asked.sample, "response": text}
+    row |= {"run_on": cut_run_on(text)[1], "correct_exact": correct_exact(problem.answer, text)}
     row["correct_authors"] = correct_authors(problem.answer, asked.prompt.text, text)
     row["correct_authors_on_completion"] = correct_authors(problem.answer, "", text)
-    row["correct_exact"] = correct_exact(problem.answer, text)
-    if asked.arm:
-        row["arm"] = asked.arm.model_dump()
+    row |= {"arm": asked.arm.model_dump()} if asked.arm else {}
     return {name: row[name] for name in FIELDS if name in row}

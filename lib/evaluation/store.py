@@ -58,35 +58,46 @@ def opened(
             except BlockingIOError:
                 print(f"another run writes {path}: waiting for it", file=sys.stderr, flush=True)
                 fcntl.flock(stream, fcntl.LOCK_EX)
-            _match_settings(path.parent / RUN, settings, environment or {})
-            store = Store(path, stream.fileno())
-        yield store
+            if not (run := path.with_name(RUN)).exists():
+                write_json(run, {"settings": settings, "environment": environment or {}})
+            # Of a group each setting as group.name.
+            both = [pd.json_normalize(some).to_dict("records")[0] for some in (read_run(path.parent), settings)]
+            for name in both[0] | both[1]:
+                old, new = (json.dumps(some[name]) if name in some else "(absent)" for some in both)
+                if old != new:
+                    raise InputError(f"{path.parent} was made with {name} = {old}, not {new}: {ADVICE}")
+            data = path.read_bytes()
+            rows, whole = _parsed(data, path), _whole(data)
+            if len(whole) < len(data):  # nobody else writes: it is what a killed writer left
+                os.ftruncate(stream.fileno(), len(whole))
+                print(f"repaired: dropped a half-written last line of {path}", file=sys.stderr)
+            elif whole != data:
+                os.write(stream.fileno(), b"\n")
+        yield Store(path, stream.fileno(), rows)
 
 
 class Store:
     """The rows of one run: `rows` by key in the file's order, `append` for more, `fill` for all that is wanted."""
 
-    def __init__(self, path: Path, descriptor: int):
-        self.path, self._file = path, descriptor
-        self.rows: dict[str, dict] = {}
-        data = path.read_bytes()
-        rows, length = _parse_lines(data, path)
-        if length < len(data):  # nobody else writes: it is what a killed writer left
-            os.ftruncate(descriptor, length)
-            print(f"repaired: dropped a half-written last line of {path}", file=sys.stderr)
-        elif data and not data.endswith(b"\n"):
-            self._write(b"\n")
-        for row in rows:
-            self.rows.setdefault(row["key"], row)
+    def __init__(self, path: Path, descriptor: int, rows: dict[str, dict]):
+        self.path, self.rows, self._file = path, rows, descriptor
 
     def append(self, row: dict) -> None:
         """Write a row, whole or not at all (InputError), unless its key is there already."""
         line = json.dumps(row).encode() + b"\n"
         row = _parse(line, "the new row")  # as a later reader will see it, who could not take another
-        if row["key"] not in self.rows:
-            with _in_one_line(self.path):
-                self._write(line)
-            self.rows[row["key"]] = row
+        if row["key"] in self.rows:
+            return
+        with _in_one_line(self.path):
+            before = os.fstat(self._file).st_size
+            try:
+                if os.write(self._file, line) < len(line):  # a disk that fills up is an error only in the next call
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                with contextlib.suppress(OSError):  # the next run mends it then
+                    os.ftruncate(self._file, before)
+                raise
+        self.rows[row["key"]] = row
 
     def everything(self) -> dict[str, dict]:
         """Return the rows of all shards so far, by key."""
@@ -103,8 +114,7 @@ class Store:
     ) -> None:
         """Append what no shard has of `wanted` as `make` gives it, each row at once, beside a bar of this name."""
         known = self.everything()
-        missing = {key: asked for key, asked in wanted.items() if key not in known}
-        if not missing:
+        if not (missing := {key: asked for key, asked in wanted.items() if key not in known}):
             return
         with (
             progress.bar(name, len(wanted), unit, len(wanted) - len(missing)) as bar,
@@ -114,26 +124,43 @@ class Store:
                 self.append(row)
                 bar.update()
 
-    def _write(self, data: bytes) -> None:
-        """Write everything or nothing; raises InputError for a full disk and OSError for the rest."""
-        before = os.fstat(self._file).st_size
-        try:
-            if os.write(self._file, data) < len(data):  # a disk that fills up is an error only in the next call
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as error:
-            with contextlib.suppress(OSError):  # the next run mends it then
-                os.ftruncate(self._file, before)
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise InputError(f"disk full at {self.path}: nothing lost; free space and run again") from error
-
 
 @contextlib.contextmanager
 def _in_one_line(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise InputError(f"disk full at {path}: nothing lost; free space and run again") from error
         raise InputError(f"cannot write results to {path.parent}: {error.strerror}") from error
+
+
+def _whole(data: bytes) -> bytes:
+    """Return the lines without a last one that is half written; one that lacks its end alone gets it."""
+    end = data.rfind(b"\n") + 1
+    with contextlib.suppress(ValueError, RecursionError):
+        json.loads(data[end:])
+        return data + b"\n"
+    return data[:end]
+
+
+def _parsed(data: bytes, path: Path) -> dict[str, dict]:
+    """Return the rows of whole lines by key, the first of each; raises InputError naming a broken line."""
+    found: dict[str, dict] = {}
+    for number, line in enumerate(_whole(data).split(b"\n")[:-1], 1):
+        row = _parse(line, f"line {number} of {path}")
+        found.setdefault(row["key"], row)
+    return found
+
+
+def _parse(line: bytes, where: str) -> dict:
+    try:
+        row = json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} is not valid JSON: {error}") from error
+    if not isinstance(row, dict) or not isinstance(row.get("key"), str):
+        raise InputError(f'{where} is not a record: it needs a "key"')
+    return row
 
 
 def read(*files: str | Path) -> list[dict]:
@@ -141,15 +168,14 @@ def read(*files: str | Path) -> list[dict]:
 
     A last line without its end is left out: its writer is at it now, or was killed at it.
     """
-    first: dict[str, dict] = {}
+    found: dict[str, dict] = {}
     for path in map(Path, files):
         try:
             data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         except (OSError, EOFError) as error:
             raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-        for row in _parse_lines(data, path)[0]:
-            first.setdefault(row["key"], row)
-    return list(first.values())
+        found = found | _parsed(data, path) | found  # in the order of the files
+    return list(found.values())
 
 
 def read_run(folder: Path) -> dict:
@@ -163,62 +189,17 @@ def read_run(folder: Path) -> dict:
         raise InputError(f"{path} is broken: {ADVICE}") from error
 
 
-def frame(rows: Sequence[dict] | pd.DataFrame, part: str = "main", origin: str = "") -> pd.DataFrame:
+def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:
     """Return a row per completion of a part: a column for each of FIELDS, `part`, and two of whether it is solved.
 
     `worked_out`: correct, and no operation is left to be carried out. `right` is what tables and claims count: the
     same on the embedded set, whose problems are mostly sums, and correct elsewhere. Raises InputError for a row
     without NEEDED.
     """
-    if not isinstance(rows, pd.DataFrame):
-        if missing := [name for row in rows for name in NEEDED if name not in row]:
-            raise InputError(f"completions.jsonl: {missing[0]}: missing field")
-        rows = pd.DataFrame(rows, columns=FIELDS, dtype=object)  # pandas' own strings refuse broken text
-    correct, sums = rows["correct"].eq(True), rows["problem_id"].map(lambda name: name.startswith("embedded/"))
-    worked_out = correct & rows["evaluated"].ne(False)
-    table = rows.assign(
-        part=part, correct=correct, worked_out=worked_out, right=correct.mask(sums.astype(bool), worked_out)
-    )
-    table.attrs["origin"] = origin
-    return table
-
-
-def _match_settings(path: Path, settings: dict, environment: dict) -> None:
-    if not path.exists():
-        write_json(path, {"settings": settings, "environment": environment})
-        return
-    was, now = _flat(read_run(path.parent)), _flat(settings)
-    for name in was | now:
-        if (old := was.get(name, "(absent)")) != (new := now.get(name, "(absent)")):
-            raise InputError(f"{path.parent} was made with {name} = {old}, not {new}: {ADVICE}")
-
-
-def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
-    """Return settings as JSON by name, those of a group as group.name."""
-    found = {}
-    for name, value in settings.items():
-        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: json.dumps(value)}
-    return found
-
-
-def _parse_lines(data: bytes, path: Path) -> tuple[list[dict], int]:
-    """Return the rows of lines, and how many bytes they take: what follows them is half a line."""
-    *lines, last = data.split(b"\n")
-    rows = [_parse(line, f"line {number} of {path}") for number, line in enumerate(lines, 1)]
-    with contextlib.suppress(_NotJSON):  # without its end it may still be whole
-        return [*rows, *([_parse(last, f"line {len(rows) + 1} of {path}")] if last else [])], len(data)
-    return rows, len(data) - len(last)
-
-
-class _NotJSON(InputError):
-    """A line that is no JSON at all: at the end of the file, the trace of a write that was cut short."""
-
-
-def _parse(line: bytes, where: str) -> dict:
-    try:
-        row = json.loads(line.decode())
-    except (ValueError, RecursionError) as error:
-        raise _NotJSON(f"{where} is not valid JSON: {error}") from error
-    if not isinstance(row.get("key") if isinstance(row, dict) else None, str):
-        raise InputError(f'{where} is not a record: it needs a "key"')
-    return row
+    if missing := [name for row in rows for name in NEEDED if name not in row]:
+        raise InputError(f"completions.jsonl: {missing[0]}: missing field")
+    table = pd.DataFrame(rows, columns=FIELDS, dtype=object)  # pandas' own strings refuse broken text
+    correct, sums = table["correct"].eq(True), table["problem_id"].map(lambda name: name.startswith("embedded/"))
+    worked_out = correct & table["evaluated"].ne(False)
+    right = correct.mask(sums.astype(bool), worked_out)
+    return table.assign(part=part, correct=correct, worked_out=worked_out, right=right)

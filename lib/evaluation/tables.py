@@ -9,17 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.statistics import (
-    POINTS,
-    holm,
-    interval,
-    mcnemar_exact,
-    n_needed,
-    pass_at_k,
-    sign_flip,
-    smallest_effect,
-    told,
-)
+from lib.statistics import POINTS, holm, interval, mcnemar_exact, n_needed, pass_at_k, sign_flip, smallest_effect, told
 
 GRADERS = {
     "correct": "this project's grader",
@@ -53,14 +43,19 @@ def groups(answers: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
 
 def solved(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
     """Return 1 or 0 (problems, samples) of one model and condition, by `right` or another of GRADERS; NaN: missing."""
-    first = group.drop_duplicates(["problem_id", "sample"])
-    values = first.pivot(index="problem_id", columns="sample", values=by)
+    values = group.pivot(index="problem_id", columns="sample", values=by)
     return values.loc[group["problem_id"].unique()].astype(float)
 
 
 def shares(group: pd.DataFrame) -> pd.Series:
     """Return the accuracy of each problem over its samples, in %, of one model and condition."""
     return POINTS * solved(group).mean(axis=1)
+
+
+def _ends(names: Sequence[str], values: pd.Series, kind: str = "share") -> dict[str, float]:
+    """Return the mean of a Series by problem, of a kind of `lib.statistics`, and its ends under three names."""
+    found = interval(values, values.index, kind)
+    return dict(zip(names, (found.estimate, found.low, found.high), strict=True))
 
 
 def summarise(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
@@ -74,12 +69,11 @@ def summarise(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
     for (model, condition), group in found.items():
         values = solved(group)
         row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
-        row |= _told_as(ENDS, shares(group), "share")
+        row |= _ends(ENDS, shares(group))
         row |= {name: POINTS * float(rate(group).mean()) for name, rate in RATES.items()}
         rows.append(row | _against_none(found, model, condition, "right", seed))
     table = pd.DataFrame(rows, columns=[*GROUP, "n", "samples", *ENDS, *RATES, *PAIRED])
-    tested = table["p_value"].notna()
-    if tested.any():
+    if (tested := table["p_value"].notna()).any():
         table.loc[tested, "p_holm"] = holm(table["p_value"][tested])
     return table
 
@@ -104,24 +98,18 @@ def as_text(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _told_as(names: Sequence[str], values: pd.Series, kind: str) -> dict[str, float]:
-    """Return the mean of a Series by problem, of a kind of `lib.statistics`, and its ends under three names."""
-    found = interval(values, values.index, kind)
-    return dict(zip(names, (found.estimate, found.low, found.high), strict=True))
-
-
 def _against_none(found: dict, model: str, condition: str, by: str, seed: int) -> dict[str, float]:
     """Return effect, interval and p-value of one condition against none, over what both have answered."""
     if condition == "none" or (model, "none") not in found:
         return {}
-    none, treated = solved(found[model, "none"], by), solved(found[model, condition], by)
+    none, treated = (solved(found[model, name], by) for name in ("none", condition))
     differences = (treated - none).reindex(none.index).dropna(how="all")  # (problems, samples)
     if differences.empty:
         return {}
     by_problem = differences.mean(axis=1)
     lost, gained = (int(changed.to_numpy().sum()) for changed in (differences < 0, differences > 0))
     several = differences.count(axis=1).max() > 1  # means per problem are then what is independent
-    row = _told_as(PAIRED[:3], POINTS * by_problem, "difference")
+    row = _ends(PAIRED[:3], POINTS * by_problem, "difference")
     row["p_value"] = sign_flip(by_problem, seed) if several else mcnemar_exact(lost, gained)
     discordant = POINTS * (lost + gained) / differences.count().sum()
     return row | {"only_none": lost, "only_this": gained, "discordant": discordant}
@@ -141,7 +129,7 @@ def graders(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
 def breakdown(answers: pd.DataFrame, field: str) -> pd.DataFrame:
     """Return a row per model, condition and level or subject: n and accuracy with its interval."""
     rows = [
-        {"model": model, "condition": condition, field: value, "n": len(part)} | _told_as(ENDS, shares(part), "share")
+        {"model": model, "condition": condition, field: value, "n": len(part)} | _ends(ENDS, shares(part))
         for (model, condition), group in groups(answers).items()
         for value, part in group.groupby(field)
     ]
@@ -171,8 +159,14 @@ def diversity(answers: pd.DataFrame) -> pd.DataFrame:
 def best_of(answers: pd.DataFrame, n: int) -> pd.DataFrame:
     """Return a row per model and condition, in %: one sample, best of n (pass@n), majority of the first n; Table 8."""
 
+    def majority(some: pd.DataFrame) -> bool:  # the first of the most frequent answers; none is no vote
+        first = some.sort_values("sample").head(n)
+        votes = Counter(filter(None, first["extracted"])).most_common(1)
+        return bool(votes) and first["right"][first["extracted"] == votes[0][0]].any()
+
     def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
-        return {"one": values.mean(1), "best": pass_at_k(values, n), "majority": _majority(group, n)}
+        voted = np.array([majority(some) for _, some in group.groupby("problem_id", sort=False)], float)
+        return {"one": values.mean(1), "best": pass_at_k(values, n), "majority": voted}
 
     return _means(answers, n, measures)
 
@@ -182,23 +176,12 @@ def _means(answers: pd.DataFrame, least: int, measures: Callable) -> pd.DataFram
     rows = []
     for (model, condition), group in groups(answers).items():
         values = solved(group)  # (problems, samples)
-        if values.shape[1] < least:
-            continue
-        row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
-        for name, share in measures(group, values.to_numpy()).items():
-            row |= _told_as([name, f"{name} low", f"{name} high"], pd.Series(POINTS * share, values.index), "share")
-        rows.append(row)
+        if values.shape[1] >= least:
+            row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
+            for name, share in measures(group, values.to_numpy()).items():
+                row |= _ends([name, f"{name} low", f"{name} high"], pd.Series(POINTS * share, values.index))
+            rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _majority(group: pd.DataFrame, n: int) -> np.ndarray:
-    """Return per problem whether the first of the most frequent answers of n samples is right; none is no vote."""
-    right = []
-    for _, some in group.sort_values("sample", kind="stable").groupby("problem_id", sort=False):
-        first = some.head(n)
-        votes = Counter(answer for answer in first["extracted"] if answer).most_common(1)
-        right.append(bool(votes) and first["right"][first["extracted"] == votes[0][0]].any())
-    return np.array(right, dtype=float)
 
 
 def distinct_2(texts: Iterable[str]) -> float:

@@ -30,22 +30,21 @@ class SlotCache(Cache):
     def __init__(self, slots: int, capacity: int, device: torch.device):
         super().__init__(layers=[])
         self.slots, self.capacity, self.lengths = slots, capacity, [0] * slots
-        self.stored: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self.longest = 0  # positions that the rows of a step look at, at most
+        self.stored: list[list[torch.Tensor]] = []  # keys and values of each layer
         self.places = torch.arange(slots, device=device)
+        # Of a step: its rows, the position (rows,) of each one's new token, and how many any of them looks at.
+        self.rows, self.at, self.longest = self.places[:0], self.places[:0], 0
 
     def write(self, slot: int, prefilled: DynamicCache, lengths: list[int]) -> None:
         """Copy rows of these lengths into the slots from `slot` on; what lies beyond a length is never looked at."""
         rows, longest = slice(slot, slot + len(lengths)), max(lengths)
         for index, (keys, values, _) in enumerate(prefilled):
             if len(self.stored) == index:
-                self.stored.append((self._room(keys), self._room(values)))
-            for target, source in zip(self.stored[index], (keys, values), strict=True):
-                target[rows, :, :longest] = source[:, :, :longest]
+                sizes = self.slots, keys.shape[1], self.capacity
+                self.stored.append([part.new_zeros(*sizes, part.shape[3]) for part in (keys, values)])
+            for kept, part in zip(self.stored[index], (keys, values), strict=True):
+                kept[rows, :, :longest] = part[:, :, :longest]
         self.lengths[rows] = lengths
-
-    def _room(self, like: torch.Tensor) -> torch.Tensor:
-        return like.new_zeros(self.slots, like.shape[1], self.capacity, like.shape[3])
 
     @torch.inference_mode()
     def move(self, source: int, target: int) -> None:
@@ -54,10 +53,6 @@ class SlotCache(Cache):
         for parts in self.stored:
             for part in parts:
                 part[target, :, :length] = part[source, :, :length]
-
-    def begin_step(self, at: torch.Tensor, longest: int) -> None:
-        """Say at which positions (rows,) the first rows get their new token, and how many any of them looks at."""
-        self.rows, self.at, self.longest = self.places[: len(at)], at, longest
 
     def update(self, key, value, layer_idx, *args, **kwargs):
         """Write one new position of each running row and return views up to the longest row."""
@@ -96,10 +91,10 @@ class Steps:
 
     def _forward(self, fed: torch.Tensor, longest: int) -> torch.Tensor:
         """Return logits in float32 for `fed` (rows, 2), of which no row looks at more than `longest` positions."""
-        at = fed[:, 1]
-        self.cache.begin_step(at, longest)
+        cache, at = self.cache, fed[:, 1]
+        cache.rows, cache.at, cache.longest = cache.places[: len(fed)], at, longest
         with attending(self.model.get_decoder(), step=Step(at)):
-            given = {"position_ids": fed[:, 1:], "past_key_values": self.cache, "use_cache": True}
+            given = {"position_ids": fed[:, 1:], "past_key_values": cache, "use_cache": True}
             return self.model(input_ids=fed[:, :1], **given).logits[:, -1].float()
 
     def _replay(self, fed: list[tuple[int, int]], longest: int) -> torch.Tensor | None:

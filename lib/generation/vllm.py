@@ -9,16 +9,15 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future
 from multiprocessing import resource_tracker
 
 import psutil
 
-from lib.arm.activations import activation_module
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation.interface import Completion, Plan, Request, Sampling, Writer
+from lib.generation import Completion, Request, Sampling, Writer
 from lib.generation.vllm_arm import ArmExtension, change_for
 from lib.grading.answer import last_box
 from lib.models.loading import load_without_weights
@@ -40,7 +39,10 @@ BLOCK = 32  # positions, on a CPU; only whole blocks are cached, and vLLM's own 
 
 
 class Engine(Writer):
-    """Runs on `tensor_parallel` devices; greedy float32 output equals the transformers engine's."""
+    """Runs on `tensor_parallel` devices; greedy float32 output equals the transformers engine's.
+
+    ARM on several devices is refused at the call, an activation module that is unknown in vLLM before any completion.
+    """
 
     load = staticmethod(functools.partial(load_without_weights, fetch=True))
 
@@ -50,50 +52,41 @@ class Engine(Writer):
         if not os.path.isdir(self.folder):
             raise InputError(f"engine vllm reads a checkpoint folder, and {loaded.spec} was loaded from none")
         self.llm: LLMEngine = None  # until the first prompt
-        self.length, self.changing = 0, set()  # positions, and (layer, mode) of ARM's, in the vLLM that runs
-        self.needed, self.changes = 0, set()  # those that were asked for so far
+        self.needed, self.changes = 0, set()  # positions, and (layer, mode) of ARM's, that were asked for so far
+        self.running = None  # both, as they were when vLLM was started
 
-    def complete(self, requests: Sequence[Request], sampling: Sampling, arm: Arm | None = None) -> Iterator[Completion]:
-        """Return one completion for each request as it finishes; one without room in the context comes back empty.
-
-        Raises InputError at once where ARM cannot work: a layer without one activation, a tensor-parallel model, and
-        statistics over a whole tensor; before the first completion for an activation module that is unknown in vLLM.
-        """
+    def _accept(self, arm: Arm | None, positions: int) -> None:
+        super()._accept(arm, positions)
         if arm:
-            activation_module(self.model, arm.layer)
             if self.tensor_parallel > 1:
                 raise InputError("ARM needs whole activations, which tensor_parallel above 1 divides: use workers")
-            if arm.per_tensor:
-                raise InputError(
-                    "engine vllm takes ARM's statistics of a sequence, not of a batch: statistics='sequence'"
-                )
             self.changes.add((arm.layer, arm.mode))
-        plan = self._plan(requests, sampling)
-        self.needed = max([self.needed, *(len(request.input_ids) + plan.extra for request in plan.fits)])
-        return self._complete(plan, sampling, arm)
+        self.needed = max(self.needed, positions)
 
-    def _complete(self, plan: Plan, sampling: Sampling, arm: Arm | None) -> Iterator[Completion]:
-        yield from plan.cramped
-        if not plan.fits:
-            return
+    def _stream(
+        self, requests: list[Request], sampling: Sampling, elicit: list[int], positions: int
+    ) -> Iterator[Completion]:
         self._start()
-        running, written = {request.key: request for request in plan.fits}, {}  # by key; ids and why they end
-        for request in plan.fits:
-            self._ask(request, request.fed, request.seed, sampling.max_new_tokens - len(request.begun), sampling, arm)
+        running, written = {request.key: request for request in requests}, {}  # by key; ids and why they end
+        for request in requests:
+            self._ask(request, request.fed, request.seed, sampling.max_new_tokens - len(request.begun), sampling)
         try:
             while running:
                 for output in self.llm.step():
                     request, new = running[output.request_id], output.outputs[0]
                     ids = list(new.token_ids[:-1] if new.finish_reason == "stop" else new.token_ids)
                     if request.key in written:
-                        (first, finish), after = written[request.key], self._up_to_box(ids, sampling.elicit)
+                        (first, finish), after = written[request.key], ids
+                        for n in range(1, len(ids)):  # up to what closes the box
+                            if last_box(sampling.elicit + self._decode(ids[:n])) is not None:
+                                after = ids[:n]
+                                break
                     else:
                         first, finish, after = [*request.begun, *ids], new.finish_reason, []
-                        if plan.elicit and last_box(self._decode(first)) is None:
+                        if elicit and last_box(self._decode(first)) is None:
                             written[request.key] = first, finish
-                            both = [*request.input_ids, *first, *plan.elicit]
-                            seed = (request.seed + 1) % 2**63
-                            self._ask(request, both, seed, sampling.elicit_tokens, sampling, arm)
+                            both, seed = [*request.input_ids, *first, *elicit], (request.seed + 1) % 2**63
+                            self._ask(request, both, seed, sampling.elicit_tokens, sampling)
                             continue
                     del running[request.key]
                     yield self._completion(request, sampling, finish, first, after)
@@ -101,41 +94,32 @@ class Engine(Writer):
             if running and self.llm:
                 self.llm.abort_request(list(running))
 
-    def _ask(
-        self, request: Request, prompt: list[int], seed: int, limit: int, sampling: Sampling, arm: Arm | None
-    ) -> None:
+    def _ask(self, request: Request, prompt: list[int], seed: int, limit: int, sampling: Sampling) -> None:
         """Let vLLM go on behind these tokens, by at most `limit` new ones."""
-        change = change_for(arm, request.seed, len(request.input_ids)) if arm else None
-        settings = SamplingParams(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            max_tokens=limit,
-            seed=seed,
-            stop_token_ids=sorted(self.stops),
-            detokenize=False,
-            output_kind=RequestOutputKind.FINAL_ONLY,
-            extra_args=change,
-            skip_reading_prefix_cache=bool(change),  # what is changed differs between requests with equal prompts
-        )
+        change = change_for(request.arm, request.seed, len(request.input_ids)) if request.arm else None
+        given = {"temperature": sampling.temperature, "top_p": sampling.top_p, "max_tokens": limit, "seed": seed}
+        given |= {
+            "stop_token_ids": sorted(self.stops),
+            "detokenize": False,
+            "output_kind": RequestOutputKind.FINAL_ONLY,
+        }
+        # What is changed differs between requests with equal prompts.
+        given |= {"extra_args": change, "skip_reading_prefix_cache": bool(change)}
         tokens = TokensPrompt(prompt_token_ids=prompt)
         if change:
             tokens["cache_salt"] = request.key  # so that no other request reads what is written under ARM
-        self.llm.add_request(request.key, tokens, settings)
-
-    def _up_to_box(self, ids: list[int], elicit: str) -> list[int]:
-        """Return the shortest beginning of `ids` that closes the box, all of them when none does."""
-        ends = (n for n in range(1, len(ids)) if last_box(elicit + self._decode(ids[:n])) is not None)
-        return ids[: next(ends, len(ids))]
+        self.llm.add_request(request.key, tokens, SamplingParams(**given))
 
     def close(self) -> None:
         """End vLLM's processes; without this call they end with the engine."""
         if self.llm:
             self._shutdown()
-        self.llm, self.length, self.changing = None, 0, set()
+        self.llm = self.running = None
 
     def _start(self) -> None:
         """Start vLLM, or start it again when its prompts had to be shorter or a layer was not to be changed."""
-        if self.needed <= self.length and self.changes <= self.changing:
+        asked = self.needed, frozenset(self.changes)  # which only grow
+        if asked == self.running:
             return
         self.close()
         made: Future = Future()
@@ -144,29 +128,24 @@ class Engine(Writer):
             self.llm = made.result()
         except Exception as error:  # of any kind; the reason stands in the output of vLLM's processes
             raise InputError(f"vllm did not start: {' '.join(str(error).split())[:300]}") from error
-        self.length, self._shutdown = self.needed, weakref.finalize(self, self.llm.engine_core.shutdown, 60)
+        self.running, self._shutdown = asked, weakref.finalize(self, self.llm.engine_core.shutdown, 60)
         layers = sorted({layer for layer, _ in self.changes})
         refusals = self.llm.collective_rpc("install_arm", args=(layers,)) if layers else []
         if any(refusals):
             self.close()
             self.changes = set()
             raise InputError(f"engine vllm cannot run ARM on {self.loaded.spec}: {refusals[0]}")
-        self.changing = set(self.changes)
 
     def _arguments(self) -> dict:
-        arguments = {
-            "model": self.folder,
-            "load_format": "safetensors",
-            "dtype": self.loaded.dtype,
-            "skip_tokenizer_init": True,  # token ids go in and come out
-            "generation_config": "vllm",  # not the checkpoint's: `Sampling` says everything
-            "max_model_len": self.needed,
-            "max_num_seqs": self.batch_size,
+        # Token ids go in and come out, and `Sampling` says what a checkpoint's generation config would.
+        arguments = {"model": self.folder, "load_format": "safetensors", "dtype": self.loaded.dtype}
+        arguments |= {"skip_tokenizer_init": True, "generation_config": "vllm", "enable_prefix_caching": True}
+        arguments |= {
             "tensor_parallel_size": self.tensor_parallel,
-            "enable_prefix_caching": True,
             "disable_log_stats": True,
             "use_tqdm_on_load": False,
         }
+        arguments |= {"max_model_len": self.needed, "max_num_seqs": self.batch_size}
         if self.changes:
             arguments |= {
                 "worker_extension_cls": f"{ArmExtension.__module__}.{ArmExtension.__name__}",

@@ -74,20 +74,11 @@ class Changed(torch.nn.Module):
             if asked["mode"] == "text":
                 end = min(begin + prompt, end)
             if end > begin:
-                part = slice(begin, end)
-                gate, up = fused[part].chunk(2, dim=-1)
+                gate, up = fused[begin:end].chunk(2, dim=-1)
                 activation = self.act_fn(torch.cat((gate, torch.ones_like(gate)), dim=-1))
-                output[part] = _moved(activation, prompt, asked, self.noise[key]) * up
+                options = {name: asked[name] for name in ("c", "p1", "mode", "fraction")} | {"statistics": "sequence"}
+                first, later = activation[:prompt], activation[prompt:, None]  # the prompt as one, then each token
+                first = redistribute(first, **options, generators=[self.noise[key]])
+                later = redistribute(later, **options, generators=[self.noise[key]] * len(later))[:, 0]
+                output[begin:end] = torch.cat((first, later)) * up
         return output
-
-
-def _moved(activation: torch.Tensor, prompt: int, asked: dict, noise: torch.Generator) -> torch.Tensor:
-    """Return one request's activations (n, F) after the move: those of its prompt together, later ones each alone."""
-    options = {name: asked[name] for name in ("c", "p1", "mode", "fraction")} | {"statistics": "sequence"}
-    later = activation[prompt:, None]
-    return torch.cat(
-        (
-            redistribute(activation[:prompt], **options, generators=[noise]),
-            redistribute(later, **options, generators=[noise] * len(later))[:, 0],
-        )
-    )

@@ -1,7 +1,7 @@
 """The same engine in many processes: Ray actors on the cluster of RAY_ADDRESS, or else on this machine.
 
     with Workers(2, 0, loaded, "transformers", 64, {}) as workers:
-        for completion in workers.complete(jobs, sampling): ...
+        for completion in workers.complete(requests, sampling): ...
 
 A worker holds an engine and streams completions. This process gives out prompts and hands on what comes back. What a
 lost worker owed others are asked for twice: in smaller chunks, then each prompt alone, so that one that kills its
@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 
 from lib.errors import InputError
-from lib.generation.interface import Completion, Job, Sampling, complete_all, engine_class, make_engine
+from lib.generation import Completion, Request, Sampling, engine_class, make_engine
 from lib.models.loading import Loaded
 
 # Read when Ray is imported, and by the processes it starts.
@@ -61,7 +61,7 @@ for process in left:
 class Worker:
     """What runs in an actor: an engine, once it is prepared."""
 
-    def prepare(self, loading: dict, revision: str, making: tuple, longest: Sequence[Job], sampling: Sampling) -> None:
+    def prepare(self, loading: dict, revision: str, making: tuple, longest: list[Request], sampling: Sampling) -> None:
         """Load the model; raises InputError for another revision and for what cannot run.
 
         The engine is shown the longest prompts of the run, so that it starts once with room for all of them.
@@ -72,18 +72,18 @@ class Worker:
             here = f"the worker at {ray.util.get_node_ip_address()} has revision {loaded.revision}"
             raise InputError(f"{here}, this run {loaded.spec} at revision {revision}")
         self.engine = make_engine(name, loaded, *rest)
-        complete_all(self.engine, longest, sampling)
+        self.engine.complete(longest, sampling)
 
-    def complete(self, jobs: Sequence[Job]) -> Iterator[Completion]:
+    def complete(self, requests: Sequence[Request]) -> Iterator[Completion]:
         """Yield a completion for each prompt as it finishes."""
-        for completion in complete_all(self.engine, jobs, self.sampling):  # noqa: UP028 (Ray sends; a chain takes nothing)
+        for completion in self.engine.complete(requests, self.sampling):  # noqa: UP028 (Ray sends, not all take it)
             yield completion
 
 
 @dataclass(eq=False)
 class _Member:
     actor: Any
-    owed: dict[str, Job] = field(default_factory=dict)
+    owed: dict[str, Request] = field(default_factory=dict)
     deaths: int = 0  # of those who were asked for it before
     ready: bool = False
 
@@ -100,16 +100,18 @@ class Workers:
         self.failed: dict[str, str] = {}
         self.lost = self._in_a_row = 0  # workers in all, and since the last completion
         self._awaited: dict[Any, _Member] = {}  # by what `prepare` returns, or by a stream of completions
-        self._idle: list[_Member] = []
-        self._fresh: collections.deque[Job] = collections.deque()
-        self._again: collections.deque[tuple[int, list[Job]]] = collections.deque()  # what lost workers owed, by deaths
+        self._idle: list[Any] = []  # actors
+        self._fresh: collections.deque[Request] = collections.deque()
+        self._again: collections.deque[tuple[int, list[Request]]] = collections.deque()  # what is owed, by deaths
 
     def __enter__(self) -> "Workers":
         """Join the cluster of RAY_ADDRESS or start one on this machine; raises InputError when that fails."""
         address, before = os.environ.get("RAY_ADDRESS") or "local", _children()
         here = {"num_cpus": self.count, "include_dashboard": False, "object_store_memory": OBJECTS}
+        host, _, port = address.rpartition(":")
         try:
-            _reach(address)
+            if port.isdigit() and "/" not in host:  # where nothing listens Ray would try for many minutes
+                socket.create_connection((host.strip("[]"), int(port)), timeout=LOOK).close()
             ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **(here if address == "local" else {}))
         except Exception as error:  # of any kind, RuntimeError and bare Exception among them
             busy = "Ray did not start here, for which it gives a busy machine too little time"
@@ -122,25 +124,28 @@ class Workers:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for member in (*self._awaited.values(), *self._idle):
-            ray.kill(member.actor)
+        for actor in (*self._idle, *(member.actor for member in self._awaited.values())):
+            ray.kill(actor)
         ray.shutdown()
 
     @property
     def status(self) -> str:
         """How many workers are at work and how many were lost, as the end of a line."""
-        ready = len(self._idle) + sum(member.ready for member in self._awaited.values())
-        return f", {ready} of {self.count} workers" + (f", {self.lost} lost" if self.lost else "")
+        return f", {self._ready} of {self.count} workers" + (f", {self.lost} lost" if self.lost else "")
 
-    def complete(self, jobs: Sequence[Job], sampling: Sampling) -> Iterator[Completion]:
+    @property
+    def _ready(self) -> int:
+        return len(self._idle) + sum(member.ready for member in self._awaited.values())
+
+    def complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
         """Yield a completion for each prompt that is not in `failed` at the end, as it finishes.
 
         Raises InputError for a worker that refuses to start, when workers are lost one after the other, and when none
         comes.
         """
         # A worker's engine takes one setting of ARM after the other: neighbours should share it.
-        self._fresh.extend(sorted(jobs, key=lambda job: repr(job.arm)))
-        longest = {job.arm: job for job in sorted(jobs, key=lambda job: len(job.request.input_ids))}
+        self._fresh.extend(sorted(requests, key=lambda request: repr(request.arm)))
+        longest = {request.arm: request for request in sorted(requests, key=lambda r: len(r.input_ids))}
         loading = {name: getattr(self.loaded, name) for name in ("spec", "device", "dtype")}
         given = loading, self.loaded.revision, self.making, list(longest.values()), sampling
         for _ in range(self.count):
@@ -149,8 +154,7 @@ class Workers:
         while self._fresh or self._again or any(member.owed for member in self._awaited.values()):
             self._give_out()
             found, _ = ray.wait(list(self._awaited), timeout=LOOK)
-            nobody = not self._idle and not any(member.ready for member in self._awaited.values())
-            if not found and nobody and time.monotonic() - heard > PATIENCE:
+            if not found and not self._ready and time.monotonic() - heard > PATIENCE:
                 has = ray.cluster_resources()
                 has = f"the cluster has {has.get('CPU', 0):.0f} CPUs and {has.get('GPU', 0):.0f} GPUs in all"
                 raise InputError(f"no worker started in {PATIENCE} s: {has}")
@@ -158,20 +162,19 @@ class Workers:
                 heard, member = time.monotonic(), self._awaited[awaited]
                 try:
                     completion = ray.get(next(awaited) if member.ready else awaited)
-                except (RayError, StopIteration) as end:
+                except StopIteration:
+                    completion = None
+                except RayError as error:
                     del self._awaited[awaited]
-                    if isinstance(end, StopIteration):
-                        self._idle.append(_Member(member.actor, ready=True))
-                    else:
-                        self._lose(member, end)
-                        self._hire(*given)
+                    self._lose(member, error)
+                    self._hire(*given)
                     continue
                 if completion:
                     member.owed.pop(completion.key, None)
                     self._in_a_row = 0
                     yield completion
-                else:  # it is prepared
-                    self._idle.append(_Member(self._awaited.pop(awaited).actor, ready=True))
+                else:  # it is prepared, or its stream has ended
+                    self._idle.append(self._awaited.pop(awaited).actor)
 
     def _hire(self, *given: object) -> None:
         actor = ray.remote(Worker).options(num_cpus=1, num_gpus=self.gpus).remote()
@@ -184,7 +187,7 @@ class Workers:
             share, half = (math.ceil(len(self._fresh) / parts) for parts in (max(free, 1), 2 * self.count))
             size = min(share, max(BATCHES * self.batch_size, half))
             deaths, chunk = (0, [self._fresh.popleft() for _ in range(size)]) if size else self._again.popleft()
-            member = _Member(self._idle.pop().actor, {job.request.key: job for job in chunk}, deaths, ready=True)
+            member = _Member(self._idle.pop(), {request.key: request for request in chunk}, deaths, ready=True)
             self._awaited[member.actor.complete.options(num_returns="streaming").remote(chunk)] = member
 
     def _lose(self, member: _Member, error: RayError) -> None:
@@ -205,13 +208,6 @@ class Workers:
 
 def _children() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True)}
-
-
-def _reach(address: str) -> None:
-    """Raise OSError where nothing listens at host:port, which Ray would try to reach for many minutes."""
-    host, _, port = address.rpartition(":")
-    if port.isdigit() and "/" not in host:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=LOOK).close()
 
 
 def _one_line(error: BaseException) -> str:

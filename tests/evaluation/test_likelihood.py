@@ -13,7 +13,7 @@ from lib.evaluation import likelihood
 from lib.models.loading import Loaded, load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import Filler, View, parse_condition
+from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import load_problems
 
 PROBLEMS = [
@@ -97,28 +97,6 @@ def test_the_solution_may_stand_before_the_answer(tiny, run):
         assert nats[problem["unique_id"], "thought"] == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_run_goes_on_where_it_stopped(run, tmp_path, monkeypatch):
-    whole = run(conditions=CONDITIONS, folder="whole")
-    stops, own = iter(range(4)), likelihood.log_likelihoods
-
-    def stopping(loaded, batch):
-        if next(stops, None) is None:
-            raise KeyboardInterrupt
-        return own(loaded, batch)
-
-    monkeypatch.setattr(likelihood, "log_likelihoods", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        run(conditions=CONDITIONS)
-    kept = (tmp_path / "out" / "scores.jsonl").read_text()
-    monkeypatch.setattr(likelihood, "log_likelihoods", own)
-    found = run(conditions=CONDITIONS)
-    text = (tmp_path / "out" / "scores.jsonl").read_text()
-    assert text.startswith(kept) and len(text.splitlines()) == len(found) == len(PROBLEMS) * len(CONDITIONS)
-    assert dict(zip(found.key, found.nats, strict=True)) == pytest.approx(
-        dict(zip(whole.key, whole.nats, strict=True)), abs=1e-3
-    )
-
-
 def test_a_longer_solution_is_left_out_and_counted(run, capsys):
     rows = run(conditions=["none"], max_solution_tokens=3)
     assert set(rows.problem_id) == {"p2"}
@@ -143,10 +121,6 @@ def test_what_is_printed_has_the_difference_to_the_first_condition(run):
     head, first, second = likelihood.as_text(rows).splitlines()
     assert head == "tiny: nats per solution, n = 2" and first == f"  none: {none.mean():.2f}, +0.00"
     assert second.startswith(f"  bare: {bare.mean():.2f}, ") and "[" in second
-
-
-def test_without_a_view_every_layer_shows_it():
-    assert parse_condition("mless").view is None and View(1, None).hidden(4) == []
 
 
 @pytest.mark.parametrize("condition", ["arm:mode=code", "layer-2-only", "gap+dilution"])

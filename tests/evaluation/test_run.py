@@ -11,7 +11,7 @@ from lib.errors import InputError
 from lib.evaluation import run as module
 from lib.evaluation.run import begun, evaluate
 from lib.evaluation.store import FIELDS, read
-from lib.generation.interface import Completion, Sampling
+from lib.generation import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 
@@ -29,8 +29,8 @@ class Says:
     def __init__(self, text, loses=0):
         self.text, self.loses, self.asked = text, loses, []
 
-    def complete(self, requests, sampling, arm=None):
-        self.asked.append((requests, sampling, arm))
+    def complete(self, requests, sampling):
+        self.asked.append((requests, sampling))
         for request in requests[self.loses :]:
             words = self.text.split(" ")[: sampling.max_new_tokens]
             finish = "stop" if len(words) < sampling.max_new_tokens else "length"
@@ -69,14 +69,14 @@ def test_whatever_a_model_writes_is_kept_and_graded(tiny_checkpoint, tmp_path, s
 def test_an_engine_is_asked_for_what_the_settings_say(tiny_checkpoint, tmp_path, says):
     drawn, engine = {"temperature": 0.7, "top_p": 0.9, "samples": 3}, says("1")
     answers = evaluate(accuracy(tiny_checkpoint, "arm:c=2", **drawn), Filler(), 0, tmp_path)
-    assert {sampling for _, sampling, _ in engine.asked} == {Sampling(6, 0.7, 0.9, "", 4)}
-    assert {arm and arm.c for _, _, arm in engine.asked} == {None, 2}
-    seeds = {request.key: request.seed for requests, _, _ in engine.asked for request in requests}
+    ((requests, sampling),) = engine.asked
+    assert sampling == Sampling(6, 0.7, 0.9, "", 4) and {r.arm and r.arm.c for r in requests} == {None, 2}
+    seeds = {request.key: request.seed for request in requests}
     assert seeds == {key: int(key, 16) % 2**63 for key in answers.key} and len(seeds) == 24
     assert {arm["c"] for arm in answers[answers.condition != "none"].arm} == {2}
     engine = says("1")
     evaluate(accuracy(tiny_checkpoint, elicit=True), Filler(), 0, tmp_path / "elicited")
-    assert {sampling for _, sampling, _ in engine.asked} == {Sampling(6, 0.0, 1.0, module.ELICITATION, 4)}
+    assert {sampling for _, sampling in engine.asked} == {Sampling(6, 0.0, 1.0, module.ELICITATION, 4)}
 
 
 @pytest.mark.parametrize(
@@ -128,20 +128,6 @@ def test_arm_is_a_condition_whose_settings_are_kept_with_each_row(tiny_checkpoin
     other = evaluate(accuracy(tiny_checkpoint, "arm", arm={"c": 0.6}), Filler(), 0, tmp_path)
     known = {row["key"] for row in by_condition["arm"]}
     assert not known & set(other[other.condition == "arm"].key)  # other settings are other completions
-
-
-@pytest.mark.parametrize("mode", ["text", "code"])
-def test_answers_under_arm_do_not_depend_on_the_batch(tiny_checkpoint, tmp_path, mode):
-    one, five = (
-        evaluate(
-            accuracy(tiny_checkpoint, f"arm:c=1:mode={mode}", batch_size=batch, max_new_tokens=12),
-            Filler(),
-            0,
-            tmp_path / str(batch),
-        )
-        for batch in (1, 5)
-    )
-    assert_frame_equal(one, five)
 
 
 def test_another_dtype_is_another_completion_and_every_row_says_which(tiny_checkpoint, tmp_path, says):

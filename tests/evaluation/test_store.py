@@ -186,12 +186,6 @@ def test_any_response_survives_a_round_trip(response):
         assert utf16(next(iter(again.rows.values()))["response"]) == utf16(response)
 
 
-def test_key_is_16_hex_digits_that_depend_on_every_part_but_not_on_order():
-    key = settings_key(problem="1", sample=0)
-    assert key == settings_key(sample=0, problem="1") and len(key) == 16 and int(key, 16) >= 0
-    assert key not in {settings_key(problem="1", sample=1), settings_key(problem=1, sample=0)}
-
-
 def test_a_file_or_folder_that_is_not_there_or_broken_is_named_in_one_line(tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(InputError, match=r"^cannot write results to [^\n]*out[^\n]*: [^\n]+$"):
@@ -236,9 +230,9 @@ def test_a_frame_has_every_field_and_what_counts_as_solved():
     row = {"model": "m", "condition": "none", "problem_id": "embedded/sum/1", "sample": 0, "response": ""}
     row |= {"correct": True, "evaluated": False}
     rows = [row, row | {"evaluated": True}, row | {"problem_id": "own/1"}, row | {"correct": False, "evaluated": True}]
-    table = frame(rows, "fillers", "here")
+    table = frame(rows, "fillers")
     assert table.right.tolist() == [False, True, True, False] and table.correct.tolist() == [True, True, True, False]
-    assert table.worked_out.tolist() == [False, True, False, False] and table.attrs["origin"] == "here"
+    assert table.worked_out.tolist() == [False, True, False, False]
     assert list(table)[: len(FIELDS)] == FIELDS and set(table.part) == {"fillers"} and frame([]).empty
     with pytest.raises(InputError, match=r"completions.jsonl: model: missing field"):
         frame([row, {"key": "a"}])

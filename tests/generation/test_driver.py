@@ -8,7 +8,7 @@ import types
 import pytest
 
 from lib.errors import InputError
-from lib.generation.interface import Completion, Job, Request, Sampling
+from lib.generation import Completion, Request, Sampling
 
 
 class RayError(Exception):
@@ -23,8 +23,8 @@ class Actor:
         self.prepare = types.SimpleNamespace(remote=lambda *given: iter(()))
         self.complete = types.SimpleNamespace(options=lambda **_: types.SimpleNamespace(remote=self._stream))
 
-    def _stream(self, jobs):
-        keys = [job.request.key for job in jobs]
+    def _stream(self, requests):
+        keys = [request.key for request in requests]
         for n, key in enumerate(keys):
             if self.fault(keys, n):
                 raise RayError("the worker died")
@@ -33,7 +33,7 @@ class Actor:
 
 @pytest.fixture
 def complete(monkeypatch):
-    def run(count, fault, jobs=30, refuses=None):
+    def run(count, fault, refuses=None):
         ray = types.ModuleType("ray")
         actors, draw = itertools.count(), random.Random(count)
 
@@ -57,9 +57,9 @@ def complete(monkeypatch):
 
         loaded = types.SimpleNamespace(spec="m", device="cpu", dtype="float32", revision="r")
         workers = Workers(count, 0, loaded, "transformers", 2, {})
-        asked = [Job(Request(str(n), [n]), None) for n in range(jobs)]
+        asked = [Request(str(n), [n]) for n in range(30)]
         found = [completion.key for completion in workers.complete(asked, Sampling(1))]
-        assert len(found) == len(set(found)) and {*found, *workers.failed} == {job.request.key for job in asked}
+        assert len(found) == len(set(found)) and {*found, *workers.failed} == {request.key for request in asked}
         return workers, next(actors)
 
     yield run

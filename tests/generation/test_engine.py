@@ -11,8 +11,9 @@ from families import FAMILIES, spread
 from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation.engine import choose
-from lib.generation.interface import Request, Sampling, engine_class
+from lib.generation import Request, Sampling, engine_class
+from lib.generation.step import Steps
+from lib.generation.transformers import choose
 from lib.models.loading import Loaded
 
 
@@ -31,69 +32,43 @@ def requests(lengths):
 
 
 def complete(loaded, asked, batch_size, arm=None, **settings):
-    found = engine_class("transformers")(loaded, batch_size).complete(asked, Sampling(**settings), arm)
+    asked = [replace(request, arm=arm) for request in asked]
+    found = engine_class("transformers")(loaded, batch_size).complete(asked, Sampling(**settings))
     return {completion.key: completion for completion in found}
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 16])
-def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size):
-    asked = requests([1, 9, 4, 20, 12, 5, 2])
-    found = complete(tiny, asked, batch_size, max_new_tokens=10)
-    assert sorted(found) == sorted(request.key for request in asked)
-    for request in asked:
-        ids = torch.tensor([request.input_ids])
-        expected = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
-        text = tiny.tokenizer.decode(expected[0, len(request.input_ids) :], skip_special_tokens=True)
-        assert found[request.key].text == text
-
-
 @pytest.mark.parametrize("arm", [None, Arm(c=1.0), Arm(c=1.0, mode="code", statistics="sequence")], ids=str)
-def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny, arm):
-    asked = requests([9, 4, 12])
-    with installed(tiny.model, seed=asked[1].seed, **arm.model_dump()) if arm else contextlib.nullcontext():
-        ids = torch.tensor([asked[1].input_ids])
-        first = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=5, do_sample=False)
-    begun = tuple(first[0, ids.shape[1] :].tolist())
-    for some in (asked, asked[1:2]):
-        cut = [replace(request, begun=begun) if request is asked[1] else request for request in some]
-        assert complete(tiny, cut, 4, arm, max_new_tokens=12) == complete(tiny, some, 4, arm, max_new_tokens=12)
-
-
-@pytest.mark.parametrize("mode", ["text", "code"])
 @pytest.mark.parametrize("batch_size", [1, 3, 16])
-def test_with_arm_greedy_equals_generate_whatever_the_batch(tiny, batch_size, mode):
-    asked = [replace(request, seed=i) for i, request in enumerate(requests([1, 9, 4, 20, 8, 15, 9]))]
-    arm, plain = Arm(c=1.0, mode=mode, statistics="sequence"), complete(tiny, asked, 16, max_new_tokens=10)
-    found = complete(tiny, asked, batch_size, arm, max_new_tokens=10)
+def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size, arm):
+    asked = [replace(request, seed=i) for i, request in enumerate(requests([1, 9, 4, 20, 12, 5, 2]))]
+    plain, found = (complete(tiny, asked, batch_size, changed, max_new_tokens=10) for changed in (None, arm))
     for request in asked:
         ids = torch.tensor([request.input_ids])
-        with installed(tiny.model, seed=request.seed, **arm.model_dump()):
+        with installed(tiny.model, seed=request.seed, **arm.model_dump()) if arm else contextlib.nullcontext():
             expected = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
         text = tiny.tokenizer.decode(expected[0, len(request.input_ids) :], skip_special_tokens=True)
         assert found[request.key].text == text
-    assert any(found[key].text != plain[key].text for key in found)
-    assert complete(tiny, asked, 16, max_new_tokens=10) == plain  # ARM has left the model
+    assert (found == plain) == (arm is None)
+    assert complete(tiny, asked, batch_size, max_new_tokens=10) == plain  # ARM has left the model
 
 
-@pytest.mark.parametrize("statistics, expected", [("sequence", [4, 2]), ("tensor", [3, 1, 2])])
-def test_with_arm_prompts_are_prefilled_together_unless_they_share_statistics(tiny, monkeypatch, statistics, expected):
-    engine, sizes = engine_class("transformers"), []
-    prefill = engine._prefill_whole
-    monkeypatch.setattr(
-        engine, "_prefill_whole", lambda self, new, hook: sizes.append(len(new)) or prefill(self, new, hook)
-    )
-    complete(tiny, requests([4, 9, 4, 9, 9, 7]), 8, Arm(statistics=statistics), max_new_tokens=2)
-    assert sizes == expected
+def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny):
+    asked = requests([9, 4, 12])
+    ids = torch.tensor([asked[1].input_ids])
+    first = tiny.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=5, do_sample=False)
+    begun = tuple(first[0, ids.shape[1] :].tolist())
+    for some in (asked, asked[1:2]):
+        cut = [replace(request, begun=begun) if request is asked[1] else request for request in some]
+        assert complete(tiny, cut, 4, max_new_tokens=12) == complete(tiny, some, 4, max_new_tokens=12)
 
 
 def test_a_prompt_that_never_fits_is_named_by_its_length(tiny, monkeypatch):
-    def fails(self, batch):
+    def fails(self, tokens):
         raise MemoryError
 
-    engine = engine_class("transformers")
-    monkeypatch.setattr(engine, "_step", fails)
-    with pytest.raises(InputError, match=r"one prompt of .* tokens does not fit into memory"):
-        list(engine(tiny, 4).complete(requests([3, 8]), Sampling(6)))
+    monkeypatch.setattr(Steps, "__call__", fails)
+    with pytest.raises(InputError, match=r"one prompt of 29 tokens does not fit into memory"):
+        complete(tiny, requests([3, 8]), 4, max_new_tokens=6)
 
 
 def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
@@ -117,6 +92,13 @@ def test_tokens_are_drawn_as_often_as_their_probabilities_say():
     torch.testing.assert_close(shares, probabilities, rtol=0, atol=0.025)
 
 
-def test_a_layer_that_arm_cannot_work_on_is_named_before_anything_is_generated(tiny):
-    with pytest.raises(InputError, match="layer 4 asked for; the model has layers 1 to 3"):
-        engine_class("transformers")(tiny, 4).complete(requests([3]), Sampling(6), Arm(layer=4))
+@pytest.mark.parametrize(
+    "arm, message",
+    [
+        (Arm(layer=4), "layer 4 asked for; the model has layers 1 to 3"),
+        (Arm(mode="code"), "statistics='sequence'"),
+    ],
+)
+def test_arm_that_cannot_work_is_refused_before_anything_is_generated(tiny, arm, message):
+    with pytest.raises(InputError, match=message):
+        engine_class("transformers")(tiny, 4).complete([Request("a", [1, 2], arm=arm)], Sampling(6))

@@ -6,7 +6,7 @@ import pytest
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from lib.evaluation.run import ELICITATION
-from lib.generation.interface import Request, Sampling, engine_class
+from lib.generation import Request, Sampling, engine_class
 from lib.models.loading import Loaded
 
 WIDTH, CONTEXT, SURE = 64, 64, 40.0

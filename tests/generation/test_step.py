@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
 
 from lib.arm.settings import Arm
-from lib.generation import engine, step
-from lib.generation.interface import Request, Sampling
+from lib.errors import InputError
+from lib.generation import Request, Sampling, step, transformers
 from lib.generation.step import Steps
 from lib.models.loading import Loaded, load
 from lib.models.names import resolve
@@ -41,7 +41,7 @@ def as_graphs(monkeypatch):
             super()._write(rows, longest)
 
     monkeypatch.setattr(step, "captured", captured)
-    monkeypatch.setattr(engine, "Steps", Fixed)
+    monkeypatch.setattr(transformers, "Steps", Fixed)
     return SimpleNamespace(Steps=Fixed, shapes=shapes)
 
 
@@ -108,12 +108,13 @@ def tiny(demo, kind="llama", layers=2):
     return Loaded(spread(model, 0.2), demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", layers)
 
 
-def answers(loaded, arm=None, lengths=(3, 9, 120, 4, 30), new=12):
-    """Complete prompts of these lengths, four at once."""
-    made = engine.Engine(loaded, 4)
+def answers(loaded, arm=None):
+    """Complete prompts of several lengths, four at once."""
+    made = transformers.Engine(loaded, 4)
     made.stops = set()
-    asked = [Request(str(n), [n + 5, *(k % 80 + 9 for k in range(length - 1))], n) for n, length in enumerate(lengths)]
-    return {done.key: done.text for done in made.complete(asked, Sampling(new), arm)}
+    prompts = [[n + 5, *(k % 80 + 9 for k in range(length - 1))] for n, length in enumerate((3, 9, 120, 4, 30))]
+    asked = [Request(str(n), prompt, n, arm) for n, prompt in enumerate(prompts)]
+    return {done.key: done.text for done in made.complete(asked, Sampling(12))}
 
 
 def test_a_run_by_graphs_gives_the_answers_of_eager_steps(demo, request):
@@ -123,7 +124,7 @@ def test_a_run_by_graphs_gives_the_answers_of_eager_steps(demo, request):
     assert (answers(loaded), answers(loaded, Arm(fraction=0.9))) == eager and eager[0] != eager[1]
     assert {longest for _, longest in as_graphs.shapes} == {128, 144}  # 144 is all that there is room for
     as_graphs.shapes.clear()
-    answers(loaded, Arm(mode="code"))
+    answers(loaded, Arm(mode="code", statistics="sequence"))
     assert not as_graphs.shapes  # each row draws from a generator of its own
 
 
@@ -141,7 +142,7 @@ def test_a_model_that_waits_is_stepped_through_eagerly_and_out_of_memory_is_pass
     assert answers(loaded) == expected
     assert capsys.readouterr().err == "steps are not replayed as graphs: called a synchronizing CUDA operation\n"
     errors.append(torch.OutOfMemoryError("CUDA out of memory"))
-    with pytest.raises(engine.InputError, match=r"one prompt of .* tokens does not fit into memory"):
+    with pytest.raises(InputError, match=r"one prompt of .* tokens does not fit into memory"):
         answers(loaded)
 
 
@@ -159,7 +160,7 @@ class Counting(TorchDispatchMode):
 
 def step_counts(kind, layers, demo, rows=3, **sampling):
     """Return the operations of one decode step of a model with so many layers."""
-    made = engine.Engine(tiny(demo, kind, layers), rows)
+    made = transformers.Engine(tiny(demo, kind, layers), rows)
     made.stops = set()
     requests = [Request(str(row), [7 + row, 8, 9, 10 + row]) for row in range(rows)]
     found = []

@@ -4,7 +4,6 @@ import importlib
 import importlib.util
 import sys
 from dataclasses import replace
-from itertools import chain
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +13,7 @@ from transformers import Gemma3ForCausalLM, Gemma3TextConfig, Qwen2Config, Qwen2
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.evaluation.run import ELICITATION
-from lib.generation.interface import ENGINES, Request, Sampling, engine_class
+from lib.generation import Request, Sampling, engine_class
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
@@ -52,26 +51,23 @@ def asked(everything):
 @pytest.fixture(scope="module")
 def engine(demo, everything):
     engine = engine_class("vllm")(demo, 16)
-    ask(engine, everything, PARTS)  # asked for before the first completion: vLLM starts once
+    engine.complete(mixed(everything, PARTS), GREEDY)  # asked for before the first completion: vLLM starts once
     yield engine
     engine.close()
 
 
-def complete(engine, asked, sampling, arm=None):
-    return {completion.key: completion for completion in engine.complete(asked, sampling, arm)}
+def complete(engine, asked, sampling):
+    return {completion.key: completion for completion in engine.complete(asked, sampling)}
 
 
-def ask(engine, asked, parts):
-    """Ask for all parts of a run before any begins, as a run does."""
-    streams = []
-    for part, (arm, count) in parts.items():
-        requests = [replace(request, key=f"{part} {request.key}") for request in asked[:count]]
-        streams.append(engine.complete(requests, GREEDY, arm))
-    return streams
+def under(arm, asked):
+    return [replace(request, arm=arm) for request in asked]
 
 
-def whole_run(engine, asked, parts):
-    return {found.key: found for found in chain.from_iterable(ask(engine, asked, parts))}
+def mixed(asked, parts):
+    """Return the prompts of all parts of a run."""
+    some = {part: under(arm, asked[:count]) for part, (arm, count) in parts.items()}
+    return [replace(request, key=f"{part} {request.key}") for part, requests in some.items() for request in requests]
 
 
 def by_number(monkeypatch):
@@ -85,7 +81,7 @@ def expected(demo, everything):
     """What the transformers engine writes for the parts of a run."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         by_number(monkeypatch)
-        return whole_run(engine_class("transformers")(demo, 16), everything, PARTS)
+        return complete(engine_class("transformers")(demo, 16), mixed(everything, PARTS), GREEDY)
 
 
 @pytest.fixture(params=["in peace", "pre-empted"])
@@ -112,7 +108,7 @@ def test_greedy_tokens_equal_those_of_transformers_with_and_without_arm(
     engine, everything, expected, preempted, monkeypatch
 ):
     by_number(monkeypatch)
-    found = whole_run(engine, everything, PARTS)
+    found = complete(engine, mixed(everything, PARTS), GREEDY)
     assert found == expected
     assert all(completion.elicited for completion in found.values())
     texts = [{found[f"{part} {n}"].text for part in PARTS} for n in range(PARTS["code"][1])]
@@ -148,9 +144,9 @@ def test_arm_works_in_every_family_with_a_fused_gate(family, demo, asked, tmp_pa
     kind = engine_class("vllm")
     engine = kind(kind.load(str(tmp_path), device="cpu"), 4)
     assert engine.model.device.type == "meta"  # vLLM alone holds the weights
-    found = whole_run(engine, asked, parts)
+    found = complete(engine, mixed(asked, parts), GREEDY)
     engine.close()
-    assert found == whole_run(engine_class("transformers")(tiny, 4), asked, parts)
+    assert found == complete(engine_class("transformers")(tiny, 4), mixed(asked, parts), GREEDY)
     assert len({completion.text for completion in found.values()}) > 6  # of nine
 
 
@@ -160,7 +156,7 @@ def test_on_a_gpu_arm_takes_no_step_ahead_and_only_its_text_mode_decodes_by_grap
     engine.complete(asked, GREEDY)
     assert not {"async_scheduling", "enforce_eager", "compilation_config"} & set(engine._arguments())
     for arm, eager in ((Arm(), False), (CODE, True)):
-        engine.complete(asked, GREEDY, arm)
+        engine.complete(under(arm, asked), GREEDY)
         found = engine._arguments()
         assert (found["async_scheduling"], found["enable_chunked_prefill"]) == (False, False)
         assert ("enforce_eager" in found, "compilation_config" in found) == (eager, not eager)
@@ -179,7 +175,7 @@ def test_on_a_gpu_arm_takes_no_step_ahead_and_only_its_text_mode_decodes_by_grap
 )
 def test_arm_that_cannot_work_is_refused_at_the_call(demo, asked, arm, options, message):
     with pytest.raises(InputError, match=message):
-        engine_class("vllm")(demo, 8, **options).complete(asked, GREEDY, arm)
+        engine_class("vllm")(demo, 8, **options).complete(under(arm, asked), GREEDY)
 
 
 @needs_vllm
@@ -190,10 +186,9 @@ def test_activation_that_vllm_runs_otherwise_is_refused_before_the_first_complet
         made.set_result(SimpleNamespace(collective_rpc=refuse, engine_core=core))
 
     monkeypatch.setattr(importlib.import_module("lib.generation.vllm"), "_make", make)
-    engine = engine_class("vllm")(demo, 8)
-    plain, _ = (engine.complete(asked, GREEDY, arm) for arm in (None, Arm()))
+    stream = engine_class("vllm")(demo, 8).complete(mixed(asked, PARTS), GREEDY)
     with pytest.raises(InputError, match="cannot run ARM on demo: layer 1 of Some activates"):
-        next(plain)
+        next(stream)
 
 
 @needs_vllm
@@ -236,7 +231,6 @@ def test_model_without_a_folder_is_refused(demo, monkeypatch):
 def test_absent_vllm_is_one_line_that_says_how_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     monkeypatch.delitem(sys.modules, "lib.generation.vllm", raising=False)
-    assert "vllm" in ENGINES
     with pytest.raises(InputError, match="pip install") as caught:
         engine_class("vllm")
     assert "\n" not in str(caught.value)

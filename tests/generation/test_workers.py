@@ -23,7 +23,7 @@ import pytest
 from lib import paths
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.run import evaluate
-from lib.generation.interface import workers_class
+from lib.generation import workers_class
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 
@@ -109,13 +109,13 @@ def pids(tmp_path, monkeypatch):
     """A folder with a file for each worker that has started; all of them must be gone soon after the test."""
     folder = tmp_path / "pids"
     folder.mkdir()
-    at_each_completion(monkeypatch, folder, lambda jobs, n: None)
+    at_each_completion(monkeypatch, folder, lambda requests, n: None)
     yield folder
     assert left([int(path.name) for path in folder.iterdir()]) == []
 
 
 def at_each_completion(monkeypatch, folder, fault):
-    """Let workers write down who they are, and call `fault(jobs, completions so far)` before each completion."""
+    """Let workers write down who they are, and call `fault(requests, completions so far)` before each completion."""
     workers = importlib.import_module("lib.generation.workers")
 
     class Told(workers.Worker):
@@ -123,9 +123,9 @@ def at_each_completion(monkeypatch, folder, fault):
             (folder / str(os.getpid())).touch()
             return super().prepare(*given)
 
-        def complete(self, jobs):
-            for n, completion in enumerate(super().complete(jobs)):
-                fault(jobs, n)
+        def complete(self, requests):
+            for n, completion in enumerate(super().complete(requests)):
+                fault(requests, n)
                 yield completion
 
     monkeypatch.setattr(workers, "Worker", Told)
@@ -228,7 +228,7 @@ def runs_out_of_memory():
 @pytest.mark.parametrize("fails", [raises, runs_out_of_memory])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_worker_whose_engine_fails_is_replaced(seed, fails, tmp_path, pids, expected, monkeypatch):
-    def fault(jobs, n):
+    def fault(requests, n):
         if n == seed % 4 and once(tmp_path / "failed-once"):
             fails()
 
@@ -242,7 +242,7 @@ def test_worker_whose_engine_fails_is_replaced(seed, fails, tmp_path, pids, expe
 def test_node_with_another_revision_is_refused(seed, homes, tmp_path, pids, expected, monkeypatch):
     file = homes[1 + seed % 2] / "tiny-llama" / "model.safetensors"
     whole = file.read_bytes()
-    at_each_completion(monkeypatch, pids, lambda jobs, n: time.sleep(1))  # that the other is not done before
+    at_each_completion(monkeypatch, pids, lambda requests, n: time.sleep(1))  # that the other is not done before
     try:
         file.write_bytes(whole[: -1 - seed] + bytes([whole[-1 - seed] ^ 1]) + whole[len(whole) - seed :])
         with pytest.raises(InputError, match=r"the worker at 127.0.0.1 has revision \w+, this run ~/tiny-llama"):
@@ -257,8 +257,8 @@ def test_node_with_another_revision_is_refused(seed, homes, tmp_path, pids, expe
 def test_prompt_that_kills_its_worker_three_times_is_named_and_the_rest_goes_on(tmp_path, pids, expected, monkeypatch):
     bad = json.loads(expected[5])["key"]
 
-    def fault(jobs, n):
-        if any(job.request.key == bad for job in jobs):
+    def fault(requests, n):
+        if any(request.key == bad for request in requests):
             (tmp_path / f"killed-{os.getpid()}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
