@@ -11,9 +11,9 @@ import gzip
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import pandas as pd
 
@@ -35,7 +35,6 @@ FIELDS = [  # of a line of completions.jsonl
 NEEDED = ("model", "condition", "problem_id", "sample", "response", "correct")
 SCORE_FIELDS = ["key", "model", "revision", "condition", "target", "problem_id", "level", "subject"]
 SCORE_FIELDS += ["prompt_tokens", "tokens", "nats", "dtype", "processor"]
-Asked = TypeVar("Asked")
 
 
 @contextlib.contextmanager
@@ -105,14 +104,8 @@ class Store:
         others = [path for path in self.path.parent.glob(f"{stem}*.jsonl") if path != self.path]
         return {row["key"]: row for row in read(*others)} | self.rows
 
-    def fill(
-        self,
-        name: str,
-        unit: str,
-        wanted: Mapping[str, Asked],
-        make: Callable[[dict[str, Asked], progress.Bar], Generator[dict, None, None]],
-    ) -> None:
-        """Append what no shard has of `wanted` as `make` gives it, each row at once, beside a bar of this name."""
+    def fill(self, name: str, unit: str, wanted: dict[str, Any], make: Callable[..., Generator]) -> None:
+        """Append what no shard has of `wanted` as make(missing, bar) yields it, beside a bar of this name."""
         known = self.everything()
         if not (missing := {key: asked for key, asked in wanted.items() if key not in known}):
             return
