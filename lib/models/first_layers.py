@@ -5,9 +5,7 @@
 
 A safetensors shard is eight bytes of header length, a JSON header, then the tensors' bytes: so any tensor can be had by
 its byte range. What is fetched is written where it lies in the whole shard, the rest stays a hole that takes no disk.
-(The hub library's `parse_safetensors_file_metadata` does not say where the tensors begin, and holds a whole shard in
-memory where a server sends no ranges.) Only safetensors weights, configuration and tokenizer files are fetched: no
-pickles, no code. Where the hub is comes from HF_ENDPOINT, as everywhere.
+Neither pickles nor code are fetched.
 """
 
 import json
@@ -52,7 +50,7 @@ def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Pa
     given = {"allow_patterns": patterns, "ignore_patterns": DUPLICATES, "tqdm_class": Bar}
     with hub_errors(repo, revision):
         folder = Path(snapshot_download(repo, revision=revision, **given))
-        for shard in _shards_on_hub(repo, folder) if weights else ():
+        for shard in shards_of(folder, repo) if weights else ():
             if not (folder / shard).is_file():
                 raise InputError(f"{repo}: {INDEX} names {shard}, which is missing")
     return folder
@@ -71,7 +69,7 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
             return folder
         small = snapshot(repo, commit, weights=False)
         decoder_config(small, layers, repo)  # which refuses layers that the model lacks
-        shards = _shards_on_hub(repo, small, layers)
+        shards = shards_of(small, repo, layers)
         if not all((small / shard).is_file() for shard in shards):
             try:
                 return whole_folder(folder, lambda partial: _fetch(repo, small, shards, layers, partial))
@@ -81,20 +79,18 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
         return small
 
 
-def _shards_on_hub(repo: str, folder: Path, layers: int | None = None) -> list[str]:
-    return shards_of(folder, repo, layers, lambda: HfApi().list_repo_files(repo, revision=folder.name))
+def shards_of(folder: Path, repo: str = "", layers: int | None = None) -> list[str]:
+    """Return the shards that hold a checkpoint, or its first layers; of `repo` the folder may lack the weights.
 
-
-def shards_of(folder: Path, label: str | Path, layers: int | None, names: Callable[[], list[str]]) -> list[str]:
-    """Return the shards that hold a checkpoint, or its first layers.
-
-    `names` gives the checkpoint's files, where it has no index. Raises InputError for one without safetensors.
+    Raises InputError for one without safetensors.
     """
+    label = repo or folder
     if (folder / INDEX).is_file():
         with checkpoint_errors(f"{label}: {INDEX}"):
             weight_map = json.loads((folder / INDEX).read_text())["weight_map"]
             return sorted({shard for name, shard in weight_map.items() if needed(name, layers)})
-    if SINGLE in (found := sorted(names())):
+    found = sorted(HfApi().list_repo_files(repo, revision=folder.name) if repo else os.listdir(folder))
+    if SINGLE in found:
         return [SINGLE]
     pickles = [name for name in found if name.endswith(PICKLES)]
     held = f"only pickle weights ({', '.join(pickles[:3])}), which are refused" if pickles else "no weights"
@@ -107,21 +103,21 @@ def needed(name: str, layers: int | None) -> bool:
     return layers is None or (not NOT_THE_DECODER.search(name) and (layer is None or int(layer[1]) < layers))
 
 
-def read_config(folder: Path, label: str | Path) -> PretrainedConfig:
+def read_config(folder: Path, repo: str = "") -> PretrainedConfig:
     """Return a checkpoint's config; raises InputError where there is none, or a damaged one."""
     if not (folder / "config.json").is_file():
-        raise InputError(f"{label}: no config.json, so this is not a model checkpoint")
-    with checkpoint_errors(label):
+        raise InputError(f"{repo or folder}: no config.json, so this is not a model checkpoint")
+    with checkpoint_errors(repo or folder):
         return AutoConfig.from_pretrained(folder, trust_remote_code=False)
 
 
-def decoder_config(folder: Path, layers: int | None, label: str | Path) -> PretrainedConfig:
+def decoder_config(folder: Path, layers: int | None, repo: str = "") -> PretrainedConfig:
     """Return the config of the decoder alone, cut to its first layers, or all of them; raises InputError."""
-    text = read_config(folder, label).get_text_config()
+    text = read_config(folder, repo).get_text_config()
     total = text.num_hidden_layers
     layers = total if layers is None else layers
     if not 1 <= layers <= total:
-        raise InputError(f"{label} has {total} layers; asked for the first {layers}")
+        raise InputError(f"{repo or folder} has {total} layers; asked for the first {layers}")
     text.num_hidden_layers = layers
     for name, value in list(vars(text).items()):
         if "layer" in name and isinstance(value, list) and len(value) == total:
@@ -153,10 +149,7 @@ def _fetch(repo: str, small: Path, shards: list[str], layers: int, folder: Path)
 
 
 def _needed_ranges(repo: str, shard: str, url: str, layers: int) -> tuple[list[tuple[int, int]], int]:
-    """Return the byte ranges of a shard's header and needed tensors, neighbours as one, and the shard's size.
-
-    Raises InputError when the shard is damaged.
-    """
+    """Return the byte ranges of a shard's header and needed tensors, and its size; raises InputError if damaged."""
     try:
         begin = 8 + int.from_bytes(b"".join(_ranged(url, 0, 8)), "little")
         if begin > LARGEST_HEADER:
@@ -165,7 +158,7 @@ def _needed_ranges(repo: str, shard: str, url: str, layers: int) -> tuple[list[t
         places = {name: entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"}
         ranges = [(0, begin)]
         for start, stop in sorted((begin + i, begin + j) for name, (i, j) in places.items() if needed(name, layers)):
-            first = ranges.pop()[0] if ranges[-1][1] == start else start
+            first = ranges.pop()[0] if ranges[-1][1] == start else start  # neighbours come as one
             ranges.append((first, stop))
         return ranges, begin + max(stop for _, stop in places.values())
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -10,7 +10,6 @@ import functools
 import hashlib
 import io
 import logging
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,7 +147,7 @@ def load_weights(
     Raises InputError when the checkpoint does not hold what is needed.
     """
     whole = layers is None and head and seed is None
-    config = hub.read_config(folder, folder) if whole else hub.decoder_config(folder, layers, folder)
+    config = hub.read_config(folder) if whole else hub.decoder_config(folder, layers)
     classes: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING if whole else transformers.MODEL_MAPPING
     model_class = classes[type(config)]
     if model_class.config_class is not type(config):  # of several models: the language model alone
@@ -180,7 +179,7 @@ def _read_weights(folder: Path, layers: int | None, dtype: str) -> dict[str, tor
     They are copies: what stays mapped to a file would change with it, and differ in how it is aligned.
     """
     weights = {}
-    for shard in hub.shards_of(folder, folder, layers, lambda: os.listdir(folder)):
+    for shard in hub.shards_of(folder, layers=layers):
         with checkpoint_errors(folder / shard), safe_open(folder / shard, "pt") as stored:
             for name in filter(lambda name: hub.needed(name, layers), stored.keys()):
                 values = stored.get_tensor(name)

@@ -158,10 +158,18 @@ def card(spec: str) -> Card:
     if source.gguf and not any(source.gguf.folder.glob("[!.]*/config.json")):
         source.gguf.parts()
     if not source.gguf:
-        path = source.folder / "config.json" if source.folder else _fetched_config(source.repo, source.revision)
-        if not path.is_file():
+        path = (source.folder or Path()) / "config.json"
+        if source.repo:
+            disable_progress_bars()  # the hub's own: a config is a kilobyte
+            file = {"repo_id": source.repo, "filename": "config.json", "revision": source.revision}
+            with hub_errors(source.repo, source.revision):
+                if not isinstance(try_to_load_from_cache(**file), str):
+                    # Without a hub this fails at once, where the download would try again for half a minute.
+                    get_hf_file_metadata(hf_hub_url(**file))
+                path = Path(hf_hub_download(**file))
+            revision = path.parent.name  # the hub cache names a snapshot after its commit
+        elif not path.is_file():
             raise InputError(f"{source.folder}: no config.json, so this is not a model checkpoint")
-        revision = path.parent.name if source.repo else None  # the hub cache names a snapshot after its commit
         with checkpoint_errors(path):
             config = json.loads(path.read_text(encoding="utf-8"))
             text = config.get("text_config", config) if isinstance(config, dict) else None
@@ -169,15 +177,6 @@ def card(spec: str) -> Card:
         raise InputError(f"{spec}: its config.json describes no model")
     numbers = map(text.get, ("num_attention_heads", "num_hidden_layers", "max_position_embeddings"))
     return Card(source.name, spec, revision, *numbers, weights=source.weights)
-
-
-def _fetched_config(repo: str, revision: str | None) -> Path:
-    disable_progress_bars()  # the hub's own: a config is a kilobyte
-    with hub_errors(repo, revision):
-        if not isinstance(try_to_load_from_cache(repo, "config.json", revision=revision), str):
-            # Without a hub this fails at once, where the download would try again for half a minute.
-            get_hf_file_metadata(hf_hub_url(repo, "config.json", revision=revision))
-        return Path(hf_hub_download(repo, "config.json", revision=revision))
 
 
 def arm_for(spec: str, given: Arm | None = None) -> Arm:

@@ -69,7 +69,7 @@ class View(NamedTuple):
         return sorted({*range(1, layers + 1)} - {*self.hidden(layers)}) if self.silent else []
 
 
-# What mless inserts is shown to these layers only: all (None), the first ones, or those behind them.
+# What mless inserts is shown to the first layers alone, or to those behind them alone.
 LAYERS = re.compile(r"layers?-1(?:-to-(\d+))?-only|hidden-from-layers?-1(?:-to-(\d+))?")
 # Likelihood's other conditions.
 SPECIAL = {

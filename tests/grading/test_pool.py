@@ -16,10 +16,6 @@ from lib.grading import STATUSES, Grade, grade_many, pool
 from lib.paths import ROOT
 
 
-def boxed(answer: str) -> str:
-    return rf"So the answer is $\boxed{{{answer}}}$."
-
-
 def left(gold: str, answer: str) -> Grade:
     """Let the worker of this thread compare two answers."""
     return pool._finished(Grade(False, answer, "math-verify"), (gold, answer))
@@ -72,7 +68,7 @@ def test_grades_keep_their_order_in_threads_and_in_a_forked_child():
     answers = [rf"\sqrt{{{n * n}}}" if n % 2 else str(n) for n in range(2, 10)]  # every second one needs algebra
 
     def in_order() -> bool:
-        grades = grade_many((str(n), boxed(answer)) for n, answer in enumerate(answers, 2))
+        grades = grade_many((str(n), rf"\boxed{{{answer}}}") for n, answer in enumerate(answers, 2))
         return [(one.correct, one.extracted) for one in grades] == [(True, answer) for answer in answers]
 
     found = []

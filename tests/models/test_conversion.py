@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model
 
 from lib.errors import InputError
 from lib.models import loading, names
@@ -30,39 +30,24 @@ REVISIONS = [
 ]
 
 
-def shapes():
-    """The tensors of a Qwen2 of three layers."""
-    narrow = WIDTH * KEY_HEADS // HEADS
-    yield from (("token_embd.weight", (len(TOKENS), WIDTH)), ("output_norm.weight", (WIDTH,)))
-    for block in (f"blk.{layer}." for layer in range(LAYERS)):
-        for name, rows in {"attn_q": WIDTH, "attn_k": narrow, "attn_v": narrow}.items():
-            yield from ((f"{block}{name}.weight", (rows, WIDTH)), (f"{block}{name}.bias", (rows,)))
-        for name in ("attn_norm", "ffn_norm"):
-            yield f"{block}{name}.weight", (WIDTH,)
-        for name, rows, width in (("attn_output", WIDTH, WIDTH), ("ffn_gate", MLP, WIDTH), ("ffn_up", MLP, WIDTH)):
-            yield f"{block}{name}.weight", (rows, width)
-        yield f"{block}ffn_down.weight", (WIDTH, MLP)
-
-
 def write_gguf(path, architecture="qwen2", leave_out="", begin=False):
-    """Write random weights, their matrices quantised to Q8_0."""
+    """Write a Qwen2 of three layers with random weights, its matrices quantised to Q8_0."""
     random, writer = np.random.default_rng(0), gguf.GGUFWriter(path, architecture)
     numbers = {"block_count": LAYERS, "context_length": 256, "embedding_length": WIDTH, "feed_forward_length": MLP}
     numbers |= {"head_count": HEADS, "head_count_kv": KEY_HEADS, "layer_norm_rms_eps": 1e-6, "rope_freq_base": 10000.0}
     numbers |= {"file_type": gguf.LlamaFileType.MOSTLY_Q8_0, "tokenizer_model": "gpt2", "tokenizer_pre": "qwen2"}
     numbers |= {"token_list": TOKENS, "token_types": [1] * 27 + [3] * 3, "token_merges": ["a b"]}
     numbers |= {"bos_token_id": 27, "eos_token_id": 29, "pad_token_id": 27, "chat_template": TEMPLATE}
-    numbers |= {"add_bos_token": begin}
-    for name, value in numbers.items():
+    for name, value in (numbers | {"add_bos_token": begin}).items():
         getattr(writer, f"add_{name}")(value)
-    for name, shape in shapes():
-        values, kind = random.normal(0, 0.3, shape).astype(np.float32), gguf.GGMLQuantizationType.Q8_0
-        if name == leave_out:
-            continue
-        if len(shape) == 2 and shape[1] % 32 == 0:
-            writer.add_tensor(name, gguf.quantize(values, kind), raw_dtype=kind)
-        else:
-            writer.add_tensor(name, values)
+    shape = {"vocab_size": len(TOKENS), "hidden_size": WIDTH, "intermediate_size": MLP, "num_hidden_layers": LAYERS}
+    shape |= {"num_attention_heads": HEADS, "num_key_value_heads": KEY_HEADS}
+    named = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, LAYERS)
+    for own, tensor in Qwen2Model(Qwen2Config(**shape)).state_dict(prefix="model.").items():
+        name, values = named.get_name(own, (".weight", ".bias")), random.normal(0, 0.3, tensor.shape).astype("float32")
+        kind = gguf.GGMLQuantizationType.Q8_0 if tensor.dim() == 2 and tensor.shape[1] % 32 == 0 else None
+        if name != leave_out:
+            writer.add_tensor(name, gguf.quantize(values, kind) if kind else values, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

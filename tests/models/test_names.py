@@ -15,18 +15,14 @@ PINNED = "b101308fe89651ea5ce025f25317fea6fc07e96e"
 CODER = "Qwen2.5-Coder-0.5B-Instruct"
 
 
-@pytest.mark.parametrize(
-    "spec, repo, revision",
-    [
-        ("org/name", "org/name", None),
-        ("org/name@v1.0", "org/name", "v1.0"),
-        ("org/name@refs/pr/3", "org/name", "refs/pr/3"),
-        ("Qwen2.5-Math-7B@main", "Qwen/Qwen2.5-Math-7B", "main"),
-        ("Qwen2.5-Math-7B", "Qwen/Qwen2.5-Math-7B", PINNED),
-        ("Qwen/Qwen2.5-Math-7B", "Qwen/Qwen2.5-Math-7B", PINNED),
-    ],
-)
-def test_hub_ids_and_short_names_lead_to_a_repository_at_its_pinned_commit(spec, repo, revision):
+MATH = "Qwen/Qwen2.5-Math-7B"
+LEADS = {"org/name": ("org/name", None), "org/name@refs/pr/3": ("org/name", "refs/pr/3"), MATH: (MATH, PINNED)}
+LEADS |= {"Qwen2.5-Math-7B@main": (MATH, "main"), "Qwen2.5-Math-7B": (MATH, PINNED)}
+
+
+@pytest.mark.parametrize("spec", LEADS)
+def test_hub_ids_and_short_names_lead_to_a_repository_at_its_pinned_commit(spec):
+    repo, revision = LEADS[spec]
     assert names.resolve(spec) == names.Source(repo.split("/")[1], repo=repo, revision=revision)
 
 

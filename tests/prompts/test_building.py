@@ -50,20 +50,18 @@ def byte_level(trim_offsets=False):
     return tokenizer
 
 
-def metaspace_bpe():
-    """Sentencepiece's kind, with bytes for what the vocabulary lacks."""
+def metaspace_bpe(prepended=False):
+    """Sentencepiece's kind, with bytes for what the vocabulary lacks.
+
+    Prepended it is Llama 2's: the normaliser puts the mark of a space before the text, and nothing is split.
+    """
     tokenizer = Tokenizer(BPE(byte_fallback=True, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
     special = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
     tokenizer.train_from_iterator(CORPUS, BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False))
-    return tokenizer
-
-
-def prepended_bpe():
-    """Llama 2's kind: the mark of a space is put before the text by the normaliser, and nothing is split."""
-    tokenizer = metaspace_bpe()
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    tokenizer.pre_tokenizer = None
+    if prepended:
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+        tokenizer.pre_tokenizer = None
     return tokenizer
 
 
@@ -89,7 +87,7 @@ KINDS = {
     "byte-level-trimmed": lambda: wrapped(byte_level(trim_offsets=True)),
     "byte-level-bos": lambda: wrapped(byte_level(), bos=True),
     "metaspace-bpe-bos": lambda: wrapped(metaspace_bpe(), bos=True),
-    "prepended-bpe-bos": lambda: wrapped(prepended_bpe(), bos=True),
+    "prepended-bpe-bos": lambda: wrapped(metaspace_bpe(prepended=True), bos=True),
     "unigram": lambda: wrapped(unigram()),
 }
 
@@ -202,6 +200,7 @@ def test_spaces_and_line_breaks_are_fillers(demo, kind, text, position):
 
 
 CHAT_FORM, NO_TEMPLATE = {"format": "chat"}, wrapped(byte_level(), chat_template=None)
+CHANGES, CHANGED = ("| upper", "| replace(' ', '_')", "* 2"), "the chat template changes the problem's text"
 BYTES, JOINING, TAKING = (merging(*pairs) for pairs in ([], [("Ġ", "Ġ")], [("Ġ", "/"), (".", "Ġ/")]))
 
 
@@ -218,7 +217,7 @@ BYTES, JOINING, TAKING = (merging(*pairs) for pairs in ([], [("Ġ", "Ġ")], [("�
         (BYTES, "arm:What?", {"format": "html"}, "unknown prompt format 'html': choose from plain, chat"),
         (BYTES, "mless:9:What?", {"filler": Filler(mless="😀")}, "the filler '😀' cannot be cut to 9 tokens inside a"),
         (
-            KINDS["byte-level"](),
+            wrapped(byte_level()),
             "mless:1:What?",
             {"filler": Filler(mless="7")},
             "the filler '7' cut to length 1 is only",
@@ -229,14 +228,7 @@ BYTES, JOINING, TAKING = (merging(*pairs) for pairs in ([], [("Ġ", "Ġ")], [("�
         (dropping(), "mless:4:///", {}, "the tokenizer makes no token of the problem '///'"),
         (NO_TEMPLATE, "none:What?", CHAT_FORM, "this model has no chat template"),
         (wrapped(byte_level(), True, "<s>" + CHAT), "none:What?", CHAT_FORM, "the prompt starts with two BOS tokens"),
-        *(
-            (with_content(expression), "mless:What?", CHAT_FORM, "the chat template changes the problem's text")
-            for expression in (
-                "message['content'] | upper",
-                "message['content'] | replace(' ', '_')",
-                "message['content'] * 2",
-            )
-        ),
+        *((with_content(f"message['content'] {change}"), "mless:What?", CHAT_FORM, CHANGED) for change in CHANGES),
     ],
 )
 def test_what_cannot_be_built_is_refused_in_one_line(tokenizer, asked, options, message):
@@ -246,22 +238,19 @@ def test_what_cannot_be_built_is_refused_in_one_line(tokenizer, asked, options, 
     assert str(caught.value).startswith(message) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("name", ["mless", "random"])
+@pytest.mark.parametrize("name, format", [*itertools.product(["mless", "random"], FORMATS)])
 def test_an_insertion_stands_where_it_should(tokenizer, name, format):
-    problem = "What is 7 plus 12 plus 3?"
+    problem, starts = "What is 7 plus 12 plus 3?", {}
     baseline = build_prompt(tokenizer, problem, "none", format=format)
-    starts = {}
     for position in POSITIONS:
         prompt = build_prompt(tokenizer, problem, f"{name}:9@{position}", format=format)
-        inserted = prompt.spans["inserted"]
+        instruction, inserted, asked = (prompt.spans[part] for part in ("instruction", "inserted", "problem"))
         assert inserted.stop - inserted.start == 9
         assert prompt.input_ids[prompt.original].tolist() == baseline.input_ids.tolist()
         starts[position] = inserted.start
-        parts = (prompt.spans[part] for part in ("instruction", "problem"))
-        assert sum(part.start < inserted.start < part.stop for part in parts) == (position == "random")
-    spans = baseline.spans
-    expected = {"before": spans["instruction"].start, "between": spans["problem"].start, "end": spans["problem"].stop}
+        assert any(part.start < inserted.start < part.stop for part in (instruction, asked)) == (position == "random")
+    asked = baseline.spans["problem"]
+    expected = {"before": baseline.spans["instruction"].start, "between": asked.start, "end": asked.stop}
     assert starts == expected | {"random": starts["random"]}
 
 
@@ -275,31 +264,28 @@ def test_the_random_place_is_the_same_for_every_filler_and_differs_between_probl
 
 
 def test_the_fillers_length_and_position_hold_where_the_condition_gives_none():
-    filler = Filler(length=4, position="end")
     for condition, length, position in (("mless", 4, "end"), ("mless:7", 7, "end"), ("mless@between", 4, "between")):
-        assert parse_condition(condition).filler(filler) == Filler(length=length, position=position)
+        filler = parse_condition(condition).filler(Filler(length=4, position="end"))
+        assert filler == Filler(length=length, position=position)
 
 
-@pytest.mark.parametrize("condition", ["none", "mless"])
-def test_worked_examples_are_finished_turns_before_the_same_prompt(demo, condition):
+PLAIN = f"{INSTRUCTION} What is $1 + 1$?\n\nIt is $\\boxed{{2}}$.\n\n{INSTRUCTION} / / / / What is $3$?"
+CHATTED = (
+    f"<turn>user\n{INSTRUCTION} What is $1 + 1$?<end>\n<turn>user\nIt is $\\boxed{{2}}$.<end>\n"
+    f"<turn>user\n{INSTRUCTION} / / / / What is $3$?<end>\n<turn>assistant\n"
+)
+
+
+@pytest.mark.parametrize("format, words", [("plain", PLAIN), ("chat", CHATTED)])
+def test_a_prompt_is_these_words_and_worked_examples_are_finished_turns_before_it(format, words):
+    tokenizer, given = wrapped(byte_level()), {"format": format}
     example = Example(problem="What is $1 + 1$?", solution="It is $\\boxed{2}$.")
-    alone = build_prompt(demo.tokenizer, "What is $3$?", condition, format="chat")
-    shown = build_prompt(demo.tokenizer, "What is $3$?", condition, format="chat", examples=[example, example])
-    begin = shown.text.index(f"{INSTRUCTION} What is $1 + 1$?")
-    assert begin < shown.text.index(example.solution) < shown.text.rindex(INSTRUCTION)
-    assert shown.text.count(example.solution) == 2
+    shown = build_prompt(tokenizer, "What is $3$?", "mless:4", examples=[example], **given)
+    assert shown.text == words and tokenizer.decode(shown.input_ids[shown.spans["inserted"]]) == " / / / /"
+    alone = build_prompt(tokenizer, "What is $3$?", "mless:4", **given)
     for name, span in alone.spans.items():
         assert torch.equal(shown.input_ids[shown.spans[name]], alone.input_ids[span])
     assert len(shown) - len(alone) == shown.spans["problem"].start - alone.spans["problem"].start
-
-
-def test_a_plain_prompt_is_these_words(demo):
-    example = Example(problem="What is $1 + 1$?", solution="It is $\\boxed{2}$.")
-    shown = build_prompt(demo.tokenizer, "What is $3$?", "mless:4", examples=[example])
-    assert shown.text == (
-        f"{INSTRUCTION} What is $1 + 1$?\n\nIt is $\\boxed{{2}}$.\n\n{INSTRUCTION} / / / / What is $3$?"
-    )
-    assert demo.tokenizer.decode(shown.input_ids[shown.spans["inserted"]]) == " / / / /"
 
 
 @pytest.mark.parametrize(
@@ -317,23 +303,17 @@ def test_conditions_that_change_no_prompt_have_that_of_another(demo, condition, 
     assert found.text == expected.text and found.spans == expected.spans
 
 
-@pytest.mark.parametrize(
-    "condition, hidden, silenced",
-    [
-        ("gap", [1, 2, 3, 4, 5], []),
-        ("dilution", [2, 3, 4, 5], [1]),
-        ("layer-1-only", [2, 3, 4, 5], []),
-        ("layers-1-to-4-only", [5], []),
-        ("hidden-from-layer-1", [1], []),
-        ("hidden-from-layers-1-to-4", [1, 2, 3, 4], []),
-    ],
-)
-def test_a_view_hides_what_is_inserted_from_these_layers_and_silences_it_in_those(condition, hidden, silenced):
-    view = parse_condition(condition).view
-    assert (view.hidden(5), view.silenced(5)) == (hidden, silenced)
-
-
 def test_bare_leaves_the_instruction_out(demo):
     found, whole = (build_prompt(demo.tokenizer, "What is $3$?", name, format="chat") for name in ("bare", "none"))
     assert found.text == whole.text.replace(f"{INSTRUCTION} ", "")
     assert found.spans["instruction"].start == found.spans["instruction"].stop == found.spans["problem"].start
+
+
+VIEWS = {"gap": ([1, 2, 3, 4, 5], []), "dilution": ([2, 3, 4, 5], [1]), "layer-1-only": ([2, 3, 4, 5], [])}
+VIEWS |= {"layers-1-to-4-only": ([5], []), "hidden-from-layer-1": ([1], [])}
+VIEWS |= {"hidden-from-layers-1-to-4": ([1, 2, 3, 4], [])}
+
+
+def test_a_view_hides_what_is_inserted_from_these_layers_and_silences_it_in_those():
+    views = {condition: parse_condition(condition).view for condition in VIEWS}
+    assert {condition: (view.hidden(5), view.silenced(5)) for condition, view in views.items()} == VIEWS
