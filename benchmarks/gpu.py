@@ -35,7 +35,7 @@ from lib.generation import Request, Sampling
 from lib.generation.step import Steps
 from lib.generation.transformers import Engine, choose
 from lib.measurement.activations import measure_activations
-from lib.measurement.attention import measure_attention
+from lib.measurement.attention import measure_attention, prompts_of
 from lib.models.loading import Loaded, converted
 from lib.models.names import resolve
 from lib.prompts.problems import load_problems
@@ -228,7 +228,8 @@ class Rows:
     def measuring(self, measure: Callable) -> dict:
         """Return seconds for each problem of a measurement in all layers under two conditions."""
         loaded, problems = self.loaded(QWEN), load_problems("embedded", limit=PROMPTS[self.device], seed=0)
-        measured = lambda: list(measure(loaded, problems, ["mless"]))  # noqa: E731 (one measurement is an iterator)
+        prompts = prompts_of(loaded, problems, ["mless"])
+        measured = lambda: list(measure(loaded, prompts))  # noqa: E731 (one measurement is an iterator)
         found = self.timed(measured, 1)
         return found | {"problems": len(problems), "seconds_per_problem": found["seconds"] / len(problems)}
 

@@ -16,7 +16,7 @@ import torch
 from measuring import keep
 
 from lib.attention.received import received_attention
-from lib.measurement.attention import measure_attention
+from lib.measurement.attention import measure_attention, prompts_of
 from lib.models.loading import Loaded, load
 from lib.prompts.batches import in_batches, pad
 from lib.prompts.building import build_prompt
@@ -44,7 +44,7 @@ def main() -> None:
     loaded, problems = load("demo", layers=1, device="cpu", dtype="float32"), load_problems(options.problems)
     prepared, decoder = batches(loaded, problems), loaded.model.get_decoder()
     calls = {
-        "measure": lambda: list(measure_attention(loaded, problems, INSERTIONS, [1])),
+        "measure": lambda: list(measure_attention(loaded, prompts_of(loaded, problems, INSERTIONS), [1])),
         "observe": lambda: [received_attention(loaded.model, ids, [1], lengths) for ids, lengths in prepared],
         "plain": lambda: [decoder(input_ids=ids, use_cache=False) for ids, _ in prepared],
     }

@@ -21,7 +21,7 @@ from measuring import keep
 from lib import progress
 from lib.claims import verdict
 from lib.measurement.activations import measure_activations
-from lib.measurement.attention import measure_attention, measure_causes
+from lib.measurement.attention import measure_attention, measure_causes, prompts_of
 from lib.measurement.store import CHANGES, INSERTIONS, joined
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for
@@ -42,10 +42,10 @@ def quantise(loaded: Loaded) -> None:
 def measured(loaded: Loaded, problems: list[Problem], profile: Profile) -> xr.Dataset:
     """Return what the claims on the inside of the trained network ask for."""
     found = xr.Dataset()
-    given = {"format": profile.attention.format, "filler": profile.filler}
-    pieces = [*measure_attention(loaded, problems, INSERTIONS, **given), measure_causes(loaded, problems, **given)]
-    arm = {"arm": arm_for(loaded.spec), "seed": profile.seed}
-    pieces.append(measure_activations(loaded, problems, CHANGES, range(1, loaded.layers + 1), **given, **arm))
+    prompts = prompts_of(loaded, problems, CHANGES, profile.attention.format, profile.filler)
+    inserted = {name: prompts[name] for name in ("none", *INSERTIONS)}
+    pieces = [*measure_attention(loaded, inserted), measure_causes(loaded, prompts)]
+    pieces.append(measure_activations(loaded, prompts, arm=arm_for(loaded.spec), seed=profile.seed))
     for piece in pieces:
         found = joined(found, piece.expand_dims(network=["trained"]))
     return found

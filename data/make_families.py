@@ -19,8 +19,7 @@ from lib import progress
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
-from lib.measurement.run import measure
-from lib.measurement.store import save
+from lib.measurement.store import measure, save
 from lib.paths import DATA, write_whole
 from lib.profiles import Profile, load_profile
 from lib.statistics import ENOUGH

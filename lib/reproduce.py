@@ -14,7 +14,7 @@ from lib.claims.verdict import read_verdicts
 from lib.claims.words import counts
 from lib.errors import InputError
 from lib.figures.page import RECORD, agreement
-from lib.measurement import run as measurement
+from lib.measurement import store as measurement
 from lib.profiles import PARTS, Profile, profile_names
 
 # What a notebook finds computed when it starts, by its number: parts of measurements, of answers, likelihoods.

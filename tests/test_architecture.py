@@ -15,7 +15,7 @@ ROOMS = [room for floor in FLOORS for room in floor]
 MOST_MODULES, MOST_LINES = 69, 10_650
 PROGRAMS = {LIB / "__main__.py"}  # it answers --help before it imports
 # What is stored is drawn without the libraries that run a network: seconds for each notebook.
-STORED = {LIB / "measurement" / "run.py", LIB / "evaluation" / "__init__.py"}
+STORED = {LIB / "measurement" / "store.py", LIB / "evaluation" / "__init__.py"}
 
 
 def room(path: Path) -> str:

@@ -30,7 +30,7 @@ MACHINES = {
 # all heads.
 SHAKING = """
 import numpy as np
-from lib.measurement import run
+from lib.measurement import store
 
 rng = np.random.default_rng(0)
 
@@ -43,7 +43,7 @@ def shaken(values):
 def shaking(measure):  # a notebook has a `measure` of its own
     return lambda *args, **kw: {name: one.map(shaken, keep_attrs=True) for name, one in measure(*args, **kw).items()}
 
-run.measure = shaking(run.measure)
+store.measure = shaking(store.measure)
 """
 # ARM moves an activation by its sign and by whether it is within a bound, so that the last digit decides where one near
 # zero goes. In layer 3 that moves the variance of one prompt by 1 to 2 %: as far as it can be known.

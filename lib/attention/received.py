@@ -66,11 +66,11 @@ def observe(
     shape = len(input_ids), len(layers), decoder.config.num_attention_heads, *rows.shape[1:]
     every, index = rows.shape[1] == 1 and bool(rows.all()), {layer - 1: i for i, layer in enumerate(layers)}
     sums = torch.zeros(shape, device=model.device)
-    kept = {name: {} for name, asked in (("values", values), ("outputs", outputs)) if asked}
-    recording = Recording(sums, None if every else rows, index, max(index), **kept)
+    recording = Recording(sums, None if every else rows, index, max(index))
+    recording.values, recording.outputs = {} if values else None, {} if outputs else None
     with attending(decoder, recording=recording):
         decoder(input_ids=input_ids, use_cache=False, **given)
-    found = ([kept[name][i] for i in index] if name in kept else [] for name in ("values", "outputs"))
+    found = ([kept[i] for i in index] if kept else [] for kept in (recording.values, recording.outputs))
     return Observation(sums / _later(rows)[:, None, None], *found)
 
 

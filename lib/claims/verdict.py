@@ -27,7 +27,7 @@ from lib import evaluation, paths
 from lib.claims import measures
 from lib.claims.measures import POSITIVE, Untestable, likelihood_differences
 from lib.errors import InputError, valid
-from lib.measurement.run import measure
+from lib.measurement.store import measure
 from lib.paths import read_yaml, shown, write_whole
 from lib.profiles import PARTS, Profile
 from lib.statistics import (

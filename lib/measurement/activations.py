@@ -1,11 +1,9 @@
 """How insertions and ARM change the MLP activations of the problem's tokens: over all problems, layer by layer.
 
-A problem runs under every condition, one at a time, and is reduced as it runs: what is held does not grow with the
-number of problems. Only the problem's tokens count: they are the same in every condition, and what stands before
-an insertion cannot change with it in a causal model.
-
-The paper does not list its classes of tokens (Fig. 7). Here they are read from the text, so that every tokenizer is
-judged by the same characters: a token belongs to the class of the first character in it that is not a space.
+Only the problem's tokens count: they are the same in every condition, and what stands before an insertion cannot
+change with it in a causal model. The paper does not list its classes of tokens (Fig. 7). Here they are read from the
+text, so that every tokenizer is judged by the same characters: a token belongs to the class of the first character in
+it that is not a space.
 """
 
 import contextlib
@@ -21,12 +19,11 @@ from lib.arm.activations import BIN_EDGES, MEASURES, histogram, measure, near_ze
 from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement.attention import prompts_of
-from lib.measurement.store import OTHERS, VARIABLES
+from lib.measurement.attention import Prompts
+from lib.measurement.store import OTHERS, piece
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
-from lib.prompts.conditions import Filler, parse_condition
-from lib.prompts.problems import Problem
+from lib.prompts.conditions import parse_condition
 
 CONJUNCTIONS = (
     "and|or|nor|but|yet|so|if|then|else|unless|until|when|whenever|while|whereas|where|because|since|although|though|"
@@ -43,7 +40,6 @@ CLASSES = {
     "conjunctions": re.compile(rf"(?<![\\\w])(?:{CONJUNCTIONS})(?!\w)", re.IGNORECASE),
 }
 NAMES = (*CLASSES, OTHERS)
-DIMS = {name: tuple(about[0].split()[1:]) for name, about in VARIABLES["activations"].items()}  # of one network
 
 
 def token_classes(text: str, offsets: Sequence[tuple[int, int]]) -> list[str]:
@@ -52,98 +48,50 @@ def token_classes(text: str, offsets: Sequence[tuple[int, int]]) -> list[str]:
     for name, pattern in CLASSES.items():
         for match in pattern.finditer(text):
             by_character[match.start() : match.end()] = [name] * (match.end() - match.start())
-    found = []
-    for start, stop in offsets:
-        first = next((i for i in range(start, stop) if not text[i].isspace()), None)
-        found.append(OTHERS if first is None else by_character[first])
-    return found
+    firsts = (next((i for i in range(start, stop) if not text[i].isspace()), None) for start, stop in offsets)
+    return [OTHERS if first is None else by_character[first] for first in firsts]
 
 
 def measure_activations(
-    loaded: Loaded,
-    problems: Sequence[Problem],
-    conditions: Sequence[str],
-    layers: Sequence[int] | None = None,
-    *,
-    arm: Arm | None = None,
-    format: str = "plain",
-    filler: Filler | None = None,
-    seed: int = 0,
+    loaded: Loaded, prompts: Prompts, layers: Sequence[int] | None = None, *, arm: Arm | None = None, seed: int = 0
 ) -> xr.Dataset:
-    """Measure none and `conditions`, of which one may be arm; the near-zero bound of a prompt is that of none.
+    """Return the variables `activations` of prompts under none, whose near-zero bound counts, and other conditions.
 
-    Returns the variables `activations` over (condition, problem, layer) and measure or class, `counts` over
-    (condition, layer, bin). `arm` are ARM's settings, whose c gives the bound too; `layers` None: all that are loaded.
-    Costs one forward up to the deepest layer per prompt. Raises InputError for a model whose MLP cannot be watched, and
-    activations that are NaN.
+    A problem is reduced as it runs: what is held does not grow with their number. `arm` are ARM's settings, whose c
+    gives the bound too; `layers` None: all that are loaded. Costs one forward up to the deepest layer per prompt.
+    Raises InputError for a model whose MLP cannot be watched, and activations that are NaN.
     """
-    arm = arm or Arm()
-    coords = {
-        "condition": ["none", *conditions],
-        "problem": [problem.id for problem in problems],
-        "layer": list(layers or range(1, loaded.layers + 1)),
-        "measure": list(MEASURES),
-        "class": list(NAMES),
-        "bin": BIN_EDGES[:-1].double().numpy().round(6),  # where each begins
-    }
-    prompts = {name: prompts_of(loaded, problems, name, format, filler) for name in coords["condition"]}
-    found = _measure(loaded, prompts, coords, arm, seed)
-    return xr.Dataset({name: (DIMS[name], values) for name, values in found.items()}, coords)
-
-
-def _measure(
-    loaded: Loaded, prompts: dict[str, list[Prompt]], coords: dict, arm: Arm, seed: int
-) -> dict[str, np.ndarray]:
-    """Return the arrays of DIMS from the prompts of each condition."""
-    names, layers = coords["problem"], coords["layer"]
-    found = {part: np.full([len(coords[dim]) for dim in dims], np.nan, "float32") for part, dims in DIMS.items()}
-    found["counts"] = np.zeros(found["counts"].shape)  # float64: whole numbers that a network may lack
-    with progress.bar(f"{loaded.name}, activations in {len(layers)} layers", len(names)) as bar:
-        for index, problem in enumerate(names):
-            references: dict[int, _Reference] = {}
-            for at, (condition, given) in enumerate(prompts.items()):
+    arm, layers, ids = arm or Arm(), list(layers or range(1, loaded.layers + 1)), list(prompts["none"])
+    found, counts = [], np.zeros(())  # float64: whole numbers that a network may lack
+    with progress.bar(f"{loaded.name}, activations in {len(layers)} layers", len(ids)) as bar:
+        for index, problem in enumerate(ids):
+            references: dict[int, tuple] = {}
+            rows = []
+            for condition, by_problem in prompts.items():
                 working = installed(loaded.model, seed=seed + index, **arm.model_dump())
                 with working if parse_condition(condition).arm else contextlib.nullcontext():
-                    reduced = _reduced(loaded, given[index], layers, references, arm.c)
-                for layer, measures in zip(layers, reduced["measures"], strict=True):
+                    rows.append(_reduced(loaded, by_problem[problem], layers, references, arm.c))
+                for layer, measures in zip(layers, rows[-1]["measures"], strict=True):
                     if not np.isfinite(measures).all():
                         where = f"{loaded.name} under {condition} on problem {problem}"
                         raise InputError(f"{where} gives NaN activations in layer {layer}")
-                found["counts"][at] += reduced.pop("counts")
-                for part, values in reduced.items():
-                    found[part][at, index] = values
+            found.append({name: np.stack([row[name] for row in rows]) for name in rows[0]})
+            counts = counts + found[-1].pop("counts")
             bar.update()
-    return found
-
-
-class _Reference:
-    """The activations (n, F) of one problem and layer under none, with which its other conditions are compared."""
-
-    def __init__(self, activation: torch.Tensor, c: float):
-        self.activation, self.counts = activation, histogram(activation)
-        self.bound = near_zero_bound(activation.reshape(1, -1), c)
-        self.change: torch.Tensor | None = None  # of the activations, by the first inserting condition
-        self.shift: torch.Tensor | None = None  # of the histogram
-
-    def compare(
-        self, gate: torch.Tensor, activation: torch.Tensor, rows: list[torch.Tensor]
-    ) -> dict[str, torch.Tensor]:
-        """Return the variables of a prompt; `rows` are the tokens of each class."""
-        counts, near = histogram(activation), (activation.abs() <= self.bound).float().mean(-1)  # (n,)
-        parts = {"counts": counts, "measures": measure(gate, activation, self.bound)}
-        parts["classes"] = torch.stack([near[some].mean() for some in rows])
-        if activation is not self.activation:
-            change, shift = activation - self.activation, (counts - self.counts).float()
-            if self.change is None or self.shift is None:
-                self.change, self.shift = change, shift
-            parts |= {"shape": _cosine(shift, self.shift), "elements": _cosine(change, self.change)}
-        return parts
+    arrays = {name: np.stack([one[name] for one in found], 1) for name in found[0]} | {"counts": counts}
+    coords = {"condition": list(prompts), "problem": ids, "layer": layers, "measure": list(MEASURES)}
+    coords |= {"class": list(NAMES), "bin": BIN_EDGES[:-1].double().numpy().round(6)}  # where each begins
+    return piece("activations", arrays, coords)
 
 
 def _reduced(
-    loaded: Loaded, prompt: Prompt, layers: Sequence[int], references: dict[int, _Reference], c: float
+    loaded: Loaded, prompt: Prompt, layers: Sequence[int], references: dict[int, tuple], c: float
 ) -> dict[str, np.ndarray]:
-    """Return the variables of one prompt, each over its layers; a problem's first prompt is the others' reference."""
+    """Return the variables of one prompt, each over its layers.
+
+    references: what a problem's other prompts are compared with in each layer, put there by its first, activations
+    (n, F), their histogram and bound, and by its second, the changes of both.
+    """
     span, inserted = prompt.spans["problem"], prompt.spans["inserted"]
     places = [i for i in range(span.start, span.stop) if not inserted.start <= i < inserted.stop]
     named, device = token_classes(prompt.text, prompt.offsets), loaded.model.device
@@ -153,15 +101,21 @@ def _reduced(
 
     def see(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
         gate, activation = gate[0, tokens], activation[0, tokens].float()
+        counts, likeness = histogram(activation), [torch.full((), torch.nan, device=device)] * 2
         if layer not in references:
-            references[layer] = _Reference(activation, c)
-        found[layer] = references[layer].compare(gate, activation, rows)
+            references[layer] = activation, counts, near_zero_bound(activation.reshape(1, -1), c)
+        plain, before, bound, *first = references[layer]
+        if activation is not plain:
+            changes = activation - plain, (counts - before).float()
+            references[layer] = plain, before, bound, *(first or changes)
+            pairs = zip(changes, first or changes, strict=True)
+            likeness = [torch.cosine_similarity(one.flatten(), other.flatten(), dim=0) for one, other in pairs]
+        near = (activation.abs() <= bound).float().mean(-1)  # (n,)
+        classes = torch.stack([near[some].mean() for some in rows])
+        found[layer] = {"counts": counts, "measures": measure(gate, activation, bound), "classes": classes}
+        found[layer] |= {"elements": likeness[0], "shape": likeness[1]}
 
     with torch.inference_mode(), watched(loaded.model, layers, see, stop=True):
         loaded.model.get_decoder()(input_ids=prompt.input_ids[None].to(device), use_cache=False)
     # A copy for each variable: one for each layer, too, would wait for the device thousands of times.
     return {part: torch.stack([found[layer][part] for layer in layers]).cpu().numpy() for part in found[layers[0]]}
-
-
-def _cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.cosine_similarity(a.flatten(), b.flatten(), dim=0)

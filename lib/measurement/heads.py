@@ -10,8 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from lib.errors import InputError
-from lib.measurement.run import measure
-from lib.measurement.store import TRAINED
+from lib.measurement.store import TRAINED, measure
 from lib.measurement.tables import estimates
 from lib.models.names import resolve
 from lib.profiles import Figure, Panel, Profile

@@ -4,16 +4,14 @@ import copy
 import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
-import torch
 import xarray as xr
 from transformers import PreTrainedModel
 
 from lib.attention.received import observe, observe_uniform
 from lib.measurement.activations import measure_activations
-from lib.measurement.attention import measure_attention, measure_causes, measure_tokens
-from lib.measurement.store import OTHER_KEYS, SEEDS, TRAINED, UNIFORM, UNTRAINED
+from lib.measurement.attention import measure_attention, measure_causes, measure_tokens, prompts_of
+from lib.measurement.store import OTHER_KEYS, TRAINED, UNIFORM, UNTRAINED, Step
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
@@ -41,62 +39,48 @@ def let_go() -> None:
 
 
 def pieces(
-    profile: Profile,
-    spec: str,
-    step: tuple[str, bool, str, Sequence[str]],
-    problems: list[Problem],
+    profile: Profile, spec: str, step: Step, problems: list[Problem]
 ) -> Iterator[tuple[xr.Dataset, Sequence[str]]]:
-    """Yield what a step of lib.measurement.run gives, a Dataset at a time, each with the conditions that it ends.
+    """Yield what a step gives, a Dataset at a time, each with the conditions that it ends.
 
     On all problems in the profile's first layers or, deep, on some of them in the layers after those.
     """
-    (network, deep, measure, conditions), asked = step, profile.attention
-    given: dict[str, Any] = {"format": asked.format, "filler": profile.filler}
-    loaded = _loaded(profile, spec, network, deep)
-    layers = range(asked.layers + 1 if deep else 1, loaded.layers + 1)
-    some = stratified_sample(problems, asked.map_problems or len(problems), profile.seed) if deep else problems
-    if not layers or (network == OTHER_KEYS and not _key_heads(loaded.model)):
+    asked, network, measure, conditions = profile.attention, step.network, step.measure, step.conditions
+    seed = UNTRAINED.index(network) if network in UNTRAINED else 0 if network == UNIFORM else None
+    loaded = some_layers(spec, None if step.deep else asked.layers, asked.dtype, seed)
+    layers = range(asked.layers + 1 if step.deep else 1, loaded.layers + 1)
+    model = with_other_keys(loaded.model) if network == OTHER_KEYS else loaded.model
+    if not layers or model is None:  # nothing to measure
         yield xr.Dataset(), conditions
-    elif measure == "tokens":
-        drawn = drawn_problem(asked.problems, asked.example, asked.limit, profile.seed)
-        yield measure_tokens(loaded, drawn.problem, conditions, layers, **given), conditions
-    elif measure == "attention":
-        observing = observe_uniform if network == UNIFORM else observe
-        for found in measure_attention(loaded, some, conditions, layers, **given, observing=observing):
+        return
+    if network in (OTHER_KEYS, UNIFORM):
+        loaded = replace(loaded, model=model, name=f"{resolve(spec).name} {network}")
+    if measure == "tokens":
+        problems = [drawn_problem(asked.problems, asked.example, asked.limit, profile.seed)]
+    elif step.deep:
+        problems = stratified_sample(problems, asked.map_problems or len(problems), profile.seed)
+    prompts = prompts_of(loaded, problems, conditions, asked.format, profile.filler)
+    if measure == "attention":
+        for found in measure_attention(loaded, prompts, layers, observe_uniform if network == UNIFORM else observe):
             yield found.expand_dims(network=[network]), found.condition.values
+    elif measure == "tokens":
+        yield measure_tokens(loaded, prompts, layers), conditions
     elif measure == "causes":
-        yield measure_causes(loaded, some, **given).expand_dims(network=[network]), conditions
+        yield measure_causes(loaded, prompts).expand_dims(network=[network]), conditions
     else:
-        given |= {"arm": arm_for(loaded.spec, profile.accuracy.arm), "seed": profile.seed}
-        layers = layers if network == TRAINED else [1]
-        found = measure_activations(loaded, some, conditions[1:], layers, **given)
+        given = {"arm": arm_for(loaded.spec, profile.accuracy.arm), "seed": profile.seed}
+        found = measure_activations(loaded, prompts, layers if network == TRAINED else [1], **given)
         yield found.expand_dims(network=[network]), conditions
 
 
-def _loaded(profile: Profile, spec: str, network: str, deep: bool) -> Loaded:
-    asked = profile.attention
-    seed = UNTRAINED.index(network) if network in UNTRAINED else SEEDS[0] if network == UNIFORM else None
-    loaded = some_layers(spec, None if deep else asked.layers, asked.dtype, seed)
-    if network == OTHER_KEYS:
-        loaded = replace(loaded, model=with_other_keys(loaded.model))
-    return replace(loaded, name=f"{resolve(spec).name} {network}") if network in (OTHER_KEYS, UNIFORM) else loaded
-
-
-def with_other_keys(model: PreTrainedModel) -> PreTrainedModel:
+def with_other_keys(model: PreTrainedModel) -> PreTrainedModel | None:
     """Return a copy in which each head's queries meet the keys of the next head that has keys of its own.
 
     Weights, positions and values are as they were: what changes is that queries and keys were not trained together.
+    None where all heads share one or the family has no such module.
     """
-    changed = copy.deepcopy(model)
-    heads = changed.config.get_text_config().num_key_value_heads
-    for keys in _key_heads(changed):
-        for part in keys.parameters():  # (heads * width, hidden), and a bias in some families
-            part.data = part.data.roll(len(part) // heads, 0)
-    return changed
-
-
-def _key_heads(model: PreTrainedModel) -> list[torch.nn.Module]:
-    """Return the key projections of all layers; none where all heads share one or the family has no such module."""
-    config = model.config.get_text_config()
-    found = [module for name, module in model.named_modules() if name.endswith(".k_proj")]
-    return found if config.num_key_value_heads > 1 else []
+    heads, changed = model.config.get_text_config().num_key_value_heads, copy.deepcopy(model)
+    projections = [module for name, module in changed.named_modules() if name.endswith(".k_proj")]
+    for part in (part for keys in projections for part in keys.parameters()):
+        part.data = part.data.roll(len(part) // heads, 0)  # (heads * width, hidden), and a bias in some families
+    return changed if projections and heads > 1 else None

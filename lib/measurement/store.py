@@ -1,29 +1,13 @@
 """All that is measured on the inside of a model, as one Dataset and one file: results/PROFILE/MODEL.nc.
 
-    found = xr.load_dataset("results/demo/SmolLM2-135M-Instruct.nc")
-    found["lambda"].sel(network="trained", condition="mless", layer=1)   # (problem, head)
+    measured = measure(profile)                # {model name: Dataset}; measure(profile, "attention"): of PARTS this
+    measured["gemma-3-270m"]["lambda"].sel(network="trained", condition="mless", layer=1)   # (problem, head)
 
-    network    trained; untrained 0 to 2, of the same shape with fresh weights; other keys, the trained one with each
-               head's queries against another head's keys; uniform, attention spread evenly
-    condition  none, mless, mful, random, arm; attention is told against none and has no numbers under it
-    problem    ids; all of them went through the first layers, some through every layer
-    layer      and head, from 1
-    measure    of a layer's activations: near zero, L1, L2, Gini, variance, gate variance
-    class      of tokens: digits, operators, conjunctions, others
-    cause      of the dilution of layer 1: both, terms, distance
-    span       the tokens whose attention is meant: original (all that were not inserted), problem, instruction
-    query      the tokens that give it: all later ones, or the original ones among them
-    bin        where each bin of the histogram of activations begins
-    token      of one drawn prompt, the profile's example, from 0
-
-VARIABLES has every variable with its dimensions and meaning. NaN stands for what was not measured, so n is a count
-per cell; `first_layers` and `every_layer` return what has none. Attributes: model, revision, dtype, device, label (what
-a caption calls the model), example (the id of the drawn problem).
-
-A file grows with every condition that is measured and is replaced as a whole. What it holds is used again as long as
-the settings and the declared VERSIONS are those it was measured under. data/PROFILE/MODEL.nc, which the repository
-keeps, is the same kind of file with rounded numbers and without the tokens of the prompt, which would be a problem's
-text.
+VARIABLES has every variable with its dimensions and meaning. Layers and heads count from 1; a `bin` is named by where
+it begins; `token` counts those of one drawn prompt, the profile's example. NaN stands for what was not measured, so n
+is a count per cell: all problems went through the first layers, some through every layer. Attributes: model, revision,
+dtype, device, label (what a caption calls the model), example, and what decides whether it is used again.
+data/PROFILE/MODEL.nc, which the repository keeps, is such a file with rounded numbers and without the tokens' texts.
 """
 
 import functools
@@ -31,8 +15,10 @@ import hashlib
 import io
 import json
 import sys
-from collections.abc import Hashable
+import time
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -41,20 +27,22 @@ from lib.errors import InputError
 from lib.models.names import arm_for, resolve
 from lib.paths import write_whole
 from lib.profiles import Profile
+from lib.prompts.problems import drawn_problem, load_problems
 
-TRAINED, OTHER_KEYS, UNIFORM, SEEDS = "trained", "other keys", "uniform", (0, 1, 2)
-UNTRAINED = [f"untrained {seed}" for seed in SEEDS]
+# Networks: `untrained` are of the same shape with fresh weights; `other keys` is the trained one, each head's queries
+# against another head's keys; `uniform` is attention spread evenly.
+TRAINED, OTHER_KEYS, UNIFORM, UNTRAINED = "trained", "other keys", "uniform", [f"untrained {seed}" for seed in range(3)]
 NETWORKS = [TRAINED, *UNTRAINED, OTHER_KEYS, UNIFORM]
-INSERTIONS = ("mless", "mful", "random")
+INSERTIONS = ("mless", "mful", "random")  # attention is told against none and has no numbers under it
 CHANGES = (*INSERTIONS, "arm")  # of activations, in the first layers; the first is what the others are compared with
 DEEP_CHANGES = ("mless", "arm")  # in every layer
-CONDITIONS = ["none", *CHANGES]
+ORDER = {"network": NETWORKS, "condition": ["none", *CHANGES]}
 CAUSES = ("both", "terms", "distance")
 OTHERS = "others"  # the class of tokens that the others are compared with
-ORDER = {"network": NETWORKS, "condition": CONDITIONS}
 # Of each measure: raised where what it computes changes, so that older numbers are measured anew.
 VERSIONS = {"tokens": 1, "attention": 1, "causes": 1, "activations": 1}
 HEADS, LAYERS, FITS = "network condition problem layer head", "network condition problem layer", "network problem head"
+COUNTS = "histogram over all problems (Fig. 4), what lies outside at its ends"
 # By measure and name: dimensions and meaning. All are pure numbers, counts of activations, or texts.
 VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
     "attention": {
@@ -81,10 +69,7 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
     "activations": {
         "measures": (f"{LAYERS} measure", "near zero: share within c * 1.4826 * MAD of none (Sec. 4); norms per token"),
         "classes": (f"{LAYERS} class", "share near zero of the problem's tokens of a class (Fig. 7), if it has any"),
-        "counts": (
-            "network condition layer bin",
-            "histogram over all problems (Fig. 4), what lies outside at its ends",
-        ),
+        "counts": ("network condition layer bin", COUNTS),
         "shape": (LAYERS, "cosine between the change of the histogram and that by the slashes"),
         "elements": (LAYERS, "cosine between the change of single activations and that by the slashes"),
     },
@@ -99,25 +84,110 @@ ENGINE = "h5netcdf"
 DIGEST = hashlib.sha256().digest_size  # bytes at the end of each file
 BITS = 12  # of a number's mantissa in the repository's files: exact to 0.00025 of it
 EMPTY = {"text": "", "part": ""}
+PAUSE = 10  # seconds between two savings, each of which replaces the whole file
 
 
-def load(profile: Profile, spec: str, stored: bool = True) -> tuple[xr.Dataset, list[str]]:
-    """Return what is there of a model under the profile's settings, and the names of the steps that are done.
+class Step(NamedTuple):
+    """A measure on one network: in its first layers on all problems or, deep, in the others on some."""
+
+    part: str  # of PARTS, that asks for it
+    network: str
+    deep: bool
+    measure: str
+    conditions: tuple[str, ...]
+
+    def names(self) -> dict[str, str]:
+        """Return by condition what a file calls it once it is done."""
+        return {name: f"{self.network}{', deep' * self.deep}: {self.measure}: {name}" for name in self.conditions}
+
+
+# What may be asked for: the drawn prompt; the trained network's attention and activations; both of the others.
+PARTS = ("tokens", "attention", "activations", "controls")
+DRAWN, FEWER = ("none", *INSERTIONS), ("none", *DEEP_CHANGES)
+CONTROLS = [("attention", INSERTIONS), ("causes", ("mless",)), ("activations", FEWER)]
+STEPS = [  # network after network, as weights are loaded
+    Step("tokens", TRAINED, False, "tokens", DRAWN),
+    *(Step("attention", TRAINED, False, *asked) for asked in CONTROLS[:2]),
+    Step("activations", TRAINED, False, "activations", ("none", *CHANGES)),
+    *(Step("attention", TRAINED, True, *asked) for asked in (CONTROLS[0], ("tokens", DRAWN))),
+    Step("activations", TRAINED, True, "activations", FEWER),
+    *(Step("controls", name, False, *asked) for name in UNTRAINED for asked in CONTROLS),
+    *(Step("controls", name, False, *CONTROLS[0]) for name in (OTHER_KEYS, UNIFORM)),
+]
+
+
+def measure(
+    profile: Profile, *parts: str, models: Collection[str] | None = None, stored: bool = True
+) -> dict[str, xr.Dataset]:
+    """Return what is measured on each of the profile's models, by name; what `parts` ask for is measured if missing.
+
+    parts: of PARTS, all if none is named; models: specs, the profile's if None. Without `stored` what the repository
+    has is measured anew. An interrupted measurement goes on where it was; one that is killed loses the condition it
+    was at, and what was measured within PAUSE before. What is there is read without the libraries that run a network.
+    """
+    asked, found = profile.attention, {}
+    steps = [step for step in STEPS if step.part in (parts or PARTS) and (asked.map_problems or not step.deep)]
+    for spec in asked.models if models is None else dict.fromkeys(models):
+        measured = load(profile, spec, stored)
+        done = json.loads(measured.done)
+        if any(name not in done for step in steps for name in step.names().values()):
+            measured = _grown(measured, profile, spec, steps)
+        found[resolve(spec).name] = measured
+    return found
+
+
+def _grown(measured: xr.Dataset, profile: Profile, spec: str, steps: Sequence[Step]) -> xr.Dataset:
+    """Return a model's measurements with what the steps lack, each kept in the profile's results once it is there.
+
+    What was measured with other weights, in another dtype or on another device is measured again.
+    """
+    from lib.measurement import networks  # and with it torch
+
+    asked, name, saved = profile.attention, resolve(spec).name, time.monotonic()
+    problems = load_problems(asked.problems, limit=asked.limit, seed=profile.seed)
+    example = drawn_problem(asked.problems, asked.example, asked.limit, profile.seed).id
+    loaded = networks.some_layers(spec, asked.layers, asked.dtype)
+    about = {"model": name, "revision": loaded.revision, "dtype": loaded.dtype, "device": loaded.device}
+    about |= {"label": loaded.card.label}
+    del loaded
+    if about.items() - measured.attrs.items():
+        measured = xr.Dataset(attrs={"settings": measured.settings, "done": "[]"})
+    measured, done = measured.assign_attrs(about, example=example), json.loads(measured.done)
+    path = profile.measured_in(profile.results, name)
+    try:
+        for step in steps:
+            lacking = step._replace(conditions=tuple(c for c, name in step.names().items() if name not in done))
+            for found, conditions in networks.pieces(profile, spec, lacking, problems) if lacking.conditions else ():
+                done += [step.names()[condition] for condition in conditions]
+                measured = joined(measured, found).assign_attrs(done=json.dumps(done))
+                if time.monotonic() - saved > PAUSE:
+                    save(path, measured)
+                    saved = time.monotonic()
+    finally:
+        networks.let_go()
+        if done:
+            save(path, measured)
+    return measured
+
+
+def load(profile: Profile, spec: str, stored: bool = True) -> xr.Dataset:
+    """Return what is there of a model under the profile's settings; its attribute `done` names finished steps.
 
     Without `stored` the repository's file counts for nothing. Raises InputError where that file is damaged or was
     measured under other settings; a file in results then gives only what it can.
     """
     path, settings = profile.measured_file(resolve(spec).name), settings_of(profile, spec)
     own = path is not None and path.parent == profile.results
+    blank = xr.Dataset(attrs={"settings": json.dumps(settings), "done": "[]"})
     if path is None or not (own or stored):
-        return blank(profile, spec), []
+        return blank
     try:
         found = read(path)
     except (OSError, ValueError) as error:
         if not own:
             raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
         print(f"{path} is damaged: it is measured again", file=sys.stderr, flush=True)
-        return blank(profile, spec), []
+        return blank
     given, example = json.loads(found.settings), found.attrs.get("example")
     given["tokens"]["example"] = example  # by its id; of a profile that names none it is the sample's first
     settings["tokens"]["example"] = profile.attention.example or example
@@ -126,15 +196,10 @@ def load(profile: Profile, spec: str, stored: bool = True) -> tuple[xr.Dataset, 
         asked = f"python -m lib reproduce {profile.options} --fresh"
         raise InputError(f"{path} was measured under other settings than {profile.name} has now: {asked}")
     if len(stale) == len(VERSIONS):
-        return blank(profile, spec), []
+        return blank
     done = [step for step in json.loads(found.done) if step.split(": ")[1] not in stale]
     found = found.drop_vars([name for measure in stale for name in VARIABLES[measure] if name in found])
-    return found.assign_attrs(settings=json.dumps(settings)), done
-
-
-def blank(profile: Profile, spec: str) -> xr.Dataset:
-    """Return measurements under the profile's settings, none as yet."""
-    return xr.Dataset(attrs={"settings": json.dumps(settings_of(profile, spec)), "done": "[]"})
+    return found.assign_attrs(settings=json.dumps(settings), done=json.dumps(done))
 
 
 def settings_of(profile: Profile, spec: str) -> dict[str, dict]:
@@ -154,7 +219,6 @@ def read(path: Path) -> xr.Dataset:
 
 @functools.lru_cache(maxsize=8)
 def _read(path: Path, changed: int) -> xr.Dataset:
-    """Return a file as it was when it was last changed."""
     content = path.read_bytes()
     if hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
         raise ValueError("it is damaged")
@@ -163,14 +227,14 @@ def _read(path: Path, changed: int) -> xr.Dataset:
 
 def save(path: Path, measured: xr.Dataset, *, small: bool = False) -> None:
     """Replace the file by these measurements; `small`: as the repository keeps them, rounded and without texts."""
-    found = measured.drop_vars("text", errors="ignore").map(rounded, keep_attrs=True) if small else measured.copy()
-    for variables in VARIABLES.values():
-        for name in variables.keys() & found.keys():
-            found[name] = found[name].assign_attrs(long_name=variables[name][1])
+    found = measured.drop_vars("text", errors="ignore").map(_rounded, keep_attrs=True) if small else measured.copy()
     packed, encoding = {"zlib": True, "complevel": 9 if small else 1, "shuffle": True}, {}
-    for name, values in found.items():
-        if values.dtype.kind == "f":  # a chunk is a network's under one condition: much of it may be missing
-            chunks = tuple(1 if dim in ORDER else size for dim, size in values.sizes.items())
+    for name, (_, meaning) in (about for variables in VARIABLES.values() for about in variables.items()):
+        if name not in found:
+            continue
+        found[name] = found[name].assign_attrs(long_name=meaning)
+        if found[name].dtype.kind == "f":  # a chunk is a network's under one condition: much of it may be missing
+            chunks = tuple(1 if dim in ORDER else size for dim, size in found[name].sizes.items())
             encoding[name] = packed | {"chunksizes": chunks}
     content = bytes(found.to_netcdf(None, engine=ENGINE, encoding=encoding))
     try:
@@ -181,7 +245,7 @@ def save(path: Path, measured: xr.Dataset, *, small: bool = False) -> None:
     write_whole(path, content + hashlib.sha256(content).digest())
 
 
-def rounded(values: xr.DataArray) -> xr.DataArray:
+def _rounded(values: xr.DataArray) -> xr.DataArray:
     """Return numbers with BITS of their mantissa, for zlib to find little in; counts and texts as they are."""
     if values.dtype.kind != "f" or values.name == "counts":
         return values
@@ -189,38 +253,18 @@ def rounded(values: xr.DataArray) -> xr.DataArray:
     return values.copy(data=np.ldexp(np.round(mantissa * 2**BITS) / 2**BITS, exponent).astype("float32"))
 
 
+def piece(measure: str, arrays: Mapping[str, np.ndarray], coords: Mapping[str, Any]) -> xr.Dataset:
+    """Return arrays of one network over the dimensions that VARIABLES gives them, as float32 but for counts."""
+    dims = {name: VARIABLES[measure][name][0].split()[1:] for name in arrays}
+    kept = {name: values if name == "counts" else values.astype("float32") for name, values in arrays.items()}
+    return xr.Dataset({name: (dims[name], values) for name, values in kept.items()}, coords)
+
+
 def joined(measured: xr.Dataset, piece: xr.Dataset) -> xr.Dataset:
-    """Return measurements with those of a piece in their places, all else as it was."""
-    labels: dict[Hashable, list] = {}
+    """Return measurements with those of a piece, all of them new, in their places; all else as it was."""
+    labels = {}
     for dim in piece.dims:
-        before = measured[dim].values.tolist() if dim in measured.dims else []
-        every = before + [label for label in piece[dim].values.tolist() if label not in before]
-        labels[dim] = sorted(every, key=ORDER[dim].index) if dim in ORDER else every
-    grown = measured.reindex({dim: every for dim, every in labels.items() if dim in measured.dims}, fill_value=EMPTY)
-    for name, values in piece.items():
-        if name in grown:
-            grown[name] = grown[name].copy()
-            grown[name].loc[{dim: values[dim].values for dim in values.dims}] = values.transpose(*grown[name].dims)
-        else:
-            grown[name] = values.reindex(
-                {dim: labels[dim] for dim in values.dims}, fill_value=EMPTY.get(str(name), np.nan)
-            )
-    return grown
-
-
-def first_layers(values: xr.DataArray) -> xr.DataArray:
-    """Return what was measured of the trained network on all problems: its first layers, where a cell may be NaN."""
-    values = _trained(values)
-    of_each_problem = values.notnull().any([dim for dim in values.dims if dim not in ("problem", "layer")])
-    return values.sel(layer=of_each_problem.all("problem"))
-
-
-def every_layer(values: xr.DataArray) -> xr.DataArray:
-    """Return what was measured of the trained network in every layer: fewer problems, and maybe fewer conditions."""
-    values = _trained(values)
-    last = values.isel(layer=-1, drop=True).notnull()
-    return values.sel({dim: last.any([d for d in last.dims if d != dim]) for dim in ("condition", "problem")})
-
-
-def _trained(values: xr.DataArray) -> xr.DataArray:
-    return values.sel(network=TRAINED, drop=True).dropna("condition", how="all")
+        both = [*(measured[dim].values.tolist() if dim in measured.dims else ()), *piece[dim].values.tolist()]
+        labels[dim] = sorted(set(both), key=ORDER[dim].index) if dim in ORDER else list(dict.fromkeys(both))
+    grown = piece.combine_first(measured).reindex(labels)
+    return grown.assign({name: grown[name].fillna("") for name in EMPTY if name in grown}).assign_attrs(measured.attrs)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.measurement.store import CHANGES, OTHERS, TRAINED, UNIFORM, UNTRAINED, every_layer, first_layers
+from lib.measurement.store import CHANGES, OTHERS, TRAINED, UNIFORM, UNTRAINED
 from lib.statistics import holm, interval, ratio, signed_rank
 
 LEVEL = 0.05  # of Holm's corrected tests
@@ -56,12 +56,24 @@ def by_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
     return together
 
 
+def layers_of(values: xr.DataArray, every: bool = False) -> xr.DataArray:
+    """Return what was measured of the trained network: its first layers on all problems, where a cell may be NaN, or
+    `every` layer on the problems, and under the conditions, that went through all.
+    """
+    values = values.sel(network=TRAINED, drop=True).dropna("condition", how="all")
+    if every:
+        last = values.isel(layer=-1, drop=True).notnull()
+        return values.sel({dim: last.any([d for d in last.dims if d != dim]) for dim in ("condition", "problem")})
+    of_each_problem = values.notnull().any([dim for dim in values.dims if dim not in ("problem", "layer")])
+    return values.sel(layer=of_each_problem.all("problem"))
+
+
 @by_model
 def heads_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     """Return lambda by condition, layer and head, with the share of problems below 1, Holm's p of the signed-rank test
     of log lambda (over a model's heads, layers and conditions), and the means of mass, flatness and dispersion.
     """
-    found = xr.Dataset({name: _layers(model[name], every) for name in ("lambda", *SPAN)})
+    found = xr.Dataset({name: layers_of(model[name], every) for name in ("lambda", *SPAN)})
     lam, table = across(found["lambda"]), estimates(found["lambda"], "lambda")
     table["problems < 1"], table["p"] = (lam < 1).mean("problem").values, holm(signed_rank(np.log(lam.values)))
     means = found[SPAN].mean("problem").to_dataframe().reset_index()
@@ -71,7 +83,7 @@ def heads_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
 @by_model
 def layers_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     """Return the mean over heads by condition, layer and measure: lambda, mass, flatness, dispersion."""
-    found = {name: _layers(model[name], every).mean("head") for name in ("lambda", *SPAN)}
+    found = {name: layers_of(model[name], every).mean("head") for name in ("lambda", *SPAN)}
     return estimates(xr.Dataset(found).to_dataarray("measure"))
 
 
@@ -104,13 +116,14 @@ def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
 @by_model
 def causes_by_head(model: xr.Dataset) -> pd.DataFrame:
     """Return lambda by cause and head of layer 1."""
-    return estimates(_causes(model), "lambda")
+    return estimates(model.cause_lambda.sel(network=TRAINED, drop=True), "lambda")
 
 
 @by_model
 def causes_table(model: xr.Dataset) -> pd.DataFrame:
     """Return lambda over the heads of layer 1 by cause, and its share of log lambda of `both`."""
-    table, logs = estimates(_causes(model).mean("head"), "lambda"), xr.ufuncs.log(_causes(model)).mean("head")
+    lam = model.cause_lambda.sel(network=TRAINED, drop=True)
+    table, logs = estimates(lam.mean("head"), "lambda"), xr.ufuncs.log(lam).mean("head")
     whole = logs.sel(cause="both")
     shares = [ratio(logs.sel(cause=cause), whole, logs.problem.values) for cause in table.cause]
     ends = {"share": "estimate", "share low": "low", "share high": "high"}
@@ -134,7 +147,7 @@ def changes_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
 
     The problem is the unit: tests over single activations, such as Levene's, would take elements for independent.
     """
-    logs = log_changes(_layers(model.measures, every))
+    logs = log_changes(layers_of(model.measures, every))
     table = estimates(logs, "ratio")
     table[["ratio", "low", "high"]] = np.exp(table[["ratio", "low", "high"]])
     return table.assign(p=holm(signed_rank(across(logs).values)))
@@ -156,7 +169,7 @@ def likeness_table(model: xr.Dataset) -> pd.DataFrame:
     """
     tables = []
     for part in ("shape", "elements"):
-        table = estimates(first_layers(model[part]).sel(condition=list(CHANGES[1:])), part)
+        table = estimates(layers_of(model[part]).sel(condition=list(CHANGES[1:])), part)
         names = {"low": f"{part} low", "high": f"{part} high"}
         tables.append(table.rename(columns=names).set_index(["condition", "layer", "n"]))
     return pd.concat(tables, axis=1).reset_index()
@@ -171,11 +184,3 @@ def classes_table(model: xr.Dataset) -> pd.DataFrame:
     apart = shares - shares.sel({"class": OTHERS}, drop=True)
     against = estimates(apart, "against others").rename(columns={"low": "against low", "high": "against high"})
     return estimates(shares.where(apart.notnull()), "near zero").merge(against)
-
-
-def _causes(model: xr.Dataset) -> xr.DataArray:
-    return model.cause_lambda.sel(network=TRAINED, drop=True)
-
-
-def _layers(values: xr.DataArray, every: bool) -> xr.DataArray:
-    return every_layer(values) if every else first_layers(values)

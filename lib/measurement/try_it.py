@@ -25,6 +25,7 @@ from lib.figures.prompt import CLOSE, draw_close
 from lib.measurement.attention import measure_tokens
 from lib.measurement.networks import some_layers
 from lib.profiles import Panel, check_panel
+from lib.prompts.building import build_prompt
 from lib.prompts.conditions import POSITIONS, Filler
 
 LAYERS, LONGEST, DPI, WIDE = 3, 220, 150, 900
@@ -89,9 +90,10 @@ class TryIt:
 
     def _see(self, problem: str, condition: str, filler: Filler) -> tuple[xr.Dataset, xr.Dataset]:
         """Return the tokens of the prompt without and with the filler, as `measure_tokens` does."""
-        conditions = ["none", condition]
-        tokens = measure_tokens(self.loaded, problem, conditions, self.layers, filler=filler)
-        none, after = (tokens.sel(condition=name) for name in conditions)
+        both, tokenizer = ("none", condition), self.loaded.tokenizer
+        prompts = {name: {"": build_prompt(tokenizer, problem, name, filler=filler)} for name in both}
+        tokens = measure_tokens(self.loaded, prompts, self.layers)
+        none, after = (tokens.sel(condition=name) for name in both)
         return none.isel(token=none.part.values != ""), after.isel(token=after.part.values != "")
 
     def _controls(self, given: dict, picture: bytes) -> ipywidgets.Widget:

@@ -15,7 +15,9 @@ from lib.arm.activations import (
 )
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement.activations import NAMES, _Reference, measure_activations, token_classes
+from lib.measurement import activations
+from lib.measurement.activations import NAMES, measure_activations, token_classes
+from lib.measurement.attention import prompts_of
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import Problem, load_problems
@@ -28,9 +30,13 @@ def loaded():
     return load("demo", layers=2, device="cpu")
 
 
+def change(loaded, problems, conditions, layers, **given):
+    return measure_activations(loaded, prompts_of(loaded, problems, conditions), layers, **given)
+
+
 @pytest.fixture(scope="module")
 def found(loaded):
-    return measure_activations(loaded, PROBLEMS, ["mless", "random", "arm"], [1, 2])
+    return change(loaded, PROBLEMS, ["mless", "random", "arm"], [1, 2])
 
 
 @pytest.mark.parametrize(
@@ -99,7 +105,7 @@ def expected_of(loaded, problem, layer, conditions, c):
 @pytest.mark.parametrize("layer", [1, 2])
 def test_every_number_agrees_with_what_a_forward_shows(loaded, layer):
     problems, arm = [PROBLEMS[0], PROBLEMS[2]], Arm(c=0.5)
-    found = measure_activations(loaded, problems, ["mless", "random"], [1, 2], arm=arm).sel(layer=layer)
+    found = change(loaded, problems, ["mless", "random"], [1, 2], arm=arm).sel(layer=layer)
     counts = {condition: 0 for condition in found.condition.values}
     for problem in problems:
         expected = expected_of(loaded, problem, layer, list(counts), arm.c)
@@ -122,7 +128,7 @@ def test_each_problem_draws_its_own_noise_under_arm(loaded):
     text = PROBLEMS[0].problem
     twice = [Problem(unique_id=name, problem=text, answer="1") for name in "ab"]
     norms = [
-        measure_activations(loaded, some, ["arm"], [1], seed=seed).measures.sel(condition="arm", measure="L1").values
+        change(loaded, some, ["arm"], [1], seed=seed).measures.sel(condition="arm", measure="L1").values
         for some, seed in ((twice, 0), (twice[:1], 1))
     ]
     assert norms[0][0] != norms[0][1] and norms[0][1] == norms[1][0]
@@ -133,7 +139,7 @@ def test_counts_cover_every_activation_of_the_problems(loaded, found):
     tokens = sum(p.spans["problem"].stop - p.spans["problem"].start for p in prompts)
     width = loaded.model.config.intermediate_size
     assert (found.counts.sum("bin") == tokens * width).all()
-    inside = measure_activations(loaded, PROBLEMS, ["mless@random"], [1])  # slashes among the problem's words
+    inside = change(loaded, PROBLEMS, ["mless@random"], [1])  # slashes among the problem's words
     assert (inside.counts.sum("bin") == tokens * width).all() and (abs(inside["shape"][1]) > 0.99).all()
 
 
@@ -144,16 +150,15 @@ def test_arm_empties_the_neighbourhood_of_zero_in_its_layer_alone(found):
 
 
 def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):
-    made, alive = [], []
+    made, alive, bound = [], [], activations.near_zero_bound
 
-    def tracked(*args):
-        reference = _Reference(*args)
-        made.append(weakref.ref(reference))
+    def tracked(activation, c):  # once for each problem and layer
+        made.append(weakref.ref(activation))
         alive.append(sum(ref() is not None for ref in made))
-        return reference
+        return bound(activation, c)
 
-    monkeypatch.setattr("lib.measurement.activations._Reference", tracked)
-    measure_activations(loaded, PROBLEMS, ["mless"], [1])
+    monkeypatch.setattr(activations, "near_zero_bound", tracked)
+    change(loaded, PROBLEMS, ["mless"], [1])
     assert len(made) == len(PROBLEMS) and max(alive) <= 2
 
 
@@ -161,9 +166,9 @@ def test_nan_activations_name_layer_condition_and_problem(loaded):
     spoilt = load("demo", layers=2, device="cpu")
     spoilt.model.layers[1].mlp.gate_proj.weight.data[0, 0] = float("nan")
     with pytest.raises(InputError, match=rf"under none on problem {PROBLEMS[0].id} gives NaN activations in layer 2"):
-        measure_activations(spoilt, PROBLEMS, ["mless"], [1, 2])
+        change(spoilt, PROBLEMS, ["mless"], [1, 2])
 
 
 def test_missing_layers_are_named(loaded):
     with pytest.raises(InputError, match="layers 1 to 2"):
-        measure_activations(loaded, PROBLEMS, ["mless"], [3])
+        change(loaded, PROBLEMS, ["mless"], [3])

@@ -12,7 +12,7 @@ from eager import matrices, outputs_of, received
 from lib.attention.received import observe_uniform
 from lib.errors import InputError
 from lib.measurement import networks
-from lib.measurement.attention import _affine, measure_attention, measure_causes, measure_tokens
+from lib.measurement.attention import affine_fits, measure_attention, measure_causes, measure_tokens, prompts_of
 from lib.measurement.store import CAUSES
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
@@ -28,11 +28,11 @@ def loaded():
 
 @pytest.fixture(scope="module")
 def causes(loaded):
-    return measure_causes(loaded, PROBLEMS)
+    return measure_causes(loaded, prompts_of(loaded, PROBLEMS, ["mless"]))
 
 
 def dilution(loaded, problems, conditions, layers=None, **given):
-    return xr.concat(measure_attention(loaded, problems, conditions, layers, **given), "condition")
+    return xr.concat(measure_attention(loaded, prompts_of(loaded, problems, conditions), layers, **given), "condition")
 
 
 def prompts(loaded, problem, condition="mless"):
@@ -175,7 +175,8 @@ def test_the_fits_are_of_the_heads_outputs_for_the_problems_tokens(loaded, cause
 def test_without_positions_everything_comes_from_the_terms():
     loaded = load("demo", layers=1, device="cpu")
     loaded.model.rotary_emb.inv_freq.zero_()  # rotation by nothing: queries and keys do not know where they are
-    both, terms, distance = (measure_causes(loaded, PROBLEMS).cause_lambda.sel(cause=cause) for cause in CAUSES)
+    found = measure_causes(loaded, prompts_of(loaded, PROBLEMS, ["mless"])).cause_lambda
+    both, terms, distance = (found.sel(cause=cause) for cause in CAUSES)
     np.testing.assert_allclose(distance, 1, rtol=1e-5)
     np.testing.assert_allclose(terms, both, rtol=1e-5)
     assert (terms < 1).all()  # new terms can only dilute
@@ -185,14 +186,13 @@ def test_padding_and_batches_change_nothing(loaded, causes, monkeypatch):
     monkeypatch.setattr(
         "lib.measurement.attention.in_batches", lambda lengths, run, _: (([i], run([i])) for i in range(len(lengths)))
     )
-    alone = measure_causes(loaded, PROBLEMS)
+    alone = measure_causes(loaded, prompts_of(loaded, PROBLEMS, ["mless"]))
     np.testing.assert_allclose(causes.cause_lambda, alone.cause_lambda, rtol=1e-4)
     np.testing.assert_allclose(causes.affine, alone.affine, rtol=1e-3)
 
 
 OLD, NOISE = torch.randn(2, 400, 2, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 LEFT = torch.rand(2, 400, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-FITS = ("shifted", "affine", "line", "softmax", "direction", "component")
 
 
 @pytest.mark.parametrize(
@@ -208,13 +208,13 @@ FITS = ("shifted", "affine", "line", "softmax", "direction", "component")
     ],
 )
 def test_each_fit_finds_what_was_planted(new, high, low):
-    found = dict(zip(FITS, _affine(OLD, new, LEFT), strict=True))
+    found = affine_fits(OLD, new, LEFT)
     for name in high | low:
         assert (found[name] > 0.99 if name in high else found[name] < 0.9).all(), name
 
 
 def test_the_tokens_of_a_prompt_are_named_and_have_what_each_head_gives_them(loaded):
-    tokens = measure_tokens(loaded, PROBLEMS[0].problem, ["none", "mless"], [1, 3])
+    tokens = measure_tokens(loaded, prompts_of(loaded, PROBLEMS[:1], ["mless"]), [1, 3])
     for condition in ("none", "mless"):
         prompt, one = build_prompt(loaded.tokenizer, PROBLEMS[0].problem, condition), tokens.sel(condition=condition)
         real = one.part.values != ""

@@ -16,8 +16,8 @@ from transformers import LlamaConfig, LlamaModel
 from lib import paths, progress
 from lib.errors import InputError
 from lib.measurement import networks, store
-from lib.measurement.run import measure
-from lib.measurement.store import every_layer, first_layers, joined, load, save
+from lib.measurement.store import joined, load, measure, save
+from lib.measurement.tables import layers_of
 from lib.models.names import resolve
 from lib.profiles import check, load_profile, run_profile
 
@@ -66,14 +66,12 @@ def test_a_piece_takes_its_place_and_what_was_not_measured_is_nan():
     lam = found["lambda"].sel(network="trained", head=1)
     assert lam.sel(condition="random", problem="a").values.tolist()[:2] == [0.5, 0.5]
     np.testing.assert_allclose(lam.sel(condition="mless", problem="b"), [np.nan, np.nan, 0.7])
-    again = joined(found, piece(np.nan, network="uniform"))["lambda"]  # what is measured again leaves nothing of it
-    assert again.sel(network="uniform").isnull().all() and not found["lambda"].sel(network="uniform").isnull().all()
 
 
 def test_the_first_layers_have_all_problems_and_every_layer_fewer():
     found = joined(piece(0.5), piece(0.7, problems="b", layers=[3]))
     found = joined(joined(found, piece(0.6, condition="random")), piece(0.9, network="uniform", layers=[1]))
-    first, every = first_layers(found["lambda"]), every_layer(found["lambda"])
+    first, every = layers_of(found["lambda"]), layers_of(found["lambda"], every=True)
     assert first.condition.size == 2 and first.layer.values.tolist() == [1, 2] and first.problem.size == 2
     assert every.condition.values == ["mless"] and every.problem.values == ["b"] and every.layer.size == 3
     assert first.notnull().all() and every.notnull().all() and "network" not in first.coords
@@ -105,7 +103,7 @@ def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys
     monkeypatch.setattr(progress, "shown", True)
     (found,) = measure(profile, "tokens", "activations").values()
     assert "activations in 2 layers: 100%" in (shown := capsys.readouterr().err) and "2/2" in shown
-    assert [step[:3] for step in steps] == [("trained", bool(i == 2), m) for i, m in enumerate(MEASURED)]
+    assert [step[1:4] for step in steps] == [("trained", bool(i == 2), m) for i, m in enumerate(MEASURED)]
     assert set(found) == {*tokens, *store.VARIABLES["activations"]} and found.measures.equals(whole[1].measures[:1])
     monkeypatch.setattr(networks, "load", None)
     xr.testing.assert_equal(measure(profile, "activations")[NAME], found)
@@ -123,7 +121,7 @@ def test_an_interruption_loses_one_condition(profile, monkeypatch):
     monkeypatch.setattr(networks, "observe", stopping)
     with pytest.raises(KeyboardInterrupt):
         measure(profile, "attention")
-    assert load(profile, *profile.attention.models)[1] == ["trained: attention: mless"]
+    assert load(profile, *profile.attention.models).done == '["trained: attention: mless"]'
     measure(profile, "attention")
     assert len(seen) == 3 + 3 + 4  # none again, the two that were missing, then the deeper layer
 
@@ -155,8 +153,8 @@ def test_what_other_settings_or_another_version_decide_is_measured_again(whole, 
     content["attention"]["panels"] = {}
     if not changed:
         monkeypatch.setitem(store.VERSIONS, "causes", 2)
-    found, done = load(type(profile).model_validate(content), spec)
-    assert {step.split(": ")[1] for step in done} == set(store.VERSIONS) - lost
+    found = load(type(profile).model_validate(content), spec)
+    assert {step.split(": ")[1] for step in json.loads(found.done)} == set(store.VERSIONS) - lost
     assert {measure for measure, names in store.VARIABLES.items() if not names.keys() & found.keys()} == lost
 
 
@@ -164,14 +162,14 @@ def test_what_other_settings_or_another_version_decide_is_measured_again(whole, 
 def test_a_damaged_file_counts_for_nothing_and_is_named(whole, profile, damage, capsys):
     file = profile.results / f"{NAME}.nc"
     file.write_bytes(damage(whole[2]))
-    found, done = load(profile, *profile.attention.models)
-    assert not found and not done and capsys.readouterr().err == f"{file} is damaged: it is measured again\n"
+    found = load(profile, *profile.attention.models)
+    assert not found and found.done == "[]" and capsys.readouterr().err == f"{file} is damaged: it is measured again\n"
 
 
 def test_a_cell_that_is_not_defined_takes_no_layer_away():
     found = joined(piece(0.5), piece(0.5, condition="random"))["lambda"]
     found.loc[{"condition": "mless", "problem": "a", "layer": 1}] = np.nan
-    assert first_layers(found).layer.values.tolist() == [1, 2]
+    assert layers_of(found).layer.values.tolist() == [1, 2]
 
 
 def test_what_the_repository_keeps_is_rounded_and_has_no_texts(whole, profile):
@@ -184,12 +182,12 @@ def test_what_the_repository_keeps_is_rounded_and_has_no_texts(whole, profile):
         np.testing.assert_allclose(small[name], found[name], rtol=2.5e-4, err_msg=name)
     with pytest.raises(InputError, match=r"other settings than mine has now: python -m lib reproduce .* --fresh"):
         measure(profile.model_copy(update={"seed": 1}))
-    assert not load(profile, *profile.attention.models, stored=False)[0]
+    assert not load(profile, *profile.attention.models, stored=False)
     path.write_bytes(b"nonsense")
     with pytest.raises(InputError, match=r"data/mine/tiny-llama\.nc cannot be read"):
         measure(profile)
     (profile.results / f"{NAME}.nc").write_bytes(whole[2])  # what was measured here comes before it
-    assert not profile.stored and "text" in load(profile, *profile.attention.models)[0]
+    assert not profile.stored and "text" in load(profile, *profile.attention.models)
 
 
 def test_other_keys_are_those_of_the_next_head_and_all_else_stays():

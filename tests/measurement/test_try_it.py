@@ -8,7 +8,7 @@ from PIL import Image
 
 from lib.errors import InputError
 from lib.measurement import try_it
-from lib.measurement.attention import measure_attention
+from lib.measurement.attention import measure_attention, prompts_of
 from lib.measurement.try_it import TryIt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
@@ -25,7 +25,8 @@ def tried(tiny_llama):
 def test_lambda_is_that_of_the_measurements(tried, position):
     filler = Filler(length=9, position=position, mless="he")
     problem = Problem(unique_id="1", problem=PROBLEM, answer="3")
-    (measured,) = measure_attention(tried.loaded, [problem], ["mless"], filler=filler)
+    prompts = prompts_of(tried.loaded, [problem], ["mless"], filler=filler)
+    (measured,) = measure_attention(tried.loaded, prompts)
     ratios, _ = tried.ratios(PROBLEM, "mless", filler)
     np.testing.assert_allclose(ratios, measured["lambda"].squeeze().values, rtol=1e-5)
 
