@@ -5,14 +5,14 @@ import os
 import re
 from math import inf
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from lib import paths
 from lib.arm.settings import Arm, parse_arm
 from lib.errors import InputError, Settings, unknown, valid
-from lib.models.names import Card, Dtype, card, known_models, resolve
+from lib.models.names import Dtype, Source, card, known_models, resolve
 from lib.prompts.conditions import ConditionText, Example, Filler, Format, parse_condition
 from lib.prompts.problems import drawn_problem, load_problems
 
@@ -281,7 +281,7 @@ def check(profile: Profile) -> None:
         check_accuracy(part, profile.filler)
 
 
-def check_panel(figure: str, panel: Panel, known: Card) -> None:
+def check_panel(figure: str, panel: Panel, known: Source | Any) -> None:
     """Raise InputError when the model lacks a panel's layer or head."""
     for name, number, last in (("layers", panel.layer, known.layers), ("heads", panel.head, known.heads)):
         if last and number > last:

@@ -53,7 +53,7 @@ class TryIt:
 
     def picture(self, problem: str, filler: str, length: int, position: str, layer: int, head: int) -> bytes:
         """Return the picture of one prompt and head as a png."""
-        check_panel("the picture", Panel(model=self.loaded.spec, layer=layer, head=head), self.loaded.card)
+        check_panel("the picture", Panel(model=self.loaded.spec, layer=layer, head=head), self.loaded)
         asked = _filler(filler, length, position)
         none, after = self._seen(problem, "mless", asked)
         inserted = np.flatnonzero(after.part == "inserted")

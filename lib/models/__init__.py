@@ -6,6 +6,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "loading": ["Loaded", "load"],
-        "names": ["Card", "arm_for", "known_models", "resolve"],
+        "names": ["arm_for", "known_models", "resolve"],
     },
 )

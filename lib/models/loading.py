@@ -26,7 +26,7 @@ from lib import progress
 from lib.attention.check import check_attention
 from lib.errors import InputError
 from lib.models import first_layers as hub
-from lib.models.names import Card, Dtype, Gguf, checkpoint_errors, ends_digest, resolve
+from lib.models.names import Dtype, Gguf, checkpoint_errors, ends_digest, resolve
 
 TEXT_PREFIX = re.compile(r"^(?:model\.)?language_model\.(?:model\.)?")  # of the decoder in a multimodal checkpoint
 # What ends an answer in GGUF: the end of a turn or of a text, and padding, which Qwen2.5 gives as its second end.
@@ -55,12 +55,6 @@ class Loaded:
     def context(self) -> int:
         """Positions that prompt, inserted and new tokens share."""
         return self.model.config.get_text_config().max_position_embeddings
-
-    @property
-    def card(self) -> Card:
-        """What a caption or a file says of the model, which holds no weights."""
-        known = self.name, self.spec, self.revision, self.heads, self.layers, self.context, self.dtype, self.weights
-        return Card(*known)
 
 
 def load(

