@@ -13,8 +13,9 @@ import contextlib
 import inspect
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from math import ceil, inf, isclose, isnan, log, sqrt
+from math import ceil, inf, isclose, log, sqrt
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -27,7 +28,7 @@ from lib import evaluation, paths
 from lib.claims import measures
 from lib.claims.measures import POSITIVE, Untestable, likelihood_differences
 from lib.errors import InputError, valid
-from lib.measurement.store import measure
+from lib.measurement.store import OTHER_KEYS, TRAINED, UNIFORM, measure
 from lib.paths import read_yaml, shown, write_whole
 from lib.profiles import PARTS, Profile
 from lib.statistics import (
@@ -56,7 +57,7 @@ NO_EFFECT = "no effect of that size"  # undecided, but the interval lies within 
 VERDICTS = ("supported", "in part", "contradicted", NO_EFFECT, "undecided")
 TIED = 0.01  # of the distance to the range: parts this near the least favourable are as unfavourable to a reader
 SMALLEST_P, LARGEST_P = 1e-6, 0.99  # between them a p-value is told
-CONTROLS = ("control", "keys", "uniform")  # untrained networks, other heads' keys, evenly spread attention
+CONTROLS = {OTHER_KEYS: "keys", UNIFORM: "uniform"}  # a network's columns; those of untrained ones: control
 COLUMNS = [  # NaN or None: no such number
     *("id", "claim", "reading", "source", "model", "verdict"),
     *("part", "effect", "low", "high", "unit", "low_end", "high_end"),  # the part that decides; ends of the range
@@ -64,7 +65,7 @@ COLUMNS = [  # NaN or None: no such number
     *("heads", "heads_held"),  # that a mean is over, and of them those in the range
     *("p", "p_holm", "survives"),  # the last two corrected for all rows
     # In the same part; the verdict that every untrained network gets, else mixed, the middle one's effect, all ends.
-    *(f"{of}_{name}" for of in CONTROLS for name in ("verdict", "effect", "low", "high")),
+    *(f"{of}_{name}" for of in ("control", "keys", "uniform") for name in ("verdict", "effect", "low", "high")),
     *("difference", "difference_low", "difference_high"),  # to the nearest of the untrained networks
     *("training", "paper", "paper_of"),  # also, stronger or weaker than without it, where verdict and side agree
     *("needed", "needed_low", "needed_high"),  # problems for an effect of the paper's size, as far as that is known
@@ -138,22 +139,18 @@ def gather(profile: Profile, completions: str | None = None) -> dict[str, dict[s
     """Return by model what the profile measures, computing only what results/ lacks; attention's models come first."""
     parts = [evaluation.answers(profile, "main", completions), *(evaluation.answers(profile, part) for part in PARTS)]
     measured = measure(profile, "attention", "activations", "controls")
-    return as_evidence(profile, measured, parts, evaluation.scores(profile))
+    return as_evidence(profile, measured=measured, answers=parts, scores=evaluation.scores(profile))
 
 
-def as_evidence(
-    profile: Profile,
-    measured: Mapping[str, xr.Dataset] | None = None,
-    answers: Sequence[pd.DataFrame] = (),
-    scores: pd.DataFrame | None = None,
-) -> dict[str, dict[str, Any]]:
-    """Return by model what is at hand of it, by the name under which measures take it: measured, answers, scores."""
-    evidence: dict[str, dict[str, Any]] = {name: {"measured": one} for name, one in (measured or {}).items()}
-    plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
-    tables = {"answers": pd.concat(answers, ignore_index=True).assign(plain=plain)} if answers else {}
-    for kind, table in (tables | ({} if scores is None else {"scores": scores})).items():
+def as_evidence(profile: Profile, **at_hand: Any) -> dict[str, dict[str, Any]]:
+    """Return by model what is at hand: `measured`, by model; `answers`, a frame per part; `scores`."""
+    evidence = {name: {"measured": one} for name, one in at_hand.pop("measured", {}).items()}
+    if answers := at_hand.get("answers"):
+        plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
+        at_hand["answers"] = pd.concat(answers, ignore_index=True).assign(plain=plain)
+    for kind, table in at_hand.items():
         for name, one in table.groupby("model", sort=False):
-            evidence.setdefault(str(name), {})[kind] = one
+            evidence.setdefault(name, {})[kind] = one
     return evidence
 
 
@@ -267,16 +264,18 @@ def judge(claims: Sequence[Claim], evidence: Mapping[str, Mapping[str, Any]]) ->
 
 def _row(claim: Claim, model: str, given: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = claim.model_dump(include={"id", "claim", "reading", "source", "unit", "written"})
-    row |= dict(zip(("low_end", "high_end"), claim.range, strict=True)) | {"model": model}
+    row["low_end"], row["high_end"] = claim.range
     row["paper"], row["paper_of"] = claim.reported(model)
+    row["model"] = model
     try:
         values = values_of(claim, given)
-        parts = parts_of(values.sel(network="trained"))
+        parts = parts_of(values.sel(network=TRAINED))
     except Untestable as reason:
         return row | {"verdict": "undecided", "n": 0, "parts": 0, "reason": str(reason)}
     decision = decide(parts, *claim.ends)
     found, holds = decision.found, decision.holds
-    row |= {"verdict": decision.verdict, "p": p_value(parts, *claim.ends), "part": decision.part} | _told(found)
+    row |= {"verdict": decision.verdict, "p": p_value(parts, *claim.ends), "part": decision.part}
+    row |= {"effect": float(found.estimate), "low": float(found.low), "high": float(found.high)}
     row |= {"n": found.n, "clusters": found.clusters, "parts": len(parts), "held": len(holds)}
     row |= {"holds": ", ".join(holds), "refuted": ", ".join(decision.refuted)} | values.attrs.get("cut", {})
     if (heads := values.attrs.get("heads")) is not None:
@@ -284,11 +283,6 @@ def _row(claim: Claim, model: str, given: Mapping[str, Any]) -> dict[str, Any]:
     if decision.verdict == "undecided":
         row |= _undecided(claim, given, parts, decision, row["paper"])
     return row | _controls(claim, values, decision)
-
-
-def _told(found: Interval, of: str = "") -> dict[str, float | None]:
-    ends = {"effect": found.estimate, "low": found.low, "high": found.high}
-    return {f"{of}{name}": None if isnan(end) else float(end) for name, end in ends.items()}
 
 
 def _undecided(claim: Claim, given: Mapping, parts: Parts, decision: Decision, paper: float | None) -> dict[str, Any]:
@@ -311,33 +305,29 @@ def _undecided(claim: Claim, given: Mapping, parts: Parts, decision: Decision, p
 
 
 def _controls(claim: Claim, values: xr.DataArray, decision: Decision) -> dict[str, Any]:
-    """Return the columns of the controls, each judged by itself and shown in the part that decides."""
-    trained, part, found, row = values.sel(network="trained", drop=True), decision.part, {}, {}
-    for name in values.network.values[values.network.values != "trained"]:
+    """Return the columns of the controls, each network judged by itself and shown in the part that decides."""
+    trained, part, found, row = values.sel(network=TRAINED, drop=True), decision.part, defaultdict(list), {}
+    for name in values.network.values[values.network.values != TRAINED]:
         with contextlib.suppress(Untestable):  # evenly spread attention has no values and no activations
             one = values.sel(network=name, drop=True)
-            shown = [interval(*parts_of(some.sel(component=[part]))[part]) for some in (one, trained - one)]
-            found[name] = decide(parts_of(one), *claim.ends).verdict, *shown
-    for name, of in (("uniform", "uniform"), ("other keys", "keys")):
-        if name in found:
-            verdict, one, _ = found.pop(name)
-            row |= {f"{of}_verdict": verdict} | _told(one, f"{of}_")
-    if not found:
+            verdict = decide(parts_of(one), *claim.ends).verdict
+            shown = (interval(*parts_of(some.sel(component=[part]))[part]) for some in (one, trained - one))
+            found[CONTROLS.get(name, "control")].append((verdict, *shown))
+    for of, some in found.items():
+        verdicts, shown, _ = zip(*some, strict=True)
+        row[f"{of}_verdict"] = verdicts[0] if len(set(verdicts)) == 1 else "mixed"
+        row[f"{of}_effect"] = sorted(one.estimate for one in shown)[len(shown) // 2]  # nothing is averaged
+        row |= {f"{of}_low": min(one.low for one in shown), f"{of}_high": max(one.high for one in shown)}
+    if "control" not in found:
         return row
-    verdicts = {verdict for verdict, *_ in found.values()}
-    untrained, apart = (pd.DataFrame([vars(one[place]) for one in found.values()]) for place in (1, 2))
-    nearest = apart.estimate.abs().argmin()
-    row |= {"control_verdict": verdicts.pop() if len(verdicts) == 1 else "mixed"}
-    row |= {"control_effect": untrained.estimate.sort_values().iloc[len(untrained) // 2]}  # nothing is averaged
-    row |= {"control_low": untrained.low.min(), "control_high": untrained.high.max()}
-    for column, end in (("difference", "estimate"), ("difference_low", "low"), ("difference_high", "high")):
-        row[column] = apart[end].iloc[nearest]
-    estimates = [decision.found.estimate, *untrained.estimate]
-    sides = {tuple(estimate > end for end in claim.ends) for estimate in estimates}
+    _, untrained, apart = zip(*found["control"], strict=True)
+    near, other = min(zip(apart, untrained, strict=True), key=lambda pair: abs(pair[0].estimate))
+    row |= {"difference": near.estimate, "difference_low": near.low, "difference_high": near.high}
+    sides = {tuple(one.estimate > end for end in claim.ends) for one in (decision.found, *untrained)}
     if row["control_verdict"] == decision.verdict != "undecided" and len(sides) == 1:
-        distance, others = (abs(_distance(one, *claim.ends)) for one in (estimates[0], estimates[1 + nearest]))
-        differs = (apart.low > 0).all() or (apart.high < 0).all()
-        row["training"] = ("weaker" if distance < others else "stronger") if differs else "also"
+        differs = all(one.low > 0 for one in apart) or all(one.high < 0 for one in apart)
+        own, others = (abs(_distance(one.estimate, *claim.ends)) for one in (decision.found, other))
+        row["training"] = ("weaker" if own < others else "stronger") if differs else "also"
     return row
 
 
