@@ -232,6 +232,14 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     return adjusted
 
 
+def n_deciding(distance: float, deviation: float) -> int | None:
+    """Return how many problems put the interval on one side of an end `distance` away with power 0.8; None at 0.
+
+    For one part (Guenther 1981, Am. Stat. 35:243), the last term for Student's distribution instead of the normal one.
+    """
+    return None if distance == 0 else ceil(((Z_ALPHA + Z_POWER) * deviation / distance) ** 2 + Z_ALPHA**2 / 2)
+
+
 def n_needed(effect: float, discordant_rate: float) -> int:
     """Return how many problems a two-sided McNemar test at 5 % needs to show a paired accuracy difference at 80 %.
 

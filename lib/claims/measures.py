@@ -67,9 +67,9 @@ def lambda_of_span(measured: xr.Dataset, condition: str, layer: int, span: str, 
 
 def lambda_from(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return lambda averaged over the heads of a layer and of all that follow it."""
-    first = _of(measured, "lambda", condition=condition, layer=layer).layer
-    deeper = measured["lambda"].sel(condition=condition, layer=measured.layer >= first)
-    return _parts(**{f"layers {layer} to {deeper.layer.values.max()}": deeper.mean(["head", "layer"])})
+    last = measured.sizes["layer"]
+    deeper = _of(measured, "lambda", condition=condition, layer=[layer, *range(layer + 1, last + 1)])
+    return _parts(**{f"layers {layer} to {last}": deeper.mean(["head", "layer"])})
 
 
 def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
@@ -90,11 +90,9 @@ def after_layer_1(measured: xr.Dataset, variable: str, condition: str, layers: S
 
 def span_differences(measured: xr.Dataset, more: str, less: str, layer: int) -> xr.DataArray:
     """Return by how much the unevenness of the span's attention and the spread of its values differ."""
-    found = []
-    for name in ("flatness", "dispersion"):
-        values = _of(measured, name, condition=[more, less], layer=layer)
-        found.append((values.sel(condition=more) - values.sel(condition=less)).mean("head"))
-    return _parts(attention=found[0], values=found[1])
+    both = [_of(measured, name, condition=[more, less], layer=layer) for name in ("flatness", "dispersion")]
+    apart = [(values.sel(condition=more) - values.sel(condition=less)).mean("head") for values in both]
+    return _parts(attention=apart[0], values=apart[1])
 
 
 def lambda_ratios(measured: xr.Dataset, condition: str, reference: str, layer: int, heads: str) -> xr.DataArray:

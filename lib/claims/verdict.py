@@ -15,7 +15,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from math import ceil, inf, isclose, log, sqrt
+from math import inf, isclose, log, sqrt
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -31,18 +31,7 @@ from lib.errors import InputError, valid
 from lib.measurement.store import OTHER_KEYS, TRAINED, UNIFORM, measure
 from lib.paths import read_yaml, shown, write_whole
 from lib.profiles import PARTS, Profile
-from lib.statistics import (
-    ALPHA,
-    ENOUGH,
-    POINTS,
-    Z_ALPHA,
-    Z_POWER,
-    Interval,
-    clopper_pearson,
-    clusters_of,
-    holm,
-    interval,
-)
+from lib.statistics import ALPHA, ENOUGH, POINTS, Interval, clopper_pearson, clusters_of, holm, interval, n_deciding
 
 CLAIMS = paths.DATA / "claims.yaml"
 MEASURES = {
@@ -169,8 +158,8 @@ def parts_of(values: xr.DataArray) -> dict[str, tuple]:
     Raises Untestable for a part with a number of fewer than two independent problems.
     """
     kind, parts = values.attrs.get("kind", "mean"), {}
-    largest = {f"best of {len(values)}": values.T}
-    for label, one in (largest if kind == "largest" else {str(one.component.item()): one for one in values}).items():
+    best = {f"best of {len(values)}": values.T} if kind == "largest" else {}
+    for label, one in (best or {str(one.component.item()): one for one in values}).items():
         known = one.where(np.isfinite(one)).dropna("problem")
         problems = known.problem.values
         if (clusters := len(set(clusters_of(problems)))) < 2:
@@ -240,14 +229,6 @@ def p_value(parts: Parts, low: float = -inf, high: float = inf) -> float:
     supporting = max(level(part, _inside) for part in parts.values())
     against = min(level(part, _outside) for part in parts.values())
     return min(supporting, len(parts) * against, 1.0)
-
-
-def n_deciding(distance: float, deviation: float) -> int | None:
-    """Return how many problems put the interval on one side of an end `distance` away with power 0.8; None at 0.
-
-    For one part (Guenther 1981, Am. Stat. 35:243), the last term for Student's distribution instead of the normal one.
-    """
-    return None if distance == 0 else ceil(((Z_ALPHA + Z_POWER) * deviation / distance) ** 2 + Z_ALPHA**2 / 2)
 
 
 def judge(claims: Sequence[Claim], evidence: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:

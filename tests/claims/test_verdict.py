@@ -8,11 +8,11 @@ from evidence import CLAIMS, answers, inside, right, row_of, scores, wobbling
 from scipy import stats
 
 from lib import paths
-from lib.claims.verdict import COLUMNS, decide, judge, n_deciding, p_value, read_verdicts, write_verdicts
+from lib.claims.verdict import COLUMNS, decide, judge, p_value, read_verdicts, write_verdicts
 from lib.claims.words import rows_of
 from lib.errors import InputError
 from lib.profiles import load_profile
-from lib.statistics import ENOUGH, interval
+from lib.statistics import ENOUGH, interval, n_deciding
 
 SIMULATIONS = 400
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
