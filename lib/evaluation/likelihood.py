@@ -1,7 +1,5 @@
 """How likely a model finds the gold solution, or the gold answer at once, under every condition: nats per problem.
 
-    scores = likelihoods(profile.likelihood, filler, seed, folder)     # continues where an earlier run stopped
-
 Teacher-forced: log p(text | prompt), summed over the text's tokens. The same problem under two conditions differs by
 what the condition does to the model, so a few hundred problems say what thousands of answers say about accuracy.
 """

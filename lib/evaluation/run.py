@@ -1,9 +1,7 @@
 """Answer problems under every condition, grade the answers and keep each one.
 
-    answers = evaluate(profile.accuracy, filler, seed, folder)     # continues where an earlier run stopped
-
-A run with a higher token limit may go on where a shorter one was cut: greedy decoding writes the same tokens whatever
-the limit is. Finished answers are taken over as they are, and cut ones continued behind their last token.
+A run goes on where an earlier one stopped, and one with a higher token limit where a shorter one was cut, since greedy
+decoding writes the same tokens whatever the limit is: of `shorter` finished answers are taken over, cut ones continued.
 """
 
 import contextlib
@@ -46,7 +44,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "math-verify", "sympy", "vllm
 
 
 class Asked(NamedTuple):
-    """One completion that a run asks for; `arm` None: the model as it is."""
+    """One completion that a run asks for."""
 
     problem: Problem
     condition: str
@@ -113,8 +111,7 @@ def wanted(loaded: Loaded, accuracy: Accuracy, filler: Filler, seed: int, proble
 def arm_of(condition: str, loaded: Loaded, given: Arm | None = None) -> Arm | None:
     """Return the settings of a condition's ARM over those given for a run, or the paper's for the model, if any.
 
-    Statistics are always a sequence's own: the authors generate one prompt at a time, where the whole tensor is that
-    sequence, and a completion must not depend on what it is batched with.
+    Statistics are a sequence's own, as in the authors' code, whose whole tensor is one prompt: no batch decides them.
     """
     arm = parse_condition(condition).arm
     return arm and arm.over(arm_for(loaded.spec, given)).model_copy(update={"statistics": "sequence"})
@@ -123,8 +120,8 @@ def arm_of(condition: str, loaded: Loaded, given: Arm | None = None) -> Arm | No
 def about(problems: str, filler: Filler, seed: int) -> dict:
     """Return what must not change between a run and its continuation; more models or problems may join."""
     sha256, inserted = digest(load_problems(problems)), filler.model_dump()
-    found = {"problems": describe(problems), "problems_sha256": sha256, "instruction": INSTRUCTION}
-    return found | {"filler": inserted, "seed": seed}
+    about = {"problems": describe(problems), "problems_sha256": sha256, "instruction": INSTRUCTION}
+    return about | {"filler": inserted, "seed": seed}
 
 
 def versions() -> dict[str, str]:
@@ -141,10 +138,9 @@ def made_on(loaded: Loaded) -> dict[str, str]:
 
 
 def _shorter(folder: Path, settings: dict) -> dict[str, dict]:
-    """Return by key the rows of a run that differs from `settings` in a lower token limit alone.
+    """Return by key the rows of a run that differs from `settings` in a lower token limit alone, else raise InputError.
 
-    Raises InputError for a folder without a run, other settings, a limit that is not lower, and answers that are drawn
-    or end in an elicitation, where going on is not the same as never having been cut.
+    Where answers are drawn or end in an elicitation, going on is not the same as never having been cut.
     """
     was = read_run(folder)
     if settings["temperature"] > 0 or settings["elicit"]:

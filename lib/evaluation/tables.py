@@ -29,7 +29,6 @@ RATES: dict[str, Callable[[pd.DataFrame], pd.Series]] = {  # the share in % of a
 }
 GROUP, ENDS = ["model", "condition"], ["accuracy", "low", "high"]
 PAIRED = ["effect", "effect_low", "effect_high", "p_value", "only_none", "only_this", "discordant", "p_holm"]
-KS = (1, 3, 4, 8, 16)
 
 
 def groups(answers: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
@@ -149,7 +148,7 @@ def diversity(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model and condition with several samples: pass@k and distinct 2-grams, in %, with intervals."""
 
     def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
-        found = {f"pass@{k}": pass_at_k(values, k) for k in KS if k <= values.shape[1]}
+        found = {f"pass@{k}": pass_at_k(values, k) for k in (1, 3, 4, 8, 16) if k <= values.shape[1]}
         texts = group.groupby("problem_id", sort=False)["response"]
         return found | {"distinct 2-grams": texts.agg(distinct_2).to_numpy(float)}
 

@@ -1,13 +1,9 @@
 """One step of generation: a token goes in for every row of a batch, the logits of the next one come out.
 
-    steps = Steps(model, slots, capacity)
-    steps.cache.write(0, prefilled, lengths)
-    logits = steps([token, ...])  # (rows, vocabulary) in float32, on the model's device
-
 Every row has a slot of a cache that is allocated once, and a length of its own, which the host knows: nothing that a
-layer does waits for the device. On CUDA, where starting a step's thousand kernels takes longer than running them, a
-step is recorded as a graph and replayed. A graph's shapes are fixed, so there is one for each pair of rows and
-positions, rounded up: what a row attends to beyond its length is masked, and rows beyond the last one are idle.
+layer does waits for the device. On CUDA, where starting a step's thousand kernels takes longer than running them, it is
+recorded as a graph and replayed, one for each pair of rows and positions, rounded up: what a row attends to beyond its
+length is masked, and rows beyond the last one are idle.
 """
 
 import sys

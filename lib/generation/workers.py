@@ -1,8 +1,5 @@
 """The same engine in many processes: Ray actors on the cluster of RAY_ADDRESS, or else on this machine.
 
-    with Workers(2, 0, loaded, "transformers", 64, {}) as workers:
-        for completion in workers.complete(requests, sampling): ...
-
 A worker holds an engine and streams completions. This process gives out prompts and hands on what comes back. What a
 lost worker owed others are asked for twice: in smaller chunks, then each prompt alone, so that one that kills its
 worker is found and given up.
@@ -129,13 +126,14 @@ class Workers:
         ray.shutdown()
 
     @property
-    def status(self) -> str:
-        """How many workers are at work and how many were lost, as the end of a line."""
-        return f", {self._ready} of {self.count} workers" + (f", {self.lost} lost" if self.lost else "")
+    def ready(self) -> int:
+        """How many workers are at work, or could be."""
+        return len(self._idle) + sum(member.ready for member in self._awaited.values())
 
     @property
-    def _ready(self) -> int:
-        return len(self._idle) + sum(member.ready for member in self._awaited.values())
+    def status(self) -> str:
+        """How many workers are at work and how many were lost, as the end of a line."""
+        return f", {self.ready} of {self.count} workers" + (f", {self.lost} lost" if self.lost else "")
 
     def complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
         """Yield a completion for each prompt that is not in `failed` at the end, as it finishes.
@@ -154,7 +152,7 @@ class Workers:
         while self._fresh or self._again or any(member.owed for member in self._awaited.values()):
             self._give_out()
             found, _ = ray.wait(list(self._awaited), timeout=LOOK)
-            if not found and not self._ready and time.monotonic() - heard > PATIENCE:
+            if not found and not self.ready and time.monotonic() - heard > PATIENCE:
                 has = ray.cluster_resources()
                 has = f"the cluster has {has.get('CPU', 0):.0f} CPUs and {has.get('GPU', 0):.0f} GPUs in all"
                 raise InputError(f"no worker started in {PATIENCE} s: {has}")

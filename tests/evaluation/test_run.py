@@ -165,15 +165,6 @@ def test_a_longer_run_takes_over_what_is_finished_and_continues_what_was_cut(
     assert again.equals(whole) and len(engine.asked) == 1
 
 
-def test_a_continued_run_says_the_same_as_one_that_was_never_cut(tiny_checkpoint, tmp_path):
-    def run(folder, limit, shorter=None):
-        asked = accuracy(tiny_checkpoint, "mless", max_new_tokens=limit)
-        return evaluate(asked, Filler(), 0, tmp_path / folder, shorter=shorter)
-
-    run("short", 4)
-    assert_frame_equal(run("long", 12, tmp_path / "short"), run("whole", 12))
-
-
 @pytest.mark.parametrize("change, back", [({}, True), ({"completion_tokens": 4}, False), ({"arm": {"c": 0.1}}, False)])
 def test_tokens_are_read_back_from_the_text_where_it_gives_them(demo, change, back):
     ids = demo.tokenizer("First, $3 + 4 = 7$, so", add_special_tokens=False)["input_ids"]
