@@ -64,8 +64,8 @@ def evaluate(
     """
     engine_class(accuracy.engine)  # one that is not installed is named before anything runs
     problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
-    gpus = int(torch.cuda.is_available()) if accuracy.gpus_per_worker is None else accuracy.gpus_per_worker
-    plain = [load_without_weights(spec, "cuda" if gpus else "cpu", accuracy.dtype) for spec in accuracy.models]
+    cuda = torch.cuda.is_available() if accuracy.gpus_per_worker is None else accuracy.gpus_per_worker
+    plain = [load_without_weights(spec, "cuda" if cuda else "cpu", accuracy.dtype) for spec in accuracy.models]
     # A model that no prompt can be made for is named before the folder is opened.
     asked = [wanted(known, accuracy, filler, seed, problems) for known in plain]
     settings = about(accuracy.problems, filler, seed) | {name: getattr(accuracy, name) for name in DECODING}
@@ -79,7 +79,7 @@ def evaluate(
             for key in mine.keys() & cut.keys():
                 if cut[key]["finish_reason"] == "stop":
                     store.append(cut[key])
-            store.fill(known.name, "completion", mine, functools.partial(_rows, known, gpus, accuracy, cut, failed))
+            store.fill(known.name, "completion", mine, functools.partial(_rows, known, accuracy, cut, failed))
         done = store.everything()
     answers = frame([done[key] for every in asked for key in every if key in done])
     table = summarise(answers, seed)
@@ -161,13 +161,7 @@ def begun(tokenizer: Any, row: dict) -> tuple[int, ...]:
 
 
 def _rows(
-    known: Loaded,
-    gpus: int,
-    accuracy: Accuracy,
-    cut: dict[str, dict],
-    failed: list[dict],
-    missing: dict[str, Asked],
-    bar: progress.Bar,
+    known: Loaded, accuracy: Accuracy, cut: dict, failed: list[dict], missing: dict[str, Asked], bar: progress.Bar
 ) -> Generator[dict, None, None]:
     """Yield the row of each missing completion as it is graded; those that were `cut` in a shorter run go on.
 
@@ -185,6 +179,7 @@ def _rows(
     with contextlib.ExitStack() as stack:
         crew = None
         if accuracy.workers:  # whose prompts this process' engine, without weights, has just looked at
+            gpus = accuracy.gpus_per_worker or int(loaded.device == "cuda")
             crew = stack.enter_context(workers_class()(accuracy.workers, gpus, loaded, accuracy.engine, *making))
             completions = crew.complete(requests, sampling)
         left, tokens, correct, cramped = dict(missing), 0, [], []
