@@ -22,9 +22,9 @@ from lib.prompts.conditions import parse_condition
 from lib.statistics import told
 
 PAPER = paths.DATA / "paper.yaml"  # what it reports: {figure: {"source": text, "values": ...}}
-# Of what the tokens of a prompt receive: which conditions a panel draws, and how it calls them.
+# Of what the tokens of a prompt receive in each head: its panels, which conditions they draw, how they call them.
 CURVES = {
-    "fig09": [{"names": {"none": "None", "mless": "Mless"}}],
+    "fig09": [{"names": {"none": "None", "mless": "Mless"}}],  # in layers 1, 2 and 3
     "fig10_right": [
         {"names": {"none": "None", "mless": "Mless", "mful": "Mful"}, "what": ": original tokens", "fill": True},
         {"names": {"mless": "Mless", "mful": "Mful"}, "what": ": whole prompt"},
@@ -80,10 +80,7 @@ fig09, fig10_right, fig11, fig13, fig18 = (partial(_curves, name=name) for name 
 
 
 def fig10(run, table, curves):
-    """Draw accuracies beside the paper's, and at the right the two panels of `fig10_right`.
-
-    table: a row per model and condition with n, accuracy, low and high.
-    """
+    """Draw accuracies, a row of the table each, beside the paper's, and at the right the panels of `fig10_right`."""
     paper = pd.DataFrame(paths.read_yaml(PAPER)["fig10"]["values"]).unstack().rename_axis(["model", "condition"])
     paper = paper.rename("accuracy").reset_index().assign(source="the paper", n=500)
     both = pd.concat([table.assign(source=THIS_RUN), paper], ignore_index=True)
@@ -248,10 +245,7 @@ def activations_by_layer(run, table):
 
 
 def fig06(run, table):
-    """Draw pass@k and the diversity of several samples, a row per model and columns for k and distinct 2-grams.
-
-    table: a row per model and condition, with pass@1 and so on, each followed by its ends.
-    """
+    """Draw pass@k and the diversity of several samples, a row per model and columns for k and distinct 2-grams."""
     ks = [name.removeprefix("pass@") for name in table if name.startswith("pass@") and " " not in name]
     layout = {"across": 2, "columns": 2, "ylabel": "% of problems", "note": "Several samples for each problem. "}
     for (left, right), rows in _panels(run, "fig06", [table], ["model"], part="accuracy", **layout):

@@ -98,8 +98,11 @@ def _save(figure, path, caption, csv):
         for mark, label in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(label, mark)
     height = figure.get_figheight()
-    if named:
-        columns = next((columns for columns in range(6, 1, -1) if _fits(list(named), columns)), 1)
+    if named:  # in as many columns, filled one after another, as the page is wide
+        widths = [8 + len(label) for label in named]
+        splits = {columns: np.array_split(widths, columns) for columns in range(6, 1, -1)}
+        fits = [columns for columns, parts in splits.items() if sum(max(part, default=0) for part in parts) <= LEGEND]
+        columns = (*fits, 1)[0]
         figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=columns)
         height = height + 0.13 * -(-len(named) // columns) + 0.08
     lines = textwrap.wrap(caption, CHARACTERS, break_on_hyphens=False)
@@ -119,11 +122,6 @@ def _save(figure, path, caption, csv):
     for kind, content in {"png": png.getvalue(), "pdf": pdf.getvalue(), "csv": csv}.items():
         if content is not None:
             write_whole(path.with_suffix(f".{kind}"), content)
-
-
-def _fits(names, columns):
-    """Return whether a legend in so many columns, filled one after another, is as wide as the page at most."""
-    return sum(8 + max(map(len, column)) for column in np.array_split(names, columns) if len(column)) <= LEGEND
 
 
 def provenance(run, part, table):
@@ -222,9 +220,8 @@ def agreement(results):
 def show(table, columns=None, digits=2):
     """Return columns of a DataFrame, all for none, rounded to so many digits, or to those of each column that is named.
 
-    The first column is the index, told once where it repeats; gaps are empty. A p-value has three digits. Two columns
-    that end with low and high hold the ends of the one before them, and become one column with it. A table without
-    rows is said to be one.
+    The first column is the index, told once where it repeats; gaps are empty. A p-value has three digits. An estimate
+    and its ends become one column. A table without rows is said to be one.
     """
     if table.empty:
         return print(NOTHING)

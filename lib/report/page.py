@@ -41,41 +41,27 @@ def write_report(profile: Profile) -> Path:
     figures, beyond = read_figures(profile)
     answers, revisions, answers_missing = read_answers(profile)
     heads, heads_missing = read_heads(profile)
-    rows, claims = [], {}
+    lead, rows, claims, notebooks = words.lead(verdicts), [], {}, {}
     for row in words.rows_of(verdicts):
         anchor = "claim-" + re.sub(r"[^\w.]+", "-", f"{row['id']}-{row['model']}")
         rows.append(row | {"anchor": anchor, "axis": axis(row)})
         claim = claims.setdefault(row["id"], {"first": rows[-1], "cells": {}})
         if row["n"]:
             claim["cells"][row["model"]] = rows[-1]
-    notebooks: dict[str, dict[str, str]] = {
-        name: {} for name in claims
-    }  # which draw a claim's figures: executed copies
-    for caption in (one["caption"] for one in figures + beyond if one["caption"]):
-        file = f"{caption['notebook']}.ipynb"
-        link = file if (profile.results / file).is_file() else f"../../notebooks/{file}"
-        for name in claims.keys() & caption["claims"]:
-            notebooks[name][caption["notebook"]] = link
-    content = {
-        "name": profile.name,
-        "options": profile.options,
-        "finding": next(iter(words.finding(verdicts)), words.lead(verdicts)[0]),
-        "opening": next((one for name in OPENING for one in figures + beyond if one["name"] == name), None),
-        "facts": _facts(profile, rows, {head["name"]: head["revision"] for head in heads} | revisions),
-        "rows": rows,
-        "words": words.lead(verdicts),
-        "counts": words.totals(verdicts),
-        "signs": SIGNS,
-        "models": list(dict.fromkeys(row["model"] for row in rows)),
-        "claims": claims,
-        "notebooks": notebooks,
-        "figures": figures,
-        "beyond": beyond,
-        "heads": heads,
-        "heads_missing": heads_missing,
-        "answers": answers,
-        "answers_missing": answers_missing,
-    }
+    for claim in claims:  # which notebooks draw its figures: the executed copies, where they are
+        captions = (one["caption"] for one in figures + beyond if one["caption"] and claim in one["caption"]["claims"])
+        names = dict.fromkeys(caption["notebook"] for caption in captions)
+        here = {name: "" if (profile.results / f"{name}.ipynb").is_file() else "../../notebooks/" for name in names}
+        notebooks[claim] = {name: f"{folder}{name}.ipynb" for name, folder in here.items()}
+    content = {"name": profile.name, "options": profile.options, "signs": SIGNS, "rows": rows, "claims": claims}
+    content |= {"words": lead, "counts": words.totals(verdicts)}
+    content |= {"finding": next(iter(words.finding(verdicts)), lead[0])}
+    content |= {"models": list(dict.fromkeys(row["model"] for row in rows)), "notebooks": notebooks}
+    content |= {"facts": _facts(profile, rows, {head["name"]: head["revision"] for head in heads} | revisions)}
+    content |= {"figures": figures, "beyond": beyond}
+    content |= {"opening": next((one for name in OPENING for one in figures + beyond if one["name"] == name), None)}
+    content |= {"heads": heads, "heads_missing": heads_missing}
+    content |= {"answers": answers, "answers_missing": answers_missing}
     data = {"signs": SIGNS, "answers": answers, "heads": heads}
     data |= {"formula": FORMULA.pattern, "formulas": formulas(answers)}
     path = profile.results / "report.html"

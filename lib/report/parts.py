@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import xarray as xr
+from latex2mathml.converter import convert
 
 from lib import evaluation, paths
 from lib.errors import InputError
@@ -192,16 +193,12 @@ def formulas(answers: dict) -> dict[str, str]:
     texts = [problem for *_, problem in problems if problem] + [f"${text}$" for text in bare if text and "\\" in text]
     matches = (match for text in [*texts, *answers["texts"]] for match in FORMULA.finditer(text))
     latex = dict.fromkeys(match[match.lastindex or 0] for match in matches)
-    some = [text for text in latex if len(text) <= LONGEST][:FORMULAS]
-    return dict(zip(some, map(_mathml, some), strict=True))
-
-
-def _mathml(latex: str) -> str:
-    from latex2mathml.converter import convert  # only where there is a formula
-
-    try:
-        found = convert(latex)
-        ElementTree.fromstring(found)  # it leaves a `<` in a text as it is
-        return found
-    except Exception:  # whatever a model wrote: the converter's errors have no class in common
-        return ""
+    found = {}
+    for text in [text for text in latex if len(text) <= LONGEST][:FORMULAS]:
+        try:
+            drawn = convert(text)
+            ElementTree.fromstring(drawn)  # it leaves a `<` in a text as it is
+            found[text] = drawn
+        except Exception:  # whatever a model wrote: the converter's errors have no class in common
+            found[text] = ""
+    return found

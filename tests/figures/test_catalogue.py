@@ -20,26 +20,18 @@ def product(**columns):
     return index.to_frame(index=False).assign(n=40)
 
 
-def with_ends(table, name="mean", **ends):
-    names = {"low": f"{name} low", "high": f"{name} high"} | ends
-    return table.assign(**{name: 0.8, names["low"]: 0.7, names["high"]: 0.9})
-
-
-def plain(table, name):
-    return with_ends(table, name, low="low", high="high")
+def plain(table, name="mean", prefix=""):
+    return table.assign(**{name: 0.8, f"{prefix}low": 0.7, f"{prefix}high": 0.9})
 
 
 def curves(*heads):
-    parts = pd.DataFrame(
-        {"position": range(5), "part": ["instruction", "instruction", "inserted", "inserted", "problem"]}
-    )
+    parts = pd.DataFrame({"position": range(5), "part": ["instruction"] * 2 + ["inserted"] * 2 + ["problem"]})
     table = product(model=[M], problem=["sum/1"], layer=[1], head=heads, condition=CONDITIONS).drop(columns="n")
     table = table.merge(parts, how="cross").assign(received=lambda rows: 0.1 + 0.01 * rows.index)
     return table[(table.condition != "none") | (table.part != "inserted")]
 
 
 SPANS = plain(product(figure=["fig09", "fig10", "fig11"], model=[M], layer=[1], head=[1]), "lambda")
-EFFECT = {"low": "effect_low", "high": "effect_high"}
 BY_HEAD = plain(product(model=[M, "gemma-3-270m"], condition=["mless", "mful"], layer=[1, 2], head=[1, 2]), "lambda")
 CONTROLS = product(model=[M], control=["untrained", "uniform"], layer=[1, 2]).assign(lowest=0.5, highest=0.6)
 BY_LAYER = plain(product(model=[M], measure=["lambda"], condition=["mless", "mful"], layer=[1, 2]), "mean")
@@ -54,14 +46,13 @@ COUNTS = xr.DataArray(
 )
 HISTOGRAMS = {M: xr.Dataset({"counts": COUNTS}, attrs={"model": M})}
 CLASSES = plain(product(model=[M], condition=CONDITIONS, **{"class": ["digits", "others"]}), "near zero")
-SAMPLES = with_ends(
-    with_ends(with_ends(product(model=[M], condition=["none", "arm"]), "pass@1"), "pass@3"), "distinct 2-grams"
-)
+SAMPLES = product(model=[M], condition=["none", "arm"])
+for measure in ("pass@1", "pass@3", "distinct 2-grams"):
+    SAMPLES = plain(SAMPLES, measure, f"{measure} ")
 FILLERS = plain(product(model=[M], condition=["none", "mless", "mless:10", "question"]), "accuracy")
 BARS = FILLERS[FILLERS.condition != "question"]
-GRID = with_ends(
-    product(model=[M], condition=["none", "arm:c=0.1:p1=90", "arm:c=0.1:p1=95", "arm:layer=2"]), "effect", **EFFECT
-)
+ARMS = ["none", "arm:c=0.1:p1=90", "arm:c=0.1:p1=95", "arm:layer=2"]
+GRID = plain(product(model=[M], condition=ARMS), "effect", "effect_")
 NATS = plain(product(panel=["pairs"], curve=["slashes"], x=["mless − none"], model=[M]), "effect").assign(band=0.5)
 COURSES = pd.concat(
     [NATS.assign(panel=panel, x=x) for panel, xs in {"length": (10, 55), "place": ("end",)}.items() for x in xs]
@@ -102,9 +93,11 @@ IN_ROWS = ("likelihood", "answer_at_once", "overview", "claims_matrix", "lambda_
 def drawn(run, shown, monkeypatch):
     """Draw a figure; return its axes, of panels alone. To save a pdf would take half of the time."""
     made, savefig = [], Figure.savefig
-    monkeypatch.setattr(
-        Figure, "savefig", lambda self, file, format, **how: format == "pdf" or savefig(self, file, **how)
-    )
+
+    def save_png(self, file, format, **how):
+        return format == "pdf" or savefig(self, file, **how)
+
+    monkeypatch.setattr(Figure, "savefig", save_png)
     close = plt.close
     monkeypatch.setattr(plt, "close", lambda figure: (made.append(figure), close(figure)))
 
@@ -165,7 +158,9 @@ def test_maps_of_all_models_have_one_scale_and_dots_above_one(drawn):
 
 def test_the_map_of_arm_frames_only_cells_whose_interval_leaves_zero_out(drawn):
     conditions = [f"arm:c={c}:p1={p1}" for c in (0.1, 0.2) for p1 in (90, 95)]
-    cells = pd.DataFrame([(5, 4, 6), (1, -1, 2), (-4, -10, -3), (0, -1, 1)], columns=["effect", *EFFECT.values()])
+    cells = pd.DataFrame(
+        [(5, 4, 6), (1, -1, 2), (-4, -10, -3), (0, -1, 1)], columns=["effect", "effect_low", "effect_high"]
+    )
     ax, _ = drawn("fig12", pd.concat([cells.assign(model=M, condition=conditions, n=40), GRID[-1:]]))
     assert ax.images[0].get_array().tolist() == [[5, 1], [-4, 0]] and len(ax.patches) == 2
     assert ax.texts[0].get_text() == "+5.0\n[+4.0, +6.0]" and texts(ax.get_yticklabels()) == ["0.1", "0.2"]
@@ -191,10 +186,9 @@ def test_fig04_has_the_histogram_of_layer_1_and_later_ones_as_ratio_to_none(draw
     counts = COUNTS.copy()
     counts.loc[{"condition": "mless", "bin": -1.0}] = 30
     first, second, *_ = drawn("fig04", CHANGES, {M: xr.Dataset({"counts": counts}, attrs={"model": M})})
-    assert [line.get_ydata()[0] for line in first.lines] == pytest.approx(
-        [100 * 60 / 102, 100 * 30 / 72, 100 * 60 / 102]
-    )
-    assert [line.get_ydata()[0] for line in second.lines] == pytest.approx([1, 30 / 72 / (60 / 102), 1])
+    none, mless = 60 / 102, 30 / 72
+    assert [line.get_ydata()[0] for line in first.lines] == pytest.approx([100 * none, 100 * mless, 100 * none])
+    assert [line.get_ydata()[0] for line in second.lines] == pytest.approx([1, mless / none, 1])
 
 
 def test_what_arm_does_to_its_own_layer_does_not_flatten_the_rest(drawn):

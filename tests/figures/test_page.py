@@ -119,22 +119,26 @@ def test_a_folder_that_cannot_be_written_is_named(run, shown):
         draw(run)
 
 
+@pytest.fixture
+def figures(monkeypatch):
+    """The figures that would have been closed."""
+    made = []
+    monkeypatch.setattr(plt, "close", made.append)
+    return made
+
+
 NAMES = ["without", "with", "a model of a long name", "another one", "x" * 62]
 
 
 @pytest.mark.parametrize("names, columns", [(NAMES[:4], 6), (NAMES, 4), ([f"{i}{'x' * 62}" for i in range(4)], 2)])
-def test_a_legend_has_as_many_columns_as_the_page_is_wide(run, shown, monkeypatch, names, columns):
-    figures = []
-    monkeypatch.setattr(plt, "close", figures.append)
+def test_a_legend_has_as_many_columns_as_the_page_is_wide(run, shown, figures, names, columns):
     with page(run, "fig", [CURVE], "attention") as (ax,):
         for name in names:
             ax.plot([0, 1], label=name)
     assert figures[0].legends[0]._ncols == columns
 
 
-def test_legend_and_caption_stand_once_outside_the_panels_of_equal_height(run, shown, monkeypatch):
-    figures = []
-    monkeypatch.setattr(plt, "close", figures.append)
+def test_legend_and_caption_stand_once_outside_the_panels_of_equal_height(run, shown, figures):
     with page(run, "fig", [CURVE], "attention", panels=4, note="One prompt.") as axes:
         for index, ax in enumerate(axes):
             ax.plot([0, 1], [0, index], label=f"series {index % 2}")

@@ -84,10 +84,7 @@ def test_nothing_that_a_model_wrote_leaves_its_place(profile):
     "content, says",
     [
         (b"", "holds no claims"),
-        (b"{}", "holds no claims"),
         (b"[1]", "id is missing or wrong"),
-        (b"[]", "holds no claims"),
-        (b"\xff\xfe\x00", "holds no claims"),
         (b"[" * 5000, "holds no claims"),
         (json.dumps([claim(verdict="maybe")]).encode(), "verdict is missing or wrong"),
     ],

@@ -22,16 +22,8 @@ def claim(**changes) -> dict:
     """Return a row of claims.json, supported unless changed."""
     row = dict.fromkeys(COLUMNS) | {"id": "dilution", "claim": "Every head drops", "source": "Fig. 2", "model": "tiny"}
     row |= {"unit": "λ", "high_end": 1, "verdict": "supported", "part": "head 1", "parts": 2, "held": 2, "effect": 0.8}
-    row |= {
-        "low": 0.7,
-        "high": 0.9,
-        "n": 24,
-        "clusters": 24,
-        "written": "after",
-        "survives": True,
-        "reading": "literal",
-    }
-    return row | changes
+    row |= {"low": 0.7, "high": 0.9, "n": 24, "clusters": 24, "written": "after", "survives": True}
+    return row | {"reading": "literal"} | changes
 
 
 CONTROL = {"control_effect": 0.95, "control_low": 0.9, "control_high": 1.02, "control_verdict": "undecided"}
@@ -48,22 +40,10 @@ CLAIMS = [
 
 def answer(problem: str, condition: str, correct: bool, **changes) -> dict:
     """Return a record of a completion."""
-    record = {
-        "key": f"{problem}-{condition}-{changes.get('sample', 0)}",
-        "model": "tiny",
-        "revision": "abc",
-        "condition": condition,
-        "problem_id": problem,
-        "level": 1,
-        "answer": "4",
-        "sample": 0,
-        "response": f"{problem} under {condition}: \\boxed{{4}}",
-        "extracted": "4" if correct else "5",
-        "finish_reason": "stop",
-        "completion_tokens": 9,
-        "correct": correct,
-        "correct_authors": correct,
-    }
+    record = {"key": f"{problem}-{condition}-{changes.get('sample', 0)}", "model": "tiny", "revision": "abc"}
+    record |= {"condition": condition, "problem_id": problem, "level": 1, "answer": "4", "sample": 0}
+    record |= {"response": f"{problem} under {condition}: \\boxed{{4}}", "extracted": "4" if correct else "5"}
+    record |= {"finish_reason": "stop", "completion_tokens": 9, "correct": correct, "correct_authors": correct}
     return record | changes
 
 
@@ -79,18 +59,10 @@ def measured(model: str = "tiny", token: str = " is", layers: int = LAYERS, head
     """Return measurements with `tokens` drawn tokens, of which the fourth and the fifth are inserted under mless."""
     received = np.linspace(0.01, 0.4, 2 * layers * heads * tokens).reshape(2, layers, heads, tokens).astype("float32")
     received[0, ..., -3:] = received[1, ..., -1:] = np.nan
-    text = np.array(
-        [
-            ["Please", token, "?", *[" 4"] * (tokens - 5), "", ""],
-            ["Please", token, "?", " /", " /", *[" 4"] * (tokens - 5)],
-        ]
-    )
-    part = np.array(
-        [
-            ["instruction"] * 2 + ["problem"] * (tokens - 4) + [""] * 2,
-            ["instruction"] * 3 + ["inserted"] * 2 + ["problem"] * (tokens - 5),
-        ]
-    )
+    asked, rest = ["Please", token, "?"], tokens - 5
+    text = np.array([[*asked, *[" 4"] * rest, "", ""], [*asked, " /", " /", *[" 4"] * rest]])
+    part = [["instruction"] * 2 + ["problem"] * (rest + 1) + [""] * 2]
+    part = np.array([*part, ["instruction"] * 3 + ["inserted"] * 2 + ["problem"] * rest])
     ratio = np.linspace(0.5, 1.4, layers * heads).reshape(layers, heads) + 0.1 * (-1) ** np.arange(24)[:, None, None]
     by_head, over = ("condition", "layer", "head"), ("network", "condition", "problem", "layer", "head")
     return xr.Dataset(
