@@ -116,12 +116,10 @@ def test_a_broken_table_of_models_is_one_line(content, folder, refused, monkeypa
     names.known_models.cache_clear()
 
 
-@pytest.mark.parametrize(
-    "given, said", [({"limit": "abc"}, "limit: must be a whole"), ({"model": 7}, "model: must be")]
-)
-def test_a_notebook_refuses_a_parameter_as_papermill_hands_it_over(given, said):
-    with pytest.raises(InputError, match=f"parameters: {said}"):
-        run_profile("demo", **given)
+@pytest.mark.parametrize("name, value, said", [("limit", "abc", "must be a whole number"), ("model", 7, "must be")])
+def test_a_notebook_refuses_a_parameter_as_papermill_hands_it_over(name, value, said):
+    with pytest.raises(InputError, match=f"parameters: {name}: {said}"):
+        run_profile("demo", **{name: value})
 
 
 def test_closed_pipes_and_full_disks_end_in_a_line_or_none(tmp_path):

@@ -12,7 +12,6 @@ from lib.__main__ import main
 from lib.measurement.networks import let_go
 
 ROOT = paths.ROOT
-LINE = ("evaluate", "--format", "plain", "--out", "o", "--model")
 
 
 @pytest.fixture(scope="module")
@@ -62,16 +61,15 @@ def test_an_override_leaves_what_is_committed_as_it_is(copy, typed, tiny_llama):
 
 
 def test_a_profile_is_run_judged_and_reported_with_nothing_but_the_main_run(copy, typed):
-    done = typed("reproduce", "--profile", "tiny", "--only", "03")
-    assert len(keys(copy / "results" / "tiny" / "completions.jsonl")) == 18
+    done, results = typed("reproduce", "--profile", "tiny", "--only", "03"), copy / "results" / "tiny"
+    assert len(keys(results / "completions.jsonl")) == 18
     assert "1 new figure was drawn" in done.out and (copy / "figures" / "tiny" / "fig10.csv").exists()
-    done = typed("claims", "--profile", "tiny")
-    rows = json.loads((copy / "results" / "tiny" / "claims.json").read_text())
+    done, rows = typed("claims", "--profile", "tiny"), json.loads((results / "claims.json").read_text())
     numbers = {row["id"]: row["n"] for row in rows}
     assert numbers["dilution"] == 3 and numbers["accuracy-mless"] == 6 and not numbers["length"]
-    assert all(row["id"] in done.out for row in rows) and "activations in 3 layers: 100%" in done.err
+    assert all(name in done.out for name in numbers) and "activations in 3 layers: 100%" in done.err
     done = typed("report", "--profile", "tiny")
-    assert done.out.strip().endswith("results/tiny/report.html") and (copy / "results/tiny/report.html").is_file()
+    assert done.out.strip().endswith("results/tiny/report.html") and (results / "report.html").is_file()
 
 
 @pytest.mark.parametrize("command", ["", "--help", "reproduce --help", "evaluate --help", "grade --help"])
@@ -82,12 +80,9 @@ def test_help_exits_with_0(command, capsys):
 
 
 def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(tmp_path, capsys):
-    rows = [
-        {"doc": {"answer": gold}, "resps": [[said, "other"]]} for gold, said in (("1/2", r"so \boxed{0.5}"), (3, "x"))
-    ]
-    (tmp_path / "samples.jsonl").write_text(
-        "\n".join(json.dumps(row) for row in rows)
-    )  # as lm-evaluation-harness has it
+    solved = ("1/2", r"so \boxed{0.5}"), (3, "three")
+    rows = [{"doc": {"answer": gold}, "resps": [[said, "other"]]} for gold, said in solved]  # lm-evaluation-harness's
+    (tmp_path / "samples.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     assert main(["grade", str(tmp_path / "samples.jsonl"), "--answer", "doc.answer", "--response", "resps.0.0"]) == 0
     captured = capsys.readouterr()
     found = [json.loads(line) for line in captured.out.splitlines()]
@@ -95,36 +90,39 @@ def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(tmp_pa
     assert "50 [1, 99] % correct, n = 2" in captured.err
 
 
-def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_settings(
-    tiny_llama, tmp_path, capsys, monkeypatch
-):
+@pytest.fixture
+def evaluate(tiny_llama, tmp_path, capsys, monkeypatch):
+    """Run `evaluate` into o; return its exit code, what it wrote, and the summary."""
     monkeypatch.chdir(tmp_path)
-    arguments = [*LINE, str(tiny_llama), "--limit", "3", "--max-new-tokens", "4", "--temperature", "1"]
-    arguments += ["--conditions", "none,mless:5,question@end", "--top-p", "0.9", "--samples", "2"]
-    for shard in ("1/2", "2/2"):
-        assert main([*arguments, "--shard", shard]) == 0
-    capsys.readouterr()
-    assert main(arguments) == 0
+
+    def run(options):
+        line = f"evaluate --model {tiny_llama} --format plain --out o {options}"
+        return main(line.split()), capsys.readouterr(), json.loads((tmp_path / "o" / "summary.json").read_text())
+
+    return run
+
+
+def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_settings(evaluate, tmp_path):
+    options = (
+        "--limit 3 --max-new-tokens 4 --temperature 1 --conditions none,mless:5,question@end --top-p 0.9 --samples 2"
+    )
+    assert [evaluate(f"{options} --shard {shard}")[0] for shard in ("1/2", "2/2")] == [0, 0]
+    code, written, summary = evaluate(options)
     parts = [keys(tmp_path / "o" / f"completions-{i}-of-2.jsonl") for i in (1, 2)]
     assert [len(part) for part in parts] == [9, 9] and not set(parts[0]) & set(parts[1])
-    assert keys(tmp_path / "o" / "completions.jsonl") == []
-    out = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in out] == ["none", "mless:5", "question@end", "files:"]
-    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
+    assert code == 0 and keys(tmp_path / "o" / "completions.jsonl") == []
+    assert [line.split()[0] for line in written.out.splitlines()] == ["none", "mless:5", "question@end", "files:"]
     assert [(row["n"], row["samples"]) for row in summary] == [(3, 2)] * 3
     row = json.loads((tmp_path / "o" / "completions-1-of-2.jsonl").read_text().splitlines()[0])
     contract = "model condition problem_id sample response finish_reason prompt_tokens completion_tokens"
     assert set(f"{contract} extracted correct correct_authors".split()) <= set(row)
     settings = json.loads((tmp_path / "o" / "run.json").read_text())["settings"]
     assert settings["problems"] == "embedded set" and settings["problems_sha256"]
-    assert main([*arguments, "--max-new-tokens", "5"]) == 2
-    assert "max_new_tokens" in capsys.readouterr().err.splitlines()[-1]
+    code, written, _ = evaluate(f"{options} --max-new-tokens 5")
+    assert code == 2 and "max_new_tokens" in written.err.splitlines()[-1]
 
 
-def test_a_context_too_short_is_counted_and_said(tiny_llama, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    arguments = [*LINE, str(tiny_llama), "--limit", "2", "--max-new-tokens", "480", "--conditions", "none,mless"]
-    assert main(arguments) == 0
-    error = capsys.readouterr().err
-    assert "context too short, counted as truncated: " in error and "(mless)" in error
-    assert json.loads((tmp_path / "o" / "summary.json").read_text())[1]["truncated"] == 100
+def test_a_context_too_short_is_counted_and_said(evaluate):
+    code, written, summary = evaluate("--limit 2 --max-new-tokens 480 --conditions none,mless")
+    assert code == 0 and summary[1]["truncated"] == 100
+    assert "context too short, counted as truncated: " in written.err and "(mless)" in written.err
