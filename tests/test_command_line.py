@@ -103,9 +103,7 @@ def evaluate(tiny_llama, tmp_path, capsys, monkeypatch):
 
 
 def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_settings(evaluate, tmp_path):
-    options = (
-        "--limit 3 --max-new-tokens 4 --temperature 1 --conditions none,mless:5,question@end --top-p 0.9 --samples 2"
-    )
+    options = "--limit 3 --conditions none,mless:5,question@end --max-new-tokens 4 --temperature 1 --samples 2"
     assert [evaluate(f"{options} --shard {shard}")[0] for shard in ("1/2", "2/2")] == [0, 0]
     code, written, summary = evaluate(options)
     parts = [keys(tmp_path / "o" / f"completions-{i}-of-2.jsonl") for i in (1, 2)]

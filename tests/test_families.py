@@ -31,13 +31,10 @@ def again(tmp_path_factory):
         patch.setattr(paths, "RESULTS", folder / "results")
         patch.setattr(matplotlib.figure.Figure, "savefig", unpainted)
         for notebook in paths.notebooks(["01", "02", "03", "04", "06", "07"]):
-            cells = nbformat.read(notebook, as_version=4).cells
             names = {"display": lambda *shown: None}
-            for cell in cells:
+            for cell in nbformat.read(notebook, as_version=4).cells:
                 if cell.cell_type == "code":
-                    exec(cell.source, names)
-                    if "parameters" in cell.metadata.get("tags", ()):
-                        names["profile"] = "families"
+                    exec(cell.source, names)  # which store the profile families
     return folder / "figures" / "families"
 
 

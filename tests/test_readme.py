@@ -23,12 +23,7 @@ TEXT = readme.README.read_text(encoding="utf-8")
 PROFILES = readme.PROFILES.read_text(encoding="utf-8")
 CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
 # What the README's summary in bold says of the demo model; where a verdict is another one, it must be written anew.
-SUMMARY = {
-    "dilution": "supported",  # slashes thin out attention
-    "accuracy-mless": "undecided",  # no gain in accuracy is shown
-    "accuracy-mful": "undecided",
-    "arm-accuracy": "undecided",
-}
+SUMMARY = dict.fromkeys(["accuracy-mless", "accuracy-mful", "arm-accuracy"], "undecided") | {"dilution": "supported"}
 
 
 def code(language):
@@ -48,9 +43,8 @@ def test_the_summary_rests_on_the_verdicts():
     assert (heads.high < 1).all()  # so does other text
     families = pd.read_csv(readme.FIGURES / "families" / "claims_matrix.csv").set_index("id")
     assert list(families.verdict["dilution"]) == ["supported"] * 4
-    assert (
-        set(families.training["dilution"]) == {"weaker"} and (families.control_high < families.effect)["dilution"].all()
-    )
+    assert set(families.training["dilution"]) == {"weaker"}
+    assert (families.control_high < families.effect)["dilution"].all()
     assert (families.effect["later-layers"] > 1).sum() == 3
     assert set(families.verdict[families.index.str.startswith("accuracy") & (families.n > 0)]) == {"undecided"}
 
@@ -95,10 +89,8 @@ def test_its_measurement_opens(tmp_path, monkeypatch, capsys):
 
 
 def test_the_files_that_are_named_exist():
-    contributing, environment, binder = (
-        (paths.ROOT / name).read_text(encoding="utf-8")
-        for name in ("CONTRIBUTING.md", "environment.yml", "binder/postBuild")
-    )
+    named = ("CONTRIBUTING.md", "environment.yml", "binder/postBuild")
+    contributing, environment, binder = ((paths.ROOT / name).read_text(encoding="utf-8") for name in named)
     places = re.findall(r"\]\((?!https)([^)]+)\)", TEXT) + re.findall(r"-[rc] (\S+\.txt)", environment + binder)
     places += re.findall(r"`((?:lib|tests|data|benchmarks)/[\w./]+)`", contributing)
     places += re.findall(r"mybinder\.org/\S+labpath=([^)]+)\)", TEXT)
@@ -107,7 +99,7 @@ def test_the_files_that_are_named_exist():
 
 
 def test_the_citation_and_the_changes_name_this_version():
-    citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    version = tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    changes = (paths.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert citation["version"] == re.search(r"^## (\S+)", changes, re.MULTILINE)[1] == version
+    files = ("CITATION.cff", "CHANGELOG.md", "pyproject.toml")
+    citation, changes, project = ((paths.ROOT / name).read_text(encoding="utf-8") for name in files)
+    version = tomllib.loads(project)["project"]["version"]
+    assert yaml.safe_load(citation)["version"] == re.search(r"^## (\S+)", changes, re.MULTILINE)[1] == version
