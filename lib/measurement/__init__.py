@@ -3,5 +3,5 @@
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submodules=["heads", "tables"], submod_attrs={"store": ["measure"], "try_it": ["TryIt"]}
+    __name__, submodules=["tables"], submod_attrs={"store": ["measure"], "try_it": ["TryIt"]}
 )

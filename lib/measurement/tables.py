@@ -1,17 +1,21 @@
-"""From what was measured on each model to tables, the numbers behind notebooks 02 and 04.
+"""From what was measured on each model to tables, the numbers behind notebooks 01, 02 and 04.
 
-Each takes Datasets by model and has a row per model and place: a mean over problems with its interval, low and high,
+Most take Datasets by model and have a row per model and place: a mean over problems with its interval, low and high,
 and n. `every` takes all layers on the problems that went through them, instead of the first layers on all problems.
+`curves` and what follows it are of the heads that figures draw, on one prompt, the profile's example.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.measurement.store import CHANGES, OTHERS, TRAINED, UNIFORM, UNTRAINED
+from lib.errors import InputError
+from lib.measurement.store import CHANGES, OTHERS, TRAINED, UNIFORM, UNTRAINED, measure
+from lib.models.names import resolve
+from lib.profiles import Figure, Panel, Profile
 from lib.statistics import holm, interval, ratio, signed_rank
 
 LEVEL = 0.05  # of Holm's corrected tests
@@ -184,3 +188,77 @@ def classes_table(model: xr.Dataset) -> pd.DataFrame:
     apart = shares - shares.sel({"class": OTHERS}, drop=True)
     against = estimates(apart, "against others").rename(columns={"low": "against low", "high": "against high"})
     return estimates(shares.where(apart.notnull()), "near zero").merge(against)
+
+
+# (layer, head) that a figure draws where a profile names none, as far as the model has them.
+FIRST = {
+    "fig09": [(1, 1), (2, 1), (3, 1)],
+    "fig10": [(1, 1)],
+    "fig11": [(1, 1), (1, 2), (1, 3)],
+    "fig13": [(1, 1), (1, 2), (1, 3)],
+    "fig18": [(1, 4), (1, 5), (1, 6)],
+}
+
+
+def curves(profile: Profile, figure: Figure, conditions: Sequence[str]) -> pd.DataFrame:
+    """Return a row per token of each head that a figure draws, from left to right, under these conditions: model,
+    revision, problem, layer, head, condition, position, part of the prompt and what it receives.
+
+    Raises InputError when the model lacks a head, or what is stored of it.
+    """
+    found, panels = [], _drawn(profile, figure)
+    measured = measure(profile, "tokens", models=[panel.model for panel in panels])
+    for panel in panels:
+        one, place = measured[resolve(panel.model).name], f"layer {panel.layer}, head {panel.head}"
+        layers, heads = (one[dim].values for dim in ("layer", "head"))
+        if panel.layer not in layers or panel.head not in heads:
+            last = f"layers 1 to {layers[-1]} and heads 1 to {heads[-1]}"
+            raise InputError(f"{figure}: {panel.model} has {last}, not {place}")
+        tokens = one[["received", "part"]].sel(layer=panel.layer, head=panel.head, condition=list(conditions))
+        if tokens.received.isnull().all():
+            raise InputError(f"{figure}: what {place} of {panel.model} gives is not stored")
+        rows = tokens.to_dataframe().reset_index(names=["condition", "position"])
+        about = {"model": one.model, "revision": one.revision, "problem": one.example}
+        found.append(rows[rows.part != ""].assign(**about))
+    columns = ["model", "revision", "problem", "layer", "head", "condition", "position", "part", "received"]
+    return pd.concat(found, ignore_index=True)[columns]
+
+
+def _drawn(profile: Profile, figure: Figure) -> list[Panel]:
+    """Return the heads that a figure draws: the profile's, else the FIRST of its first model."""
+    if panels := profile.attention.panels.get(figure):
+        return panels
+    first, last = profile.attention.models[0], profile.attention.layers
+    (measured,) = measure(profile, "tokens", models=[first]).values()
+    heads = measured.sizes["head"]
+    places = [(layer, head) for layer, head in FIRST[figure] if layer <= last and head <= heads]
+    return [Panel(model=first, layer=layer, head=head) for layer, head in places or [(1, heads)]]
+
+
+def spans_of_heads(profile: Profile, *figures: Figure) -> pd.DataFrame:
+    """Return λ of the problem's and of the instruction's tokens (span, lambda, low, high, n) over all problems, for
+    each head that these figures draw, under the slashes and from all later tokens.
+    """
+    tables = []
+    for figure, panel in ((name, panel) for name in figures for panel in _drawn(profile, name)):
+        ((name, measured),) = measure(profile, "attention", models=[panel.model]).items()
+        place = {"layer": panel.layer, "head": panel.head}
+        asked = {"network": TRAINED, "condition": "mless", "query": "all", "span": ["problem", "instruction"]}
+        table = estimates(measured.lambda_by_span.sel(asked | place), "lambda")
+        tables.append(table.assign(figure=figure, model=name, **place))
+    columns = ["figure", "model", "layer", "head", "span", "lambda", "low", "high", "n"]
+    return pd.concat(tables, ignore_index=True)[columns]
+
+
+def summary_of_heads(*figures: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per head of tables of `curves`: λ of its original tokens, without the first and the last, under
+    mless, the share of them that receive less, and what a slash receives relative to an original token.
+    """
+    rows = []
+    for place, head in (one for table in figures for one in table.groupby(["model", "layer", "head"], sort=False)):
+        original, slashes = head[head.part != "inserted"], head.received[head.part == "inserted"]
+        before, after = (original.received[original.condition == name].to_numpy()[1:-1] for name in ("none", "mless"))
+        numbers = (after.mean() / before.mean(), np.mean(after < before), slashes.mean() / after.mean())
+        rows.append((*place, len(before), len(slashes), *numbers))
+    columns = ["tokens", "slashes", "λ", "receive less", "slash / original"]
+    return pd.DataFrame(rows, columns=["model", "layer", "head", *columns])

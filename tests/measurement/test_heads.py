@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 from lib.errors import InputError
-from lib.measurement import heads
+from lib.measurement import tables
 from lib.profiles import Panel, load_profile
 
 NAN = float("nan")
@@ -25,13 +25,13 @@ def curves(monkeypatch):
     measured = xr.Dataset(
         arrays, coords, {"model": "SmolLM2-135M-Instruct", "revision": "0123456789ab", "example": "x/1"}
     )
-    monkeypatch.setattr(heads, "measure", lambda *given, **options: {measured.model: measured})
+    monkeypatch.setattr(tables, "measure", lambda *given, **options: {measured.model: measured})
     profile = load_profile("demo")
 
-    def of(*named, figure="fig10"):
+    def of(*named, figure="fig10", what=tables.curves):
         row = [Panel(model="demo", layer=1, head=head) for head in named]
         attention = profile.attention.model_copy(update={"panels": {figure: row}, "layers": 1})
-        return heads.curves(profile.model_copy(update={"attention": attention}), figure, ["none", "mless"])
+        return what(profile.model_copy(update={"attention": attention}), figure, ["none", "mless"])
 
     return of
 
@@ -44,17 +44,15 @@ def test_curves_have_a_row_per_token_with_its_part_and_place(curves):
 
 
 def test_the_summary_compares_original_tokens_without_the_first_and_the_last(curves):
-    one, other = heads.summary(curves(2), curves(2)).to_dict("records")
+    one, other = tables.summary_of_heads(curves(2), curves(2)).to_dict("records")
     assert one == other and (one["layer"], one["head"], one["tokens"], one["slashes"]) == (1, 2, 2, 2)
     assert one["λ"] == pytest.approx(0.4 / 0.6) and one["receive less"] == 0.5
     assert one["slash / original"] == pytest.approx(0.06 / 0.2)
 
 
 @pytest.mark.parametrize(("figure", "expected"), [("fig13", [1, 2]), ("fig10", [1]), ("fig18", [2])])
-def test_where_none_is_named_the_first_heads_are_drawn_as_far_as_there_are_any(curves, monkeypatch, figure, expected):
-    drawn = []
-    monkeypatch.setattr(heads, "_head", lambda measured, panel, *given: drawn.append(panel) or pd.DataFrame())
-    curves(figure=figure)
+def test_where_none_is_named_the_first_heads_are_drawn_as_far_as_there_are_any(curves, figure, expected):
+    drawn = curves(figure=figure, what=lambda profile, figure, _: tables._drawn(profile, figure))
     assert [(panel.layer, panel.head) for panel in drawn] == [(1, head) for head in expected]
 
 
@@ -73,7 +71,7 @@ def test_a_drawn_head_has_lambda_of_either_part_over_all_problems(monkeypatch):
     spans = {"span": ["original", "problem", "instruction"], "query": ["all", "original"]}
     coords = {"network": ["trained"], "condition": ["mless"], "layer": [1], "head": range(1, 10), "problem": ["a", "b"]}
     measured = {"m": xr.Dataset({"lambda_by_span": (dims, values)}, coords | spans)}
-    monkeypatch.setattr(heads, "measure", lambda *given, **options: measured)
-    table = heads.spans(load_profile("demo"), "fig10", "fig11")
+    monkeypatch.setattr(tables, "measure", lambda *given, **options: measured)
+    table = tables.spans_of_heads(load_profile("demo"), "fig10", "fig11")
     assert table["figure"].tolist() == ["fig10"] * 2 + ["fig11"] * 6 and table["head"].tolist()[:4] == [6, 6, 1, 1]
     assert table.query("figure == 'fig10'").set_index("span")["lambda"].to_dict() == {"problem": 6, "instruction": 8}
