@@ -68,7 +68,7 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
         if folder.is_dir():
             return folder
         small = snapshot(repo, commit, weights=False)
-        decoder_config(small, layers, repo)  # which refuses layers that the model lacks
+        read_config(small, layers, repo)  # which refuses layers that the model lacks
         shards = shards_of(small, repo, layers)
         if not all((small / shard).is_file() for shard in shards):
             try:
@@ -103,17 +103,18 @@ def needed(name: str, layers: int | None) -> bool:
     return layers is None or (not NOT_THE_DECODER.search(name) and (layer is None or int(layer[1]) < layers))
 
 
-def read_config(folder: Path, repo: str = "") -> PretrainedConfig:
-    """Return a checkpoint's config; raises InputError where there is none, or a damaged one."""
+def read_config(folder: Path, layers: int | None, repo: str = "", decoder: bool = True) -> PretrainedConfig:
+    """Return a checkpoint's config, or that of its decoder alone, cut to its first layers, or all of them.
+
+    Raises InputError where there is none, or a damaged one, and for layers that the model lacks.
+    """
     if not (folder / "config.json").is_file():
         raise InputError(f"{repo or folder}: no config.json, so this is not a model checkpoint")
     with checkpoint_errors(repo or folder):
-        return AutoConfig.from_pretrained(folder, trust_remote_code=False)
-
-
-def decoder_config(folder: Path, layers: int | None, repo: str = "") -> PretrainedConfig:
-    """Return the config of the decoder alone, cut to its first layers, or all of them; raises InputError."""
-    text = read_config(folder, repo).get_text_config()
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    if not decoder:
+        return config
+    text = config.get_text_config()
     total = text.num_hidden_layers
     layers = total if layers is None else layers
     if not 1 <= layers <= total:

@@ -32,6 +32,9 @@ TEXT_PREFIX = re.compile(r"^(?:model\.)?language_model\.(?:model\.)?")  # of the
 # What ends an answer in GGUF: the end of a turn or of a text, and padding, which Qwen2.5 gives as its second end.
 STOPS = ("eos_token_id", "eot_token_id", "padding_token_id")
 
+# A tokenizer is read once for all loads of a model, so that prompts made with it need not be made again.
+_tokenizer = functools.lru_cache(maxsize=2)(transformers.AutoTokenizer.from_pretrained)
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -56,6 +59,12 @@ class Loaded:
         """Positions that prompt, inserted and new tokens share."""
         return self.model.config.get_text_config().max_position_embeddings
 
+    @property
+    def label(self) -> str:
+        """How a caption names the model: with its weights, when they are not the original ones."""
+        name = f"{self.name} @ {self.revision[:12]}" if self.revision else self.name
+        return ", ".join(filter(None, [name, self.weights, self.dtype]))
+
 
 def load(
     spec: str,
@@ -65,32 +74,18 @@ def load(
     seed: int | None = None,
     *,
     head: bool = True,
+    read: bool = True,
+    fetch: bool = True,
 ) -> Loaded:
     """Load `spec`; with `layers` only the embedding and the first decoder layers, without output head.
 
     Without `head` there are all layers but no output head, which only answers need: an eighth of a 1.5B's memory.
-    With a `seed` the weights, without output head, are fresh: drawn as the family draws them before training.
+    With a `seed` the weights, without output head, are fresh: drawn as the family draws them before training. Not to
+    `read` weights leaves them on disk, not to `fetch` them on the hub: what is returned, for any device, lacks them.
     `device` auto is CUDA when there is one; `dtype` auto is float32 on CPU and bfloat16 on CUDA.
     Raises InputError for an unknown spec, missing, damaged or pickled weights, too many layers, a device that
     is not there, and a model whose attention is not one that `attention` computes (tried on ten tokens).
     """
-    loaded = _load(spec, layers, device, dtype, seed, head)
-    torch.nn.Module.to(loaded.model, loaded.device)
-    loaded.model.eval()
-    check_attention(loaded.model)
-    return loaded
-
-
-def load_without_weights(spec: str, device: str = "auto", dtype: str = "auto", fetch: bool = False) -> Loaded:
-    """Return what `load` would, also on another machine's `device`, but for the weights.
-
-    With `fetch` they lie in the checkpoint's folder, for another program to read; else they are not fetched either.
-    """
-    return _load(spec, None, device, dtype, read=False, fetch=fetch)
-
-
-def _load(spec, layers, device, dtype, seed=None, head=True, read=True, fetch=True) -> Loaded:
-    """Return a model, not yet on its device, with all that is known of it."""
     transformers_logging.disable_progress_bar()
     source, cuda = resolve(spec), torch.cuda.is_available()
     if dtype not in get_args(Dtype):
@@ -108,7 +103,9 @@ def _load(spec, layers, device, dtype, seed=None, head=True, read=True, fetch=Tr
     else:
         folder = hub.first_layers(source.repo, layers, source.revision)
     try:
-        model, tokenizer = load_weights(folder, layers, dtype, head, seed, read), _tokenizer(folder)
+        model = load_weights(folder, layers, dtype, head, seed, read)
+        with checkpoint_errors(folder):
+            tokenizer: Any = _tokenizer(folder, trust_remote_code=False)
     except InputError as error:  # which speaks of a folder, maybe in a cache
         raise InputError(str(error).replace(str(folder), spec)) from error
     if not tokenizer.is_fast:
@@ -116,6 +113,10 @@ def _load(spec, layers, device, dtype, seed=None, head=True, read=True, fetch=Tr
     decoder_layers = getattr(model.get_decoder(), "layers", None)
     if decoder_layers is None:
         raise InputError(f"{spec}: model type {model.config.model_type} has no list of decoder layers")
+    if read:
+        torch.nn.Module.to(model, device)
+        model.eval()
+        check_attention(model)
     if source.repo:  # the hub's folders are named after the commit
         revision = folder.parent.name if folder.name.startswith("layers-") else folder.name
     else:
@@ -125,11 +126,9 @@ def _load(spec, layers, device, dtype, seed=None, head=True, read=True, fetch=Tr
     return Loaded(model, tokenizer, *names, device, dtype, len(decoder_layers), "" if fresh else source.weights)
 
 
-@functools.lru_cache(maxsize=2)
-def _tokenizer(folder: Path) -> Any:
-    """Read a tokenizer once for all loads of a model, so that prompts made with it need not be made again."""
-    with checkpoint_errors(folder):
-        return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+def load_without_weights(spec: str, device: str = "auto", dtype: str = "auto", fetch: bool = False) -> Loaded:
+    """Return what `load` would, also on another machine's `device`, but for the weights, which `fetch` puts on disk."""
+    return load(spec, None, device, dtype, read=False, fetch=fetch)
 
 
 def load_weights(
@@ -141,7 +140,7 @@ def load_weights(
     Raises InputError when the checkpoint does not hold what is needed.
     """
     whole = layers is None and head and seed is None
-    config = hub.read_config(folder) if whole else hub.decoder_config(folder, layers)
+    config = hub.read_config(folder, layers, decoder=not whole)
     classes: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING if whole else transformers.MODEL_MAPPING
     model_class = classes[type(config)]
     if model_class.config_class is not type(config):  # of several models: the language model alone

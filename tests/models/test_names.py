@@ -46,7 +46,8 @@ def folder_with(path, config):
     return path
 
 
-def test_a_card_is_read_from_the_config_alone_and_what_it_omits_is_none(tmp_path, server, models):
+def test_a_card_is_read_from_the_config_alone_and_what_it_omits_is_none(tmp_path, demo, server, models):
+    assert demo.label == f"SmolLM2-135M-Instruct @ {demo.revision}, Q4_1, dequantised, float32"
     folder = folder_with(tmp_path / "gemma", GEMMA)
     assert card(str(folder)) == Source("gemma", str(folder), folder, heads=8, layers=34)
     folder_with(models / "org" / "gemma", GEMMA)
