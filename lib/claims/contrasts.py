@@ -1,10 +1,9 @@
 """What the likelihoods of a profile show: one condition less another per model, and what a nat goes with.
 
-scores = evaluation.scores(run)           # a row per text that was scored
-table = solutions(scores, run.filler)     # a row per pair of conditions and model, in nats per problem
+scores = evaluation.scores(run)  # a row per text that was scored
+table = differences(scores, "solution", run.filler)  # a row per pair of conditions and model, in nats per problem
 """
 
-from collections.abc import Iterable
 from itertools import product
 
 import numpy as np
@@ -56,29 +55,19 @@ def one_problem(scores: pd.DataFrame) -> pd.DataFrame:
     return table[["condition", "problem_id", "tokens", "nats", "per token", "to none"]]
 
 
-def solutions(scores: pd.DataFrame, filler: Filler) -> pd.DataFrame:
-    """Return a row of COLUMNS per difference of log p(gold solution) and model, in nats per problem.
+def differences(scores: pd.DataFrame, target: str, filler: Filler) -> pd.DataFrame:
+    """Return a row of COLUMNS per difference of log p(solution), or (answer), and model, in nats per problem.
 
     Panel pairs has those of PAIRS; length, place and depth what so many slashes, in another place, or seen by some
     layers only, give against none. `band` is what counts as no effect, NaN without the positive control. A difference
     has ENOUGH problems, and a curve two points.
     """
-    conditions = scores[scores.target == "solution"].condition.unique()
-    courses = [(*place, name, "none") for name in conditions for place in _places(name, filler)]
-    table = pd.concat([differences(scores, "solution"), _table(scores, "solution", courses)], ignore_index=True)
-    points = table.groupby(["panel", "curve", "model"]).x.transform("nunique")
-    return table[(table.panel == "pairs") | (points > 1)].reset_index(drop=True)
-
-
-def differences(scores: pd.DataFrame, target: str) -> pd.DataFrame:
-    """Return the rows of panel pairs for solutions or answers at once: a pair's models beside each other."""
-    pairs = PAIRS[target].items()
-    return _table(scores, target, [("pairs", asks, f"{more} − {less}", more, less) for (more, less), asks in pairs])
-
-
-def _table(scores: pd.DataFrame, target: str, asked: Iterable[tuple]) -> pd.DataFrame:
-    """Return a row per difference (panel, curve, x, condition, condition) and model that scored ENOUGH problems."""
-    rows, models = [], list(scores[scores.target == target].groupby("model", sort=False))
+    some, rows = scores[scores.target == target], []
+    asked = [
+        ("pairs", text, f"{more} \N{MINUS SIGN} {less}", more, less) for (more, less), text in PAIRS[target].items()
+    ]
+    asked += [(*place, name, "none") for name in some.condition.unique() for place in _places(name, filler)]
+    models = list(some.groupby("model", sort=False))
     tables = [(name, one.pivot(index="problem_id", columns="condition", values="nats")) for name, one in models]
     for (*place, more, less), (model, nats) in product(asked, tables):
         nats = nats.reindex(columns=list({more, less, *POSITIVE}))  # NaN under a condition that was not scored
@@ -87,7 +76,9 @@ def _table(scores: pd.DataFrame, target: str, asked: Iterable[tuple]) -> pd.Data
             found = interval(apart, apart.index)
             ends = found.estimate, found.low, found.high, found.n
             rows.append((*place, model, *ends, SHARE * gain if gain > 0 else np.nan))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    points = table.groupby(["panel", "curve", "model"]).x.transform("nunique")
+    return table[(table.panel == "pairs") | (points > 1)].reset_index(drop=True)
 
 
 def _places(condition: str, filler: Filler) -> list[tuple]:

@@ -24,7 +24,7 @@ def answers(right, model="m"):
 
 def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example():
     rows = scores({"mless": 0.5, "gap": -1, "dilution": -2, "example": 8})
-    table = contrasts.solutions(rows, Filler())
+    table = contrasts.differences(rows, "solution", Filler())
     assert list(table.panel.unique()) == ["pairs"]
     assert list(table.x) == ["mless − none", "gap − none", "dilution − gap", "example − none"]
     assert list(table.effect) == pytest.approx([0.5, -1, -1, 8])
@@ -34,14 +34,14 @@ def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example(
 
 def test_a_difference_takes_the_problems_that_both_conditions_scored_and_enough_of_them():
     rows = pd.concat([scores({"mless": 1}), scores({"gap": 1}, n=19).query("condition == 'gap'")], ignore_index=True)
-    table = contrasts.solutions(rows, Filler())
+    table = contrasts.differences(rows, "solution", Filler())
     assert list(table.x) == ["mless − none"] and table.band.isna().all()
-    more = contrasts.solutions(pd.concat([rows, scores({"mless": 1}, "other", n=25)]), Filler())
+    more = contrasts.differences(pd.concat([rows, scores({"mless": 1}, "other", n=25)]), "solution", Filler())
     assert list(zip(more.model, more.n, strict=True)) == [("m", N), ("other", 25)]
 
 
 def test_a_worked_example_that_gains_nothing_is_no_scale():
-    table = contrasts.differences(scores({"mless": 1, "example": -1}, target="answer"), "answer")
+    table = contrasts.differences(scores({"mless": 1, "example": -1}, target="answer"), "answer", Filler())
     assert list(table.x) == ["mless − none", "example − none"] and table.band.isna().all()
 
 
@@ -52,7 +52,7 @@ def test_the_share_is_that_of_the_claims():
 def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points():
     shifts = {"mless:10": 1, "mless": 2, "mless:110": 3, "mless@end": 4, "mless@random": 5, "gap": 6, "mful:10": 7}
     shifts |= {"hidden-from-layer-1": 1, "hidden-from-layers-1-to-4": 2, "layer-1-only": 3, "dilution": 4}
-    table = contrasts.solutions(scores(shifts), Filler()).set_index("panel")
+    table = contrasts.differences(scores(shifts), "solution", Filler()).set_index("panel")
     effects = {panel: dict(zip(part.x, part.effect.round(6), strict=True)) for panel, part in table.groupby("panel")}
     assert effects["length"] == {10: 1, 55: 2, 110: 3}
     assert effects["place"] == {"between": 2, "end": 4, "random": 5}
