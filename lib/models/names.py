@@ -183,10 +183,8 @@ def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
     """Turn what the hub refuses, and what transformers makes of it, into InputError."""
     try:
         yield
-    except InputError:
-        raise
     except Exception as error:
-        if message := explain_hub_error(repo, revision, error):
+        if not isinstance(error, InputError) and (message := explain_hub_error(repo, revision, error)):
             raise InputError(message) from error
         raise
 

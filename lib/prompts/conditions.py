@@ -130,10 +130,7 @@ class Condition(Settings):
 
 @functools.cache
 def parse_condition(text: str) -> Condition:
-    """Return what a condition asks for; raises InputError for a name, length, position or setting that does not exist.
-
-    The prompt of `arm` is that of none.
-    """
+    """Return what a condition asks for; raises InputError for a name, length, place or setting that is none."""
     match = CONDITION.fullmatch(f"none+{text}" if text.split(":")[0] == "arm" else text)
     layers = match and LAYERS.fullmatch(match["name"])
     if not match or not (layers or match["name"] in CONDITIONS or match["name"] in SPECIAL):

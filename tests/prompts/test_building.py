@@ -7,8 +7,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, processors
-from tokenizers.models import BPE, Unigram
-from tokenizers.trainers import BpeTrainer, UnigramTrainer
+from tokenizers.models import BPE
+from tokenizers.trainers import BpeTrainer
 from transformers import PreTrainedTokenizerFast
 
 from lib.errors import InputError
@@ -65,14 +65,6 @@ def metaspace_bpe(prepended=False):
     return tokenizer
 
 
-def unigram():
-    tokenizer = Tokenizer(Unigram())
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = UnigramTrainer(vocab_size=150, special_tokens=["<unk>"], unk_token="<unk>", show_progress=False)
-    tokenizer.train_from_iterator(CORPUS, trainer)
-    return tokenizer
-
-
 def wrapped(tokenizer, bos=False, chat_template=CHAT):
     tokenizer.add_special_tokens(["<s>", "<turn>", "<end>"])
     if bos:
@@ -88,7 +80,6 @@ KINDS = {
     "byte-level-bos": lambda: wrapped(byte_level(), bos=True),
     "metaspace-bpe-bos": lambda: wrapped(metaspace_bpe(), bos=True),
     "prepended-bpe-bos": lambda: wrapped(metaspace_bpe(prepended=True), bos=True),
-    "unigram": lambda: wrapped(unigram()),
 }
 
 
