@@ -81,8 +81,8 @@ fig09, fig10_right, fig11, fig13, fig18 = (partial(_curves, name=name) for name 
 
 def fig10(run, table, curves):
     """Draw accuracies, a row of the table each, beside the paper's, and at the right the panels of `fig10_right`."""
-    paper = pd.DataFrame(paths.read_yaml(PAPER)["fig10"]["values"]).unstack().rename_axis(["model", "condition"])
-    paper = paper.rename("accuracy").reset_index().assign(source="the paper", n=500)
+    paper = pd.DataFrame(paths.read_yaml(PAPER)["fig10"]["values"]).reset_index(names="condition")
+    paper = paper.melt("condition", var_name="model", value_name="accuracy").assign(source="the paper", n=500)
     both = pd.concat([table.assign(source=THIS_RUN), paper], ignore_index=True)
     both = both[["source", "model", "condition", "n", "accuracy", "low", "high"]]
     model, problem = curves[["model", "problem"]].iloc[0]
@@ -180,11 +180,12 @@ def fig04(run, table, measured):
     that without insertion.
     """
     layers, tokens = sorted(set(table.layer)), table[table.condition != "arm"]
+    tokens = tokens.assign(measure=tokens.measure.str.replace("variance", "var."))
     histograms = pd.concat([_histograms(one, layers) for one in measured.values()])
     reach = tokens.low.min(), tokens.high.max()
     layout = {"across": 2 * len(layers), "columns": len(layers)}
-    layout["note"] = "ARM works in layer 1; its measures are in the table. "
-    for axes, rows in _panels(run, "fig04", [table, histograms], ["model"], tokens, **layout):
+    note = "ARM works in layer 1; its measures are in the table. "
+    for axes, rows in _panels(run, "fig04", [table, histograms], ["model"], tokens, note=note, **layout):
         model = rows.model.iloc[0]
         for top, bottom, layer in zip(*axes.reshape(2, -1), layers, strict=True):
             shares = histograms[(histograms.model == model) & (histograms.layer == layer)]
@@ -194,10 +195,7 @@ def fig04(run, table, measured):
             top.set(title=f"{model}\nlayer {layer}: histogram{' / that of None' if layer > 1 else ''}")
             top.set(ylim=(0.8, 1.2)) if layer > 1 else top.set(yscale="log", ylabel="share of activations (%)")
             top.set_xlabel("activation")
-            measures = rows[rows.layer == layer].assign(
-                measure=lambda some: some.measure.str.replace("variance", "var.")
-            )
-            draw.estimates(bottom, measures, "measure", "ratio", even=1)
+            draw.estimates(bottom, rows[rows.layer == layer], "measure", "ratio", even=1)
             bottom.set_title(f"{model}\nlayer {layer}: measures")
             ratio_axis(bottom, *reach)
         axes[len(layers)].set_ylabel(CHANGE)

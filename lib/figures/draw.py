@@ -160,8 +160,8 @@ def bars(ax, table):
     """
     groups, drawn = table.groupby(["source", "model"], sort=False), []
     width = 0.84 / groups.size().max()
-    told_at = {"textcoords": "offset points", "ha": "center", "va": "bottom", "size": "small"}
-    told_at["rotation"] = 90 * (len(table) > 9)  # level numbers would touch
+    rotation = 90 * (len(table) > 9)  # level numbers would touch
+    style = {"textcoords": "offset points", "ha": "center", "va": "bottom", "size": "small", "rotation": rotation}
     for place, ((source, _), part) in enumerate(groups):
         for index, row in enumerate(part.itertuples()):
             x, colour = place + width * (index - (len(part) - 1) / 2), look_of(row.condition)[0].colour
@@ -169,7 +169,7 @@ def bars(ax, table):
             drawn += ax.bar(x, row.accuracy, 0.9 * width, **(hatched if source == "the paper" else {"color": colour}))
             ax.plot([x, x], [row.low, row.high], color="black", **INTERVAL)
             text = f"{row.accuracy:.1f}" if np.isfinite(row.accuracy) else "n/a"
-            ax.annotate(text, (x, np.nanmax([row.high, row.accuracy, 0])), (0, 2), **told_at)
+            ax.annotate(text, (x, np.nanmax([row.high, row.accuracy, 0])), (0, 2), **style)
     labels = [textwrap.fill(model, max(9, 40 // len(groups))) + f"\n({source})" for (source, model), _ in groups]
     ax.set_xticks(range(len(groups)), labels)
     ax.set(ylabel="Accuracy (%)", ylim=(0, 100))

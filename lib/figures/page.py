@@ -36,7 +36,7 @@ FLOOR, NARROWEST = 0.01, 1e-3  # of a column's largest number: what a smaller on
 P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
 LEVEL, SMALLEST, FACTOR = 0.05, 1e-3, 3.0  # of p-values: what decides, what is told, half an order of magnitude
 NOTHING = "Nothing to show: this profile does not ask for it. The profile demo does."
-UNFOLDED = ("display.width", 1000, "display.max_columns", None, "display.max_colwidth", None)  # numbers move no line
+UNFOLDED = {"width": 1000, "max_columns": None, "max_colwidth": None}  # else the length of a number moves lines
 SIGNED = ("effect", "against others")  # differences
 
 
@@ -63,7 +63,8 @@ def page(
         try:
             yield np.array([axes[number] for number in range(panels)])
             for ax in axes.values():
-                if ylabel and ax.get_subplotspec().is_first_col():
+                place = ax.get_subplotspec()
+                if ylabel and place and place.is_first_col():
                     ax.set_ylabel(ylabel)
             found = _compared(path, csv)
             if found["changed"]:
@@ -225,7 +226,8 @@ def show(table, columns=None, digits=2):
     """
     if table.empty:
         return print(NOTHING)
-    pd.set_option(*UNFOLDED)
+    for name, value in UNFOLDED.items():
+        pd.set_option(f"display.{name}", value)
     shown = table[list(columns or table)].rename_axis(columns=None).reset_index(drop=True)
     for name, low, high in triples(list(shown)):
         rows = zip(shown[name], shown.pop(low), shown.pop(high), strict=True)

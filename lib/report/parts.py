@@ -72,7 +72,8 @@ def read_figures(profile: Profile) -> tuple[list[dict], list[dict]]:
     """
     present = {}
     for path in sorted(profile.figures.glob("*.png")):
-        present[path.stem] = found = {"name": path.stem, "caption": None, "files": {}, "rows": None, "missing": []}
+        found: dict = {"name": path.stem, "caption": None, "files": {}, "rows": None, "missing": []}
+        present[path.stem] = found
         for kind, mime in KINDS.items():
             file = path.with_suffix(f".{kind}")
             if not file.is_file():
