@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from evidence import scores
+from evidence import CLAIMS, scores
 from scipy import optimize, stats
 
 from lib import evaluation
 from lib.claims import contrasts
-from lib.claims.verdict import load_claims
 from lib.errors import InputError
 from lib.evaluation.store import frame
 from lib.profiles import load_profile
@@ -40,13 +39,10 @@ def test_a_difference_takes_the_problems_that_both_conditions_scored_and_enough_
     assert list(zip(more.model, more.n, strict=True)) == [("m", N), ("other", 25)]
 
 
-def test_a_worked_example_that_gains_nothing_is_no_scale():
+def test_the_scale_is_that_of_the_claims_and_none_where_the_worked_example_gains_nothing():
+    assert {claim.equivalence for claim in CLAIMS.values() if claim.equivalence} == {contrasts.SHARE}
     table = contrasts.differences(scores({"mless": 1, "example": -1}, target="answer"), "answer", Filler())
     assert list(table.x) == ["mless − none", "example − none"] and table.band.isna().all()
-
-
-def test_the_share_is_that_of_the_claims():
-    assert {claim.equivalence for claim in load_claims() if claim.equivalence} == {contrasts.SHARE}
 
 
 def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points():

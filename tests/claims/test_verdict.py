@@ -99,11 +99,6 @@ def test_a_verdict_against_one_of_several_parts_is_corrected_for_their_number():
     assert p_value(parts(*[values] * 4), low=0) == alone  # in favour all must be shown, none is chosen
 
 
-@pytest.mark.parametrize(("solved", "expected"), [(45, "supported"), (30, "undecided"), (10, "contradicted")])
-def test_accuracy_claims_follow_planted_answers(solved, expected):
-    assert row_of("accuracy-mless", answers(none=right(30), mless=right(solved)))["verdict"] == expected
-
-
 def test_position_needs_every_part():
     places = {"mless_before": right(10), "mless_end": right(0), "mless_random": right(12)}
     shares = {"none": right(30), "mless": right(45)} | places
@@ -125,10 +120,13 @@ def controlled(*untrained, trained=0.6):
     return lambdas([trained], *([value] for value in untrained), [0.45])
 
 
-@pytest.mark.parametrize(("value", "expected"), [(0.6, "supported"), (1.3, "contradicted"), (1.0, "undecided")])
-def test_attention_claims_follow_planted_arrays(value, expected):
+@pytest.mark.parametrize(
+    ("expected", "value", "solved"), [("supported", 0.6, 45), ("contradicted", 1.3, 10), ("undecided", 1.0, 30)]
+)
+def test_claims_follow_planted_arrays_and_answers(expected, value, solved):
     row = row_of("dilution", lambdas([value]))
     assert row["verdict"] == expected and row["control_verdict"] is row["uniform_verdict"] is row["training"] is None
+    assert row_of("accuracy-mless", answers(none=right(30), mless=right(solved)))["verdict"] == expected
 
 
 @pytest.mark.parametrize(
