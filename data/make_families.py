@@ -32,7 +32,7 @@ SCORE = ("key", "model", "revision", "condition", "target", "problem_id", "level
 def write_measurements(profile: Profile) -> None:
     """Write a file per model with everything that figures and claims ask of its attention and activations."""
     for name, measured in measure(profile, stored=False).items():
-        save(profile.measured_in(FOLDER, name), measured, small=True)
+        save(FOLDER / f"{name}.nc", measured, small=True)
 
 
 def write_answers(stores: list[Path], about: dict[str, str]) -> None:

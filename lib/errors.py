@@ -73,16 +73,13 @@ def valid(kind: type[Kind], content: object, origin: str, **how: Any) -> Kind:
         schema, reasons = kind.model_json_schema(), []
         fields = {name for part in (schema, *schema.get("$defs", {}).values()) for name in part.get("properties", ())}
         for one in error.errors():
-            place, name, value = (
-                ".".join(str(part) for part in one["loc"] if part != "[key]"),
-                one["type"],
-                reprlib.repr(one["input"]),
-            )
+            place, name = ".".join(str(part) for part in one["loc"] if part != "[key]"), one["type"]
             said = WORDS.get(name) or WORDS.get(name.split("_")[0]) or re.sub(r"^\w+ should ", "must ", one["msg"])
             special = {
                 "missing": "missing field",
                 "extra_forbidden": f"unknown field{meant(place.rpartition('.')[2], fields)}",
                 "value_error": str(one.get("ctx", {}).get("error")),
             }
-            reasons.append(": ".join(filter(None, [place, special.get(name, f"{said}, not {value}")])))
+            said = special.get(name, f"{said}, not {reprlib.repr(one['input'])}")
+            reasons.append(": ".join(filter(None, [place, said])))
         raise InputError(f"{origin}: {'; '.join(reasons)}") from error

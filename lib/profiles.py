@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import re
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,7 +21,7 @@ DTYPE = "of the weights: float32, bfloat16, float16, or auto, which goes by the 
 FORMAT = "of the prompt: plain, or chat where the model has a template"
 CONDITIONS = "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm, arm:c=0.1:p1=95"
 PARTS = ("fillers", "sampling", "interventions", "arm_map")  # the fields of Accuracy that are a Variation
-NAME, UNUSUAL = r"^\w[\w.-]{0,79}$", re.compile(r"[^\w.=+@-]+")  # of a folder; in a file's name
+NAME = r"^\w[\w.-]{0,79}$"  # of a folder
 Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]  # those of single heads
 
 
@@ -62,10 +61,7 @@ class Attention(Section):
     format: Format = Field("plain", description=FORMAT)
     map_problems: PositiveInt | None = Field(None, description="how many problems go through all layers; none if null")
     example: str | None = Field(None, description="id of the problem that the figures draw; the sample's first if null")
-    panels: dict[Figure, list[Panel]] = Field(
-        {},
-        description="model, layer and head of each drawn curve, from left to right; the first heads of a row left out",
-    )
+    panels: dict[Figure, list[Panel]] = Field({}, description="model, layer and head of a curve; else the first heads")
 
     @model_validator(mode="after")
     def _agrees(self):
@@ -78,14 +74,14 @@ class Attention(Section):
 class Variation(Settings):
     """A second, smaller run that differs from `accuracy` in these settings."""
 
-    limit: PositiveInt | None = None
+    limit: PositiveInt | None = Field(None, description=LIMIT)
     conditions: list[ConditionText]
-    temperature: float = Field(0.0, ge=0)
-    top_p: float = Field(1.0, gt=0, le=1)
-    samples: int = Field(1, ge=1, le=10_000)
+    temperature: float = Field(0.0, ge=0, description="0 is greedy")
+    top_p: float = Field(1.0, gt=0, le=1, description="share of the probability to draw from")
+    samples: int = Field(1, ge=1, le=10_000, description="answers per problem and condition")
 
 
-class Accuracy(Section):
+class Accuracy(Variation, Section):
     """Under which conditions answers are asked for, and how models decode them."""
 
     levels: list[NonNegativeInt] | None = Field(None, description="only problems of these levels; of all if null")
@@ -94,9 +90,6 @@ class Accuracy(Section):
     max_new_tokens: PositiveInt = Field(1024, description="an answer is cut after so many tokens")
     elicit: bool = Field(False, description="ask for a boxed answer in a second step")
     elicit_tokens: PositiveInt = Field(12, description="tokens of that second step")
-    temperature: float = Field(0.0, ge=0, description="0 is greedy")
-    top_p: float = Field(1.0, gt=0, le=1, description="share of the probability to draw from")
-    samples: int = Field(1, ge=1, le=10_000, description="answers per problem and condition")
     batch_size: PositiveInt = Field(64, description="prompts that are answered at once")
     engine: Literal["transformers", "vllm"] = Field("transformers", description="what generates: transformers or vllm")
     engine_options: dict[str, PositiveInt] = Field({}, description="of the engine, such as vllm's tensor_parallel=2")
@@ -170,13 +163,9 @@ class Profile(Settings):
         recorded = self.results / "profile.yaml"
         return f"--profile {recorded}" if recorded.is_file() else "with the same options"
 
-    def measured_in(self, folder: Path, model: str) -> Path:
-        """Return the file of a model's measurements in one of the folders where they may lie."""
-        return folder / f"{UNUSUAL.sub('-', model)}.nc"
-
     def measured_file(self, model: str) -> Path | None:
         """Return what was measured on a model: here, else what the repository has; None where neither is."""
-        files = [self.measured_in(folder, model) for folder in (self.results, paths.DATA / self.name)]
+        files = [folder / f"{model}.nc" for folder in (self.results, paths.DATA / self.name)]
         return next(filter(Path.is_file, files), None)
 
     @property
@@ -215,16 +204,15 @@ def load_profile(name_or_path: str | Path) -> Profile:
 
     An InputError says what is wrong with it.
     """
-    given, path = str(name_or_path), paths.PROFILES / f"{name_or_path}.yaml"
-    if given not in profile_names():
-        path = Path(given).expanduser().resolve()
-        if path.suffix not in (".yaml", ".yml") or not path.is_file():
-            raise unknown("profile", given, profile_names(), "choose from {}, or give a YAML file")
+    given, names = str(name_or_path), profile_names()
+    path = paths.PROFILES / f"{given}.yaml" if given in names else Path(os.path.expanduser(given)).resolve()
+    if path.suffix not in (".yaml", ".yml") or not path.is_file():
+        raise unknown("profile", given, names, "choose from {}, or give a YAML file")
     profile = valid(Profile, paths.read_yaml(path), paths.shown(path), context=path.parent)
     # Figures and results go into a folder of this name: no file may write into another's.
     if path.parent == paths.PROFILES and profile.name != path.stem:
         raise InputError(f"{paths.shown(path)}: name: must be {path.stem!r} like the file, not {profile.name!r}")
-    if path.parent != paths.PROFILES and profile.name in profile_names():
+    if path.parent != paths.PROFILES and profile.name in names:
         raise InputError(f"{paths.shown(path)}: name: {profile.name!r} is a profile of data/profiles, choose another")
     return profile
 

@@ -173,7 +173,7 @@ def test_a_cell_that_is_not_defined_takes_no_layer_away():
 
 
 def test_what_the_repository_keeps_is_rounded_and_has_no_texts(whole, profile):
-    found, path = whole[1], profile.measured_in(paths.DATA / "mine", NAME)
+    found, path = whole[1], paths.DATA / "mine" / f"{NAME}.nc"
     save(path, found, small=True)
     assert profile.stored
     small = measure(profile)[NAME]
