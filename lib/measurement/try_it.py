@@ -28,18 +28,17 @@ from lib.profiles import Panel, check_panel
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import POSITIONS, Filler
 
-LAYERS, LONGEST, DPI, WIDE = 3, 220, 150, 900
+LONGEST, DPI, WIDE = 220, 150, 900
 USUAL = {"slashes": "mless", "a sentence": "random"}  # what a filler is compared with: conditions
 
 
 class TryIt:
     """The first layers of a model, ready for any prompt; what was asked just before is not computed again."""
 
-    def __init__(self, model: str, layers: int = LAYERS) -> None:
+    def __init__(self, model: str, layers: int = 3) -> None:
         """Load a name of data/models.yaml, a hub id, a folder or a .gguf file; raises InputError as loading does."""
-        self.loaded = some_layers(model, layers)
-        self.layers = list(range(1, layers + 1))
-        self._seen = functools.lru_cache(64)(self._see)
+        self.loaded, self.layers = some_layers(model, layers), list(range(1, layers + 1))
+        self.see = functools.lru_cache(64)(self._see)
 
     def show(self, problem: str, filler: str, length: int = 55, position: str = "between", layer=1, head=1) -> None:
         """Show the picture, under sliders and fields where somebody may use them.
@@ -54,13 +53,10 @@ class TryIt:
     def picture(self, problem: str, filler: str, length: int, position: str, layer: int, head: int) -> bytes:
         """Return the picture of one prompt and head as a png."""
         check_panel("the picture", Panel(model=self.loaded.spec, layer=layer, head=head), self.loaded)
-        asked = _filler(filler, length, position)
-        none, after = self._seen(problem, "mless", asked)
+        none, after, ratios, even = self.see(problem, filler, length, position)
         inserted = np.flatnonzero(after.part == "inserted")
         before = np.insert(none.received, np.full(len(inserted), inserted[0]), np.nan, -1)  # (L, H, T)
-        ratios, even = self.ratios(problem, "mless", asked)
-        usual = Filler(length=length, position=asked.position)
-        means = {name: self.ratios(problem, key, usual)[0].mean(1) for name, key in USUAL.items()}
+        means = {name: self.see(problem, "/", length, position, key)[2].mean(1) for name, key in USUAL.items()}
         with plt.rc_context(CLOSE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing")  # of a script that the font lacks: a box stands there
             curves = before[layer - 1, head - 1], after.received.values[layer - 1, head - 1]
@@ -73,28 +69,26 @@ class TryIt:
 
     def compare(self, problem: str, fillers: Sequence[str], length=55, position="between") -> pd.DataFrame:
         """Return a row per filler: mean λ of each layer, and in how many heads of layer 1 it is below 1."""
-        rows = []
-        for text in fillers:
-            ratios, _ = self.ratios(problem, "mless", _filler(text, length, position))
-            below = f"{(ratios[0] < 1).sum()} of {self.loaded.heads}"
-            rows.append((repr(text), *ratios.mean(1), below))
+        ratios = [self.see(problem, text, length, position)[2] for text in fillers]
+        below = [f"{(one[0] < 1).sum()} of {self.loaded.heads}" for one in ratios]
+        rows = [(repr(text), *one.mean(1), last) for text, one, last in zip(fillers, ratios, below, strict=True)]
         return pd.DataFrame(rows, columns=["filler", *(f"layer {n}" for n in self.layers), "heads of layer 1 below 1"])
 
-    def ratios(self, problem: str, condition: str, filler: Filler) -> tuple[np.ndarray, np.ndarray]:
-        """Return λ (L, H) of a condition, and what it would be (L,) if attention were spread evenly."""
-        prompts = self._seen(problem, condition, filler)
-        originals = [one.isel(token=one.part.values != "inserted").isel(token=slice(1, -1)) for one in prompts]
-        before, after = (one[["received", "even"]].mean("token") for one in originals)
-        even = float(after.even / before.even)
-        return (after.received / before.received).values, np.full(len(self.layers), even)
-
-    def _see(self, problem: str, condition: str, filler: Filler) -> tuple[xr.Dataset, xr.Dataset]:
-        """Return the tokens of the prompt without and with the filler, as `measure_tokens` does."""
+    def _see(
+        self, problem: str, text: str, length: int, position: str, condition: str = "mless"
+    ) -> tuple[xr.Dataset, xr.Dataset, np.ndarray, np.ndarray]:
+        """Return the tokens of the prompt without and with a filler, as `measure_tokens` does, λ (L, H), and what it
+        would be (L,) if attention were spread evenly.
+        """
+        filler = valid(Filler, {"mless": text, "length": length, "position": position}, "filler")
         both, tokenizer = ("none", condition), self.loaded.tokenizer
         prompts = {name: {"": build_prompt(tokenizer, problem, name, filler=filler)} for name in both}
         tokens = measure_tokens(self.loaded, prompts, self.layers)
-        none, after = (tokens.sel(condition=name) for name in both)
-        return none.isel(token=none.part.values != ""), after.isel(token=after.part.values != "")
+        none, after = (one.isel(token=one.part.values != "") for one in (tokens.sel(condition=name) for name in both))
+        originals = (one.isel(token=one.part.values != "inserted").isel(token=slice(1, -1)) for one in (none, after))
+        before, behind = (one[["received", "even"]].mean("token") for one in originals)
+        even = np.full(len(self.layers), float(behind.even / before.even))
+        return none, after, (behind.received / before.received).values, even
 
     def _controls(self, given: dict, picture: bytes) -> ipywidgets.Widget:
         """Return the picture under a field or slider for each part of it, which draws it anew."""
@@ -123,12 +117,9 @@ class TryIt:
             field.value = given[name]
             field.observe(draw, "value")
         texts, rest = list(fields.values())[:2], list(fields.values())[2:]
-        rows = [*texts, ipywidgets.HBox(rest), message, image]
-        return ipywidgets.VBox(rows, layout=ipywidgets.Layout(overflow="hidden"))
-
-
-def _filler(text: str, length: int, position: str) -> Filler:
-    return valid(Filler, {"mless": text, "length": length, "position": position}, "filler")
+        return ipywidgets.VBox(
+            [*texts, ipywidgets.HBox(rest), message, image], layout=ipywidgets.Layout(overflow="hidden")
+        )
 
 
 def _somebody_is_there() -> bool:

@@ -1,5 +1,7 @@
 """Hiding inserted tokens, on tiny random models of every family, against masks made by hand in eager attention."""
 
+import contextlib
+
 import pytest
 import torch
 from eager import matrices
@@ -31,19 +33,14 @@ def by_hand(model, ids, hidden):
             given["attention_mask"] = given["attention_mask"].masked_fill(cut, torch.finfo(torch.float32).min)
         return args, given
 
-    before, layers = decoder.config._attn_implementation, set(decoder.layers)
+    before = decoder.config._attn_implementation
     decoder.set_attn_implementation("eager")
-    handles = [
-        module.register_forward_pre_hook(change, with_kwargs=True)
-        for module in decoder.modules()
-        if hasattr(module, "layer_idx") and module not in layers and "ttention" in type(module).__name__
-    ]
-    try:
+    with contextlib.ExitStack() as hooks:
+        hooks.callback(decoder.set_attn_implementation, before)
+        for module in set(decoder.modules()) - set(decoder.layers):
+            if hasattr(module, "layer_idx") and "ttention" in type(module).__name__:
+                hooks.enter_context(module.register_forward_pre_hook(change, with_kwargs=True))
         return states(model, ids)
-    finally:
-        decoder.set_attn_implementation(before)
-        for handle in handles:
-            handle.remove()
 
 
 @pytest.mark.parametrize("hidden", [(), (1,), (2, 3), EVERY], ids=str)

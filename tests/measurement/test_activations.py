@@ -150,25 +150,22 @@ def test_arm_empties_the_neighbourhood_of_zero_in_its_layer_alone(found):
 
 
 def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):
-    made, alive, bound = [], [], activations.near_zero_bound
+    made, alive = [], []
 
-    def tracked(activation, c):  # once for each problem and layer
+    def tracked(activation):
         made.append(weakref.ref(activation))
         alive.append(sum(ref() is not None for ref in made))
-        return bound(activation, c)
+        return histogram(activation)
 
-    monkeypatch.setattr(activations, "near_zero_bound", tracked)
+    monkeypatch.setattr(activations, "histogram", tracked)
     change(loaded, PROBLEMS, ["mless"], [1])
-    assert len(made) == len(PROBLEMS) and max(alive) <= 2
+    assert len(made) == 2 * len(PROBLEMS) and max(alive) <= 2
 
 
-def test_nan_activations_name_layer_condition_and_problem(loaded):
+def test_nan_activations_and_missing_layers_are_named(loaded):
     spoilt = load("demo", layers=2, device="cpu")
     spoilt.model.layers[1].mlp.gate_proj.weight.data[0, 0] = float("nan")
     with pytest.raises(InputError, match=rf"under none on problem {PROBLEMS[0].id} gives NaN activations in layer 2"):
         change(spoilt, PROBLEMS, ["mless"], [1, 2])
-
-
-def test_missing_layers_are_named(loaded):
     with pytest.raises(InputError, match="layers 1 to 2"):
         change(loaded, PROBLEMS, ["mless"], [3])

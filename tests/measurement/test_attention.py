@@ -142,34 +142,19 @@ def test_each_cause_agrees_with_the_attention_matrices_at_its_positions(loaded, 
 
 
 def test_the_fits_are_of_the_heads_outputs_for_the_problems_tokens(loaded, causes):
-    heads, given = loaded.heads, []
-    handle = loaded.model.layers[0].self_attn.o_proj.register_forward_pre_hook(lambda _, x: given.append(x[0][0]))
     for problem in PROBLEMS:
-        before, after = prompts(loaded, problem)
-        with torch.inference_mode():
+        given, (before, after) = [], prompts(loaded, problem)
+        span, matrix = after.spans["inserted"], matrices(loaded.model, after.input_ids)[0].double()
+        left = 1 - matrix[:, after.original[span.start :]][:, :, span].sum(-1)  # (H, n)
+        hook = loaded.model.layers[0].self_attn.o_proj.register_forward_pre_hook(
+            lambda _, x, kept=given: kept.append(x)
+        )
+        with hook, torch.inference_mode():
             for prompt in (before, after):
                 loaded.model(prompt.input_ids[None])
-        span, matrix = after.spans["inserted"], matrices(loaded.model, after.input_ids)[0].double()
-        taken = matrix[:, after.original[span.start :]][:, :, span].sum(-1, keepdim=True).numpy()  # (H, n, 1)
-        del given[2:]  # of the forward that gave the matrix
-        new, old = (given.pop().unflatten(-1, (heads, -1)).double().numpy() for _ in range(2))  # (T, H, D)
-        for head in range(heads):
-            x, y = old[span.start :, head], new[span.stop :, head]
-            x, y = (values - values.mean(0) for values in (x, y))
-            slope = (x * y).sum() / (x * x).sum()
-            there = causes.sel(problem=problem.id, head=head + 1)
-            strengths = np.linalg.svd(y - slope * x, compute_uv=False) ** 2
-            rest = new[span.stop :, head] - (1 - taken[head]) * old[span.start :, head]
-            value = (taken[head] * rest).sum(0) / (taken[head] ** 2).sum()  # least squares v
-            expected = {
-                "shifted": 1 - ((y - x) ** 2).sum() / (y * y).sum(),
-                "affine": 1 - ((y - slope * x) ** 2).sum() / (y * y).sum(),
-                "component": strengths[0] / strengths.sum(),
-                "softmax": 1 - ((rest - taken[head] * value) ** 2).sum() / (y * y).sum(),
-            }
-            for name, value in expected.items():
-                assert float(there[name]) == pytest.approx(value, abs=2e-3), name
-    handle.remove()
+        old, new = (outputs[0].unflatten(-1, (loaded.heads, -1)) for (outputs,) in given)  # (T, H, D)
+        for name, expected in affine_fits(old[span.start :], new[span.stop :], left).items():
+            np.testing.assert_allclose(causes[name].sel(problem=problem.id), expected, atol=2e-3, err_msg=name)
 
 
 def test_without_positions_everything_comes_from_the_terms():

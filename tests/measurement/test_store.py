@@ -1,11 +1,8 @@
 """A model's file: what it holds, when it is used again, and what is said when it cannot be."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -75,6 +72,8 @@ def test_the_first_layers_have_all_problems_and_every_layer_fewer():
     assert first.condition.size == 2 and first.layer.values.tolist() == [1, 2] and first.problem.size == 2
     assert every.condition.values == ["mless"] and every.problem.values == ["b"] and every.layer.size == 3
     assert first.notnull().all() and every.notnull().all() and "network" not in first.coords
+    found["lambda"].loc[{"condition": "mless", "problem": "a", "layer": 1}] = np.nan  # a cell that is not defined
+    assert layers_of(found["lambda"]).layer.values.tolist() == [1, 2]
 
 
 def test_a_file_has_every_variable_of_every_network(whole, tmp_path):
@@ -166,12 +165,6 @@ def test_a_damaged_file_counts_for_nothing_and_is_named(whole, profile, damage, 
     assert not found and found.done == "[]" and capsys.readouterr().err == f"{file} is damaged: it is measured again\n"
 
 
-def test_a_cell_that_is_not_defined_takes_no_layer_away():
-    found = joined(piece(0.5), piece(0.5, condition="random"))["lambda"]
-    found.loc[{"condition": "mless", "problem": "a", "layer": 1}] = np.nan
-    assert layers_of(found).layer.values.tolist() == [1, 2]
-
-
 def test_what_the_repository_keeps_is_rounded_and_has_no_texts(whole, profile):
     found, path = whole[1], paths.DATA / "mine" / f"{NAME}.nc"
     save(path, found, small=True)
@@ -202,22 +195,21 @@ def test_other_keys_are_those_of_the_next_head_and_all_else_stays():
     )
 
 
-def test_a_folder_that_cannot_be_written_and_an_example_that_is_not_there_are_named(tmp_path, profile):
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(InputError, match=r"cannot keep measurements in .*taken"):
         save(tmp_path / "taken" / "m.nc", piece(1))
-    with pytest.raises(InputError, match="example 'x' is none of the problems of embedded"):
-        measure(drawing(profile, "x"), "tokens")
-
-
-def drawing(profile, example):
-    return profile.model_copy(update={"attention": profile.attention.model_copy(update={"example": example})})
 
 
 def test_another_example_is_drawn_in_the_sample_or_not_and_nothing_else_is_measured_again(whole, profile):
+    def drawing(example):
+        return profile.model_copy(update={"attention": profile.attention.model_copy(update={"example": example})})
+
+    with pytest.raises(InputError, match="example 'x' is none of the problems of embedded"):
+        measure(drawing("x"), "tokens")
     (profile.results / f"{NAME}.nc").write_bytes(whole[2])
     for wanted in ("embedded/draw/159", "embedded/draw/160", None):
-        found = measure(drawing(profile, wanted), "tokens", "attention")[NAME]
+        found = measure(drawing(wanted), "tokens", "attention")[NAME]
         assert found.example == (wanted or "embedded/draw/160")  # of a profile that names none what is there stays
         assert found["lambda"].equals(whole[1]["lambda"])
     assert found.attrs["example"] not in found.problem
@@ -250,26 +242,3 @@ print(sorted({"torch", "transformers"} & set(sys.modules)))
 def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
     done = subprocess.run([sys.executable, "-c", CODE], cwd=paths.ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == "[]\n", done.stderr
-
-
-WRITER = """
-import numpy as np, sys, xarray as xr
-from pathlib import Path
-from lib.measurement.store import save
-print("ready", flush=True)
-for number in range(10**6):
-    save(Path(sys.argv[1]), xr.Dataset({"even": (("condition", "token"), np.random.rand(10, 10**5))}))
-"""
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
-def test_killed_while_writing_a_file_is_whole_or_absent(tmp_path):
-    for wait in (0.05, 0.4):
-        process = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "m.nc")], stdout=subprocess.PIPE)
-        process.stdout.readline()
-        time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        for path in tmp_path.glob("*.nc"):
-            assert store.read(path).sizes == {"condition": 10, "token": 10**5}

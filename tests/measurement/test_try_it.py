@@ -27,13 +27,12 @@ def test_lambda_is_that_of_the_measurements(tried, position):
     problem = Problem(unique_id="1", problem=PROBLEM, answer="3")
     prompts = prompts_of(tried.loaded, [problem], ["mless"], filler=filler)
     (measured,) = measure_attention(tried.loaded, prompts)
-    ratios, _ = tried.ratios(PROBLEM, "mless", filler)
+    _, _, ratios, _ = tried.see(PROBLEM, "he", 9, position)
     np.testing.assert_allclose(ratios, measured["lambda"].squeeze().values, rtol=1e-5)
 
 
 def test_even_attention_is_diluted_by_the_prompts_length_alone(tried):
-    _, even = tried.ratios(PROBLEM, "mless", Filler())
-    _, other = tried.ratios(PROBLEM, "random", Filler())
+    even, other = (tried.see(PROBLEM, "/", 55, "between", condition)[3] for condition in ("mless", "random"))
     assert (even == even[0]).all() and even[0] < 1
     np.testing.assert_allclose(even, other, rtol=1e-6)
 
