@@ -24,13 +24,13 @@ def answers(profile: Profile, part: str = "main", folder: str | Path | None = No
         return _stored(profile, part)
     from lib.evaluation.run import evaluate  # with the libraries that run a network, which stored answers do without
 
-    asked = asked if part == "main" else variation(profile.accuracy, part)
-    return evaluate(asked, profile.filler, profile.seed, Path(folder or _results(profile, part))).assign(part=part)
+    asked, place = (profile.accuracy, "") if part == "main" else (variation(profile.accuracy, part), part)
+    return evaluate(asked, profile.filler, profile.seed, Path(folder or profile.results / place)).assign(part=part)
 
 
 def at_hand(profile: Profile, part: str = "main") -> pd.DataFrame:
     """Return a part's completions as far as results/ has any, else as the repository has them: nothing runs."""
-    rows = read(*_results(profile, part).glob("completions*.jsonl"))
+    rows = read(*(profile.results / ("" if part == "main" else part)).glob("completions*.jsonl"))
     return frame(rows, part) if rows else _stored(profile, part)
 
 
@@ -69,7 +69,3 @@ def _of(models: list[str], rows: list[dict]) -> list[dict]:
     """Return the rows of these models, in their order."""
     names = [resolve(spec).name for spec in models]
     return sorted((row for row in rows if row["model"] in names), key=lambda row: names.index(row["model"]))
-
-
-def _results(profile: Profile, part: str) -> Path:
-    return profile.results if part == "main" else profile.results / part

@@ -53,11 +53,9 @@ class Scored(NamedTuple):
 
 
 def likelihoods(asked: Likelihood, filler: Filler, seed: int, folder: Path) -> pd.DataFrame:
-    """Score what `folder` lacks, each kept at once, then return the rows of this run in the problems' order.
+    """Score what `folder` lacks, each kept at once, then return the run's rows, in the order of a growing sample.
 
-    A row has model, condition, problem_id, target, tokens and nats. Problems come in the order of a growing stratified
-    sample, all conditions of one chunk before the next chunk. Raises InputError for a problem without a solution, a
-    text that does not fit into the context, and a folder that holds a run with other settings.
+    Raises InputError for a problem without a solution, a text without room in the context, and other settings there.
     """
     problems = sampling_order(load_problems(asked.problems), seed)[: asked.limit]
     for problem in problems:

@@ -58,9 +58,8 @@ def evaluate(
 ) -> pd.DataFrame:
     """Complete and grade what `folder` lacks, each kept at once, then return the run's answers in a fixed order.
 
-    Shard (i, n) completes every n-th one and writes a file of its own; the answers are those of all shards so far.
-    Raises InputError for a folder that cannot be written or holds a run with other settings, and PartlyDone at the end
-    for prompts that workers gave up, which failed*.jsonl names.
+    Shard (i, n) completes every n-th one into a file of its own; the answers are those of all shards so far. Raises
+    PartlyDone at the end for prompts that workers gave up, which failed*.jsonl names, and InputError as `opened` does.
     """
     engine_class(accuracy.engine)  # one that is not installed is named before anything runs
     problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
@@ -163,10 +162,9 @@ def begun(tokenizer: Any, row: dict) -> tuple[int, ...]:
 def _rows(
     known: Loaded, accuracy: Accuracy, cut: dict, failed: list[dict], missing: dict[str, Asked], bar: progress.Bar
 ) -> Generator[dict, None, None]:
-    """Yield the row of each missing completion as it is graded; those that were `cut` in a shorter run go on.
+    """Yield the row of each missing completion as it is graded; what workers give up is added to `failed`.
 
-    What workers give up is added to `failed`, a row each. Raises InputError for what the engine refuses, at once, and
-    for prompts that it loses.
+    Raises InputError for what the engine refuses, at once, and for prompts that it loses.
     """
     loaded = known if accuracy.workers else engine_class(accuracy.engine).load(known.spec, dtype=accuracy.dtype)
     requests = []

@@ -43,9 +43,8 @@ def opened(
 ) -> Iterator["Store"]:
     """Yield the store of a folder, new or resumed, alone with its file until the block ends: another run waits.
 
-    A half-written last line is cut off and reported on stderr. Shard (i, n) has a file of its own, so that the jobs of
-    an array need no lock that spans machines. Raises InputError for a folder that cannot be written, was made with
-    other settings, or is damaged.
+    Shard (i, n) has a file of its own, so that an array's jobs need no lock that spans machines. Raises InputError for
+    a folder that cannot be written, was made with other settings, or is damaged but for a half-written last line.
     """
     path = Path(folder) / (file if shard == (1, 1) else f"{Path(file).stem}-{shard[0]}-of-{shard[1]}.jsonl")
     with contextlib.ExitStack() as stack:
@@ -183,11 +182,10 @@ def read_run(folder: Path) -> dict:
 
 
 def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:
-    """Return a row per completion of a part: a column for each of FIELDS, `part`, and two of whether it is solved.
+    """Return a row per completion: FIELDS, `part`, and two of whether it is solved; InputError for one without NEEDED.
 
     `worked_out`: correct, and no operation is left to be carried out. `right` is what tables and claims count: the
-    same on the embedded set, whose problems are mostly sums, and correct elsewhere. Raises InputError for a row
-    without NEEDED.
+    same on the embedded set, whose problems are mostly sums, and correct elsewhere.
     """
     if missing := [name for row in rows for name in NEEDED if name not in row]:
         raise InputError(f"completions.jsonl: {missing[0]}: missing field")

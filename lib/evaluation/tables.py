@@ -61,8 +61,7 @@ def summarise(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Return a row per model and condition: n, samples, accuracy with its interval, RATES, and PAIRED against none.
 
     With one sample the test is exact McNemar's; with several, whose answers to a problem are not independent, signs are
-    flipped, which `seed` draws. `p_holm` corrects for all rows. PAIRED are NaN of none, and where no problem was
-    answered under none as well.
+    flipped, which `seed` draws. `p_holm` corrects for all rows; PAIRED are NaN without answers to pair.
     """
     rows, found = [], groups(answers)
     for (model, condition), group in found.items():

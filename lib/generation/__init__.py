@@ -1,8 +1,5 @@
 """Prompts in, completions out, through one small interface with two engines, here or in many processes.
 
-    kind = engine_class("transformers")
-    for completion in kind(kind.load("demo"), batch_size=64).complete(requests, sampling): ...
-
 An engine is a module with a `Writer` named `Engine(loaded, batch_size, **options)`, whose `load` gives what it asks of
 a model in this process. Its `_accept` refuses what it cannot run, and its `_stream` writes.
 """

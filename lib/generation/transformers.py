@@ -14,7 +14,6 @@ from typing import cast
 
 import psutil
 import torch
-from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, PreTrainedModel
 
 from lib.arm.moving import Installed, installed
@@ -23,7 +22,7 @@ from lib.generation import Completion, Request, Sampling, Writer
 from lib.generation.step import Steps, on_device
 from lib.grading.answer import last_box
 from lib.models.loading import load
-from lib.prompts.batches import batch_tokens, in_batches, is_out_of_memory
+from lib.prompts.batches import batch_tokens, in_batches, is_out_of_memory, pad
 
 
 class _Row:
@@ -38,8 +37,7 @@ class _Row:
 class Engine(Writer):
     """Continuous batches on one device; greedy output in float32 does not depend on their composition.
 
-    Out of memory halves the batch and starts what was unfinished again, with the same draws. With ARM the model is
-    changed from the first completion to the last. Raises InputError when one prompt alone does not fit.
+    Out of memory halves the batch and starts what was unfinished again, with the same draws, down to one prompt.
     """
 
     load = staticmethod(load)
@@ -165,8 +163,7 @@ def prefill(
 ) -> tuple[DynamicCache, torch.Tensor]:
     """Run rows of ids through a model; return the cache, and logits (N, vocabulary) in float32 at each row's `places`.
 
-    What all rows begin with, before their places, is computed once. Where ARM is at work, on so many first tokens of
-    each row as `changed` says, rows go in whole.
+    What all begin with is computed once, but where ARM is at work, on as many first tokens of each as `changed` says.
     """
     cache, device = DynamicCache(), model.device
     before = [row[: wanted.start] for row, wanted in zip(rows, places, strict=True)]
@@ -175,7 +172,7 @@ def prefill(
         ids = torch.tensor([shared], device=device)
         model.get_decoder()(input_ids=ids, past_key_values=cache, use_cache=True)
         cache.batch_repeat_interleave(len(rows))
-    ids = pad_sequence([torch.tensor(row[len(shared) :]) for row in rows], batch_first=True).to(device)
+    ids = pad([torch.tensor(row[len(shared) :]) for row in rows])[0].to(device)
     mask = None
     if changed:  # ARM reads it; of attention it hides padding alone, which nothing real looks at
         mask = (torch.arange(ids.shape[1]) < torch.tensor(changed)[:, None]).long().to(device)
@@ -199,8 +196,7 @@ def logits_at(model: PreTrainedModel, rows: torch.Tensor, places: torch.Tensor) 
 def choose(logits: torch.Tensor, sampling: Sampling, draws: Sequence[torch.Generator]) -> list[int]:
     """Return the next token of each row of logits (N, vocabulary): the largest, or a draw from the nucleus `top_p`.
 
-    Each row draws one number from its own generator, so that it does not depend on its batch; all rows wait for the
-    device once.
+    Each row draws from its own generator, so that it does not depend on its batch; all wait for the device once.
     """
     if sampling.temperature == 0:
         return logits.argmax(-1).tolist()

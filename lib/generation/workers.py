@@ -59,10 +59,7 @@ class Worker:
     """What runs in an actor: an engine, once it is prepared."""
 
     def prepare(self, loading: dict, revision: str, making: tuple, longest: list[Request], sampling: Sampling) -> None:
-        """Load the model; raises InputError for another revision and for what cannot run.
-
-        The engine is shown the longest prompts of the run, so that it starts once with room for all of them.
-        """
+        """Load the model, for an engine with room for the longest prompts; InputError for what it cannot run."""
         name, *rest = making
         loaded, self.sampling = engine_class(name).load(**loading), sampling
         if loaded.revision != revision:
@@ -86,9 +83,9 @@ class _Member:
 
 
 class Workers:
-    """`count` workers with `gpus` GPUs each; `failed`: key -> reason of prompts that were given up.
+    """`count` workers with `gpus` GPUs each, whose checkpoints have the revision of `loaded`, which needs no weights.
 
-    `loaded` needs no weights; a worker whose checkpoint has another revision is refused.
+    `failed`: key -> reason of prompts that were given up.
     """
 
     def __init__(self, count: int, gpus: int, loaded: Loaded, engine: str, batch_size: int, options: dict[str, int]):
@@ -138,8 +135,7 @@ class Workers:
     def complete(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[Completion]:
         """Yield a completion for each prompt that is not in `failed` at the end, as it finishes.
 
-        Raises InputError for a worker that refuses to start, when workers are lost one after the other, and when none
-        comes.
+        Raises InputError when a worker refuses to start, when they are lost one after the other, and when none comes.
         """
         # A worker's engine takes one setting of ARM after the other: neighbours should share it.
         self._fresh.extend(sorted(requests, key=lambda request: repr(request.arm)))
