@@ -52,13 +52,6 @@ def unknown(kind: str, given: str, known: Collection[str], advice: str = "choose
     return InputError(f"unknown {kind} {given!r}{meant(given, known)}: {advice.format(', '.join(known))}")
 
 
-def whole(text: str) -> int:
-    """Return the whole number that a text holds; raises InputError."""
-    if not re.fullmatch(r"[+-]?\d{1,15}", text, re.ASCII):
-        raise InputError(f"must be a whole number below 1e+15, not {reprlib.repr(text)}")
-    return int(text)
-
-
 Kind = TypeVar("Kind", bound=BaseModel)
 
 

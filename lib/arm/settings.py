@@ -4,12 +4,12 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, PositiveInt, WrapValidator
 
-from lib.errors import InputError, Settings, valid, whole
+from lib.errors import InputError, Settings, valid
 
 Mode = Literal["text", "code"]
 MODES = get_args(Mode)
 # What a text may name, with how it is read. The statistics belong to the mode.
-NAMED = {"c": float, "p1": float, "fraction": float, "layer": whole, "mode": str}
+NAMED = {"c": float, "p1": float, "fraction": float, "layer": int, "mode": str}
 
 
 def _as_given(value, check):

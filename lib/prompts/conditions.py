@@ -14,7 +14,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 from pydantic import AfterValidator, Field, PositiveInt, model_validator
 
 from lib.arm.settings import Arm, parse_arm
-from lib.errors import Settings, unknown, valid, whole
+from lib.errors import Settings, unknown, valid
 
 INSTRUCTION = r"Please reason step by step and put your final answer within \boxed{}."
 Name = Literal["none", "mless", "mful", "random", "question", "letters", "dots", "pause"]
@@ -137,10 +137,10 @@ def parse_condition(text: str) -> Condition:
         raise unknown("condition", text, [*CONDITIONS, "arm", "mless+arm", *SPECIAL])
     asked = SPECIAL.get(match["name"], {"name": match["name"]})
     if layers:
-        last = whole(layers[1] or layers[2] or "1")
+        last = int(layers[1] or layers[2] or "1")
         asked = {"name": "mless", "view": View(last + 1, None) if text.startswith("hidden") else View(1, last)}
     own = {
-        "length": whole(match["length"]) if match["length"] else None,
+        "length": int(match["length"]) if match["length"] else None,
         "position": match["position"],
         "arm": parse_arm(match["settings"] or "") if match["arm"] else None,
     }
