@@ -1,5 +1,6 @@
 """Problems to put to a model: the embedded set, MATH-500 from the hub, or any JSONL file in MATH's schema."""
 
+import functools
 import hashlib
 import json
 import os
@@ -9,12 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from huggingface_hub import HfApi, hf_hub_download, try_to_load_from_cache
-from huggingface_hub.utils import disable_progress_bars
+from huggingface_hub import HfApi
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib.errors import InputError, Settings, unknown, valid
-from lib.paths import DATA, cache_folder, json_lines
+from lib.paths import DATA, cache_folder, json_lines, write_whole
 
 EMBEDDED = DATA / "embedded.jsonl"
 MATH500 = "HuggingFaceH4/MATH-500"
@@ -111,24 +111,34 @@ def sampling_order(problems: list[Problem], seed: int) -> list[Problem]:
 
 
 def _math500() -> list[Problem]:
-    """Return MATH-500 from a copy in data/ or the cache folder that is the known text, else from the hub."""
-    for path in (DATA / "math500.jsonl", cache_folder() / "math500.jsonl"):
+    """Return MATH-500 from the first copy in data/ or the cache folder that is the known text, else from the hub."""
+    copy = cache_folder() / "math500.jsonl"
+    for path in (DATA / "math500.jsonl", copy):
         if path.is_file() and digest(found := _from_file(path)) == MATH500_SHA256:
             return found
-    disable_progress_bars()  # half a megabyte
-    where = {"repo_id": MATH500, "filename": "test.jsonl", "repo_type": "dataset", "revision": MATH500_REVISION}
+    lines = [json.dumps(row) for row in _from_hub()]
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(copy, "\n".join(lines).encode())
+    found = _from_file(copy)
+    if digest(found) != MATH500_SHA256:
+        raise InputError(f"{MATH500} at revision {MATH500_REVISION} is not the known MATH-500: its digest differs")
+    return found
+
+
+@functools.cache  # one that does not answer is asked once
+def _from_hub() -> list[dict]:
+    """Return the rows of MATH-500 on the hub, which is asked first whether it answers: `datasets` tries on and on."""
+    import datasets  # takes a second to import, and only this source needs it
+
+    datasets.disable_progress_bars()  # half a megabyte
     try:
-        if not isinstance(path := try_to_load_from_cache(**where), str):
-            HfApi().dataset_info(MATH500, revision=MATH500_REVISION, timeout=SECONDS)  # a download tries on and on
-            path = hf_hub_download(**where)
-    except Exception as error:  # the hub and the network each have classes of their own
+        HfApi().dataset_info(MATH500, revision=MATH500_REVISION, timeout=SECONDS)
+        return datasets.load_dataset(MATH500, split="test", revision=MATH500_REVISION).to_list()
+    except Exception as error:  # datasets, the hub and the network each have classes of their own
         raise InputError(
             f"{MATH500} could not be fetched ({' '.join(str(error).split()) or type(error).__name__}); "
             "give the path to a JSONL file of it, or put one at data/math500.jsonl"
         ) from error
-    if digest(found := _from_file(Path(path))) != MATH500_SHA256:
-        raise InputError(f"{MATH500} at revision {MATH500_REVISION} is not the known MATH-500: its digest differs")
-    return found
 
 
 def _from_file(path: Path) -> list[Problem]:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections import Counter
 
+import datasets
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +24,9 @@ LEVELS = (1, 2, 3)
 def nothing_remembered(tmp_path, monkeypatch):
     monkeypatch.setattr(problems, "DATA", tmp_path / "data")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    problems._from_hub.cache_clear()
+    yield
+    problems._from_hub.cache_clear()
 
 
 @pytest.fixture
@@ -147,17 +151,15 @@ def known(monkeypatch):
 
 
 @pytest.fixture
-def hub(monkeypatch, write):
-    """A hub that has `rows`, and remembers what it was asked for; what was fetched stays."""
+def hub(monkeypatch):
+    """A hub that answers with `rows`, and remembers what `datasets` asked for."""
 
-    def fetch(**asked):
-        hub.asked.append((asked["repo_type"], asked["repo_id"], asked["revision"]))
-        hub.cached = str(write(*hub.rows, to="hub.jsonl"))
-        return hub.cached
+    def load_dataset(name, split, revision):
+        hub.asked.append((name, split, revision))
+        return datasets.Dataset.from_list(hub.rows)
 
-    hub = type("Hub", (), {"rows": ROWS, "asked": [], "cached": None})
-    monkeypatch.setattr(problems, "try_to_load_from_cache", lambda **_: hub.cached)
-    monkeypatch.setattr(problems, "hf_hub_download", fetch)
+    hub = type("Hub", (), {"rows": ROWS, "asked": []})
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     monkeypatch.setattr(problems.HfApi, "dataset_info", lambda self, name, revision, timeout: None)
     return hub
 
@@ -168,23 +170,23 @@ def test_a_source_has_a_name_and_math500_given_as_a_file_is_recognised(known, wr
     assert describe(write(*ROWS[:6])) == "set.jsonl"
 
 
-@pytest.mark.parametrize("folder", ["data", "cache/meaningless-tokens"])
-def test_math500_comes_from_the_hub_once_at_the_pinned_revision_or_from_a_copy_of_the_known_text(
-    known, hub, folder, write
-):
-    write(*ROWS[:3], to=f"{folder}/math500.jsonl")
+def test_math500_comes_from_the_hub_once_at_the_pinned_revision(known, hub):
     assert load_problems("math500") == known and len(load_problems("math500", limit=5)) == 5
-    assert hub.asked == [("dataset", "HuggingFaceH4/MATH-500", problems.MATH500_REVISION)]
-    hub.asked, hub.cached = [], None
-    write(*ROWS, to=f"{folder}/math500.jsonl")
-    assert load_problems("math500") == known and not hub.asked
+    assert hub.asked == [("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)]
+
+
+@pytest.mark.parametrize("folder", ["data", "cache/meaningless-tokens"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_copy_of_math500_spares_the_hub_if_it_is_the_known_one(known, hub, folder, whole, write):
+    write(*(ROWS if whole else ROWS[:3]), to=f"{folder}/math500.jsonl")
+    assert load_problems("math500") == known and len(hub.asked) == (not whole)
 
 
 def test_a_hub_with_an_altered_math500_or_none_is_refused(known, hub, monkeypatch):
     hub.rows = [*ROWS[:6], ROWS[6] | {"answer": "6 "}]
     with pytest.raises(InputError, match="is not the known MATH-500"):
         load_problems("math500")
-    hub.cached = None
+    problems._from_hub.cache_clear()
     monkeypatch.setattr(problems.HfApi, "dataset_info", lambda *_, **__: 1 / 0)
     with pytest.raises(InputError, match="give the path to a JSONL file"):
         load_problems("math500")
