@@ -57,8 +57,10 @@ def _panels(run, name, tables, each, drawn=None, part="attention", across=1, **l
     """
     drawn = tables[0] if drawn is None else drawn
     groups = list(drawn.groupby(each, sort=False))
-    layout["columns"] = drawn[each[1]].nunique() if len(each) == 2 else layout.get("columns")
-    with page(run, name, tables, part, panels=across * len(groups), **layout) as axes:
+    columns = across if across > 1 else None
+    if len(each) == 2:
+        columns = drawn[each[1]].nunique()
+    with page(run, name, tables, part, **{"panels": across * len(groups), "columns": columns} | layout) as axes:
         for mine, (key, rows) in zip(axes.reshape(-1, across), groups, strict=True):
             mine[0].set_title("\n".join(map(str, key)))
             yield mine, rows
@@ -216,9 +218,8 @@ def _histograms(measured, layers):
 def fig07(run, table):
     """Draw the share of near-zero activations of each class of tokens, a point per condition."""
     drawn = table[table.condition.isin(DRAWN)]
-    layout = {"ylabel": "near-zero activations (%)"}
-    layout["note"] = "Layer 1; near zero: within the bound of the prompt without insertion. "
-    for (ax,), rows in _panels(run, "fig07", [table], ["model"], drawn, **layout):
+    note = "Layer 1; near zero: within the bound of the prompt without insertion. "
+    for (ax,), rows in _panels(run, "fig07", [table], ["model"], drawn, note=note, ylabel="near-zero activations (%)"):
         draw.estimates(ax, rows, "class", "near zero")
         from_zero(ax)
 
@@ -245,7 +246,7 @@ def activations_by_layer(run, table):
 def fig06(run, table):
     """Draw pass@k and the diversity of several samples, a row per model and columns for k and distinct 2-grams."""
     ks = [name.removeprefix("pass@") for name in table if name.startswith("pass@") and " " not in name]
-    layout = {"across": 2, "columns": 2, "ylabel": "% of problems", "note": "Several samples for each problem. "}
+    layout = {"across": 2, "ylabel": "% of problems", "note": "Several samples for each problem. "}
     for (left, right), rows in _panels(run, "fig06", [table], ["model"], part="accuracy", **layout):
         wide = [rows.filter(regex=rf"^condition$|^pass@{k}( |$)").set_axis(PASSED, axis=1).assign(k=k) for k in ks]
         draw.estimates(left, pd.concat(wide).sort_index(kind="stable"), "k", "value", line=True, gap=0.08)
@@ -276,33 +277,27 @@ def fig12(run, table):
     """Draw the effect of ARM under other settings as a map, framed where 0 lies outside, and in other layers."""
     arms = [parse_condition(condition).arm or Arm() for condition in table.condition]
     grid = table.assign(**{name: [getattr(arm, name) for arm in arms] for name in ("c", "p1", "layer")})
-    note = "Brackets and bars: intervals of paired differences; framed: 0 lies outside. "
-    layout = {"across": 2, "columns": 2, "note": note}
+    layout = {"across": 2, "note": "Brackets and bars: intervals of paired differences; framed: 0 lies outside. "}
     for (left, right), rows in _panels(run, "fig12", [grid], ["model"], part="accuracy", **layout):
+        mapped = rows[rows.condition.str.contains("p1=")]
+        effects = mapped.pivot(index="c", columns="p1", values="effect")
+        reach, (cs, p1s) = max(1.0, effects.abs().max(axis=None)), (list(axis) for axis in effects.axes)
+        left.imshow(effects, cmap="PuOr_r", norm=colors.Normalize(-reach, reach), aspect="auto")
+        for row in mapped.itertuples():
+            x, y, text = p1s.index(row.p1), cs.index(row.c), told(row.effect, row.effect_low, row.effect_high, "+")
+            look = {"ha": "center", "va": "center", "color": "white" if abs(row.effect) > 0.6 * reach else "black"}
+            left.text(x, y, text.replace(" [", "\n["), size="small", **look)
+            if row.effect_low > 0 or row.effect_high < 0:
+                frame = {"fill": False, "edgecolor": "black", "linewidth": 1.5}
+                left.add_patch(patches.Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, **frame))
+        left.set_xticks(range(len(p1s)), [f"{value:g}" for value in p1s])
+        left.set_yticks(range(len(cs)), [f"{value:g}" for value in cs])
         model = rows.model.iloc[0]
-        _arm_map(left, rows[rows.condition.str.contains("p1=")])
-        left.set_title(f"{model}: ARM in layer 1, points against none")
+        left.set(title=f"{model}: ARM in layer 1, points against none", xlabel="p1 (percentile)", ylabel="c")
+        left.grid(False)
         other = rows[rows.condition.str.contains("layer=")].astype({"layer": str}).assign(what="arm")
         draw.estimates(right, other, "layer", "effect", "what", even=0)
         right.set(title=f"{model}: ARM in other layers", xlabel="Layer", ylabel="points against none")
-
-
-def _arm_map(ax, table):
-    """Draw the effect of ARM in points (c, p1) with intervals as text."""
-    effects = table.pivot(index="c", columns="p1", values="effect")
-    reach, (cs, p1s) = max(1.0, effects.abs().max(axis=None)), (list(axis) for axis in effects.axes)
-    ax.imshow(effects, cmap="PuOr_r", norm=colors.Normalize(-reach, reach), aspect="auto")
-    for row in table.itertuples():
-        x, y, text = p1s.index(row.p1), cs.index(row.c), told(row.effect, row.effect_low, row.effect_high, "+")
-        look = {"ha": "center", "va": "center", "color": "white" if abs(row.effect) > 0.6 * reach else "black"}
-        ax.text(x, y, text.replace(" [", "\n["), size="small", **look)
-        if row.effect_low > 0 or row.effect_high < 0:
-            frame = {"fill": False, "edgecolor": "black", "linewidth": 1.5}
-            ax.add_patch(patches.Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, **frame))
-    ax.set_xticks(range(len(p1s)), [f"{value:g}" for value in p1s])
-    ax.set_yticks(range(len(cs)), [f"{value:g}" for value in cs])
-    ax.set(xlabel="p1 (percentile)", ylabel="c")
-    ax.grid(False)
 
 
 def likelihood(run, table, name="likelihood"):
