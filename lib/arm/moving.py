@@ -76,7 +76,15 @@ def _moved(x: torch.Tensor, settings: Arm, generators: Sequence[torch.Generator]
     values, n = x.float(), x.shape[1]  # bfloat16 has too few digits for a median of deviations
     # The largest element that does not exceed the quantile p1.
     median, high = order_statistics(values, [(n - 1) // 2, int(settings.p1 / 100 * (n - 1))])
-    chosen = _smallest(values, median, settings)
+    # The fraction smallest in magnitude: the share within a bound grows with the bound, so clipping the share is
+    # clipping the bound between two order statistics. What equals the bound stays where it would be too many.
+    counts = [int((share if settings.fraction is None else settings.fraction) * n) for share in (LEAST, MOST)]
+    magnitudes, none = values.abs(), torch.full_like(median, -1.0)
+    found = order_statistics(magnitudes, [max(count - 1, 0) for count in counts])
+    below, above = (bound if count else none for bound, count in zip(found, counts, strict=True))
+    bound = torch.minimum(torch.maximum(near_zero_bound(values, settings.c, median), below), above)
+    within = magnitudes <= bound
+    chosen = torch.where(within.sum(1, keepdim=True) <= counts[1], within, magnitudes < bound)
     high, low = high.clamp(min=0), values.amin(1, keepdim=True).clamp(max=0)
     draws = torch.stack([torch.rand(n, generator=own, device=values.device) for own in generators])
     if settings.mode == "code":
@@ -85,24 +93,6 @@ def _moved(x: torch.Tensor, settings: Arm, generators: Sequence[torch.Generator]
         target = torch.minimum(draws.mul_(torch.where(values > 0, high, low)).add_(values).maximum(low), high)
         chosen &= (values != 0) & (values <= high)  # a zero has no sign to keep
     return torch.where(chosen, target.to(x.dtype), x)
-
-
-def _smallest(values: torch.Tensor, median: torch.Tensor, settings: Arm) -> torch.Tensor:
-    """Return which elements of groups (groups, n) are the chosen fraction smallest in magnitude, never more of them.
-
-    The share within a bound grows with the bound, so clipping the share is clipping the bound between two order
-    statistics: selections instead of a sort. Elements equal to the bound stay where they would be too many.
-    """
-    magnitudes, n = values.abs(), values.shape[1]
-    least, most = (int(share * n) for share in (LEAST, MOST))
-    if settings.fraction is not None:
-        least = most = int(settings.fraction * n)
-    found = order_statistics(magnitudes, [max(count - 1, 0) for count in (least, most)])
-    none = torch.full_like(found[0], -1.0)
-    below, above = (bound if count else none for bound, count in zip(found, (least, most), strict=True))
-    bound = torch.minimum(torch.maximum(near_zero_bound(values, settings.c, median), below), above)
-    within = magnitudes <= bound
-    return torch.where(within.sum(1, keepdim=True) <= most, within, magnitudes < bound)
 
 
 class Installed:
