@@ -199,9 +199,12 @@ def _given(kind: type[BaseModel], typed: dict[str, Any]) -> BaseModel:
     for name in [name for name in kind.model_fields if name in typed]:
         if not (text := typed[name]):
             raise InputError(f"options: {name}: must not be empty")
-        parts = [part.strip() for part in text.split(",") if part.strip()]
+        annotation = kind.model_fields[name].annotation
+        if annotation in (Path, Path | None):
+            text = os.path.expanduser(text)  # a shell leaves --out=~/runs as it is
+        parts = [text] if name == "models" else [part.strip() for part in text.split(",") if part.strip()]
         read: dict[Any, Any] = {list: parts, dict: dict(part.partition("=")[::2] for part in parts)}
-        found[name] = read.get(get_origin(kind.model_fields[name].annotation), text)
+        found[name] = read.get(get_origin(annotation), text)
     return valid(kind, found, "options", strict=False)
 
 

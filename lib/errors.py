@@ -6,8 +6,9 @@ import reprlib
 from collections.abc import Collection
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
+LARGEST, SMALLEST = 10**15, 1e-9  # what a number of a setting may be, but for 0: beyond them floats stop to compute
 # What a person is told for a pydantic error, by its type or by what the type begins with; else its message, reworded.
 WORDS = {
     "string_too_short": "must not be empty",
@@ -39,6 +40,13 @@ class Settings(BaseModel):
     """Base of what is given from outside: no unknown fields, no silent conversion ("8" for 8), no empty text."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, str_min_length=1, allow_inf_nan=False)
+
+    @field_validator("*")
+    @classmethod
+    def _in_reach(cls, value):
+        if isinstance(value, int | float) and value and not SMALLEST <= abs(value) <= LARGEST:
+            raise ValueError(f"must be 0 or between {SMALLEST:g} and {LARGEST:g}")
+        return value
 
 
 def meant(given: str, known: Collection[str]) -> str:

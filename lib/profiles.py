@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,6 +23,7 @@ FORMAT = "of the prompt: plain, or chat where the model has a template"
 CONDITIONS = "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm, arm:c=0.1:p1=95"
 PARTS = ("fillers", "sampling", "interventions", "arm_map")  # the fields of Accuracy that are a Variation
 NAME = r"^\w[\w.-]{0,79}$"  # of a folder
+UNUSUAL = re.compile(r"[^\w.=+@-]+")  # in a file's name
 Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]  # those of single heads
 
 
@@ -165,8 +167,12 @@ class Profile(Settings):
 
     def measured_file(self, model: str) -> Path | None:
         """Return what was measured on a model: here, else what the repository has; None where neither is."""
-        files = [folder / f"{model}.nc" for folder in (self.results, paths.DATA / self.name)]
+        files = [self.measured_in(folder, model) for folder in (self.results, paths.DATA / self.name)]
         return next(filter(Path.is_file, files), None)
+
+    def measured_in(self, folder: Path, model: str) -> Path:
+        """Return the file of a model's measurements in one of the folders where they may lie."""
+        return folder / f"{UNUSUAL.sub('-', model)}.nc"
 
     @property
     def stored(self) -> bool:

@@ -204,12 +204,12 @@ def signed_rank(values: ArrayLike) -> np.ndarray:
 
 
 def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
-    """Return per problem, without bias, the chance that one of k samples is right, from right/wrong (N, S), S >= k.
+    """Return per problem, without bias, the chance that one of k samples is right, from right/wrong (N, S); NaN: none.
 
-    1 - C(S - c, k) / C(S, k) with c right ones (Chen et al. 2021, arXiv 2107.03374).
+    1 - C(S - c, k) / C(S, k) with c of S >= k samples right (Chen et al. 2021, arXiv 2107.03374).
     """
     correct = np.asarray(correct, dtype=float)
-    samples, wrong = correct.shape[1], correct.shape[1] - correct.sum(1)
+    samples, wrong = np.isfinite(correct).sum(1), (correct == 0).sum(1)
     return np.asarray(1 - special.comb(wrong, k) / special.comb(samples, k))
 
 
@@ -243,14 +243,15 @@ def n_deciding(distance: float, deviation: float) -> int | None:
 def n_needed(effect: float, discordant_rate: float) -> int:
     """Return how many problems a two-sided McNemar test at 5 % needs to show a paired accuracy difference at 80 %.
 
-    Connor 1987, Biometrics 43:207, after Miettinen 1968; the exact test needs a few problems more.
+    n = (z(1 - alpha/2) sqrt(r) + z(power) sqrt(r - d^2))^2 / d^2 with effect d and discordant rate r (Connor 1987,
+    Biometrics 43:207, after Miettinen 1968); the exact test needs a few problems more.
     """
     from_chance, from_effect = Z_ALPHA * sqrt(discordant_rate), Z_POWER * sqrt(discordant_rate - effect**2)
     return ceil(((from_chance + from_effect) / effect) ** 2)
 
 
 def smallest_effect(n: int, discordant_rate: float) -> float:
-    """Return the d that n problems show with the power of `n_needed`; NaN when n is too small for any."""
+    """Return the effect that n problems show with the power of `n_needed`; NaN when n is too small for any."""
     r = discordant_rate
     if r == 0 or sqrt(n * r) < Z_ALPHA + Z_POWER * sqrt(1 - r):
         return float("nan")

@@ -30,6 +30,7 @@ class Outer(Settings):
         ({"name": "x", "maybe": {"length": True}}, "maybe.length: must be a whole number, not True"),
         ({"name": "x", "maybe": {"share": -1.0}}, "maybe.share: must be greater than or equal to 0, not -1.0"),
         ({"name": "x", "maybe": {"share": float("inf")}}, "maybe.share: must be a finite number, not inf"),
+        ({"name": "x", "maybe": {"share": 1e-320}}, "maybe.share: must be 0 or between 1e-09 and 1e+15"),
         ({"name": "x", "maybe": {"on": "yes"}}, "maybe.on: must be true or false, not 'yes'"),
         ({"name": 7}, "name: must be a text, not 7"),
         ({"name": "a\ud800"}, "name: must be a text, not 'a\\ud800'"),

@@ -267,6 +267,8 @@ def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
     for k in (1, 2, 3, 4):
         chosen = [correct[:, choice].any(axis=1) for choice in itertools.combinations(range(4), k)]
         np.testing.assert_allclose(statistics.pass_at_k(correct, k), np.mean(chosen, axis=0))
+        fewer = np.column_stack([correct, np.full(4, np.nan)])  # of another problem a fifth sample was taken
+        np.testing.assert_allclose(statistics.pass_at_k(fewer, k), np.mean(chosen, axis=0))
 
 
 def test_sign_flips_give_mcnemars_p_for_right_and_wrong():

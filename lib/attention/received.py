@@ -36,7 +36,8 @@ def received_attention(
     all; lengths: (B,) real tokens per row. Costs one forward up to the last layer asked for and O(T) memory.
     Raises InputError for a layer the model lacks, a prompt longer than its context, and bad lengths.
     """
-    return observe(model, input_ids, layers, lengths).received.squeeze(3)
+    # A copy, since what inference mode made cannot be written to.
+    return observe(model, input_ids, layers, lengths).received.squeeze(3).clone()
 
 
 @torch.inference_mode()

@@ -66,7 +66,8 @@ def differences(scores: pd.DataFrame, target: str, filler: Filler) -> pd.DataFra
     asked = [
         ("pairs", text, f"{more} \N{MINUS SIGN} {less}", more, less) for (more, less), text in PAIRS[target].items()
     ]
-    asked += [(*place, name, "none") for name in some.condition.unique() for place in _places(name, filler)]
+    if target == "solution":
+        asked += [(*place, name, "none") for name in some.condition.unique() for place in _places(name, filler)]
     models = list(some.groupby("model", sort=False))
     tables = [(name, one.pivot(index="problem_id", columns="condition", values="nats")) for name, one in models]
     for (*place, more, less), (model, nats) in product(asked, tables):
@@ -88,9 +89,12 @@ def _places(condition: str, filler: Filler) -> list[tuple]:
     if asked.name != "mless" or asked.arm:
         return []
     if view is None:
-        length = ("length", "slashes", asked.length or filler.length)
-        place = ("place", "slashes", asked.position or filler.position)
-        return [length] * (not asked.position) + [place] * (not asked.length)
+        found: list[tuple] = []
+        if not asked.position:
+            found.append(("length", "slashes", asked.length or filler.length))
+        if not asked.length:
+            found.append(("place", "slashes", asked.position or filler.position))
+        return found
     if view.silent or view.last == 0 or asked.length:
         return []
     hidden = ("depth", "hidden from layers 1 to k", view.first - 1)

@@ -50,6 +50,8 @@ def _heads(values: xr.DataArray, over: str) -> xr.DataArray:
     """Return a component for each head, or their mean with what the trained network's heads give beside it."""
     if over == "each":
         return _each(values, "head", "head {}")
+    if not values.sel(network="trained").notnull().any():
+        raise Untestable("the profile measures no attention here")
     heads = values.sel(network="trained").mean("problem").values
     return _parts(**{f"mean of {len(heads)} heads": values.mean("head")}).assign_attrs(heads=heads)
 
@@ -60,16 +62,16 @@ def lambdas(measured: xr.Dataset, condition: str, layer: int, heads: str) -> xr.
 
 
 def lambda_of_span(measured: xr.Dataset, condition: str, layer: int, span: str, query: str) -> xr.DataArray:
-    """Return lambda, the mean over heads, of the tokens of a span from these queries: see lib.measurement.store."""
+    """Return lambda, the mean over heads, of the tokens of a span from these queries: see lib.measurement.attention."""
     labels = {"condition": condition, "layer": layer, "span": span, "query": query}
     return _heads(_of(measured, "lambda_by_span", **labels), "mean")
 
 
 def lambda_from(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return lambda averaged over the heads of a layer and of all that follow it."""
-    last = measured.sizes["layer"]
-    deeper = _of(measured, "lambda", condition=condition, layer=[layer, *range(layer + 1, last + 1)])
-    return _parts(**{f"layers {layer} to {last}": deeper.mean(["head", "layer"])})
+    first = _of(measured, "lambda", condition=condition, layer=layer).layer
+    deeper = measured["lambda"].sel(condition=condition, layer=measured.layer >= first)
+    return _parts(**{f"layers {layer} to {deeper.layer.values.max()}": deeper.mean(["head", "layer"])})
 
 
 def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
@@ -123,14 +125,14 @@ def activation_changes(
 
 def class_differences(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return the near-zero share of each class of tokens minus that of the others, in points."""
-    shares = 100 * _of(measured, "classes", condition=condition, layer=layer)
-    return _each((shares - shares.sel({"class": OTHERS}, drop=True)).drop_sel({"class": OTHERS}), "class")
+    near = POINTS * _of(measured, "classes", condition=condition, layer=layer)
+    return _each((near - near.sel({"class": OTHERS}, drop=True)).drop_sel({"class": OTHERS}), "class")
 
 
 def class_falls(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return by how many points a condition lowers the near-zero share of each class of tokens but the others."""
-    shares = 100 * _of(measured, "classes", condition=["none", condition], layer=layer).drop_sel({"class": OTHERS})
-    return _each(shares.sel(condition="none") - shares.sel(condition=condition), "class")
+    near = POINTS * _of(measured, "classes", condition=["none", condition], layer=layer).drop_sel({"class": OTHERS})
+    return _each(near.sel(condition="none") - near.sel(condition=condition), "class")
 
 
 def likeness(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
@@ -152,9 +154,10 @@ def _known(table: pd.DataFrame, names: Iterable[str], what: str) -> pd.DataFrame
 
 
 def _by_condition(answers: pd.DataFrame, part: str, names: Iterable[str], of: Callable) -> pd.DataFrame:
-    """Return what `of` gives of a condition's answers, a number per problem, as its column; some of them are needed."""
-    found = {condition: of(group) for (_, condition), group in groups(answers[answers.part == part]).items()}
-    return _known(pd.DataFrame(found), names, f"answers no problems ({part})")
+    """Return what `of` gives of a condition's answers, a number per problem, as the column of each of these names."""
+    names, found = list(names), groups(answers[answers.part == part])
+    columns = {condition: of(group) for (_, condition), group in found.items() if condition in names}
+    return _known(pd.DataFrame(columns), names, f"answers no problems ({part})")
 
 
 def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.DataArray:
@@ -191,7 +194,8 @@ def accuracy_differences(answers: pd.DataFrame, part: str, pairs: Sequence[Seque
 
 def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
     """Return each condition's accuracy minus that of none: the best of them is to be more than choosing it gives."""
-    right = _by_condition(answers, part, ["none"], shares).dropna()
+    conditions = answers[answers.part == part].condition.unique()
+    right = _by_condition(answers, part, ["none", *conditions], shares).dropna()
     if right.shape[1] < 3:
         raise Untestable(f"the profile compares fewer than two conditions with none ({part})")
     return _values(right.drop(columns="none").sub(right["none"], axis=0), "largest")

@@ -114,14 +114,14 @@ def _family(model: str) -> tuple[str, float]:
 
 def load_claims(path: Path = CLAIMS) -> list[Claim]:
     """Return the claims of a YAML file; raises InputError naming the claim and what is wrong with it."""
-    try:
-        entries = [(entry["id"], entry) for entry in read_yaml(path)["claims"]]
-    except (TypeError, KeyError):
-        raise InputError(f"{shown(path)}: no list of claims with an id") from None
-    names = [name for name, _ in entries]
+    content = read_yaml(path)
+    entries = content.get("claims") if isinstance(content, dict) else None
+    if not isinstance(entries, list):
+        raise InputError(f"{shown(path)}: no list of claims")
+    names = [one.get("id", number) if isinstance(one, dict) else number for number, one in enumerate(entries, 1)]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"{shown(path)}: claim {twice[0]} stands there twice")
-    return [valid(Claim, entry, f"{shown(path)}: claim {name}") for name, entry in entries]
+    return [valid(Claim, entry, f"{shown(path)}: claim {name}") for name, entry in zip(names, entries, strict=True)]
 
 
 def gather(profile: Profile, completions: str | None = None) -> dict[str, dict[str, Any]]:
@@ -133,12 +133,12 @@ def gather(profile: Profile, completions: str | None = None) -> dict[str, dict[s
 
 def as_evidence(profile: Profile, **at_hand: Any) -> dict[str, dict[str, Any]]:
     """Return by model what is at hand: `measured`, by model; `answers`, a frame per part; `scores`."""
-    evidence = {name: {"measured": one} for name, one in at_hand.pop("measured", {}).items()}
-    if answers := at_hand.get("answers"):
+    evidence = {name: {"measured": one} for name, one in (at_hand.pop("measured", None) or {}).items()}
+    if answers := at_hand.pop("answers", None):
         plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
         at_hand["answers"] = pd.concat(answers, ignore_index=True).assign(plain=plain)
     for kind, table in at_hand.items():
-        for name, one in table.groupby("model", sort=False):
+        for name, one in () if table is None else table.groupby("model", sort=False):
             evidence.setdefault(name, {})[kind] = one
     return evidence
 
@@ -327,7 +327,9 @@ def read_verdicts(profile: Profile) -> pd.DataFrame:
         raise InputError(f"no claims of profile {profile.name} yet: {again}")
     try:
         verdicts = pd.DataFrame(json.loads(path.read_bytes()))
-    except (OSError, ValueError, RecursionError):
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError):
         verdicts = pd.DataFrame()
     wrong = [*(name for name in COLUMNS if name not in verdicts), "verdict"][0]
     if wrong != "verdict" or not verdicts.get("verdict", pd.Series([""])).isin(VERDICTS).all():

@@ -58,11 +58,9 @@ def opened(
                 fcntl.flock(stream, fcntl.LOCK_EX)
             if not (run := path.with_name(RUN)).exists():
                 write_json(run, {"settings": settings, "environment": environment or {}})
-            # Of a group each setting as group.name.
-            both = [pd.json_normalize(some).to_dict("records")[0] for some in (read_run(path.parent), settings)]
-            for name in both[0] | both[1]:
-                old, new = (json.dumps(some[name]) if name in some else "(absent)" for some in both)
-                if old != new:
+            was, now = _flat(read_run(path.parent)), _flat(settings)
+            for name in was | now:
+                if (old := was.get(name, "(absent)")) != (new := now.get(name, "(absent)")):
                     raise InputError(f"{path.parent} was made with {name} = {old}, not {new}: {ADVICE}")
             data = path.read_bytes()
             rows, whole = _parsed(data, path), _whole(data)
@@ -72,6 +70,14 @@ def opened(
             elif whole != data:
                 os.write(stream.fileno(), b"\n")
         yield Store(path, stream.fileno(), rows)
+
+
+def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
+    """Return settings as JSON by name, those of a group as group.name."""
+    found = {}
+    for name, value in settings.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: json.dumps(value)}
+    return found
 
 
 class Store:

@@ -42,7 +42,8 @@ def groups(answers: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
 
 def solved(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
     """Return 1 or 0 (problems, samples) of one model and condition, by `right` or another of GRADERS; NaN: missing."""
-    values = group.pivot(index="problem_id", columns="sample", values=by)
+    first = group.drop_duplicates(["problem_id", "sample"])  # models of one name may answer the same problems
+    values = first.pivot(index="problem_id", columns="sample", values=by)
     return values.loc[group["problem_id"].unique()].astype(float)
 
 

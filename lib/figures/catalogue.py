@@ -6,7 +6,6 @@ run: a profile; tables: as `lib.measurement`, `lib.evaluation` and `lib.claims` 
 to read it is in data/figures.yaml. Of a table without rows nothing is drawn.
 """
 
-from functools import partial
 from itertools import cycle, product
 
 import numpy as np
@@ -78,7 +77,29 @@ def _curves(run, curves, spans=None, *, name):
             ax.set_xlabel(ax.get_xlabel() if ax.get_subplotspec().is_last_row() else "")
 
 
-fig09, fig10_right, fig11, fig13, fig18 = (partial(_curves, name=name) for name in CURVES)
+def fig09(run, curves, spans):
+    """Draw the same head in layers 1, 2 and 3: its original tokens without and with the slashes."""
+    _curves(run, curves, spans, name="fig09")
+
+
+def fig10_right(run, curves, spans):
+    """Draw one head: its original tokens under three conditions, and the whole prompt with either insertion."""
+    _curves(run, curves, spans, name="fig10_right")
+
+
+def fig11(run, curves, spans):
+    """Draw whole prompts, with slashes and with a random sentence as long."""
+    _curves(run, curves, spans, name="fig11")
+
+
+def fig13(run, curves):
+    """Draw heads of layer 1, a column each: the original tokens without and with, below the whole prompt with it."""
+    _curves(run, curves, name="fig13")
+
+
+def fig18(run, curves):
+    """Draw heads of another model as `fig13` does."""
+    _curves(run, curves, name="fig18")
 
 
 def fig10(run, table, curves):
@@ -314,7 +335,9 @@ def likelihood(run, table, name="likelihood"):
         ax.set_title("")
 
 
-answer_at_once = partial(likelihood, name="answer_at_once")  # the same of the gold answer, without a solution before
+def answer_at_once(run, table):
+    """Draw the same of the gold answer, without a solution before it."""
+    likelihood(run, table, name="answer_at_once")
 
 
 def overview(run, table, curves):

@@ -156,7 +156,8 @@ def largest_difference(old, new):
     if len(old) != len(new):
         return np.inf, f"{len(new)} rows, were {len(old)}"
     largest, where = 0.0, ""
-    ends = {name: list(some[1:]) for some in triples(list(new)) for name in some}
+    numbers = {*old.select_dtypes("number")} & {*new.select_dtypes("number")}
+    ends = {name: list(some[1:]) for some in triples(list(new)) if numbers.issuperset(some[1:]) for name in some}
     for name in new if len(new) else ():
         apart = _apart(name, old, new, ends.get(name))
         row = int(apart.argmax())

@@ -57,8 +57,9 @@ class Engine(Writer):
                     for completion in batch.run(list(unfinished.values())):
                         del unfinished[completion.key]
                         yield completion
-                except (MemoryError, RuntimeError) as error:
-                    if not is_out_of_memory(error):
+                except (MemoryError, RuntimeError, InputError) as error:
+                    # Of a prompt that no prefill has room for while this many slots take it, an InputError tells.
+                    if not is_out_of_memory(error.__cause__ or error):
                         raise
                     if slots == 1:
                         raise InputError(f"one prompt of {positions} tokens does not fit into memory") from error

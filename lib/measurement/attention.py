@@ -21,7 +21,8 @@ from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
 
-SPANS, QUERIES = ["original", "problem", "instruction"], ["all", "original"]
+SPANS = ["original", "problem", "instruction"]  # the tokens whose lambda is told
+QUERIES = ["all", "original"]  # later tokens that attend to them: every one, or those that both prompts have
 Prompts = dict[str, dict[str, Prompt]]  # by condition, none first, and problem
 
 

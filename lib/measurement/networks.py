@@ -79,8 +79,11 @@ def with_other_keys(model: PreTrainedModel) -> PreTrainedModel | None:
     Weights, positions and values are as they were: what changes is that queries and keys were not trained together.
     None where all heads share one or the family has no such module.
     """
-    heads, changed = model.config.get_text_config().num_key_value_heads, copy.deepcopy(model)
-    projections = [module for name, module in changed.named_modules() if name.endswith(".k_proj")]
-    for part in (part for keys in projections for part in keys.parameters()):
-        part.data = part.data.roll(len(part) // heads, 0)  # (heads * width, hidden), and a bias in some families
-    return changed if projections and heads > 1 else None
+    heads = model.config.get_text_config().num_key_value_heads
+    if heads == 1 or not any(name.endswith(".k_proj") for name, _ in model.named_modules()):
+        return None
+    changed = copy.deepcopy(model)
+    for name, part in changed.named_parameters():
+        if ".k_proj." in name:
+            part.data = part.data.roll(len(part) // heads, 0)  # (heads * width, hidden), and a bias in some families
+    return changed

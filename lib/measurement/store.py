@@ -153,7 +153,7 @@ def _grown(measured: xr.Dataset, profile: Profile, spec: str, steps: Sequence[St
     if about.items() - measured.attrs.items():
         measured = xr.Dataset(attrs={"settings": measured.settings, "done": "[]"})
     measured, done = measured.assign_attrs(about, example=example), json.loads(measured.done)
-    path = profile.results / f"{name}.nc"
+    path = profile.measured_in(profile.results, name)
     try:
         for step in steps:
             lacking = step._replace(conditions=tuple(c for c, name in step.names().items() if name not in done))

@@ -142,7 +142,8 @@ def load_weights(
     whole = layers is None and head and seed is None
     config = hub.read_config(folder, layers, decoder=not whole)
     classes: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING if whole else transformers.MODEL_MAPPING
-    model_class = classes[type(config)]
+    with checkpoint_errors(folder):
+        model_class = classes[type(config)]
     if model_class.config_class is not type(config):  # of several models: the language model alone
         config = config.get_text_config()
     given = {"config": config, "dtype": getattr(torch, dtype)}

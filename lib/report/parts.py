@@ -20,6 +20,7 @@ from lib.prompts.problems import load_problems
 WIDTH, EDGE = 360, 14  # of the drawing of an axis, and what it leaves free on either side, for half a number
 CAPTIONS = paths.DATA / "figures.yaml"
 KINDS = {"png": "image/png", "pdf": "application/pdf", "csv": "text/csv"}
+SIGNATURES = {"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-"}
 TEXT_LIMIT = 2_000_000  # characters of answers in a page that people mail to each other
 # The page's code reads it, too.
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
@@ -68,7 +69,7 @@ def read_figures(profile: Profile) -> tuple[list[dict], list[dict]]:
     """Return the figures that the profile's folder holds: of the paper in its order, then those that go beyond it.
 
     `caption`: what data/figures.yaml says of it, if anything; `files`: data URIs by kind; `rows` of its csv; `missing`:
-    files that are not there.
+    files that cannot be shown, and why.
     """
     present = {}
     for path in sorted(profile.figures.glob("*.png")):
@@ -76,10 +77,14 @@ def read_figures(profile: Profile) -> tuple[list[dict], list[dict]]:
         present[path.stem] = found
         for kind, mime in KINDS.items():
             file = path.with_suffix(f".{kind}")
-            if not file.is_file():
-                found["missing"].append(f"{file.name} is not there")
+            try:
+                content = file.read_bytes()
+            except OSError as error:
+                found["missing"].append(f"{file.name}: {error.strerror}")
                 continue
-            content = file.read_bytes()
+            if not content.startswith(SIGNATURES.get(kind, b"")):
+                found["missing"].append(f"{file.name}: no {kind} file")
+                continue
             found["files"][kind] = f"data:{mime};base64,{base64.b64encode(content).decode()}"
             found["rows"] = content.count(b"\n") - 1 if kind == "csv" else None
     captions = paths.read_yaml(CAPTIONS)

@@ -32,7 +32,9 @@ INSIDE = [name for name, one in CLAIMS.items() if "measured" in signature(MEASUR
         ([ENTRY | {"id": ""}], "claim : id"),
         ([ENTRY | {"verdict": "supported"}], "verdict: unknown field"),
         ([ENTRY, ENTRY], "claim dilution stands there twice"),
-        (["a"], "no list of claims"),
+        (["a"], "claim 1: must be fields with values"),
+        ([{name: value for name, value in ENTRY.items() if name != "id"}], "claim 1: id: missing field"),
+        ("a", "no list of claims"),
         (None, "no list of claims"),
     ],
 )

@@ -11,7 +11,7 @@ from families import FAMILIES, spread
 from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation import Request, Sampling, engine_class
+from lib.generation import Request, Sampling, engine_class, transformers
 from lib.generation.step import Steps
 from lib.generation.transformers import choose
 from lib.models.loading import Loaded
@@ -69,6 +69,25 @@ def test_a_prompt_that_never_fits_is_named_by_its_length(tiny, monkeypatch):
     monkeypatch.setattr(Steps, "__call__", fails)
     with pytest.raises(InputError, match=r"one prompt of 29 tokens does not fit into memory"):
         complete(tiny, requests([3, 8]), 4, max_new_tokens=6)
+
+
+def test_prompts_that_have_no_room_beside_the_slots_go_on_with_fewer_slots(tiny, monkeypatch, capsys):
+    asked = requests([3, 8, 5, 2])
+    expected, begun, reserved = complete(tiny, asked, 4, max_new_tokens=6), transformers.prefill, []
+
+    def steps(model, slots, *others, **named):
+        reserved.append(slots)
+        return Steps(model, slots, *others, **named)
+
+    def prefill(*given):
+        if reserved[-1] > 1:
+            raise torch.OutOfMemoryError("out of memory")
+        return begun(*given)
+
+    monkeypatch.setattr(transformers, "Steps", steps)
+    monkeypatch.setattr(transformers, "prefill", prefill)
+    assert complete(tiny, asked, 4, max_new_tokens=6) == expected and reserved == [4, 2, 1]
+    assert capsys.readouterr().err.splitlines()[-1] == "out of memory: going on with 1 prompts at once"
 
 
 def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):

@@ -1,8 +1,11 @@
 """A model's file: what it holds, when it is used again, and what is said when it cannot be."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -242,3 +245,30 @@ print(sorted({"torch", "transformers"} & set(sys.modules)))
 def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
     done = subprocess.run([sys.executable, "-c", CODE], cwd=paths.ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_the_file_of_a_model_has_a_name_that_every_system_takes(tmp_path):
+    assert load_profile("demo").measured_in(tmp_path, "my model (2)") == tmp_path / "my-model-2-.nc"
+
+
+WRITER = """
+import numpy as np, sys, xarray as xr
+from pathlib import Path
+from lib.measurement.store import save
+print("ready", flush=True)
+for number in range(10**6):
+    save(Path(sys.argv[1]), xr.Dataset({"even": (("condition", "token"), np.random.rand(10, 10**5))}))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_killed_while_writing_a_file_is_whole_or_absent(tmp_path):
+    for wait in (0.05, 0.4):
+        process = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "m.nc")], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        for path in tmp_path.glob("*.nc"):
+            assert store.read(path).sizes == {"condition": 10, "token": 10**5}

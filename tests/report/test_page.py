@@ -105,7 +105,8 @@ def test_without_claims_the_command_that_makes_them_is_named(profile):
 @pytest.mark.parametrize(
     "name, content, says",
     [
-        ("figures/made/fig13.csv", None, "fig13.csv is not there"),
+        ("figures/made/fig13.csv", None, "fig13.csv: No such file or directory"),
+        ("figures/made/fig13.png", b"GIF89a", "fig13.png: no png file"),
         ("results/made/completions.jsonl", b"{\n", "accuracy: line 1 of"),
         ("results/made/completions.jsonl", b'{"key": "a"}\n', "completions.jsonl: model: missing field"),
         ("results/made/tiny.nc", b"x", "tiny.nc cannot be read"),
