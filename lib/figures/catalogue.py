@@ -330,7 +330,7 @@ def likelihood(run, table, name="likelihood"):
     height = 0.7 + 0.14 * (len(drawn) + drawn.x.nunique())
     note = "Log p under the first condition less log p under the second, teacher-forced, "
     note += f"{run.likelihood.dtype}, solutions of at most {run.likelihood.max_solution_tokens} tokens."
-    for (ax,), rows in _panels(run, name, [table], ["panel"], drawn, "likelihood", height=height, note=note):
+    for (ax,), rows in _panels(run, name, [drawn], ["panel"], part="likelihood", height=height, note=note):
         draw.forest(ax, rows)
         ax.set_title("")
 
