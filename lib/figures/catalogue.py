@@ -55,6 +55,8 @@ def _panels(run, name, tables, each, drawn=None, part="attention", across=1, **l
     other. The page is saved after the last panel; layout: of it.
     """
     drawn = tables[0] if drawn is None else drawn
+    if drawn.empty:  # where nothing was measured, there may be no columns either
+        return
     groups = list(drawn.groupby(each, sort=False))
     columns = across if across > 1 else None
     if len(each) == 2:

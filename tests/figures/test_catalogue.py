@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from lib import figures
+from lib.evaluation import store, tables
 from lib.figures import catalogue
 from lib.figures.draw import VERDICTS
 
@@ -132,6 +133,10 @@ def test_every_figure_is_tried():
 @pytest.mark.parametrize("name", ["fig06", "fig08", "fig12", "likelihood_courses"])
 def test_of_what_was_not_measured_nothing_is_drawn(drawn, run, name):
     assert drawn(name, DRAWN[name][0][0][:0]) == [] and not run.figures.exists()
+
+
+def test_of_a_table_that_has_no_columns_either_nothing_is_drawn(drawn, run):
+    assert drawn("fig06", tables.diversity(store.frame([]))) == [] and not run.figures.exists()
 
 
 def texts(labels):
