@@ -6,6 +6,7 @@ a model in this process. Its `_accept` refuses what it cannot run, and its `_str
 
 import importlib
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -56,7 +57,7 @@ class Completion:
     elicited: bool = False
 
 
-class Writer:
+class Writer(ABC):
     """What every engine knows of its model: the tokens that end an answer, the room there is, how an answer reads."""
 
     def __init__(self, loaded, batch_size: int):
@@ -98,11 +99,11 @@ class Writer:
             if arm.per_tensor:
                 raise InputError("answers take ARM's statistics of a sequence, not of a batch: statistics='sequence'")
 
+    @abstractmethod
     def _stream(
         self, requests: list[Request], sampling: Sampling, elicit: list[int], positions: int
     ) -> Iterator[Completion]:
         """Yield a completion for each request, all of one setting of ARM; `elicit`: the elicitation's tokens."""
-        raise NotImplementedError
 
     def _bytes_per_position(self) -> int:
         """Return the size of one position's keys and values in all layers."""
