@@ -6,7 +6,6 @@ tried.compare("What is $3 + 4$?", ["/", " ", "he"])  # a row of numbers per fill
 """
 
 import functools
-import html
 import io
 import warnings
 from collections.abc import Sequence
@@ -41,14 +40,35 @@ class TryIt:
         self.see = functools.lru_cache(64)(self._see)
 
     def show(self, problem: str, filler: str, length: int = 55, position: str = "between", layer=1, head=1) -> None:
-        """Show the picture, under sliders and fields where somebody may use them.
+        """Show the picture, under fields and sliders that draw it anew where somebody may use them.
 
         Raises InputError for what no prompt can be built of; a field that is changed to such says why.
         """
-        given: dict[str, Any] = {"problem": problem, "filler": filler, "length": length, "position": position}
-        given |= {"layer": layer, "head": head}
-        picture = self.picture(**given)
-        display(self._controls(given, picture) if _somebody_is_there() else Image(picture, width=WIDE))
+        picture = Image(self.picture(problem, filler, length, position, layer, head), width=WIDE)
+        if not _somebody_is_there():
+            display(picture)
+            return
+
+        def draw(**typed: Any) -> None:
+            try:
+                display(Image(self.picture(**typed), width=WIDE))
+            except InputError as error:
+                print(f"error: {error}")
+
+        wide, narrow = ipywidgets.Layout(width="99%"), ipywidgets.Layout(width="32%")
+        slider = functools.partial(ipywidgets.IntSlider, min=1, layout=narrow)
+        drawn = ipywidgets.interactive(
+            draw,
+            problem=ipywidgets.Textarea(problem, rows=2, layout=wide),
+            filler=ipywidgets.Textarea(filler, rows=1, layout=wide),
+            length=slider(length, max=LONGEST, description="tokens"),
+            position=ipywidgets.Dropdown(value=position, options=POSITIONS, layout=narrow),
+            layer=slider(layer, max=len(self.layers)),
+            head=slider(head, max=self.loaded.heads),
+        )
+        *fields, output = drawn.children
+        drawn.children = *fields[:2], ipywidgets.HBox(fields[2:]), output
+        display(drawn)
 
     def picture(self, problem: str, filler: str, length: int, position: str, layer: int, head: int) -> bytes:
         """Return the picture of one prompt and head as a png."""
@@ -89,37 +109,6 @@ class TryIt:
         before, behind = (one[["received", "even"]].mean("token") for one in originals)
         even = np.full(len(self.layers), float(behind.even / before.even))
         return none, after, (behind.received / before.received).values, even
-
-    def _controls(self, given: dict, picture: bytes) -> ipywidgets.Widget:
-        """Return the picture under a field or slider for each part of it, which draws it anew."""
-        wide, narrow = ipywidgets.Layout(width="99%"), ipywidgets.Layout(width="32%")
-        slider = functools.partial(ipywidgets.IntSlider, min=1, layout=narrow)
-        fields = {
-            "problem": ipywidgets.Textarea(rows=2, layout=wide),
-            "filler": ipywidgets.Textarea(rows=1, layout=wide),
-            "length": slider(max=LONGEST, description="tokens"),
-            "position": ipywidgets.Dropdown(options=POSITIONS, layout=narrow),
-            "layer": slider(max=len(self.layers)),
-            "head": slider(max=self.loaded.heads),
-        }
-        image, message = ipywidgets.Image(value=picture, width="100%"), ipywidgets.HTML()
-
-        def draw(_: object) -> None:
-            typed: dict[str, Any] = {name: field.value for name, field in fields.items()}
-            try:
-                image.value = self.picture(**typed)
-                message.value = ""
-            except InputError as error:
-                message.value = f"<b>{html.escape(str(error))}</b>"
-
-        for name, field in fields.items():
-            field.description = field.description or name
-            field.value = given[name]
-            field.observe(draw, "value")
-        texts, rest = list(fields.values())[:2], list(fields.values())[2:]
-        return ipywidgets.VBox(
-            [*texts, ipywidgets.HBox(rest), message, image], layout=ipywidgets.Layout(overflow="hidden")
-        )
 
 
 def _somebody_is_there() -> bool:

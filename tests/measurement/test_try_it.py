@@ -51,32 +51,33 @@ def test_any_text_is_drawn(tried, filler):
     assert Image.open(io.BytesIO(png)).size[0] > 1000
 
 
-def test_without_a_person_there_is_a_picture_alone(tried, monkeypatch):
-    shown = []
-    monkeypatch.setattr(try_it, "display", shown.append)
+@pytest.fixture
+def shown(monkeypatch):
+    """What is displayed."""
+    found = []
+    monkeypatch.setattr(try_it, "display", found.append)
+    return found
+
+
+def test_without_a_person_there_is_a_picture_alone(tried, shown):
     tried.show(PROBLEM, "/")
     assert [type(item).__name__ for item in shown] == ["Image"]
 
 
-def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(tried, monkeypatch):
-    shown = []
-    monkeypatch.setattr(try_it, "display", shown.append)
+def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(tried, shown, monkeypatch, capsys):
     monkeypatch.setattr(try_it, "_somebody_is_there", lambda: True)
     tried.show(PROBLEM, "/", 9)
-    problem, filler, row, message, picture = shown[0].children
-    before = picture.value
-    filler.value = "he"
-    assert picture.value != before and message.value == ""
-    again = picture.value
-    problem.value = " "
-    assert picture.value == again and message.value == "<b>the problem is blank</b>"
-    problem.value = PROBLEM
-    assert picture.value == again and message.value == ""
+    first, controls = shown
+    problem, filler, row, _ = controls.children
     length, position, layer, head = row.children
     assert (layer.max, head.max) == (3, 2)
-    for control, value in ((length, 12), (position, "end"), (layer, 2), (head, 2)):
-        before, control.value = picture.value, value
-        assert picture.value != before
+    pictures = [first.data]
+    for control, value in ((filler, "he"), (length, 12), (position, "end"), (layer, 2), (head, 2)):
+        control.value = value
+        pictures.append(shown[-1].data)
+    assert len(set(pictures)) == len(pictures) and "error" not in capsys.readouterr().out
+    problem.value = " "
+    assert capsys.readouterr().out.endswith("error: the problem is blank\n") and shown[-1].data == pictures[-1]
 
 
 @pytest.mark.parametrize(
