@@ -19,7 +19,7 @@ import xarray as xr
 from measuring import keep
 
 from lib import progress
-from lib.claims import verdict
+from lib.claims import judge, load_claims
 from lib.measurement.activations import measure_activations
 from lib.measurement.attention import measure_attention, measure_causes, prompts_of
 from lib.measurement.store import CHANGES, INSERTIONS, joined
@@ -64,7 +64,7 @@ def compared(spec: str, profile: Profile, limit: int) -> dict:
     logs = [np.log(some.measures / some.measures.sel(condition="none")).mean("problem") for some in (before, after)]
     verdicts = []
     for some in (before, after):
-        rows = verdict.judge(verdict.load_claims(), {loaded.name: {"measured": some}})
+        rows = judge(load_claims(), {loaded.name: {"measured": some}})
         verdicts.append(rows[rows.n > 0].set_index("id").verdict)
     moved = [name for name in verdicts[0].index if verdicts[0][name] != verdicts[1][name]]
     return {

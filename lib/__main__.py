@@ -91,7 +91,8 @@ def claims(asked: Overrides) -> None:
     """Judge every claim of the paper on what a profile measures."""
     profile = _checked(asked)
     from lib.claims import words
-    from lib.claims.verdict import gather, judge, load_claims, write_verdicts
+    from lib.claims.claim import gather, load_claims
+    from lib.claims.verdict import judge, write_verdicts
 
     verdicts = judge(load_claims(), gather(profile))
     print(words.listing(verdicts))

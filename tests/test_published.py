@@ -14,8 +14,8 @@ import pytest
 from bs4 import BeautifulSoup
 
 from lib import paths
+from lib.claims.claim import load_claims
 from lib.claims.measures import AFFINE
-from lib.claims.verdict import load_claims
 from lib.figures.page import triples
 from lib.measurement.tables import AFFINE_TEXT
 

@@ -7,7 +7,8 @@ WORDS = ["accuracies", "cell_text", "counts", "found", "inside", "lead", "listin
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "verdict": ["gather", "judge", "load_claims", "read_verdicts", "write_verdicts"],
+        "claim": ["gather", "load_claims"],
+        "verdict": ["judge", "read_verdicts", "write_verdicts"],
         "words": WORDS,
     },
 )

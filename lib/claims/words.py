@@ -7,7 +7,8 @@ from collections import Counter
 
 import pandas as pd
 
-from lib.claims.verdict import VERDICTS, as_evidence, judge, load_claims
+from lib.claims.claim import as_evidence, load_claims
+from lib.claims.verdict import VERDICTS, judge
 from lib.paths import DATA, read_yaml
 from lib.profiles import Profile
 from lib.statistics import ALPHA, ENOUGH, rounded, told

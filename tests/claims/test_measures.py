@@ -10,8 +10,8 @@ from scipy import stats
 
 from lib import paths
 from lib.arm.activations import MEASURES as ACTIVATIONS
+from lib.claims.claim import MEASURES, load_claims, values_of
 from lib.claims.measures import Untestable
-from lib.claims.verdict import MEASURES, load_claims, values_of
 from lib.errors import InputError
 from lib.measurement.activations import NAMES
 

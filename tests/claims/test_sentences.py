@@ -8,7 +8,7 @@ import pytest
 
 from lib import paths
 from lib.claims import words
-from lib.claims.verdict import load_claims
+from lib.claims.claim import load_claims
 from lib.statistics import holm, rounded
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")

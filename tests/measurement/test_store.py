@@ -235,7 +235,7 @@ def test_every_model_of_families_is_stored_whole(tmp_path, monkeypatch):
 CODE = """
 import sys
 import lib.measurement.tables, lib.reproduce
-from lib.claims.verdict import gather
+from lib.claims.claim import gather
 from lib.profiles import load_profile
 assert gather(load_profile("families"))
 print(sorted({"torch", "transformers"} & set(sys.modules)))

@@ -10,7 +10,7 @@ import pytest
 from report_folder import ANSWERS, CLAIMS, answer, claim, made_profile, measured, write
 
 from lib import paths
-from lib.claims.verdict import load_claims
+from lib.claims.claim import load_claims
 from lib.errors import InputError
 from lib.paths import read_yaml
 from lib.profiles import load_profile

@@ -5,7 +5,8 @@ import pandas as pd
 import xarray as xr
 
 from lib.arm.activations import MEASURES
-from lib.claims.verdict import judge, load_claims
+from lib.claims.claim import load_claims
+from lib.claims.verdict import judge
 from lib.claims.words import rows_of
 from lib.measurement.activations import NAMES
 
