@@ -19,7 +19,7 @@ import pandas as pd
 from measuring import keep
 
 from lib.generation import Request, Sampling, make_engine, workers_class
-from lib.models.loading import load, load_without_weights
+from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
@@ -29,7 +29,7 @@ ROWS = 64  # of all processes together
 def run(workers: int, prompts: int, new_tokens: int) -> float:
     """Return the seconds from nothing to the last completion, in this process and so many workers."""
     start = time.perf_counter()
-    loaded = load_without_weights("demo", "cpu") if workers else load("demo", device="cpu")
+    loaded = load("demo", device="cpu", read=not workers)
     problems = load_problems("embedded", limit=prompts, seed=0)
     built = [build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat") for problem in problems]
     requests = [Request(str(n), prompt.input_ids.tolist()) for n, prompt in enumerate(built)]

@@ -4,11 +4,12 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from huggingface_hub.utils import WeakFileLock
 
 from lib.errors import InputError, unknown
 
@@ -18,11 +19,8 @@ DATA = ROOT / "data"
 PROFILES = DATA / "profiles"
 FIGURES = ROOT / "figures"
 RESULTS = ROOT / "results"
-
-
-def cache_folder() -> Path:
-    """Return the per-user folder for what can be computed or fetched again (XDG cache)."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "meaningless-tokens"
+# The user's, for what can be computed or fetched again.
+CACHE = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "meaningless-tokens")
 
 
 def notebooks(only: Sequence[str] = ()) -> list[Path]:
@@ -105,6 +103,25 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise InputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def whole_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
+    """Return `folder`, whole or absent whoever is killed: `fill` makes it in a partial one, renamed at the end.
+
+    One process at a time fills it, and may go on from what another left there. Raises InputError when the cache
+    cannot be written.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write the cache folder {folder.parent}: {error.strerror}") from error
+    with WeakFileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            partial = folder.with_name(f".{folder.name}.partial")
+            partial.mkdir(exist_ok=True)
+            fill(partial)
+            os.replace(partial, folder)
+    return folder
 
 
 def settings_key(**parts: object) -> str:

@@ -72,7 +72,7 @@ def folder(tmp_path, monkeypatch):
     for name in ("RESULTS", "FIGURES"):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())
     monkeypatch.setattr("lib.prompts.problems.DATA", tmp_path)  # where a copy of MATH-500 may lie
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bare").mkdir()

@@ -29,7 +29,7 @@ from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade
 from lib.grading.pool import submit
-from lib.models.loading import Loaded, load_without_weights
+from lib.models.loading import Loaded, load
 from lib.models.names import arm_for
 from lib.paths import settings_key, write_json, write_whole
 from lib.profiles import Accuracy
@@ -64,7 +64,8 @@ def evaluate(
     engine_class(accuracy.engine)  # one that is not installed is named before anything runs
     problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
     cuda = torch.cuda.is_available() if accuracy.gpus_per_worker is None else accuracy.gpus_per_worker
-    plain = [load_without_weights(spec, "cuda" if cuda else "cpu", accuracy.dtype) for spec in accuracy.models]
+    given = {"device": "cuda" if cuda else "cpu", "dtype": accuracy.dtype, "read": False, "fetch": False}
+    plain = [load(spec, **given) for spec in accuracy.models]
     # A model that no prompt can be made for is named before the folder is opened.
     asked = [wanted(known, accuracy, filler, seed, problems) for known in plain]
     settings = about(accuracy.problems, filler, seed) | {name: getattr(accuracy, name) for name in DECODING}

@@ -20,7 +20,7 @@ from lib.errors import InputError
 from lib.generation import Completion, Request, Sampling, Writer
 from lib.generation.vllm_arm import ArmExtension, change_for
 from lib.grading.answer import last_box
-from lib.models.loading import load_without_weights
+from lib.models.loading import load
 
 # Read when vLLM is imported and by the processes it starts, which talk to each other on this machine alone.
 os.environ.setdefault("VLLM_HOST_IP", "127.0.0.1")
@@ -44,7 +44,7 @@ class Engine(Writer):
     ARM on several devices is refused at the call, an activation module that is unknown in vLLM before any completion.
     """
 
-    load = staticmethod(functools.partial(load_without_weights, fetch=True))
+    load = staticmethod(functools.partial(load, read=False))
 
     def __init__(self, loaded, batch_size: int, tensor_parallel: int = 1):
         super().__init__(loaded, batch_size)

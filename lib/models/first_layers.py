@@ -10,34 +10,25 @@ Neither pickles nor code are fetched.
 
 import json
 import os
-import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 from huggingface_hub import HfApi, constants, hf_hub_download, hf_hub_url, snapshot_download
-from huggingface_hub.utils import WeakFileLock, build_hf_headers, hf_raise_for_status, http_stream_backoff
-from transformers import AutoConfig, PretrainedConfig
+from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_stream_backoff
 
+from lib import paths
 from lib.errors import InputError
-from lib.models.names import checkpoint_errors, hub_errors
-from lib.paths import cache_folder
+from lib.models.names import decoder_config, hub_errors, needed, shards_of
 from lib.progress import Bar
 
-INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
-PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 DUPLICATES = ["*/*", "consolidated*.safetensors"]  # the same weights once more, in other formats
 LARGEST_HEADER = 100_000_000  # bytes; the format's own limit
 TRIES = 5  # requests in a row that bring no byte
 WAIT = 1.0  # seconds before the next try
-# Decoder layers are recognised by name, whatever the family: model.layers.12., transformer.h.0.
-LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
-NOT_THE_DECODER = re.compile(
-    r"(?:^|\.)(?:lm_head|embed_out|visual|vision\w*|audio\w*|\w*projector|embed_vision|embed_audio)\."
-)
 
 
 class RangeRefused(Exception):
@@ -50,9 +41,8 @@ def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Pa
     given = {"allow_patterns": patterns, "ignore_patterns": DUPLICATES, "tqdm_class": Bar}
     with hub_errors(repo, revision):
         folder = Path(snapshot_download(repo, revision=revision, **given))
-        for shard in shards_of(folder, repo) if weights else ():
-            if not (folder / shard).is_file():
-                raise InputError(f"{repo}: {INDEX} names {shard}, which is missing")
+        if weights:
+            shards_of(folder, repo)  # which refuses pickles
     return folder
 
 
@@ -64,66 +54,21 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
     """
     with hub_errors(repo, revision):
         commit = HfApi().resolve_revision(repo, revision=revision).resolved
-        folder = cache_folder() / "layers" / repo / commit / f"layers-{layers}"
+        folder = paths.CACHE / "layers" / repo / commit / f"layers-{layers}"
         if folder.is_dir():
             return folder
         small = snapshot(repo, commit, weights=False)
-        read_config(small, layers, repo)  # which refuses layers that the model lacks
+        total = decoder_config(small / "config.json").get("num_hidden_layers", layers)
+        if not 1 <= layers <= total:
+            raise InputError(f"{repo} has {total} layers; asked for the first {layers}")
         shards = shards_of(small, repo, layers)
         if not all((small / shard).is_file() for shard in shards):
             try:
-                return whole_folder(folder, lambda partial: _fetch(repo, small, shards, layers, partial))
+                return paths.whole_folder(folder, lambda partial: _fetch(repo, small, shards, layers, partial))
             except RangeRefused:
                 for shard in shards:
                     hf_hub_download(repo, shard, revision=commit, tqdm_class=Bar)
         return small
-
-
-def shards_of(folder: Path, repo: str = "", layers: int | None = None) -> list[str]:
-    """Return the shards that hold a checkpoint, or its first layers; of `repo` the folder may lack the weights.
-
-    Raises InputError for one without safetensors.
-    """
-    label = repo or folder
-    if (folder / INDEX).is_file():
-        with checkpoint_errors(f"{label}: {INDEX}"):
-            weight_map = json.loads((folder / INDEX).read_text())["weight_map"]
-            return sorted({shard for name, shard in weight_map.items() if needed(name, layers)})
-    found = sorted(HfApi().list_repo_files(repo, revision=folder.name) if repo else os.listdir(folder))
-    if SINGLE in found:
-        return [SINGLE]
-    pickles = [name for name in found if name.endswith(PICKLES)]
-    held = f"only pickle weights ({', '.join(pickles[:3])}), which are refused" if pickles else "no weights"
-    raise InputError(f"{label}: {held}; a checkpoint needs *.safetensors")
-
-
-def needed(name: str, layers: int | None) -> bool:
-    """Say whether a tensor belongs to embedding, first layers or final norm of the decoder; any does where None."""
-    layer = LAYER.search(name)
-    return layers is None or (not NOT_THE_DECODER.search(name) and (layer is None or int(layer[1]) < layers))
-
-
-def read_config(folder: Path, layers: int | None, repo: str = "", decoder: bool = True) -> PretrainedConfig:
-    """Return a checkpoint's config, or that of its decoder alone, cut to its first layers, or all of them.
-
-    Raises InputError where there is none, or a damaged one, and for layers that the model lacks.
-    """
-    if not (folder / "config.json").is_file():
-        raise InputError(f"{repo or folder}: no config.json, so this is not a model checkpoint")
-    with checkpoint_errors(repo or folder):
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    if not decoder:
-        return config
-    text = config.get_text_config()
-    total = text.num_hidden_layers
-    layers = total if layers is None else layers
-    if not 1 <= layers <= total:
-        raise InputError(f"{repo or folder} has {total} layers; asked for the first {layers}")
-    text.num_hidden_layers = layers
-    for name, value in list(vars(text).items()):
-        if "layer" in name and isinstance(value, list) and len(value) == total:
-            setattr(text, name, value[:layers])
-    return text
 
 
 def _fetch(repo: str, small: Path, shards: list[str], layers: int, folder: Path) -> None:
@@ -156,12 +101,13 @@ def _needed_ranges(repo: str, shard: str, url: str, layers: int) -> tuple[list[t
         if begin > LARGEST_HEADER:
             raise ValueError(f"header of {begin} bytes")
         header = json.loads(b"".join(_ranged(url, 8, begin)))
-        places = {name: entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"}
+        header.pop("__metadata__", None)
+        places = {name: [begin + place for place in entry["data_offsets"]] for name, entry in header.items()}
         ranges = [(0, begin)]
-        for start, stop in sorted((begin + i, begin + j) for name, (i, j) in places.items() if needed(name, layers)):
+        for start, stop in sorted(place for name, place in places.items() if needed(name, layers)):
             first = ranges.pop()[0] if ranges[-1][1] == start else start  # neighbours come as one
             ranges.append((first, stop))
-        return ranges, begin + max(stop for _, stop in places.values())
+        return ranges, max(stop for _, stop in places.values())
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{repo}: {shard} is damaged or no safetensors file") from error
 
@@ -187,22 +133,3 @@ def _ranged(url: str, start: int, stop: int) -> Iterator[bytes]:
             if failures >= TRIES:
                 raise
             time.sleep(WAIT)
-
-
-def whole_folder(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Return `folder`, whole or absent whoever is killed: `fill` makes it in a partial one, renamed at the end.
-
-    One process at a time fills it, and may go on from what another left there. Raises InputError when the cache
-    cannot be written.
-    """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write the cache folder {folder.parent}: {error.strerror}") from error
-    with WeakFileLock(f"{folder}.lock"):
-        if not folder.is_dir():
-            partial = folder.with_name(f".{folder.name}.partial")
-            partial.mkdir(exist_ok=True)
-            fill(partial)
-            os.replace(partial, folder)
-    return folder

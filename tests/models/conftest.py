@@ -6,6 +6,7 @@ from hub_server import HubServer, point_at
 from huggingface_hub import constants
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from lib import paths
 from lib.errors import InputError
 from lib.models import first_layers
 
@@ -34,7 +35,7 @@ def server(models, tmp_path, monkeypatch):
     with HubServer(models) as server:
         point_at(server.url, monkeypatch)
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
         monkeypatch.setattr(first_layers, "WAIT", 0.0)
         yield server
 

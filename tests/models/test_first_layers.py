@@ -8,6 +8,7 @@ import torch
 from hub_server import needed_bytes, point_at
 from transformers import Gemma3Config, Gemma3ForConditionalGeneration, LlamaConfig, LlamaForCausalLM, Qwen2ForCausalLM
 
+from lib import paths
 from lib.errors import InputError
 from lib.models import first_layers as hub
 from lib.models import names
@@ -70,7 +71,7 @@ def test_a_fetch_that_was_given_up_goes_on_from_the_bytes_on_disk(models, server
     server.break_after = int(share * needed)
     with pytest.raises(InputError, match="what was fetched stays"):
         first_three(REPO)
-    assert not list(hub.cache_folder().rglob("layers-3")) and server.sent_weights >= int(share * needed)
+    assert not list(paths.CACHE.rglob("layers-3")) and server.sent_weights >= int(share * needed)
     assert is_exact(first_three(REPO)) and server.sent_weights <= 1.05 * needed
 
 
@@ -148,9 +149,9 @@ def test_damaged_checkpoints_are_named(models, server, content, refused):
 
 
 def test_a_full_disk_names_the_places_and_what_is_not_the_hubs_stays_as_it_is(monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", "/some/cache")
+    monkeypatch.setattr(paths, "CACHE", "/some/cache")
     said = explain_hub_error(REPO, None, OSError(28, "No space left on device"))
-    assert re.match("disk full: free space in /some/cache/.* and .*hub", said)
+    assert re.match("disk full: free space in /some/cache and .*hub", said)
     assert explain_hub_error(REPO, None, TypeError("a bug")) is None
 
 
@@ -166,4 +167,4 @@ def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):
         part = load_weights(folder, 3, "bfloat16")
         assert type(part).__name__ == "Gemma3TextModel" and part.dtype == torch.bfloat16
         assert torch.equal(state_after(part, 3), state_after(whole, 3))
-    assert not any(hub.needed(f"model.{part}.layers.0.mlp.fc1.weight", 3) for part in ("vision_tower", "lm_head"))
+    assert not any(names.needed(f"model.{part}.layers.0.mlp.fc1.weight", 3) for part in ("vision_tower", "lm_head"))

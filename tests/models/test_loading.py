@@ -5,9 +5,11 @@ import shutil
 
 import pytest
 import torch
+from hub_server import point_at
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel
 
+from lib import paths
 from lib.models import loading, names
 from lib.models.loading import load
 
@@ -67,20 +69,22 @@ def test_first_layers_of_the_demo_compute_what_the_whole_model_does(demo, monkey
     assert (first.revision, demo.layers) == (demo.revision, 30)
 
 
-def test_a_model_of_a_hub_is_loaded_by_its_id(server, models, tiny_llama):
+def test_a_model_of_a_hub_is_loaded_by_its_id_and_without_the_hub_later(server, models, tiny_llama, monkeypatch):
     shutil.copytree(tiny_llama, models / "org" / "tiny")
     for layers in (2, None):
         loaded, expected = (load(spec, layers=layers, device="cpu") for spec in ("org/tiny", str(tiny_llama)))
         assert (loaded.name, loaded.spec, loaded.revision) == ("tiny", "org/tiny", server.commit("org/tiny"))
         for name, values in expected.model.state_dict().items():
             assert torch.equal(loaded.model.state_dict()[name], values)
+    point_at("http://127.0.0.1:9", monkeypatch)
+    assert load("org/tiny", device="cpu", read=False).revision == server.commit("org/tiny")
 
 
 def test_layers_that_are_not_there_and_a_cache_without_room_are_named(tmp_path, monkeypatch, tiny_llama, refused):
     for layers in (0, 4):
         assert refused(load, str(tiny_llama), layers=layers).endswith(f"has 3 layers; asked for the first {layers}")
     (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "file")
     assert f"cannot write the cache folder {tmp_path}" in refused(load, "demo", device="cpu")
 
 

