@@ -66,6 +66,8 @@ def test_problems_that_repeat_their_template_count_as_one():
     repeated, once = interval(values, ids), interval(values[::4])
     assert ends(repeated) == pytest.approx(ends(once)) and (repeated.n, repeated.clusters) == (100, 25)
     assert ends(interval(np.zeros(100), ids, "share")) == ends(interval(np.zeros(25), None, "share"))
+    two = interval([1, 2, 3, 4], ["embedded/a/1", "embedded/a/2", "embedded/b/1", "embedded/b/2"])
+    assert ends(two) == pytest.approx((2.5 - 12.70620, 2.5 + 12.70620))  # Student's of one degree of freedom
 
 
 def test_a_share_of_repeated_templates_lies_between_whole_answers():
@@ -192,6 +194,7 @@ def test_either_wrong_verdict_stays_under_the_stated_rate(case):
         # The gains the paper reports are about two points; with one problem in ten changing hands:
         (n_needed(0.02, 0.1), 1960),
         (smallest_effect(500, 0.1), 0.0395),
+        (smallest_effect(20, 0.8), 0.5279),
     ],
 )
 def test_known_values(found, expected):
