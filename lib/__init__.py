@@ -4,7 +4,8 @@ Each folder's `__init__` says what it is for. A floor imports from its own modul
 from no other room of its own floor:
 
     errors statistics paths progress
-    arm attention
+    attention
+    arm
     prompts models grading
     profiles generation figures
     measurement evaluation

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from lib.attention.function import LastLayerDone
 from lib.errors import InputError
 
 NAMES = ("act_fn", "activation_fn", "act")  # of the module in a decoder layer's MLP, by family
@@ -20,10 +21,6 @@ SIGMA = 1.4826  # standard deviations of a normal distribution in one median abs
 # Bins of the histograms: SiLU and GELU put most of what they give near zero and nothing below -0.28.
 BIN_EDGES = torch.linspace(-0.4, 2.0, 241)
 See = Callable[[int, torch.Tensor, torch.Tensor], None]  # layer from 1, gate and activation, (B, T, F) each
-
-
-class _LastLayerDone(Exception):
-    """Ends the forward: nothing after the last layer asked for is needed."""
 
 
 def activation_module(model: PreTrainedModel, layer: int) -> torch.nn.Module:
@@ -54,9 +51,9 @@ def watched(model: PreTrainedModel, layers: Sequence[int], see: See, stop: bool 
     def seen(layer: int, module, inputs, output) -> None:
         see(layer, inputs[0], output)
         if stop and layer == max(layers):
-            raise _LastLayerDone
+            raise LastLayerDone
 
-    with contextlib.suppress(_LastLayerDone), contextlib.ExitStack() as hooks:
+    with contextlib.suppress(LastLayerDone), contextlib.ExitStack() as hooks:
         for layer in layers:
             hooks.enter_context(activation_module(model, layer).register_forward_hook(partial(seen, layer)))
         yield

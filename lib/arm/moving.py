@@ -96,40 +96,29 @@ def _moved(x: torch.Tensor, settings: Arm, generators: Sequence[torch.Generator]
 
 
 class Installed:
-    """ARM at work in a model; `rows` says whose tokens the next forwards hold when their order is not the batch's."""
+    """ARM at work in a model; `generators`, one per row, are what the next forwards draw from where they are given."""
 
     def __init__(self, settings: Arm, seed: int):
         self.settings, self.seed = settings, seed
-        self._generators: list[torch.Generator] | None = None
+        self.generators: Sequence[torch.Generator] | None = None
+        self._own: list[torch.Generator] = []
         self._real: torch.Tensor | None = None
-        self._prompt, self._told = True, False
-
-    @contextlib.contextmanager
-    def rows(self, generators: Sequence[torch.Generator], prompt: bool) -> Iterator[None]:
-        """Tell which generator each row draws from, and whether the rows hold prompts or single new tokens."""
-        self._generators, self._prompt, self._told = list(generators), prompt, True
-        try:
-            yield
-        finally:
-            self._told = False
+        self._prompt = True
 
     def _before(self, decoder, args, kwargs) -> None:
         """Look at a forward's arguments for padding and for whether it begins a prompt."""
         past, mask = kwargs.get("past_key_values"), kwargs.get("attention_mask")
         self._real = mask.bool() if isinstance(mask, torch.Tensor) and mask.dim() == 2 else None
-        if not self._told:
-            self._prompt = past is None or past.get_seq_length() == 0
-            if self._prompt:
-                self._generators = None
+        self._prompt = past is None or past.get_seq_length() == 0
 
     def _change(self, module, inputs, output: torch.Tensor) -> torch.Tensor:
         if self.settings.mode == "text" and not self._prompt:
             return output
-        if self._generators is None or len(self._generators) != len(output):
-            self._generators = new_generators(len(output), self.seed, output.device)
+        if self._prompt or len(self._own) != len(output):
+            self._own = new_generators(len(output), self.seed, output.device)
         real = None if self._real is None else self._real[:, -output.shape[1] :].to(output.device)
         settings = self.settings.model_dump(exclude={"layer"})
-        return redistribute(output, **settings, real=real, generators=self._generators)
+        return redistribute(output, **settings, real=real, generators=self.generators or self._own)
 
 
 @contextlib.contextmanager

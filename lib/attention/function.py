@@ -10,7 +10,7 @@ token's output by a tenth.
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ BLOCK_ELEMENTS, GPU_BLOCK_ELEMENTS = 1 << 19, 1 << 27
 HARMLESS = "position_ids cache_position use_cache output_attentions output_router_logits is_causal position_embeddings"
 
 
-class _LastLayerDone(Exception):
+class LastLayerDone(Exception):
     """Ends the forward: nothing after the last layer asked for is needed."""
 
 
@@ -40,7 +40,6 @@ class Recording:
     last: int | None = None  # layer that ends the forward; None: run to the end
     values: dict[int, torch.Tensor] | None = None  # what goes into each layer's heads; None: not kept
     outputs: dict[int, torch.Tensor] | None = None  # what comes out of them
-    row_error: dict[int, float] = field(default_factory=dict)  # largest distance of a row's sum from one
     masks: set[int] = field(default_factory=set)  # the windows that the model made masks for
     windows: dict[int, int | None] = field(default_factory=dict)  # and those its layers passed on
 
@@ -92,30 +91,25 @@ class Step:
         return self.masks[tokens, window]
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What the attention does beside attending."""
-
-    recording: Recording | None = None
-    view: _Hiding | None = None
-    step: Step | None = None
-
-
-_work: ContextVar[_Work] = ContextVar("work", default=_Work())  # noqa: B039 (it is frozen)
+Work = tuple[Recording | None, _Hiding | None, Step | None]  # what the attention does beside attending
+_work: ContextVar[Work] = ContextVar("work", default=(None, None, None))
 
 
 @contextlib.contextmanager
-def attending(decoder: PreTrainedModel, **given: Any) -> Iterator[None]:
-    """Let a decoder attend by this module until the block ends; `given`: a recording, view or step, as in _Work.
+def attending(
+    decoder: PreTrainedModel, recording: Recording | None = None, view: _Hiding | None = None, step: Step | None = None
+) -> Iterator[None]:
+    """Let a decoder attend by this module until the block ends, beside what blocks around this one ask for.
 
     Where a recording names a last layer the forward ends there, and the block with it.
     """
+    before = _work.get()
     # What transformers' setter changes after a walk through all modules, which takes a millisecond of every step of
     # generation. The check at load refuses a model whose layers do not read it.
-    config, token = decoder.config, _work.set(replace(_work.get(), **given))
+    config, token = decoder.config, _work.set((recording or before[0], view or before[1], step or before[2]))
     previous, config._attn_implementation = config._attn_implementation, NAME
     try:
-        with contextlib.suppress(_LastLayerDone):
+        with contextlib.suppress(LastLayerDone):
             yield
     finally:
         config._attn_implementation = previous
@@ -157,8 +151,7 @@ def _attend(
 ) -> tuple[torch.Tensor, None]:
     if unknown := sorted(name for name, given in others.items() if given is not None and name not in HARMLESS.split()):
         raise InputError(f"{type(module).__name__} uses {', '.join(unknown)}, which this attention lacks")
-    work, layer, tokens = _work.get(), module.layer_idx, key.shape[2]
-    recording, view, step = work.recording, work.view, work.step
+    (recording, view, step), layer, tokens = _work.get(), module.layer_idx, key.shape[2]
     mask = step.mask(tokens, sliding_window, query.dtype) if step else None
     if step and softcap is None and s_aux is None:
         # It sums scores in float32 and copies neither keys nor values, whatever their dtype.
@@ -179,12 +172,9 @@ def _attend(
         stop = start + scores.shape[2]
         if view:
             view.change("hidden", layer, scores, start, first, -torch.inf)
-        weights, sink = _softmax(scores, s_aux)
+        weights = _softmax(scores, s_aux)
         if view:
             view.change("silent", layer, weights, start, first, 0.0)
-        if recording and recording.last is None:
-            error = (weights.sum(-1) + sink - 1).abs().max().item()
-            recording.row_error[layer] = max(error, recording.row_error.get(layer, 0.0))
         if recorded:
             recorded.add(layer, weights, start, first)
         if not ends or (recorded and recorded.outputs is not None):
@@ -197,17 +187,12 @@ def _attend(
             if kept is not None:
                 kept[layer] = tensor
     if ends:
-        raise _LastLayerDone
+        raise LastLayerDone
     return output.contiguous(), None
 
 
 def _blocks(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    scaling: float,
-    window: int | None,
-    softcap: float | None,
-    mask: torch.Tensor | None,
+    query: torch.Tensor, key: torch.Tensor, scaling: float, window: int | None, softcap: float | None, mask: Any
 ) -> Iterator[tuple[int, int, torch.Tensor]]:
     """Yield (its first query, the first key that it sees, scores (B, H, Q, keys)) of blocks of (B, K, groups, Q, D).
 
@@ -247,27 +232,26 @@ def _hide_later(scores: torch.Tensor, start: int, first: int, window: int | None
     scores += torch.zeros_like(hidden, dtype=scores.dtype).masked_fill_(hidden, -torch.inf)
 
 
-def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor | float]:
-    """Return weights (B, H, Q, keys) in float32 and what the sink takes of each row, (B, H, Q) or 0."""
+def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> torch.Tensor:
+    """Return weights (B, H, Q, keys) in float32, less than one in all where a sink takes its part."""
     if sink is None:
-        return scores.softmax(-1, dtype=torch.float32), 0.0
+        return scores.softmax(-1, dtype=torch.float32)
     column = sink.view(1, -1, 1, 1).expand(scores.shape[0], -1, scores.shape[2], 1)
-    weights = torch.cat([scores, column.to(scores.dtype)], -1).softmax(-1, dtype=torch.float32)
-    return weights[..., :-1], weights[..., -1]
+    return torch.cat([scores, column.to(scores.dtype)], -1).softmax(-1, dtype=torch.float32)[..., :-1]
 
 
 def _no_mask(*, mask_function: Callable, config, local_size: int | None = None, use_vmap: bool = False, **_) -> None:
     """Build no mask, `_blocks` hides; refuse what is neither causal nor a causal window (chunks, blocks of images)."""
-    work = _work.get()
-    if work.step or local_size == 0:  # zero: of models whose windows are switched off, used by none of their layers
+    recording, _, step = _work.get()
+    if step or local_size == 0:  # zero: of models whose windows are switched off, used by none of their layers
         return
     window = local_size or 2
     for query, key in ((0, 1), (0, 0), (window - 1, 0), (window, 0), (window + 1, 1), (window + 1, 2)):
         expected = key <= query and (local_size is None or query - key < window)
         if use_vmap or bool(mask_function(torch.tensor(0), 0, torch.tensor(query), torch.tensor(key))) != expected:
             raise InputError(f"{config.model_type} masks its attention in a way that received attention lacks")
-    if work.recording and local_size:
-        work.recording.masks.add(local_size)
+    if recording and local_size:
+        recording.masks.add(local_size)
 
 
 AttentionInterface.register(NAME, _attend)

@@ -157,7 +157,7 @@ def log_likelihoods(loaded: Loaded, by_key: dict[str, Scored]) -> list[float]:
         stack.enter_context(hiding(model, spans, view.hidden(loaded.layers), view.silenced(loaded.layers)))
         if arm:
             draws = [torch.Generator(model.device).manual_seed(int(key, 16) % 2**63) for key in by_key]
-            stack.enter_context(stack.enter_context(installed(model, **arm.model_dump())).rows(draws, prompt=True))
+            stack.enter_context(installed(model, **arm.model_dump())).generators = draws
         logits = prefill(model, rows, before, [len(one.prompt) for one in batch] if arm else None)[1]
     texts = torch.tensor([token for one in batch for token in one.text], device=model.device)
     found = logits.gather(1, texts[:, None])[:, 0] - logits.logsumexp(-1)

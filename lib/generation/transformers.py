@@ -95,12 +95,13 @@ class _Batch:
             if waiting and free >= min(len(waiting), max(1, slots // 4)):
                 yield from self._advance(*self._admit([waiting.pop() for _ in range(min(free, len(waiting)))]))
             if self.rows:
-                with self._drawing(self.rows, prompt=False):
-                    logits = self.steps([row.feed.pop(0) for row in self.rows])
+                self._draw(self.rows)
+                logits = self.steps([row.feed.pop(0) for row in self.rows])
                 yield from self._advance(range(len(self.rows)), logits)
 
-    def _drawing(self, rows: list[_Row], prompt: bool) -> contextlib.AbstractContextManager:
-        return self.hook.rows([row.noise for row in rows], prompt) if self.hook else contextlib.nullcontext()
+    def _draw(self, rows: list[_Row]) -> None:
+        if self.hook:
+            self.hook.generators = [row.noise for row in rows]
 
     @torch.inference_mode()
     def _admit(self, admitted: list[Request]) -> tuple[range, torch.Tensor]:
@@ -111,8 +112,8 @@ class _Batch:
             new = [_Row(admitted[i], model.device) for i in chosen]
             lengths = [len(row.request.fed) for row in new]
             last = [range(length - 1, length) for length in lengths]
-            with self._drawing(new, prompt=True):
-                filled, found = prefill(model, [row.request.fed for row in new], last, lengths if self.hook else None)
+            self._draw(new)
+            filled, found = prefill(model, [row.request.fed for row in new], last, lengths if self.hook else None)
             return new, lengths, filled, found
 
         tokens = batch_tokens(model.device.type)
