@@ -69,22 +69,13 @@ class GradeOptions(Settings):
     answer: str = Field("answer", description="field of the gold answer: doc.answer of lm-eval")
     response: str = Field("response", description="field of the response: resps.0.0 of lm-eval")
 
-    def text(self, row: Any, field: str, line: int) -> str:
-        """Return what a row has in a field such as resps.0.0, a number as text; raises InputError if there is none."""
-        with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):  # the last: thousands of digits
-            for step in field.split("."):
-                row = row[step if isinstance(row, dict) else int(step)]
-            if isinstance(row, str | int | float) and not isinstance(row, bool):
-                return str(row)
-        raise InputError(f"{self.file}, line {line}: no text in field {field!r}")
-
 
 def reproduce(asked: Overrides, which: NotebookOptions) -> None:
     """Run the notebooks and print what they found."""
-    chosen, profile = paths.notebooks(which.only), _checked(asked)
+    notebooks, profile = paths.notebooks(which.only), _checked(asked)
     from lib import reproduce  # with the libraries that draw: a refusal does not wait for them
 
-    reproduce.reproduce(profile, chosen, which.fresh)
+    reproduce.reproduce(profile, notebooks, which.fresh)
 
 
 def claims(asked: Overrides) -> None:
@@ -149,8 +140,16 @@ def grade(asked: GradeOptions) -> None:
     rows = list(paths.json_lines(asked.file))
     if not rows:
         raise InputError(f"{asked.file}: no lines to grade")
-    pairs = [(asked.text(row, asked.answer, line), asked.text(row, asked.response, line)) for line, row in rows]
-    grades = grade_many(pairs)
+
+    def text(row: Any, field: str, line: int) -> str:
+        with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):  # the last: thousands of digits
+            for step in field.split("."):
+                row = row[step if isinstance(row, dict) else int(step)]
+            if isinstance(row, str | int | float) and not isinstance(row, bool):
+                return str(row)
+        raise InputError(f"{asked.file}, line {line}: no text in field {field!r}")
+
+    grades = grade_many([(text(row, asked.answer, line), text(row, asked.response, line)) for line, row in rows])
     for graded in grades:
         print(json.dumps(vars(graded)))
     share = interval([POINTS * graded.correct for graded in grades], kind="share")
@@ -177,16 +176,15 @@ def parser() -> Parser:
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
         command.set_defaults(run=run)
         for name, field in [field for kind in _kinds(run) for field in kind.model_fields.items()]:
-            text, required = (field.description or "").replace("%", "%%"), field.is_required()
-            if field.default and not required:
-                default = ",".join(field.default) if isinstance(field.default, list) else field.default
-                text += f" (default: {default})"
+            text, default = (field.description or "").replace("%", "%%"), field.default
+            if default and not field.is_required():
+                text += f" (default: {','.join(default) if isinstance(default, list) else default})"
             how: dict[str, Any] = {"action": "store_const", "const": "true"} if field.annotation is bool else {}
             if name == "file":
                 command.add_argument(name, help=text)
             elif name not in NO_OPTIONS:
                 flag = "--model" if name == "models" else f"--{name.replace('_', '-')}"
-                command.add_argument(flag, dest=name, required=required, help=text, **how)
+                command.add_argument(flag, dest=name, required=field.is_required(), help=text, **how)
     return top
 
 
@@ -197,15 +195,15 @@ def _kinds(run: Callable[..., None]) -> list[type[BaseModel]]:
 def _given(kind: type[BaseModel], typed: dict[str, Any]) -> BaseModel:
     """Return a model of the typed options that are its fields: "none,mless" is a list, "tensor_parallel=2" a dict."""
     found: dict[str, Any] = {}
-    for name in [name for name in kind.model_fields if name in typed]:
-        if not (text := typed[name]):
+    for name, field in kind.model_fields.items():
+        if text := typed.get(name):
+            parts = [text] if name == "models" else [part.strip() for part in text.split(",") if part.strip()]
+            shapes = {list: parts, dict: dict(part.partition("=")[::2] for part in parts)}
+            found[name] = shapes.get(get_origin(field.annotation), text)
+            if field.annotation in (Path, Path | None):
+                found[name] = os.path.expanduser(text)  # a shell leaves --out=~/runs as it is
+        elif name in typed:
             raise InputError(f"options: {name}: must not be empty")
-        annotation = kind.model_fields[name].annotation
-        if annotation in (Path, Path | None):
-            text = os.path.expanduser(text)  # a shell leaves --out=~/runs as it is
-        parts = [text] if name == "models" else [part.strip() for part in text.split(",") if part.strip()]
-        read: dict[Any, Any] = {list: parts, dict: dict(part.partition("=")[::2] for part in parts)}
-        found[name] = read.get(get_origin(annotation), text)
     return valid(kind, found, "options", strict=False)
 
 

@@ -119,36 +119,42 @@ def characters(tokenizer, prompt, name):
     return prompt.text[part[0][0] : part[-1][1]].strip() if part else ""
 
 
-def check_all_conditions(tokenizer, problem, format, filler):
-    """Build the prompt under every condition and check whatever must hold for each."""
-    baseline = build_prompt(tokenizer, problem, "none", format=format)
-    for condition in CONDITIONS:
-        prompt = build_prompt(tokenizer, problem, condition, format=format, filler=filler)
-        instruction, inserted, asked = (prompt.spans[name] for name in ("instruction", "inserted", "problem"))
-        assert instruction.start < instruction.stop == inserted.start
-        assert inserted.stop == asked.start < asked.stop <= len(prompt)
-        assert inserted.stop - inserted.start == (0 if condition == "none" else filler.length)
-        assert prompt.input_ids[prompt.original].tolist() == baseline.input_ids.tolist()
-        kept = set(prompt.original.tolist())
-        assert kept == set(range(len(prompt))) - set(range(inserted.start, inserted.stop))
-        ids = prompt.input_ids.tolist()
-        assert ids == tokenizer(prompt.text, add_special_tokens=format == "plain").input_ids
+def checked(tokenizer, problem, condition, format="plain", filler=None):
+    """Build the prompt of a condition, check whatever must hold for any, and return it."""
+    given, wanted = {"format": format, "filler": filler}, parse_condition(condition).filler(filler or Filler())
+    baseline, prompt = (build_prompt(tokenizer, problem, name, **given) for name in ("none", condition))
+    before, after = baseline.spans["instruction"], baseline.spans["problem"]
+    instruction, inserted, asked = (prompt.spans[name] for name in ("instruction", "inserted", "problem"))
+    assert inserted.stop - inserted.start == (0 if condition == "none" else wanted.length)
+    assert prompt.input_ids[prompt.original].tolist() == baseline.input_ids.tolist()
+    assert prompt.original.tolist() == [i for i in range(len(prompt)) if not inserted.start <= i < inserted.stop]
+    ids = prompt.input_ids.tolist()
+    assert ids == tokenizer(prompt.text, add_special_tokens=format == "plain").input_ids
+    assert format == "chat" or max(inserted.stop, asked.stop) == len(prompt)
+    if wanted.position == "random":
+        assert any(part.start < inserted.start < part.stop for part in (instruction, asked))
+    else:
+        assert inserted.start == {"before": before.start, "between": after.start, "end": after.stop}[wanted.position]
+        moved = inserted.stop - inserted.start if wanted.position != "end" else 0
+        assert (asked.start, asked.stop) == (after.start + moved, after.stop + moved)
+        moved = moved if wanted.position == "before" else 0
+        assert (instruction.start, instruction.stop) == (before.start + moved, before.stop + moved)
         assert characters(tokenizer, prompt, "instruction") == INSTRUCTION
-        assert format == "chat" or asked.stop == len(prompt)
-        if tokenizer.bos_token and tokenizer.name_or_path == "":  # SmolLM2 opens every turn with its own
-            assert ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
+    if tokenizer.bos_token and tokenizer.name_or_path == "":  # SmolLM2 opens every turn with its own
+        assert ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
+    return prompt
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_spans_are_exact_and_original_tokens_stay(tokenizer, format):
-    for problem in PROBLEMS:
-        check_all_conditions(tokenizer, problem, format, Filler())
+    for problem, condition in itertools.product(PROBLEMS, CONDITIONS):
+        prompt = checked(tokenizer, problem, condition, format)
         # Not for any text: the demo's vocabulary lacks some rare bytes, and its offsets fall short behind them.
-        for condition in CONDITIONS:
-            prompt = build_prompt(tokenizer, problem, condition, format=format)
-            assert characters(tokenizer, prompt, "problem") == problem.strip()
-        prompt = build_prompt(tokenizer, problem, "random", format=format)
-        assert characters(tokenizer, prompt, "inserted") == cut_to_tokens(tokenizer, RANDOM_SENTENCE, 55).strip()
+        assert characters(tokenizer, prompt, "problem") == problem.strip()
+        if condition == "random":
+            assert characters(tokenizer, prompt, "inserted") == cut_to_tokens(tokenizer, RANDOM_SENTENCE, 55).strip()
+    for name, position in itertools.product(["mless", "random"], POSITIONS):
+        checked(tokenizer, "What is 7 plus 12 plus 3?", f"{name}:9@{position}", format)
 
 
 LATEX = [r"\frac{1}{2}", "$", r"\boxed{}", "^2", r"\le", " ", "\n", "7", "he", "/", ".", "x"]
@@ -158,7 +164,8 @@ TEXTS = st.lists(st.one_of(st.sampled_from(LATEX), st.text(max_size=6)), max_siz
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=TEXTS, format=st.sampled_from(FORMATS), length=st.integers(2, 60))
 def test_original_tokens_stay_for_any_problem(tokenizer, problem, format, length):
-    check_all_conditions(tokenizer, problem, format, Filler(length=length))
+    for condition in CONDITIONS:
+        checked(tokenizer, problem, condition, format, Filler(length=length))
 
 
 def test_filler_is_cut_at_a_token_and_repeated_as_needed(tokenizer):
@@ -168,14 +175,13 @@ def test_filler_is_cut_at_a_token_and_repeated_as_needed(tokenizer):
 
 
 def test_a_chat_template_may_trim():
-    check_all_conditions(with_content("message['content'] | trim"), "  What is 7?\n", "chat", Filler(length=9))
+    checked(with_content("message['content'] | trim"), "  What is 7?\n", "mless:9", "chat")
 
 
 @pytest.mark.parametrize("text, length", [("7", 4), ("4 2", 4), ("1 a", 4), ("- -", 4), ("😀", 10)])
 @pytest.mark.parametrize("trim_offsets", [False, True])
 def test_filler_whose_spaces_or_characters_are_several_tokens_has_the_length_asked_for(text, length, trim_offsets):
-    filler = Filler(length=length, mless=text, mful=text)
-    check_all_conditions(wrapped(byte_level(trim_offsets)), "What is it?", "plain", filler)
+    checked(wrapped(byte_level(trim_offsets)), "What is it?", "mless", filler=Filler(length=length, mless=text))
 
 
 @pytest.mark.parametrize("text, position", [*itertools.product([" ", "\n", " \n"], POSITIONS[1:]), ("\n", "before")])
@@ -183,15 +189,13 @@ def test_filler_whose_spaces_or_characters_are_several_tokens_has_the_length_ask
 def test_spaces_and_line_breaks_are_fillers(demo, kind, text, position):
     tokenizer = demo.tokenizer if kind == "demo" else KINDS[kind]()
     for length in (1, 2, 55):
-        filler = Filler(length=length, position=position, mless=text)
-        prompt, baseline = (build_prompt(tokenizer, "What is 7?", name, filler=filler) for name in ("mless", "none"))
-        assert prompt.spans["inserted"].stop - prompt.spans["inserted"].start == length
-        assert prompt.input_ids[prompt.original].tolist() == baseline.input_ids.tolist()
-        assert prompt.text.split() == baseline.text.split()
+        prompt = checked(tokenizer, "What is 7?", f"mless:{length}@{position}", filler=Filler(mless=text))
+        assert prompt.text.split() == f"{INSTRUCTION} What is 7?".split()
 
 
 CHAT_FORM, NO_TEMPLATE = {"format": "chat"}, wrapped(byte_level(), chat_template=None)
 CHANGES, CHANGED = ("| upper", "| replace(' ', '_')", "* 2"), "the chat template changes the problem's text"
+SPLIT = wrapped(byte_level())
 BYTES, JOINING, TAKING = (merging(*pairs) for pairs in ([], [("Ġ", "Ġ")], [("Ġ", "/"), (".", "Ġ/")]))
 
 
@@ -207,12 +211,7 @@ BYTES, JOINING, TAKING = (merging(*pairs) for pairs in ([], [("Ġ", "Ġ")], [("�
         (BYTES, "mless:0:What?", {}, "condition 'mless:0': length: must be greater than 0, not 0"),
         (BYTES, "arm:What?", {"format": "html"}, "unknown prompt format 'html': choose from plain, chat"),
         (BYTES, "mless:9:What?", {"filler": Filler(mless="😀")}, "the filler '😀' cannot be cut to 9 tokens inside a"),
-        (
-            wrapped(byte_level()),
-            "mless:1:What?",
-            {"filler": Filler(mless="7")},
-            "the filler '7' cut to length 1 is only",
-        ),
+        (SPLIT, "mless:1:What?", {"filler": Filler(mless="7")}, "the filler '7' cut to length 1 is only"),
         (JOINING, "mless:3:What?", {}, "inserting changes original token 70: 'Ġ' became 'ĠĠ'"),  # with the problem
         (TAKING, "mless:3:What?", {}, "inserting changes original token 69: '.' became"),
         (dropping(), "mless:4:abc", {}, "the filler '/' cannot be cut to 4 tokens: the tokenizer drops its characters"),
@@ -227,22 +226,6 @@ def test_what_cannot_be_built_is_refused_in_one_line(tokenizer, asked, options, 
     with pytest.raises(InputError) as caught:
         build_prompt(tokenizer, problem, condition, **options)
     assert str(caught.value).startswith(message) and "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name, format", [*itertools.product(["mless", "random"], FORMATS)])
-def test_an_insertion_stands_where_it_should(tokenizer, name, format):
-    problem, starts = "What is 7 plus 12 plus 3?", {}
-    baseline = build_prompt(tokenizer, problem, "none", format=format)
-    for position in POSITIONS:
-        prompt = build_prompt(tokenizer, problem, f"{name}:9@{position}", format=format)
-        instruction, inserted, asked = (prompt.spans[part] for part in ("instruction", "inserted", "problem"))
-        assert inserted.stop - inserted.start == 9
-        assert prompt.input_ids[prompt.original].tolist() == baseline.input_ids.tolist()
-        starts[position] = inserted.start
-        assert any(part.start < inserted.start < part.stop for part in (instruction, asked)) == (position == "random")
-    asked = baseline.spans["problem"]
-    expected = {"before": baseline.spans["instruction"].start, "between": asked.start, "end": asked.stop}
-    assert starts == expected | {"random": starts["random"]}
 
 
 def test_the_random_place_is_the_same_for_every_filler_and_differs_between_problems():
