@@ -179,10 +179,10 @@ def _undecided(claim: Claim, given: Mapping, parts: Parts, decision: Decision, p
     if claim.equivalence:
         with contextlib.suppress(Untestable):
             gain = float(likelihood_differences(given["scores"], claim.arguments["target"], [POSITIVE]).mean())
-            margin = claim.equivalence * gain
-            row |= {"equivalence": margin} if gain > 0 else {}
-            if gain > 0 and decide(parts, -margin, margin).verdict == "supported":
-                row |= {"verdict": NO_EFFECT, "p": p_value(parts, -margin, margin)}
+            if gain > 0:
+                row["equivalence"] = margin = claim.equivalence * gain
+                if decide(parts, -margin, margin).verdict == "supported":
+                    row |= {"verdict": NO_EFFECT, "p": p_value(parts, -margin, margin)}
     return row
 
 

@@ -183,7 +183,9 @@ def test_an_interval_within_a_tenth_of_the_worked_example_is_no_effect_of_that_s
     assert row_of("likelihood-gain", {"scores": scores({"mless": 0.3, "example": 8})})["verdict"] == "supported"
     noisy = scores({"mless": 0.0, "example": 8})
     noisy.loc[noisy.condition == "mless", "nats"] += np.tile([-0.5, 0.5], 15)
-    assert row_of("likelihood-gain", {"scores": noisy})["verdict"] == "no effect of that size"
+    row = row_of("likelihood-gain", {"scores": noisy})
+    assert row["verdict"] == "no effect of that size" and row["equivalence"] == pytest.approx(0.8, rel=0.01)
+    assert row["p"] < 0.001  # of lying within the margin
     harmful = noisy.assign(nats=noisy.nats - 20 * (noisy.condition == "example"))
     for other in (noisy[noisy.condition != "example"], harmful):  # without a gain there is no scale
         assert row_of("likelihood-gain", {"scores": other})["verdict"] == "undecided"
