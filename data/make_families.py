@@ -15,6 +15,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+import xarray as xr
+
 from lib import progress
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
@@ -25,6 +28,7 @@ from lib.profiles import Profile, load_profile
 from lib.statistics import ENOUGH
 
 FOLDER = DATA / "families"
+BITS = 12  # of a number's mantissa: exact to 0.00025 of it
 FIELDS = ("extracted", "method", "correct", "evaluated")  # of a grade
 SCORE = ("key", "model", "revision", "condition", "target", "problem_id", "level", "tokens", "nats", "dtype")
 
@@ -32,7 +36,15 @@ SCORE = ("key", "model", "revision", "condition", "target", "problem_id", "level
 def write_measurements(profile: Profile) -> None:
     """Write a file per model with everything that figures and claims ask of its attention and activations."""
     for name, measured in measure(profile, stored=False).items():
-        save(FOLDER / f"{name}.nc", measured, small=True)
+        save(FOLDER / f"{name}.nc", measured.drop_vars("text").map(rounded, keep_attrs=True))
+
+
+def rounded(values: xr.DataArray) -> xr.DataArray:
+    """Return numbers with BITS of their mantissa, for zlib to find little in; counts and names as they are."""
+    if values.dtype.kind != "f" or values.name == "counts":
+        return values
+    mantissa, exponent = np.frexp(values.values)
+    return values.copy(data=np.ldexp(np.round(mantissa * 2**BITS) / 2**BITS, exponent).astype("float32"))
 
 
 def write_answers(stores: list[Path], about: dict[str, str]) -> None:

@@ -74,7 +74,7 @@ def _prepare(need: str, profile: Profile, fresh: bool) -> None:
         # In a folder of its own, since what reads `results` takes its answers for all of them.
         folder = profile.results if fresh else profile.results / "check"
         found = evaluation.answers(profile.model_copy(update={"accuracy": asked}), folder=folder)
-        same, common = evaluation.agreement(profile, found)
+        same, common = evaluation.same_texts(profile, found)
         print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
 

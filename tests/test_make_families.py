@@ -1,12 +1,15 @@
-"""What data/make_families.py keeps of scores: whole problems, the same bytes whatever the order they came in."""
+"""What data/make_families.py keeps: measurements rounded and without texts; of scores whole problems, in one order."""
 
 import gzip
 import importlib.util
 import json
 
+import numpy as np
 import pytest
+import xarray as xr
 
 from lib import paths
+from lib.measurement import store
 
 SPEC = importlib.util.spec_from_file_location("make_families", paths.DATA / "make_families.py")
 
@@ -52,3 +55,17 @@ def test_scores_of_problems_that_every_condition_reached_are_kept_and_the_order_
     assert "processor" not in found[0] and found[0]["nats"] == -1.5
     assert "m: solutions of 25 problems under 2 conditions, 30 begun" in capsys.readouterr().out
     assert kept(script, second, first)[0] == content
+
+
+def test_measurements_are_rounded_and_keep_no_texts(script, tmp_path, monkeypatch):
+    values = np.float32([0.12345678, -3e-7, 0, np.nan, 98765.43])
+    arrays = {"level": ("token", values), "counts": ("token", values), "text": ("token", list("abcde"))}
+    arrays["part"] = "token", ["problem"] * 5
+    monkeypatch.setattr(script, "measure", lambda profile, stored: {"m": xr.Dataset(arrays, attrs={"model": "m"})})
+    script.write_measurements(None)
+    found = store.read(tmp_path / "m.nc")
+    assert set(found) == {"level", "counts", "part"} and found.model == "m" and found.level.dtype == "float32"
+    np.testing.assert_array_equal(found.counts, values)
+    np.testing.assert_allclose(found.level, values, rtol=2.5e-4)
+    mantissas = np.frexp(found.level.values[:3])[0] * 2**12
+    assert found.level[0] != values[0] and (mantissas == mantissas.round()).all()

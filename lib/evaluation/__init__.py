@@ -45,7 +45,7 @@ def scores(profile: Profile) -> pd.DataFrame:
     return likelihoods(asked, profile.filler, profile.seed, profile.results / "likelihood")
 
 
-def agreement(profile: Profile, found: pd.DataFrame) -> tuple[int, int]:
+def same_texts(profile: Profile, found: pd.DataFrame) -> tuple[int, int]:
     """Return how many answers have the same text as the profile's stored ones, and how many could be compared."""
     stored = frame(read(*stored_files(profile)))
     both = found.merge(stored, on=["model", "condition", "problem_id", "sample"], suffixes=("", "_stored"))

@@ -87,9 +87,9 @@ class Store:
         self.path, self.rows, self._file = path, rows, descriptor
 
     def append(self, row: dict) -> None:
-        """Write a row, whole or not at all (InputError), unless its key is there already."""
+        """Write a row with a key, whole or not at all (InputError), unless its key is there already."""
         line = json.dumps(row).encode() + b"\n"
-        row = _parse(line, "the new row")  # as a later reader will see it, who could not take another
+        row = json.loads(line)  # as a later reader will see it
         if row["key"] in self.rows:
             return
         with _in_one_line(self.path):
@@ -146,19 +146,14 @@ def _parsed(data: bytes, path: Path) -> dict[str, dict]:
     """Return the rows of whole lines by key, the first of each; raises InputError naming a broken line."""
     found: dict[str, dict] = {}
     for number, line in enumerate(_whole(data).split(b"\n")[:-1], 1):
-        row = _parse(line, f"line {number} of {path}")
+        try:
+            row = json.loads(line.decode())
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"line {number} of {path} is not valid JSON: {error}") from error
+        if not isinstance(row, dict) or not isinstance(row.get("key"), str):
+            raise InputError(f'line {number} of {path} is not a record: it needs a "key"')
         found.setdefault(row["key"], row)
     return found
-
-
-def _parse(line: bytes, where: str) -> dict:
-    try:
-        row = json.loads(line.decode())
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not valid JSON: {error}") from error
-    if not isinstance(row, dict) or not isinstance(row.get("key"), str):
-        raise InputError(f'{where} is not a record: it needs a "key"')
-    return row
 
 
 def read(*files: str | Path) -> list[dict]:

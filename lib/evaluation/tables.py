@@ -4,7 +4,8 @@ All take a frame of one part (`lib.evaluation.answers`); every interval is that 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,7 @@ def groups(answers: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
 
 
 def solved(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
-    """Return 1 or 0 (problems, samples) of one model and condition, by `right` or another of GRADERS; NaN: missing."""
+    """Return 1 or 0 (problems, samples) of one model and condition, by `right` or another column; NaN: missing."""
     first = group.drop_duplicates(["problem_id", "sample"])  # models of one name may answer the same problems
     values = first.pivot(index="problem_id", columns="sample", values=by)
     return values.loc[group["problem_id"].unique()].astype(float)
@@ -50,6 +51,14 @@ def solved(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
 def shares(group: pd.DataFrame) -> pd.Series:
     """Return the accuracy of each problem over its samples, in %, of one model and condition."""
     return POINTS * solved(group).mean(axis=1)
+
+
+def _rows(answers: pd.DataFrame, least: int = 1) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
+    """Yield of each model and condition with so many samples how its row begins, its answers, and `solved` of them."""
+    for (model, condition), group in groups(answers).items():
+        values = solved(group)
+        if values.shape[1] >= least:
+            yield {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}, group, values
 
 
 def _ends(names: Sequence[str], values: pd.Series, kind: str = "share") -> dict[str, float]:
@@ -64,17 +73,18 @@ def summarise(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
     With one sample the test is exact McNemar's; with several, whose answers to a problem are not independent, signs are
     flipped, which `seed` draws. `p_holm` corrects for all rows; PAIRED are NaN without answers to pair.
     """
-    rows, found = [], groups(answers)
-    for (model, condition), group in found.items():
-        values = solved(group)
-        row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
-        row |= _ends(ENDS, shares(group))
+    rows, none = [], {}
+    for row, group, values in _rows(answers):
+        row |= _ends(ENDS, POINTS * values.mean(axis=1))
         row |= {name: POINTS * float(rate(group).mean()) for name, rate in RATES.items()}
-        rows.append(row | _against_none(found, model, condition, "right", seed))
+        if row["condition"] == "none":
+            none[row["model"]] = values
+        elif row["model"] in none:
+            row |= _paired(none[row["model"]], values, seed)
+        rows.append(row)
     table = pd.DataFrame(rows, columns=[*GROUP, "n", "samples", *ENDS, *RATES, *PAIRED])
-    if (tested := table["p_value"].notna()).any():
-        table.loc[tested, "p_holm"] = holm(table["p_value"][tested])
-    return table
+    tested = table["p_value"].dropna()
+    return table.assign(p_holm=pd.Series(holm(tested), tested.index))
 
 
 def cut_apart(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
@@ -97,32 +107,29 @@ def as_text(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _against_none(found: dict, model: str, condition: str, by: str, seed: int) -> dict[str, float]:
-    """Return effect, interval and p-value of one condition against none, over what both have answered."""
-    if condition == "none" or (model, "none") not in found:
-        return {}
-    none, treated = (solved(found[model, name], by) for name in ("none", condition))
-    differences = (treated - none).reindex(none.index).dropna(how="all")  # (problems, samples)
+def _paired(none: pd.DataFrame, treated: pd.DataFrame, seed: int) -> dict[str, float]:
+    """Return PAIRED but p_holm of answers (problems, samples) under one condition and none, over what both answered."""
+    differences = (treated - none).reindex(none.index).dropna(how="all")
     if differences.empty:
         return {}
     by_problem = differences.mean(axis=1)
     lost, gained = (int(changed.to_numpy().sum()) for changed in (differences < 0, differences > 0))
     several = differences.count(axis=1).max() > 1  # means per problem are then what is independent
-    row = _ends(PAIRED[:3], POINTS * by_problem, "difference")
-    row["p_value"] = sign_flip(by_problem, seed) if several else mcnemar_exact(lost, gained)
-    discordant = POINTS * (lost + gained) / differences.count().sum()
-    return row | {"only_none": lost, "only_this": gained, "discordant": discordant}
+    p_value = sign_flip(by_problem, seed) if several else mcnemar_exact(lost, gained)
+    numbers = p_value, lost, gained, POINTS * (lost + gained) / differences.count().sum()
+    return _ends(PAIRED[:3], POINTS * by_problem, "difference") | dict(zip(PAIRED[3:7], numbers, strict=True))
 
 
 def graders(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Return a row per model, condition and grader: accuracy, disagreements with this project's, effect."""
-    rows, found = [], groups(answers)
-    for (model, condition), group in found.items():
-        for by, name in GRADERS.items():
-            row = {"model": model, "condition": condition, "grader": name, "n": len(group)}
-            row |= {"accuracy": POINTS * group[by].mean(), "disagree": (group[by] != group["correct"]).sum()}
-            rows.append(row | _against_none(found, model, condition, by, seed))
-    return pd.DataFrame(rows, columns=[*GROUP, "grader", "n", "accuracy", "disagree", *PAIRED[:4]])
+    tables, found = [], groups(answers).values()
+    for by, name in GRADERS.items():
+        if answers[by].notna().all():  # an older run may lack one
+            table = summarise(answers.assign(right=answers[by]), seed).assign(grader=name)
+            different = [(group[by] != group["correct"]).sum() for group in found]
+            tables.append(table.assign(n=[len(group) for group in found], disagree=different))
+    table = pd.concat(tables).sort_index(kind="stable", ignore_index=True)  # a group's graders side by side
+    return table[[*GROUP, "grader", "n", "accuracy", "disagree", *PAIRED[:4]]]
 
 
 def breakdown(answers: pd.DataFrame, field: str) -> pd.DataFrame:
@@ -146,13 +153,12 @@ def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:
 
 def diversity(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model and condition with several samples: pass@k and distinct 2-grams, in %, with intervals."""
-
-    def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
-        found = {f"pass@{k}": pass_at_k(values, k) for k in (1, 3, 4, 8, 16) if k <= values.shape[1]}
-        texts = group.groupby("problem_id", sort=False)["response"]
-        return found | {"distinct 2-grams": texts.agg(distinct_2).to_numpy(float)}
-
-    return _means(answers, 2, measures)
+    rows = []
+    for row, group, values in _rows(answers, 2):
+        shares: dict[str, Any] = {f"pass@{k}": pass_at_k(values, k) for k in (1, 3, 4, 8, 16) if k <= values.shape[1]}
+        shares["distinct 2-grams"] = group.groupby("problem_id", sort=False)["response"].agg(distinct_2)
+        rows.append(row | _means(pd.DataFrame(shares, values.index)))
+    return pd.DataFrame(rows)
 
 
 def best_of(answers: pd.DataFrame, n: int) -> pd.DataFrame:
@@ -163,24 +169,20 @@ def best_of(answers: pd.DataFrame, n: int) -> pd.DataFrame:
         votes = Counter(filter(None, first["extracted"])).most_common(1)
         return bool(votes) and first["right"][first["extracted"] == votes[0][0]].any()
 
-    def measures(group: pd.DataFrame, values: np.ndarray) -> dict[str, np.ndarray]:
-        voted = np.array([majority(some) for _, some in group.groupby("problem_id", sort=False)], float)
-        return {"one": values.mean(1), "best": pass_at_k(values, n), "majority": voted}
-
-    return _means(answers, n, measures)
-
-
-def _means(answers: pd.DataFrame, least: int, measures: Callable) -> pd.DataFrame:
-    """Return a row per model and condition with so many samples: the mean over problems of each of its measures."""
     rows = []
-    for (model, condition), group in groups(answers).items():
-        values = solved(group)  # (problems, samples)
-        if values.shape[1] >= least:
-            row = {"model": model, "condition": condition, "n": len(values), "samples": values.shape[1]}
-            for name, share in measures(group, values.to_numpy()).items():
-                row |= _ends([name, f"{name} low", f"{name} high"], pd.Series(POINTS * share, values.index))
-            rows.append(row)
+    for row, group, values in _rows(answers, n):
+        voted = [majority(some) for _, some in group.groupby("problem_id", sort=False)]
+        shares = {"one": values.mean(axis=1), "best": pass_at_k(values, n), "majority": voted}
+        rows.append(row | _means(pd.DataFrame(shares, values.index)))
     return pd.DataFrame(rows)
+
+
+def _means(shares: pd.DataFrame) -> dict[str, float]:
+    """Return the mean over problems of each column in %, with its ends."""
+    found = {}
+    for name, share in shares.items():
+        found |= _ends([str(name), f"{name} low", f"{name} high"], POINTS * share)
+    return found
 
 
 def distinct_2(texts: Iterable[str]) -> float:
@@ -195,12 +197,10 @@ def noise_floor(answers: pd.DataFrame) -> pd.DataFrame:
     `difference` and `largest` are of two samples' accuracies, `discordant` of problems that one of the two solves.
     """
     rows = []
-    for (model, condition), group in groups(answers).items():
-        values = solved(group).to_numpy()
-        if condition == "none" and values.shape[1] > 1:
-            first, second = np.triu_indices(values.shape[1], 1)
-            apart = POINTS * (values[:, first] - values[:, second])  # (problems, pairs of samples)
-            between = np.abs(apart.mean(0))
-            row = {"model": model, "n": len(values), "samples": values.shape[1], "difference": between.mean()}
-            rows.append(row | {"discordant": np.abs(apart).mean(), "largest": between.max()})
+    for row, _, values in _rows(answers[answers["condition"] == "none"], 2):
+        first, second = np.triu_indices(row["samples"], 1)
+        apart = POINTS * (values.to_numpy()[:, first] - values.to_numpy()[:, second])  # (problems, pairs of samples)
+        between = np.abs(apart.mean(0))
+        row |= {"difference": between.mean(), "discordant": np.abs(apart).mean(), "largest": between.max()}
+        rows.append({name: value for name, value in row.items() if name != "condition"})
     return pd.DataFrame(rows)

@@ -16,6 +16,7 @@ import io
 import json
 import sys
 import time
+from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,7 +83,6 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
 }
 ENGINE = "h5netcdf"
 DIGEST = hashlib.sha256().digest_size  # bytes at the end of each file
-BITS = 12  # of a number's mantissa in the repository's files: exact to 0.00025 of it
 EMPTY = {"text": "", "part": ""}
 PAUSE = 10  # seconds between two savings, each of which replaces the whole file
 
@@ -225,17 +225,14 @@ def _read(path: Path, changed: int) -> xr.Dataset:
     return xr.load_dataset(io.BytesIO(content), engine=ENGINE).drop_encoding()
 
 
-def save(path: Path, measured: xr.Dataset, *, small: bool = False) -> None:
-    """Replace the file by these measurements; `small`: as the repository keeps them, rounded and without texts."""
-    found = measured.drop_vars("text", errors="ignore").map(_rounded, keep_attrs=True) if small else measured.copy()
-    packed, encoding = {"zlib": True, "complevel": 9 if small else 1, "shuffle": True}, {}
-    for name, (_, meaning) in (about for variables in VARIABLES.values() for about in variables.items()):
-        if name not in found:
-            continue
-        found[name] = found[name].assign_attrs(long_name=meaning)
-        if found[name].dtype.kind == "f":  # a chunk is a network's under one condition: much of it may be missing
-            chunks = tuple(1 if dim in ORDER else size for dim, size in found[name].sizes.items())
-            encoding[name] = packed | {"chunksizes": chunks}
+def save(path: Path, measured: xr.Dataset) -> None:
+    """Replace the file by these measurements."""
+    found, about, encoding = measured.copy(), ChainMap(*VARIABLES.values()), {}
+    for name, values in found.items():
+        values.attrs["long_name"] = about[str(name)][1]
+        if values.dtype.kind == "f":  # a chunk is a network's under one condition: much of it may be missing
+            chunks = tuple(1 if dim in ORDER else size for dim, size in values.sizes.items())
+            encoding[name] = {"zlib": True, "complevel": 6, "shuffle": True, "chunksizes": chunks}
     content = bytes(found.to_netcdf(None, engine=ENGINE, encoding=encoding))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -243,14 +240,6 @@ def save(path: Path, measured: xr.Dataset, *, small: bool = False) -> None:
         raise InputError(f"cannot keep measurements in {path.parent}: {error.strerror}") from error
     # NetCDF has no checksum of the whole; what follows its end is read by nobody else.
     write_whole(path, content + hashlib.sha256(content).digest())
-
-
-def _rounded(values: xr.DataArray) -> xr.DataArray:
-    """Return numbers with BITS of their mantissa, for zlib to find little in; counts and texts as they are."""
-    if values.dtype.kind != "f" or values.name == "counts":
-        return values
-    mantissa, exponent = np.frexp(values.values)
-    return values.copy(data=np.ldexp(np.round(mantissa * 2**BITS) / 2**BITS, exponent).astype("float32"))
 
 
 def piece(measure: str, arrays: Mapping[str, np.ndarray], coords: Mapping[str, Any]) -> xr.Dataset:

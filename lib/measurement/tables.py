@@ -6,7 +6,7 @@ and n. `every` takes all layers on the problems that went through them, instead 
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,9 @@ import xarray as xr
 
 from lib.errors import InputError
 from lib.measurement.store import CHANGES, OTHERS, TRAINED, UNIFORM, UNTRAINED, measure
-from lib.models.names import resolve
 from lib.profiles import Figure, Panel, Profile
-from lib.statistics import holm, interval, ratio, signed_rank
+from lib.statistics import ALPHA, holm, interval, ratio, signed_rank
 
-LEVEL = 0.05  # of Holm's corrected tests
 SPAN = ["mass", "flatness", "dispersion"]
 AFFINE_TEXT = {
     "affine": "R2 of lambda * old + sigma",
@@ -111,8 +109,8 @@ def controls_table(measured: dict[str, xr.Dataset], condition: str) -> pd.DataFr
 
 
 def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
-    """Return by model, condition and layer of `heads_table` how many heads surely lie below and above 1: p < LEVEL."""
-    sure = heads.p < LEVEL
+    """Return by model, condition and layer of `heads_table` how many heads surely lie below and above 1: p < ALPHA."""
+    sure = heads.p < ALPHA
     counted = heads.assign(below=sure & (heads["lambda"] < 1), above=sure & (heads["lambda"] > 1), heads=1)
     return counted.groupby(["model", "condition", "layer"], sort=False)[["below", "above", "heads"]].sum().reset_index()
 
@@ -206,48 +204,49 @@ def curves(profile: Profile, figure: Figure, conditions: Sequence[str]) -> pd.Da
 
     Raises InputError when the model lacks a head, or what is stored of it.
     """
-    found, panels = [], _drawn(profile, figure)
-    measured = measure(profile, "tokens", models=[panel.model for panel in panels])
-    for panel in panels:
-        one, place = measured[resolve(panel.model).name], f"layer {panel.layer}, head {panel.head}"
-        layers, heads = (one[dim].values for dim in ("layer", "head"))
-        if panel.layer not in layers or panel.head not in heads:
-            last = f"layers 1 to {layers[-1]} and heads 1 to {heads[-1]}"
-            raise InputError(f"{figure}: {panel.model} has {last}, not {place}")
-        tokens = one[["received", "part"]].sel(layer=panel.layer, head=panel.head, condition=list(conditions))
+    found = []
+    for place, head in _drawn(profile, figure, "tokens"):
+        tokens = head[["received", "part"]].sel(condition=list(conditions))
         if tokens.received.isnull().all():
-            raise InputError(f"{figure}: what {place} of {panel.model} gives is not stored")
+            raise InputError(f"{figure}: what {place} gives is not stored")
         rows = tokens.to_dataframe().reset_index(names=["condition", "position"])
-        about = {"model": one.model, "revision": one.revision, "problem": one.example}
+        about = {"model": head.model, "revision": head.revision, "problem": head.example}
         found.append(rows[rows.part != ""].assign(**about))
     columns = ["model", "revision", "problem", "layer", "head", "condition", "position", "part", "received"]
     return pd.concat(found, ignore_index=True)[columns]
-
-
-def _drawn(profile: Profile, figure: Figure) -> list[Panel]:
-    """Return the heads that a figure draws: the profile's, else the FIRST of its first model."""
-    if panels := profile.attention.panels.get(figure):
-        return panels
-    first, last = profile.attention.models[0], profile.attention.layers
-    (measured,) = measure(profile, "tokens", models=[first]).values()
-    heads = measured.sizes["head"]
-    places = [(layer, head) for layer, head in FIRST[figure] if layer <= last and head <= heads]
-    return [Panel(model=first, layer=layer, head=head) for layer, head in places or [(1, heads)]]
 
 
 def spans_of_heads(profile: Profile, *figures: Figure) -> pd.DataFrame:
     """Return λ of the problem's and of the instruction's tokens (span, lambda, low, high, n) over all problems, for
     each head that these figures draw, under the slashes and from all later tokens.
     """
+    asked = {"network": TRAINED, "condition": "mless", "query": "all", "span": ["problem", "instruction"]}
     tables = []
-    for figure, panel in ((name, panel) for name in figures for panel in _drawn(profile, name)):
-        ((name, measured),) = measure(profile, "attention", models=[panel.model]).items()
-        place = {"layer": panel.layer, "head": panel.head}
-        asked = {"network": TRAINED, "condition": "mless", "query": "all", "span": ["problem", "instruction"]}
-        table = estimates(measured.lambda_by_span.sel(asked | place), "lambda")
-        tables.append(table.assign(figure=figure, model=name, **place))
+    for figure, head in ((name, head) for name in figures for _, head in _drawn(profile, name, "attention")):
+        place = {"model": head.model, "layer": head.layer.item(), "head": head["head"].item()}
+        tables.append(estimates(head.lambda_by_span.sel(asked), "lambda").assign(figure=figure, **place))
     columns = ["figure", "model", "layer", "head", "span", "lambda", "low", "high", "n"]
     return pd.concat(tables, ignore_index=True)[columns]
+
+
+def _drawn(profile: Profile, figure: Figure, part: str) -> Iterator[tuple[str, xr.Dataset]]:
+    """Yield of the heads that a figure draws, the profile's or the FIRST of its first model, what a message calls each
+    and this part of what is measured on it; raises InputError for one that the model lacks.
+    """
+    asked, panels = profile.attention, profile.attention.panels.get(figure)
+    if not panels:
+        (measured,) = measure(profile, part, models=asked.models[:1]).values()
+        heads = measured.sizes["head"]
+        places = [(layer, head) for layer, head in FIRST[figure] if layer <= asked.layers and head <= heads]
+        panels = [Panel(model=asked.models[0], layer=layer, head=head) for layer, head in places or [(1, heads)]]
+    for panel in panels:
+        (measured,) = measure(profile, part, models=[panel.model]).values()
+        layers, heads = (measured[dim].values for dim in ("layer", "head"))
+        if panel.layer not in layers or panel.head not in heads:
+            last = f"layers 1 to {layers[-1]} and heads 1 to {heads[-1]}"
+            raise InputError(f"{figure}: {panel.model} has {last}, not layer {panel.layer}, head {panel.head}")
+        place = f"layer {panel.layer}, head {panel.head} of {panel.model}"
+        yield place, measured.sel(layer=panel.layer, head=panel.head)
 
 
 def summary_of_heads(*figures: pd.DataFrame) -> pd.DataFrame:

@@ -46,11 +46,11 @@ def test_the_keys_of_families_stand_for_the_same_settings(demo):
     assert [one.arm and one.arm.c for one in asked.values()] == [None, None, 0.13]
 
 
-def test_agreement_compares_texts_of_the_same_problem_and_condition():
+def test_texts_are_compared_where_problem_and_condition_are_the_same():
     answers = evaluation.answers(DEMO)[:20]
-    assert evaluation.agreement(DEMO, answers) == (20, 20)
+    assert evaluation.same_texts(DEMO, answers) == (20, 20)
     answers.loc[0, "response"], answers.loc[2, "condition"] = "other", "he"
-    assert evaluation.agreement(DEMO, answers[:3]) == (1, 2)
+    assert evaluation.same_texts(DEMO, answers[:3]) == (1, 2)
 
 
 def test_the_stored_answers_of_families_are_those_of_its_models_and_conditions():

@@ -150,13 +150,6 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert json.loads(path.read_text())["b"] == 1 and not list(tmp_path.glob(".*"))  # no temporary file
 
 
-@pytest.mark.parametrize("row", [{}, {"key": 1}, {"key": None}])
-def test_row_without_a_key_is_not_written(tmp_path, row):
-    with opened(tmp_path, SETTINGS) as store, pytest.raises(InputError, match="key"):
-        store.append(row)
-    assert store.path.read_bytes() == b""
-
-
 def test_writers_at_once_wait_for_each_other_and_killed_ones_leave_every_key_once(tmp_path):
     count, writer = 200, start_writer(tmp_path, 200)
     for seconds in (0.01, 0.02):

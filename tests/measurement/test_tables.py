@@ -215,8 +215,8 @@ def test_the_summary_compares_original_tokens_without_the_first_and_the_last(dra
 
 @pytest.mark.parametrize(("figure", "expected"), [("fig13", [1, 2]), ("fig10", [1]), ("fig18", [2])])
 def test_where_none_is_named_the_first_heads_are_drawn_as_far_as_there_are_any(drawn, figure, expected):
-    panels = drawn(figure=figure, what=lambda profile, figure, _: tables._drawn(profile, figure))
-    assert [(panel.layer, panel.head) for panel in panels] == [(1, head) for head in expected]
+    heads = [head for _, head in drawn(figure=figure, what=lambda *asked: tables._drawn(*asked[:2], "tokens"))]
+    assert [(head.layer, head["head"]) for head in heads] == [(1, head) for head in expected]
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_a_drawn_head_has_lambda_of_either_part_over_all_problems(monkeypatch):
     values = np.arange(1.0, 1 + 2 * 3 * 2).reshape(1, 1, 2, 1, 1, 3, 2) * np.ones((1, 1, 2, 1, 9, 3, 2))
     spans = {"span": ["original", "problem", "instruction"], "query": ["all", "original"]}
     coords = {"network": ["trained"], "condition": ["mless"], "layer": [1], "head": range(1, 10), "problem": ["a", "b"]}
-    measured = {"m": xr.Dataset({"lambda_by_span": (dims, values)}, coords | spans)}
-    monkeypatch.setattr(tables, "measure", lambda *given, **options: measured)
+    measured = xr.Dataset({"lambda_by_span": (dims, values)}, coords | spans, {"model": "m"})
+    monkeypatch.setattr(tables, "measure", lambda *given, **options: {"m": measured})
     table = spans_of_heads(load_profile("demo"), "fig10", "fig11")
     assert table["figure"].tolist() == ["fig10"] * 2 + ["fig11"] * 6 and table["head"].tolist()[:4] == [6, 6, 1, 1]
     assert table.query("figure == 'fig10'").set_index("span")["lambda"].to_dict() == {"problem": 6, "instruction": 8}
