@@ -198,7 +198,7 @@ def _given(kind: type[BaseModel], typed: dict[str, Any]) -> BaseModel:
     for name, field in kind.model_fields.items():
         if text := typed.get(name):
             parts = [text] if name == "models" else [part.strip() for part in text.split(",") if part.strip()]
-            shapes = {list: parts, dict: dict(part.partition("=")[::2] for part in parts)}
+            shapes: dict[Any, Any] = {list: parts, dict: dict(part.partition("=")[::2] for part in parts)}
             found[name] = shapes.get(get_origin(field.annotation), text)
             if field.annotation in (Path, Path | None):
                 found[name] = os.path.expanduser(text)  # a shell leaves --out=~/runs as it is
