@@ -50,7 +50,7 @@ SLOW = 40  # seconds: a way that takes longer is called once, which then counts
 
 
 def demo_folder():
-    return converted(resolve("demo").gguf, "float32")
+    return converted(resolve("demo"), "float32")
 
 
 def build(way: str):
@@ -192,9 +192,7 @@ def compare(lengths: list[int], repeats: int) -> None:
     if importlib.util.find_spec("transformer_lens") is None:
         ways = [way for way in ways if not way.startswith("lens")]
         print("TransformerLens is not installed, skipped: pip install -r requirements/bench.txt")
-    converted(
-        resolve("demo").gguf, "float32"
-    )  # converts the model now: the processes below pass on nothing that is printed
+    converted(resolve("demo"), "float32")  # converts the model now: the processes below pass on nothing that is printed
     check_agreement(ways)
     rows = []
     for tokens in lengths:

@@ -52,7 +52,7 @@ def harness(batch: int) -> Way:
     from lm_eval.models.huggingface import HFLM
 
     options = {"device": "cpu", "dtype": "float32", "add_bos_token": False}
-    made = HFLM(pretrained=str(converted(resolve("demo").gguf, "float32")), batch_size=batch, **options)
+    made = HFLM(pretrained=str(converted(resolve("demo"), "float32")), batch_size=batch, **options)
 
     def run(asked: list[Prompt], new_tokens: int) -> list[str]:
         settings = {"until": [], "max_gen_toks": new_tokens, "do_sample": False}

@@ -107,7 +107,7 @@ class Rows:
     def tokenizer(self):
         """Return the demo model's, from the folder that was filled or from its conversion."""
         folder = ROOT / "tokenizer"
-        return AutoTokenizer.from_pretrained(folder if folder.is_dir() else converted(resolve("demo").gguf, "float32"))
+        return AutoTokenizer.from_pretrained(folder if folder.is_dir() else converted(resolve("demo"), "float32"))
 
     def loaded(self, name: str) -> Loaded:
         """Return the random model with the demo's tokenizer."""

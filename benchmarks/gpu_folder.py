@@ -38,7 +38,7 @@ def main() -> None:
     asked = ["--quiet", "--no-deps", "--only-binary=:all:", f"--target={options.out / 'packages'}", *node, *wheels]
     subprocess.run([sys.executable, "-m", "pip", "install", *asked], cwd=ROOT, check=True)
     weights = shutil.ignore_patterns("*.safetensors")
-    shutil.copytree(converted(resolve("demo").gguf, "float32"), options.out / "tokenizer", ignore=weights)
+    shutil.copytree(converted(resolve("demo"), "float32"), options.out / "tokenizer", ignore=weights)
     size = sum(path.stat().st_size for path in options.out.rglob("*") if path.is_file())
     print(f"{options.out}: {size / 2**20:.1f} MiB")
     if size > MOST:

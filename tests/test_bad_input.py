@@ -29,7 +29,6 @@ FILES = {
 # A command and what is said of it.
 COMMANDS = """
 evaluate --seed -1 | seed: must be greater than or equal to 0, not '-1'
-evaluate --temperature nan | temperature: must be a finite number, not 'nan'
 evaluate --temperature warm | temperature: must be a number, not 'warm'
 evaluate --max-new-tokens 8192 | SmolLM2-135M-Instruct has room for 8192 tokens, not for 0 inserted and 8192 new
 evaluate --shard 3/2 | shard '3/2': give i/n
@@ -37,7 +36,6 @@ evaluate --engine-options fast | engine_options.fast: must be a whole number, no
 evaluate --engine vlm | engine: must be 'transformers' or 'vllm', not 'vlm'
 evaluate --filler-length 100000 | mless: SmolLM2-135M-Instruct has room for 8192 tokens, not for 100000 inserted
 evaluate --conditions none,arm --arm p1=101 | ARM's settings: p1: must be less than or equal to 100
-evaluate --problems missing.jsonl | unknown problems 'missing.jsonl': give embedded, math500 or the path
 evaluate --problems . | cannot be read: Is a directory
 evaluate --problems math500 | MATH-500 could not be fetched
 evaluate --problems deep.jsonl | line 1: not valid JSON (maximum recursion

@@ -96,8 +96,8 @@ def evaluate(tiny_llama, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(options):
-        line = f"evaluate --model {tiny_llama} --format plain --out o {options}"
-        return main(line.split()), capsys.readouterr(), json.loads((tmp_path / "o" / "summary.json").read_text())
+        code = main(f"evaluate --model {tiny_llama} --format plain --out o {options}".split())
+        return code, capsys.readouterr(), json.loads((tmp_path / "o" / "summary.json").read_text())
 
     return run
 
@@ -111,9 +111,6 @@ def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_setti
     assert code == 0 and keys(tmp_path / "o" / "completions.jsonl") == []
     assert [line.split()[0] for line in written.out.splitlines()] == ["none", "mless:5", "question@end", "files:"]
     assert [(row["n"], row["samples"]) for row in summary] == [(3, 2)] * 3
-    row = json.loads((tmp_path / "o" / "completions-1-of-2.jsonl").read_text().splitlines()[0])
-    contract = "model condition problem_id sample response finish_reason prompt_tokens completion_tokens"
-    assert set(f"{contract} extracted correct correct_authors".split()) <= set(row)
     settings = json.loads((tmp_path / "o" / "run.json").read_text())["settings"]
     assert settings["problems"] == "embedded set" and settings["problems_sha256"]
     code, written, _ = evaluate(f"{options} --max-new-tokens 5")

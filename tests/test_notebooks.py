@@ -22,7 +22,7 @@ NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 BOOKS = {path.stem: nbformat.read(path, as_version=4) for path in NOTEBOOKS}
 CODE = {name: [cell for cell in book.cells if cell.cell_type == "code"] for name, book in BOOKS.items()}
 COMPARED_FLOOR = 37  # cells whose text or table nbval really compares: fewer means that outputs were lost
-LINES, IMPORTS, WIDTH, ALL = 8, 5, 120, 180  # of a cell, of its imports, of a line, and of code in all notebooks
+LINES = 8  # of a cell
 
 
 @pytest.fixture(scope="module")
@@ -131,34 +131,21 @@ def test_a_person_is_needed_by_no_notebook(execute):
     assert len(pictures) == 1 and "widgets" not in run.metadata
 
 
-def test_all_notebooks_together_are_short_with_outputs_to_compare_and_say_what_families_lack():
+def test_their_stored_outputs_are_there_to_compare_and_say_what_families_lack():
     cells = [cell for code in CODE.values() for cell in code]
     shown = [{out.output_type if out.get("name") != "stdout" else "text" for out in cell.outputs} for cell in cells]
     assert sum(bool(kinds & {"execute_result", "text"}) for kinds in shown) >= COMPARED_FLOOR
     said = [out.text for cell in CODE["03_math500"] for out in cell.outputs if out.get("name") == "stdout"]
     assert sum("The profile demo does." in text for text in said) >= 2
-    assert sum(line != "" for cell in cells for line in cell.source.splitlines()) <= ALL
 
 
 @pytest.mark.parametrize("name", BOOKS)
 def test_notebooks_state_call_and_show(name):
     assert BOOKS[name].metadata.kernelspec.name == "python3" and "papermill" not in BOOKS[name].metadata
-    assert all(cell.execution_count for cell in CODE[name])
+    assert all(cell.execution_count and len(cell.source.splitlines()) <= LINES for cell in CODE[name])
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in CODE[name]) == 1
-    lines = [cell.source.splitlines() for cell in CODE[name]]
-    assert max(map(len, lines)) <= LINES and max(len(line) for cell in lines for line in cell) <= WIDTH
-    imports = [cell for cell in lines if any(re.match("(from|import) ", line) for line in cell)]
-    assert len(imports) == 1 and sum(line.startswith(("from", "import")) for line in imports[0]) <= IMPORTS
     nodes = [node for cell in CODE[name] for node in ast.walk(ast.parse(cell.source))]
     assert not any(isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda) for node in nodes)
-    texts = [cell.source for cell in BOOKS[name].cells if cell.cell_type == "markdown"]
-    assert name == "00_try_it" or not [
-        text for text in texts if re.search(r"\S\n\d+[.)] ", text)
-    ]  # a sentence, no list
-
-
-@pytest.mark.parametrize("name", list(BOOKS)[1:])
-def test_notebooks_end_with_what_they_showed_and_where_to_go_next(name):
     *_, heading, _, last = BOOKS[name].cells
-    assert heading.source.startswith("## What was found")
-    assert last.cell_type == "markdown" and "**Where to go next.**" in last.source
+    assert name == "00_try_it" or heading.source.startswith("## What was found")
+    assert name == "00_try_it" or "**Where to go next.**" in last.source

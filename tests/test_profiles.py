@@ -17,6 +17,14 @@ HEADS = {"demo": 9, "gemma-3-270m": 4, "Qwen2.5-Coder-1.5B-Instruct": 12, "Qwen2
 HEADS |= {"Llama-3.1-8B-Instruct": 32, "Gemma-3-4b-it": 8}
 DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))
 
+PAPERS = {
+    "fig09": [("Q", 1, 22), ("Q", 2, 22), ("Q", 3, 22)],
+    "fig10": [("Q", 1, 14)],
+    "fig11": [("Q", 1, 1), ("L", 1, 27), ("G", 1, 8)],
+    "fig13": [("Q", 1, 1), ("Q", 1, 2), ("Q", 1, 8)],
+    "fig18": [("L", 1, 20), ("L", 1, 25), ("L", 1, 26)],
+}
+
 
 def changed(place, **fields):
     """Return the demo profile's content with fields set in the section at the dotted `place`."""
@@ -36,18 +44,8 @@ def test_shipped_profiles_load_and_their_models_and_heads_exist(name):
     assert profile.accuracy.conditions[:2] == ["none", "mless"] and profile.filler == Filler()
     shown = {example.problem for example in profile.accuracy.examples}
     assert not shown & {item.problem for item in load_problems("embedded")}
-
-
-@pytest.mark.parametrize("name", ["laptop", "paper"])
-def test_panels_are_the_papers(name):
-    panels = load_profile(name).attention.panels
-    assert {figure: [(p.model[:1], p.layer, p.head) for p in row] for figure, row in panels.items()} == {
-        "fig09": [("Q", 1, 22), ("Q", 2, 22), ("Q", 3, 22)],
-        "fig10": [("Q", 1, 14)],
-        "fig11": [("Q", 1, 1), ("L", 1, 27), ("G", 1, 8)],
-        "fig13": [("Q", 1, 1), ("Q", 1, 2), ("Q", 1, 8)],
-        "fig18": [("L", 1, 20), ("L", 1, 25), ("L", 1, 26)],
-    }
+    panels = {figure: [(p.model[:1], p.layer, p.head) for p in row] for figure, row in profile.attention.panels.items()}
+    assert panels == PAPERS or name in ("demo", "families")
 
 
 @pytest.mark.parametrize(
@@ -55,11 +53,7 @@ def test_panels_are_the_papers(name):
     [
         (changed("accuracy", max_new_token=96), "accuracy.max_new_token: unknown field (did you mean max_new_tokens?)"),
         (changed("accuracy", format="plain"), "accuracy: examples are turns of a chat: format must be chat"),
-        (changed("", filler={"lenght": 5}), "filler.lenght: unknown field (did you mean length?)"),
-        (
-            changed("attention.panels", fig12=[]),
-            "attention.panels.fig12: must be 'fig09', 'fig10', 'fig11', 'fig13' or",
-        ),
+        (changed("attention.panels", fig12=[]), "attention.panels.fig12: must be 'fig09', 'fig10', 'fig11', 'fig13'"),
         (changed("accuracy", samples="3", limit=0), "accuracy.limit: must be greater than 0, not 0; accuracy.samples:"),
         (changed("accuracy", samples=2), "accuracy: samples is 2 at temperature 0"),
         (changed("accuracy", conditions=["mless"]), "accuracy: conditions must hold 'none'"),
@@ -69,7 +63,6 @@ def test_panels_are_the_papers(name):
         (changed("attention", layers=2), "attention: panels.fig09: layer 3 of demo is not loaded"),
         (changed("attention.panels.fig10.0", model="x"), "attention: panels.fig10: layer 1 of x is not loaded"),
         (changed("", name="other"), "name: must be 'demo' like the file, not 'other'"),
-        ("name: a: b\n", "line 1: mapping values are not allowed here"),
         # What configs and files tell is said before weights are read.
         (changed("attention.panels.fig10.0", head=10), "fig10: demo has heads 1 to 9, not 10"),
         (changed("attention", layers=31), "attention.layers: demo has layers 1 to 30, not 31"),
@@ -77,12 +70,11 @@ def test_panels_are_the_papers(name):
         (changed("accuracy", models=["dmo"]), "unknown model 'dmo'"),
         (changed("accuracy.arm_map", conditions=["none", "arm:layer=31"]), "arm:layer=31: the model has layers 1"),
         (changed("accuracy", problems="math50"), "unknown problems 'math50' (did you mean math500"),
-        (changed("attention", problems="math50"), "unknown problems 'math50' (did you mean math500"),
     ],
 )
 def test_a_mistake_is_said_in_one_line(tmp_path, monkeypatch, content, expected):
     monkeypatch.setattr(paths, "PROFILES", tmp_path)
-    (tmp_path / "demo.yaml").write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+    (tmp_path / "demo.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(InputError) as caught:
         check(load_profile("demo"))
     said = str(caught.value).removeprefix(f"{tmp_path}/demo.yaml: ")
@@ -92,11 +84,12 @@ def test_a_mistake_is_said_in_one_line(tmp_path, monkeypatch, content, expected)
 def test_an_override_replaces_everywhere_and_keeps_the_heads_that_are_named_of_the_model(tmp_path, monkeypatch):
     (tmp_path / "mine.jsonl").write_text("")
     monkeypatch.chdir(tmp_path)
-    other = run_profile("families", model="demo", problems="mine.jsonl", limit=7, name="x")
+    other = run_profile("families", model="demo", problems="mine.jsonl", limit=7, name="x", dtype="bfloat16")
     drawn = {figure: [(p.layer, p.head) for p in row] for figure, row in other.attention.panels.items()}
     assert drawn == {"fig09": [], "fig10": [], "fig11": [(1, 9)], "fig13": [], "fig18": [(1, 3), (1, 5), (1, 7)]}
-    for section in (other.attention, other.accuracy):
-        assert (section.models, section.problems, section.limit) == (["demo"], str(tmp_path / "mine.jsonl"), 7)
+    for part in (other.attention, other.accuracy):
+        assert (part.models, part.problems, part.limit) == (["demo"], str(tmp_path / "mine.jsonl"), 7)
+        assert part.dtype == "bfloat16"
     assert other.likelihood is None
     scored, stored = run_profile("families", model="demo", limit=7).likelihood, load_profile("families").likelihood
     assert scored == stored.model_copy(update={"models": ["demo"], "limit": 7})
@@ -111,24 +104,18 @@ def test_an_override_replaces_everywhere_and_keeps_the_heads_that_are_named_of_t
         ({"limit": 500}, (500, 500, 48), [1, 2, 3], "embedded/draw/159"),
     ],
 )
-def test_limits_levels_and_the_drawn_problem_after_override(change, limits, levels, example):
+def test_an_override_has_a_name_and_folders_of_its_own_limits_levels_and_drawn_problem(change, limits, levels, example):
     profile = run_profile("demo", **change)
     assert (profile.attention.limit, profile.accuracy.limit, profile.accuracy.fillers.limit) == limits
     assert (profile.accuracy.levels, profile.attention.example) == (levels, example)
-
-
-def test_an_override_has_a_name_and_folders_of_its_own():
-    first, second, narrow = (run_profile("demo", **one) for one in ({"limit": 3}, {"limit": 4}, {"dtype": "bfloat16"}))
-    assert len({"demo", first.name, second.name, narrow.name}) == 4 and first.name.startswith("demo-")
-    assert run_profile("demo", limit=3) == first and run_profile("demo") == load_profile("demo")
-    assert first.results == paths.RESULTS / first.name and first.figures == paths.FIGURES / first.name
-    assert (narrow.accuracy.dtype, narrow.attention.dtype) == ("bfloat16", "bfloat16")
-    assert run_profile("demo", limit=3, name="three").name == "three"
+    assert profile == run_profile("demo", **change) and profile.name.startswith("demo-")
+    others = {run_profile("demo", **one).name for one in ({}, {"limit": 4}, {"dtype": "bfloat16"})}
+    assert len(others | {profile.name}) == 4 and run_profile("demo", **change, name="mine").name == "mine"
+    assert (profile.results, profile.figures) == (paths.RESULTS / profile.name, paths.FIGURES / profile.name)
 
 
 def test_conditions_of_layers_that_an_overriding_model_lacks_are_left_out(tiny_llama):
-    profile = run_profile("demo", model=str(tiny_llama))
-    check(profile)
+    check(profile := run_profile("demo", model=str(tiny_llama)))
     asked = profile.accuracy.arm_map.conditions
     assert "arm:layer=3" in asked and "arm:layer=15" not in asked
 
@@ -144,7 +131,6 @@ def test_twelve_lines_run_a_model_on_problems_of_ones_own(tmp_path, tiny_checkpo
     check(profile)
     assert profile.attention.models == profile.accuracy.models == [str(tiny_checkpoint)]
     assert profile.attention.problems == str(mine.with_name("mine.jsonl"))
-    assert (profile.results, profile.figures) == (paths.RESULTS / "mine", paths.FIGURES / "mine")
     mine.write_text(yaml.safe_dump(profile.model_dump()))
     assert load_profile(mine) == profile  # as a run hands it to its notebooks
     for name in ("demo", "../demo", ""):

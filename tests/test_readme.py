@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import tomllib
 
 import nbformat
 import pandas as pd
@@ -81,10 +80,3 @@ def test_the_files_that_are_named_exist():
     places += re.findall(r"mybinder\.org/\S+labpath=([^)]+)\)", TEXT)
     missing = [place for place in places if "NAME" not in place and not (paths.ROOT / place).exists()]
     assert len(places) > 20 and not missing
-
-
-def test_the_citation_and_the_changes_name_this_version():
-    files = ("CITATION.cff", "CHANGELOG.md", "pyproject.toml")
-    citation, changes, project = ((paths.ROOT / name).read_text(encoding="utf-8") for name in files)
-    version = tomllib.loads(project)["project"]["version"]
-    assert yaml.safe_load(citation)["version"] == re.search(r"^## (\S+)", changes, re.MULTILINE)[1] == version

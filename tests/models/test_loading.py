@@ -45,11 +45,8 @@ def test_the_revision_of_a_folder_changes_with_its_weights_only(tiny_checkpoint)
 
 def test_all_layers_without_output_head_are_those_of_the_whole_model(tiny_llama):
     whole, bare = (load(str(tiny_llama), head=head) for head in (True, False))
-    assert (bare.heads, bare.layers, bare.revision) == (
-        whole.heads,
-        whole.layers,
-        whole.revision,
-    ) and bare.model.get_output_embeddings() is None
+    assert (bare.heads, bare.layers, bare.revision) == (whole.heads, whole.layers, whole.revision)
+    assert bare.model.get_output_embeddings() is None
     ids = torch.arange(1, 9)[None]
     with torch.inference_mode():
         expected, found = (one.model.get_decoder()(ids).last_hidden_state for one in (whole, bare))

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from huggingface_hub import constants
-from safetensors import safe_open
+from safetensors.torch import load_file
 
 REPO = r"(?P<repo>[^/]+/[^/]+)"
 API = re.compile(rf"/api/models/{REPO}(/(?P<what>revision|tree)/(?P<revision>[^/]+))?")
@@ -29,22 +29,19 @@ class HubServer(ThreadingHTTPServer):
 
     Switches: `gated` (repository -> 401 or 403 for its files), `lost` (commits that are no longer there),
     `ignore_range` (200 and the whole file), and `break_after` (cut the connection once, when so many bytes of
-    weights have been sent).
+    weights have been sent). Counts: `sent` and `sent_weights` in bytes, `ranged` requests for a part of a file.
     """
 
     daemon_threads = True
 
     def __init__(self, root: Path):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.root, self.url = root, f"http://127.0.0.1:{self.server_port}"
-        self.gated: dict[str, int] = {}
-        self.lost: set[str] = set()
-        self.ignore_range, self.break_after = False, None
-        self.lock = threading.Lock()
+        self.root, self.url, self.lock = root, f"http://127.0.0.1:{self.server_port}", threading.Lock()
+        self.gated, self.lost, self.ignore_range, self.break_after = {}, set(), False, None
         self.reset()
 
     def reset(self) -> None:
-        """Forget the counts: `sent` and `sent_weights` in bytes, `ranged` requests for a part of a file."""
+        """Forget the counts."""
         self.sent = self.sent_weights = self.ranged = 0
 
     def commit(self, repo: str) -> str:
@@ -85,12 +82,10 @@ class Handler(BaseHTTPRequestHandler):
         commit = self.server.commit(repo) if commit == "main" else commit
         if match.re is FILE:
             return self.send_file(repo, commit, match["file"], bool(match["stored"]))
-        files = self.server.files(repo)
-        content: object = {"id": repo, "sha": commit, "siblings": [{"rfilename": name} for name in files]}
-        if match["what"] == "tree":
-            given = {"type": "file"}
-            content = [given | {"path": n, "oid": etag(p), "size": p.stat().st_size} for n, p in files.items()]
-        body = json.dumps(content).encode()
+        files = self.server.files(repo).items()
+        content = {"id": repo, "sha": commit, "siblings": [{"rfilename": name} for name, _ in files]}
+        tree = [{"type": "file", "path": n, "oid": etag(p), "size": p.stat().st_size} for n, p in files]
+        body = json.dumps(tree if match["what"] == "tree" else content).encode()
         self.answer(200, {"Content-Type": "application/json"}, len(body))
         return self.send_body(body)
 
@@ -158,12 +153,10 @@ def point_at(url: str, patch) -> None:
 def needed_bytes(folder: Path, layers: int) -> int:
     """Return how many bytes the first layers' tensors, embedding and final norm have in a checkpoint's shards."""
     total = 0
-    for path in folder.glob("*.safetensors"):
-        with safe_open(path, "pt") as shard:
-            for name in shard.keys():  # noqa: SIM118
-                layer = re.search(r"layers\.(\d+)\.", name)
-                if "lm_head" not in name and (layer is None or int(layer[1]) < layers):
-                    total += shard.get_tensor(name).nbytes
+    for name, tensor in (item for path in folder.glob("*.safetensors") for item in load_file(path).items()):
+        layer = re.search(r"layers\.(\d+)\.", name)
+        if "lm_head" not in name and (layer is None or int(layer[1]) < layers):
+            total += tensor.nbytes
     return total
 
 
