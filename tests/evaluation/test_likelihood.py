@@ -20,7 +20,6 @@ PROBLEMS = [
     {"unique_id": f"p{i}", "problem": f"What is ${i} + {i}$?", "answer": str(2 * i), "solution": text, "level": 1}
     for i, text in enumerate(["It is $\\boxed{0}$.", "Adding gives $2$, so $\\boxed{2}$.", "$4$"])
 ]
-CONDITIONS = ["none", "mless:5", "gap:5", "dilution:5", "layer-1-only:5", "hidden-from-layer-1:5", "example", "bare"]
 
 
 @pytest.fixture(scope="module", params=["llama", "gemma3-local-and-global"])
@@ -60,20 +59,17 @@ def alone(loaded, problem, condition, text, *lead):
         return score(loaded.model(torch.tensor([[*prompt, *itertools.chain(*lead), *ids]])).logits[0], ids)
 
 
-@pytest.mark.parametrize("condition", ["none", "mless:5", "random:7", "mless:3@end", "example", "bare"])
+@pytest.mark.parametrize("condition", ["none", "mless:5", "random:7", "mless:3@end", "example", "bare", "thought"])
 def test_a_score_is_what_a_plain_forward_gives(tiny, run, condition):
-    nats = run(conditions=[condition], at_once=[condition]).set_index(["problem_id", "target"]).nats
+    thought = condition == "thought"  # the solution stands before the answer
+    found = run(conditions=["none" if thought else condition], at_once=[condition])
+    nats = found.set_index(["problem_id", "target"]).nats
     for problem in PROBLEMS:
-        expected = alone(tiny, problem, condition, problem["solution"])
+        lead = [problem["solution"]] * thought + [likelihood.AT_ONCE]
+        expected = alone(tiny, problem, "none" if thought else condition, problem["solution"])
         assert nats[problem["unique_id"], "solution"] == pytest.approx(expected, abs=1e-3)
-        expected = alone(tiny, problem, condition, problem["answer"] + "}", likelihood.AT_ONCE)
+        expected = alone(tiny, problem, "none" if thought else condition, problem["answer"] + "}", *lead)
         assert nats[problem["unique_id"], "answer"] == pytest.approx(expected, abs=1e-3)
-
-
-def test_what_is_hidden_everywhere_moves_the_problem_on_and_nothing_else(tiny, run):
-    nats = run(conditions=CONDITIONS, limit=1).set_index("condition").nats
-    assert nats["gap:5"] == pytest.approx(nats["none"], abs=0.5) and nats["gap:5"] != nats["mless:5"]
-    assert nats.round(3).nunique() >= 7
 
 
 def test_arm_changes_the_prompt_alone(tiny, run):
@@ -87,14 +83,6 @@ def test_arm_changes_the_prompt_alone(tiny, run):
         rest = tiny.model(torch.tensor([ids]), past_key_values=first.past_key_values, use_cache=True)
     assert row["nats"] == pytest.approx(score(torch.cat([first.logits[0, -1:], rest.logits[0]]), ids), abs=1e-3)
     assert row["nats"] != pytest.approx(alone(tiny, problem, "none", problem["solution"]), abs=1e-3)
-
-
-def test_the_solution_may_stand_before_the_answer(tiny, run):
-    nats = run(conditions=["none"], at_once=["thought"]).set_index(["problem_id", "condition"]).nats
-    for problem in PROBLEMS:
-        lead = problem["solution"], likelihood.AT_ONCE
-        expected = alone(tiny, problem, "none", problem["answer"] + "}", *lead)
-        assert nats[problem["unique_id"], "thought"] == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_longer_solution_is_left_out_and_counted(run, capsys):

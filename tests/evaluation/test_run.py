@@ -19,8 +19,10 @@ SETTINGS = {"problems": "embedded", "limit": 4, "format": "plain", "max_new_toke
 SETTINGS |= {"elicit_tokens": 4, "temperature": 0.0, "top_p": 1.0, "samples": 1, "batch_size": 8}
 
 
-def accuracy(checkpoint, *conditions, **changes):
-    return Accuracy(**(SETTINGS | changes), models=[str(checkpoint)], conditions=["none", *conditions])
+def answered(checkpoint, folder, *conditions, shorter=None, **changes):
+    """Return the answers of a run into `folder` with these settings in place of SETTINGS."""
+    asked = Accuracy(**(SETTINGS | changes), models=[str(checkpoint)], conditions=["none", *conditions])
+    return evaluate(asked, Filler(), 0, folder, shorter=shorter)
 
 
 class Says:
@@ -48,94 +50,72 @@ def says(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "method"),
+    "text, method, right",  # correct, exact, authors', theirs on the completion, run on
     [
-        ("", "no-box"),
-        (r"within \boxed{}. What is 1 + 1?", "empty-box"),
-        ("broken\ud800 \\boxed{\udfff}", None),
-        ("\x00\ufffd" * 50, "no-box"),
+        # The authors' rule finds the prompt's empty box where there is none, and part of the answer is enough for it.
+        ("", "no-box", [False, False, True, False, False]),
+        ("\x00\ufffd" * 50, "no-box", [False, False, True, False, False]),
+        (r"within \boxed{}. What is 1 + 1?", "empty-box", [False, False, True, True, False]),
+        ("broken\ud800 \\boxed{\udfff}", None, [False, False, False, False, False]),
+        (r"It is \boxed{1}.", None, [False, False, True, True, False]),
+        (r"It is \boxed{12.0}.", None, [True, False, False, False, False]),
+        ("It is \\boxed{12}.\n\nProblem: What is $1 + 1$?\nSolution: \\boxed{2}", None, [True, True, True, True, True]),
     ],
 )
-def test_whatever_a_model_writes_is_kept_and_graded(tiny_checkpoint, tmp_path, says, text, method):
+def test_whatever_a_model_writes_is_kept_and_each_rule_grades_what_it_is_to_read(
+    tiny_checkpoint, tmp_path, says, text, method, right
+):
+    (path := tmp_path / "one.jsonl").write_text(json.dumps({"problem": "What is $6 + 6$?", "answer": "12"}))
     says(text)
-    asked = accuracy(tiny_checkpoint, "mless", max_new_tokens=99)
-    answers = evaluate(asked, Filler(), 0, tmp_path)
-    assert len(answers) == 8 and not answers.correct.any() and set(answers.response) == {text}
-    assert method is None or set(answers.method) == {method}
-    assert_frame_equal(evaluate(asked, Filler(), 0, tmp_path), answers)
-    assert json.loads((tmp_path / "summary.json").read_text())[0]["accuracy"] == 0
+    asked = {"limit": None, "problems": str(path), "max_new_tokens": 99}
+    once, again = (answered(tiny_checkpoint, tmp_path / "out", **asked) for _ in range(2))
+    assert_frame_equal(once, again)
+    (row,) = once.to_dict("records")
+    fields = "correct", "correct_exact", "correct_authors", "correct_authors_on_completion", "run_on"
+    assert [row[name] for name in fields] == right and row["response"] == text
+    assert row["method"] == (method or row["method"]) and (row["extracted"] is None or row["extracted"] in text)
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())[0]["accuracy"] == 100 * right[0]
 
 
 def test_an_engine_is_asked_for_what_the_settings_say(tiny_checkpoint, tmp_path, says):
-    drawn, engine = {"temperature": 0.7, "top_p": 0.9, "samples": 3}, says("1")
-    answers = evaluate(accuracy(tiny_checkpoint, "arm:c=2", **drawn), Filler(), 0, tmp_path)
-    ((requests, sampling),) = engine.asked
-    assert sampling == Sampling(6, 0.7, 0.9, "", 4) and {r.arm and r.arm.c for r in requests} == {None, 2}
-    seeds = {request.key: request.seed for request in requests}
-    assert seeds == {key: int(key, 16) % 2**63 for key in answers.key} and len(seeds) == 24
-    assert {arm["c"] for arm in answers[answers.condition != "none"].arm} == {2}
-    engine = says("1")
-    evaluate(accuracy(tiny_checkpoint, elicit=True), Filler(), 0, tmp_path / "elicited")
-    assert {sampling for _, sampling in engine.asked} == {Sampling(6, 0.0, 1.0, module.ELICITATION, 4)}
-
-
-@pytest.mark.parametrize(
-    "text, right",  # correct, exact, authors', theirs on the completion, run on
-    [
-        # The authors' rule finds the prompt's empty box where there is none, and part of the answer is enough for it.
-        ("I do not know.", [False, False, True, False, False]),
-        (r"It is \boxed{1}.", [False, False, True, True, False]),
-        (r"It is \boxed{12.0}.", [True, False, False, False, False]),
-        ("It is \\boxed{12}.\n\nProblem: What is $1 + 1$?\nSolution: \\boxed{2}", [True, True, True, True, True]),
-    ],
-)
-def test_each_rule_grades_what_it_is_to_read(tiny_checkpoint, tmp_path, says, text, right):
-    path = tmp_path / "one.jsonl"
-    path.write_text(json.dumps({"problem": "What is $6 + 6$?", "answer": "12"}))
-    says(text)
-    asked = accuracy(tiny_checkpoint, limit=None, problems=str(path), max_new_tokens=99)
-    (row,) = evaluate(asked, Filler(), 0, tmp_path / "out").to_dict("records")
-    assert row["extracted"] is None or row["extracted"] in text
-    fields = "correct", "correct_exact", "correct_authors", "correct_authors_on_completion", "run_on"
-    assert [row[name] for name in fields] == right
+    engine, drawn = says("1"), {"temperature": 0.7, "top_p": 0.9, "samples": 3}
+    conditions = "arm", "mless:5+arm", "arm:c=1:p1=90:layer=2:mode=code"
+    answers = answered(tiny_checkpoint, tmp_path, *conditions, arm={"c": 0.5}, **drawn)
+    answered(tiny_checkpoint, tmp_path / "elicited", elicit=True)
+    (requests, sampling), (_, elicited) = engine.asked
+    assert sampling == Sampling(6, 0.7, 0.9, "", 4) and elicited == Sampling(6, 0.0, 1.0, module.ELICITATION, 4)
+    assert {request.key: request.seed for request in requests} == {key: int(key, 16) % 2**63 for key in answers.key}
+    assert answers.condition.value_counts().to_dict() == dict.fromkeys(("none", *conditions), 12)
+    rows = {row["key"]: row for row in read(tmp_path / "completions.jsonl")}
+    assert all((request.arm and request.arm.model_dump()) == rows[request.key].get("arm") for request in requests)
+    first = {row["condition"]: row for row in reversed(rows.values())}
+    assert list(first["arm"]) == FIELDS  # the documented ones, in their order
+    assert list(first["none"]) == [name for name in FIELDS if name != "arm"]
+    code, *settings = (first[name]["arm"] for name in reversed(conditions))
+    assert (code["c"], code["mode"], code["layer"]) == (1, "code", 2) and {s["c"] for s in settings} == {0.5}
+    assert {s["statistics"] for s in (code, *settings)} == {"sequence"}
+    plain, *tokens = (first[name]["prompt_tokens"] for name in ("none", *conditions))
+    assert tokens == [plain, plain + 5, plain]
+    other = answered(tiny_checkpoint, tmp_path, "arm", arm={"c": 0.6}, **drawn)
+    assert set(other.key) & set(answers.key) == set(answers.key[:12])  # other settings are other completions
 
 
 def test_what_an_engine_loses_is_named_and_made_up_for_later(tiny_checkpoint, tmp_path, says, capsys, monkeypatch):
     says("1", loses=3)
     with pytest.raises(InputError, match="engine transformers returned nothing for 3 prompts; run again to retry"):
-        evaluate(accuracy(tiny_checkpoint), Filler(), 0, tmp_path)
+        answered(tiny_checkpoint, tmp_path)
     capsys.readouterr()
     says("1")
     monkeypatch.setattr(progress, "shown", True)
-    assert len(evaluate(accuracy(tiny_checkpoint), Filler(), 0, tmp_path)) == 4
+    assert len(answered(tiny_checkpoint, tmp_path)) == 4
     shown = capsys.readouterr().err.splitlines()[-1]
     assert "4/4" in shown and "0% correct" in shown and "tokens/s" in shown
 
 
-def test_arm_is_a_condition_whose_settings_are_kept_with_each_row(tiny_checkpoint, tmp_path):
-    asked = accuracy(tiny_checkpoint, "arm", "mless:5+arm", "arm:c=1:p1=90:layer=2:mode=code", arm={"c": 0.5})
-    answers, by_condition = evaluate(asked, Filler(), 0, tmp_path), {}
-    for row in read(tmp_path / "completions.jsonl"):
-        by_condition.setdefault(row["condition"], []).append(row)
-    assert {name: len(some) for name, some in by_condition.items()} == dict.fromkeys(asked.conditions, 4)
-    assert list(by_condition["arm"][0]) == FIELDS  # the documented ones, in their order
-    assert list(by_condition["none"][0]) == [name for name in FIELDS if name != "arm"]
-    settings = [by_condition[name][0]["arm"] for name in asked.conditions[1:]]
-    assert [s["c"] for s in settings] == [0.5, 0.5, 1] and settings[2]["mode"] == "code" and settings[2]["layer"] == 2
-    assert {s["statistics"] for s in settings} == {"sequence"}
-    tokens = [some.prompt_tokens.iloc[0] for _, some in answers.groupby("condition", sort=False)]
-    assert tokens[0] == tokens[1] == tokens[3] == tokens[2] - 5
-    other = evaluate(accuracy(tiny_checkpoint, "arm", arm={"c": 0.6}), Filler(), 0, tmp_path)
-    known = {row["key"] for row in by_condition["arm"]}
-    assert not known & set(other[other.condition == "arm"].key)  # other settings are other completions
-
-
 def test_another_dtype_is_another_completion_and_every_row_says_which(tiny_checkpoint, tmp_path, says):
     says("1")
-    plain, narrow, auto = (
-        evaluate(accuracy(tiny_checkpoint, dtype=dtype), Filler(), 0, tmp_path / dtype)
-        for dtype in ("float32", "bfloat16", "auto")
-    )
+    dtypes = "float32", "bfloat16", "auto"
+    plain, narrow, auto = (answered(tiny_checkpoint, tmp_path / dtype, dtype=dtype) for dtype in dtypes)
     assert set(narrow.dtype) == {"bfloat16"} and all(narrow.processor)
     assert auto.equals(plain) and not set(plain.key) & set(narrow.key)
     assert json.loads((tmp_path / "bfloat16/run.json").read_text())["environment"]["dtype"] == "bfloat16"
@@ -144,25 +124,25 @@ def test_another_dtype_is_another_completion_and_every_row_says_which(tiny_check
 def test_absent_ray_is_one_line_that_says_how_to_install(tiny_llama, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "lib.generation.workers", raising=False)
-    with pytest.raises(InputError, match=r"pip install --no-deps -r requirements/ray.txt") as caught:
-        evaluate(accuracy(tiny_llama, workers=2), Filler(), 0, tmp_path)
-    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match=r"pip install --no-deps -r requirements/ray.txt[^\n]*$"):
+        answered(tiny_llama, tmp_path, workers=2)
 
 
 def test_a_longer_run_takes_over_what_is_finished_and_continues_what_was_cut(
     tiny_checkpoint, tmp_path, says, monkeypatch
 ):
     monkeypatch.setattr(module, "begun", lambda tokenizer, row: (7, 8, row["completion_tokens"]))
-    says("one two three four five")
-    cut = evaluate(accuracy(tiny_checkpoint, max_new_tokens=3), Filler(), 0, tmp_path / "short")
-    engine = says("one two three four five")
-    longer, longest = accuracy(tiny_checkpoint, max_new_tokens=9), accuracy(tiny_checkpoint, max_new_tokens=12)
-    whole = evaluate(longer, Filler(), 0, tmp_path / "long", shorter=tmp_path / "short")
-    assert [request.begun for request in engine.asked[0][0]] == [(7, 8, 3)] * 4
+    engine, folders = (
+        says("one two three four five"),
+        [None, *(tmp_path / name for name in ("short", "long", "longest"))],
+    )
+    cut, whole, again = (
+        answered(tiny_checkpoint, folder, shorter=shorter, max_new_tokens=limit)
+        for shorter, folder, limit in zip(folders, folders[1:], (3, 9, 12), strict=False)
+    )
+    assert [[request.begun for request in requests] for requests, _ in engine.asked] == [[()] * 4, [(7, 8, 3)] * 4]
     assert set(cut.finish_reason) == {"length"} and set(whole.finish_reason) == {"stop"}
-    assert list(cut.key) == list(whole.key)
-    again = evaluate(longest, Filler(), 0, tmp_path / "longest", shorter=tmp_path / "long")
-    assert again.equals(whole) and len(engine.asked) == 1
+    assert list(cut.key) == list(whole.key) and again.equals(whole)
 
 
 @pytest.mark.parametrize("change, back", [({}, True), ({"completion_tokens": 4}, False), ({"arm": {"c": 0.1}}, False)])
@@ -173,19 +153,18 @@ def test_tokens_are_read_back_from_the_text_where_it_gives_them(demo, change, ba
 
 
 @pytest.mark.parametrize(
-    "shorter, limit, changes, message",
+    "shorter, changes, message",
     [
-        ("short", 3, {}, "short allows 3 new tokens already: ask for more"),
-        ("short", 9, {"format": "chat"}, "was made with format = plain, not chat: it cannot go on"),
-        ("short", 9, {"temperature": 0.5}, "only greedy answers without elicitation can be continued"),
-        ("short", 9, {"elicit": True}, "only greedy answers without elicitation can be continued"),
-        ("nowhere", 9, {}, r"nowhere holds no run: it has no run.json"),
+        ("short", {"max_new_tokens": 3}, "short allows 3 new tokens already: ask for more"),
+        ("short", {"format": "chat"}, "was made with format = plain, not chat: it cannot go on"),
+        ("short", {"temperature": 0.5}, "only greedy answers without elicitation can be continued"),
+        ("short", {"elicit": True}, "only greedy answers without elicitation can be continued"),
+        ("nowhere", {}, r"nowhere holds no run: it has no run.json"),
     ],
 )
-def test_a_run_that_cannot_be_continued_is_refused(tiny_checkpoint, tmp_path, says, shorter, limit, changes, message):
+def test_a_run_that_cannot_be_continued_is_refused(tiny_checkpoint, tmp_path, says, shorter, changes, message):
     says("one two three four five")
-    evaluate(accuracy(tiny_checkpoint, max_new_tokens=3), Filler(), 0, tmp_path / "short")
-    asked = accuracy(tiny_checkpoint, **{"max_new_tokens": limit} | changes)
+    answered(tiny_checkpoint, tmp_path / "short", max_new_tokens=3)
     with pytest.raises(InputError, match=message):
-        evaluate(asked, Filler(), 0, tmp_path / "long", shorter=tmp_path / shorter)
+        answered(tiny_checkpoint, tmp_path / "long", shorter=tmp_path / shorter, **{"max_new_tokens": 9} | changes)
     assert not (tmp_path / "long").exists()
