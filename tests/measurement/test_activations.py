@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.arm.activations import (
-    BIN_EDGES,
-    MEASURES,
-    activation_module,
-    gini,
-    histogram,
-)
+from lib.arm.activations import BIN_EDGES, MEASURES, activation_module, gini, histogram
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement import activations
@@ -34,21 +28,9 @@ def change(loaded, problems, conditions, layers, **given):
     return measure_activations(loaded, prompts_of(loaded, problems, conditions), layers, **given)
 
 
-@pytest.fixture(scope="module")
-def found(loaded):
-    return change(loaded, PROBLEMS, ["mless", "random", "arm"], [1, 2])
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"), [([3, 3, 3, 3], 0), ([0, 0, 0, 1], 0.75), ([1, 2, 3], 2 / 9), ([0], 0)]
-)
-def test_gini_of_known_tables(values, expected):
-    assert float(gini(torch.tensor(values, dtype=torch.float32))) == pytest.approx(expected)
-
-
-def test_a_histogram_loses_nothing():
-    values = torch.tensor([-9.0, 0.0, 0.0012, 1.0, 99.0])
-    counts = histogram(values)
+def test_what_is_nothing_is_spread_evenly_and_what_lies_outside_is_counted_at_the_ends():
+    assert gini(torch.zeros(3)) == 0
+    counts = histogram(torch.tensor([-9.0, 0.0, 0.0012, 1.0, 99.0]))
     assert counts.sum() == 5 and len(counts) == len(BIN_EDGES) - 1 and counts[0] == counts[-1] == 1
 
 
@@ -134,17 +116,16 @@ def test_each_problem_draws_its_own_noise_under_arm(loaded):
     assert norms[0][0] != norms[0][1] and norms[0][1] == norms[1][0]
 
 
-def test_counts_cover_every_activation_of_the_problems(loaded, found):
+def test_slashes_among_the_words_of_the_problem_are_none_of_its_tokens(loaded):
+    found = change(loaded, PROBLEMS, ["mless@random"], [1])
     prompts = [build_prompt(loaded.tokenizer, p.problem, "none") for p in PROBLEMS]
     tokens = sum(p.spans["problem"].stop - p.spans["problem"].start for p in prompts)
-    width = loaded.model.config.intermediate_size
-    assert (found.counts.sum("bin") == tokens * width).all()
-    inside = change(loaded, PROBLEMS, ["mless@random"], [1])  # slashes among the problem's words
-    assert (inside.counts.sum("bin") == tokens * width).all() and (abs(inside["shape"][1]) > 0.99).all()
+    assert (found.counts.sum("bin") == tokens * loaded.model.config.intermediate_size).all()
+    assert (abs(found["shape"][1]) > 0.99).all()
 
 
-def test_arm_empties_the_neighbourhood_of_zero_in_its_layer_alone(found):
-    near = found.measures.sel(measure="near zero")
+def test_arm_empties_the_neighbourhood_of_zero_in_its_layer_alone(loaded):
+    near = change(loaded, PROBLEMS, ["mless", "arm"], [1, 2]).measures.sel(measure="near zero")
     ratio = near.sel(condition="arm") / near.sel(condition="none")
     assert (ratio.sel(layer=1) < 0.2).all() and (ratio.sel(layer=2) > 0.5).all()
 

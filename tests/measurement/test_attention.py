@@ -104,15 +104,6 @@ def test_uniform_attention_depends_on_lengths_alone(loaded):
     np.testing.assert_allclose(lam, means[1] / means[0], rtol=1e-5)
 
 
-def test_equal_tokens_have_equal_values_in_layer_1_alone(loaded):
-    found = dilution(loaded, PROBLEMS, ["mless", "random"], [1, 2])
-    assert abs(found.dispersion.sel(condition="mless", layer=1)).max() < 1e-3
-    assert (found.dispersion.sel(condition="mless", layer=2) > 0.01).all()
-    assert (found.dispersion.sel(condition="random", layer=1) > 0.5).all()
-    flat = found.flatness.sel(layer=1).mean(["problem", "head"])
-    assert flat.sel(condition="mless") < flat.sel(condition="random")
-
-
 def test_what_cannot_be_measured_is_refused(loaded):
     spoilt = load("demo", layers=1, device="cpu")
     spoilt.model.layers[0].self_attn.q_proj.weight.data[0, 0] = float("nan")
@@ -155,25 +146,6 @@ def test_the_fits_are_of_the_heads_outputs_for_the_problems_tokens(loaded, cause
         old, new = (outputs[0].unflatten(-1, (loaded.heads, -1)) for (outputs,) in given)  # (T, H, D)
         for name, expected in affine_fits(old[span.start :], new[span.stop :], left).items():
             np.testing.assert_allclose(causes[name].sel(problem=problem.id), expected, atol=2e-3, err_msg=name)
-
-
-def test_without_positions_everything_comes_from_the_terms():
-    loaded = load("demo", layers=1, device="cpu")
-    loaded.model.rotary_emb.inv_freq.zero_()  # rotation by nothing: queries and keys do not know where they are
-    found = measure_causes(loaded, prompts_of(loaded, PROBLEMS, ["mless"])).cause_lambda
-    both, terms, distance = (found.sel(cause=cause) for cause in CAUSES)
-    np.testing.assert_allclose(distance, 1, rtol=1e-5)
-    np.testing.assert_allclose(terms, both, rtol=1e-5)
-    assert (terms < 1).all()  # new terms can only dilute
-
-
-def test_padding_and_batches_change_nothing(loaded, causes, monkeypatch):
-    monkeypatch.setattr(
-        "lib.measurement.attention.in_batches", lambda lengths, run, _: (([i], run([i])) for i in range(len(lengths)))
-    )
-    alone = measure_causes(loaded, prompts_of(loaded, PROBLEMS, ["mless"]))
-    np.testing.assert_allclose(causes.cause_lambda, alone.cause_lambda, rtol=1e-4)
-    np.testing.assert_allclose(causes.affine, alone.affine, rtol=1e-3)
 
 
 OLD, NOISE = torch.randn(2, 400, 2, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
