@@ -70,8 +70,7 @@ def likelihoods(asked: Likelihood, filler: Filler, seed: int, folder: Path) -> p
             if left_out := len(problems) - len(some):
                 print(f"{left_out} problems have solutions of over {asked.max_solution_tokens} tokens", file=sys.stderr)
             wanted = _wanted(loaded, asked, filler, some)
-            chunk_of = {problem.id: place // CHUNK for place, problem in enumerate(some)}
-            store.fill(loaded.name, "score", wanted, functools.partial(_rows, loaded, chunk_of))
+            store.fill(loaded.name, "score", wanted, functools.partial(_rows, loaded))
             keys += wanted
     return pd.DataFrame([store.rows[key] for key in keys], columns=SCORE_FIELDS)
 
@@ -119,13 +118,12 @@ def _wanted(loaded: Loaded, asked: Likelihood, filler: Filler, problems: Sequenc
     return found
 
 
-def _rows(
-    loaded: Loaded, chunk_of: dict[str, int], missing: dict[str, Scored], bar: progress.Bar
-) -> Generator[dict, None, None]:
+def _rows(loaded: Loaded, missing: dict[str, Scored], bar: progress.Bar) -> Generator[dict, None, None]:
     """Yield the row of each missing text: chunk by chunk, in it by condition, those of like length in one forward."""
+    places = {name: i for i, name in enumerate(dict.fromkeys(one.problem.id for one in missing.values()))}
     batches: dict[tuple, list[str]] = {}
     for key, one in missing.items():
-        batches.setdefault((chunk_of[one.problem.id], one.target, one.condition), []).append(key)
+        batches.setdefault((places[one.problem.id] // CHUNK, one.target, one.condition), []).append(key)
     for keys in batches.values():
         lengths = [len(missing[key].ids) for key in keys]
 
@@ -135,8 +133,8 @@ def _rows(
         for chosen, nats in in_batches(lengths, score, tokens=BATCH_TOKENS):
             for key, found in zip([keys[i] for i in chosen], nats, strict=True):
                 one = missing[key]
-                row = made_on(loaded) | one.problem.model_dump() | {"key": key, "problem_id": one.problem.id}
-                row |= {"condition": one.condition, "target": one.target, "prompt_tokens": len(one.prompt)}
+                row = made_on(loaded) | one.problem.model_dump() | one._asdict()
+                row |= {"key": key, "problem_id": one.problem.id, "prompt_tokens": len(one.prompt)}
                 row |= {"tokens": len(one.text), "nats": round(found, 4)}
                 yield {name: row[name] for name in SCORE_FIELDS}
 

@@ -204,16 +204,15 @@ def _rows(
 
 def _graded(completions: Iterable[Completion], asked: dict[str, Asked]) -> Iterator[tuple[Completion, Grade]]:
     """Yield completions with their grades, which processes of their own work out while generation goes on."""
-    waiting: list[tuple[Completion, Future]] = []
+    waiting: dict[Future, Completion] = {}
     try:
         for completion in completions:
-            waiting.append((completion, submit(asked[completion.key].problem.answer, completion.text)))
-            ready = [item for item in waiting if item[1].done()]
-            waiting = [item for item in waiting if item not in ready]
-            yield from ((done, future.result()) for done, future in ready)
-        yield from ((done, future.result()) for done, future in waiting)
+            waiting[submit(asked[completion.key].problem.answer, completion.text)] = completion
+            for future in [future for future in waiting if future.done()]:
+                yield waiting.pop(future), future.result()
+        yield from ((completion, future.result()) for future, completion in waiting.items())
     finally:
-        for _, future in waiting:  # of a run that was interrupted
+        for future in waiting:  # of a run that was interrupted
             future.cancel()
 
 

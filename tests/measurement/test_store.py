@@ -20,7 +20,6 @@ from lib.profiles import check, load_profile, run_profile
 
 FAMILIES = load_profile("families")
 NAME = "tiny-llama"
-MEASURED = ["tokens", "activations", "activations"]  # in the first layers, and in the others
 
 
 def tiny(folder, **changes):
@@ -56,18 +55,12 @@ def piece(value, network="trained", condition="mless", problems=("a", "b"), laye
     return xr.Dataset({"lambda": (store.HEADS.split(), np.full(shape, value, "float32"))}, coords | {"head": [1]})
 
 
-def test_a_piece_takes_its_place_and_what_was_not_measured_is_nan():
-    found = joined(joined(xr.Dataset(), piece(0.5, condition="random")), piece(0.7, problems="b", layers=[3]))
-    found = joined(found, piece(0.9, network="uniform"))
+def test_pieces_take_their_places_the_first_layers_with_all_problems_and_every_layer_with_fewer():
+    found = joined(joined(xr.Dataset(), piece(0.6, condition="random")), piece(0.5))
+    found = joined(joined(found, piece(0.7, problems="b", layers=[3])), piece(0.9, network="uniform", layers=[1]))
     assert found.condition.values.tolist() == ["mless", "random"] and found.layer.values.tolist() == [1, 2, 3]
     lam = found["lambda"].sel(network="trained", head=1)
-    assert lam.sel(condition="random", problem="a").values.tolist()[:2] == [0.5, 0.5]
-    np.testing.assert_allclose(lam.sel(condition="mless", problem="b"), [np.nan, np.nan, 0.7])
-
-
-def test_the_first_layers_have_all_problems_and_every_layer_fewer():
-    found = joined(piece(0.5), piece(0.7, problems="b", layers=[3]))
-    found = joined(joined(found, piece(0.6, condition="random")), piece(0.9, network="uniform", layers=[1]))
+    np.testing.assert_allclose(lam.sel(condition="mless"), [[0.5, 0.5, np.nan], [0.5, 0.5, 0.7]])
     first, every = layers_of(found["lambda"]), layers_of(found["lambda"], every=True)
     assert first.condition.size == 2 and first.layer.values.tolist() == [1, 2] and first.problem.size == 2
     assert every.condition.values == ["mless"] and every.problem.values == ["b"] and every.layer.size == 3
@@ -102,7 +95,8 @@ def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys
     monkeypatch.setattr(progress, "shown", True)
     (found,) = measure(profile, "tokens", "activations").values()
     assert "activations in 2 layers: 100%" in (shown := capsys.readouterr().err) and "2/2" in shown
-    assert [step[1:4] for step in steps] == [("trained", bool(i == 2), m) for i, m in enumerate(MEASURED)]
+    parts = [("tokens", False), ("activations", False), ("activations", True)]
+    assert [(step.measure, step.deep) for step in steps] == parts and {step.network for step in steps} == {"trained"}
     assert set(found) == {*tokens, *store.VARIABLES["activations"]} and found.measures.equals(whole[1].measures[:1])
     monkeypatch.setattr(networks, "load", None)
     xr.testing.assert_equal(measure(profile, "activations")[NAME], found)
@@ -184,13 +178,12 @@ def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(whole
 def test_other_keys_are_those_of_the_next_head_and_all_else_stays():
     sizes = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
     model = LlamaModel(LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2)).eval()
-    changed, states = networks.with_other_keys(model), torch.randn(1, 5, 16)
-    before, after = (one.layers[0].self_attn for one in (model, changed))
+    before, after = (one.layers[0].self_attn for one in (model, networks.with_other_keys(model)))
+    states = torch.randn(1, 5, 16)
     keys, others = (part.k_proj(states).unflatten(2, (2, 4)) for part in (before, after))
     assert torch.equal(keys.roll(1, 2), others) and not torch.equal(keys, others)
-    assert all(
-        torch.equal(getattr(before, name)(states), getattr(after, name)(states)) for name in ("q_proj", "v_proj")
-    )
+    for name in ("q_proj", "v_proj"):
+        assert torch.equal(getattr(before, name)(states), getattr(after, name)(states))
 
 
 def test_another_example_is_drawn_in_the_sample_or_not_and_nothing_else_is_measured_again(whole, profile):
