@@ -32,9 +32,8 @@ def requests(lengths):
 
 
 def complete(loaded, asked, batch_size, arm=None, **settings):
-    asked = [replace(request, arm=arm) for request in asked]
-    found = engine_class("transformers")(loaded, batch_size).complete(asked, Sampling(**settings))
-    return {completion.key: completion for completion in found}
+    engine, asked = engine_class("transformers")(loaded, batch_size), [replace(request, arm=arm) for request in asked]
+    return {completion.key: completion for completion in engine.complete(asked, Sampling(**settings))}
 
 
 @pytest.mark.parametrize("arm", [None, Arm(c=1.0), Arm(c=1.0, mode="code", statistics="sequence")], ids=str)
@@ -62,18 +61,9 @@ def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny):
         assert complete(tiny, cut, 4, max_new_tokens=12) == complete(tiny, some, 4, max_new_tokens=12)
 
 
-def test_a_prompt_that_never_fits_is_named_by_its_length(tiny, monkeypatch):
-    def fails(self, tokens):
-        raise MemoryError
-
-    monkeypatch.setattr(Steps, "__call__", fails)
-    with pytest.raises(InputError, match=r"one prompt of 29 tokens does not fit into memory"):
-        complete(tiny, requests([3, 8]), 4, max_new_tokens=6)
-
-
 def test_prompts_that_have_no_room_beside_the_slots_go_on_with_fewer_slots(tiny, monkeypatch, capsys):
-    asked = requests([3, 8, 5, 2])
-    expected, begun, reserved = complete(tiny, asked, 4, max_new_tokens=6), transformers.prefill, []
+    asked, begun, reserved = requests([3, 8, 5, 2]), transformers.prefill, []
+    expected = complete(tiny, asked, 4, max_new_tokens=6)
 
     def steps(model, slots, *others, **named):
         reserved.append(slots)
@@ -113,10 +103,7 @@ def test_tokens_are_drawn_as_often_as_their_probabilities_say():
 
 @pytest.mark.parametrize(
     "arm, message",
-    [
-        (Arm(layer=4), "layer 4 asked for; the model has layers 1 to 3"),
-        (Arm(mode="code"), "statistics='sequence'"),
-    ],
+    [(Arm(layer=4), "layer 4 asked for; the model has layers 1 to 3"), (Arm(mode="code"), "statistics='sequence'")],
 )
 def test_arm_that_cannot_work_is_refused_before_anything_is_generated(tiny, arm, message):
     with pytest.raises(InputError, match=message):
