@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -16,7 +17,7 @@ from lib.grading import STATUSES, Grade, grade_many, pool
 from lib.paths import ROOT
 
 
-def left(gold: str, answer: str) -> Grade:
+def left(gold, answer):
     """Let the worker of this thread compare two answers."""
     return pool._finished(Grade(False, answer, "math-verify"), (gold, answer))
 
@@ -67,17 +68,12 @@ def test_workers_do_not_outlive_a_parent_that_is_killed():
 def test_grades_keep_their_order_in_threads_and_in_a_forked_child():
     answers = [rf"\sqrt{{{n * n}}}" if n % 2 else str(n) for n in range(2, 10)]  # every second one needs algebra
 
-    def in_order() -> bool:
+    def in_order():
         grades = grade_many((str(n), rf"\boxed{{{answer}}}") for n, answer in enumerate(answers, 2))
         return [(one.correct, one.extracted) for one in grades] == [(True, answer) for answer in answers]
 
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(in_order())) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [True] * 3
+    with ThreadPoolExecutor(3) as threads:
+        assert all(threads.map(lambda _: in_order(), range(3)))
     if (child := os.fork()) == 0:
         signal.alarm(60)
         os._exit(0 if in_order() else 1)
