@@ -53,20 +53,21 @@ class Engine(Writer):
             raise InputError(f"engine vllm reads a checkpoint folder, and {loaded.spec} was loaded from none")
         self.llm: LLMEngine = None  # until the first prompt
         self.needed, self.changes = 0, set()  # positions, and (layer, mode) of ARM's, that were asked for so far
-        self.running = None  # both, as they were when vLLM was started
 
     def _accept(self, arm: Arm | None, positions: int) -> None:
         super()._accept(arm, positions)
-        if arm:
-            if self.tensor_parallel > 1:
-                raise InputError("ARM needs whole activations, which tensor_parallel above 1 divides: use workers")
-            self.changes.add((arm.layer, arm.mode))
-        self.needed = max(self.needed, positions)
+        if arm and self.tensor_parallel > 1:
+            raise InputError("ARM needs whole activations, which tensor_parallel above 1 divides: use workers")
+        changes = self.changes | ({(arm.layer, arm.mode)} if arm else set())
+        if positions > self.needed or changes != self.changes:
+            self.close()  # it is started again with room for these prompts and access to this layer
+            self.needed, self.changes = max(self.needed, positions), changes
 
     def _stream(
         self, requests: list[Request], sampling: Sampling, elicit: list[int], positions: int
     ) -> Iterator[Completion]:
-        self._start()
+        if not self.llm:
+            self._start()
         running, written = {request.key: request for request in requests}, {}  # by key; ids and why they end
         for request in requests:
             self._ask(request, request.fed, request.seed, sampling.max_new_tokens - len(request.begun), sampling)
@@ -76,11 +77,9 @@ class Engine(Writer):
                     request, new = running[output.request_id], output.outputs[0]
                     ids = list(new.token_ids[:-1] if new.finish_reason == "stop" else new.token_ids)
                     if request.key in written:
-                        (first, finish), after = written[request.key], ids
-                        for n in range(1, len(ids)):  # up to what closes the box
-                            if last_box(sampling.elicit + self._decode(ids[:n])) is not None:
-                                after = ids[:n]
-                                break
+                        first, finish = written[request.key]
+                        boxes = (last_box(sampling.elicit + self._decode(ids[:n])) for n in range(1, len(ids)))
+                        after = ids[: next((n for n, box in enumerate(boxes, 1) if box is not None), len(ids))]
                     else:
                         first, finish, after = [*request.begun, *ids], new.finish_reason, []
                         if elicit and last_box(self._decode(first)) is None:
@@ -96,39 +95,30 @@ class Engine(Writer):
 
     def _ask(self, request: Request, prompt: list[int], seed: int, limit: int, sampling: Sampling) -> None:
         """Let vLLM go on behind these tokens, by at most `limit` new ones."""
-        change = change_for(request.arm, request.seed, len(request.input_ids)) if request.arm else None
-        given = {"temperature": sampling.temperature, "top_p": sampling.top_p, "max_tokens": limit, "seed": seed}
-        given |= {
-            "stop_token_ids": sorted(self.stops),
-            "detokenize": False,
-            "output_kind": RequestOutputKind.FINAL_ONLY,
-        }
-        # What is changed differs between requests with equal prompts.
-        given |= {"extra_args": change, "skip_reading_prefix_cache": bool(change)}
-        tokens = TokensPrompt(prompt_token_ids=prompt)
-        if change:
+        tokens, change = TokensPrompt(prompt_token_ids=prompt), None
+        if request.arm:
+            change = change_for(request.arm, request.seed, len(request.input_ids))
             tokens["cache_salt"] = request.key  # so that no other request reads what is written under ARM
+        given = dict(temperature=sampling.temperature, top_p=sampling.top_p, max_tokens=limit, seed=seed)
+        given |= dict(stop_token_ids=sorted(self.stops), detokenize=False, output_kind=RequestOutputKind.FINAL_ONLY)
+        # What is changed differs between requests with equal prompts.
+        given |= dict(extra_args=change, skip_reading_prefix_cache=bool(change))
         self.llm.add_request(request.key, tokens, SamplingParams(**given))
 
     def close(self) -> None:
         """End vLLM's processes; without this call they end with the engine."""
         if self.llm:
             self._shutdown()
-        self.llm = self.running = None
+        self.llm = None
 
     def _start(self) -> None:
-        """Start vLLM, or start it again when its prompts had to be shorter or a layer was not to be changed."""
-        asked = self.needed, frozenset(self.changes)  # which only grow
-        if asked == self.running:
-            return
-        self.close()
         made: Future = Future()
         threading.Thread(target=_make, args=(self._arguments(), made), daemon=True).start()
         try:
             self.llm = made.result()
         except Exception as error:  # of any kind; the reason stands in the output of vLLM's processes
             raise InputError(f"vllm did not start: {' '.join(str(error).split())[:300]}") from error
-        self.running, self._shutdown = asked, weakref.finalize(self, self.llm.engine_core.shutdown, 60)
+        self._shutdown = weakref.finalize(self, self.llm.engine_core.shutdown, 60)
         layers = sorted({layer for layer, _ in self.changes})
         refusals = self.llm.collective_rpc("install_arm", args=(layers,)) if layers else []
         if any(refusals):
@@ -138,30 +128,23 @@ class Engine(Writer):
 
     def _arguments(self) -> dict:
         # Token ids go in and come out, and `Sampling` says what a checkpoint's generation config would.
-        arguments = {"model": self.folder, "load_format": "safetensors", "dtype": self.loaded.dtype}
-        arguments |= {"skip_tokenizer_init": True, "generation_config": "vllm", "enable_prefix_caching": True}
-        arguments |= {
-            "tensor_parallel_size": self.tensor_parallel,
-            "disable_log_stats": True,
-            "use_tqdm_on_load": False,
-        }
-        arguments |= {"max_model_len": self.needed, "max_num_seqs": self.batch_size}
+        arguments = dict(skip_tokenizer_init=True, generation_config="vllm", enable_prefix_caching=True)
+        arguments |= dict(model=self.folder, load_format="safetensors", dtype=self.loaded.dtype, use_tqdm_on_load=False)
+        arguments |= dict(tensor_parallel_size=self.tensor_parallel, disable_log_stats=True)
+        arguments |= dict(max_model_len=self.needed, max_num_seqs=self.batch_size)
         if self.changes:
-            arguments |= {
-                "worker_extension_cls": f"{ArmExtension.__module__}.{ArmExtension.__name__}",
-                "async_scheduling": False,  # under which the batch that ARM reads is a step ahead of the tokens
-                "enable_chunked_prefill": False,
-                "max_num_batched_tokens": max(PREFILL_TOKENS, self.needed),
-            }
+            arguments["worker_extension_cls"] = f"{ArmExtension.__module__}.{ArmExtension.__name__}"
+            arguments["async_scheduling"] = False  # under which the batch that ARM reads is a step ahead of the tokens
+            arguments |= dict(enable_chunked_prefill=False, max_num_batched_tokens=max(PREFILL_TOKENS, self.needed))
             # What is compiled or recorded is not changed afterwards: prompts run eagerly, and all where ARM decodes.
-            plain = {"compilation_config": {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"}}
-            arguments |= {"enforce_eager": True} if any(mode == "code" for _, mode in self.changes) else plain
+            plain = dict(compilation_config={"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"})
+            arguments |= dict(enforce_eager=True) if any(mode == "code" for _, mode in self.changes) else plain
         if self.loaded.device == "cpu":
             # Compiling asks for a C++ compiler and a minute; without a size vLLM takes nine tenths of all memory.
             room = self.batch_size * (self.needed + BLOCK) * self._bytes_per_position()
             room = min(room, psutil.virtual_memory().available // 2)  # prompts then wait for each other
             arguments.pop("compilation_config", None)
-            arguments |= {"enforce_eager": True, "block_size": BLOCK, "kv_cache_memory_bytes": room}
+            arguments |= dict(enforce_eager=True, block_size=BLOCK, kv_cache_memory_bytes=room)
         return arguments
 
 

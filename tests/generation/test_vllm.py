@@ -26,18 +26,10 @@ CODE = Arm(c=0.5, p1=90, mode="code", layer=2, statistics="sequence")
 PARTS = {"plain": (None, 48), "text": (Arm(), 48), "code": (CODE, 16)}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Keep transformers off the cores of vLLM's workers: threads that wait for each other there take minutes."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture(scope="module")
 def everything(demo):
     """48 problems with slashes, by token id."""
+    torch.set_num_threads(1)  # off the cores of vLLM's workers: threads that wait for each other there take minutes
     problems = load_problems("embedded", limit=48, seed=0)
     prompts = [build_prompt(demo.tokenizer, p.problem, "mless", format="chat") for p in problems]
     return [Request(str(n), prompt.input_ids.tolist(), seed=2**62 + n) for n, prompt in enumerate(prompts)]
@@ -60,14 +52,10 @@ def complete(engine, asked, sampling):
     return {completion.key: completion for completion in engine.complete(asked, sampling)}
 
 
-def under(arm, asked):
-    return [replace(request, arm=arm) for request in asked]
-
-
 def mixed(asked, parts):
     """Return the prompts of all parts of a run."""
-    some = {part: under(arm, asked[:count]) for part, (arm, count) in parts.items()}
-    return [replace(request, key=f"{part} {request.key}") for part, requests in some.items() for request in requests]
+    some = [(part, arm, one) for part, (arm, count) in parts.items() for one in asked[:count]]
+    return [replace(one, key=f"{part} {one.key}", arm=arm) for part, arm, one in some]
 
 
 def by_number(monkeypatch):
@@ -87,20 +75,9 @@ def test_greedy_tokens_equal_those_of_transformers_with_and_without_arm(demo, en
     assert sum(len(different) == len(PARTS) for different in texts) > len(texts) / 2
 
 
-TINY = dict(
-    hidden_size=64,
-    intermediate_size=128,
-    num_hidden_layers=3,
-    num_attention_heads=2,
-    num_key_value_heads=1,
-    head_dim=32,
-    max_position_embeddings=1024,
-    initializer_range=0.3,
-    tie_word_embeddings=False,  # else it only repeats its input
-    bos_token_id=1,
-    eos_token_id=2,
-    pad_token_id=2,
-)
+TINY = dict(hidden_size=64, intermediate_size=128, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1)
+TINY |= dict(head_dim=32, max_position_embeddings=1024, bos_token_id=1, eos_token_id=2, pad_token_id=2)
+TINY |= dict(initializer_range=0.3, tie_word_embeddings=False)  # else it only repeats its input
 FAMILIES = {"qwen2": (Qwen2Config, Qwen2ForCausalLM), "gemma3": (Gemma3TextConfig, Gemma3ForCausalLM)}
 
 
@@ -116,7 +93,6 @@ def test_arm_works_in_every_family_with_a_fused_gate(family, demo, asked, tmp_pa
     engine = kind(kind.load(str(tmp_path), device="cpu"), 4)
     assert engine.model.device.type == "meta"  # vLLM alone holds the weights
     found = complete(engine, mixed(asked, parts), GREEDY)
-    engine.close()
     assert found == complete(engine_class("transformers")(tiny, 4), mixed(asked, parts), GREEDY)
     assert len({completion.text for completion in found.values()}) > 6  # of nine
 
@@ -127,7 +103,7 @@ def test_on_a_gpu_arm_takes_no_step_ahead_and_only_its_text_mode_decodes_by_grap
     engine.complete(asked, GREEDY)
     assert not {"async_scheduling", "enforce_eager", "compilation_config"} & set(engine._arguments())
     for arm, eager in ((Arm(), False), (CODE, True)):
-        engine.complete(under(arm, asked), GREEDY)
+        engine.complete([replace(asked[0], arm=arm)], GREEDY)
         found = engine._arguments()
         assert (found["async_scheduling"], found["enable_chunked_prefill"]) == (False, False)
         assert ("enforce_eager" in found, "compilation_config" in found) == (eager, not eager)
@@ -136,30 +112,35 @@ def test_on_a_gpu_arm_takes_no_step_ahead_and_only_its_text_mode_decodes_by_grap
 
 
 @needs_vllm
-@pytest.mark.parametrize(
-    "arm, options, message",
-    [
-        (Arm(), {"tensor_parallel": 2}, "tensor_parallel above 1"),
-        (Arm(layer=99), {}, "layer 99 asked for"),
-        (Arm(mode="code"), {}, "statistics='sequence'"),
-    ],
-)
-def test_arm_that_cannot_work_is_refused_at_the_call(demo, asked, arm, options, message):
-    with pytest.raises(InputError, match=message):
-        engine_class("vllm")(demo, 8, **options).complete(under(arm, asked), GREEDY)
+def test_arm_on_several_devices_and_a_model_without_a_folder_are_refused_at_once(demo, asked, monkeypatch):
+    with pytest.raises(InputError, match="tensor_parallel above 1"):
+        engine_class("vllm")(demo, 8, tensor_parallel=2).complete(mixed(asked, PARTS), GREEDY)
+    monkeypatch.setattr(demo.model, "name_or_path", "")
+    with pytest.raises(InputError, match="reads a checkpoint folder"):
+        engine_class("vllm")(demo, 8)
 
 
 @needs_vllm
-def test_activation_that_vllm_runs_otherwise_is_refused_before_the_first_completion(demo, asked, monkeypatch):
+def test_vllm_is_started_again_for_longer_prompts_alone_and_refuses_arm_before_the_first_completion(
+    demo, asked, monkeypatch
+):
+    rooms, ended = [], []
+
     def make(arguments, made):
-        core = SimpleNamespace(shutdown=lambda seconds: None)
-        refuse = lambda name, args: ["layer 1 of Some activates by MulAndSilu"]  # noqa: E731
-        made.set_result(SimpleNamespace(collective_rpc=refuse, engine_core=core))
+        rooms.append(arguments["max_model_len"])
+        answers = {"collective_rpc": lambda name, args: ["layer 1 of Some activates by MulAndSilu"]}
+        answers |= {"add_request": lambda *given: None, "abort_request": lambda keys: None, "step": lambda: 1 / 0}
+        made.set_result(SimpleNamespace(**answers, engine_core=SimpleNamespace(shutdown=ended.append)))
 
     monkeypatch.setattr(importlib.import_module("lib.generation.vllm"), "_make", make)
-    stream = engine_class("vllm")(demo, 8).complete(mixed(asked, PARTS), GREEDY)
+    engine = engine_class("vllm")(demo, 8)
+    for new in (20, 10, 20, 21):
+        with pytest.raises(ZeroDivisionError):
+            next(engine.complete(asked, Sampling(new)))
+    assert len(rooms) == 2 and rooms[1] == rooms[0] + 1 and ended == [60]
     with pytest.raises(InputError, match="cannot run ARM on demo: layer 1 of Some activates"):
-        next(stream)
+        next(engine.complete(mixed(asked, PARTS), GREEDY))
+    assert len(rooms) == 3 and len(ended) == 3
 
 
 @needs_vllm
@@ -176,13 +157,6 @@ def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(engine, demo, aske
     whole = complete(engine, asked[:1], Sampling(12))[asked[0].key]
     begun = tuple(demo.tokenizer(whole.text, add_special_tokens=False)["input_ids"][:5])
     assert complete(engine, [replace(asked[0], begun=begun)], Sampling(12)) == {asked[0].key: whole}
-
-
-@needs_vllm
-def test_model_without_a_folder_is_refused(demo, monkeypatch):
-    monkeypatch.setattr(demo.model, "name_or_path", "")
-    with pytest.raises(InputError, match="reads a checkpoint folder"):
-        engine_class("vllm")(demo, 8)
 
 
 def test_absent_vllm_is_one_line_that_says_how_to_install(monkeypatch):
