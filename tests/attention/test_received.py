@@ -6,6 +6,7 @@ import pytest
 import torch
 from eager import matrices, received
 from families import FAMILIES, spread
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoConfig, AutoModel
 
 from lib.attention import function
@@ -23,19 +24,14 @@ def same(found, expected):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5, equal_nan=True)
 
 
-def test_blocks_smaller_than_the_prompt_equal_eager(model, monkeypatch):
-    monkeypatch.setattr(function, "BLOCK_ELEMENTS", 1)
-    ids = torch.randint(1, 97, (53,))
-    same(received_attention(model, ids)[0], received(matrices(model, ids)))
-
-
-def test_each_prompt_of_a_padded_batch_equals_eager(model):
-    prompts = [torch.randint(1, 97, (n,)) for n in (30, 17, 2)]
-    batch = torch.nn.utils.rnn.pad_sequence(prompts, batch_first=True)
-    found = received_attention(model, batch, lengths=[30, 17, 2])
-    for row, ids in zip(found, prompts, strict=True):
-        same(row[..., : len(ids)], received(matrices(model, ids)))
-        assert row[..., len(ids) - 1 :].isnan().all()
+def test_each_prompt_of_a_padded_batch_equals_eager_whole_and_in_blocks(model, monkeypatch):
+    prompts = [torch.randint(1, 97, (n,)) for n in (53, 17, 2)]
+    batch, expected = pad_sequence(prompts, batch_first=True), [received(matrices(model, ids)) for ids in prompts]
+    for elements in (function.BLOCK_ELEMENTS, 1):
+        monkeypatch.setattr(function, "BLOCK_ELEMENTS", elements)
+        for row, wanted in zip(received_attention(model, batch, lengths=[53, 17, 2]), expected, strict=True):
+            same(row[..., : wanted.shape[-1]], wanted)
+            assert row[..., wanted.shape[-1] - 1 :].isnan().all()
 
 
 @pytest.mark.parametrize("spec", ["demo", "Qwen2.5-Coder-0.5B-Instruct"])
