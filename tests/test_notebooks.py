@@ -22,7 +22,7 @@ NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 BOOKS = {path.stem: nbformat.read(path, as_version=4) for path in NOTEBOOKS}
 CODE = {name: [cell for cell in book.cells if cell.cell_type == "code"] for name, book in BOOKS.items()}
 COMPARED_FLOOR = 37  # cells whose text or table nbval really compares: fewer means that outputs were lost
-LINES = 8  # of a cell
+LINES, IMPORTS, ALL = 8, 5, 180  # lines of a cell, of imports in a notebook, and of code in all notebooks
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +135,7 @@ def test_their_stored_outputs_are_there_to_compare_and_say_what_families_lack():
     cells = [cell for code in CODE.values() for cell in code]
     shown = [{out.output_type if out.get("name") != "stdout" else "text" for out in cell.outputs} for cell in cells]
     assert sum(bool(kinds & {"execute_result", "text"}) for kinds in shown) >= COMPARED_FLOOR
+    assert sum(line != "" for cell in cells for line in cell.source.splitlines()) <= ALL
     said = [out.text for cell in CODE["03_math500"] for out in cell.outputs if out.get("name") == "stdout"]
     assert sum("The profile demo does." in text for text in said) >= 2
 
@@ -144,6 +145,8 @@ def test_notebooks_state_call_and_show(name):
     assert BOOKS[name].metadata.kernelspec.name == "python3" and "papermill" not in BOOKS[name].metadata
     assert all(cell.execution_count and len(cell.source.splitlines()) <= LINES for cell in CODE[name])
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in CODE[name]) == 1
+    lines = [line for cell in CODE[name] for line in cell.source.splitlines()]
+    assert sum(line.startswith(("from ", "import ")) for line in lines) <= IMPORTS
     nodes = [node for cell in CODE[name] for node in ast.walk(ast.parse(cell.source))]
     assert not any(isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda) for node in nodes)
     *_, heading, _, last = BOOKS[name].cells
