@@ -23,7 +23,7 @@ from lib.figures.draw import HEIGHT, STYLE, WIDTH
 from lib.models.names import resolve
 from lib.paths import shown, write_json, write_whole
 from lib.prompts.problems import describe
-from lib.statistics import told
+from lib.statistics import ALPHA, told
 
 RECORD = "figures.json"  # in a run's results: how each of its figures compared
 DPI = 200  # twice what a page shows: sharp on every screen
@@ -34,7 +34,7 @@ ABSENT, UNDRAWN = "no table was there", "no picture was there"
 OF_NUMBER, OF_WIDTH = 0.01, 0.05
 FLOOR, NARROWEST = 0.01, 1e-3  # of a column's largest number: what a smaller one, and an interval's width, count as
 P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
-LEVEL, SMALLEST, FACTOR = 0.05, 1e-3, 3.0  # of p-values: what decides, what is told, half an order of magnitude
+SMALLEST, FACTOR = 1e-3, 3.0  # of p-values: what is told, half an order of magnitude
 NOTHING = "Nothing to show: this profile does not ask for it. The profile demo does."
 UNFOLDED = {"width": 1000, "max_columns": None, "max_colwidth": None}  # else the length of a number moves lines
 SIGNED = ("effect", "against others")  # differences
@@ -176,7 +176,7 @@ def _apart(name, old, new, ends):
     both = np.array([one, other], dtype=float)  # (2, n)
     if P_VALUE.fullmatch(name):
         sizes = np.fmax(both, SMALLEST)
-        same = ((both < LEVEL).all(0) | (both >= LEVEL).all(0)) & (sizes.max(0) < FACTOR * sizes.min(0))
+        same = ((both < ALPHA).all(0) | (both >= ALPHA).all(0)) & (sizes.max(0) < FACTOR * sizes.min(0))
         return np.where(same, 0, exact)
     if ends:
         bounds = np.array([old[ends], new[ends]], dtype=float)  # (2, n, 2)
