@@ -73,16 +73,19 @@ def test_a_score_is_what_a_plain_forward_gives(tiny, run, condition):
 
 
 def test_arm_changes_the_prompt_alone(tiny, run):
-    row = run(conditions=["arm:c=1.0"], limit=1).iloc[0]
-    problem = next(problem for problem in PROBLEMS if problem["unique_id"] == row["problem_id"])
-    prompt = build_prompt(tiny.tokenizer, problem["problem"], "none", format="chat").input_ids
-    ids = tiny.tokenizer(problem["solution"], add_special_tokens=False)["input_ids"]
+    rows = run(conditions=["arm:c=1.0"]).set_index("problem_id")
     arm = parse_condition("arm:c=1.0").arm.model_copy(update={"statistics": "sequence"})
-    with torch.inference_mode(), installed(tiny.model, seed=int(row["key"], 16) % 2**63, **arm.model_dump()):
-        first = tiny.model(prompt[None], use_cache=True)
-        rest = tiny.model(torch.tensor([ids]), past_key_values=first.past_key_values, use_cache=True)
-    assert row["nats"] == pytest.approx(score(torch.cat([first.logits[0, -1:], rest.logits[0]]), ids), abs=1e-3)
-    assert row["nats"] != pytest.approx(alone(tiny, problem, "none", problem["solution"]), abs=1e-3)
+    for problem in PROBLEMS:  # one batch, each row of which draws from its own seed
+        prompt = build_prompt(tiny.tokenizer, problem["problem"], "none", format="chat").input_ids
+        ids, row = (
+            tiny.tokenizer(problem["solution"], add_special_tokens=False)["input_ids"],
+            rows.loc[problem["unique_id"]],
+        )
+        with torch.inference_mode(), installed(tiny.model, seed=int(row["key"], 16) % 2**63, **arm.model_dump()):
+            first = tiny.model(prompt[None], use_cache=True)
+            rest = tiny.model(torch.tensor([ids]), past_key_values=first.past_key_values, use_cache=True)
+        assert row["nats"] == pytest.approx(score(torch.cat([first.logits[0, -1:], rest.logits[0]]), ids), abs=1e-3)
+        assert row["nats"] != pytest.approx(alone(tiny, problem, "none", problem["solution"]), abs=1e-3)
 
 
 def test_a_longer_solution_is_left_out_and_counted(run, capsys):

@@ -10,7 +10,7 @@ from lib.arm.moving import redistribute
 from lib.arm.settings import Arm
 from lib.generation.vllm_arm import ArmExtension, Changed, change_for
 
-TEXT, CODE = Arm(layer=2), Arm(c=0.5, p1=90, mode="code", layer=2)
+TEXT, CODE = Arm(c=2, layer=2), Arm(c=0.5, p1=90, mode="code", layer=2)
 
 
 class SiluAndMul(torch.nn.Module):
