@@ -67,6 +67,7 @@ def test_a_missing_sample_is_not_a_wrong_one():
 def test_graders_stand_side_by_side():
     answers = [one | {"correct_authors": True} for one in run("none", 10, 20) + run("mless", 12, 20)]
     table = tables.graders(frame(answers), seed=0).set_index("grader")
+    assert table.condition.tolist() == ["none"] * 5 + ["mless"] * 5 and set(table.n) == {20}
     published = table.loc["authors' rule as published"]
     assert published["accuracy"].tolist() == [100, 100] and published["disagree"].tolist() == [10, 8]
     assert published["effect"].iloc[1] == 0

@@ -176,11 +176,11 @@ def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(whole
 
 
 def test_other_keys_are_those_of_the_next_head_and_all_else_stays():
-    sizes = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
-    model = LlamaModel(LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2)).eval()
+    sizes = {"vocab_size": 64, "hidden_size": 24, "intermediate_size": 32, "num_hidden_layers": 1}
+    model = LlamaModel(LlamaConfig(**sizes, num_attention_heads=6, num_key_value_heads=3)).eval()
     before, after = (one.layers[0].self_attn for one in (model, networks.with_other_keys(model)))
-    states = torch.randn(1, 5, 16)
-    keys, others = (part.k_proj(states).unflatten(2, (2, 4)) for part in (before, after))
+    states = torch.randn(1, 5, 24)
+    keys, others = (part.k_proj(states).unflatten(2, (3, 4)) for part in (before, after))
     assert torch.equal(keys.roll(1, 2), others) and not torch.equal(keys, others)
     for name in ("q_proj", "v_proj"):
         assert torch.equal(getattr(before, name)(states), getattr(after, name)(states))

@@ -93,13 +93,13 @@ def test_classes_of_tokens_are_told_with_their_difference_to_the_others():
     rng = np.random.default_rng(0)
     others = rng.uniform(0.1, 0.2, N)
     digits = others + 0.05 + rng.normal(0, 0.01, N)
-    digits[:10] = NAN  # problems without digits
+    digits[:10], others[35:] = NAN, NAN  # problems without digits, and without others
     found = model({"classes": np.stack([digits, others], 1)[:, None]}, problem=IN_FOURS, condition=["none"])
     row = tables.classes_table(found).set_index("class").loc["digits"]
-    apart = interval(100 * (digits - others)[10:], IN_FOURS[10:])
+    apart = interval(100 * (digits - others)[10:35], IN_FOURS[10:35])
     ends = row["against others"], row["against low"], row["against high"], row.n
-    assert ends == pytest.approx((apart.estimate, apart.low, apart.high, N - 10))
-    assert row["against low"] > 0 and row["near zero"] == pytest.approx(100 * digits[10:].mean())
+    assert ends == pytest.approx((apart.estimate, apart.low, apart.high, 25))
+    assert row["against low"] > 0 and row["near zero"] == pytest.approx(100 * digits[10:35].mean())
 
 
 def test_changes_are_geometric_means_with_corrected_p_values():
