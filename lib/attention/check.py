@@ -1,7 +1,5 @@
 """Whether received attention is what a model's own attention does, tried on ten tokens when it is loaded."""
 
-from typing import Any
-
 import torch
 from transformers import PreTrainedModel
 
@@ -43,7 +41,8 @@ def check_attention(model: PreTrainedModel) -> None:
         with attending(decoder, recording=recording):
             decoder(input_ids=ids, use_cache=False)
             for module, args, given, output in calls:
-                expected, found = _output(output), _output(module(*args, **given))
+                both = output, module(*args, **given)
+                expected, found = ((one[0] if isinstance(one, tuple) else one).float() for one in both)
                 off = float((found - expected).norm() / expected.norm())
                 differences[module.layer_idx] = max(off, differences.get(module.layer_idx, 0.0))
     except Exception as error:  # a model's own code may fail in any way on what it does not expect
@@ -59,7 +58,3 @@ def check_attention(model: PreTrainedModel) -> None:
     if not differences[worst] < max(LEAST, ROUNDINGS * torch.finfo(state.dtype).eps):  # nor NaN
         off = f"the output of layer {worst + 1} differs by {differences[worst]:.1g} from the model's own attention"
         raise InputError(f"model type {family} is not supported: {off}")
-
-
-def _output(given: Any) -> torch.Tensor:
-    return (given[0] if isinstance(given, tuple) else given).float()
