@@ -147,8 +147,7 @@ def _grown(measured: xr.Dataset, profile: Profile, spec: str, steps: Sequence[St
     problems = load_problems(asked.problems, limit=asked.limit, seed=profile.seed)
     example = drawn_problem(asked.problems, asked.example, asked.limit, profile.seed).id
     loaded = networks.some_layers(spec, asked.layers, asked.dtype)
-    about = {"model": name, "revision": loaded.revision, "dtype": loaded.dtype, "device": loaded.device}
-    about |= {"label": loaded.label}
+    about = {"model": name} | {field: getattr(loaded, field) for field in ("revision", "dtype", "device", "label")}
     del loaded
     if about.items() - measured.attrs.items():
         measured = xr.Dataset(attrs={"settings": measured.settings, "done": "[]"})

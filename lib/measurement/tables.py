@@ -28,7 +28,7 @@ AFFINE_TEXT = {
 }
 
 
-def estimates(values: xr.DataArray, name: str = "mean") -> pd.DataFrame:
+def estimates(values: xr.DataArray, name: str = "mean", prefix: str = "") -> pd.DataFrame:
     """Return a row per measured place of values (problem, ...): labels, mean over its problems, low, high and n."""
     places = across(values)
     known = np.isfinite(places.values)
@@ -38,7 +38,9 @@ def estimates(values: xr.DataArray, name: str = "mean") -> pd.DataFrame:
         if pattern.any():
             found = interval(places.values[pattern][:, alike], places.problem.values[pattern])
             rows[:, alike] = found.estimate, found.low, found.high, np.full(alike.sum(), found.n)
-    table = pd.DataFrame(dict(zip((name, "low", "high", "n"), rows, strict=True)), places.indexes["place"])
+    table = pd.DataFrame(
+        dict(zip((name, f"{prefix}low", f"{prefix}high", "n"), rows, strict=True)), places.indexes["place"]
+    )
     return table[table.n > 0].astype({"n": int}).reset_index()
 
 
@@ -169,12 +171,9 @@ def likeness_table(model: xr.Dataset) -> pd.DataFrame:
     """Return the cosine between a condition's change and that of the slashes, by condition and layer: of the histogram
     (`shape`) and of single activations (`elements`).
     """
-    tables = []
-    for part in ("shape", "elements"):
-        table = estimates(layers_of(model[part]).sel(condition=list(CHANGES[1:])), part)
-        names = {"low": f"{part} low", "high": f"{part} high"}
-        tables.append(table.rename(columns=names).set_index(["condition", "layer", "n"]))
-    return pd.concat(tables, axis=1).reset_index()
+    changed = model[["shape", "elements"]].sel(condition=list(CHANGES[1:]))
+    shape, elements = (estimates(layers_of(values), str(name), f"{name} ") for name, values in changed.items())
+    return shape.merge(elements, on=["condition", "layer", "n"])
 
 
 @by_model
@@ -184,8 +183,7 @@ def classes_table(model: xr.Dataset) -> pd.DataFrame:
     """
     shares = 100 * model.classes.sel(network=TRAINED, layer=1, drop=True)
     apart = shares - shares.sel({"class": OTHERS}, drop=True)
-    against = estimates(apart, "against others").rename(columns={"low": "against low", "high": "against high"})
-    return estimates(shares.where(apart.notnull()), "near zero").merge(against)
+    return estimates(shares.where(apart.notnull()), "near zero").merge(estimates(apart, "against others", "against "))
 
 
 # (layer, head) that a figure draws where a profile names none, as far as the model has them.
