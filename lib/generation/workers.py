@@ -11,14 +11,9 @@ import math
 import os
 import secrets
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
-import psutil
+from typing import Any, NamedTuple
 
 from lib.errors import InputError
 from lib.generation import Completion, Request, Sampling, engine_class, make_engine
@@ -41,24 +36,14 @@ DEATHS = 3  # of its worker, after which a prompt is given up
 PATIENCE = 600  # seconds without any worker, which an autoscaling cluster may need to start a machine
 LOOK = 10  # seconds between looks at the time
 OBJECTS = 128 * 2**20  # bytes of shared memory on this machine: completions are short
-# Ray's agents look for their cluster for a minute after a SIGKILL of the process that started it: a process of its own
-# waits for the end of its standard input, which is that process' end, and ends those that are left.
-REAPER = """
-import sys, psutil
-left = [psutil.Process(int(pid)) for pid in sys.argv[1:] if psutil.pid_exists(int(pid))]
-sys.stdin.read()
-for process in left:
-    try:
-        process.kill()  # unless another process has its number by now
-    except psutil.Error:
-        pass
-"""
 
 
 class Worker:
     """What runs in an actor: an engine, once it is prepared."""
 
-    def prepare(self, loading: dict, revision: str, making: tuple, longest: list[Request], sampling: Sampling) -> None:
+    def prepare(
+        self, loading: dict, revision: str, making: tuple, longest: list[Request], sampling: Sampling
+    ) -> Iterator[Completion]:
         """Load the model, for an engine with room for the longest prompts; InputError for what it cannot run."""
         name, *rest = making
         loaded, self.sampling = engine_class(name).load(**loading), sampling
@@ -67,6 +52,7 @@ class Worker:
             raise InputError(f"{here}, this run {loaded.spec} at revision {revision}")
         self.engine = make_engine(name, loaded, *rest)
         self.engine.complete(longest, sampling)
+        yield from ()  # a stream, like completions
 
     def complete(self, requests: Sequence[Request]) -> Iterator[Completion]:
         """Yield a completion for each prompt as it finishes."""
@@ -74,12 +60,13 @@ class Worker:
             yield completion
 
 
-@dataclass(eq=False)
-class _Member:
+class _At(NamedTuple):
+    """Whose stream it is, what that worker still owes, how many were lost over this, and whether it is prepared."""
+
     actor: Any
-    owed: dict[str, Request] = field(default_factory=dict)
-    deaths: int = 0  # of those who were asked for it before
-    ready: bool = False
+    owed: dict[str, Request]
+    deaths: int
+    ready: bool
 
 
 class Workers:
@@ -89,18 +76,16 @@ class Workers:
     """
 
     def __init__(self, count: int, gpus: int, loaded: Loaded, engine: str, batch_size: int, options: dict[str, int]):
-        self.count, self.gpus, self.loaded, self.batch_size = count, gpus, loaded, batch_size
-        self.making = engine, batch_size, options
+        self.count, self.gpus, self.loaded, self.making = count, gpus, loaded, (engine, batch_size, options)
         self.failed: dict[str, str] = {}
         self.lost = self._in_a_row = 0  # workers in all, and since the last completion
-        self._awaited: dict[Any, _Member] = {}  # by what `prepare` returns, or by a stream of completions
+        self._streams: dict[Any, _At] = {}
         self._idle: list[Any] = []  # actors
-        self._fresh: collections.deque[Request] = collections.deque()
-        self._again: collections.deque[tuple[int, list[Request]]] = collections.deque()  # what is owed, by deaths
+        self._todo: collections.deque[tuple[list[Request], int]] = collections.deque()  # chunks, and their deaths
 
     def __enter__(self) -> "Workers":
         """Join the cluster of RAY_ADDRESS or start one on this machine; raises InputError when that fails."""
-        address, before = os.environ.get("RAY_ADDRESS") or "local", _children()
+        address = os.environ.get("RAY_ADDRESS") or "local"
         here = {"num_cpus": self.count, "include_dashboard": False, "object_store_memory": OBJECTS}
         host, _, port = address.rpartition(":")
         try:
@@ -111,21 +96,15 @@ class Workers:
             busy = "Ray did not start here, for which it gives a busy machine too little time"
             where = busy if address == "local" else f"the Ray cluster at {address} cannot be joined"
             raise InputError(f"{where}: {_one_line(error)}") from error
-        if address == "local":
-            # In a session of its own, which Ctrl-C in a terminal does not reach.
-            command = [sys.executable, "-c", REAPER, *map(str, _children() - before)]
-            subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for actor in (*self._idle, *(member.actor for member in self._awaited.values())):
-            ray.kill(actor)
-        ray.shutdown()
+        ray.shutdown()  # with it the actors
 
     @property
     def ready(self) -> int:
         """How many workers are at work, or could be."""
-        return len(self._idle) + sum(member.ready for member in self._awaited.values())
+        return len(self._idle) + sum(at.ready for at in self._streams.values())
 
     @property
     def status(self) -> str:
@@ -138,70 +117,56 @@ class Workers:
         Raises InputError when a worker refuses to start, when they are lost one after the other, and when none comes.
         """
         # A worker's engine takes one setting of ARM after the other: neighbours should share it.
-        self._fresh.extend(sorted(requests, key=lambda request: repr(request.arm)))
+        fresh = sorted(requests, key=lambda request: repr(request.arm))
+        least = min(BATCHES * self.making[1], math.ceil(len(fresh) / self.count))
+        while fresh:  # half of what is left in equal shares: large chunks first, and no worker waits long for the last
+            size = max(least, len(fresh) // (2 * self.count))
+            self._todo.append((fresh[:size], 0))
+            fresh = fresh[size:]
         longest = {request.arm: request for request in sorted(requests, key=lambda r: len(r.input_ids))}
         loading = {name: getattr(self.loaded, name) for name in ("spec", "device", "dtype")}
         given = loading, self.loaded.revision, self.making, list(longest.values()), sampling
-        for _ in range(self.count):
-            self._hire(*given)
         heard = time.monotonic()
-        while self._fresh or self._again or any(member.owed for member in self._awaited.values()):
-            self._give_out()
-            found, _ = ray.wait(list(self._awaited), timeout=LOOK)
+        while self._todo or any(at.owed for at in self._streams.values()):
+            while self._idle and self._todo:
+                actor, (chunk, deaths) = self._idle.pop(), self._todo.popleft()
+                owed = {request.key: request for request in chunk}
+                self._streams[actor.complete.remote(chunk)] = _At(actor, owed, deaths, True)
+            while len(self._idle) + len(self._streams) < self.count:
+                actor = ray.remote(Worker).options(num_cpus=1, num_gpus=self.gpus).remote()
+                self._streams[actor.prepare.remote(*given)] = _At(actor, {}, 0, False)
+            found, _ = ray.wait(list(self._streams), timeout=LOOK)
             if not found and not self.ready and time.monotonic() - heard > PATIENCE:
                 has = ray.cluster_resources()
                 has = f"the cluster has {has.get('CPU', 0):.0f} CPUs and {has.get('GPU', 0):.0f} GPUs in all"
                 raise InputError(f"no worker started in {PATIENCE} s: {has}")
-            for awaited in found:
-                heard, member = time.monotonic(), self._awaited[awaited]
+            for stream in found:
+                heard, at = time.monotonic(), self._streams[stream]
                 try:
-                    completion = ray.get(next(awaited) if member.ready else awaited)
-                except StopIteration:
-                    completion = None
+                    completion = ray.get(next(stream))
+                except StopIteration:  # the worker is prepared, or done with its chunk
+                    self._idle.append(self._streams.pop(stream).actor)
                 except RayError as error:
-                    del self._awaited[awaited]
-                    self._lose(member, error)
-                    self._hire(*given)
-                    continue
-                if completion:
-                    member.owed.pop(completion.key, None)
+                    self._lose(self._streams.pop(stream), error)
+                else:
+                    at.owed.pop(completion.key, None)
                     self._in_a_row = 0
                     yield completion
-                else:  # it is prepared, or its stream has ended
-                    self._idle.append(self._awaited.pop(awaited).actor)
 
-    def _hire(self, *given: object) -> None:
-        actor = ray.remote(Worker).options(num_cpus=1, num_gpus=self.gpus).remote()
-        self._awaited[actor.prepare.remote(*given)] = _Member(actor)
-
-    def _give_out(self) -> None:
-        """Let those who are idle do what is next: an equal share of what is left, of a long run the half of it."""
-        while self._idle and (self._fresh or self._again):
-            free = self.count - sum(bool(other.owed) for other in self._awaited.values())
-            share, half = (math.ceil(len(self._fresh) / parts) for parts in (max(free, 1), 2 * self.count))
-            size = min(share, max(BATCHES * self.batch_size, half))
-            deaths, chunk = (0, [self._fresh.popleft() for _ in range(size)]) if size else self._again.popleft()
-            member = _Member(self._idle.pop(), {request.key: request for request in chunk}, deaths, ready=True)
-            self._awaited[member.actor.complete.options(num_returns="streaming").remote(chunk)] = member
-
-    def _lose(self, member: _Member, error: RayError) -> None:
+    def _lose(self, at: _At, error: RayError) -> None:
         """Dismiss a worker and have others do what it owes: in the end each alone, so that one is to blame."""
-        if not member.ready and isinstance(error, InputError):
+        if not at.ready and isinstance(error, InputError):
             raise InputError(f"a worker refuses: {error.args[0]}") from error
-        ray.kill(member.actor)
+        ray.kill(at.actor)
         self.lost, self._in_a_row = self.lost + 1, self._in_a_row + 1
         if self._in_a_row > DEATHS * self.count:
             raise InputError(f"{self._in_a_row} workers were lost one after the other: {_one_line(error)}") from error
-        owed, deaths = list(member.owed.values()), member.deaths + 1
+        owed, deaths = list(at.owed.values()), at.deaths + 1
         if deaths == DEATHS:
-            self.failed |= dict.fromkeys(member.owed, _one_line(error))
+            self.failed |= dict.fromkeys(at.owed, _one_line(error))
             return
         size = 1 if deaths == DEATHS - 1 else math.isqrt(len(owed)) + 1
-        self._again.extend((deaths, owed[begin : begin + size]) for begin in range(0, len(owed), size))
-
-
-def _children() -> set[int]:
-    return {child.pid for child in psutil.Process().children(recursive=True)}
+        self._todo.extend((owed[begin : begin + size], deaths) for begin in range(0, len(owed), size))
 
 
 def _one_line(error: BaseException) -> str:

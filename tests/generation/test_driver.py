@@ -20,8 +20,12 @@ class Actor:
 
     def __init__(self, fault, refuses):
         self.fault, self.refuses = fault, refuses
-        self.prepare = types.SimpleNamespace(remote=lambda *given: iter(()))
-        self.complete = types.SimpleNamespace(options=lambda **_: types.SimpleNamespace(remote=self._stream))
+        self.prepare, self.complete = (types.SimpleNamespace(remote=stream) for stream in (self._load, self._stream))
+
+    def _load(self, *given):
+        if self.refuses:
+            raise type("Refusal", (RayError, InputError), {})(self.refuses)
+        yield from ()
 
     def _stream(self, requests):
         keys = [request.key for request in requests]
@@ -34,13 +38,7 @@ class Actor:
 @pytest.fixture
 def complete(monkeypatch):
     def run(count, fault, refuses=None):
-        ray = types.ModuleType("ray")
-        actors, draw = itertools.count(), random.Random(count)
-
-        def get(awaited):
-            if refuses and not isinstance(awaited, Completion):
-                raise type("Refusal", (RayError, InputError), {})(refuses)
-            return awaited if isinstance(awaited, Completion) else None
+        ray, actors, draw = types.ModuleType("ray"), itertools.count(), random.Random(count)
 
         def hire(*given):
             next(actors)
@@ -48,7 +46,7 @@ def complete(monkeypatch):
 
         ray.remote = lambda kind: types.SimpleNamespace(options=lambda **_: types.SimpleNamespace(remote=hire))
         ray.wait = lambda awaited, timeout: ([draw.choice(awaited)], [])
-        ray.get, ray.kill, ray.shutdown = get, lambda actor: None, lambda: None
+        ray.get = ray.kill = lambda given: given
         ray.exceptions = types.SimpleNamespace(RayError=RayError)
         monkeypatch.setitem(sys.modules, "ray", ray)
         monkeypatch.setitem(sys.modules, "ray.exceptions", ray.exceptions)

@@ -10,10 +10,8 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 
 import psutil
@@ -30,11 +28,12 @@ MISSING = "ray is not installed (make test-ray installs it)"
 pytestmark = [pytest.mark.ray, pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason=MISSING)]
 on_cluster = pytest.mark.usefixtures("joined")
 SEEDS = range(4)
-GONE = 60  # seconds after which no process may be left
+GONE = 120  # seconds after which no process may be left: for 60 Ray's agents look for a cluster that was killed
 STARTS = 3  # of a node or a command: Ray gives a node 30 s to start, which may be too little beside other work
 LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 NAME = "~/tiny-llama"  # whose folder is another one on each node
 CONDITIONS = ["none", "mless:5", "arm"]
+PROBLEMS = 24  # enough that no run is over before what is to happen to it has
 
 
 @pytest.fixture(scope="module")
@@ -46,61 +45,34 @@ def homes(tmp_path_factory, tiny_llama):
     return folders
 
 
-def free_ports(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [made.getsockname()[1] for made in sockets]
-
-
-class TwoNodes:
-    """A cluster on this machine's loopback; its second node can be removed and added again."""
-
-    def __init__(self, homes):
+@pytest.fixture(scope="module")
+def cluster():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("RAY_worker_niceness", "0")  # 15 otherwise: behind all other work of a busy machine
         workers_class()  # before Ray is imported: it sets what Ray reads then
-        cluster = importlib.import_module("ray.cluster_utils").Cluster
-        self.homes, self.cluster, self.second = homes, cluster(), None
-        self._add(homes[1])
-        self.complete()
+        made = importlib.import_module("ray.cluster_utils").Cluster()
+        yield made
+        made.shutdown()
 
-    def complete(self):
-        self.second = self.second or self._add(self.homes[2])
 
-    def _add(self, home):
-        # A node waits 15 s for a process that says its ports, which is too short on a busy machine; known ones it has.
-        names = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
+@pytest.fixture
+def joined(cluster, homes, monkeypatch):
+    """Let runs use the cluster, of two nodes on this machine's loopback; the checkpoint is the driver's copy."""
+    for home in homes[1 + (cluster.head_node is not None) + len(cluster.worker_nodes) :]:
         for start in range(1, STARTS + 1):
-            ports = dict(zip(names, free_ports(len(names)), strict=True))
             before = psutil.Process().children()
             try:
-                return self.cluster.add_node(num_cpus=1, env_vars={"HOME": str(home)}, **ports)
+                cluster.add_node(num_cpus=1, env_vars={"HOME": str(home)})
+                break
             except Exception as error:
                 for child in set(psutil.Process().children()) - set(before):
                     child.kill()
                 if start == STARTS or "timed out during startup" not in str(error):
                     raise
-
-    def remove(self):
-        node, self.second = self.second, None
-        self.cluster.remove_node(node, allow_graceful=False)
-
-
-@pytest.fixture(scope="module")
-def nodes(homes):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        patch.setenv("RAY_worker_niceness", "0")  # 15 otherwise: behind all other work of a busy machine
-        found = TwoNodes(homes)
-        yield found
-        found.cluster.shutdown()
-
-
-@pytest.fixture
-def joined(nodes, homes, monkeypatch):
-    """Let runs use the cluster; the checkpoint is the driver's copy."""
-    nodes.complete()
     monkeypatch.setenv("HOME", str(homes[0]))
-    monkeypatch.setenv("RAY_ADDRESS", nodes.cluster.address)
-    return nodes
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    return cluster
 
 
 @pytest.fixture
@@ -110,7 +82,7 @@ def pids(tmp_path, monkeypatch):
     folder.mkdir()
     at_each_completion(monkeypatch, folder, lambda requests, n: None)
     yield folder
-    assert left([int(path.name) for path in folder.iterdir()]) == []
+    assert left([int(path.name) for path in folder.iterdir()]) == set()
 
 
 def at_each_completion(monkeypatch, folder, fault):
@@ -120,7 +92,7 @@ def at_each_completion(monkeypatch, folder, fault):
     class Told(workers.Worker):
         def prepare(self, *given):
             (folder / str(os.getpid())).touch()
-            return super().prepare(*given)
+            yield from super().prepare(*given)
 
         def complete(self, requests):
             for n, completion in enumerate(super().complete(requests)):
@@ -130,46 +102,25 @@ def at_each_completion(monkeypatch, folder, fault):
     monkeypatch.setattr(workers, "Worker", Told)
 
 
-def once(flag):
-    """Return whether this is the first call with this file, in whatever process."""
-    try:
-        os.mkdir(flag)
-    except FileExistsError:
-        return False
-    return True
-
-
 def left(pids):
     """Return which processes have not ended in time; a zombie has."""
     limit = time.monotonic() + GONE
-    while (alive := [pid for pid in pids if running(pid)]) and time.monotonic() < limit:
+    while True:
+        running = {one.pid for one in psutil.process_iter(["status"]) if one.info["status"] != psutil.STATUS_ZOMBIE}
+        if not running & {*pids} or time.monotonic() > limit:
+            return running & {*pids}
         time.sleep(0.2)
-    return alive
-
-
-def running(pid):
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def accuracy(workers, model=NAME):
-    settings = {"limit": 8, "conditions": CONDITIONS, "format": "plain", "max_new_tokens": 12, "elicit": True}
-    return Accuracy(models=[str(model)], **settings, batch_size=2, workers=workers, gpus_per_worker=0)
 
 
 def run(folder, workers=2, model=NAME):
-    return evaluate(accuracy(workers, model), Filler(length=5), 0, folder)
+    settings = {"limit": PROBLEMS, "conditions": CONDITIONS, "format": "plain", "max_new_tokens": 12, "elicit": True}
+    asked = Accuracy(models=[str(model)], **settings, batch_size=2, workers=workers, gpus_per_worker=0)
+    return evaluate(asked, Filler(length=5), 0, folder)
 
 
 def lines(folder):
-    return sorted((folder / "completions.jsonl").read_text().splitlines())
-
-
-def written(folder):
     file = folder / "completions.jsonl"
-    return file.read_text().count("\n") if file.is_file() else 0
+    return sorted(file.read_text().splitlines()) if file.is_file() else []
 
 
 @pytest.fixture(scope="module")
@@ -180,37 +131,23 @@ def expected(homes, tmp_path_factory):
     return lines(folder)
 
 
-@contextlib.contextmanager
-def meanwhile(folder, after, deed):
-    """Do `deed` in a thread so many seconds after the first completion."""
-    over = threading.Event()
-
-    def wait():
-        while written(folder) == 0 and not over.is_set():
-            time.sleep(0.01)
-        time.sleep(after)
-        deed()
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
 @pytest.mark.parametrize("loss", ["worker", "node"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_lost_worker_or_node_is_replaced_or_done_without(seed, loss, joined, tmp_path, pids, expected):
-    draw = random.Random(seed)
+def test_lost_worker_or_node_is_replaced_or_done_without(seed, loss, joined, tmp_path, pids, expected, monkeypatch):
+    draw, workers = random.Random(seed), workers_class()
+    complete, moment = workers.complete, draw.randrange(2 * PROBLEMS)
 
-    def kill():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(draw.choice(sorted(pids.iterdir())).name), signal.SIGKILL)
+    def losing(self, *given):
+        for n, completion in enumerate(complete(self, *given)):
+            if n == moment and loss == "worker":
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(draw.choice(sorted(pids.iterdir())).name), signal.SIGKILL)
+            elif n == moment:
+                joined.remove_node(min(joined.worker_nodes, key=id), allow_graceful=False)
+            yield completion
 
-    with meanwhile(tmp_path / "out", draw.uniform(0, 2), kill if loss == "worker" else joined.remove):
-        run(tmp_path / "out")
+    monkeypatch.setattr(workers, "complete", losing)
+    run(tmp_path / "out")
     assert lines(tmp_path / "out") == expected
 
 
@@ -218,12 +155,14 @@ def test_lost_worker_or_node_is_replaced_or_done_without(seed, loss, joined, tmp
 @pytest.mark.parametrize("seed", SEEDS)
 def test_worker_whose_engine_fails_is_replaced(seed, tmp_path, pids, expected, monkeypatch):
     def fault(requests, n):
-        if n == seed % 4 and once(tmp_path / "failed-once"):
-            raise RuntimeError("device-side assert")
+        if n == seed % 4:
+            with contextlib.suppress(FileExistsError):  # once, in whatever process
+                (tmp_path / "failed").mkdir()
+                raise RuntimeError("device-side assert")
 
     at_each_completion(monkeypatch, pids, fault)
     run(tmp_path / "out")
-    assert lines(tmp_path / "out") == expected and (tmp_path / "failed-once").is_dir()
+    assert lines(tmp_path / "out") == expected and (tmp_path / "failed").is_dir()
 
 
 @on_cluster
@@ -261,41 +200,38 @@ def test_prompt_that_kills_its_worker_three_times_is_named_and_the_rest_goes_on(
     assert lines(tmp_path / "out") == expected and not (tmp_path / "out" / "failed.jsonl").exists()
 
 
-class Command:
-    """The command in a process of its own, with workers of this machine, and all processes that it has started."""
+def start(checkpoint, folder, count):
+    """Run the command in a process of its own, with workers of this machine; return it and all that it has started.
 
-    def __init__(self, checkpoint, folder):
-        given = ["--limit", "8", "--conditions", ",".join(CONDITIONS), "--format", "plain", "--max-new-tokens", "12"]
-        given += ["--elicit", "--filler-length", "5", "--batch-size", "2", "--workers", "2", "--gpus-per-worker", "0"]
-        start = [sys.executable, "-m", "lib", "evaluate", "--model", str(checkpoint), "--out", str(folder)]
-        self.folder, self.command, self.starts = folder, [*start, *given], 0
-        self._start()
-
-    def _start(self):
-        self.starts += 1
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-        self.process = subprocess.Popen(
-            self.command,
-            cwd=paths.ROOT,
-            env=environment | {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"},
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-
-    def until(self, count):
-        """Wait until so many completions are written; return the processes, and check what they listen to."""
-        while written(self.folder) < count:
-            if self.process.poll() is not None:
-                shown = self.process.communicate()[1]
-                assert self.starts < STARTS and "Ray did not start here" in shown, shown
-                self._start()
+    They listen to this machine alone, and so many completions are written.
+    """
+    given = [
+        "--limit",
+        str(PROBLEMS),
+        "--conditions",
+        ",".join(CONDITIONS),
+        "--format",
+        "plain",
+        "--max-new-tokens",
+        "12",
+    ]
+    given += ["--elicit", "--filler-length", "5", "--batch-size", "2", "--workers", "2", "--gpus-per-worker", "0"]
+    command = [sys.executable, "-m", "lib", "evaluate", "--model", str(checkpoint), "--out", str(folder), *given]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment |= {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
+    told = {"cwd": paths.ROOT, "env": environment, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    for tries in range(1, STARTS + 1):
+        process = subprocess.Popen(command, **told, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        while len(lines(folder)) < count and process.poll() is None:
             time.sleep(0.01)
-        family = [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))]
-        listening = [c for c in psutil.net_connections("inet") if c.status == psutil.CONN_LISTEN and c.pid in family]
-        assert listening and {connection.laddr.ip for connection in listening} <= LOOPBACK
-        return family
+        if process.poll() is None:
+            break
+        shown = process.communicate()[1]
+        assert tries < STARTS and "Ray did not start here" in shown, shown
+    family = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
+    listening = [c for c in psutil.net_connections("inet") if c.status == psutil.CONN_LISTEN and c.pid in family]
+    assert listening and {connection.laddr.ip for connection in listening} <= LOOPBACK
+    return process, family
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
@@ -304,21 +240,19 @@ def test_killed_or_interrupted_driver_takes_its_cluster_along_and_continues(
     seed, interrupted, homes, tmp_path, expected
 ):
     draw, checkpoint, folder = random.Random(seed), homes[0] / "tiny-llama", tmp_path / "out"
-    command = Command(checkpoint, folder)
-    family = command.until(draw.randint(1, 12))
+    process, family = start(checkpoint, folder, draw.randint(1, 12))
     time.sleep(draw.uniform(0, 0.5))
     if interrupted:
-        os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does: to every process of the command
-        shown = command.process.communicate()[1]
-        assert command.process.returncode == 130 and "Traceback" not in shown
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the command
+        shown = process.communicate()[1]
+        assert process.returncode == 130 and "Traceback" not in shown
         assert "interrupted: what is done is kept" in shown.splitlines()[-1]
     else:
-        command.process.kill()
-        command.process.communicate()
-    assert left(family) == []
-    again = Command(checkpoint, folder)
-    family = again.until(written(folder) + 1)
-    assert again.process.communicate()[1] and again.process.returncode == 0 and left(family) == []
+        process.kill()
+        process.communicate()
+    assert left(family) == set()
+    process, family = start(checkpoint, folder, len(lines(folder)) + 1)
+    assert process.communicate()[1] and process.returncode == 0 and left(family) == set()
     assert lines(folder) == expected
 
 
