@@ -187,9 +187,10 @@ def load(profile: Profile, spec: str, stored: bool = True) -> xr.Dataset:
             raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
         print(f"{path} is damaged: it is measured again", file=sys.stderr, flush=True)
         return blank
-    given, example = json.loads(found.settings), found.attrs.get("example")
-    given["tokens"]["example"] = example  # by its id; of a profile that names none it is the sample's first
-    settings["tokens"]["example"] = profile.attention.example or example
+    given, asked, example = json.loads(found.settings), profile.attention, found.attrs.get("example")
+    given["tokens"]["example"] = example  # by its id; the problems of what the repository keeps need not be at hand
+    first = drawn_problem(asked.problems, None, asked.limit, profile.seed).id if own and not asked.example else example
+    settings["tokens"]["example"] = asked.example or first
     stale = [name for name in VERSIONS if (given["all"], given.get(name)) != (settings["all"], settings[name])]
     if stale and not own:
         asked = f"python -m lib reproduce {profile.options} --fresh"
