@@ -172,7 +172,10 @@ def _attend(
         stop = start + scores.shape[2]
         if view:
             view.change("hidden", layer, scores, start, first, -torch.inf)
-        weights = _softmax(scores, s_aux)
+        if s_aux is not None:  # whose part is cut off again
+            sink = s_aux.view(1, -1, 1, 1).expand(len(scores), -1, scores.shape[2], 1)
+            scores = torch.cat([scores, sink.to(scores.dtype)], -1)
+        weights = scores.softmax(-1, dtype=torch.float32)[..., : stop - first]
         if view:
             view.change("silent", layer, weights, start, first, 0.0)
         if recorded:
@@ -230,14 +233,6 @@ def _hide_later(scores: torch.Tensor, start: int, first: int, window: int | None
         hidden |= keys <= queries - window
     # Filling under a mask that all heads share takes as long as the softmax, adding a twelfth of that.
     scores += torch.zeros_like(hidden, dtype=scores.dtype).masked_fill_(hidden, -torch.inf)
-
-
-def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> torch.Tensor:
-    """Return weights (B, H, Q, keys) in float32, less than one in all where a sink takes its part."""
-    if sink is None:
-        return scores.softmax(-1, dtype=torch.float32)
-    column = sink.view(1, -1, 1, 1).expand(scores.shape[0], -1, scores.shape[2], 1)
-    return torch.cat([scores, column.to(scores.dtype)], -1).softmax(-1, dtype=torch.float32)[..., :-1]
 
 
 def _no_mask(*, mask_function: Callable, config, local_size: int | None = None, use_vmap: bool = False, **_) -> None:
