@@ -25,15 +25,9 @@ from lib.prompts.conditions import (
     parse_condition,
 )
 
-CORPUS = [
-    INSTRUCTION,
-    RANDOM_SENTENCE,
-    r"What is $\frac{1}{2} + 3$? If he has 7 / 12 of the pies, then he / she has the rest.",
-    "and / / / / / / / / or he he he he he he he he",
-    r"Let $f(x) = \sqrt{x^2 + 1}$. Find all $x$ such that $f(x) = 10$, where he knows $x > 0$.",
-]
 PROBLEMS = [r"What is $\frac{1}{2}+3$?", "2 + 2", "/ or he?", "'s", " What is 12 / 4?\n", "Ünïcode 中文 😀 e\u0301"]
 PROBLEMS += [r"\[x\]", "one\n\n  two\t three"]
+CORPUS = [INSTRUCTION, RANDOM_SENTENCE, "and / / / / / / / / or he he he he he he he he"]
 TURN = "{{ '<turn>user\n' + message['content'] + '<end>\n' }}"
 CHAT = "{{ bos_token or '' }}{% for message in messages %}" + TURN + "{% endfor %}{{ '<turn>assistant\n' }}"
 DIGITS_ALONE = Regex(r" ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
@@ -76,16 +70,16 @@ def wrapped(tokenizer, bos=False, chat_template=CHAT):
 
 KINDS = {
     "byte-level": lambda: wrapped(byte_level()),
-    "byte-level-trimmed": lambda: wrapped(byte_level(trim_offsets=True)),
+    "byte-level-trimmed": lambda: with_content("message['content'] | trim", trim_offsets=True),
     "byte-level-bos": lambda: wrapped(byte_level(), bos=True),
     "metaspace-bpe-bos": lambda: wrapped(metaspace_bpe(), bos=True),
     "prepended-bpe-bos": lambda: wrapped(metaspace_bpe(prepended=True), bos=True),
 }
 
 
-def with_content(expression):
+def with_content(expression, **options):
     """A tokenizer whose chat template puts this in place of the message's content."""
-    return wrapped(byte_level(), chat_template=CHAT.replace("message['content']", expression))
+    return wrapped(byte_level(**options), chat_template=CHAT.replace("message['content']", expression))
 
 
 def merging(*pairs):
@@ -168,16 +162,6 @@ def test_original_tokens_stay_for_any_problem(tokenizer, problem, format, length
         checked(tokenizer, problem, condition, format, Filler(length=length))
 
 
-def test_filler_is_cut_at_a_token_and_repeated_as_needed(tokenizer):
-    assert cut_to_tokens(tokenizer, "he", 3) == "he he he"
-    assert cut_to_tokens(tokenizer, " he\n", 2) == "he he"
-    assert len(cut_to_tokens(tokenizer, RANDOM_SENTENCE, 300)) > len(RANDOM_SENTENCE) / 2
-
-
-def test_a_chat_template_may_trim():
-    checked(with_content("message['content'] | trim"), "  What is 7?\n", "mless:9", "chat")
-
-
 @pytest.mark.parametrize("text, length", [("7", 4), ("4 2", 4), ("1 a", 4), ("- -", 4), ("😀", 10)])
 @pytest.mark.parametrize("trim_offsets", [False, True])
 def test_filler_whose_spaces_or_characters_are_several_tokens_has_the_length_asked_for(text, length, trim_offsets):
@@ -194,7 +178,7 @@ def test_spaces_and_line_breaks_are_fillers(demo, kind, text, position):
 
 
 CHAT_FORM, NO_TEMPLATE = {"format": "chat"}, wrapped(byte_level(), chat_template=None)
-CHANGES, CHANGED = ("| upper", "| replace(' ', '_')", "* 2"), "the chat template changes the problem's text"
+CHANGES, CHANGED = ("| upper", "* 2"), "the chat template changes the problem's text"
 SPLIT = wrapped(byte_level())
 BYTES, JOINING, TAKING = (merging(*pairs) for pairs in ([], [("Ġ", "Ġ")], [("Ġ", "/"), (".", "Ġ/")]))
 
@@ -204,11 +188,9 @@ BYTES, JOINING, TAKING = (merging(*pairs) for pairs in ([], [("Ġ", "Ġ")], [("�
     [
         (BYTES, "none: \u3000\n", {}, "the problem is blank"),
         (BYTES, "mless:", {}, "the problem is blank"),
-        (BYTES, "None:What?", {}, "unknown condition 'None' (did you mean none?): choose from none, mless, mful,"),
         (BYTES, "mless::What?", {}, "unknown condition 'mless:'"),
         (BYTES, "mless@middle:What?", {}, "condition 'mless@middle': position: must be 'before', 'between', 'end' or"),
         (BYTES, "none:5:What?", {}, "condition 'none:5': none inserts nothing"),
-        (BYTES, "mless:0:What?", {}, "condition 'mless:0': length: must be greater than 0, not 0"),
         (BYTES, "arm:What?", {"format": "html"}, "unknown prompt format 'html': choose from plain, chat"),
         (BYTES, "mless:9:What?", {"filler": Filler(mless="😀")}, "the filler '😀' cannot be cut to 9 tokens inside a"),
         (SPLIT, "mless:1:What?", {"filler": Filler(mless="7")}, "the filler '7' cut to length 1 is only"),
@@ -283,9 +265,11 @@ def test_bare_leaves_the_instruction_out(demo):
     assert found.spans["instruction"].start == found.spans["instruction"].stop == found.spans["problem"].start
 
 
-VIEWS = {"gap": ([1, 2, 3, 4, 5], []), "dilution": ([2, 3, 4, 5], [1]), "layer-1-only": ([2, 3, 4, 5], [])}
-VIEWS |= {"layers-1-to-4-only": ([5], []), "hidden-from-layer-1": ([1], [])}
-VIEWS |= {"hidden-from-layers-1-to-4": ([1, 2, 3, 4], [])}
+VIEWS = {
+    "layers-1-to-4-only": ([5], []),
+    "hidden-from-layers-1-to-4": ([1, 2, 3, 4], []),
+    "dilution": ([2, 3, 4, 5], [1]),
+}
 
 
 def test_a_view_hides_what_is_inserted_from_these_layers_and_silences_it_in_those():

@@ -1,6 +1,5 @@
 """Problem sets load whole or sampled, and whatever is wrong with one is said in a line."""
 
-import hashlib
 import json
 from collections import Counter
 
@@ -65,7 +64,6 @@ def test_fields_are_read_and_what_is_missing_is_not_known(write):
         (BARE | {"answer": "  "}, "line 2: answer: missing field"),
         (BARE | {"problem": ["p"]}, "line 2: problem: must be a text, not ['p']"),
         (BARE | {"level": "hard"}, "line 2: level: must be a whole number, not 'hard'"),
-        (BARE | {"level": True}, "line 2: level: must be a whole number, not True"),
         (BARE | {"level": -1}, "line 2: level: must be greater than or equal to 0, not -1"),
         (GOOD, "line 2: unique_id 'a' was already used on line 1"),
     ],
@@ -90,15 +88,6 @@ def test_a_source_that_gives_no_problems_is_refused(write, monkeypatch, source, 
         load_problems(source, **options)
 
 
-def test_a_limit_takes_the_same_share_of_every_level():
-    whole, sample = load_problems("embedded"), load_problems("embedded", limit=50)
-    assert [Counter(item.level for item in some) for some in (whole, sample)] == [
-        dict.fromkeys(range(1, 6), size) for size in (60, 10)
-    ]
-    assert load_problems("embedded", limit=50, seed=1) != sample and load_problems("embedded", limit=999) == whole
-    assert {item.level for item in load_problems("embedded", 30, levels=[2, 4])} == {2, 4}
-
-
 MATH500 = [level for level, size in SIZES.items() for _ in range(size)]
 
 
@@ -107,7 +96,6 @@ MATH500 = [level for level, size in SIZES.items() for _ in range(size)]
     [
         ([1] * 5 + [2] * 3 + [3] * 2, 4, {1: 2, 2: 1, 3: 1}),  # of shares 2.0, 1.2 and 0.8
         ([2, 1], 1, {1: 1}),  # a tie goes to the lower level
-        (MATH500, 53, {1: 5, 2: 10, 3: 11, 4: 13, 5: 14}),
         (MATH500, 100, {1: 9, 2: 18, 3: 21, 4: 25, 5: 27}),
     ],
 )
@@ -130,14 +118,9 @@ def test_a_sample_has_its_size_keeps_the_order_and_holds_the_smaller_one(levels,
     "limit, levels, begin",
     [(100, None, "bcc4"), (24, None, "dddc"), (96, LEVELS, "ad6e"), (48, LEVELS, "5796"), (32, LEVELS, "3c88")],
 )
-def test_the_demos_samples_are_those_of_what_is_stored(limit, levels, begin):
+def test_the_demos_samples_are_those_of_what_is_stored_and_another_seed_draws_others(limit, levels, begin):
     assert digest(load_problems("embedded", limit, levels=levels))[:4] == begin
-
-
-def test_the_digest_covers_id_text_answer_and_order():
-    one, two = made(1, 2)
-    assert digest([one, two]) == hashlib.sha256(b'[["p0","p","1"],["p1","p","1"]]').hexdigest()
-    assert digest([one, two]) != digest([two, one])
+    assert digest(load_problems("embedded", limit, seed=1, levels=levels))[:4] != begin
 
 
 @pytest.fixture
