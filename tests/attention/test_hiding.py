@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 import torch
-from eager import matrices
+from eager import hidden_by_hand
 from transformers import DynamicCache
 
 from lib.attention.function import hiding
@@ -23,54 +23,14 @@ def same(found, expected):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
-def by_hand(model, ids, hidden):
-    """The states (1, T, width) of eager attention with a mask in which later tokens miss SPAN in `hidden` layers."""
-    decoder, place = model.get_decoder(), torch.arange(len(ids))
-    cut = (place[:, None] >= SPAN.stop) & (place >= SPAN.start) & (place < SPAN.stop)
-
-    def change(module, args, given):
-        if module.layer_idx + 1 in hidden:
-            given["attention_mask"] = given["attention_mask"].masked_fill(cut, torch.finfo(torch.float32).min)
-        return args, given
-
-    before = decoder.config._attn_implementation
-    decoder.set_attn_implementation("eager")
-    with contextlib.ExitStack() as hooks:
-        hooks.callback(decoder.set_attn_implementation, before)
-        for module in set(decoder.modules()) - set(decoder.layers):
-            if hasattr(module, "layer_idx") and "ttention" in type(module).__name__:
-                hooks.enter_context(module.register_forward_pre_hook(change, with_kwargs=True))
-        return states(model, ids)
-
-
 @pytest.mark.parametrize("hidden", [(), (1,), (2, 3), EVERY], ids=str)
 def test_equals_a_mask_made_by_hand(model, hidden):
-    ids = torch.randint(3, 97, (20,))
+    ids, place = torch.randint(3, 97, (20,)), torch.arange(20)
     with hiding(model, [SPAN], hidden=hidden):
         found = states(model, ids)
-    same(found, by_hand(model, ids, hidden) if hidden else states(model, ids))
-
-
-def test_hidden_everywhere_is_a_gap_in_the_positions(llama):
-    ids = torch.randint(3, 97, (20,))
-    kept = torch.tensor([*range(SPAN.start), *range(SPAN.stop, 20)])
-    with hiding(llama, [SPAN], hidden=EVERY):
-        found = states(llama, ids)[:, kept]
-    same(found, states(llama, ids[kept], position_ids=kept[None], attention_mask=torch.ones(1, 15)))
-
-
-def test_silent_tokens_take_attention_and_give_nothing(llama):
-    ids, first, values, mixed = torch.randint(3, 97, (20,)), llama.model.layers[0].self_attn, [], []
-    first.v_proj.register_forward_hook(lambda _, given, output: values.append(output))
-    first.o_proj.register_forward_pre_hook(lambda _, given: mixed.append(given[0]))
-    states(llama, ids)
-    with hiding(llama, [SPAN], silent=[1]):
-        states(llama, ids)
-    plain, silent = (output.view(20, 4, 8) for output in mixed)
-    value = values[0].view(20, 2, 8).repeat_interleave(2, 1)  # (T, H, D)
-    given = torch.einsum("hqk,khd->qhd", matrices(llama, ids)[0][:, :, SPAN], value[SPAN])
-    later = torch.arange(20)[:, None, None] >= SPAN.stop
-    same(silent, plain - given * later)
+    cut = (place[:, None] >= SPAN.stop) & (place >= SPAN.start) & (place < SPAN.stop)
+    with hidden_by_hand(model, cut, hidden) if hidden else contextlib.nullcontext():
+        same(found, states(model, ids))
 
 
 def test_each_row_has_a_span_of_its_own_and_a_cache_may_hold_the_beginning(llama):

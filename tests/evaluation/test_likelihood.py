@@ -1,10 +1,12 @@
 """Likelihoods of solutions against plain forwards, a real model's with masks made by hand; continuing; mistakes."""
 
+import contextlib
 import itertools
 import json
 
 import pytest
 import torch
+from eager import hidden_by_hand
 from families import FAMILIES
 
 from lib.arm.moving import installed
@@ -77,10 +79,8 @@ def test_arm_changes_the_prompt_alone(tiny, run):
     arm = parse_condition("arm:c=1.0").arm.model_copy(update={"statistics": "sequence"})
     for problem in PROBLEMS:  # one batch, each row of which draws from its own seed
         prompt = build_prompt(tiny.tokenizer, problem["problem"], "none", format="chat").input_ids
-        ids, row = (
-            tiny.tokenizer(problem["solution"], add_special_tokens=False)["input_ids"],
-            rows.loc[problem["unique_id"]],
-        )
+        row = rows.loc[problem["unique_id"]]
+        ids = tiny.tokenizer(problem["solution"], add_special_tokens=False)["input_ids"]
         with torch.inference_mode(), installed(tiny.model, seed=int(row["key"], 16) % 2**63, **arm.model_dump()):
             first = tiny.model(prompt[None], use_cache=True)
             rest = tiny.model(torch.tensor([ids]), past_key_values=first.past_key_values, use_cache=True)
@@ -94,16 +94,11 @@ def test_a_longer_solution_is_left_out_and_counted(run, capsys):
     assert "2 problems have solutions of over 3 tokens" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "solution, most, message",
-    [
-        (" ", 9, "p0 has no solution"),
-        ("one two three " * 200, 9999, r"p0: prompt and solution are \d+ tokens, tiny has room for 512"),
-    ],
-)
-def test_a_solution_that_is_not_there_or_does_not_fit_is_named(run, solution, most, message):
-    with pytest.raises(InputError, match=message):
-        run([{**PROBLEMS[0], "solution": solution}], conditions=["none"], max_solution_tokens=most)
+def test_a_solution_that_is_not_there_or_does_not_fit_is_named(run):
+    long = r"p0: prompt and solution are \d+ tokens, tiny has room for 512"
+    for solution, message in ((" ", "p0 has no solution"), ("one two three " * 200, long)):
+        with pytest.raises(InputError, match=message):
+            run([{**PROBLEMS[0], "solution": solution}], conditions=["none"], max_solution_tokens=9999)
 
 
 def test_what_is_printed_has_the_difference_to_the_first_condition(run):
@@ -120,13 +115,13 @@ def test_conditions_that_likelihoods_lack_are_refused(condition):
         Likelihood(models=["demo"], conditions=["none", condition])
 
 
-HIDDEN = {  # layers, counted from 0, that hide the 55 slashes from later tokens
-    "none": lambda layer: False,
-    "mless": lambda layer: False,
-    "gap": lambda layer: True,
-    "dilution": lambda layer: layer > 0,
-    "layer-1-only": lambda layer: layer > 0,
-    "hidden-from-layer-1": lambda layer: layer == 0,
+HIDDEN = {  # which layers hide the 55 slashes from later tokens
+    "none": slice(0),
+    "mless": slice(0),
+    "gap": slice(None),
+    "dilution": slice(1, None),
+    "layer-1-only": slice(1, None),
+    "hidden-from-layer-1": slice(1),
 }
 
 
@@ -136,31 +131,18 @@ def by_hand(loaded, problem, condition):
     text = loaded.tokenizer(problem.solution.strip(), add_special_tokens=False)["input_ids"]
     ids, span = torch.tensor([[*prompt.input_ids.tolist(), *text]]), prompt.spans["inserted"]
     place = torch.arange(ids.shape[1])
-    causal, later = place[:, None] >= place, place >= span.stop
     inserted = (place >= span.start) & (place < span.stop)
-
-    def masked(module, args, given):
-        hidden = later[:, None] & inserted if HIDDEN[condition](module.layer_idx) else torch.zeros_like(causal)
-        mask = torch.zeros(causal.shape).masked_fill(~causal | hidden, torch.finfo(torch.float32).min)
-        return args, given | {"attention_mask": mask[None, None]}
-
-    def silenced(module, args, output):
-        # What the inserted tokens gave in the first layer is taken out of what later tokens got.
-        return output.masked_fill(inserted[:, None], 0.0)
-
-    layers = loaded.model.model.layers
-    handles = [layer.self_attn.register_forward_pre_hook(masked, with_kwargs=True) for layer in layers]
-    if condition == "dilution":  # later layers hide the inserted tokens, so their own states do not matter
-        handles.append(layers[0].self_attn.v_proj.register_forward_hook(silenced))
-    before = loaded.model.config._attn_implementation
-    loaded.model.set_attn_implementation("eager")
-    try:
-        with torch.inference_mode():
-            return score(loaded.model(ids, use_cache=False).logits[0].double(), text)
-    finally:
-        loaded.model.set_attn_implementation(before)
-        for handle in handles:
-            handle.remove()
+    hidden = hidden_by_hand(
+        loaded.model, (place >= span.stop)[:, None] & inserted, range(1, loaded.layers + 1)[HIDDEN[condition]]
+    )
+    with hidden, contextlib.ExitStack() as hooks, torch.inference_mode():
+        if condition == "dilution":
+            # In layer 1 the slashes give nothing; later layers hide them, so that their own states do not matter.
+            values = loaded.model.model.layers[0].self_attn.v_proj
+            hooks.enter_context(
+                values.register_forward_hook(lambda _, given, output: output.masked_fill(inserted[:, None], 0.0))
+            )
+        return score(loaded.model(ids, use_cache=False).logits[0].double(), text)
 
 
 @pytest.mark.parametrize("spec, problems", [("demo", 1), ("Qwen2.5-Coder-0.5B-Instruct", 10)])

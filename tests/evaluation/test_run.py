@@ -54,7 +54,6 @@ def says(monkeypatch):
     [
         # The authors' rule finds the prompt's empty box where there is none, and part of the answer is enough for it.
         ("", "no-box", [False, False, True, False, False]),
-        ("\x00\ufffd" * 50, "no-box", [False, False, True, False, False]),
         (r"within \boxed{}. What is 1 + 1?", "empty-box", [False, False, True, True, False]),
         ("broken\ud800 \\boxed{\udfff}", None, [False, False, False, False, False]),
         (r"It is \boxed{1}.", None, [False, False, True, True, False]),
@@ -128,18 +127,12 @@ def test_absent_ray_is_one_line_that_says_how_to_install(tiny_llama, tmp_path, m
         answered(tiny_llama, tmp_path, workers=2)
 
 
-def test_a_longer_run_takes_over_what_is_finished_and_continues_what_was_cut(
-    tiny_checkpoint, tmp_path, says, monkeypatch
-):
+def test_a_longer_run_takes_over_what_is_finished_and_continues_the_rest(tiny_checkpoint, tmp_path, says, monkeypatch):
     monkeypatch.setattr(module, "begun", lambda tokenizer, row: (7, 8, row["completion_tokens"]))
-    engine, folders = (
-        says("one two three four five"),
-        [None, *(tmp_path / name for name in ("short", "long", "longest"))],
-    )
-    cut, whole, again = (
-        answered(tiny_checkpoint, folder, shorter=shorter, max_new_tokens=limit)
-        for shorter, folder, limit in zip(folders, folders[1:], (3, 9, 12), strict=False)
-    )
+    engine, short, long = says("one two three four five"), tmp_path / "short", tmp_path / "long"
+    cut = answered(tiny_checkpoint, short, max_new_tokens=3)
+    whole = answered(tiny_checkpoint, long, shorter=short, max_new_tokens=9)
+    again = answered(tiny_checkpoint, tmp_path / "longest", shorter=long, max_new_tokens=12)
     assert [[request.begun for request in requests] for requests, _ in engine.asked] == [[()] * 4, [(7, 8, 3)] * 4]
     assert set(cut.finish_reason) == {"length"} and set(whole.finish_reason) == {"stop"}
     assert list(cut.key) == list(whole.key) and again.equals(whole)

@@ -4,18 +4,15 @@ import errno
 import gzip
 import json
 import os
-import tempfile
 import threading
 import time
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lib.errors import InputError
 from lib.evaluation.store import FIELDS, frame, opened, read
-from lib.paths import settings_key, write_json
+from lib.paths import write_json
 
 SETTINGS = {"model": "tiny", "temperature": 0.6, "layers": (1, 2), "filler": {"length": 55}}
 
@@ -73,12 +70,7 @@ def test_what_is_broken_is_named_in_one_line_and_left_alone(tmp_path, name, text
 
 @pytest.mark.parametrize(
     "changed, message",
-    [
-        ({"temperature": 0.7}, "temperature = 0.6, not 0.7"),
-        ({"layers": [1]}, r"layers = \[1, 2\], not \[1\]"),
-        ({"filler": {"length": 5}}, "filler.length = 55, not 5"),
-        ({"seed": None}, r"seed = \(absent\), not null"),
-    ],
+    [({"filler": {"length": 5}}, "filler.length = 55, not 5"), ({"seed": None}, r"seed = \(absent\), not null")],
 )
 def test_other_settings_are_refused_by_name(tmp_path, changed, message):
     fill(tmp_path, "a")
@@ -86,24 +78,15 @@ def test_other_settings_are_refused_by_name(tmp_path, changed, message):
         opened(tmp_path, SETTINGS | changed).__enter__()
 
 
-@pytest.mark.parametrize(
-    "code, said",  # 0: none, but half is written
-    [
-        *((code, r"^disk full .*: nothing lost; free space and run again$") for code in (0, errno.ENOSPC)),
-        (errno.EIO, r"^cannot write results to .*: Input/output error$"),
-    ],
-)
-def test_a_write_that_fails_loses_nothing_and_the_run_goes_on_later(tmp_path, monkeypatch, code, said):
+def test_a_write_that_fails_loses_nothing_and_the_run_goes_on_later(tmp_path, monkeypatch):
     path, _ = fill(tmp_path, "a")
     before, write = path.read_bytes(), os.write
 
     def write_half(file, data):
-        written = write(file, data[: len(data) // 2])
-        if code:
-            raise OSError(code, os.strerror(code))
-        return written
+        write(file, data[: len(data) // 2])
+        raise OSError(errno.EIO, "Input/output error")
 
-    with monkeypatch.context() as patch, pytest.raises(InputError, match=said):
+    with monkeypatch.context() as patch, pytest.raises(InputError, match=r"^cannot write results to .*: Input/output"):
         patch.setattr(os, "write", write_half)
         fill(tmp_path, "b")
     assert path.read_bytes() == before
@@ -127,19 +110,6 @@ def test_a_second_writer_waits_for_the_first(tmp_path, capsys):
         store.append({"key": "a"})
     second.join()
     assert keys_of(store.path) == ["a", "b"]
-
-
-@settings(max_examples=40)
-@given(st.text(st.characters(exclude_categories=())))
-def test_any_response_survives_a_round_trip(response):
-    with tempfile.TemporaryDirectory() as folder:
-        with opened(folder, {"prefix": response}) as store:
-            store.append({"key": settings_key(response=response), "response": response})
-        with opened(folder, {"prefix": response}) as again:
-            assert again.rows == store.rows and list(store.rows.values()) == read(store.path)
-        (row,) = again.rows.values()
-        # JSON cannot tell a character from its two surrogates side by side; everything else comes back as it was.
-        assert len({text.encode("utf-16-le", "surrogatepass") for text in (row["response"], response)}) == 1
 
 
 def test_a_file_or_folder_that_is_not_there_or_broken_is_named_in_one_line(tmp_path):

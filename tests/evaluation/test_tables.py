@@ -14,14 +14,9 @@ def row(table, place=0):
     return table.to_dict("records")[place]
 
 
-def test_conditions_come_in_order_with_none_first():
-    answers = frame([one for name in ("mless:10", "none", "mless@end") for one in run(name, 1, 2)])
-    assert [condition for _, condition in tables.groups(answers)] == ["none", "mless:10", "mless@end"]
-
-
-def test_a_row_has_accuracy_rates_and_pairs():
+def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
     odd = {"finish_reason": "length", "run_on": True, "method": "no-box", "elicited": True}
-    table = summarise(frame(run("none", 10, 40) + run("mless", 20, 40, **odd)), seed=0)
+    table = summarise(frame(run("mless", 20, 40, **odd) + run("none", 10, 40)), seed=0)
     none, mless = row(table), row(table, 1)
     assert (none["accuracy"], none["n"], none["samples"]) == (25, 40, 1) and np.isnan(none["effect"])
     assert (mless["effect"], mless["only_none"], mless["only_this"], mless["discordant"]) == (25, 0, 10, 25)
@@ -74,12 +69,6 @@ def test_graders_stand_side_by_side():
     assert table.loc["this project's grader", "effect"].iloc[1] == pytest.approx(10)
     older = tables.graders(frame([one | {"correct_exact": None} for one in answers]), seed=0)
     assert set(older.grader) == {*table.index} - {"exact match after normalisation"}
-
-
-def test_levels_are_broken_down():
-    fifth = [one | {"problem_id": one["problem_id"] + "x", "level": 5} for one in run("none", 0, 4)]
-    table = tables.breakdown(frame(run("none", 2, 4) + fifth), "level")
-    assert table[["level", "n", "accuracy"]].values.tolist() == [[1, 4, 50], [5, 4, 0]]
 
 
 def test_power_says_what_n_shows_and_what_n_is_needed():

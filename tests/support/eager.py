@@ -1,6 +1,28 @@
 """What the attention code is held against: whole matrices from transformers' own eager attention."""
 
+import contextlib
+
 import torch
+
+
+@contextlib.contextmanager
+def hidden_by_hand(model, cut, layers):
+    """Attend eagerly with a mask in which these layers, counted from 1, lack what `cut` (T, T) says."""
+    decoder = model.get_decoder()
+
+    def change(module, args, given):
+        if module.layer_idx + 1 in layers:
+            given["attention_mask"] = given["attention_mask"].masked_fill(cut, torch.finfo(torch.float32).min)
+        return args, given
+
+    before = decoder.config._attn_implementation
+    decoder.set_attn_implementation("eager")
+    with contextlib.ExitStack() as hooks:
+        hooks.callback(decoder.set_attn_implementation, before)
+        for module in set(decoder.modules()) - set(decoder.layers):
+            if hasattr(module, "layer_idx") and "ttention" in type(module).__name__:
+                hooks.enter_context(module.register_forward_pre_hook(change, with_kwargs=True))
+        yield
 
 
 def matrices(model, ids, positions=None):
