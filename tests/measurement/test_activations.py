@@ -88,7 +88,7 @@ def expected_of(loaded, problem, layer, conditions, c):
 def test_every_number_agrees_with_what_a_forward_shows(loaded, layer):
     problems, arm = [PROBLEMS[0], PROBLEMS[2]], Arm(c=0.5)
     found = change(loaded, problems, ["mless", "random"], [1, 2], arm=arm).sel(layer=layer)
-    counts = {condition: 0 for condition in found.condition.values}
+    counts = dict.fromkeys(found.condition.values, 0)
     for problem in problems:
         expected = expected_of(loaded, problem, layer, list(counts), arm.c)
         for condition, there in expected.items():
@@ -117,15 +117,11 @@ def test_each_problem_draws_its_own_noise_under_arm(loaded):
 
 
 def test_slashes_among_the_words_of_the_problem_are_none_of_its_tokens(loaded):
-    some = [
-        problem for problem in load_problems("embedded") if problem.id in ("embedded/loss/049", "embedded/share/112")
-    ]
-    plain, inside = (
-        [build_prompt(loaded.tokenizer, p.problem, name) for p in some] for name in ("none", "mless@random")
-    )
-    assert all(one.spans["problem"].start < one.spans["inserted"].start for one in inside)
-    found = change(loaded, some, ["mless@random"], [1])
-    tokens = sum(p.spans["problem"].stop - p.spans["problem"].start for p in plain)
+    some = [one for one in load_problems("embedded") if one.id in ("embedded/loss/049", "embedded/share/112")]
+    prompts = prompts_of(loaded, some, ["mless@random"])
+    assert all(one.spans["problem"].start < one.spans["inserted"].start for one in prompts["mless@random"].values())
+    found = measure_activations(loaded, prompts, [1])
+    tokens = sum(one.parts.count("problem") for one in prompts["none"].values())
     assert (found.counts.sum("bin") == tokens * loaded.model.config.intermediate_size).all()
     assert (abs(found["shape"][1]) > 0.99).all()
 

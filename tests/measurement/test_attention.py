@@ -9,7 +9,6 @@ import torch
 import xarray as xr
 from eager import matrices, outputs_of, received
 
-from lib.attention.received import observe_uniform
 from lib.errors import InputError
 from lib.measurement import networks
 from lib.measurement.attention import SPANS, affine_fits, measure_attention, measure_causes, measure_tokens, prompts_of
@@ -31,8 +30,8 @@ def causes(loaded):
     return measure_causes(loaded, prompts_of(loaded, PROBLEMS, ["mless"]))
 
 
-def dilution(loaded, problems, conditions, layers=None, **given):
-    return xr.concat(measure_attention(loaded, prompts_of(loaded, problems, conditions), layers, **given), "condition")
+def dilution(loaded, problems, conditions, layers=None):
+    return xr.concat(measure_attention(loaded, prompts_of(loaded, problems, conditions), layers), "condition")
 
 
 def prompts(loaded, problem, condition="mless"):
@@ -48,16 +47,11 @@ def reference(loaded, problem, condition):
     new, inserted = (received(matrix)[..., tokens].numpy() for tokens in (after.original[1:-1], span))
     later = torch.tril(torch.ones(len(after), len(after)), -1)
     original = later * torch.isin(torch.arange(len(after)), after.original)[:, None]  # rows of original tokens alone
-    tokens = {"original": [prompt.original[1:-1] for prompt in both]}
-    for name in ("problem", "instruction"):
-        tokens[name] = [slice(max(p.spans[name].start, 1), min(p.spans[name].stop, len(p) - 1)) for p in both]
-    by_span = [
-        [
-            ((matrix * rows).sum(2) / rows.sum(0))[..., two].mean(-1) / given[..., one].mean(-1)
-            for rows in (later, original)
-        ]
-        for one, two in (tokens[name] for name in SPANS)
-    ]
+    spans = [[prompt.original[1:-1] for prompt in both]]
+    for name in SPANS[1:]:
+        spans.append([slice(max(p.spans[name].start, 1), min(p.spans[name].stop, len(p) - 1)) for p in both])
+    by_query = [(matrix * rows).sum(2) / rows.sum(0) for rows in (later, original)]
+    by_span = [[every[..., two].mean(-1) / given[..., one].mean(-1) for every in by_query] for one, two in spans]
     values = outputs_of(loaded.model, after.input_ids, "self_attn.v_proj")
     width = loaded.model.config.head_dim
     spreads = []
@@ -93,15 +87,6 @@ def test_every_number_agrees_with_the_attention_matrices(loaded):
     np.testing.assert_allclose(second[:, 0], reference(loaded, PROBLEMS[0], "mless")["lambda"][[1]], rtol=1e-3)
 
 
-def test_uniform_attention_depends_on_lengths_alone(loaded):
-    lam = dilution(loaded, PROBLEMS[:1], ["mless"], observing=observe_uniform)["lambda"]
-    means = []
-    for prompt in prompts(loaded, PROBLEMS[0]):
-        given = [np.mean(1 / np.arange(token + 2, len(prompt) + 1)) for token in prompt.original[1:-1].tolist()]
-        means.append(np.mean(given))
-    np.testing.assert_allclose(lam, means[1] / means[0], rtol=1e-5)
-
-
 def test_what_cannot_be_measured_is_refused(loaded):
     spoilt = load("demo", layers=1, device="cpu")
     spoilt.model.layers[0].self_attn.q_proj.weight.data[0, 0] = float("nan")
@@ -135,10 +120,8 @@ def test_the_fits_are_of_the_heads_outputs_for_the_problems_tokens(loaded, cause
         given, (before, after) = [], prompts(loaded, problem)
         span, matrix = after.spans["inserted"], matrices(loaded.model, after.input_ids)[0].double()
         left = 1 - matrix[:, after.original[span.start :]][:, :, span].sum(-1)  # (H, n)
-        hook = loaded.model.layers[0].self_attn.o_proj.register_forward_pre_hook(
-            lambda _, x, kept=given: kept.append(x)
-        )
-        with hook, torch.inference_mode():
+        projection = loaded.model.layers[0].self_attn.o_proj
+        with projection.register_forward_pre_hook(lambda _, x, kept=given: kept.append(x)), torch.inference_mode():
             for prompt in (before, after):
                 loaded.model(prompt.input_ids[None])
         old, new = (outputs[0].unflatten(-1, (loaded.heads, -1)) for (outputs,) in given)  # (T, H, D)
