@@ -127,11 +127,9 @@ def test_a_prompt_fits_when_all_that_may_follow_it_does(tokenizer, ids):
     ("sampling", "drawn"),
     [
         ({}, {" no"}),  # greedy
-        ({"temperature": 0.001}, {" no"}),
         ({"temperature": 1.0}, {" yes", " no"}),
         ({"temperature": 1.0, "top_p": 0.6}, {" no"}),  # of which it has 0.73
         ({"temperature": 1.0, "top_p": 0.8}, {" yes", " no"}),
-        ({"temperature": 2.0, "top_p": 0.6}, {" no"}),
         ({"temperature": 2.0, "top_p": 0.63}, {" yes", " no"}),  # at that temperature 0.62
     ],
 )

@@ -205,23 +205,16 @@ def start(checkpoint, folder, count):
 
     They listen to this machine alone, and so many completions are written.
     """
-    given = [
-        "--limit",
-        str(PROBLEMS),
-        "--conditions",
-        ",".join(CONDITIONS),
-        "--format",
-        "plain",
-        "--max-new-tokens",
-        "12",
-    ]
-    given += ["--elicit", "--filler-length", "5", "--batch-size", "2", "--workers", "2", "--gpus-per-worker", "0"]
-    command = [sys.executable, "-m", "lib", "evaluate", "--model", str(checkpoint), "--out", str(folder), *given]
+    command = f"{sys.executable} -m lib evaluate --model {checkpoint} --out {folder} --limit {PROBLEMS} --format plain"
+    command += f" --conditions {','.join(CONDITIONS)} --max-new-tokens 12 --elicit --filler-length 5 --batch-size 2"
+    command += " --workers 2 --gpus-per-worker 0"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment |= {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
     told = {"cwd": paths.ROOT, "env": environment, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     for tries in range(1, STARTS + 1):
-        process = subprocess.Popen(command, **told, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        process = subprocess.Popen(
+            command.split(), **told, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+        )
         while len(lines(folder)) < count and process.poll() is None:
             time.sleep(0.01)
         if process.poll() is None:
