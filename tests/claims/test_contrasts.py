@@ -29,6 +29,9 @@ def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example(
     assert list(table.effect) == pytest.approx([0.5, -1, -1, 8])
     assert list(table.band) == pytest.approx([0.8] * 4) and set(table.n) == {N}
     assert all(table.low < table.effect) and all(table.effect < table.high)
+    assert {claim.equivalence for claim in CLAIMS.values() if claim.equivalence} == {contrasts.SHARE}
+    harmed = contrasts.differences(scores({"mless": 1, "example": -1}, target="answer"), "answer", Filler())
+    assert list(harmed.x) == ["mless − none", "example − none"] and harmed.band.isna().all()
 
 
 def test_a_difference_takes_the_problems_that_both_conditions_scored_and_enough_of_them():
@@ -37,12 +40,6 @@ def test_a_difference_takes_the_problems_that_both_conditions_scored_and_enough_
     assert list(table.x) == ["mless − none"] and table.band.isna().all()
     more = contrasts.differences(pd.concat([rows, scores({"mless": 1}, "other", n=25)]), "solution", Filler())
     assert list(zip(more.model, more.n, strict=True)) == [("m", N), ("other", 25)]
-
-
-def test_the_scale_is_that_of_the_claims_and_none_where_the_worked_example_gains_nothing():
-    assert {claim.equivalence for claim in CLAIMS.values() if claim.equivalence} == {contrasts.SHARE}
-    table = contrasts.differences(scores({"mless": 1, "example": -1}, target="answer"), "answer", Filler())
-    assert list(table.x) == ["mless − none", "example − none"] and table.band.isna().all()
 
 
 def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points():
@@ -55,11 +52,6 @@ def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points(
     assert effects["depth"] == {1: 1, 4: 2} and set(table.loc["depth"].curve) == {"hidden from layers 1 to k"}
 
 
-def test_nothing_scored_is_said():
-    with pytest.raises(InputError, match="no section `likelihood`"):
-        contrasts.one_problem(evaluation.scores(load_profile("demo")))
-
-
 def test_what_is_not_scored_yet_is_named_by_model():
     run = load_profile("families")
     rows = scores(dict.fromkeys(run.likelihood.conditions[1:-1], 1), "SmolLM2-135M-Instruct")
@@ -69,10 +61,12 @@ def test_what_is_not_scored_yet_is_named_by_model():
     assert "Not scored: gemma-3-270m." in said and len(said) == len(run.likelihood.models)
 
 
-def test_one_problem_is_told_condition_by_condition():
+def test_one_problem_is_told_condition_by_condition_and_that_none_is_scored():
     table = contrasts.one_problem(scores({"mless": 2, "gap": -1}))
     assert list(table.condition) == ["none", "mless", "gap"]
     assert list(table["to none"].round(1)) == [0, 2, -1] and table["per token"][0] == -2
+    with pytest.raises(InputError, match="no section `likelihood`"):
+        contrasts.one_problem(evaluation.scores(load_profile("demo")))
 
 
 def test_what_a_nat_is_worth_is_a_logistic_regressions_slope_and_a_rank_statistic():

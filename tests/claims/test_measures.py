@@ -11,7 +11,6 @@ from scipy import stats
 from lib import paths
 from lib.arm.activations import MEASURES as ACTIVATIONS
 from lib.claims.claim import MEASURES, load_claims, values_of
-from lib.claims.measures import Untestable
 from lib.errors import InputError
 from lib.measurement.activations import NAMES
 
@@ -25,16 +24,10 @@ INSIDE = [name for name, one in CLAIMS.items() if "measured" in signature(MEASUR
     [
         ([ENTRY | {"measure": "guess"}], "claim dilution: unknown measure 'guess': choose from accuracy_differences"),
         ([ENTRY | {"with": {"layer": 1}}], "measure lambdas takes condition, layer, heads in `with`"),
-        ([ENTRY | {"reading": "loose"}], "claim dilution: reading"),
         ([ENTRY | {"range": [None, None]}], "range .* claims nothing"),
-        ([ENTRY | {"range": [2, 1]}], "claims nothing"),
-        ([ENTRY | {"range": [0]}], "claim dilution: range"),
-        ([ENTRY | {"id": ""}], "claim : id"),
-        ([ENTRY | {"verdict": "supported"}], "verdict: unknown field"),
         ([ENTRY, ENTRY], "claim dilution stands there twice"),
         (["a"], "claim 1: must be fields with values"),
         ([{name: value for name, value in ENTRY.items() if name != "id"}], "claim 1: id: missing field"),
-        ("a", "no list of claims"),
         (None, "no list of claims"),
     ],
 )
@@ -165,10 +158,9 @@ def test_likelihoods_are_compared_over_the_problems_that_both_scored():
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_what_cannot_be_tested_says_why(name):
-    with pytest.raises(Untestable, match="the profile"):
-        values_of(CLAIMS[name], {})
     row = row_of(name, {})
-    assert (row["verdict"], row["n"], row["stands"]) == ("undecided", 0, "not tested") and row["reason"]
+    assert (row["verdict"], row["n"], row["stands"]) == ("undecided", 0, "not tested")
+    assert row["reason"].startswith("the profile")
 
 
 def test_a_layer_that_was_not_measured_and_too_few_problems_are_named():
@@ -184,7 +176,6 @@ def test_a_layer_that_was_not_measured_and_too_few_problems_are_named():
     [
         ("Llama-3.1-8B-Instruct", (0.3, "Llama-3.1-8B-Instruct")),
         ("Qwen2.5-Coder-1.5B-Instruct", (2.0, "Qwen2.5-Math-1.5B")),
-        ("Qwen2.5-Coder-0.5B-Instruct", (2.0, "Qwen2.5-Math-1.5B")),
         ("Qwen2.5-14B", (2.3, "Qwen2.5-Math-7B")),
         ("SmolLM2-135M-Instruct", (None, None)),
     ],

@@ -1,7 +1,5 @@
 """The rule on known truth, and rows of the verdicts: planted numbers, parts, power, controls, a file read again."""
 
-import json
-
 import numpy as np
 import pytest
 from evidence import CLAIMS, answers, inside, right, row_of, scores, wobbling
@@ -10,11 +8,9 @@ from scipy import stats
 from lib import paths
 from lib.claims.verdict import COLUMNS, decide, judge, p_value, read_verdicts, write_verdicts
 from lib.claims.words import rows_of
-from lib.errors import InputError
 from lib.profiles import load_profile
-from lib.statistics import ENOUGH, interval, n_deciding
+from lib.statistics import ENOUGH, interval
 
-SIMULATIONS = 400
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 FOR, OPEN, AGAINST = np.linspace(4, 6, 24), np.linspace(-1, 1.2, 24), np.linspace(-1.5, -0.5, 24)
 
@@ -27,27 +23,6 @@ def verdict(low, high, *values):
     return decide(parts(*values), low, high).verdict
 
 
-@pytest.mark.parametrize("bounds", [(0, np.inf), (-np.inf, 1), (0.25, 0.75), (0.9, 1.1)])
-def test_planted_effects_give_their_verdicts(bounds):
-    rng = np.random.default_rng(1)
-    scale = min(1.0, (bounds[1] - bounds[0]) / 10)
-    for end, inwards in zip(bounds, (1, -1), strict=True):
-        if np.isfinite(end):
-            noise = [scale * (rng.gamma(4.0, 0.5, 48) - 2) for _ in range(3)]
-            assert verdict(*bounds, *(end + inwards * 2 * scale + some for some in noise)) == "supported"
-            assert verdict(*bounds, *(end - inwards * 2 * scale + some for some in noise)) == "contradicted"
-            edge = [verdict(*bounds, end + scale * (rng.gamma(4.0, 0.5, 48) - 2)) for _ in range(40)]
-            assert edge.count("undecided") > 30
-
-
-@pytest.mark.parametrize("distance", [0.2, 0.6])
-def test_the_formula_agrees_with_simulated_power(distance):
-    rng, n = np.random.default_rng(3), n_deciding(distance, 1.0)
-    runs = [verdict(0, np.inf, rng.normal(distance, 1, n)) for _ in range(SIMULATIONS)]
-    assert runs.count("supported") / SIMULATIONS == pytest.approx(0.8, abs=0.06)
-    assert n_deciding(0, 1.0) is None
-
-
 @pytest.mark.parametrize(
     ("some", "expected", "part", "holds", "refuted"),
     [
@@ -56,17 +31,13 @@ def test_the_formula_agrees_with_simulated_power(distance):
         ([FOR, AGAINST, OPEN], "in part", "1", ["0"], ["1"]),
         ([OPEN, AGAINST], "contradicted", "1", [], ["1"]),
         ([AGAINST, 3 * AGAINST], "contradicted", "0", [], ["0", "1"]),
-        ([OPEN], "undecided", "0", [], []),
         # What never varies decides without an interval, if there is enough of it.
         ([np.full(ENOUGH, -1.0)], "contradicted", "0", [], ["0"]),
         ([np.full(30, 8 / 9) + 1e-16 * np.arange(30)], "supported", "0", ["0"], []),
         ([np.zeros(30)], "undecided", "0", [], []),
-        ([np.full(ENOUGH - 1, -1.0), np.ones(100)], "undecided", "0", [], []),
         ([np.linspace(5, 6, ENOUGH - 1), np.ones(100)], "undecided", "0", [], []),
-        # Of parts that are equal but for rounding, on the range's end or infinitely far inside, the first decides.
+        # Of parts that are equal but for rounding, or infinitely far inside, the first decides.
         ([(1 + 1e-5) * FOR, FOR], "supported", "0", ["0", "1"], []),
-        ([FOR, (1 + 1e-5) * FOR], "supported", "0", ["0", "1"], []),
-        ([np.zeros(20)] * 2, "undecided", "0", [], []),
         ([np.ones(20)] * 2, "supported", "0", ["0", "1"], []),
     ],
 )
@@ -99,11 +70,9 @@ def test_a_verdict_against_one_of_several_parts_is_corrected_for_their_number():
     assert p_value(parts(*[values] * 4), low=0) == alone  # in favour all must be shown, none is chosen
 
 
-def test_position_needs_every_part():
-    places = {"mless_before": right(10), "mless_end": right(0), "mless_random": right(12)}
-    shares = {"none": right(30), "mless": right(45)} | places
-    assert row_of("position", answers("fillers", **shares))["verdict"] == "supported"
-    row = row_of("position", answers("fillers", **shares | {"mless_end": right(44)}))
+def test_the_row_of_a_claim_in_part_names_what_holds_and_what_is_refuted():
+    solved = {"none": 30, "mless": 45, "mless_before": 10, "mless_end": 44, "mless_random": 12}
+    row = row_of("position", answers("fillers", **{name: right(count) for name, count in solved.items()}))
     assert (row["verdict"], row["part"], row["held"], row["parts"]) == ("in part", "none - mless@end", 3, 4)
     assert row["refuted"] == "none - mless@end" and row["holds"].count(",") == 2
 
@@ -121,18 +90,8 @@ def controlled(*untrained, trained=0.6):
 
 
 @pytest.mark.parametrize(
-    ("expected", "value", "solved"), [("supported", 0.6, 45), ("contradicted", 1.3, 10), ("undecided", 1.0, 30)]
-)
-def test_claims_follow_planted_arrays_and_answers(expected, value, solved):
-    row = row_of("dilution", lambdas([value]))
-    assert row["verdict"] == expected and row["control_verdict"] is row["uniform_verdict"] is row["training"] is None
-    assert row_of("accuracy-mless", answers(none=right(30), mless=right(solved)))["verdict"] == expected
-
-
-@pytest.mark.parametrize(
     ("untrained", "verdict", "training"),
     [
-        ((0.6, 0.6, 0.6), "supported", "also"),
         ((0.5, 0.5, 0.6), "supported", "also"),  # one that is alike is enough
         ((0.5, 0.45, 0.4), "supported", "weaker"),  # nearer to the edge of the claimed range
         ((0.8, 0.7, 0.9), "supported", "stronger"),
@@ -199,17 +158,12 @@ def test_one_model_that_can_test_a_claim_is_enough():
 
 def test_verdicts_are_written_for_people_and_read_again(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    profile = load_profile("demo")
-    with pytest.raises(InputError, match="no claims of profile demo yet"):
-        read_verdicts(profile)
-    given = {"m": answers(none=right(30), mless=right(30)), "n": controlled(0.5, 0.5, 0.5)}
+    profile, given = (
+        load_profile("demo"),
+        {"m": answers(none=right(30), mless=right(30)), "n": controlled(0.5, 0.5, 0.5)},
+    )
     verdicts = judge(list(CLAIMS.values()), given)
     path = write_verdicts(profile, verdicts)
-    contract = {"id", "model", "verdict", "effect", "low", "high", "n", "training"}
-    assert contract <= json.loads(path.read_text())[0].keys()
     assert "λ" in path.read_text(encoding="utf-8")
     for old, new in zip(rows_of(verdicts), rows_of(read_verdicts(profile)), strict=True):
         assert new == {name: pytest.approx(v, abs=1e-9) if isinstance(v, float) else v for name, v in old.items()}
-    path.write_text(path.read_text().replace('"effect"', '"effects"'))
-    with pytest.raises(InputError, match="effect is missing or wrong"):
-        read_verdicts(profile)

@@ -16,6 +16,7 @@ PIXEL = base64.b64decode(
 )
 CONDITIONS = ("none", "mless")
 LAYERS, HEADS = 2, 3
+EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"'\u2028"  # as a model's text
 
 
 def claim(**changes) -> dict:
@@ -47,12 +48,8 @@ def answer(problem: str, condition: str, correct: bool, **changes) -> dict:
     return record | changes
 
 
-ANSWERS = [
-    answer("sum/1", "none", True),
-    answer("sum/1", "mless", True, correct_authors=False),
-    answer("sum/2", "none", False, level=2),
-    answer("sum/2", "mless", True, level=2),
-]
+ANSWERS = [answer("sum/1", "none", True), answer("sum/1", "mless", True, correct_authors=False)]
+ANSWERS += [answer("sum/2", "none", False, level=2), answer("sum/2", "mless", True, level=2)]
 
 
 def measured(model: str = "tiny", token: str = " is", layers: int = LAYERS, heads: int = HEADS, tokens: int = 6):
