@@ -5,8 +5,10 @@ import time
 
 import pytest
 import torch
+from eager import outputs_of
+from families import gemma3_multimodal, of_type
 from hub_server import needed_bytes, point_at
-from transformers import Gemma3Config, Gemma3ForConditionalGeneration, LlamaConfig, LlamaForCausalLM, Qwen2ForCausalLM
+from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 
 from lib import paths
 from lib.errors import InputError
@@ -16,9 +18,7 @@ from lib.models.loading import load_weights
 from lib.models.names import explain_hub_error
 
 REPO = "Qwen/Qwen2.5-Math-7B"
-TINY = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 2}
-TINY |= {"num_key_value_heads": 1, "head_dim": 16}
-IDS = torch.tensor([[3, 14, 15, 9, 2, 6, 5]])
+IDS = torch.tensor([3, 14, 15, 9, 2, 6, 5])
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -28,20 +28,8 @@ def first_three(repo):
 
 
 def state_after(model, layers):
-    """Return what decoder layer `layers` puts out, before any final norm: (1, tokens, width)."""
-    seen = []
-    handle = model.get_decoder().layers[layers - 1].register_forward_hook(lambda *given: seen.append(given[-1]))
-    with torch.no_grad():
-        model(input_ids=IDS)
-    handle.remove()
-    return seen[0][0] if isinstance(seen[0], tuple) else seen[0]
-
-
-def save(model_class, config, folder, dtype=torch.float32, **options):
-    torch.manual_seed(1)
-    model_class(config).to(dtype).save_pretrained(folder, **options)
-    # Read back, because `to` has rounded the rotary frequencies as well, which a loaded model keeps exact.
-    return model_class.from_pretrained(folder).eval()
+    """Return what decoder layer `layers` puts out, before any final norm."""
+    return outputs_of(model, IDS, "")[layers, ""]
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +116,7 @@ def test_no_network_is_said_at_once_and_what_is_cached_needs_none(server, monkey
 
 
 def test_pickled_weights_are_refused(models, server, refused):
-    LlamaConfig(**TINY, num_hidden_layers=4).save_pretrained(models / "old/pickled")
+    of_type("llama").config.save_pretrained(models / "old/pickled")
     (models / "old/pickled/pytorch_model.bin").write_bytes(b"pickle")
     for fetch in (hub.snapshot, first_three):
         assert refused(fetch, "old/pickled").startswith("old/pickled: only pickle weights (pytorch_model.bin)")
@@ -137,12 +125,12 @@ def test_pickled_weights_are_refused(models, server, refused):
 @pytest.mark.parametrize("content", [None, 0, -100], ids=["missing", "no safetensors", "cut short"])
 def test_damaged_checkpoints_are_named(models, server, content, refused):
     repo = f"broken/model{content}"
-    save(LlamaForCausalLM, LlamaConfig(**TINY, num_hidden_layers=4), models / repo, max_shard_size="60KB")
+    of_type("llama").save_pretrained(models / repo, max_shard_size="30KB")
     shard = min((models / repo).glob("*.safetensors"))
     shard.unlink() if content is None else shard.write_bytes(shard.read_bytes()[:content] or b"<html>" * 300)
     for read in (
-        lambda: load_weights(models / repo, 4, "float32"),
-        lambda: load_weights(hub.first_layers(repo, 4), 4, "float32"),
+        lambda: load_weights(models / repo, 3, "float32"),
+        lambda: load_weights(first_three(repo), 3, "float32"),
         lambda: load_weights(hub.snapshot(repo), None, "float32"),
     ):
         assert "00001-of-" in refused(read)
@@ -156,15 +144,12 @@ def test_a_full_disk_names_the_places_and_what_is_not_the_hubs_stays_as_it_is(mo
 
 
 def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):
-    vision = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-    parts = {"text_config": {**TINY, "num_hidden_layers": 7, "sliding_window": 4}}
-    parts["vision_config"] = {**vision, "image_size": 16, "patch_size": 8}
-    marks = {"image_token_index": 60, "boi_token_index": 61, "eoi_token_index": 62}
-    config = Gemma3Config(**parts, **marks, mm_tokens_per_image=4)
     repo = "google/gemma-3-4b-it"
-    whole = save(Gemma3ForConditionalGeneration, config, models / repo, torch.bfloat16)
-    for folder in (first_three(repo), models / repo):
-        part = load_weights(folder, 3, "bfloat16")
+    gemma3_multimodal().bfloat16().save_pretrained(models / repo)
+    # Read back, because `bfloat16` has rounded the rotary frequencies as well, which a loaded model keeps exact.
+    whole = Gemma3ForConditionalGeneration.from_pretrained(models / repo).eval()
+    for folder in (hub.first_layers(repo, 2), models / repo):
+        part = load_weights(folder, 2, "bfloat16")
         assert type(part).__name__ == "Gemma3TextModel" and part.dtype == torch.bfloat16
-        assert torch.equal(state_after(part, 3), state_after(whole, 3))
+        assert torch.equal(state_after(part, 2), state_after(whole, 2))
     assert not any(names.needed(f"model.{part}.layers.0.mlp.fc1.weight", 3) for part in ("vision_tower", "lm_head"))
