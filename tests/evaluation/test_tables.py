@@ -1,4 +1,4 @@
-"""Tables of hand-written answers: what they show is known."""
+"""Tables of hand-written answers: what they show is known. What the notebooks store holds all of them once more."""
 
 import numpy as np
 import pytest
@@ -28,14 +28,6 @@ def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
     assert (mless["effect_low"], mless["effect_high"]) == pytest.approx((low, high))
 
 
-def test_p_values_are_corrected_over_all_conditions_and_models():
-    answers = run("none", 10, 40) + run("mless", 20, 40) + run("mful", 14, 40)
-    answers += [one | {"model": "other"} for one in answers]
-    tested = summarise(frame(answers), seed=0).dropna(subset="p_value")
-    assert len(tested) == 4
-    assert tested["p_holm"].tolist() == pytest.approx(statistics.holm(tested["p_value"]).tolist())
-
-
 @pytest.mark.parametrize("none, mless, effect, share", [((5, 10), (9, 30), 40, 40), ((5, 30), (7, 10), 20, 20)])
 def test_only_problems_that_both_conditions_answered_are_compared(none, mless, effect, share):
     found = row(summarise(frame(run("none", *none) + run("mless", *mless)), seed=0), 1)
@@ -59,16 +51,9 @@ def test_a_missing_sample_is_not_a_wrong_one():
     assert values.loc["a"].tolist() == [1, 1] and values.loc["b"].isna().tolist() == [False, True]
 
 
-def test_graders_stand_side_by_side():
-    answers = [one | {"correct_authors": True} for one in run("none", 10, 20) + run("mless", 12, 20)]
-    table = tables.graders(frame(answers), seed=0).set_index("grader")
-    assert table.condition.tolist() == ["none"] * 5 + ["mless"] * 5 and set(table.n) == {20}
-    published = table.loc["authors' rule as published"]
-    assert published["accuracy"].tolist() == [100, 100] and published["disagree"].tolist() == [10, 8]
-    assert published["effect"].iloc[1] == 0
-    assert table.loc["this project's grader", "effect"].iloc[1] == pytest.approx(10)
-    older = tables.graders(frame([one | {"correct_exact": None} for one in answers]), seed=0)
-    assert set(older.grader) == {*table.index} - {"exact match after normalisation"}
+def test_a_grade_that_an_older_run_lacks_is_left_out():
+    table = tables.graders(frame([one | {"correct_exact": None} for one in run("none", 10, 20)]), seed=0)
+    assert set(table.grader) == {*tables.GRADERS.values()} - {"exact match after normalisation"}
 
 
 def test_power_says_what_n_shows_and_what_n_is_needed():
@@ -109,15 +94,6 @@ def test_a_restated_question_solves_no_sum(prefix, accuracy):
     assert judged["this project's grader"].tolist() == [75, 100]
 
 
-def test_problems_that_were_cut_under_any_condition_are_set_apart():
-    none, mless = run("none", 10, 40), run("mless", 20, 40)
-    mless[0]["finish_reason"] = none[39]["finish_reason"] = "length"
-    table = tables.cut_apart(frame([*none, *mless]), seed=0)
-    assert list(table.problems) == ["all", "all", "finished", "finished"] and list(table.n) == [40, 40, 38, 38]
-    assert list(table.truncated) == [2.5, 2.5, 0, 0]
-    assert table.accuracy.iloc[2:].tolist() == pytest.approx([100 * 9 / 38, 100 * 19 / 38])
-
-
 def voted(**answers):
     """Answers by problem, one character a sample: . is none; 7 is right."""
     return [
@@ -125,12 +101,6 @@ def voted(**answers):
         for name, some in answers.items()
         for place, x in enumerate(some)
     ]
-
-
-def test_majority_counts_answers_and_best_counts_any():
-    found = row(tables.best_of(frame(voted(a="737.3", b="557..", c=".....")), 5))
-    assert found["one"] == pytest.approx(100 * (2 / 5 + 1 / 5 + 0) / 3) and found["n"] == 3
-    assert found["majority"] == pytest.approx(100 / 3) and found["best"] == pytest.approx(200 / 3)
 
 
 def test_the_best_of_fewer_samples_is_that_of_the_first_in_their_order():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.arm.activations import BIN_EDGES, MEASURES, activation_module, gini, histogram
+from lib.arm.activations import BIN_EDGES, MEASURES, activation_module, histogram
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement import activations
@@ -26,12 +26,6 @@ def loaded():
 
 def change(loaded, problems, conditions, layers, **given):
     return measure_activations(loaded, prompts_of(loaded, problems, conditions), layers, **given)
-
-
-def test_what_is_nothing_is_spread_evenly_and_what_lies_outside_is_counted_at_the_ends():
-    assert gini(torch.zeros(3)) == 0
-    counts = histogram(torch.tensor([-9.0, 0.0, 0.0012, 1.0, 99.0]))
-    assert counts.sum() == 5 and len(counts) == len(BIN_EDGES) - 1 and counts[0] == counts[-1] == 1
 
 
 def test_classes_go_by_the_first_character_of_a_token():
@@ -124,12 +118,6 @@ def test_slashes_among_the_words_of_the_problem_are_none_of_its_tokens(loaded):
     tokens = sum(one.parts.count("problem") for one in prompts["none"].values())
     assert (found.counts.sum("bin") == tokens * loaded.model.config.intermediate_size).all()
     assert (abs(found["shape"][1]) > 0.99).all()
-
-
-def test_arm_empties_the_neighbourhood_of_zero_in_its_layer_alone(loaded):
-    near = change(loaded, PROBLEMS, ["mless", "arm"], [1, 2]).measures.sel(measure="near zero")
-    ratio = near.sel(condition="arm") / near.sel(condition="none")
-    assert (ratio.sel(layer=1) < 0.2).all() and (ratio.sel(layer=2) > 0.5).all()
 
 
 def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):

@@ -90,16 +90,10 @@ def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
     np.testing.assert_allclose(np.exp(logs), ratio)
 
 
-PLAIN = ["instruction"] * 2 + ["problem"] * 2 + [""] * 2
-FILLED = ["instruction"] * 2 + ["inserted"] * 2 + ["problem"] * 2
-
-
 @pytest.fixture
 def profile(monkeypatch):
-    """A profile that draws a model of two heads in one layer, of which the second gives the drawn tokens something."""
-    received = np.full((2, 1, 2, 6), NAN)  # (condition, layer, head, token)
-    received[:, 0, 1] = [[9, 0.4, 0.2, NAN, NAN, NAN], [9, 0.1, 0.05, 0.07, 0.3, NAN]]
-    arrays = {"received": received, "part": [PLAIN, FILLED], "lambda_by_span": np.arange(12.0).reshape(2, 3, 2)}
+    """A profile that draws a model of two heads in one layer, of which nothing that they give is stored."""
+    arrays = {"received": NAN, "part": "problem", "lambda_by_span": np.arange(12.0).reshape(2, 3, 2)}
     labels = {"condition": ["none", "mless"], "problem": "ab", "layer": [1], "head": [1, 2], "token": range(6)}
     measured = model(arrays, **labels)["m"]
     measured.attrs |= {"model": "SmolLM2-135M-Instruct", "revision": "0123456789ab", "example": "x/1"}
@@ -111,18 +105,6 @@ def profile(monkeypatch):
         return demo.model_copy(update={"attention": demo.attention.model_copy(update={"panels": panels, "layers": 1})})
 
     return drawing
-
-
-def test_curves_have_a_row_per_token_with_its_part_and_place(profile):
-    table = curves(profile(fig10=2), "fig10", ["none", "mless"])
-    assert table.part.tolist() == PLAIN[:4] + FILLED and table.position.tolist() == [*range(4), *range(6)]
-    np.testing.assert_array_equal(table.received[4:], [9, 0.1, 0.05, 0.07, 0.3, NAN])
-    assert set(table.model) == {"SmolLM2-135M-Instruct"} and set(table["head"]) == {2}
-    # Compared are original tokens without the first and the last.
-    one, other = tables.summary_of_heads(table, table).to_dict("records")
-    assert one == other and (one["layer"], one["head"], one["tokens"], one["slashes"]) == (1, 2, 2, 2)
-    assert one["λ"] == pytest.approx(0.4 / 0.6) and one["receive less"] == 0.5
-    assert one["slash / original"] == pytest.approx(0.06 / 0.2)
 
 
 @pytest.mark.parametrize(
