@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from families import FAMILIES, SMALL, spread
-from transformers import LlamaConfig, LlamaForCausalLM
+from families import FAMILIES, spread
 
 
 @pytest.fixture(params=FAMILIES, scope="module")
@@ -17,4 +16,4 @@ def model(request):
 def llama():
     """A Llama that a test may change: three layers, four heads, two key heads of width 8, room for 512 tokens."""
     torch.manual_seed(1)
-    return spread(LlamaForCausalLM(LlamaConfig(**SMALL)), 0.15)
+    return spread(FAMILIES["llama"](), 0.15)

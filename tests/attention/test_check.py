@@ -62,9 +62,7 @@ def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
         ({"sliding_window": 6}, r"layers \[1, 2, 3\] do not say how far they look back"),
     ],
 )
-def test_a_layer_that_computes_something_else_is_refused_beside_a_large_residual(
-    llama, monkeypatch, change, message, dtype
-):
+def test_another_attention_is_refused_beside_a_large_residual(llama, monkeypatch, change, message, dtype):
     """A wrong attention hides in a hidden state of thousands; its own output gives it away."""
     spread(llama).model.embed_tokens.weight.data *= 1000
     kernel = attention_function._attend

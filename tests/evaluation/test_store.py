@@ -123,18 +123,6 @@ def test_a_file_or_folder_that_is_not_there_or_broken_is_named_in_one_line(tmp_p
         read(tmp_path / "cut.jsonl.gz")
 
 
-def test_shards_have_files_of_their_own_and_are_merged_by_reading(tmp_path):
-    for i in (1, 2, 3):
-        with opened(tmp_path, SETTINGS, shard=(i, 3)) as store:
-            for number in range(i - 1, 9, 3):
-                store.append({"key": str(number)})
-    assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == [f"completions-{i}-of-3.jsonl" for i in (1, 2, 3)]
-    store.path.write_bytes(before := store.path.read_bytes() + b'{"key": "9", "resp')  # which its shard is writing
-    with opened(tmp_path, SETTINGS) as whole:
-        assert not whole.rows and sorted(whole.everything()) == [str(n) for n in range(9)]
-    assert store.path.read_bytes() == before
-
-
 def test_what_is_there_is_not_made_again_and_what_is_made_is_kept_at_once(tmp_path):
     asked = []
 

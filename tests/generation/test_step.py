@@ -107,9 +107,7 @@ def test_a_run_by_graphs_gives_the_answers_of_eager_steps(tiny, request):
     assert not as_graphs.shapes  # each row draws from a generator of its own
 
 
-def test_a_model_that_waits_is_stepped_through_eagerly_and_out_of_memory_is_passed_on(
-    tiny, as_graphs, monkeypatch, capsys
-):
+def test_a_model_that_waits_has_eager_steps_and_out_of_memory_is_passed_on(tiny, as_graphs, monkeypatch, capsys):
     expected, captured = answers(tiny), Mock(side_effect=RuntimeError("called a synchronizing CUDA operation"))
     monkeypatch.setattr(step, "captured", captured)
     assert answers(tiny) == expected

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 import xarray as xr
@@ -13,8 +12,7 @@ from transformers import LlamaConfig, LlamaModel
 from lib import paths, progress
 from lib.errors import InputError
 from lib.measurement import networks, store
-from lib.measurement.store import joined, load, measure, save
-from lib.measurement.tables import layers_of
+from lib.measurement.store import load, measure, save
 from lib.models.names import resolve
 from lib.profiles import check, load_profile, run_profile
 
@@ -46,27 +44,6 @@ def profile(tiny_checkpoint, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     profile.results.mkdir(parents=True)
     return profile
-
-
-def piece(value, network="trained", condition="mless", problems=("a", "b"), layers=(1, 2)):
-    """Return lambda of one head, the same everywhere."""
-    coords = {"network": [network], "condition": [condition], "problem": list(problems), "layer": list(layers)}
-    shape = [*map(len, coords.values()), 1]
-    return xr.Dataset({"lambda": (store.HEADS.split(), np.full(shape, value, "float32"))}, coords | {"head": [1]})
-
-
-def test_pieces_take_their_places_the_first_layers_with_all_problems_and_every_layer_with_fewer():
-    found = joined(joined(xr.Dataset(), piece(0.6, condition="random")), piece(0.5))
-    found = joined(joined(found, piece(0.7, problems="b", layers=[3])), piece(0.9, network="uniform", layers=[1]))
-    assert found.condition.values.tolist() == ["mless", "random"] and found.layer.values.tolist() == [1, 2, 3]
-    lam = found["lambda"].sel(network="trained", head=1)
-    np.testing.assert_allclose(lam.sel(condition="mless"), [[0.5, 0.5, np.nan], [0.5, 0.5, 0.7]])
-    first, every = layers_of(found["lambda"]), layers_of(found["lambda"], every=True)
-    assert first.condition.size == 2 and first.layer.values.tolist() == [1, 2] and first.problem.size == 2
-    assert every.condition.values == ["mless"] and every.problem.values == ["b"] and every.layer.size == 3
-    assert first.notnull().all() and every.notnull().all() and "network" not in first.coords
-    found["lambda"].loc[{"condition": "mless", "problem": "a", "layer": 1}] = np.nan  # a cell that is not defined
-    assert layers_of(found["lambda"]).layer.values.tolist() == [1, 2]
 
 
 def test_a_file_has_every_variable_of_every_network(whole, tmp_path):

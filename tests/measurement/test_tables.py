@@ -11,7 +11,7 @@ from lib.errors import InputError
 from lib.measurement import tables
 from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.store import VARIABLES
-from lib.measurement.tables import SPAN, curves, estimates
+from lib.measurement.tables import SPAN, curves, estimates, layers_of
 from lib.profiles import Panel, load_profile
 from lib.statistics import holm, interval, signed_rank
 
@@ -67,6 +67,17 @@ def test_problems_of_one_template_widen_every_table(measured):
     assert (mean["mean"], mean.low, mean.high) == pytest.approx((heads.estimate, heads.low, heads.high))
 
 
+def test_the_first_layers_have_all_problems_and_every_layer_those_that_went_through_all():
+    lam = np.ones((1, 2, 2, 3, 1))  # (network, condition, problem, layer, head)
+    lam[0, 0, 0] = [[NAN], [1], [NAN]]  # a cell that is not defined, and the deeper layer, which only b went through
+    lam[0, 1, :, 2] = NAN
+    labels = {"condition": ["mless", "random"], "problem": "ab", "layer": [1, 2, 3], "head": [1]}
+    found = model({"lambda": lam}, **labels)["m"]["lambda"]
+    first, every = layers_of(found), layers_of(found, every=True)
+    assert first.condition.size == 2 and first.layer.values.tolist() == [1, 2] and first.problem.size == 2
+    assert every.condition.values == ["mless"] and every.problem.values == ["b"] and every.layer.size == 3
+
+
 def test_n_counts_the_problems_of_each_place():
     values = np.array([[1.0, NAN, NAN], [2.0, 4.0, NAN], [4.0, 5.0, NAN]])
     table = estimates(xr.DataArray(values, {"problem": ["a", "b", "c"], "layer": [1, 2, 3]}, ["problem", "layer"]))
@@ -107,13 +118,11 @@ def profile(monkeypatch):
     return drawing
 
 
-@pytest.mark.parametrize(
-    ("head", "said"),
-    [(3, "fig10: demo has layers 1 to 1 and heads 1 to 2, not layer 1, head 3"), (1, "of demo gives is not stored")],
-)
-def test_a_head_that_is_not_there_is_named(profile, head, said):
-    with pytest.raises(InputError, match=said):
-        curves(profile(fig10=head), "fig10", ["none", "mless"])
+def test_a_head_that_is_not_there_is_named(profile):
+    there = "demo has layers 1 to 1 and heads 1 to 2, not layer 1, head 3"
+    for head, said in ((3, f"fig10: {there}"), (1, "of demo gives is not stored")):
+        with pytest.raises(InputError, match=said):
+            curves(profile(fig10=head), "fig10", ["none", "mless"])
 
 
 def test_a_drawn_head_has_lambda_of_either_part_over_all_problems(profile):

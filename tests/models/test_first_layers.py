@@ -64,9 +64,7 @@ def test_a_fetch_that_was_given_up_goes_on_from_the_bytes_on_disk(models, server
 
 
 @pytest.mark.parametrize("ignore_range, most", [(False, 1.05), (True, 9)])
-def test_a_break_within_one_call_costs_no_byte_twice_and_without_ranges_come_whole_shards(
-    models, server, is_exact, ignore_range, most
-):
+def test_a_break_costs_no_byte_twice_and_without_ranges_come_whole_shards(models, server, is_exact, ignore_range, most):
     needed = needed_bytes(models / REPO, 3)
     server.ignore_range, server.break_after = ignore_range, None if ignore_range else needed // 2
     assert is_exact(first_three(REPO)) and server.break_after is None and server.sent_weights <= most * needed

@@ -58,9 +58,7 @@ def test_a_card_is_read_from_the_config_alone_and_what_it_omits_is_none(tmp_path
     assert [path.name for path in fetched] == ["config.json"]
 
 
-def test_a_model_in_wheels_is_known_before_it_is_converted_and_needs_them_no_more_after(
-    tmp_path, monkeypatch, demo, refused
-):
+def test_a_model_in_wheels_is_known_before_it_is_converted_and_without_them_after(tmp_path, monkeypatch, demo, refused):
     with monkeypatch.context() as patch:
         patch.setattr("importlib.metadata.distributions", lambda name: [])
         assert card("demo").heads == 9
