@@ -103,11 +103,12 @@ def test_every_number_agrees_with_what_a_forward_shows(loaded, layer):
 def test_each_problem_draws_its_own_noise_under_arm(loaded):
     text = PROBLEMS[0].problem
     twice = [Problem(unique_id=name, problem=text, answer="1") for name in "ab"]
-    norms = [
-        change(loaded, some, ["arm"], [1], seed=seed).measures.sel(condition="arm", measure="L1").values
-        for some, seed in ((twice, 0), (twice[:1], 1))
-    ]
-    assert norms[0][0] != norms[0][1] and norms[0][1] == norms[1][0]
+
+    def norms(some, seed):
+        return change(loaded, some, ["arm"], [1], seed=seed).measures.sel(condition="arm", measure="L1").values
+
+    (first, second), (again,) = norms(twice, 0), norms(twice[:1], 1)
+    assert first != second == again
 
 
 def test_slashes_among_the_words_of_the_problem_are_none_of_its_tokens(loaded):
