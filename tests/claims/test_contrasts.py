@@ -6,11 +6,8 @@ import pytest
 from evidence import CLAIMS, scores
 from scipy import optimize, stats
 
-from lib import evaluation
 from lib.claims import contrasts
-from lib.errors import InputError
 from lib.evaluation.store import frame
-from lib.profiles import load_profile
 from lib.prompts.conditions import Filler
 
 N = 30  # problems of `scores`
@@ -50,23 +47,6 @@ def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points(
     assert effects["length"] == {10: 1, 55: 2, 110: 3}
     assert effects["place"] == {"between": 2, "end": 4, "random": 5}
     assert effects["depth"] == {1: 1, 4: 2} and set(table.loc["depth"].curve) == {"hidden from layers 1 to k"}
-
-
-def test_what_is_not_scored_yet_is_named_by_model():
-    run = load_profile("families")
-    rows = scores(dict.fromkeys(run.likelihood.conditions[1:-1], 1), "SmolLM2-135M-Instruct")
-    at_once = scores(dict.fromkeys(run.likelihood.at_once[1:], 1), "SmolLM2-135M-Instruct", "answer")
-    said = contrasts.unscored(run, pd.concat([rows, at_once]))
-    assert f"Not scored with SmolLM2-135M-Instruct: solutions under {run.likelihood.conditions[-1]}." in said
-    assert "Not scored: gemma-3-270m." in said and len(said) == len(run.likelihood.models)
-
-
-def test_one_problem_is_told_condition_by_condition_and_that_none_is_scored():
-    table = contrasts.one_problem(scores({"mless": 2, "gap": -1}))
-    assert list(table.condition) == ["none", "mless", "gap"]
-    assert list(table["to none"].round(1)) == [0, 2, -1] and table["per token"][0] == -2
-    with pytest.raises(InputError, match="no section `likelihood`"):
-        contrasts.one_problem(evaluation.scores(load_profile("demo")))
 
 
 def test_what_a_nat_is_worth_is_a_logistic_regressions_slope_and_a_rank_statistic():

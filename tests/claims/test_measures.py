@@ -163,32 +163,15 @@ def test_what_cannot_be_tested_says_why(name):
     assert row["reason"].startswith("the profile")
 
 
+def test_the_papers_number_is_that_of_the_nearest_model_of_the_family():
+    known = {"Llama-3.1-8B-Instruct": (0.3, "Llama-3.1-8B-Instruct"), "Qwen2.5-14B": (2.3, "Qwen2.5-Math-7B")}
+    known["SmolLM2-135M-Instruct"] = None, None
+    assert {model: CLAIMS["accuracy-mless"].reported(model) for model in known} == known
+
+
 def test_a_layer_that_was_not_measured_and_too_few_problems_are_named():
     given, asked = {"measured": inside(**{"lambda": 1.0})}, {"condition": "mless", "layer": 7, "heads": "each"}
     assert row_of("dilution", given, arguments=asked)["reason"] == "layer 7 was not measured, only 1, 2, 3"
     lam = np.where(np.arange(40)[:, None, None] % 25 == 3, 0.5, np.nan)  # 3 and 28, of one template
     few = row_of("dilution", {"measured": inside(**{"lambda": lam})})
     assert few["reason"] == "mean of 2 heads: 2 problems of 1 templates are too few"
-
-
-@pytest.mark.parametrize(
-    ("model", "number"),
-    [
-        ("Llama-3.1-8B-Instruct", (0.3, "Llama-3.1-8B-Instruct")),
-        ("Qwen2.5-Coder-1.5B-Instruct", (2.0, "Qwen2.5-Math-1.5B")),
-        ("Qwen2.5-14B", (2.3, "Qwen2.5-Math-7B")),
-        ("SmolLM2-135M-Instruct", (None, None)),
-    ],
-)
-def test_the_papers_number_is_that_of_the_nearest_model_of_the_family(model, number):
-    assert CLAIMS["accuracy-mless"].reported(model) == number
-
-
-def test_cut_answers_are_told_beside_an_accuracy_with_the_effect_where_both_ended():
-    given = answers(none=right(20), mless=right(30))
-    cut = (given["answers"].condition == "mless") & (given["answers"].index % 60 < 15)  # all of them right
-    given["answers"].loc[cut, "finish_reason"] = "length"
-    row = row_of("accuracy-mless", given)
-    assert (row["cut"], row["cut_less"]) == (25, 0) and row["effect"] == pytest.approx(100 / 6)
-    assert row["finished_n"] == 45 and row["finished"] == pytest.approx(100 * (15 - 5) / 45)
-    assert row["finished_low"] < row["finished"] < row["finished_high"]

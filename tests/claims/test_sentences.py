@@ -8,7 +8,7 @@ import pytest
 
 from lib import paths
 from lib.claims import words
-from lib.statistics import holm, rounded
+from lib.statistics import rounded
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 
@@ -35,19 +35,6 @@ def counted(rows):
     return found
 
 
-def test_what_is_lost_is_what_holm_loses(rows):
-    tested = [row for row in rows if row["n"]]
-    for row, p in zip(tested, holm([row["p"] for row in tested]), strict=True):
-        assert row["p_holm"] == pytest.approx(p, rel=1e-4)
-    judged = [row for row in tested if row["n"] >= 20]
-    decided = [row for row in judged if row["verdict"] != "undecided"]
-    lost = [row for row in decided if row["p_holm"] > 0.05]
-    expected, said = words.closing(pd.DataFrame(rows))
-    assert numbers(expected) == [len(judged), 2.5, float(f"{0.025 * len(judged):.1f}")]
-    assert numbers(said)[:2] == [len(decided) - len(lost), len(decided)]
-    assert set(re.findall(r"[\w-]+(?= \(|,|\.$)", said.split(": ")[1])) >= {row["id"] for row in lost}
-
-
 def test_the_counts_add_up_to_the_cells_and_are_the_verdicts(rows):
     table, by_hand = pd.DataFrame(rows), counted(rows)
     assert words.totals(table) == by_hand
@@ -71,11 +58,3 @@ def test_what_training_does_is_the_range_of_the_models(rows):
     assert {round(min(undone)), round(max(undone))} <= set(numbers(said))
     deep = [row for row in rows if row["id"] == "later-layers" and row["n"]]
     assert all(f"{row['model']} {rounded(row['effect'], row['low'], row['high'])} [" in later[0] for row in deep)
-
-
-def test_supported_in_all_some_and_none_is_so(rows):
-    for sentence in words.inside(pd.DataFrame(rows))[:3]:
-        which, claims = re.match(r"Supported in (\w+) of \d models: (.*)\.$", sentence).groups()
-        for claim in claims.split("; ") if claims != "nothing" else []:
-            part = [row["verdict"] == "supported" for row in rows if row["claim"].startswith(claim) and row["n"] >= 20]
-            assert {"all": all(part), "some": any(part) and not all(part), "none": not any(part)}[which], claim

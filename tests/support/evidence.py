@@ -13,17 +13,10 @@ from lib.measurement.activations import NAMES
 CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25
 CONDITIONS = ["none", "mless", "mful", "random", "arm"]
-DIMS = {
-    **dict.fromkeys(("lambda", "flatness", "unevenness", "dispersion", "portion", "irregularity"), ("layer", "head")),
-    **dict.fromkeys(("affine", "line", "softmax"), ("head",)),
-    **{
-        "lambda_by_span": ("layer", "head", "span", "query"),
-        "measures": ("layer", "measure"),
-        "classes": ("layer", "class"),
-        "shape": ("layer",),
-    },
-}
 WITHOUT_CONDITION = ("affine", "line", "softmax")
+DIMS = dict.fromkeys(("lambda", "flatness", "unevenness", "dispersion", "portion", "irregularity"), ("layer", "head"))
+DIMS |= dict.fromkeys(WITHOUT_CONDITION, ("head",)) | {"lambda_by_span": ("layer", "head", "span", "query")}
+DIMS |= {"measures": ("layer", "measure"), "classes": ("layer", "class"), "shape": ("layer",)}
 
 
 def row_of(name, evidence, model="m", **changes):
@@ -49,12 +42,6 @@ def inside(n=40, heads=2, layers=3, embedded=True, networks=("trained",), **arra
             dims.remove("condition")
         found[name] = dims, np.broadcast_to(values, [len(labels[dim]) for dim in dims])
     return xr.Dataset(found, labels)
-
-
-def wobbling(rng, mean, n=40, spread=0.02):
-    """Return (n, 1, 1) numbers around a mean, which they have exactly."""
-    values = rng.standard_normal((n, 1, 1))
-    return mean + spread * (values - values.mean()) / values.std()
 
 
 def answers(part="main", samples=1, embedded=False, plain=True, **solved):
