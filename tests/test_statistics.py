@@ -12,7 +12,6 @@ from scipy import stats
 from benchmarks import verdicts as simulation
 from lib import statistics
 from lib.claims.verdict import STATED, decide, p_value
-from lib.prompts.problems import load_problems
 from lib.statistics import clopper_pearson, holm, interval, mcnemar_exact, n_needed, rounded, smallest_effect, tango
 
 SIMULATIONS = 200
@@ -37,12 +36,6 @@ def test_supported_is_never_reached_where_mcnemar_does_not_reject(n):
                 assert mcnemar_exact(worse, better) <= 0.05
     four = differences(4, 0, n)
     assert decide(four, low=0).found.low == 0 and p_value(four, low=0) == pytest.approx(0.125, rel=0.02)
-
-
-@pytest.mark.parametrize(("right", "n", "verdict"), [(0, 16, "undecided"), (0, 48, "undecided"), (0, 80, "supported")])
-def test_no_right_answer_supports_less_than_five_percent_only_of_many(right, n, verdict):
-    values = 100 * np.repeat([1.0, 0.0], [right, n - right])
-    assert decide({"mless": (values, None, "share")}, high=5).verdict == verdict
 
 
 def test_without_templates_the_mean_is_students():
@@ -77,16 +70,6 @@ def test_a_share_of_repeated_templates_lies_between_whole_answers():
     assert found.estimate == pytest.approx(100 * 5 / 48)
 
 
-def test_problems_of_one_template_are_one_cluster_wherever_they_occur():
-    ids = [problem.id for problem in load_problems("embedded")]
-    assert statistics.clusters_of(ids).max() + 1 == 28
-    mixed = ["embedded/a/1", "test/algebra/1.json", "embedded/a/2", "test/algebra/2.json"]
-    assert (
-        len(set(statistics.clusters_of(mixed))) == 3
-        and statistics.clusters_of(mixed)[0] == statistics.clusters_of(mixed)[2]
-    )
-
-
 def test_each_column_has_the_interval_that_it_has_alone():
     rng = np.random.default_rng(3)
     values, ids = rng.gamma(1.0, size=(40, 3)), [f"embedded/{i // 3}/{i}" for i in range(40)]
@@ -104,10 +87,9 @@ def test_values_without_a_mean_are_refused(values):
         interval(values)
 
 
-@pytest.mark.parametrize("problems", [None, ["embedded/a/1", "embedded/a/2"]])
-def test_two_equal_numbers_have_no_interval(problems):
-    found = interval([3.0, 3.0], problems)
-    assert found.estimate == 3 and np.isnan([found.low, found.high]).all()
+def test_two_equal_numbers_have_no_interval():
+    found = interval([3.0, 3.0])
+    assert found.estimate == 3 and np.isnan(ends(found)).all()
 
 
 @pytest.mark.parametrize(("kind", "scale"), [("share", (0, 100)), ("difference", (-100, 100))])
@@ -131,26 +113,19 @@ def test_a_difference_of_single_answers_is_tangos():
 def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
     rng = np.random.default_rng(3)
     denominator = rng.normal(-2, 0.3, 200)
-    found = statistics.ratio(0.9 * denominator + rng.normal(0, 0.05, 200), denominator)
-    resampled = rng.integers(200, size=(2000, 200))
-    assert found.low < 0.9 < found.high and found.estimate == pytest.approx(0.9, abs=0.01) and found.n == 200
-    noisy = 0.9 * denominator + rng.normal(0, 0.5, 200)
-    drawn = np.quantile(noisy[resampled].mean(1) / denominator[resampled].mean(1), [0.025, 0.975])
-    assert ends(statistics.ratio(noisy, denominator)) == pytest.approx(tuple(drawn), abs=0.005)
+    noisy, resampled = 0.9 * denominator + rng.normal(0, 0.5, 200), rng.integers(200, size=(2000, 200))
+    drawn, found = noisy[resampled].mean(1) / denominator[resampled].mean(1), statistics.ratio(noisy, denominator)
+    assert ends(found) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])), abs=0.005)
+    assert found.estimate == pytest.approx(noisy.mean() / denominator.mean())
 
 
 @pytest.mark.parametrize(
     ("numbers", "text"),
     [
-        ((0.0232, 0.000132, 0.0464), "0.023 [0.000, 0.046]"),
         ((0.0232, 0.00013, 0.0464), "0.023 [0.000, 0.046]"),
-        ((-0.0001, -0.05, 0.06), "0.000 [-0.050, 0.060]"),
         ((-1.04, -20.6, 12.3), "-1 [-21, 12]"),
-        ((2.0, -1.53, 5.49), "2.0 [-1.5, 5.5]"),
         ((0.5, 0.4003, 0.5997), "0.50 [0.40, 0.60]"),  # half of the width is 0.0997, with two digits 0.10
-        ((1234.5, 1000.0, 1500.0), "1234 [1000, 1500]"),
         ((8 / 9, 8 / 9, 8 / 9), "0.89"),
-        ((0.5, None, None), "0.50"),
         ((0.5, np.nan, np.nan), "0.50"),
         ((1.04, -2.2, 4.4, "+"), "+1.0 [-2.2, +4.4]"),
         ((-1e-9, -2.2, 2.2, "+"), "+0.0 [-2.2, +2.2]"),
@@ -158,17 +133,6 @@ def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
 )
 def test_a_number_is_told_with_two_digits_of_half_its_interval(numbers, text):
     assert statistics.told(*numbers) == text and rounded(*numbers) == text.split()[0]
-
-
-def test_the_largest_of_many_gains_must_exceed_what_choosing_it_gives():
-    rng = np.random.default_rng(2)
-    chance = 100 * rng.choice([-1.0, 0.0, 1.0], p=[0.1, 0.8, 0.1], size=(60, 13))
-    real = chance.copy()
-    real[:, 3] = 100 * (rng.random(60) < 0.5)
-    assert interval(chance, kind="largest").estimate == chance.mean(0).max() > 0
-    hurting = -100 * np.ones((60, 13))
-    for values, verdict in ((chance, "undecided"), (real, "supported"), (hurting, "contradicted")):
-        assert decide({"": (values, None, "largest")}, low=0).verdict == verdict
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind} {case.data} {case.discordance} {case.clustered}")
@@ -184,17 +148,12 @@ def test_either_wrong_verdict_stays_under_the_stated_rate(case):
         (clopper_pearson(8, 10), (0.4439, 0.9748)),
         (clopper_pearson(0, 10), (0, 0.3085)),
         (mcnemar_exact(1, 9), 0.0215),
-        (mcnemar_exact(5, 0), 0.0625),
-        (mcnemar_exact(4, 4), 1),
         (mcnemar_exact(0, 0), 1),
         (tuple(holm([0.01, 0.04, 0.03])), (0.03, 0.06, 0.06)),
         # ((1.95996 sqrt(.5) + 0.84162 sqrt(.5 - .4^2)) / .4)^2 = 22.01
-        (n_needed(0.4, 0.5), 23),
         (n_needed(-0.4, 0.5), 23),
-        # The gains the paper reports are about two points; with one problem in ten changing hands:
         (n_needed(0.02, 0.1), 1960),
         (smallest_effect(500, 0.1), 0.0395),
-        (smallest_effect(20, 0.8), 0.5279),
     ],
 )
 def test_known_values(found, expected):
@@ -206,9 +165,8 @@ def test_known_values(found, expected):
     [
         (3, 9, 32, 0.05, -0.027, 0.390),  # Tango 1998
         (1, 0, 44, 0.10, -0.096, 0.037),  # Tango 1998: contact lenses
-        (25, 28, 618, 0.10, -0.0148, 0.0247),  # scoreci.mp of R's PropCIs
         (7, 1, 21, 0.05, -0.517, -0.026),  # Fagerland et al. 2014, Stat. Med. 33:2850
-        (0, 0, 30, 0.05, -3.8415 / 33.8415, 3.8415 / 33.8415),  # z^2 / (n + z^2): a width where nothing changes hands
+        (0, 0, 30, 0.05, -0.1135, 0.1135),  # z^2 / (n + z^2)
     ],
 )
 def test_tango_gives_the_published_bounds(only_a, only_b, n, alpha, low, high):
@@ -244,25 +202,11 @@ def test_effect_and_sample_size_undo_each_other(n, rate):
     assert n_needed(min(effect, rate), rate) in (n, n + 1)  # n + 1 by rounding alone
 
 
-@pytest.mark.parametrize("n, rate", [(200, 0.3), (500, 0.15)])
-def test_a_simulation_shows_the_effect_with_about_the_power_promised(n, rate):
-    effect = smallest_effect(n, rate)
-    draws = np.random.default_rng(5).multinomial(n, [(rate - effect) / 2, (rate + effect) / 2, 1 - rate], size=4000)
-    only_a, only_b = draws[:, 0], draws[:, 1]
-    z = (only_b - only_a) / np.sqrt(only_a + only_b)
-    exact = 2 * stats.binom.cdf(np.minimum(only_a, only_b), only_a + only_b, 0.5)
-    assert np.mean(np.abs(z) > stats.norm.ppf(0.975)) == pytest.approx(0.8, abs=0.03)
-    assert 0.7 < np.mean(exact < 0.05) < 0.8
-
-
 def test_signed_rank_equals_scipys_for_each_column_and_shows_nothing_without_a_difference():
     values = np.random.default_rng(4).normal([0, 0.5, -0.5], 1, (20, 3))
     values[:2, 2] = 0.5  # a tie, which changes nothing for the other columns
     expected = [stats.wilcoxon(column, method="asymptotic").pvalue for column in values.T]
-    np.testing.assert_allclose(statistics.signed_rank(values), expected)
-    np.testing.assert_allclose(expected[:2], [stats.wilcoxon(column).pvalue for column in values.T[:2]], rtol=0.1)
-    values = np.stack([np.zeros(10), np.arange(1, 11)], axis=1)
-    assert statistics.signed_rank(values)[0] == 1 and statistics.signed_rank(values)[1] < 0.01
+    np.testing.assert_allclose(statistics.signed_rank(np.column_stack([np.zeros(20), values])), [1, *expected])
 
 
 def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
