@@ -26,10 +26,8 @@ def test_the_content_of_a_box_comes_back_whole(content, before):
     [
         (r"\boxed{1} then \boxed{2}", "2"),
         (r"\boxed {7}", "7"),
-        (r"\fbox{7}", "7"),
         (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
         (r"\boxed{\left\{ x \right.}", r"\left\{ x \right."),
-        (r"\boxed{5} or rather \boxed{6", "5"),
         (r"\boxed{\boxed{5}}", "5"),
         (r"} \boxed{5}", "5"),
         (r"\boxed 5", None),
@@ -43,7 +41,6 @@ def test_takes_the_last_closed_box(text, content):
 @pytest.mark.parametrize(
     ("response", "text", "was_cut"),
     [
-        ("It is 5.\n\nProblem: find x.", "It is 5.\n", True),
         ("It is 5.\n**Question 2:** find x.", "It is 5.", True),
         ("It is 5.<|im_end|>\n<|im_start|>user\nfind x", "It is 5.", True),
         ("It is 5.<|im_end|><|endoftext|>", "It is 5.", False),
@@ -72,32 +69,31 @@ def test_units_have_one_spelling():
     assert [split_unit(clean(text)) for text in texts] == [*values, ("x + m", ())]
 
 
-WORKED_OUT = r"""
+# A gold answer, then ways to write it, and after ≠ what is still to be worked out.
+ANSWERS = r"""
 12 | 12.0 | - 12 | (12) | 24/2 | \frac{24}{2} | \$12 | 12\text{ m/s} | 12\text{ cm}^2 | 12\% | x | \text{twelve}
-12 | 8 + 4 = 12 | 12 = 8 + 4 | f(2) = 12 | 1.2 \times 10^1
+12 | 8 + 4 = 12 | 12 = 8 + 4 | f(2) = 12 | 1.2 \times 10^1 ≠ 8 + 4 | 8 - (-4) | x = 16-4 | f(2) = 2(6)
+12 ≠ 8 + 4 = 6 + 6 | 8\text{ apples} + 4\text{ apples} | 8 \text{ plus } 4
+12 ≠ 3 \cdot 4 | 3*4 | (3)(4) | 24 \div 2 | 1\% \cdot 1200 | \frac{20+4}{2} | \sqrt{100+44} | \sqrt{12^2}
+12 ≠ \left|-12\right| | \lfloor 12.5 \rfloor | \gcd(12,24) | gcd(12, 24) | \operatorname{lcm}(3,4) | \log_2 4096
 \frac{7}{3} | 2\frac{1}{3} | \frac{7}{3} \approx 2.33 | \frac{-7}{-3} | 2.\overline{3}
+\frac{1}{8} ≠ 2^{-3} | \frac{1}{16}+\frac{1}{16}
 3\sqrt{2} | 3 \cdot \sqrt{2} | \sqrt{18} | \frac{3}{1}\sqrt{2}
-3\pi | 3\times\pi
+3\pi | 3\times\pi ≠ 2\pi+\pi
 2i | 2i
+-1 ≠ i^2
 60^\circ | 60^\circ
+0.5 ≠ \sin 30^\circ
+6 ≠ 3! | \binom{4}{2}
 2+3i | 3i+2
 x+1 | 1+x
 (1,2) | (1,1+1)
 """
-LEFT_TO_DO = r"""
-12 | 8 + 4 | 8 - (-4) | x = 16-4 | f(2) = 2(6) | 8 + 4 = 6 + 6 | 8\text{ apples} + 4\text{ apples} | 8 \text{ plus } 4
-12 | 3 \cdot 4 | 3*4 | (3)(4) | 24 \div 2 | 1\% \cdot 1200 | \frac{20+4}{2} | \sqrt{100+44} | \sqrt{12^2}
-12 | \left|-12\right| | \lfloor 12.5 \rfloor | \gcd(12,24) | gcd(12, 24) | \operatorname{lcm}(3,4) | \log_2 4096
-\frac{1}{8} | 2^{-3} | \frac{1}{16}+\frac{1}{16}
-3\pi | 2\pi+\pi
--1 | i^2
-6 | 3! | \binom{4}{2}
-0.5 | \sin 30^\circ
-"""
 
 
-@pytest.mark.parametrize(("table", "expected"), [(WORKED_OUT, True), (LEFT_TO_DO, False)], ids=["done", "left to do"])
-def test_a_way_to_write_a_number_is_worked_out_and_an_operation_on_numbers_is_not(table, expected):
-    lines = [line.split(" | ") for line in table.strip().splitlines()]
-    pairs = [(gold, answer) for gold, *answers in lines for answer in answers]
-    assert not [pair for pair in pairs if evaluated(*map(clean, pair)) is not expected]
+def test_a_way_to_write_a_number_is_worked_out_and_an_operation_on_numbers_is_not():
+    for line in ANSWERS.strip().splitlines():
+        done, _, left = line.partition(" ≠ ")
+        gold, *answers = done.split(" | ")
+        assert [answer for answer in answers if not evaluated(clean(gold), clean(answer))] == []
+        assert [answer for answer in left.split(" | ") if left and evaluated(clean(gold), clean(answer))] == []

@@ -6,76 +6,58 @@ from hypothesis import strategies as st
 
 from lib.grading import STATUSES, Grade, grade, grade_many
 
-# A gold answer, and then the answers that are the same.
-SAME = r"""
+# A gold answer, then answers that are the same, and after ≠ others that are not.
+ANSWERS = r"""
 12 | 12.0 | 12. | 12\text{ units} | \mathbf{12} | $12$ | {12} | \text{12} | \left(12\right) | 2(6) | 3!+6
+12 ≠ 21 | 12.5 | -12 | 1 | 12, 13 | x | 12x | 12i | (12, 0) | 11.999999 | 12 \text{ or } 13 | 2(5)
 -7 | −7 | - 7
-1234 | 1,234 | 1{,}234 | 1\,234 | 1,\!234 | 1 234
+1234 | 1,234 | 1{,}234 | 1\,234 | 1,\!234 | 1 234 ≠ 1.234
 \frac{3}{8} | 0.375 | .375 | 3/8 | \tfrac38 | \frac{-3}{-8} | 37.5\%
-\frac{11}{4} | 2\frac{3}{4} | 2 3/4 | 2¾ | 2.75
-\frac{5}{6} | 0.8\overline{3}
+\frac{1}{3} ≠ 0.33 | 0.333333333 | 3
+\frac{11}{4} | 2\frac{3}{4} | 2 3/4 | 2¾ | 2.75 ≠ 2\frac{1}{4} | \frac{4}{11} | -\frac{11}{4}
 \frac{22}{7} | \frac{22}{7} \approx 3.14
-0.00025 | 2.5 \times 10^{-4} | 2.5 \cdot 10^{-4}
+0.00025 | 2.5 \times 10^{-4} | 2.5 \cdot 10^{-4} ≠ 2.5 \times 10^{-3} | 0.000249
 45000000 | 45 \text{ million} | 4.5e7
 18\% | 0.18 | 18 | 18\%
+18 ≠ 0.18
 \$3.25 | 3.25 | 3.25\text{ dollars}
-42\text{ cm}^2 | 42 \text{ square centimeters} | 42 cm^2 | 42
-135^\circ | 135 | 135° | 135 degrees | 135^{\circ}
+42\text{ cm}^2 | 42 \text{ square centimeters} | 42 cm^2 | 42 ≠ 42\text{ m}
+135^\circ | 135 | 135° | 135 degrees | 135^{\circ} ≠ 135 \text{ radians} | 45^\circ
 2\sqrt{5} | \sqrt{20} | 2 \cdot \sqrt5 | 2√5
+2\sqrt{5}\text{ cm} ≠ 2\sqrt{5}\text{ m} | 4.472 | 5\sqrt{2}
 4\pi | 4π | \pi \cdot 4 | 4\pi\text{ cm}
+\pi ≠ 3.14159265 | \frac{22}{7}
+0 ≠ 10^{-9} | \emptyset
 (x-1)(x+4) | x^2+3x-4 | x²+3x-4
-x | 2x - x
-3-4i | -4i+3
+x | 2x - x ≠ -x | 2x
+3-4i | -4i+3 ≠ 3+4i
 5 | (2+i)(2-i) | x=5 | f(3) = 5 | 2+3 = 5
-y=3x-2 | 3x-2 | y = -2+3x | 3x - y = 2 | f(x) = 3x-2
+x=6 ≠ y=6 | x=7
+y=3x-2 | 3x-2 | y = -2+3x | 3x - y = 2 | f(x) = 3x-2 ≠ y=3x+2 | 3x+2
+x \neq 3 ≠ x = 3 | 3
 x \in (2,5) | (2,5) | 2 < x < 5 | x>2 \text{ and } x<5
 (2,5] | 2 < x \le 5 | (2, 5.0]
+(2,5) ≠ [2,5] | 2 \le x < 5 | 2, 5 | (5,2) | (2,6) | 5 | (2,5,0)
 [3,\infty) | x \ge 3 | 3 \leq x
 (-\infty,-1)\cup(4,\infty) | (4,\infty) \cup (-\infty,-1) | x<-1 \text{ or } x>4 | x<-1 \lor x>4
-(3,-4) | \left( 3,-4 \right) | (x,y)=(3,-4) | x=3, y=-4 | x=3 \text{ and } y=-4
-(1,2,3) | \langle 1,2,3\rangle | [1,2,3]
+(-\infty,-1)\cup(4,\infty) ≠ (-1,4) | x<-1 \text{ or } x \ge 4 | (-\infty,-1)
+(3,-4) | \left( 3,-4 \right) | (x,y)=(3,-4) | x=3, y=-4 | x=3 \text{ and } y=-4 ≠ (-4,3) | 3,-4 | x=-4, y=3
+(1,2,3) | \langle 1,2,3\rangle | [1,2,3] ≠ (1,2) | (3,2,1)
 \begin{pmatrix} 4 \\ 1/2 \end{pmatrix} | \begin{bmatrix} 4 \\ 0.5 \end{bmatrix} | (4,\frac12)
+\begin{pmatrix} 4 \\ 5 \end{pmatrix} ≠ \begin{pmatrix} 5 \\ 4 \end{pmatrix} | \begin{pmatrix} 4 & 5 \end{pmatrix}
 \begin{pmatrix} 2 & 0 \\ 0 & 4 \end{pmatrix} | 2\begin{pmatrix} 1 & 0 \\ 0 & 2 \end{pmatrix}
+(4,5) ≠ \begin{pmatrix} 5 \\ 4 \end{pmatrix}
 2,3 | 3, 2 | \{2,3\} | 2 \text{ and } 3 | x=2, x=3 | x=3 \text{ or } x=2 | 2; 3 | 2\text{ cm}, 3\text{ cm}
--4,4 | \pm 4
+2,3 ≠ 2 | 2,3,4 | 2,4 | 2,2,3 | (2,3) | 23 | 2.3
+-4,4 | \pm 4 ≠ 4 | \pm 2
 2 \pm \sqrt{3} | 2+\sqrt{3}, 2-\sqrt{3}
 \emptyset | \varnothing | \{\}
-\text{(C)} | C | (C) | \textbf{(C)}\ 17 | c
+\text{(C)} | C | (C) | \textbf{(C)}\ 17 | c ≠ D | \text{(B) } C | 3
 \text{Tuesday} | tuesday | \text{Tuesday.} | \textbf{Tuesday} | \text{a Tuesday}
+\text{Tuesday} ≠ \text{Thursday} | \text{not Tuesday} | \text{Tuesday and Friday}
 \text{Ann and Bob} | \text{Bob, Ann}
-243_5 | 243_{5} | 243 | 243_{\text{five}} | 243 \text{ (base 5)}
-\text{7 p.m.} | 7 \text{ PM}
-"""
-# A gold answer, and then answers that are not the same.
-DIFFERENT = r"""
-12 | 21 | 12.5 | -12 | 1 | 12, 13 | x | 12x | 12i | (12, 0) | 11.999999 | 12 \text{ or } 13 | 2(5)
-\frac{1}{3} | 0.33 | 0.333333333 | 3
-\frac{11}{4} | 2\frac{1}{4} | \frac{4}{11} | -\frac{11}{4}
-0.00025 | 2.5 \times 10^{-3} | 0.000249
-18 | 0.18
-1234 | 1.234
-42\text{ cm} | 42\text{ m}
-2\sqrt{5}\text{ cm} | 2\sqrt{5}\text{ m} | 4.472 | 5\sqrt{2}
-135^\circ | 135 \text{ radians} | 45^\circ
-\pi | 3.14159265 | \frac{22}{7}
-0 | 10^{-9} | \emptyset
-x | -x | 2x
-3-4i | 3+4i
-x=6 | y=6 | x=7
-y=3x-2 | y=3x+2 | 3x+2
-x \neq 3 | x = 3 | 3
-(2,5) | [2,5] | 2 \le x < 5 | 2, 5 | (5,2) | (2,6) | 5 | (2,5,0)
-(-\infty,-1)\cup(4,\infty) | (-1,4) | x<-1 \text{ or } x \ge 4 | (-\infty,-1)
-(3,-4) | (-4,3) | 3,-4 | x=-4, y=3
-(1,2,3) | (1,2) | (3,2,1)
-\begin{pmatrix} 4 \\ 5 \end{pmatrix} | \begin{pmatrix} 5 \\ 4 \end{pmatrix} | \begin{pmatrix} 4 & 5 \end{pmatrix}
-(4,5) | \begin{pmatrix} 5 \\ 4 \end{pmatrix}
-2,3 | 2 | 2,3,4 | 2,4 | 2,2,3 | (2,3) | 23 | 2.3
--4,4 | 4 | \pm 2
-\text{(C)} | D | \text{(B) } C | 3
-\text{Tuesday} | \text{Thursday} | \text{not Tuesday} | \text{Tuesday and Friday}
-243_5 | 243_6 | 342_5 | 73
-\text{7 p.m.} | \text{7 a.m.}
+243_5 | 243_{5} | 243 | 243_{\text{five}} | 243 \text{ (base 5)} ≠ 243_6 | 342_5 | 73
+\text{7 p.m.} | 7 \text{ PM} ≠ \text{7 a.m.}
 """
 
 
@@ -83,20 +65,25 @@ def boxed(answer: str) -> str:
     return rf"So the answer is $\boxed{{{answer}}}$."
 
 
-@pytest.mark.parametrize(("table", "same"), [(SAME, True), (DIFFERENT, False)], ids=["same", "different"])
-def test_the_same_answer_is_accepted_in_any_form_and_a_near_miss_is_not(table, same):
-    lines = [line.split(" | ") for line in table.strip().splitlines()]
-    pairs = [(gold, answer) for gold, *answers in lines for answer in answers]
-    grades = grade_many((gold, boxed(answer)) for gold, answer in pairs)
-    assert [one.extracted for one in grades] == [answer for _, answer in pairs]
-    wrong = [(pair, one.method) for pair, one in zip(pairs, grades, strict=True) if one.correct is not same]
+def pairs():
+    """Yield (gold, answer, whether it is the same)."""
+    for line in ANSWERS.strip().splitlines():
+        same, _, others = line.partition(" ≠ ")
+        gold, *answers = same.split(" | ")
+        yield from ((gold, answer, True) for answer in answers)
+        yield from ((gold, answer, False) for answer in others.split(" | ") if others)
+
+
+def test_the_same_answer_is_accepted_in_any_form_and_a_near_miss_is_not():
+    grades = grade_many((gold, boxed(answer)) for gold, answer, _ in pairs())
+    assert [one.extracted for one in grades] == [answer for _, answer, _ in pairs()]
+    wrong = [(*pair, one.method) for pair, one in zip(pairs(), grades, strict=True) if one.correct is not pair[2]]
     assert not wrong and not {one.method for one in grades} & STATUSES
 
 
 @pytest.mark.parametrize(
     ("gold", "answer", "method"),
     [
-        (r"\frac12", r"\dfrac{1}{2}", "equal"),
         ("x=4", "4", "equal"),
         ("0.5", r"\frac{1}{2}", "decimal"),
         ("31_4", "31", "base"),
@@ -115,7 +102,6 @@ def test_the_grade_says_what_decided(gold, answer, method):
     ("response", "status"),
     [
         ("The answer is 12.", "no-box"),
-        (r"Thus \boxed{12", "no-box"),
         ("We are not done yet.\n\nProblem: What is 3 times 4?\n" + r"\boxed{12}", "no-box"),
         (r"\boxed{}", "empty-box"),
         (r"\boxed{\text{ }}", "empty-box"),
@@ -126,12 +112,6 @@ def test_the_grade_says_what_decided(gold, answer, method):
 def test_a_response_without_a_readable_answer_gets_a_status(response, status):
     found = grade("12", response)
     assert (found.correct, found.method) == (False, status)
-
-
-def test_a_restated_question_is_correct_and_not_evaluated():
-    settled, by_algebra = grade("12", boxed("12.0")), grade("12", boxed("8 + 4"))
-    assert (settled.correct, settled.evaluated) == (by_algebra.correct, True) == (True, True)
-    assert not by_algebra.evaluated and grade("12", "no box").evaluated
 
 
 @settings(max_examples=60, deadline=None)
