@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from report_folder import ANSWERS, CLAIMS, answer, claim, made_profile, measured, write
+from report_folder import ANSWERS, CLAIMS, EVIL, answer, claim, made_profile, measured, write
 
 from lib import paths
 from lib.claims.claim import load_claims
@@ -16,8 +16,6 @@ from lib.paths import read_yaml
 from lib.profiles import load_profile
 from lib.report.page import write_report
 from lib.report.parts import CAPTIONS, EDGE, TEXT_LIMIT, WIDTH, axis, read_answers
-
-EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"\u2028\ud800"
 
 
 @pytest.fixture
@@ -37,7 +35,6 @@ def test_the_page_tells_verdicts_in_words_and_each_claim_with_its_numbers(profil
     html = page(profile)
     for text in (
         "3 claims, as the paper words them, on 2 models (6 cells): 1 supported, 1 contradicted, 1 undecided, 3 not",
-        "6 cells:",
         "head 1: 0.80 [0.70, 0.90] λ, claimed &lt; 1, n = 24; all 2 parts hold; untrained 0.900 to 1.020.",
         "Not tested: the profile measures none.",
         "Control, the same rule on untrained networks: undecided",
@@ -48,58 +45,53 @@ def test_the_page_tells_verdicts_in_words_and_each_claim_with_its_numbers(profil
         assert text in html
 
 
-def test_a_figure_comes_with_its_caption_and_its_files(profile):
+def test_a_figure_comes_with_its_caption_and_its_files_and_a_strangers_after_all(profile):
+    (profile.figures / "holiday.png").write_bytes((profile.figures / "fig13.png").read_bytes())
     html = page(profile)
-    assert html.index('id="figure-fig13"') < html.index('id="figure-lambda_map"')
+    places = [html.index(f'id="figure-{name}"') for name in ("fig13", "lambda_map", "holiday")]
+    assert places == sorted(places) and "nothing here says what it shows" in html
     assert "Three heads of layer 1".lower() in html.lower() and "2 rows in the csv" in html
     assert 'download="fig13.pdf"' in html and 'href="data:text/csv;base64,' in html
 
 
-def test_the_page_is_written_without_torch_and_in_time(profile):
+def test_the_page_is_written_without_torch_in_time_and_below_three_megabytes(profile):
     code = "import sys, lib.report.page; print([name for name in ('torch', 'transformers') if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
     started = time.process_time()
     write_report(profile)
     assert time.process_time() - started < 3
-
-
-def test_a_map_of_thirty_layers_stays_below_three_megabytes(profile):
     write(profile, CLAIMS, [], measured(layers=30, heads=16, tokens=250))
     assert write_report(profile).stat().st_size < 3e6
 
 
 def test_nothing_that_a_model_wrote_leaves_its_place(profile):
-    evil = EVIL.replace("\ud800", "")
-    records = [answer(EVIL, name, True, response=EVIL, model=EVIL, extracted=EVIL) for name in ("none", EVIL)]
-    write(profile, [claim(model=evil, id=evil, claim=evil)], records, measured(evil, evil))
+    evil = EVIL + "\ud800"
+    records = [answer(evil, name, True, response=evil, model=evil, extracted=evil) for name in ("none", evil)]
+    write(profile, [claim(model=EVIL, id=EVIL, claim=EVIL)], records, measured(EVIL, EVIL))
     (profile.figures / "<img src=x onerror=alert(1)>.png").write_bytes(b"x")
     html = page(profile)
     assert "window.pwned" in html and "<script>window.pwned" not in html and "<img src=x" not in html
     assert html.count("</script>") == 3 and "\u2028" not in re.search(r'id="data">(.*?)</script>', html)[1]
-    assert data(html)["answers"]["texts"] == [EVIL] and data(html)["heads"][0]["name"] == evil
+    assert data(html)["answers"]["texts"] == [evil] and data(html)["heads"][0]["name"] == EVIL
 
 
 @pytest.mark.parametrize(
     "content, says",
     [
+        (None, "no claims of profile made yet: python -m lib"),
         (b"", "holds no claims"),
-        (b"[1]", "id is missing or wrong"),
         (b"[" * 5000, "holds no claims"),
+        (b"[1]", "id is missing or wrong"),
         (json.dumps([claim(verdict="maybe")]).encode(), "verdict is missing or wrong"),
     ],
 )
-def test_damaged_claims_give_one_line(profile, content, says):
-    (profile.results / "claims.json").write_bytes(content)
+def test_missing_and_damaged_claims_give_one_line(profile, content, says):
+    path = profile.results / "claims.json"
+    path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(InputError, match=says) as error:
         write_report(profile)
     assert "\n" not in str(error.value)
-
-
-def test_without_claims_the_command_that_makes_them_is_named(profile):
-    (profile.results / "claims.json").unlink()
-    with pytest.raises(InputError, match="no claims of profile made yet: python -m lib"):
-        write_report(profile)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +99,6 @@ def test_without_claims_the_command_that_makes_them_is_named(profile):
     [
         ("figures/made/fig13.csv", None, "fig13.csv: No such file or directory"),
         ("figures/made/fig13.png", b"GIF89a", "fig13.png: no png file"),
-        ("results/made/completions.jsonl", b"{\n", "accuracy: line 1 of"),
         ("results/made/completions.jsonl", b'{"key": "a"}\n', "completions.jsonl: model: missing field"),
         ("results/made/tiny.nc", b"x", "tiny.nc cannot be read"),
         ("results/made/tiny.nc", None, "No heads of this profile yet"),
@@ -119,44 +110,29 @@ def test_what_is_missing_or_damaged_is_named_in_its_part(profile, tmp_path, name
     assert says in page(profile)
 
 
-def test_a_strangers_picture_is_shown_without_a_story(profile):
-    (profile.figures / "holiday.png").write_bytes((profile.figures / "fig13.png").read_bytes())
-    html = page(profile)
-    assert html.index('id="figure-lambda_map"') < html.index('id="figure-holiday"')
-    assert "nothing here says what it shows" in html
-
-
 def test_answers_stand_side_by_side_and_a_text_is_kept_once(profile):
     write(profile, CLAIMS, [*ANSWERS, answer("sum/3", "none", False, response=ANSWERS[0]["response"])], measured())
     found, revisions, missing = read_answers(profile)
     (run,) = found["runs"]
     assert run["conditions"] == ["none", "mless"] and run["problems"][1] == ["sum/2", 2, "4", None]
-    assert run["cells"][0][1] == [[True, False, "4", 1, "stop", 9]] and run["cells"][2] == [
-        [[False, False, "5", 0, "stop", 9]],
-        [],
-    ]
+    assert run["cells"][0][1] == [[True, False, "4", 1, "stop", 9]]
+    assert run["cells"][2] == [[[False, False, "5", 0, "stop", 9]], []]
     assert len(found["texts"]) == 4 and revisions == {"tiny": "abc"} and not missing
 
 
 def test_texts_that_would_make_the_page_heavy_are_left_out_and_counted(profile):
-    write(
-        profile, CLAIMS, [answer("a", "none", True), answer("b", "none", True, response="x" * TEXT_LIMIT)], measured()
-    )
+    heavy = answer("b", "none", True, response="x" * TEXT_LIMIT)
+    write(profile, CLAIMS, [answer("a", "none", True), heavy], measured())
     found, _, missing = read_answers(profile)
     assert found["runs"][0]["cells"][1][0][0][3] is None and missing[0].startswith("1 texts are left out")
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        claim(),
-        claim(low_end=0.25, high_end=0.75, effect=0.888889, low=0.888889, high=0.888889),
-        claim(low_end=5e-5, high_end=None, effect=1e-4, low=-1e4, high=1e6),
-        claim(high_end=0, effect=0, low=0, high=0),
-    ],
-)
-def test_the_axis_holds_interval_and_range_with_round_ticks(row):
-    drawn = axis(row)
+WIDE = {"low_end": 5e-5, "high_end": None, "effect": 1e-4, "low": -1e4, "high": 1e6}
+
+
+@pytest.mark.parametrize("changes", [WIDE, {"high_end": 0, "effect": 0, "low": 0, "high": 0}])
+def test_the_axis_holds_interval_and_range_with_round_ticks(changes):
+    drawn = axis(claim(**changes))
     low, middle, high = drawn["bar"]
     assert EDGE <= low <= middle <= high <= WIDTH - EDGE and drawn["shade"][0] < drawn["shade"][1]
     assert 2 <= len(drawn["ticks"]) <= 6 and all(EDGE <= x <= WIDTH - EDGE for x, _ in drawn["ticks"])

@@ -15,7 +15,6 @@ PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
 CONDITIONS = ("none", "mless")
-LAYERS, HEADS = 2, 3
 EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"'\u2028"  # as a model's text
 
 
@@ -52,7 +51,7 @@ ANSWERS = [answer("sum/1", "none", True), answer("sum/1", "mless", True, correct
 ANSWERS += [answer("sum/2", "none", False, level=2), answer("sum/2", "mless", True, level=2)]
 
 
-def measured(model: str = "tiny", token: str = " is", layers: int = LAYERS, heads: int = HEADS, tokens: int = 6):
+def measured(model: str = "tiny", token: str = " is", layers: int = 2, heads: int = 3, tokens: int = 6):
     """Return measurements with `tokens` drawn tokens, of which the fourth and the fifth are inserted under mless."""
     received = np.linspace(0.01, 0.4, 2 * layers * heads * tokens).reshape(2, layers, heads, tokens).astype("float32")
     received[0, ..., -3:] = received[1, ..., -1:] = np.nan
