@@ -1,7 +1,5 @@
 """What is drawn is what was given: checked through the artists, pixels are never compared."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -45,14 +43,13 @@ def test_places_that_are_named_stand_in_their_order_and_a_line_joins_them(ax):
 
 def test_a_band_is_an_area_and_a_look_may_be_given(ax):
     (series,) = draw.estimates(ax, POINTS[:2], "head", "value", band=True, looks={"none": LOOKS["arm"]})
-    (area,) = ax.collections
-    assert area.get_datalim(ax.transData).extents.tolist() == [1, 15, 3, 33]
+    assert ax.collections[0].get_datalim(ax.transData).extents.tolist() == [1, 15, 3, 33]
     assert (series.get_color(), series.get_label()) == (LOOKS["arm"].colour, "none")
 
 
 def test_conditions_differ_in_colour_and_mark_and_an_unknown_one_is_refused():
-    conditions = [LOOKS[name] for name in ("none", "mless", "mful", "random", "arm")]
-    assert all(len({getattr(look, field) for look in conditions}) == 5 for field in ("colour", "marker"))
+    for field in ("colour", "marker"):
+        assert len({getattr(LOOKS[name], field) for name in ("none", "mless", "mful", "random", "arm")}) == 5
     assert look_of("mless") == (LOOKS["mless"], "Mless") and look_of("mless:25") == (LOOKS["mless"], "mless:25")
     with pytest.raises(ValueError, match="unknown condition 'bogus'"):
         look_of("bogus")
@@ -96,13 +93,6 @@ def test_bars_have_the_accuracies_and_the_papers_are_hatched_without_interval(ax
     assert bars[0].get_x() + bars[0].get_width() < bars[1].get_x()
     assert texts(ax.get_xticklabels()) == ["M\n(this run)", "M\n(the paper)"]
     assert ax.get_legend_handles_labels()[1] == ["None", "Mless", "reported in the paper"]
-
-
-def test_numbers_stand_upright_over_ten_bars(ax):
-    draw.bars(ax, pd.concat([BARS.assign(model=str(index)) for index in range(3)]))
-    ax.figure.canvas.draw()
-    boxes = [text.get_window_extent() for text in ax.texts]
-    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
 
 
 @pytest.mark.parametrize("low, high", [(0.97, 1.03), (0.1, 1.2), (0.5, 8.0)])

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lib.errors import InputError
-from lib.figures.page import agreement, largest_difference, page, provenance, recorded, say, show
+from lib.figures.page import largest_difference, page, provenance, recorded, say, show
 
 NAN = float("nan")
 TABLE = pd.DataFrame({"model": ["a", "b", "c"], "value": [0.5, NAN, -200.0], "n": [1, 2, 3]})
@@ -26,23 +26,20 @@ def changed(column, row, value, table=TABLE):
 @pytest.mark.parametrize(
     "table, column, row, value, size",
     [
-        (TABLE, "value", 0, 0.5, 0),
         (TABLE, "value", 0, 0.502, 0.1),  # beside 200, 0.5 counts as 2
         (TABLE, "value", 2, -198.0, 1),
         (TABLE, "value", 2, 200.0, 200),
         (TABLE, "value", 1, 0.1, np.inf),  # a gap that is filled
-        (TABLE, "value", 0, NAN, np.inf),
         (TABLE, "n", 1, 3, np.inf),  # a count
         (TABLE, "model", 1, "x", np.inf),
         (ENDS, "low", 0, 0.000132, 8.64e-4),  # another processor: 1.4 % of the number, nothing of the interval
         (ENDS, "effect", 0, 0.021, 0.02 / 0.04627),
-        (ENDS, "high", 1, 6.02, 0.4 / 2.02),
     ],
 )
 def test_a_number_is_compared_by_its_size_and_an_estimate_by_its_interval(table, column, row, value, size):
     found, where = largest_difference(table, changed(column, row, value, table))
     assert found == pytest.approx(size, rel=0.01)
-    assert not size or where.startswith(f"{column} in line {row + 2}: {value}, was ")
+    assert where.startswith(f"{column} in line {row + 2}: {value}, was ")
 
 
 @pytest.mark.parametrize(
@@ -84,9 +81,6 @@ def test_a_page_is_saved_in_three_files_that_are_named_and_shown_at_twice_its_si
     assert set(files) == {"fig.csv", "fig.pdf", "fig.png"} and not plt.get_fignums()
     assert files["fig.csv"] == b"token,weight\n1,0.333333\n2,0.25\n3,\n"
     assert shown[0].data == files["fig.png"] and shown[0].width > 100
-    (run.figures / "fig.png").unlink()
-    draw(run)
-    assert contents(run) == files
 
 
 def test_only_another_number_or_a_missing_file_is_written(run, shown):
@@ -105,15 +99,12 @@ def test_only_another_number_or_a_missing_file_is_written(run, shown):
     assert b"0.255" in contents(run)["fig.csv"] and contents(run)["fig.png"] != before["fig.png"]
 
 
-def test_a_page_that_fails_leaves_nothing_and_one_without_panels_is_none(run, shown):
+def test_a_page_that_fails_leaves_nothing_one_without_panels_is_none_and_a_folder_may_be_a_file(run, shown):
     with pytest.raises(ZeroDivisionError), page(run, "fig", [CURVE], "attention"):
         1 / 0  # noqa: B018
     with page(run, "fig", [CURVE], "attention", panels=0) as axes:
         assert not len(axes)
     assert not shown and not run.figures.exists() and not plt.get_fignums()
-
-
-def test_a_folder_that_cannot_be_written_is_named(run, shown):
     run.figures.write_text("a file")
     with pytest.raises(InputError, match=r"cannot write figure fig to .*figures: File exists"):
         draw(run)
@@ -127,26 +118,16 @@ def figures(monkeypatch):
     return made
 
 
-NAMES = ["without", "with", "a model of a long name", "another one", "x" * 62]
-
-
-@pytest.mark.parametrize("names, columns", [(NAMES[:4], 6), (NAMES, 4), ([f"{i}{'x' * 62}" for i in range(4)], 2)])
-def test_a_legend_has_as_many_columns_as_the_page_is_wide(run, shown, figures, names, columns):
-    with page(run, "fig", [CURVE], "attention") as (ax,):
-        for name in names:
-            ax.plot([0, 1], label=name)
-    assert figures[0].legends[0]._ncols == columns
-
-
-def test_legend_and_caption_stand_once_outside_the_panels_of_equal_height(run, shown, figures):
+@pytest.mark.parametrize("names, columns", [(["without", "with"], 6), ([letter * 62 for letter in "abcd"], 2)])
+def test_legend_and_caption_stand_once_outside_the_panels_of_equal_height(run, shown, figures, names, columns):
     with page(run, "fig", [CURVE], "attention", panels=4, note="One prompt.") as axes:
         for index, ax in enumerate(axes):
-            ax.plot([0, 1], [0, index], label=f"series {index % 2}")
+            ax.plot([0, 1], [0, index], label=names[index % len(names)])
             ax.set_title("a\nb" * (index % 2))
     (figure,) = figures
     figure.canvas.draw()
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["series 0", "series 1"]
+    assert [text.get_text() for text in legend.get_texts()] == names and legend._ncols == columns
     boxes = [ax.get_tightbbox() for ax in axes]
     assert legend.get_window_extent().y0 >= max(box.y1 for box in boxes)
     assert np.ptp([ax.get_position().height for ax in axes]) < 1e-6
@@ -155,9 +136,8 @@ def test_legend_and_caption_stand_once_outside_the_panels_of_equal_height(run, s
 
 
 def test_a_caption_names_models_weights_problems_and_n(run):
-    table = pd.DataFrame(
-        {"model": ["SmolLM2-135M-Instruct"], "low": [0.1], "n": [1300], "revision": ["0123456789abcdef"]}
-    )
+    known = {"model": "SmolLM2-135M-Instruct", "low": 0.1, "n": 1300, "revision": "0123456789abcdef"}
+    table = pd.DataFrame([known])
     assert provenance(run, "attention", table) == (
         "SmolLM2-135M-Instruct @ 0123456789ab, Q4_1, dequantised. Problems: embedded set, plain prompt, n = 1,300. "
         "95 % intervals over problems. "
@@ -165,22 +145,6 @@ def test_a_caption_names_models_weights_problems_and_n(run):
     both = pd.concat([table.assign(source="this run", n=[96]), table.assign(source="the paper", n=500)])
     assert "chat prompt, n = 96. " in provenance(run, "accuracy", both)
     assert provenance(run, None, table).startswith("SmolLM2") and "Problems" not in provenance(run, None, table)
-
-
-def test_a_run_ends_with_what_agrees_what_is_new_and_what_was_drawn_anew(run, shown):
-    for name, factor in {"fig09": 1 + 3e-6, "fig10": 1.02, "fig11": 1}.items():
-        draw(run, CURVE * [1, factor], name)
-    assert agreement(run.results) == "3 new figures were drawn."
-    for name in ("fig09", "fig10", "fig11", "fig12"):
-        draw(run, CURVE, name)
-    first, *others = agreement(run.results).splitlines()
-    assert first == (
-        "2 of 3 figures agree with the files that were there; the largest difference is 0.04 % of one that shows "
-        "(fig09: weight in line 3: 0.25, was 0.250001)."
-    )
-    assert others == ["1 new figure was drawn.", "fig10 was drawn anew: weight in line 2: 0.333333, was 0.34."]
-    (run.results / "figures.json").write_text('{"fig')
-    assert agreement(run.results) == ""
 
 
 def test_show_rounds_and_leaves_gaps_and_what_repeats_empty():
@@ -191,15 +155,7 @@ def test_show_rounds_and_leaves_gaps_and_what_repeats_empty():
     assert show(found).to_csv() == "x,effect,p\na,12.50,< 0.001\nb,10.42,0.250\nc,,\n"
 
 
-def test_an_estimate_and_its_ends_become_one_column():
-    rows = [("a", 0.0232, 0.000132, 0.0464, 5, 1.04, -2.2, 4.4), ("b", *[None] * 3, 6, *[None] * 3)]
-    found = pd.DataFrame(rows, columns=["x", "mean", "low", "high", "n", "effect", "effect_low", "effect_high"])
-    assert show(found).to_csv(sep=";") == "x;mean;n;effect\na;0.023 [0.000, 0.046];5;+1.0 [-2.2, +4.4]\nb;;6;\n"
-
-
-def test_neither_sentences_nor_tables_are_folded_and_a_table_without_rows_says_so(capsys):
-    wide = pd.DataFrame({f"column {index}": ["a value of many words"] for index in range(12)})
-    assert len(str(show(wide)).splitlines()) == 3
+def test_sentences_are_not_folded_and_a_table_without_rows_says_so(capsys):
     say("mless-like words " * 20, "one more")
     assert show(TABLE[:0]) is None
     long, other, last = capsys.readouterr().out.splitlines()

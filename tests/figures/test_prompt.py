@@ -1,11 +1,9 @@
 """A prompt seen from close, on made-up numbers."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from lib.figures.prompt import LETTERS, draw_close, one_prompt
+from lib.figures.prompt import LETTERS, draw_close
 
 TOKENS = ["Add", " $3$", " /", " /", "   ", "\n", " now", "."]
 
@@ -45,11 +43,3 @@ def test_curves_leave_out_the_first_token_and_dots_are_the_heads(figure):
     assert [line.get_ydata().tolist() for line in dots.lines[1:]] == [[0.5, 0.9, 1.1, 1.2], [1.1]]
     assert curve.get_title("left") == "Layer 2, head 1: λ = 1.10"
     assert [text.get_text() for text in dots.get_legend().get_texts()] == ["slashes", "even attention"]
-
-
-def test_a_prompt_is_one_picture_of_its_tokens_and_their_curve():
-    prompt = SimpleNamespace(
-        text="Add 3 /now", offsets=[(0, 3), (3, 5), (5, 7), (7, 10)], spans={"inserted": slice(2, 3)}
-    )
-    image = one_prompt(prompt, [9.0, 0.3, 0.1, np.nan])
-    assert image.data.startswith(b"\x89PNG") and image.width == 720
