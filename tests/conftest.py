@@ -11,6 +11,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from lib.models.loading import converted, load
 from lib.models.names import resolve
 
+matplotlib.use("Agg")
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
@@ -26,11 +27,6 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(0)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def no_window():
-    matplotlib.use("Agg")
 
 
 ON_A_GPU = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")]

@@ -1,7 +1,6 @@
 """The order in which lib's rooms may import each other, held against the sources, and how many and long these are."""
 
 import ast
-import subprocess
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -13,22 +12,18 @@ SOURCES = sorted(LIB.rglob("*.py"))
 FLOORS = [line.split() for line in lib.__doc__.splitlines() if line.startswith("    ")]
 ROOMS = [room for floor in FLOORS for room in floor]
 MOST_MODULES, MOST_LINES = 62, 8_950
-PROGRAMS = {LIB / "__main__.py"}  # it answers --help before it imports
-# What is stored is drawn without the libraries that run a network: seconds for each notebook.
-STORED = {LIB / "measurement" / "store.py", LIB / "evaluation" / "__init__.py"}
 
 
 def room(path: Path) -> str:
     return path.relative_to(LIB).parts[0].removesuffix(".py")
 
 
-def imports(path: Path) -> list[tuple[str, bool]]:
-    """Return (imported module or room of lib, inside a function) for each import of lib in a file."""
-    tree, found = ast.parse(path.read_text()), []
-    for node in ast.walk(tree):
+def imports(path: Path) -> list[str]:
+    """Return the modules or rooms of lib that a file imports, inside functions too."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "lib":
-            modules = [node.module] if node.module != "lib" else [f"lib.{alias.name}" for alias in node.names]
-            found += [(module, node not in tree.body) for module in modules]
+            found += [node.module] if node.module != "lib" else [f"lib.{alias.name}" for alias in node.names]
     return found
 
 
@@ -43,22 +38,16 @@ def test_every_room_stands_on_one_floor_and_the_top_is_small():
 
 def test_rooms_import_upwards_only():
     floor = {name: number for number, names in enumerate(FLOORS) for name in names}
-    edges = {(room(path), module.split(".")[1]) for path in SOURCES for module, _ in IMPORTS[path]}
+    edges = {(room(path), module.split(".")[1]) for path in SOURCES for module in IMPORTS[path]}
     # The ground floor may use its own: statistics and paths report in errors' words.
     assert not {(a, b) for a, b in edges if a != b and floor[b] >= floor[a] and a not in FLOORS[0]}
 
 
-def test_only_programs_and_what_is_stored_import_inside_functions():
-    assert {path for path, found in IMPORTS.items() if any(inside for _, inside in found)} <= PROGRAMS | STORED
-
-
 def test_modules_import_without_circles():
     names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in SOURCES}
-    TopologicalSorter({names[path]: {module for module, _ in IMPORTS[path]} for path in SOURCES}).prepare()
+    TopologicalSorter({names[path]: IMPORTS[path] for path in SOURCES}).prepare()
 
 
-def test_lib_is_small_and_nothing_of_others_is_kept():
+def test_lib_is_small():
     lines = sum(len(path.read_text().splitlines()) for path in SOURCES)
     assert len(SOURCES) <= MOST_MODULES and lines <= MOST_LINES
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
-    assert not [path for path in tracked.splitlines() if "node_modules" in path or path.startswith(".venv")]

@@ -9,7 +9,6 @@ from lib.errors import InputError, Settings, valid
 class Inner(Settings):
     length: int = 1
     share: float = Field(0.5, ge=0)
-    on: bool = False
 
 
 class Outer(Settings):
@@ -21,20 +20,13 @@ class Outer(Settings):
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ({}, "name: missing field"),
         ({"nam": "x"}, "name: missing field; nam: unknown field (did you mean name?)"),
         ({"name": "", "zzz": 1}, "name: must not be empty, not ''; zzz: unknown field"),
         ({"name": "x", "parts": [{"lenght": 1}]}, "parts.0.lenght: unknown field (did you mean length?)"),
-        ({"name": "x", "parts": "y"}, "parts: must be a list, not 'y'"),
         ({"name": "x", "maybe": {"length": "1"}}, "maybe.length: must be a whole number, not '1'"),
-        ({"name": "x", "maybe": {"length": True}}, "maybe.length: must be a whole number, not True"),
         ({"name": "x", "maybe": {"share": -1.0}}, "maybe.share: must be greater than or equal to 0, not -1.0"),
-        ({"name": "x", "maybe": {"share": float("inf")}}, "maybe.share: must be a finite number, not inf"),
         ({"name": "x", "maybe": {"share": 1e-320}}, "maybe.share: must be 0 or between 1e-09 and 1e+15"),
-        ({"name": "x", "maybe": {"on": "yes"}}, "maybe.on: must be true or false, not 'yes'"),
-        ({"name": 7}, "name: must be a text, not 7"),
         ({"name": "a\ud800"}, "name: must be a text, not 'a\\ud800'"),
-        (7, "must be fields with values, not 7"),
     ],
 )
 def test_every_wrong_field_is_named(content, expected):

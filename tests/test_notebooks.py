@@ -1,7 +1,6 @@
 """Every notebook by papermill, asserting on the numbers it leaves, and by nbval against its stored outputs."""
 
 import ast
-import json
 import os
 import re
 import shutil
@@ -9,14 +8,12 @@ import subprocess
 import sys
 
 import nbformat
-import pandas as pd
 import papermill
 import pytest
 from commands import copy_repository
 
 from lib import paths
 from lib.figures import agreement
-from lib.profiles import run_profile
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 BOOKS = {path.stem: nbformat.read(path, as_version=4) for path in NOTEBOOKS}
@@ -93,36 +90,16 @@ def test_nbval_finds_the_stored_outputs_again(as_stored):
 
 
 def test_a_run_names_the_figure_that_differs_by_some_percent_and_no_other(as_stored, copy):
-    same, drawn, others = agreeing(copy, "families")
-    assert same == drawn - 1 == len(list((paths.FIGURES / "families").glob("*.csv"))) - 1 and len(others) == 1
-    assert others[0].startswith("fig18 was drawn anew: received in line 10: ")
+    same, drawn, (other,) = agreeing(copy, "families")
+    assert same == drawn - 1 == len(list((paths.FIGURES / "families").glob("*.csv"))) - 1
+    assert other.startswith("fig18 was drawn anew: received in line 10: ")
     assert rewritten(copy, "families") <= {"fig13.csv", "fig18.png", "fig18.pdf"}
 
 
-def test_the_demo_measured_here_gives_the_numbers_that_are_committed_and_its_claims(measured, copy):
+def test_the_demo_measured_here_gives_the_numbers_that_are_committed(measured, copy):
     same, drawn, others = agreeing(copy, "demo")
     assert not others and same == drawn == len(list((paths.FIGURES / "demo").glob("*.csv")))
     assert not rewritten(copy, "demo")
-    tested = [row for row in json.loads((copy / "results" / "demo" / "claims.json").read_text()) if row["n"]]
-    assert len(tested) >= 15 and all(row["low"] <= row["effect"] <= row["high"] for row in tested)
-
-
-@pytest.mark.parametrize(
-    "name, names",
-    [
-        ("01_attention_maps", ["fig13", "fig18"]),
-        ("02_meaningless_effect", ["fig09", "fig11", "lambda_by_head", "lambda_map", "lambda_by_layer", "causes"]),
-        ("04_activation_redistribution", ["fig04", "fig07", "activations_by_layer"]),
-    ],
-)
-def test_another_model_is_measured_over_the_problems_given(execute, copy, tiny_llama, name, names):
-    given = {"model": str(tiny_llama), "limit": 4}
-    execute(name, profile="demo", **given)
-    folder = copy / "figures" / run_profile("demo", **given).name
-    for figure in names:
-        table = pd.read_csv(folder / f"{figure}.csv")
-        assert set(table.model) == {tiny_llama.name} and table.get("n", pd.Series(4)).max() == 4
-        assert (folder / f"{figure}.png").stat().st_size > 5_000
 
 
 def test_a_person_is_needed_by_no_notebook(execute):

@@ -13,17 +13,11 @@ from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
 
 NAMES = ("demo", "families", "laptop", "paper")
-HEADS = {"demo": 9, "gemma-3-270m": 4, "Qwen2.5-Coder-1.5B-Instruct": 12, "Qwen2.5-Math-7B": 28}
-HEADS |= {"Llama-3.1-8B-Instruct": 32, "Gemma-3-4b-it": 8}
 DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))
-
-PAPERS = {
-    "fig09": [("Q", 1, 22), ("Q", 2, 22), ("Q", 3, 22)],
-    "fig10": [("Q", 1, 14)],
-    "fig11": [("Q", 1, 1), ("L", 1, 27), ("G", 1, 8)],
-    "fig13": [("Q", 1, 1), ("Q", 1, 2), ("Q", 1, 8)],
-    "fig18": [("L", 1, 20), ("L", 1, 25), ("L", 1, 26)],
-}
+# The paper's panels: model, layer and head.
+PAPERS = {"fig09": [("Q", 1, 22), ("Q", 2, 22), ("Q", 3, 22)], "fig10": [("Q", 1, 14)]}
+PAPERS |= {"fig11": [("Q", 1, 1), ("L", 1, 27), ("G", 1, 8)], "fig13": [("Q", 1, 1), ("Q", 1, 2), ("Q", 1, 8)]}
+PAPERS |= {"fig18": [("L", 1, 20), ("L", 1, 25), ("L", 1, 26)]}
 
 
 def changed(place, **fields):
@@ -36,11 +30,10 @@ def changed(place, **fields):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shipped_profiles_load_and_their_models_and_heads_exist(name):
+def test_shipped_profiles_load_their_models_exist_and_those_for_the_paper_draw_its_heads(name):
     profile = load_profile(name)
     known = set(yaml.safe_load((paths.DATA / "models.yaml").read_text(encoding="utf-8")))
     assert profile_names() == list(NAMES) and {*profile.attention.models, *profile.accuracy.models} <= known
-    assert all(panel.head <= HEADS[panel.model] for row in profile.attention.panels.values() for panel in row)
     assert profile.accuracy.conditions[:2] == ["none", "mless"] and profile.filler == Filler()
     shown = {example.problem for example in profile.accuracy.examples}
     assert not shown & {item.problem for item in load_problems("embedded")}
@@ -55,21 +48,15 @@ def test_shipped_profiles_load_and_their_models_and_heads_exist(name):
         (changed("accuracy", format="plain"), "accuracy: examples are turns of a chat: format must be chat"),
         (changed("attention.panels", fig12=[]), "attention.panels.fig12: must be 'fig09', 'fig10', 'fig11', 'fig13'"),
         (changed("accuracy", samples="3", limit=0), "accuracy.limit: must be greater than 0, not 0; accuracy.samples:"),
-        (changed("accuracy", samples=2), "accuracy: samples is 2 at temperature 0"),
         (changed("accuracy", conditions=["mless"]), "accuracy: conditions must hold 'none'"),
-        (changed("accuracy", conditions=["none", "none"]), "accuracy: conditions must hold 'none'"),
         (changed("accuracy", conditions=["none", "mles"]), "accuracy.conditions.1: unknown condition 'mles' (did you"),
         (changed("accuracy", conditions=["none", "gap"]), "accuracy: gap: only likelihoods are measured under it"),
-        (changed("attention", layers=2), "attention: panels.fig09: layer 3 of demo is not loaded"),
-        (changed("attention.panels.fig10.0", model="x"), "attention: panels.fig10: layer 1 of x is not loaded"),
         (changed("", name="other"), "name: must be 'demo' like the file, not 'other'"),
         # What configs and files tell is said before weights are read.
         (changed("attention.panels.fig10.0", head=10), "fig10: demo has heads 1 to 9, not 10"),
         (changed("attention", layers=31), "attention.layers: demo has layers 1 to 30, not 31"),
         (changed("attention", example="x/1"), "example 'x/1' is none of the problems of embedded"),
-        (changed("accuracy", models=["dmo"]), "unknown model 'dmo'"),
         (changed("accuracy.arm_map", conditions=["none", "arm:layer=31"]), "arm:layer=31: the model has layers 1"),
-        (changed("accuracy", problems="math50"), "unknown problems 'math50' (did you mean math500"),
     ],
 )
 def test_a_mistake_is_said_in_one_line(tmp_path, monkeypatch, content, expected):
@@ -88,9 +75,9 @@ def test_an_override_replaces_everywhere_and_keeps_the_heads_that_are_named_of_t
     drawn = {figure: [(p.layer, p.head) for p in row] for figure, row in other.attention.panels.items()}
     assert drawn == {"fig09": [], "fig10": [], "fig11": [(1, 9)], "fig13": [], "fig18": [(1, 3), (1, 5), (1, 7)]}
     for part in (other.attention, other.accuracy):
-        assert (part.models, part.problems, part.limit) == (["demo"], str(tmp_path / "mine.jsonl"), 7)
-        assert part.dtype == "bfloat16"
-    assert other.likelihood is None
+        found = part.models, part.problems, part.limit, part.dtype
+        assert found == (["demo"], str(tmp_path / "mine.jsonl"), 7, "bfloat16")
+    assert other.likelihood is None  # of other problems no solutions are known
     scored, stored = run_profile("families", model="demo", limit=7).likelihood, load_profile("families").likelihood
     assert scored == stored.model_copy(update={"models": ["demo"], "limit": 7})
 
@@ -98,20 +85,21 @@ def test_an_override_replaces_everywhere_and_keeps_the_heads_that_are_named_of_t
 @pytest.mark.parametrize(
     ("change", "limits", "levels", "example"),
     [
-        ({"model": "demo"}, (100, 96, 48), [1, 2, 3], "embedded/draw/159"),
         ({"problems": "math500"}, (None, None, 48), None, None),
         ({"limit": 3}, (3, 3, 3), [1, 2, 3], "embedded/draw/159"),
         ({"limit": 500}, (500, 500, 48), [1, 2, 3], "embedded/draw/159"),
     ],
 )
-def test_an_override_has_a_name_and_folders_of_its_own_limits_levels_and_drawn_problem(change, limits, levels, example):
+def test_an_override_changes_limits_levels_and_the_drawn_problem(change, limits, levels, example):
     profile = run_profile("demo", **change)
     assert (profile.attention.limit, profile.accuracy.limit, profile.accuracy.fillers.limit) == limits
     assert (profile.accuracy.levels, profile.attention.example) == (levels, example)
-    assert profile == run_profile("demo", **change) and profile.name.startswith("demo-")
-    others = {run_profile("demo", **one).name for one in ({}, {"limit": 4}, {"dtype": "bfloat16"})}
-    assert len(others | {profile.name}) == 4 and run_profile("demo", **change, name="mine").name == "mine"
-    assert (profile.results, profile.figures) == (paths.RESULTS / profile.name, paths.FIGURES / profile.name)
+
+
+def test_an_override_has_a_name_and_folders_of_its_own():
+    first, again, *others = (run_profile("demo", **one) for one in ({"limit": 3}, {"limit": 3}, {"limit": 4}, {}))
+    assert first == again and first.name.startswith("demo-") and first.name not in {one.name for one in others}
+    assert (first.results, first.figures) == (paths.RESULTS / first.name, paths.FIGURES / first.name)
 
 
 def test_conditions_of_layers_that_an_overriding_model_lacks_are_left_out(tiny_llama):
@@ -120,21 +108,19 @@ def test_conditions_of_layers_that_an_overriding_model_lacks_are_left_out(tiny_l
     assert "arm:layer=3" in asked and "arm:layer=15" not in asked
 
 
-def test_twelve_lines_run_a_model_on_problems_of_ones_own(tmp_path, tiny_checkpoint, monkeypatch):
+def test_a_dozen_lines_run_a_model_on_problems_of_ones_own(tmp_path, tiny_checkpoint, monkeypatch):
     section = "  models: [tiny-llama]\n  problems: mine.jsonl\n  limit: 2\n"
     lines = f"name: mine\ndescription: x\nattention:\n{section}accuracy:\n{section}  max_new_tokens: 4\n"
-    rows = [{"problem": f"What is $1+{i}$?", "answer": str(1 + i), "unique_id": f"p{i}"} for i in range(3)]
-    (tmp_path / "mine.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    (tmp_path / "mine.jsonl").write_text(json.dumps({"problem": "$1+1$?", "answer": "2", "unique_id": "p"}))
     (mine := tmp_path / "mine.yaml").write_text(lines)
     monkeypatch.chdir("/")  # paths are the file's, wherever a run or a notebook starts
-    profile = load_profile(mine)
-    check(profile)
+    check(profile := load_profile(mine))
     assert profile.attention.models == profile.accuracy.models == [str(tiny_checkpoint)]
     assert profile.attention.problems == str(mine.with_name("mine.jsonl"))
     mine.write_text(yaml.safe_dump(profile.model_dump()))
     assert load_profile(mine) == profile  # as a run hands it to its notebooks
-    for name in ("demo", "../demo", ""):
-        mine.write_text(lines.replace("name: mine", f"name: {name!r}"))
+    for name in ("demo", "../demo"):
+        mine.write_text(lines.replace("name: mine", f"name: {name}"))
         with pytest.raises(InputError, match="name: "):
             load_profile(mine)
 

@@ -1,9 +1,6 @@
 """A stand-in for the model hub: serves folders under real ids, counts what it sends, misbehaves on demand.
 
-A folder is FOLDER/Qwen/Qwen2.5-Math-7B. As on the real hub, weights lie on another host, to which a request is
-redirected.
-
-    with HubServer(folder) as server: ...server.url, server.sent
+As on the real hub, weights lie on another host, to which a request is redirected.
 """
 
 import hashlib
@@ -25,7 +22,7 @@ PORTION = 1 << 16  # bytes
 
 
 class HubServer(ThreadingHTTPServer):
-    """Serves on 127.0.0.1 from a thread, as long as the block lasts.
+    """Serves root/Qwen/Qwen2.5-Math-7B and the like on 127.0.0.1 from a thread, as long as the block lasts.
 
     Switches: `gated` (repository -> 401 or 403 for its files), `lost` (commits that are no longer there),
     `ignore_range` (200 and the whole file), and `break_after` (cut the connection once, when so many bytes of
@@ -76,7 +73,6 @@ class Handler(BaseHTTPRequestHandler):
         repo, commit = match["repo"], match["revision"] or "main"
         if not (self.server.root / repo).is_dir():
             return self.refuse(404, "RepoNotFound")
-        # Callers pin real commits: all exist unless `lost`.
         if commit in self.server.lost or not re.fullmatch("main|[0-9a-f]{40}", commit):
             return self.refuse(404, "RevisionNotFound")
         commit = self.server.commit(repo) if commit == "main" else commit
@@ -152,14 +148,10 @@ def point_at(url: str, patch) -> None:
 
 def needed_bytes(folder: Path, layers: int) -> int:
     """Return how many bytes the first layers' tensors, embedding and final norm have in a checkpoint's shards."""
-    total = 0
-    for name, tensor in (item for path in folder.glob("*.safetensors") for item in load_file(path).items()):
-        layer = re.search(r"layers\.(\d+)\.", name)
-        if "lm_head" not in name and (layer is None or int(layer[1]) < layers):
-            total += tensor.nbytes
-    return total
+    tensors = [item for path in folder.glob("*.safetensors") for item in load_file(path).items()]
+    deeper = re.compile("|".join([*(rf"layers\.{number}\." for number in range(layers, 100)), "lm_head"]))
+    return sum(tensor.nbytes for name, tensor in tensors if not deeper.search(name))
 
 
 def etag(path: Path) -> str:
-    status = path.stat()
-    return hashlib.sha1(f"{path.name} {status.st_size} {status.st_mtime_ns}".encode()).hexdigest()
+    return f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}".encode().hex()
