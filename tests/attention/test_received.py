@@ -50,18 +50,6 @@ def test_layers_come_in_the_order_asked_for_and_nothing_runs_after_the_last(llam
     assert ran == [1]  # layer 2 ends the forward from within
 
 
-def test_the_mean_may_be_taken_over_chosen_later_tokens(llama):
-    ids, chosen = torch.randint(1, 97, (14,)), torch.tensor([3, 7, 8, 11])
-    queries = torch.ones(1, 2, 14, dtype=torch.bool)
-    queries[0, 1] = torch.isin(torch.arange(14), chosen)
-    every, found = observe(llama, ids, [1], queries=queries).received[0, 0].unbind(1)
-    same(every, received_attention(llama, ids, [1])[0, 0])
-    matrix = matrices(llama, ids)[0]  # (H, T, T)
-    for token in range(11):
-        same(found[:, token], matrix[:, [i for i in chosen.tolist() if i > token], token].mean(-1))
-    assert found[:, 11:].isnan().all()
-
-
 def test_a_prompt_at_other_positions_is_still_one_prompt(llama):
     ids, places = torch.randint(1, 97, (15,)), 3 * torch.arange(15)
     same(observe(llama, ids, positions=places[None]).received[0, ..., 0, :], received(matrices(llama, ids, places)))

@@ -82,18 +82,6 @@ def test_what_is_printed_says_what_was_cut_off_and_how_little_two_problems_say()
     assert mless.startswith("mless            0 [0, 84] %  n = 2") and "against none +0 [-66, +66] points" in mless
 
 
-@pytest.mark.parametrize("prefix, accuracy", [("embedded/a/", 25), ("", 75)])
-def test_a_restated_question_solves_no_sum(prefix, accuracy):
-    answers = run("none", 3, 4) + run("mless", 4, 4)
-    for place, one in enumerate(answers):
-        one |= {"evaluated": place > 1, "problem_id": prefix + one["problem_id"]}
-    found = row(summarise(frame(answers), 0))
-    assert (found["accuracy"], found["restated"]) == (accuracy, 50)
-    judged = tables.graders(frame(answers), 0).set_index("grader")["accuracy"]
-    assert judged["this project's, worked out only"].tolist() == [25, 100]
-    assert judged["this project's grader"].tolist() == [75, 100]
-
-
 def voted(**answers):
     """Answers by problem, one character a sample: . is none; 7 is right."""
     return [

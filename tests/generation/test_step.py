@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from families import FAMILIES, of_type, spread
+from families import FAMILIES, spread
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import DynamicCache
 
@@ -19,8 +19,8 @@ from lib.models.loading import Loaded
 
 # Logits of a step may differ from a whole forward's by a few roundings of the dtype, relative to their norm.
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
-# Operations of a step with its draw, in each layer and beside the layers, views among them; most are the family's own.
-MOST = {"llama": (61, 57), "qwen2": (61, 57), "gemma3_text": (109, 57)}
+# Operations of a step of three layers with its draw, views among them; nearly all are the family's own.
+MOST = {"llama": 240, "qwen2": 240, "gemma3_text": 379}
 WAITS = {"aten::_local_scalar_dense", "aten::item", "aten::nonzero", "aten::is_nonzero"}
 
 
@@ -129,18 +129,13 @@ class Counting(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("kind", MOST)
-def test_a_step_asks_for_few_operations_and_never_waits(kind):
-    draws, totals = [torch.Generator()] * 3, []
-    for layers in (2, 6):
-        model, prefilled = of_type(kind, num_hidden_layers=layers), DynamicCache()
-        model(input_ids=torch.ones(3, 4, dtype=torch.long), past_key_values=prefilled)
-        steps = Steps(model, 3, 16)
-        steps.cache.write(0, prefilled, [4] * 3)
-        with Counting() as counting:
-            # The one copy that hands all rows' tokens over is no operation.
-            choose(steps([7, 8, 9]), Sampling(1, temperature=1.0, top_p=0.9), draws)
-        assert not WAITS & {*counting.counts}
-        totals.append(counting.counts.total())
-    in_a_layer = (totals[1] - totals[0]) / 4
-    assert in_a_layer <= MOST[kind][0] and totals[0] - 2 * in_a_layer <= MOST[kind][1], counting.counts
+@pytest.mark.parametrize("family", MOST)
+def test_a_step_asks_for_few_operations_and_never_waits(family):
+    model, prefilled = FAMILIES[family](), DynamicCache()
+    model(input_ids=torch.ones(3, 4, dtype=torch.long), past_key_values=prefilled)
+    steps = Steps(model, 3, 16)
+    steps.cache.write(0, prefilled, [4] * 3)
+    with Counting() as counting:
+        # The one copy that hands all rows' tokens over is no operation.
+        choose(steps([7, 8, 9]), Sampling(1, temperature=1.0, top_p=0.9), [torch.Generator()] * 3)
+    assert not WAITS & {*counting.counts} and counting.counts.total() <= MOST[family], counting.counts

@@ -5,18 +5,14 @@ import subprocess
 import sys
 
 import pytest
-import torch
 import xarray as xr
-from transformers import LlamaConfig, LlamaModel
 
 from lib import paths, progress
 from lib.errors import InputError
 from lib.measurement import networks, store
 from lib.measurement.store import load, measure, save
-from lib.models.names import resolve
-from lib.profiles import check, load_profile, run_profile
+from lib.profiles import load_profile, run_profile
 
-FAMILIES = load_profile("families")
 NAME = "tiny-llama"
 
 
@@ -151,17 +147,6 @@ def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(whole
     assert not profile.stored and "text" in load(profile, *profile.attention.models)
 
 
-def test_other_keys_are_those_of_the_next_head_and_all_else_stays():
-    sizes = {"vocab_size": 64, "hidden_size": 24, "intermediate_size": 32, "num_hidden_layers": 1}
-    model = LlamaModel(LlamaConfig(**sizes, num_attention_heads=6, num_key_value_heads=3)).eval()
-    before, after = (one.layers[0].self_attn for one in (model, networks.with_other_keys(model)))
-    states = torch.randn(1, 5, 24)
-    keys, others = (part.k_proj(states).unflatten(2, (3, 4)) for part in (before, after))
-    assert torch.equal(keys.roll(1, 2), others) and not torch.equal(keys, others)
-    for name in ("q_proj", "v_proj"):
-        assert torch.equal(getattr(before, name)(states), getattr(after, name)(states))
-
-
 def test_another_example_is_drawn_in_the_sample_or_not_and_nothing_else_is_measured_again(whole, profile):
     def drawing(example):
         return profile.model_copy(update={"attention": profile.attention.model_copy(update={"example": example})})
@@ -176,20 +161,6 @@ def test_another_example_is_drawn_in_the_sample_or_not_and_nothing_else_is_measu
         assert (found.example in found.problem) == (not wanted)
         assert found["lambda"].equals(before["lambda"]) and not found.received.equals(before.received)
         before = found
-
-
-def test_every_model_of_families_is_stored_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    check(FAMILIES)  # without weights, wheels or MATH-500
-    measured = measure(FAMILIES)
-    assert list(measured) == [resolve(spec).name for spec in FAMILIES.attention.models] and FAMILIES.stored
-    for found in measured.values():
-        assert "dequantised" in found.label and "text" not in found
-        lacking = {store.OTHER_KEYS} if "gemma" in found.model else set()  # whose heads share one
-        assert {*found.network.values, *lacking} == {*store.NETWORKS}
-        lam = found["lambda"].sel(condition="mless")
-        assert lam.sel(layer=[1, 2, 3]).notnull().all()
-        assert (lam.sel(network="trained").notnull().sum("problem").isel(layer=slice(3, None)) == 24).all()
 
 
 def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():

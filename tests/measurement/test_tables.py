@@ -20,7 +20,6 @@ NAN = float("nan")
 DIMS = {name: dims.split() for variables in VARIABLES.values() for name, (dims, _) in variables.items()}
 LABELS = {"network": ["trained"], "problem": range(N), "layer": [1, 2], "head": [1, 2, 3]}
 LABELS |= {"span": SPANS, "query": QUERIES, "measure": ["near zero", "L1"]}
-IN_FOURS = [f"embedded/{i // 4}/{i}" for i in range(N)]  # templates of four problems
 
 
 def model(arrays, **labels):
@@ -54,17 +53,6 @@ def test_heads_are_significant_where_an_effect_was_planted(measured):
     counted = tables.count_heads(heads).set_index(["condition", "layer"])
     assert counted.loc[("mless", 1), ["below", "above", "heads"]].tolist() == [1, 1, 3]
     assert counted.loc[("random", 2), ["below", "above", "heads"]].tolist() == [0, 0, 3]
-
-
-def test_problems_of_one_template_widen_every_table(measured):
-    together = {"m": measured["m"].assign_coords(problem=IN_FOURS)}
-    lam = trained(measured)["lambda"].sel(condition="mless", layer=1)
-    row, same = tables.heads_table(together).iloc[0], interval(lam.sel(head=1), IN_FOURS)
-    assert (row.low, row.high) == pytest.approx((same.low, same.high))
-    assert row.high - row.low != pytest.approx(np.ptp(tables.heads_table(measured).loc[0, ["low", "high"]]))
-    mean = tables.layers_table(together).query("measure == 'lambda' and condition == 'mless' and layer == 1").iloc[0]
-    heads = interval(lam.mean("head"), IN_FOURS)
-    assert (mean["mean"], mean.low, mean.high) == pytest.approx((heads.estimate, heads.low, heads.high))
 
 
 def test_the_first_layers_have_all_problems_and_every_layer_those_that_went_through_all():

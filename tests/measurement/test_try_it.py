@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from lib.attention.received import observe_uniform
 from lib.errors import InputError
 from lib.measurement import try_it
 from lib.measurement.attention import measure_attention, prompts_of
@@ -22,19 +23,17 @@ def tried(tiny_llama):
 
 
 @pytest.mark.parametrize("position", ["before", "between", "end"])
-def test_lambda_is_that_of_the_measurements(tried, position):
+def test_lambda_and_that_of_even_attention_are_those_of_the_measurements(tried, position):
     filler = Filler(length=9, position=position, mless="he")
     problem = Problem(unique_id="1", problem=PROBLEM, answer="3")
     prompts = prompts_of(tried.loaded, [problem], ["mless"], filler=filler)
     (measured,) = measure_attention(tried.loaded, prompts)
-    _, _, ratios, _ = tried.see(PROBLEM, "he", 9, position)
+    none, after, ratios, even = tried.see(PROBLEM, "he", 9, position)
     np.testing.assert_allclose(ratios, measured["lambda"].squeeze().values, rtol=1e-5)
-
-
-def test_even_attention_is_diluted_by_the_prompts_length_alone(tried):
-    even, other = (tried.see(PROBLEM, "/", 55, "between", condition)[3] for condition in ("mless", "random"))
-    assert (even == even[0]).all() and even[0] < 1
-    np.testing.assert_allclose(even, other, rtol=1e-6)
+    for tokens, condition in ((none, "none"), (after, "mless")):
+        assert "".join(tokens.text.values) == prompts[condition]["1"].text
+    (uniform,) = measure_attention(tried.loaded, prompts, observing=observe_uniform)
+    np.testing.assert_allclose(even, uniform["lambda"].squeeze().mean("head"), rtol=1e-5)
 
 
 @pytest.mark.filterwarnings("error")
