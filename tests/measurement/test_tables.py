@@ -11,56 +11,29 @@ from lib.errors import InputError
 from lib.measurement import tables
 from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.store import VARIABLES
-from lib.measurement.tables import SPAN, curves, estimates, layers_of
+from lib.measurement.tables import curves, estimates, layers_of
 from lib.profiles import Panel, load_profile
-from lib.statistics import holm, interval, signed_rank
+from lib.statistics import interval
 
-N = 40
 NAN = float("nan")
 DIMS = {name: dims.split() for variables in VARIABLES.values() for name, (dims, _) in variables.items()}
-LABELS = {"network": ["trained"], "problem": range(N), "layer": [1, 2], "head": [1, 2, 3]}
-LABELS |= {"span": SPANS, "query": QUERIES, "measure": ["near zero", "L1"]}
+LABELS = {"network": ["trained"], "problem": "ab", "span": SPANS, "query": QUERIES, "measure": ["near zero", "L1"]}
 
 
 def model(arrays, **labels):
-    """Return measurements of a model: these variables, or what is broadcast to them, over LABELS or others."""
+    """Return measurements of a model: these variables, or what is broadcast to them, over these labels and LABELS."""
     labels, found = {name: list(some) for name, some in (LABELS | labels).items()}, xr.Dataset()
     for name, values in arrays.items():
         coords = {dim: labels[dim] for dim in DIMS[name]}
         found[name] = xr.DataArray(np.broadcast_to(values, [len(some) for some in coords.values()]), coords)
-    return {"m": found}
-
-
-def trained(measured):
-    return measured["m"].sel(network="trained")
-
-
-@pytest.fixture
-def measured():
-    """Layer 1: heads at 0.5, 1.5 and about 1; layer 2: all about 1."""
-    rng = np.random.default_rng(0)
-    values = [[0.5, 1.5, 1.0], [1.0, 1.0, 1.0]] * np.exp(rng.normal(0, 0.1, (2, N, 2, 3)))
-    return model(dict.fromkeys(("lambda", *SPAN), values), condition=["mless", "random"])
-
-
-def test_heads_are_significant_where_an_effect_was_planted(measured):
-    heads = tables.heads_table(measured)
-    assert len(heads) == 2 * 2 * 3 and set(heads.n) == {N}
-    logs = np.log(trained(measured)["lambda"].stack(place=["condition", "layer", "head"]).values)
-    np.testing.assert_allclose(heads.p, holm(signed_rank(logs)))  # corrected for all of a model
-    first = heads.iloc[0]
-    assert first["lambda"] == pytest.approx(0.5, abs=0.03) and first["problems < 1"] == 1
-    counted = tables.count_heads(heads).set_index(["condition", "layer"])
-    assert counted.loc[("mless", 1), ["below", "above", "heads"]].tolist() == [1, 1, 3]
-    assert counted.loc[("random", 2), ["below", "above", "heads"]].tolist() == [0, 0, 3]
+    return found
 
 
 def test_the_first_layers_have_all_problems_and_every_layer_those_that_went_through_all():
     lam = np.ones((1, 2, 2, 3, 1))  # (network, condition, problem, layer, head)
     lam[0, 0, 0] = [[NAN], [1], [NAN]]  # a cell that is not defined, and the deeper layer, which only b went through
     lam[0, 1, :, 2] = NAN
-    labels = {"condition": ["mless", "random"], "problem": "ab", "layer": [1, 2, 3], "head": [1]}
-    found = model({"lambda": lam}, **labels)["m"]["lambda"]
+    found = model({"lambda": lam}, condition=["mless", "random"], layer=[1, 2, 3], head=[1])["lambda"]
     first, every = layers_of(found), layers_of(found, every=True)
     assert first.condition.size == 2 and first.layer.values.tolist() == [1, 2] and first.problem.size == 2
     assert every.condition.values == ["mless"] and every.problem.values == ["b"] and every.layer.size == 3
@@ -84,7 +57,7 @@ def test_n_counts_the_problems_of_each_place():
 def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
     others = np.array([[8e-4, 9e-4], [8e-4, 9e-4]])  # of another measure, whose smallest is no floor of shares
     values = np.stack([[before, after], others], -1)[:, :, None]  # (condition, problem, layer, measure)
-    measures = trained(model({"measures": values}, condition=["none", "mless"], problem="ab", layer=[1])).measures
+    measures = model({"measures": values}, condition=["none", "mless"], layer=[1]).measures.sel(network="trained")
     logs = tables.log_changes(measures).sel(condition="mless", measure="near zero", layer=1)
     np.testing.assert_allclose(np.exp(logs), ratio)
 
@@ -93,8 +66,8 @@ def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
 def profile(monkeypatch):
     """A profile that draws a model of two heads in one layer, of which nothing that they give is stored."""
     arrays = {"received": NAN, "part": "problem", "lambda_by_span": np.arange(12.0).reshape(2, 3, 2)}
-    labels = {"condition": ["none", "mless"], "problem": "ab", "layer": [1], "head": [1, 2], "token": range(6)}
-    measured = model(arrays, **labels)["m"]
+    labels = {"condition": ["none", "mless"], "layer": [1], "head": [1, 2], "token": range(6)}
+    measured = model(arrays, **labels)
     measured.attrs |= {"model": "SmolLM2-135M-Instruct", "revision": "0123456789ab", "example": "x/1"}
     monkeypatch.setattr(tables, "measure", lambda *given, **options: {measured.model: measured})
 
