@@ -121,9 +121,7 @@ def test_arm_on_several_devices_and_a_model_without_a_folder_are_refused_at_once
 
 
 @needs_vllm
-def test_vllm_is_started_again_for_longer_prompts_alone_and_refuses_arm_before_the_first_completion(
-    demo, asked, monkeypatch
-):
+def test_vllm_is_started_again_for_longer_prompts_alone_and_refuses_arm_at_once(demo, asked, monkeypatch):
     rooms, ended = [], []
 
     def make(arguments, made):

@@ -229,9 +229,7 @@ def start(checkpoint, folder, count):
 
 @pytest.mark.parametrize("interrupted", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_killed_or_interrupted_driver_takes_its_cluster_along_and_continues(
-    seed, interrupted, homes, tmp_path, expected
-):
+def test_stopped_driver_takes_its_cluster_along_and_continues(seed, interrupted, homes, tmp_path, expected):
     draw, checkpoint, folder = random.Random(seed), homes[0] / "tiny-llama", tmp_path / "out"
     process, family = start(checkpoint, folder, draw.randint(1, 12))
     time.sleep(draw.uniform(0, 0.5))

@@ -12,18 +12,9 @@ from tokenizers.trainers import BpeTrainer
 from transformers import PreTrainedTokenizerFast
 
 from lib.errors import InputError
-from lib.prompts.building import build_prompt, cut_to_tokens
-from lib.prompts.conditions import (
-    CONDITIONS,
-    FORMATS,
-    INSTRUCTION,
-    POSITIONS,
-    RANDOM_SENTENCE,
-    WORKED,
-    Example,
-    Filler,
-    parse_condition,
-)
+from lib.prompts import CONDITIONS, Filler, build_prompt, parse_condition
+from lib.prompts.building import cut_to_tokens
+from lib.prompts.conditions import FORMATS, INSTRUCTION, POSITIONS, RANDOM_SENTENCE, WORKED, Example
 
 PROBLEMS = [r"What is $\frac{1}{2}+3$?", "2 + 2", "/ or he?", "'s", " What is 12 / 4?\n", "Ünïcode 中文 😀 e\u0301"]
 PROBLEMS += [r"\[x\]", "one\n\n  two\t three"]
