@@ -110,16 +110,10 @@ def test_a_page_that_fails_leaves_nothing_one_without_panels_is_none_and_a_folde
         draw(run)
 
 
-@pytest.fixture
-def figures(monkeypatch):
-    """The figures that would have been closed."""
-    made = []
-    monkeypatch.setattr(plt, "close", made.append)
-    return made
-
-
 @pytest.mark.parametrize("names, columns", [(["without", "with"], 6), ([letter * 62 for letter in "abcd"], 2)])
-def test_legend_and_caption_stand_once_outside_the_panels_of_equal_height(run, shown, figures, names, columns):
+def test_legend_and_caption_stand_once_outside_the_panels_of_equal_height(run, shown, monkeypatch, names, columns):
+    figures = []
+    monkeypatch.setattr(plt, "close", figures.append)
     with page(run, "fig", [CURVE], "attention", panels=4, note="One prompt.") as axes:
         for index, ax in enumerate(axes):
             ax.plot([0, 1], [0, index], label=names[index % len(names)])
