@@ -127,7 +127,7 @@ def test_texts_that_would_make_the_page_heavy_are_left_out_and_counted(profile):
     assert found["runs"][0]["cells"][1][0][0][3] is None and missing[0].startswith("1 texts are left out")
 
 
-WIDE = {"low_end": 5e-5, "high_end": None, "effect": 1e-4, "low": -1e4, "high": 1e6}
+WIDE = {"low_end": 5e-5, "high_end": None, "effect": 1e-4, "low": -1e6, "high": 1e4}
 
 
 @pytest.mark.parametrize("changes", [WIDE, {"high_end": 0, "effect": 0, "low": 0, "high": 0}])
