@@ -123,6 +123,20 @@ def test_a_file_or_folder_that_is_not_there_or_broken_is_named_in_one_line(tmp_p
         read(tmp_path / "cut.jsonl.gz")
 
 
+def test_what_is_there_is_not_made_again_and_what_is_made_is_kept_at_once(tmp_path):
+    asked = []
+
+    def make(missing, bar):
+        for key in missing:
+            asked.append((key, list(store.rows)))
+            yield {"key": key}
+
+    with opened(tmp_path, SETTINGS) as store:
+        for wanted in ("ab", "abc", "a"):
+            store.fill("m", "row", dict.fromkeys(wanted), make)
+    assert asked == [("a", []), ("b", ["a"]), ("c", ["a", "b"])] and keys_of(store.path) == ["a", "b", "c"]
+
+
 def test_a_frame_has_every_field_and_what_counts_as_solved():
     row = {"model": "m", "condition": "none", "problem_id": "embedded/sum/1", "sample": 0, "response": ""}
     row |= {"correct": True, "evaluated": False}
