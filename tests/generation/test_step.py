@@ -1,5 +1,6 @@
 """One step of generation: its logits in every dtype, the shapes of its graphs, and what it asks of a device."""
 
+import copy
 from collections import Counter
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -81,6 +82,16 @@ def test_shapes_that_are_rounded_up_for_a_graph_change_no_logits(family, as_grap
     found, expected = step_and_whole(model, prompts, as_graphs.Steps, slots=20)
     assert as_graphs.shapes == [(3, 256)] and found.shape == expected.shape  # 3 is an eighth of 20 slots
     assert apart(found, expected) < TOLERANCES[torch.float32]
+
+
+def test_a_step_of_a_real_model_is_no_further_from_float32_than_a_whole_forward(demo):
+    text = "Put the answer into a box. " + "/ " * 20 + "What is the sum of the first ten odd numbers?"
+    ids, model = demo.tokenizer(text, return_tensors="pt").input_ids[0], copy.deepcopy(demo.model)
+    floats = step_and_whole(model, [ids, ids[:15]])[1]
+    for dtype in TOLERANCES:
+        found, expected = step_and_whole(model.to(dtype), [ids, ids[:15]])
+        most = max(TOLERANCES[torch.float32], 1.5 * apart(expected, floats))
+        assert apart(found, expected) < most and apart(found, floats) < most, dtype
 
 
 @pytest.fixture

@@ -1,36 +1,22 @@
-"""The report as people use it: a real Chromium clicks, filters, narrows and listens, and runs nothing but our code.
-
-Where there is no Chromium, or nothing to drive it, the tests are skipped with the reason.
-"""
+"""The report as people use it: a real Chromium clicks, filters, narrows and listens, and runs nothing but our code."""
 
 import shutil
 import subprocess
 
 import pytest
+from browser import start_chromium
 from report_folder import CLAIMS, EVIL, answer, claim, made_profile, measured, write
-
-from lib.report.page import write_report
-
-pytest.importorskip("selenium", reason="selenium drives the browser: pip install selenium")
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
-if not (CHROMIUM and DRIVER):
-    pytest.skip("no Chromium: apt-get install chromium chromium-driver", allow_module_level=True)
+from lib.report.page import write_report
 
 
 @pytest.fixture(scope="module")
 def chromium():
-    """A browser without a window, that keeps what pages write to its console."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver = start_chromium()
     yield driver
     driver.quit()
 
