@@ -2,8 +2,7 @@
 
 from fractions import Fraction
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.grading.answer import clean, cut_run_on, evaluated, last_box, parse_number, split_unit
@@ -15,42 +14,26 @@ balanced = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(balanced, st.text(alphabet="ab \\{", max_size=5))
 def test_the_content_of_a_box_comes_back_whole(content, before):
     assert last_box(before.rstrip("\\") + rf" \boxed{{{content}}} and so on.") == content
 
 
-@pytest.mark.parametrize(
-    ("text", "content"),
-    [
-        (r"\boxed{1} then \boxed{2}", "2"),
-        (r"\boxed {7}", "7"),
-        (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
-        (r"\boxed{\left\{ x \right.}", r"\left\{ x \right."),
-        (r"\boxed{\boxed{5}}", "5"),
-        (r"} \boxed{5}", "5"),
-        (r"\boxed 5", None),
-        pytest.param(r"\boxed{" * 100_000, None, id="read once"),
-    ],
-)
-def test_takes_the_last_closed_box(text, content):
-    assert last_box(text) == content
+BOXES = {r"\boxed{1} then \boxed{2}": "2", r"\boxed {7}": "7", r"\boxed{\{1, 2\}}": r"\{1, 2\}"}
+BOXES |= {r"\boxed{\left\{ x \right.}": r"\left\{ x \right.", r"\boxed{\boxed{5}}": "5", r"} \boxed{5}": "5"}
 
 
-@pytest.mark.parametrize(
-    ("response", "text", "was_cut"),
-    [
-        ("It is 5.\n**Question 2:** find x.", "It is 5.", True),
-        ("It is 5.<|im_end|>\n<|im_start|>user\nfind x", "It is 5.", True),
-        ("It is 5.<|im_end|><|endoftext|>", "It is 5.", False),
-        ("\nProblem: find x.\nIt is 5.", "\nProblem: find x.\nIt is 5.", False),
-        ("<|im_start|>assistant\nIt is 5.", "<|im_start|>assistant\nIt is 5.", False),
-        ("The problem: it is 5.", "The problem: it is 5.", False),
-    ],
-)
-def test_cuts_what_follows_the_answer_and_says_so(response, text, was_cut):
-    assert cut_run_on(response) == (text, was_cut)
+def test_takes_the_last_closed_box():
+    assert {text: last_box(text) for text in BOXES} == BOXES and last_box(r"\boxed 5") is None
+    assert last_box(r"\boxed{" * 100_000) is None  # which is read once
+
+
+def test_cuts_what_follows_the_answer_and_says_so():
+    for rest in ("\n**Question 2:** find x.", "<|im_end|>\n<|im_start|>user\nfind x"):
+        assert cut_run_on("It is 5." + rest) == ("It is 5.", True)
+    assert cut_run_on("It is 5.<|im_end|><|endoftext|>") == ("It is 5.", False)
+    for start in ("\nProblem: find x.\nIt", "<|im_start|>assistant\nIt", "The problem: it"):
+        assert cut_run_on(f"{start} is 5.") == (f"{start} is 5.", False)
 
 
 NUMBERS = {"1,234.5": Fraction(2469, 2), "12 345": 12345, "-.5": Fraction(-1, 2), "1.5e3": 1500}

@@ -5,28 +5,17 @@ import pytest
 from lib.grading.authors import correct_authors, correct_exact
 
 PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
+RIGHT = [(r"\frac{1}{2}", "0.5"), (r"\frac{1}{2}", "1/2"), (r"\frac12", r"\dfrac{1}{2}"), (r"\sqrt3", r"\sqrt{3}")]
+RIGHT += [("0.25", ".25")]
+CONTAINED = [("12", "1"), ("12", "")]
+WRONG = [("12", r"\frac"), ("12", r"\sqrt"), ("12", r"1\text{ a}\text{ b}"), ("10080", "10,080")]
 
 
-@pytest.mark.parametrize(
-    ("gold", "answer", "contained", "exact"),
-    [
-        ("12", "1", True, False),
-        ("12", "", True, False),
-        ("12", r"\frac", False, False),
-        ("12", r"\sqrt", False, False),
-        ("12", r"1\text{ a}\text{ b}", False, False),
-        (r"\frac{1}{2}", "0.5", True, True),
-        (r"\frac{1}{2}", "1/2", True, True),
-        (r"\frac12", r"\dfrac{1}{2}", True, True),
-        (r"\sqrt3", r"\sqrt{3}", True, True),
-        ("0.25", ".25", True, True),
-        ("10080", "10,080", False, False),
-    ],
-)
-def test_applies_the_dataset_string_rules(gold, answer, contained, exact):
+@pytest.mark.parametrize("gold, answer", RIGHT + CONTAINED + WRONG)
+def test_applies_the_dataset_string_rules(gold, answer):
     response = rf"It is $\boxed{{{answer}}}$."
-    assert correct_authors(gold, "", response) is contained
-    assert correct_exact(gold, response) is exact
+    assert correct_authors(gold, "", response) is ((gold, answer) not in WRONG)
+    assert correct_exact(gold, response) is ((gold, answer) in RIGHT)
 
 
 def test_a_box_is_looked_for_in_the_prompt_too_and_an_unclosed_last_one_is_wrong():

@@ -32,9 +32,8 @@ def test_a_worker_is_bounded_and_what_ends_it_costs_one_answer(monkeypatch):
     assert not late.correct and late.method in STATUSES
     monkeypatch.undo()
     assert left("3x", "x+2x") == Grade(True, "x+2x", "math-verify")
-    process = pool._local.worker
-    process.kill()  # between two answers
-    process.wait()
+    pool._local.worker.kill()  # between two answers
+    pool._local.worker.wait()
     assert left("2x", "x+x").correct
     threading.Timer(0.5, pool._local.worker.kill).start()  # and over one
     assert left("12", "9^{9^{9^9}}").method == "crash"
