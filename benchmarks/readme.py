@@ -152,6 +152,18 @@ def requantised() -> str:
     )
 
 
+def again() -> str:
+    """Return what asking for the same answers again changes."""
+    said = []
+    for row in stored(RESULTS / "again.csv").itertuples():
+        elsewhere = "" if row.processor == row.processor_again else ", on another kind of processor"
+        said.append(
+            f"{row.other_text} of {row.n} answers of {row.model} ({row.dtype}{elsewhere}) have another text, and "
+            f"{row.lost + row.gained} change between right and wrong"
+        )
+    return f"Asked for again in other batches, {'; '.join(said)} (benchmarks/again.py)."
+
+
 def _of(verdicts: pd.DataFrame, name: str) -> pd.DataFrame:
     return verdicts[(verdicts.id == name) & (verdicts.n >= ENOUGH)]
 
@@ -255,6 +267,7 @@ BLOCKS = {
     "headline": headline,
     "sentences": sentences,
     "requantised": requantised,
+    "again": again,
     "commands": commands,
     "families": families,
     "claims": found,
