@@ -30,18 +30,18 @@ def test_large_scores_are_accepted(llama, dtype):
     check_attention(llama.to(dtype))
 
 
-@pytest.mark.parametrize(
-    "model_type, message",
-    [
-        ("diffllama", "model type diffllama is not supported: its heads combine several attention matrices"),
-        ("mamba", r"mamba is not supported: layers \[1, 2, 3\] show no attention matrix"),
-        ("recurrent_gemma", "recurrent_gemma is not supported: layers .* show no attention matrix"),
-        ("phimoe", "phimoe is not supported: layers .* do not say how far they look back"),
-    ],
-)
-def test_a_family_that_differs_is_refused_by_name(model_type, message):
-    with pytest.raises(InputError, match=message):
-        check_attention(of_type(model_type).eval())
+DIFFERENT = {
+    "diffllama": "its heads combine several attention matrices",
+    "mamba": r"layers \[1, 2, 3\] show no attention matrix",
+    "recurrent_gemma": "layers .* show no attention matrix",
+    "phimoe": "layers .* do not say how far they look back",
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_a_family_that_differs_is_refused_by_name(name):
+    with pytest.raises(InputError, match=f"model type {name} is not supported: {DIFFERENT[name]}"):
+        check_attention(of_type(name).eval())
 
 
 def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
@@ -54,19 +54,17 @@ def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
         check_attention(llama)
 
 
+WRONG = {"scaling": (0.4, r"the output of layer \d differs by [\d.]+ from the model's own attention")}
+WRONG |= {"sliding_window": (6, r"layers \[1, 2, 3\] do not say how far they look back")}
+
+
 @each_dtype
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"scaling": 0.4}, r"the output of layer \d differs by [\d.]+ from the model's own attention"),
-        ({"sliding_window": 6}, r"layers \[1, 2, 3\] do not say how far they look back"),
-    ],
-)
-def test_another_attention_is_refused_beside_a_large_residual(llama, monkeypatch, change, message, dtype):
+@pytest.mark.parametrize("name", WRONG)
+def test_another_attention_is_refused_beside_a_large_residual(llama, monkeypatch, name, dtype):
     """A wrong attention hides in a hidden state of thousands; its own output gives it away."""
     spread(llama).model.embed_tokens.weight.data *= 1000
-    kernel = attention_function._attend
-    changed = lambda *given, **named: kernel(*given, **named | change)  # noqa: E731
+    kernel, (value, message) = attention_function._attend, WRONG[name]
+    changed = lambda *given, **named: kernel(*given, **named | {name: value})  # noqa: E731
     monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention_function.NAME, changed)
     with pytest.raises(InputError, match=f"llama is not supported: {message}"):
         check_attention(llama.to(dtype))

@@ -19,10 +19,6 @@ def parts(*values):
     return {str(index): (some,) for index, some in enumerate(values)}
 
 
-def verdict(low, high, *values):
-    return decide(parts(*values), low, high).verdict
-
-
 @pytest.mark.parametrize(
     ("some", "expected", "part", "holds", "refuted"),
     [
@@ -51,23 +47,23 @@ def test_the_interval_that_is_shown_lies_as_the_verdict_says(low, high):
     rng, seen = np.random.default_rng(4), set()
     for _ in range(200):
         values = rng.normal(rng.uniform(-1, 1), 0.15, size=(3, 30))
-        found = decide(parts(*values), low, high)
-        shown = found.found
-        inside, outside = low < shown.low and shown.high < high, shown.high < low or shown.low > high
-        seen.add(found.verdict)
-        assert found.verdict not in ("contradicted", "in part") or outside
-        assert found.verdict != "supported" or inside
-        alone = interval(values[int(found.part)])
+        verdict, part, shown, *_ = decide(parts(*values), low, high)
+        seen.add(verdict)
+        assert verdict not in ("contradicted", "in part") or shown.high < low or shown.low > high
+        assert verdict != "supported" or low < shown.low < shown.high < high
+        alone = interval(values[int(part)])
         assert (shown.low, shown.high) == pytest.approx((alone.low, alone.high))  # of 95 %, however many parts
     assert seen >= {"supported", "contradicted", "undecided"}
 
 
 def test_a_verdict_against_one_of_several_parts_is_corrected_for_their_number():
     values = 0.25 + np.linspace(-1, 1, 30)
-    assert verdict(-np.inf, 0, values) == "contradicted" and verdict(-np.inf, 0, *[values] * 4) == "undecided"
-    alone, four = (p_value(parts(*[values] * count), high=0) for count in (1, 4))
-    assert alone == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=0.02) and four == pytest.approx(4 * alone)
-    assert p_value(parts(*[values] * 4), low=0) == alone  # in favour all must be shown, none is chosen
+    one, four = parts(values), parts(*[values] * 4)
+    assert (decide(one, high=0).verdict, decide(four, high=0).verdict) == ("contradicted", "undecided")
+    p = p_value(one, high=0)
+    assert p == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=0.02)
+    assert p_value(four, high=0) == pytest.approx(4 * p)
+    assert p_value(four, low=0) == p  # in favour all must be shown, none is chosen
 
 
 def test_the_row_of_a_claim_in_part_names_what_holds_and_what_is_refuted():
@@ -125,10 +121,9 @@ def test_a_verdict_stands_only_where_it_survives_all_rows():
     some = answers(none=right(20), mless=[0] * 8 + [1] * 34 + [0] * 18, mful=right(38))
     rows = rows_of(judge([CLAIMS["accuracy-mless"], CLAIMS["accuracy-mful"]], {"m": some}))
     small, large = sorted(rows, key=lambda row: row["p"])
-    assert 0 < small["p"] < large["p"] < 0.5
+    assert 0 < small["p"] < large["p"] < 0.5 and small["survives"] is True
     assert small["p_holm"] == pytest.approx(2 * small["p"])
     assert large["p_holm"] == pytest.approx(max(large["p"], 2 * small["p"]))
-    assert small["survives"] is True
 
 
 def test_an_interval_within_a_tenth_of_the_worked_example_is_no_effect_of_that_size():
@@ -151,12 +146,8 @@ def test_one_model_that_can_test_a_claim_is_enough():
 
 def test_verdicts_are_written_for_people_and_read_again(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    profile, given = (
-        load_profile("demo"),
-        {"m": answers(none=right(30), mless=right(30)), "n": controlled(0.5, 0.5, 0.5)},
-    )
-    verdicts = judge(list(CLAIMS.values()), given)
-    path = write_verdicts(profile, verdicts)
-    assert "λ" in path.read_text(encoding="utf-8")
+    given = {"m": answers(none=right(30), mless=right(30)), "n": controlled(0.5, 0.5, 0.5)}
+    profile, verdicts = load_profile("demo"), judge(list(CLAIMS.values()), given)
+    assert "λ" in write_verdicts(profile, verdicts).read_text(encoding="utf-8")
     for old, new in zip(rows_of(verdicts), rows_of(read_verdicts(profile)), strict=True):
         assert new == {name: pytest.approx(v, abs=1e-9) if isinstance(v, float) else v for name, v in old.items()}

@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 from eager import hidden_by_hand
-from families import FAMILIES
+from families import FAMILIES, spread
 
 from lib.arm.moving import installed
 from lib.errors import InputError
@@ -28,10 +28,7 @@ def tiny(request, demo):
     torch.manual_seed(2)
     model = FAMILIES[request.param]()
     model.resize_token_embeddings(len(demo.tokenizer))
-    model.config.max_position_embeddings = 512
-    for parameter in model.parameters():
-        parameter.data.normal_(0, 0.3)
-    return Loaded(model.eval(), demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", 3)
+    return Loaded(spread(model), demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", 3)
 
 
 @pytest.fixture
@@ -80,11 +77,9 @@ def test_a_score_is_what_a_plain_forward_gives(tiny, run, condition):
     found = run(conditions=[shown], at_once=[condition])
     nats = found.set_index(["problem_id", "target"]).nats
     for problem in map(Problem.model_validate, PROBLEMS):
-        expected = by_hand(tiny, problem, shown, problem.solution)
-        assert nats[problem.id, "solution"] == pytest.approx(expected, abs=1e-3)
         lead = problem.solution * (condition == "thought") + likelihood.AT_ONCE
-        expected = by_hand(tiny, problem, shown, problem.answer + "}", lead)
-        assert nats[problem.id, "answer"] == pytest.approx(expected, abs=1e-3)
+        for target, given in {"solution": (problem.solution,), "answer": (problem.answer + "}", lead)}.items():
+            assert nats[problem.id, target] == pytest.approx(by_hand(tiny, problem, shown, *given), abs=1e-3)
 
 
 def test_arm_changes_the_prompt_alone(tiny, run):
@@ -100,17 +95,13 @@ def test_arm_changes_the_prompt_alone(tiny, run):
         assert row["nats"] != pytest.approx(by_hand(tiny, problem, "none", problem.solution), abs=1e-3)
 
 
-def test_a_longer_solution_is_left_out_and_counted(run, capsys):
-    rows = run(conditions=["none"], max_solution_tokens=3)
-    assert set(rows.problem_id) == {"p2"}
+def test_a_longer_solution_is_left_out_and_one_that_is_not_there_or_does_not_fit_is_named(run, capsys):
+    assert set(run(conditions=["none"], max_solution_tokens=3).problem_id) == {"p2"}
     assert "2 problems have solutions of over 3 tokens" in capsys.readouterr().err
-
-
-def test_a_solution_that_is_not_there_or_does_not_fit_is_named(run):
     long = r"p0: prompt and solution are \d+ tokens, tiny has room for 512"
     for solution, message in ((" ", "p0 has no solution"), ("one two three " * 200, long)):
         with pytest.raises(InputError, match=message):
-            run([{**PROBLEMS[0], "solution": solution}], conditions=["none"], max_solution_tokens=9999)
+            run([{**PROBLEMS[0], "solution": solution}], "other", conditions=["none"], max_solution_tokens=9999)
 
 
 def test_what_is_printed_has_the_difference_to_the_first_condition(run):

@@ -118,11 +118,13 @@ def test_another_dtype_is_another_completion_and_every_row_says_which(tiny_check
     assert json.loads((tmp_path / "bfloat16/run.json").read_text())["environment"]["dtype"] == "bfloat16"
 
 
-def test_absent_ray_is_one_line_that_says_how_to_install(tiny_llama, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "lib.generation.workers", raising=False)
-    with pytest.raises(InputError, match=r"pip install --no-deps -r requirements/ray.txt[^\n]*$"):
-        answered(tiny_llama, tmp_path, workers=2)
+@pytest.mark.parametrize("setting, value, package", [("workers", 2, "ray"), ("engine", "vllm", "vllm")])
+def test_what_is_not_installed_is_named_in_one_line(tiny_llama, tmp_path, monkeypatch, setting, value, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    for part in ("workers", "vllm"):
+        monkeypatch.delitem(sys.modules, f"lib.generation.{part}", raising=False)
+    with pytest.raises(InputError, match=rf"^[^\n]*pip install --no-deps -r requirements/{package}.txt[^\n]*$"):
+        answered(tiny_llama, tmp_path, **{setting: value})
 
 
 def test_a_longer_run_takes_over_what_is_finished_and_continues_the_rest(tiny_checkpoint, tmp_path, says, monkeypatch):
@@ -136,26 +138,24 @@ def test_a_longer_run_takes_over_what_is_finished_and_continues_the_rest(tiny_ch
     assert list(cut.key) == list(whole.key) and again.equals(whole)
 
 
-@pytest.mark.parametrize("change, back", [({}, True), ({"completion_tokens": 4}, False), ({"arm": {"c": 0.1}}, False)])
-def test_tokens_are_read_back_from_the_text_where_it_gives_them(demo, change, back):
-    ids = demo.tokenizer("First, $3 + 4 = 7$, so", add_special_tokens=False)["input_ids"]
-    row = {"response": "First, $3 + 4 = 7$, so", "completion_tokens": len(ids)} | change
-    assert begun(demo.tokenizer, row) == (tuple(ids) if back else ())
+def test_tokens_are_read_back_from_the_text_where_it_gives_them(demo):
+    row = {"response": "First, $3 + 4 = 7$, so"}
+    ids = demo.tokenizer(row["response"], add_special_tokens=False)["input_ids"]
+    row["completion_tokens"] = len(ids)
+    assert begun(demo.tokenizer, row) == tuple(ids)
+    assert begun(demo.tokenizer, row | {"completion_tokens": 4}) == begun(demo.tokenizer, row | {"arm": {}}) == ()
 
 
-@pytest.mark.parametrize(
-    "shorter, changes, message",
-    [
+def test_a_run_that_cannot_be_continued_is_refused(tiny_llama, tmp_path, says):
+    says("one two three four five")
+    answered(tiny_llama, tmp_path / "short", max_new_tokens=3)
+    for shorter, changes, message in (
         ("short", {"max_new_tokens": 3}, "short allows 3 new tokens already: ask for more"),
         ("short", {"format": "chat"}, "was made with format = plain, not chat: it cannot go on"),
         ("short", {"temperature": 0.5}, "only greedy answers without elicitation can be continued"),
         ("short", {"elicit": True}, "only greedy answers without elicitation can be continued"),
         ("nowhere", {}, r"nowhere holds no run: it has no run.json"),
-    ],
-)
-def test_a_run_that_cannot_be_continued_is_refused(tiny_checkpoint, tmp_path, says, shorter, changes, message):
-    says("one two three four five")
-    answered(tiny_checkpoint, tmp_path / "short", max_new_tokens=3)
-    with pytest.raises(InputError, match=message):
-        answered(tiny_checkpoint, tmp_path / "long", shorter=tmp_path / shorter, **{"max_new_tokens": 9} | changes)
-    assert not (tmp_path / "long").exists()
+    ):
+        with pytest.raises(InputError, match=message):
+            answered(tiny_llama, tmp_path / "long", shorter=tmp_path / shorter, **{"max_new_tokens": 9} | changes)
+        assert not (tmp_path / "long").exists()

@@ -68,8 +68,7 @@ def test_tables_of_nothing_have_their_columns():
     made = summarise(nothing, 0), tables.graders(nothing, 0), tables.breakdown(nothing, "level")
     for table in (*made, tables.power(made[0], 2)):
         assert table.empty and {"model", "condition"} <= set(table.columns)
-    several = tables.diversity, lambda some: tables.best_of(some, 5), tables.noise_floor
-    for make in several:
+    for make in (tables.diversity, lambda some: tables.best_of(some, 5), tables.noise_floor):
         assert make(nothing).empty and make(frame(run("none", 2, 4))).empty  # one sample, nothing against none
 
 
@@ -84,11 +83,8 @@ def test_what_is_printed_says_what_was_cut_off_and_how_little_two_problems_say()
 
 def voted(**answers):
     """Answers by problem, one character a sample: . is none; 7 is right."""
-    return [
-        record("none", name, x == "7", place, extracted=x.strip("."))
-        for name, some in answers.items()
-        for place, x in enumerate(some)
-    ]
+    every = [(name, place, x) for name, some in answers.items() for place, x in enumerate(some)]
+    return [record("none", name, x == "7", place, extracted=x.strip(".")) for name, place, x in every]
 
 
 def test_the_best_of_fewer_samples_is_that_of_the_first_in_their_order():

@@ -14,10 +14,8 @@ def rows(columns, *values):
     return pd.DataFrame(values, columns=columns.split())
 
 
-POINTS = rows(
-    "condition head value low high",
-    *[("none", 1, 20, 15, 26), ("none", 3, 30, 28, 33), ("mless", 1, NAN, NAN, NAN), ("mless", 3, 1, 0, 9)],
-)
+POINTS = [("none", 1, 20, 15, 26), ("none", 3, 30, 28, 33), ("mless", 1, NAN, NAN, NAN), ("mless", 3, 1, 0, 9)]
+POINTS = rows("condition head value low high", *POINTS)
 
 
 def texts(labels):
@@ -76,11 +74,9 @@ def test_a_whole_prompt_has_its_inserted_tokens_shaded(ax):
     assert (ax.patches[0].get_x(), ax.patches[0].get_width()) == (1.5, 2)  # tokens 2 and 3
 
 
-BARS = rows(
-    "source model condition accuracy low high",
-    *[("this run", "M", "none", 63.2, 59.0, 67.5), ("this run", "M", "mless", NAN, NAN, NAN)],
-    *[("the paper", "M", "none", 64.0, NAN, NAN), ("the paper", "M", "mless", 66.0, NAN, NAN)],
-)
+BARS = [("this run", "none", 63.2, 59.0, 67.5), ("this run", "mless", NAN, NAN, NAN)]
+BARS += [("the paper", "none", 64.0, NAN, NAN), ("the paper", "mless", 66.0, NAN, NAN)]
+BARS = rows("source condition accuracy low high", *BARS).assign(model="M")
 
 
 def test_bars_have_the_accuracies_and_the_papers_are_hatched_without_interval(ax):

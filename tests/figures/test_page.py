@@ -16,11 +16,8 @@ ENDS = pd.DataFrame({"effect": [0.02, 5.0], "low": [0.00013, 4.0], "high": [0.04
 CURVE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, NAN]})
 
 
-def changed(column, row, value, table=TABLE):
-    table = table.copy()
-    table[column] = table[column].astype(type(value))
-    table.loc[row, column] = value
-    return table
+def changed(column, row, value, table):
+    return table.assign(**{column: [value if place == row else old for place, old in enumerate(table[column])]})
 
 
 @pytest.mark.parametrize(
@@ -64,39 +61,29 @@ def test_gaps_are_equal_to_gaps_and_an_interval_without_width_has_one():
     assert largest_difference(even, changed("ratio", 0, 1 + 1e-7, even))[0] == pytest.approx(8e-4)
 
 
-def draw(run, table=CURVE, name="fig", label="None"):
-    with page(run, name, [table], "attention", panels=2, ylabel="weight", note="One prompt.") as axes:
+def draw(run, table=CURVE, label="None"):
+    """Return the files of a page of two panels, by name."""
+    with page(run, "fig", [table], "attention", panels=2, ylabel="weight", note="One prompt.") as axes:
         for ax in axes:
             ax.plot(table.token, table.weight, label=label)
-
-
-def contents(run):
     return {path.name: path.read_bytes() for path in run.figures.iterdir()}
 
 
-def test_a_page_is_saved_in_three_files_that_are_named_and_shown_at_twice_its_size(run, shown, capsys):
-    draw(run)
-    files = contents(run)
+def test_a_page_is_saved_in_three_files_that_are_named_and_shown_and_only_another_number_is_written(run, shown, capsys):
+    before = draw(run)
     assert capsys.readouterr().out == f"{run.figures}/fig.png, .pdf and .csv\n"
-    assert set(files) == {"fig.csv", "fig.pdf", "fig.png"} and not plt.get_fignums()
-    assert files["fig.csv"] == b"token,weight\n1,0.333333\n2,0.25\n3,\n"
-    assert shown[0].data == files["fig.png"] and shown[0].width > 100
-
-
-def test_only_another_number_or_a_missing_file_is_written(run, shown):
-    draw(run)
-    before = contents(run)
-    draw(run, CURVE * [1, 1 + 1e-5], label="Another look")
-    assert contents(run) == before
+    assert set(before) == {"fig.csv", "fig.pdf", "fig.png"} and not plt.get_fignums()
+    assert before["fig.csv"] == b"token,weight\n1,0.333333\n2,0.25\n3,\n"
+    assert shown[0].data == before["fig.png"] and shown[0].width > 100
+    assert draw(run, CURVE * [1, 1 + 1e-5], "Another look") == before
     found = recorded(run.results)["fig"]
     assert not found["changed"] and found["largest"] == pytest.approx(1.2e-3, rel=0.1)
     for kind, damage in [("png", None), ("pdf", None), ("csv", None), ("csv", b'a,b\n1,2,3\n"'), ("csv", b"")]:
         (run.figures / f"fig.{kind}").unlink() if damage is None else (run.figures / f"fig.{kind}").write_bytes(damage)
-        draw(run)
-        assert recorded(run.results)["fig"]["changed"] and contents(run) == before
-    draw(run, CURVE * [1, 1.02])
+        assert draw(run) == before and recorded(run.results)["fig"]["changed"]
+    after = draw(run, CURVE * [1, 1.02])
     assert recorded(run.results)["fig"]["changed"] == "weight in line 2: 0.34, was 0.333333"
-    assert b"0.255" in contents(run)["fig.csv"] and contents(run)["fig.png"] != before["fig.png"]
+    assert b"0.255" in after["fig.csv"] and after["fig.png"] != before["fig.png"]
 
 
 def test_a_page_that_fails_leaves_nothing_one_without_panels_is_none_and_a_folder_may_be_a_file(run, shown):
@@ -130,12 +117,9 @@ def test_legend_and_caption_stand_once_outside_the_panels_of_equal_height(run, s
 
 
 def test_a_caption_names_models_weights_problems_and_n(run):
-    known = {"model": "SmolLM2-135M-Instruct", "low": 0.1, "n": 1300, "revision": "0123456789abcdef"}
-    table = pd.DataFrame([known])
-    assert provenance(run, "attention", table) == (
-        "SmolLM2-135M-Instruct @ 0123456789ab, Q4_1, dequantised. Problems: embedded set, plain prompt, n = 1,300. "
-        "95 % intervals over problems. "
-    )
+    table = pd.DataFrame([{"model": "SmolLM2-135M-Instruct", "low": 0.1, "n": 1300, "revision": "0123456789abcdef"}])
+    problems = "Problems: embedded set, plain prompt, n = 1,300. 95 % intervals over problems. "
+    assert provenance(run, "attention", table) == f"{table.model[0]} @ 0123456789ab, Q4_1, dequantised. {problems}"
     both = pd.concat([table.assign(source="this run", n=[96]), table.assign(source="the paper", n=500)])
     assert "chat prompt, n = 96. " in provenance(run, "accuracy", both)
     assert provenance(run, None, table).startswith("SmolLM2") and "Problems" not in provenance(run, None, table)

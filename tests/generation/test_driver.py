@@ -1,9 +1,9 @@
 """What the driver of workers does when they are lost, on a stand-in for Ray that runs them here, one step at a time."""
 
-import itertools
 import random
 import sys
 import types
+from unittest.mock import Mock
 
 import pytest
 
@@ -38,18 +38,12 @@ class Actor:
 @pytest.fixture
 def complete(monkeypatch):
     def run(count, fault, refuses=None):
-        ray, actors, draw = types.ModuleType("ray"), itertools.count(), random.Random(count)
-
-        def hire(*given):
-            next(actors)
-            return Actor(fault, refuses)
-
-        ray.remote = lambda kind: types.SimpleNamespace(options=lambda **_: types.SimpleNamespace(remote=hire))
+        ray, draw = Mock(get=lambda given: given), random.Random(count)
+        hire = ray.remote.return_value.options.return_value.remote
+        hire.side_effect = lambda: Actor(fault, refuses)
         ray.wait = lambda awaited, timeout: ([draw.choice(awaited)], [])
-        ray.get = ray.kill = lambda given: given
-        ray.exceptions = types.SimpleNamespace(RayError=RayError)
         monkeypatch.setitem(sys.modules, "ray", ray)
-        monkeypatch.setitem(sys.modules, "ray.exceptions", ray.exceptions)
+        monkeypatch.setitem(sys.modules, "ray.exceptions", types.SimpleNamespace(RayError=RayError))
         monkeypatch.delitem(sys.modules, "lib.generation.workers", raising=False)
         from lib.generation.workers import Workers
 
@@ -58,7 +52,7 @@ def complete(monkeypatch):
         asked = [Request(str(n), [n]) for n in range(30)]
         found = [completion.key for completion in workers.complete(asked, Sampling(1))]
         assert len(found) == len(set(found)) and {*found, *workers.failed} == {request.key for request in asked}
-        return workers, next(actors)
+        return workers, hire.call_count
 
     yield run
     sys.modules.pop("lib.generation.workers", None)
@@ -78,11 +72,8 @@ def test_a_prompt_that_loses_its_worker_three_times_is_given_up_alone(complete, 
     assert workers.failed == {"17": "the worker died"} and workers.lost == 3
 
 
-def test_workers_that_are_lost_one_after_the_other_end_the_run(complete):
+def test_workers_lost_one_after_the_other_and_one_that_refuses_end_the_run(complete):
     with pytest.raises(InputError, match="7 workers were lost one after the other: the worker died"):
         complete(2, lambda keys, n: True)
-
-
-def test_what_a_worker_refuses_is_told_at_once(complete):
     with pytest.raises(InputError, match="a worker refuses: another revision"):
         complete(2, lambda keys, n: False, refuses="another revision")

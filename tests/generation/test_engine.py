@@ -4,6 +4,7 @@ import contextlib
 import itertools
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -65,21 +66,18 @@ def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny):
 
 
 def test_prompts_that_have_no_room_beside_the_slots_go_on_with_fewer_slots(tiny, monkeypatch, capsys):
-    asked, begun, reserved = requests([3, 8, 5, 2]), transformers.prefill, []
+    asked, begun, steps = requests([3, 8, 5, 2]), transformers.prefill, Mock(wraps=Steps)
     expected = complete(tiny, asked, 4, max_new_tokens=6)
 
-    def steps(model, slots, *others, **named):
-        reserved.append(slots)
-        return Steps(model, slots, *others, **named)
-
     def prefill(*given):
-        if reserved[-1] > 1:
+        if steps.call_args.args[1] > 1:
             raise torch.OutOfMemoryError("out of memory")
         return begun(*given)
 
     monkeypatch.setattr(transformers, "Steps", steps)
     monkeypatch.setattr(transformers, "prefill", prefill)
-    assert complete(tiny, asked, 4, max_new_tokens=6) == expected and reserved == [4, 2, 1]
+    assert complete(tiny, asked, 4, max_new_tokens=6) == expected
+    assert [call.args[1] for call in steps.call_args_list] == [4, 2, 1]
     assert capsys.readouterr().err.splitlines()[-1] == "out of memory: going on with 1 prompts at once"
 
 

@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -19,7 +18,7 @@ from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
 MISSING = "vllm is not installed (make test-vllm installs it)"
-needs_vllm = pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason=MISSING)
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason=MISSING)
 GREEDY = Sampling(16, elicit=ELICITATION)
 CODE = Arm(c=0.5, p1=90, mode="code", layer=2, statistics="sequence")
 # What one run mixes, and how many of the prompts each part takes.
@@ -64,7 +63,6 @@ def by_number(monkeypatch):
         monkeypatch.setattr(engine_class(name), "_decode", lambda self, ids: " ".join(map(str, ids)))
 
 
-@needs_vllm
 def test_greedy_tokens_equal_those_of_transformers_with_and_without_arm(demo, engine, everything, monkeypatch):
     by_number(monkeypatch)
     expected = complete(engine_class("transformers")(demo, 16), mixed(everything, PARTS), GREEDY)
@@ -81,7 +79,6 @@ TINY |= dict(initializer_range=0.3, tie_word_embeddings=False)  # else it only r
 FAMILIES = {"qwen2": (Qwen2Config, Qwen2ForCausalLM), "gemma3": (Gemma3TextConfig, Gemma3ForCausalLM)}
 
 
-@needs_vllm
 @pytest.mark.parametrize("family", FAMILIES)
 def test_arm_works_in_every_family_with_a_fused_gate(family, demo, asked, tmp_path, monkeypatch):
     by_number(monkeypatch)
@@ -97,7 +94,6 @@ def test_arm_works_in_every_family_with_a_fused_gate(family, demo, asked, tmp_pa
     assert len({completion.text for completion in found.values()}) > 6  # of nine
 
 
-@needs_vllm
 def test_on_a_gpu_arm_takes_no_step_ahead_and_only_its_text_mode_decodes_by_graphs(demo, asked):
     engine = engine_class("vllm")(replace(demo, device="cuda"), 4)
     engine.complete(asked, GREEDY)
@@ -111,7 +107,6 @@ def test_on_a_gpu_arm_takes_no_step_ahead_and_only_its_text_mode_decodes_by_grap
         assert EngineArgs(**found).async_scheduling is False  # every name is one of vLLM's
 
 
-@needs_vllm
 def test_arm_on_several_devices_and_a_model_without_a_folder_are_refused_at_once(demo, asked, monkeypatch):
     with pytest.raises(InputError, match="tensor_parallel above 1"):
         engine_class("vllm")(demo, 8, tensor_parallel=2).complete(mixed(asked, PARTS), GREEDY)
@@ -120,7 +115,6 @@ def test_arm_on_several_devices_and_a_model_without_a_folder_are_refused_at_once
         engine_class("vllm")(demo, 8)
 
 
-@needs_vllm
 def test_vllm_is_started_again_for_longer_prompts_alone_and_refuses_arm_at_once(demo, asked, monkeypatch):
     rooms, ended = [], []
 
@@ -141,7 +135,6 @@ def test_vllm_is_started_again_for_longer_prompts_alone_and_refuses_arm_at_once(
     assert len(rooms) == 3 and len(ended) == 3
 
 
-@needs_vllm
 def test_completions_come_one_by_one_and_may_be_left(engine, everything):
     stream = engine.complete(everything, GREEDY)
     assert next(stream).key in {request.key for request in everything}
@@ -150,16 +143,7 @@ def test_completions_come_one_by_one_and_may_be_left(engine, everything):
     assert len(complete(engine, everything[:2], GREEDY)) == 2
 
 
-@needs_vllm
 def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(engine, demo, asked):
     whole = complete(engine, asked[:1], Sampling(12))[asked[0].key]
     begun = tuple(demo.tokenizer(whole.text, add_special_tokens=False)["input_ids"][:5])
     assert complete(engine, [replace(asked[0], begun=begun)], Sampling(12)) == {asked[0].key: whole}
-
-
-def test_absent_vllm_is_one_line_that_says_how_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "vllm", None)
-    monkeypatch.delitem(sys.modules, "lib.generation.vllm", raising=False)
-    with pytest.raises(InputError, match="pip install") as caught:
-        engine_class("vllm")
-    assert "\n" not in str(caught.value)

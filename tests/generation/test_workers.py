@@ -26,7 +26,6 @@ from lib.prompts.conditions import Filler
 
 MISSING = "ray is not installed (make test-ray installs it)"
 pytestmark = [pytest.mark.ray, pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason=MISSING)]
-on_cluster = pytest.mark.usefixtures("joined")
 SEEDS = range(4)
 GONE = 120  # seconds after which no process may be left: for 60 Ray's agents look for a cluster that was killed
 STARTS = 3  # of a node or a command: Ray gives a node 30 s to start, which may be too little beside other work
@@ -131,9 +130,9 @@ def expected(homes, tmp_path_factory):
     return lines(folder)
 
 
-@pytest.mark.parametrize("loss", ["worker", "node"])
+@pytest.mark.parametrize("loss", ["worker", "node", "engine"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_lost_worker_or_node_is_replaced_or_done_without(seed, loss, joined, tmp_path, pids, expected, monkeypatch):
+def test_what_is_lost_is_replaced_or_done_without(seed, loss, joined, tmp_path, pids, expected, monkeypatch):
     draw, workers = random.Random(seed), workers_class()
     complete, moment = workers.complete, draw.randrange(2 * PROBLEMS)
 
@@ -142,32 +141,24 @@ def test_lost_worker_or_node_is_replaced_or_done_without(seed, loss, joined, tmp
             if n == moment and loss == "worker":
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(draw.choice(sorted(pids.iterdir())).name), signal.SIGKILL)
-            elif n == moment:
+            elif n == moment and loss == "node":
                 joined.remove_node(min(joined.worker_nodes, key=id), allow_graceful=False)
             yield completion
 
-    monkeypatch.setattr(workers, "complete", losing)
-    run(tmp_path / "out")
-    assert lines(tmp_path / "out") == expected
-
-
-@on_cluster
-@pytest.mark.parametrize("seed", SEEDS)
-def test_worker_whose_engine_fails_is_replaced(seed, tmp_path, pids, expected, monkeypatch):
     def fault(requests, n):
-        if n == seed % 4:
+        if n == seed % 4 and loss == "engine":
             with contextlib.suppress(FileExistsError):  # once, in whatever process
                 (tmp_path / "failed").mkdir()
                 raise RuntimeError("device-side assert")
 
     at_each_completion(monkeypatch, pids, fault)
+    monkeypatch.setattr(workers, "complete", losing)
     run(tmp_path / "out")
-    assert lines(tmp_path / "out") == expected and (tmp_path / "failed").is_dir()
+    assert lines(tmp_path / "out") == expected and (tmp_path / "failed").is_dir() == (loss == "engine")
 
 
-@on_cluster
 @pytest.mark.parametrize("seed", SEEDS)
-def test_node_with_another_revision_is_refused(seed, homes, tmp_path, pids, expected, monkeypatch):
+def test_node_with_another_revision_is_refused(seed, joined, homes, tmp_path, pids, expected, monkeypatch):
     file = homes[1 + seed % 2] / "tiny-llama" / "model.safetensors"
     whole = file.read_bytes()
     at_each_completion(monkeypatch, pids, lambda requests, n: time.sleep(1))  # that the other is not done before
@@ -181,8 +172,7 @@ def test_node_with_another_revision_is_refused(seed, homes, tmp_path, pids, expe
     assert lines(tmp_path / "out") == expected
 
 
-@on_cluster
-def test_prompt_that_kills_its_worker_three_times_is_named_and_the_rest_goes_on(tmp_path, pids, expected, monkeypatch):
+def test_prompt_that_kills_its_worker_three_times_is_named_alone(joined, tmp_path, pids, expected, monkeypatch):
     bad = json.loads(expected[5])["key"]
 
     def fault(requests, n):

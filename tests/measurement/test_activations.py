@@ -42,14 +42,12 @@ def test_classes_go_by_the_first_character_of_a_token():
 
 def seen(loaded, prompt, layer):
     """What the activation function of a layer gets and gives for the problem's tokens, and each token's class."""
-    found, module = [], activation_module(loaded.model, layer)
-    hook = module.register_forward_hook(lambda m, given, output: found.append((given[0][0], output[0])))
-    with torch.inference_mode():
+    found, module, span = [], activation_module(loaded.model, layer), prompt.spans["problem"]
+    hook = module.register_forward_hook(lambda m, given, output: found.extend((*given, output)))
+    with hook, torch.inference_mode():
         loaded.model(input_ids=prompt.input_ids[None])
-    hook.remove()
-    (pair,), span = found, prompt.spans["problem"]
-    named = np.array(token_classes(prompt.text, prompt.offsets)[span])
-    return *(values[span].double().numpy() for values in pair), named
+    gate, values = (some[0, span].double().numpy() for some in found)
+    return gate, values, np.array(token_classes(prompt.text, prompt.offsets)[span])
 
 
 def cosine(a, b):
@@ -76,9 +74,9 @@ def expected_of(loaded, problem, layer, conditions, c):
             "gate variance": gate.var(),
             "classes": [near[classes == label].mean() if label in classes else np.nan for label in NAMES],
             "counts": np.histogram(values.clip(edges[0], edges[-1]), edges)[0],
-            "change": values - plain,
+            "elements": values - plain,
         }
-        found[name]["shift"] = found[name]["counts"] - found["none"]["counts"]
+        found[name]["shape"] = (found[name]["counts"] - found["none"]["counts"]).astype(float)
     return found
 
 
@@ -95,10 +93,8 @@ def test_every_number_agrees_with_what_a_forward_shows(loaded, layer):
             for name in MEASURES:
                 assert float(got.measures.sel(measure=name)) == pytest.approx(there[name], rel=1e-3), name
             np.testing.assert_allclose(got.classes, there["classes"], atol=1e-3)
-            if condition != "none":
-                for part, name in (("shape", "shift"), ("elements", "change")):
-                    likeness = cosine(there[name].astype(float), expected["mless"][name].astype(float))
-                    assert float(got[part]) == pytest.approx(likeness, abs=2e-3)
+            for name in ("shape", "elements") if condition != "none" else ():
+                assert float(got[name]) == pytest.approx(cosine(there[name], expected["mless"][name]), abs=2e-3)
     for condition, expected in counts.items():
         got = found.counts.sel(condition=condition)
         assert got.sum() == expected.sum() and abs(got - expected).sum() < 1e-3 * expected.sum()

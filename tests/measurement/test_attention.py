@@ -47,15 +47,9 @@ def reference(loaded, problem, condition):
         spans.append([slice(max(p.spans[name].start, 1), min(p.spans[name].stop, len(p) - 1)) for p in both])
     by_query = [(matrix * rows).sum(2) / rows.sum(0) for rows in (later, original)]
     by_span = [[every[..., two].mean(-1) / given[..., one].mean(-1) for every in by_query] for one, two in spans]
-    values = outputs_of(loaded.model, after.input_ids, "self_attn.v_proj")
-    width = loaded.model.config.head_dim
-    spreads = []
-    for layer in range(1, loaded.layers + 1):
-        heads = values[layer, "self_attn.v_proj"][span].numpy()
-        heads = heads.reshape(len(heads), -1, width)  # (inserted, key heads, D)
-        away = [((head - head.mean(0)) ** 2).sum() / (head**2).sum() for head in heads.swapaxes(0, 1)]
-        served = loaded.heads // len(away)
-        spreads.append([away[head // served] ** 0.5 for head in range(loaded.heads)])
+    values = torch.stack([*outputs_of(loaded.model, after.input_ids, "self_attn.v_proj").values()])[:, span].numpy()
+    heads = values.reshape(*values.shape[:2], -1, loaded.model.config.head_dim).swapaxes(1, 2)  # (L, key heads, n, D)
+    away = ((heads - heads.mean(2, keepdims=True)) ** 2).sum((2, 3)) / (heads**2).sum((2, 3))
     return {
         "lambda": new.mean(-1) / old.mean(-1),
         "level": new.mean(-1),
@@ -64,7 +58,7 @@ def reference(loaded, problem, condition):
         "unevenness": new.std(-1) / new.mean(-1),
         "mass": matrix[:, :, span.stop :, span].sum(-1).mean(-1).numpy(),
         "flatness": inserted.std(-1) / inserted.mean(-1),
-        "dispersion": np.array(spreads),
+        "dispersion": np.repeat(away**0.5, loaded.heads // away.shape[1], 1),
         "portion": inserted.mean(-1) / new.mean(-1),
         "lambda_by_span": np.moveaxis(np.array(by_span), (0, 1), (2, 3)),
     }
@@ -95,12 +89,9 @@ def test_each_cause_agrees_with_the_attention_matrices_at_its_positions(loaded):
         before, after = prompts(loaded, problem)
         span, old, new = after.spans["inserted"], torch.arange(len(before)), torch.arange(len(after))
         shift = span.stop - span.start
-        runs = {
-            "none": (before, old),
-            "both": (after, new),
-            "terms": (after, new + shift * (new < span.start)),  # the instruction as near to the problem as it was
-            "distance": (before, old + shift * (old >= span.start)),  # the problem as far away as in both
-        }
+        runs = {"none": (before, old), "both": (after, new)}
+        runs["terms"] = after, new + shift * (new < span.start)  # the instruction as near to the problem as it was
+        runs["distance"] = before, old + shift * (old >= span.start)  # the problem as far away as in both
         means = {}
         for cause, (prompt, positions) in runs.items():
             matrix = matrices(loaded.model, prompt.input_ids, positions)[0]
@@ -139,8 +130,7 @@ def test_memory_holds_one_model(tiny_checkpoint, monkeypatch):
     def counted(spec, **options):
         gc.collect()
         assert not alive
-        loaded = load(spec, **options)
-        alive.add(loaded.model)
+        alive.add((loaded := load(spec, **options)).model)
         return loaded
 
     monkeypatch.setattr(networks, "load", counted)

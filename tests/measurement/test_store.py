@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 import xarray as xr
@@ -76,20 +77,13 @@ def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys
 
 
 def test_an_interruption_loses_one_condition(profile, monkeypatch):
-    observe, seen = networks.observe, []
-
-    def stopping(*given, **options):
-        seen.append(1)
-        if len(seen) == 3:
-            raise KeyboardInterrupt
-        return observe(*given, **options)
-
-    monkeypatch.setattr(networks, "observe", stopping)
+    observe = Mock(wraps=networks.observe, side_effect=[DEFAULT, DEFAULT, KeyboardInterrupt, *[DEFAULT] * 9])
+    monkeypatch.setattr(networks, "observe", observe)
     with pytest.raises(KeyboardInterrupt):
         measure(profile, "attention")
     assert load(profile, *profile.attention.models).done == '["trained: attention: mless"]'
     measure(profile, "attention")
-    assert len(seen) == 3 + 3 + 4  # none again, the two that were missing, then the deeper layer
+    assert observe.call_count == 3 + 3 + 4  # none again, the two that were missing, then the deeper layer
 
 
 def test_other_weights_are_measured_again(profile, tiny_checkpoint):

@@ -6,34 +6,26 @@ Those that are means and their intervals alone are held by the numbers that the 
 import numpy as np
 import pytest
 import xarray as xr
+from evidence import dataset
 
 from lib.errors import InputError
 from lib.measurement import tables
 from lib.measurement.attention import QUERIES, SPANS
-from lib.measurement.store import VARIABLES
 from lib.measurement.tables import curves, estimates, layers_of
 from lib.profiles import Panel, load_profile
 from lib.statistics import interval
 
 NAN = float("nan")
-DIMS = {name: dims.split() for variables in VARIABLES.values() for name, (dims, _) in variables.items()}
-LABELS = {"network": ["trained"], "problem": "ab", "span": SPANS, "query": QUERIES, "measure": ["near zero", "L1"]}
-
-
-def model(arrays, **labels):
-    """Return measurements of a model: these variables, or what is broadcast to them, over these labels and LABELS."""
-    labels, found = {name: list(some) for name, some in (LABELS | labels).items()}, xr.Dataset()
-    for name, values in arrays.items():
-        coords = {dim: labels[dim] for dim in DIMS[name]}
-        found[name] = xr.DataArray(np.broadcast_to(values, [len(some) for some in coords.values()]), coords)
-    return found
+LABELS = {"network": ["trained"], "problem": ["a", "b"], "span": SPANS, "query": QUERIES}
+LABELS |= {"measure": ["near zero", "L1"], "layer": [1], "condition": ["none", "mless"]}
 
 
 def test_the_first_layers_have_all_problems_and_every_layer_those_that_went_through_all():
     lam = np.ones((1, 2, 2, 3, 1))  # (network, condition, problem, layer, head)
     lam[0, 0, 0] = [[NAN], [1], [NAN]]  # a cell that is not defined, and the deeper layer, which only b went through
     lam[0, 1, :, 2] = NAN
-    found = model({"lambda": lam}, condition=["mless", "random"], layer=[1, 2, 3], head=[1])["lambda"]
+    labels = LABELS | {"condition": ["mless", "random"], "layer": [1, 2, 3], "head": [1]}
+    found = dataset(labels, {"lambda": lam})["lambda"]
     first, every = layers_of(found), layers_of(found, every=True)
     assert first.condition.size == 2 and first.layer.values.tolist() == [1, 2] and first.problem.size == 2
     assert every.condition.values == ["mless"] and every.problem.values == ["b"] and every.layer.size == 3
@@ -57,7 +49,7 @@ def test_n_counts_the_problems_of_each_place():
 def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
     others = np.array([[8e-4, 9e-4], [8e-4, 9e-4]])  # of another measure, whose smallest is no floor of shares
     values = np.stack([[before, after], others], -1)[:, :, None]  # (condition, problem, layer, measure)
-    measures = model({"measures": values}, condition=["none", "mless"], layer=[1]).measures.sel(network="trained")
+    measures = dataset(LABELS, {"measures": values}).measures.sel(network="trained")
     logs = tables.log_changes(measures).sel(condition="mless", measure="near zero", layer=1)
     np.testing.assert_allclose(np.exp(logs), ratio)
 
@@ -66,8 +58,7 @@ def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
 def profile(monkeypatch):
     """A profile that draws a model of two heads in one layer, of which nothing that they give is stored."""
     arrays = {"received": NAN, "part": "problem", "lambda_by_span": np.arange(12.0).reshape(2, 3, 2)}
-    labels = {"condition": ["none", "mless"], "layer": [1], "head": [1, 2], "token": range(6)}
-    measured = model(arrays, **labels)
+    measured = dataset(LABELS | {"head": [1, 2], "token": range(6)}, arrays)
     measured.attrs |= {"model": "SmolLM2-135M-Instruct", "revision": "0123456789ab", "example": "x/1"}
     monkeypatch.setattr(tables, "measure", lambda *given, **options: {measured.model: measured})
 

@@ -7,7 +7,7 @@ import torch
 
 @contextlib.contextmanager
 def hidden_by_hand(model, cut, layers):
-    """Attend eagerly with a mask in which these layers, counted from 1, lack what `cut` (T, T) says."""
+    """Attend eagerly with a mask in which these layers, counted from 1, if any, lack what `cut` (T, T) says."""
     decoder = model.get_decoder()
 
     def change(module, args, given):
@@ -27,15 +27,11 @@ def hidden_by_hand(model, cut, layers):
 
 def matrices(model, ids, positions=None):
     """Return the attention of one prompt (T,) in every layer, (L, H, T, T), at these rotary positions if any."""
-    decoder = model.get_decoder()
-    before = decoder.config._attn_implementation
-    decoder.set_attn_implementation("eager")
-    given = {} if positions is None else {"position_ids": positions[None]}
-    with torch.inference_mode():
+    decoder, given = model.get_decoder(), {} if positions is None else {"position_ids": positions[None]}
+    with hidden_by_hand(model, None, ()), torch.inference_mode():
         # With a mask positions that go back are not taken for those of a second prompt.
         mask = torch.ones(1, len(ids), dtype=torch.long)
         found = decoder(ids[None], attention_mask=mask, output_attentions=True, use_cache=False, **given).attentions
-    decoder.set_attn_implementation(before)
     assert len(found) == len(decoder.layers)
     return torch.stack([attention[0, ..., : len(ids)] for attention in found])
 
@@ -48,16 +44,11 @@ def received(attention):
 
 def outputs_of(model, ids, *names):
     """Return by (layer, name) what these modules of each layer put out for one prompt (T,), without the batch."""
-    found, hooks = {}, []
-    for number, layer in enumerate(model.get_decoder().layers, 1):
-        for name in names:
-
-            def keep(module, given, output, place=(number, name)):
-                found[place] = output[0]
-
-            hooks.append(layer.get_submodule(name).register_forward_hook(keep))
-    with torch.inference_mode():
+    found = {}
+    with contextlib.ExitStack() as hooks, torch.inference_mode():
+        for number, layer in enumerate(model.get_decoder().layers, 1):
+            for name in names:
+                keep = lambda *call, place=(number, name): found.update({place: call[2][0]})  # noqa: E731
+                hooks.enter_context(layer.get_submodule(name).register_forward_hook(keep))
         model.get_decoder()(ids[None], use_cache=False)
-    for hook in hooks:
-        hook.remove()
     return found

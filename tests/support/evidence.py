@@ -9,14 +9,13 @@ from lib.claims.claim import load_claims
 from lib.claims.verdict import judge
 from lib.claims.words import rows_of
 from lib.measurement.activations import NAMES
+from lib.measurement.attention import QUERIES, SPANS
+from lib.measurement.store import VARIABLES
 
 CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25
 CONDITIONS = ["none", "mless", "mful", "random", "arm"]
-WITHOUT_CONDITION = ("affine", "line", "softmax")
-DIMS = dict.fromkeys(("lambda", "flatness", "unevenness", "dispersion", "portion", "irregularity"), ("layer", "head"))
-DIMS |= dict.fromkeys(WITHOUT_CONDITION, ("head",)) | {"lambda_by_span": ("layer", "head", "span", "query")}
-DIMS |= {"measures": ("layer", "measure"), "classes": ("layer", "class"), "shape": ("layer",)}
+DIMS = {name: dims.split() for variables in VARIABLES.values() for name, (dims, _) in variables.items()}
 
 
 def row_of(name, evidence, model="m", **changes):
@@ -32,31 +31,28 @@ def problems(n, embedded=True):
 def inside(n=40, heads=2, layers=3, embedded=True, networks=("trained",), **arrays):
     """Return a Dataset with these arrays (network, condition, problem, ...), or what is broadcast to them."""
     labels = {"network": list(networks), "condition": CONDITIONS, "problem": problems(n, embedded)}
-    labels |= {"layer": list(range(1, layers + 1)), "head": list(range(1, heads + 1))}
-    labels |= {"span": ["original", "problem", "instruction"], "query": ["all", "original"]}
+    labels |= {"layer": range(1, layers + 1), "head": range(1, heads + 1), "span": SPANS, "query": QUERIES}
     labels |= {"measure": list(MEASURES), "class": list(NAMES)}
-    found = {}
-    for name, values in arrays.items():
-        dims = ["network", "condition", "problem", *DIMS[name]]
-        if name in WITHOUT_CONDITION:
-            dims.remove("condition")
-        found[name] = dims, np.broadcast_to(values, [len(labels[dim]) for dim in dims])
-    return xr.Dataset(found, labels)
+    return dataset(labels, arrays)
+
+
+def dataset(labels, arrays):
+    """Return measurements over these labels: the variables that are given, or what is broadcast to them."""
+    sizes = {name: [len(labels[dim]) for dim in DIMS[name]] for name in arrays}
+    return xr.Dataset({name: (DIMS[name], np.broadcast_to(arrays[name], sizes[name])) for name in arrays}, labels)
 
 
 def answers(part="main", samples=1, embedded=False, plain=True, **solved):
-    """Return evidence of so many problems per condition (`_` for @, `x` for :), with so many right samples each."""
+    """Return evidence of so many problems per condition (`_` for @), with so many right samples each."""
     rows = []
     for name, right in solved.items():
-        condition = name.replace("_", "@").replace("mlessx", "mless:")
-        for index, count in enumerate(right):
+        condition = name.replace("_", "@")
+        for problem, count in zip(problems(len(right), embedded), right, strict=True):
             for sample in range(samples):
                 words = " ".join(f"w{sample * (condition != 'none') + i % 3}" for i in range(5))
-                row = {"model": "m", "part": part, "condition": condition, "sample": sample, "response": words}
-                problem = problems(len(right), embedded)[index]
-                row |= {"problem_id": problem, "right": float(sample < count), "plain": plain}
-                rows.append(row | {"finish_reason": "stop"})
-    return {"answers": pd.DataFrame(rows)}
+                row = {"condition": condition, "problem_id": problem, "sample": sample, "response": words}
+                rows.append(row | {"right": float(sample < count)})
+    return {"answers": pd.DataFrame(rows).assign(model="m", part=part, plain=plain, finish_reason="stop")}
 
 
 def right(solved, of=60):
@@ -66,9 +62,8 @@ def right(solved, of=60):
 def scores(shifts, model="m", target="solution", n=30, tokens=100):
     """Return likelihoods in which a condition gives each problem so many nats more than none, no two the same."""
     rows = [
-        {"model": model, "target": target, "condition": name, "problem_id": f"p{i:03d}", "tokens": tokens}
-        | {"nats": -200.0 + i + shift * factor}
+        {"condition": name, "problem_id": f"p{i:03d}", "nats": -200.0 + i + shift * factor}
         for name, shift in ({"none": 0} | shifts).items()
         for i, factor in enumerate(np.linspace(0.99, 1.01, n))
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).assign(model=model, target=target, tokens=tokens)

@@ -2,14 +2,7 @@
 
 import functools
 
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    Gemma3Config,
-    Gemma3ForCausalLM,
-    Gemma3ForConditionalGeneration,
-    Gemma3TextConfig,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, Gemma3Config, Gemma3ForConditionalGeneration
 
 SMALL = dict(vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4)
 SMALL |= dict(num_key_value_heads=2, head_dim=8, max_position_embeddings=512)
@@ -30,9 +23,8 @@ def of_type(model_type, **others):
     return AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **{**SMALL, **window, **others}))
 
 
-MULTI_HEAD_LATENT = dict(num_key_value_heads=4, q_lora_rank=8, kv_lora_rank=8, qk_rope_head_dim=4) | dict(
-    qk_nope_head_dim=8, v_head_dim=6, head_dim=4
-)
+MULTI_HEAD_LATENT = dict(num_key_value_heads=4, head_dim=4, v_head_dim=6, q_lora_rank=8, kv_lora_rank=8)
+MULTI_HEAD_LATENT |= dict(qk_rope_head_dim=4, qk_nope_head_dim=8)
 PLAIN = (
     "apertus arcee bitnet biogpt cohere ernie4_5 flex_olmo gemma glm glm4 gpt_neox granite helium hunyuan_v1_dense "
     "llama nanochat nemotron olmo olmo2 olmoe opt persimmon phi qwen3_moe seed_oss stablelm"
@@ -46,7 +38,7 @@ FAMILIES = {name: functools.partial(of_type, name) for name in (PLAIN + " " + WI
     "qwen2-window": lambda: of_type("qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=1),
     "qwen2_moe": lambda: of_type("qwen2_moe"),
     "gemma4_text": lambda: of_type("gemma4_text", vocab_size_per_layer_input=97),
-    "gemma3-local-and-global": lambda: Gemma3ForCausalLM(Gemma3TextConfig(**GEMMA)),
+    "gemma3-local-and-global": lambda: of_type("gemma3_text", **GEMMA),
     "gemma3-multimodal": gemma3_multimodal,
     "deepseek_v3": lambda: of_type("deepseek_v3", **MULTI_HEAD_LATENT),
 }
