@@ -63,6 +63,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr("lib.prompts.problems.DATA", tmp_path)  # where a copy of MATH-500 may lie
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))  # of processes that are started here
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bare").mkdir()
     for name, content in FILES.items():
@@ -99,15 +100,6 @@ def test_a_broken_table_of_models_is_one_line(folder, refused, monkeypatch):
     names.known_models.cache_clear()
 
 
-def test_closed_pipes_and_full_disks_end_in_a_line_or_none(tmp_path):
-    row = json.dumps({"answer": "1", "response": "no box " * 20})
-    (tmp_path / "many.jsonl").write_text((row + "\n") * 3000)  # enough to fill a pipe
-    for redirected, code, said in (("| head -1", 141, ""), ("> /dev/full", 2, "error: the output: No space left")):
-        command = f"set -o pipefail; {sys.executable} -m lib grade {tmp_path}/many.jsonl {redirected}"
-        done = subprocess.run(["bash", "-c", command], cwd=paths.ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == code and done.stderr.startswith(said) and done.stderr.count("\n") <= 1
-
-
 def test_refusals_and_help_need_no_torch(folder):
     commands = [command for command, _ in ROWS if not any(word in command for word in LATE)]
     code = f"""if True:
@@ -121,14 +113,20 @@ def test_refusals_and_help_need_no_torch(folder):
                 assert main(shlex.split(command)) == 2, command
             assert not {{"torch", "transformers"}} & set(sys.modules), command
     """
-    environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
-    subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("library, code", [("pydantic", 1), ("jinja2", 2)])
-def test_outside_the_environment_one_line_says_how_to_make_it(library, code):
-    outside = f"import sys; sys.modules[{library!r}] = None; sys.argv[1:] = ['report']"
-    command = [sys.executable, "-c", f"{outside}; import runpy; runpy.run_module('lib', run_name='__main__')"]
-    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == code and done.stderr.count("\n") == 1
-    assert done.stderr.startswith(f"error: {library} is not installed here: run `make` once")
+WITHOUT = "-c \"import runpy, sys; sys.modules['{}'] = None; runpy.run_module('lib', run_name='__main__')\" report"
+NOT_HERE = "error: {} is not installed here: run `make` once"
+GRADE, FULL = "-m lib grade many.jsonl", "error: the output: No space left"
+ENDS = [(f"{GRADE} | head -1", 141, ""), (f"{GRADE} > /dev/full", 2, FULL)]
+ENDS += [(WITHOUT.format(name), code, NOT_HERE.format(name)) for name, code in (("pydantic", 1), ("jinja2", 2))]
+
+
+@pytest.mark.parametrize("command, code, said", ENDS)
+def test_closed_pipes_full_disks_and_missing_libraries_end_in_a_line_or_none(command, code, said, folder):
+    row = json.dumps({"answer": "1", "response": "no box " * 20})
+    (folder / "many.jsonl").write_text((row + "\n") * 3000)  # enough to fill a pipe
+    command = ["bash", "-c", f"set -o pipefail; {sys.executable} {command}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code and done.stderr.startswith(said) and done.stderr.count("\n") == bool(said)

@@ -82,18 +82,12 @@ def test_an_override_replaces_everywhere_and_keeps_the_heads_that_are_named_of_t
     assert scored == stored.model_copy(update={"models": ["demo"], "limit": 7})
 
 
-@pytest.mark.parametrize(
-    ("change", "limits", "levels", "example"),
-    [
-        ({"problems": "math500"}, (None, None, 48), None, None),
-        ({"limit": 3}, (3, 3, 3), [1, 2, 3], "embedded/draw/159"),
-        ({"limit": 500}, (500, 500, 48), [1, 2, 3], "embedded/draw/159"),
-    ],
-)
-def test_an_override_changes_limits_levels_and_the_drawn_problem(change, limits, levels, example):
-    profile = run_profile("demo", **change)
+@pytest.mark.parametrize("limit, limits", [(None, (None, None, 48)), (3, (3, 3, 3)), (500, (500, 500, 48))])
+def test_an_override_changes_limits_and_other_problems_have_other_levels_and_none_that_is_drawn(limit, limits):
+    profile = run_profile("demo", limit=limit, problems=None if limit else "math500")
     assert (profile.attention.limit, profile.accuracy.limit, profile.accuracy.fillers.limit) == limits
-    assert (profile.accuracy.levels, profile.attention.example) == (levels, example)
+    of_problems = profile.accuracy.levels, profile.attention.example
+    assert of_problems == (([1, 2, 3], "embedded/draw/159") if limit else (None, None))
 
 
 def test_an_override_has_a_name_and_folders_of_its_own():

@@ -5,6 +5,7 @@ import hashlib
 import re
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import DEFAULT, Mock
 
 import gguf
 import numpy as np
@@ -18,41 +19,37 @@ from lib.models import loading, names
 from lib.models.loading import converted, load
 from lib.models.names import card
 
-WIDTH, HEADS, KEY_HEADS, LAYERS, MLP = 32, 4, 2, 3, 48
+HEADS, LAYERS = 4, 3
 TOKENS = [*"abcdefghijklmnopqrstuvwxy", "ab", "Ġ", "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TEMPLATE = "{% for m in messages %}<|im_start|>{{ m['content'] }}<|im_end|>{% endfor %}"
+SHAPE = {"vocab_size": len(TOKENS), "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": LAYERS}
+SHAPE |= {"num_attention_heads": HEADS, "num_key_value_heads": 2}
+NUMBERS = {"block_count": LAYERS, "context_length": 256, "embedding_length": 32, "feed_forward_length": 48}
+NUMBERS |= {"head_count": HEADS, "head_count_kv": 2, "layer_norm_rms_eps": 1e-6, "rope_freq_base": 10000.0}
+NUMBERS |= {"file_type": gguf.LlamaFileType.MOSTLY_Q8_0, "tokenizer_model": "gpt2", "tokenizer_pre": "qwen2"}
+NUMBERS |= {"token_list": TOKENS, "token_types": [1] * 27 + [3] * 3, "token_merges": ["a b"]}
+NUMBERS |= {"bos_token_id": 27, "eos_token_id": 29, "pad_token_id": 27, "chat_template": TEMPLATE}
 # Completions and measurements that are stored name these: what is loaded must go on bearing them.
-REVISIONS = [
-    ("demo", "float32", "1c6034f5fee4"),
-    ("gemma-3-270m", "float32", "c5d92c99ae39"),
-    ("Qwen2.5-Coder-0.5B-Instruct", "float32", "e5dcb423ee6d"),
-    ("Qwen2.5-Coder-1.5B-Instruct", "float32", "c0b9c7ce7270"),
-    ("Qwen2.5-Coder-1.5B-Instruct", "bfloat16", "70df04b5661d"),
+REVISIONS = [("demo", "float32", "1c6034f5fee4"), ("gemma-3-270m", "float32", "c5d92c99ae39")]
+REVISIONS += [("Qwen2.5-Coder-0.5B-Instruct", "float32", "e5dcb423ee6d")]
+REVISIONS += [
+    ("Qwen2.5-Coder-1.5B-Instruct", *of) for of in (("float32", "c0b9c7ce7270"), ("bfloat16", "70df04b5661d"))
 ]
 
 
 def write_gguf(path, architecture="qwen2", leave_out="", begin=False):
     """Write a Qwen2 of three layers with random weights, its matrices quantised to Q8_0."""
     random, writer = np.random.default_rng(0), gguf.GGUFWriter(path, architecture)
-    numbers = {"block_count": LAYERS, "context_length": 256, "embedding_length": WIDTH, "feed_forward_length": MLP}
-    numbers |= {"head_count": HEADS, "head_count_kv": KEY_HEADS, "layer_norm_rms_eps": 1e-6, "rope_freq_base": 10000.0}
-    numbers |= {"file_type": gguf.LlamaFileType.MOSTLY_Q8_0, "tokenizer_model": "gpt2", "tokenizer_pre": "qwen2"}
-    numbers |= {"token_list": TOKENS, "token_types": [1] * 27 + [3] * 3, "token_merges": ["a b"]}
-    numbers |= {"bos_token_id": 27, "eos_token_id": 29, "pad_token_id": 27, "chat_template": TEMPLATE}
-    for name, value in (numbers | {"add_bos_token": begin}).items():
+    for name, value in (NUMBERS | {"add_bos_token": begin}).items():
         getattr(writer, f"add_{name}")(value)
-    shape = {"vocab_size": len(TOKENS), "hidden_size": WIDTH, "intermediate_size": MLP, "num_hidden_layers": LAYERS}
-    shape |= {"num_attention_heads": HEADS, "num_key_value_heads": KEY_HEADS}
     named = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, LAYERS)
-    for own, tensor in Qwen2Model(Qwen2Config(**shape)).state_dict(prefix="model.").items():
+    for own, tensor in Qwen2Model(Qwen2Config(**SHAPE)).state_dict(prefix="model.").items():
         name, values = named.get_name(own, (".weight", ".bias")), random.normal(0, 0.3, tensor.shape).astype("float32")
         kind = gguf.GGMLQuantizationType.Q8_0 if tensor.dim() == 2 and tensor.shape[1] % 32 == 0 else None
         if name != leave_out:
             writer.add_tensor(name, gguf.quantize(values, kind) if kind else values, raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    for part in ("write_header_to_file", "write_kv_data_to_file", "write_tensors_to_file", "close"):
+        getattr(writer, part)()
     return path
 
 
@@ -132,15 +129,14 @@ def test_parts_that_miss_or_differ_are_refused_unparsed(wheels, cache, monkeypat
     assert not whole(cache) and not list(cache.rglob("*.gguf"))
 
 
-TENSOR = "blk.1.ffn_up.weight"
+DAMAGED, TENSOR = "{path}: cannot be loaded: it is damaged, or a part of it is missing", "blk.1.ffn_up.weight"
 
 
 @pytest.mark.parametrize(
     "written, damage, said",
     [
-        ({}, lambda content: content[:-5000], "{path}: cannot be loaded"),
-        ({}, lambda content: b"<html>error</html>" * 100, "{path}: cannot be loaded"),
-        ({}, lambda content: content[:12], "{path}: cannot be loaded: it is damaged, or a part of it is missing"),
+        *(({}, cut, "{path}: cannot be loaded") for cut in (lambda file: file[:-5000], lambda _: b"<html>" * 300)),
+        ({}, lambda file: file[:12], DAMAGED),
         ({"architecture": "oddnet"}, bytes, "architecture oddnet is not supported"),
         ({"leave_out": TENSOR}, bytes, "lacks 1 tensors, the first is model.layers.1.mlp.up_proj.weight"),
     ],
@@ -152,14 +148,8 @@ def test_a_file_that_holds_no_whole_model_is_named(tmp_path, cache, written, dam
 
 
 def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(small, cache, monkeypatch, refused):
-    given, save, errors = names.resolve(str(small)), loading.save_file, [KeyboardInterrupt(), OSError(errno.ENOSPC, "")]
-
-    def fails(*given, **options):
-        if errors:
-            raise errors.pop()
-        save(*given, **options)
-
-    monkeypatch.setattr(loading, "save_file", fails)
+    given, ends = names.resolve(str(small)), [OSError(errno.ENOSPC, ""), KeyboardInterrupt(), DEFAULT]
+    monkeypatch.setattr(loading, "save_file", Mock(side_effect=ends, wraps=loading.save_file))
     assert refused(converted, given, "float32").startswith(f"disk full: free space in {cache}") and not whole(cache)
     with pytest.raises(KeyboardInterrupt):
         converted(given, "float32")

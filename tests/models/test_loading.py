@@ -14,21 +14,24 @@ from lib.models import loading, names
 from lib.models.loading import load
 
 WEIGHTS = "model.safetensors"
+ASKED = [(None, "float32", True), (None, "bfloat16", False), (3, "float32", True), (1, "bfloat16", True)]
+SPECS = ("", "nonsense", "a/b/c", "./none", "../no/ne", "/no/such", "~nobody-has-this-name/x", "org/", "x" * 300)
 
 
-@pytest.mark.parametrize(
-    "spec", ["", "nonsense", "a/b/c", "./none", "../no/ne", "/no/such", "~nobody-has-this-name/x", "org/", "x" * 300]
-)
+def change_weights(folder, change):
+    weights = load_file(folder / WEIGHTS)
+    change(weights)
+    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize("spec", SPECS)
 def test_an_unknown_spec_is_refused_and_the_known_ones_are_named(spec, refused):
     message = refused(load, spec, device="cpu")
     assert message.startswith(f"unknown model {spec!r}: give demo, ")
     assert all(name in message for name in names.known_models())
 
 
-@pytest.mark.parametrize(
-    "layers, dtype, head",
-    [(None, "float32", True), (None, "bfloat16", False), (3, "float32", True), (1, "bfloat16", True)],
-)
+@pytest.mark.parametrize("layers, dtype, head", ASKED)
 def test_a_folder_gives_the_layers_and_the_number_format_asked_for(tiny_llama, demo, layers, dtype, head):
     loaded = load(str(tiny_llama), layers=layers, device="cpu", dtype=dtype, head=head)
     assert (loaded.name, loaded.heads, loaded.context) == ("tiny-llama", 2, 512)
@@ -78,15 +81,8 @@ def test_layers_that_are_not_there_and_a_cache_without_room_are_named(tmp_path, 
     assert f"cannot write the cache folder {tmp_path}" in refused(load, "demo", device="cpu")
 
 
-def change_weights(folder, change):
-    weights = load_file(folder / WEIGHTS)
-    change(weights)
-    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
-
-
 def quantise(weights):
-    weights["lm_head.weight"] = weights["model.norm.weight"].to(torch.int8)
-    weights["model.layers.1.x"] = weights["lm_head.weight"].clone()
+    weights |= {name: weights["model.norm.weight"].to(torch.int8) for name in ("lm_head.weight", "model.layers.1.x")}
 
 
 NO_WEIGHTS, UNLOADABLE = "no weights; a checkpoint needs *.safetensors", "model.safetensors: cannot be loaded: "
@@ -103,8 +99,7 @@ TENSOR = "model.layers.0.mlp.up_proj.weight"
         (lambda folder: (folder / WEIGHTS).unlink(), NO_WEIGHTS),
         (lambda folder: (folder / WEIGHTS).rename(folder / "pytorch_model.bin"), PICKLE),
         (lambda folder: change_weights(folder, quantise), QUANTISED),
-        (lambda folder: os.truncate(folder / WEIGHTS, 9000), UNLOADABLE),
-        (lambda folder: os.truncate(folder / WEIGHTS, 100), UNLOADABLE),
+        *((lambda folder, size=size: os.truncate(folder / WEIGHTS, size), UNLOADABLE) for size in (100, 9000)),
         (lambda folder: change_weights(folder, lambda weights: weights.pop(TENSOR)), TENSOR.removeprefix("model.")),
         (lambda folder: [file.unlink() for file in folder.glob("*token*")], "cannot be loaded"),
     ],

@@ -50,13 +50,12 @@ def metaspace_bpe(prepended=False):
     return tokenizer
 
 
-def wrapped(tokenizer, bos=False, chat_template=CHAT):
+def wrapped(tokenizer, bos=False, template=CHAT):
     tokenizer.add_special_tokens(["<s>", "<turn>", "<end>"])
     if bos:
         special = [("<s>", tokenizer.token_to_id("<s>"))]
         tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=special)
-    given = {"bos_token": "<s>" if bos else None, "chat_template": chat_template}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **given)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>" if bos else None, chat_template=template)
 
 
 KINDS = {
@@ -70,7 +69,7 @@ KINDS = {
 
 def with_content(expression, **options):
     """A tokenizer whose chat template puts this in place of the message's content."""
-    return wrapped(byte_level(**options), chat_template=CHAT.replace("message['content']", expression))
+    return wrapped(byte_level(**options), template=CHAT.replace("message['content']", expression))
 
 
 def merging(*pairs):
@@ -162,15 +161,14 @@ def test_filler_whose_spaces_or_characters_are_several_tokens_has_the_length_ask
 
 
 @pytest.mark.parametrize("text, position", [*itertools.product([" ", "\n", " \n"], POSITIONS[1:]), ("\n", "before")])
-@pytest.mark.parametrize("kind", ["demo", "byte-level-trimmed"])
-def test_spaces_and_line_breaks_are_fillers(demo, kind, text, position):
-    tokenizer = demo.tokenizer if kind == "demo" else KINDS[kind]()
+@pytest.mark.parametrize("tokenizer", ["demo", "byte-level-trimmed"], indirect=True)
+def test_spaces_and_line_breaks_are_fillers(tokenizer, text, position):
     for length in (1, 2, 55):
         prompt = checked(tokenizer, "What is 7?", f"mless:{length}@{position}", filler=Filler(mless=text))
         assert prompt.text.split() == f"{INSTRUCTION} What is 7?".split()
 
 
-CHAT_FORM, NO_TEMPLATE = {"format": "chat"}, wrapped(byte_level(), chat_template=None)
+CHAT_FORM, NO_TEMPLATE = {"format": "chat"}, wrapped(byte_level(), template=None)
 CHANGES, CHANGED = ("| upper", "* 2"), "the chat template changes the problem's text"
 SPLIT = wrapped(byte_level())
 BYTES, TAKING = merging(), merging(("Ġ", "/"), (".", "Ġ/"))
@@ -209,12 +207,6 @@ def test_the_random_place_is_the_same_for_every_filler_and_differs_between_probl
     assert slashes == letters and len(set(slashes)) > 3
 
 
-def test_the_fillers_length_and_position_hold_where_the_condition_gives_none():
-    for condition, length, position in (("mless", 4, "end"), ("mless:7", 7, "end"), ("mless@between", 4, "between")):
-        filler = parse_condition(condition).filler(Filler(length=4, position="end"))
-        assert filler == Filler(length=length, position=position)
-
-
 PLAIN = f"{INSTRUCTION} What is $1 + 1$?\n\nIt is $\\boxed{{2}}$.\n\n{INSTRUCTION} / / / / What is $3$?"
 CHATTED = (
     f"<turn>user\n{INSTRUCTION} What is $1 + 1$?<end>\n<turn>user\nIt is $\\boxed{{2}}$.<end>\n"
@@ -234,18 +226,15 @@ def test_a_prompt_is_these_words_and_worked_examples_are_finished_turns_before_i
     assert len(shown) - len(alone) == shown.spans["problem"].start - alone.spans["problem"].start
 
 
-@pytest.mark.parametrize(
-    "condition, same, options",
-    [
-        ("example", "none", {"examples": [WORKED]}),
-        ("arm:c=0.2", "none", {}),
-        ("mless:7+arm", "mless:7", {}),
-        *((view, "mless", {}) for view in ("gap", "dilution", "layer-1-only", "hidden-from-layers-1-to-4", "gap:55")),
-    ],
-)
-def test_conditions_that_change_no_prompt_have_that_of_another(demo, condition, same, options):
+SAME = {"example": "none", "arm:c=0.2": "none", "mless:7+arm": "mless:7"}
+SAME |= dict.fromkeys(("gap", "dilution", "layer-1-only", "hidden-from-layers-1-to-4", "gap:55"), "mless")
+
+
+@pytest.mark.parametrize("condition", SAME)
+def test_conditions_that_change_no_prompt_have_that_of_another(demo, condition):
+    given = {"examples": [WORKED]} if condition == "example" else {}
     found = build_prompt(demo.tokenizer, "What is $3$?", condition, format="chat")
-    expected = build_prompt(demo.tokenizer, "What is $3$?", same, format="chat", **options)
+    expected = build_prompt(demo.tokenizer, "What is $3$?", SAME[condition], format="chat", **given)
     assert found.text == expected.text and found.spans == expected.spans
 
 
@@ -255,7 +244,10 @@ def test_bare_leaves_the_instruction_out(demo):
     assert found.spans["instruction"].start == found.spans["instruction"].stop == found.spans["problem"].start
 
 
-def test_a_view_hides_what_is_inserted_from_these_layers_and_silences_it_in_those():
+def test_a_condition_has_a_length_and_a_place_of_its_own_or_the_fillers_and_layers_that_hide_or_silence_it():
+    for condition, length, position in (("mless", 4, "end"), ("mless:7", 7, "end"), ("mless@between", 4, "between")):
+        filler = parse_condition(condition).filler(Filler(length=4, position="end"))
+        assert filler == Filler(length=length, position=position)
     expected = {"dilution": ([2, 3, 4, 5], [1]), "layers-1-to-4-only": ([5], [])}
     for condition, layers in (expected | {"hidden-from-layers-1-to-4": ([1, 2, 3, 4], [])}).items():
         view = parse_condition(condition).view

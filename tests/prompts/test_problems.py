@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from functools import cache
+from types import SimpleNamespace
 
 import datasets
 import pytest
@@ -16,17 +18,18 @@ from lib.prompts.problems import Problem, describe, digest, load_problems, strat
 GOOD = {"problem": "What is $1+1$?", "answer": "2", "subject": "Algebra", "level": 1, "unique_id": "a"}
 BARE = {"problem": "p", "answer": "1"}
 ROWS = [GOOD | {"unique_id": f"test/{i}.json", "answer": str(i)} for i in range(7)]
-SIZES = {1: 43, 2: 90, 3: 105, 4: 128, 5: 134}  # of MATH-500
+KNOWN = [Problem(**row) for row in ROWS]
+MATH500 = [1] * 43 + [2] * 90 + [3] * 105 + [4] * 128 + [5] * 134
 LEVELS = (1, 2, 3)
+# The demo's samples: their sizes and levels, and how their digests begin.
+DEMO = [(100, None, "bcc4"), (24, None, "dddc"), (96, LEVELS, "ad6e"), (48, LEVELS, "5796"), (32, LEVELS, "3c88")]
 
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(tmp_path, monkeypatch):
     monkeypatch.setattr(problems, "DATA", tmp_path / "data")
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
-    problems._from_hub.cache_clear()
-    yield
-    problems._from_hub.cache_clear()
+    monkeypatch.setattr(problems, "_from_hub", cache(problems._from_hub.__wrapped__))
 
 
 @pytest.fixture
@@ -81,9 +84,6 @@ def test_a_source_that_gives_no_problems_is_refused(write):
             load_problems(source, **options)
 
 
-MATH500 = [level for level, size in SIZES.items() for _ in range(size)]
-
-
 @pytest.mark.parametrize(
     ("levels", "limit", "shares"),
     [
@@ -107,10 +107,7 @@ def test_a_sample_has_its_size_keeps_the_order_and_holds_the_smaller_one(levels,
     assert set(stratified_sample(everything, small, seed)) <= set(sample)
 
 
-@pytest.mark.parametrize(
-    "limit, levels, begin",
-    [(100, None, "bcc4"), (24, None, "dddc"), (96, LEVELS, "ad6e"), (48, LEVELS, "5796"), (32, LEVELS, "3c88")],
-)
+@pytest.mark.parametrize("limit, levels, begin", DEMO)
 def test_the_demos_samples_are_those_of_what_is_stored_and_another_seed_draws_others(limit, levels, begin):
     sample = load_problems("embedded", limit, levels=levels)
     assert digest(sample)[:4] == begin != digest(sample[::-1])[:4]
@@ -118,45 +115,36 @@ def test_the_demos_samples_are_those_of_what_is_stored_and_another_seed_draws_ot
 
 
 @pytest.fixture
-def known(monkeypatch):
-    """Seven rows of our own, taken for MATH-500."""
-    monkeypatch.setattr(problems, "MATH500_SHA256", digest([Problem(**row) for row in ROWS]))
-    return [Problem(**row) for row in ROWS]
-
-
-@pytest.fixture
 def hub(monkeypatch):
-    """A hub that answers with `rows`, and remembers what `datasets` asked for."""
+    """A hub that answers with `rows`, ours being taken for MATH-500, and remembers what `datasets` asked for."""
+    hub = SimpleNamespace(rows=ROWS, asked=[])
+    monkeypatch.setattr(problems, "MATH500_SHA256", digest(KNOWN))
+    monkeypatch.setattr(problems.HfApi, "dataset_info", lambda self, name, revision, timeout: None)
 
     def load_dataset(name, split, revision):
         hub.asked.append((name, split, revision))
         return datasets.Dataset.from_list(hub.rows)
 
-    hub = type("Hub", (), {"rows": ROWS, "asked": []})
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    monkeypatch.setattr(problems.HfApi, "dataset_info", lambda self, name, revision, timeout: None)
     return hub
 
 
-def test_a_source_has_a_name_and_math500_given_as_a_file_is_recognised(known, write):
+def test_a_source_has_a_name_and_math500_given_as_a_file_is_recognised(hub, write):
     assert (describe("embedded"), describe("math500")) == ("embedded set", "MATH-500")
     assert describe(write(*ROWS)) == "MATH-500 (given as set.jsonl)"
     assert describe(write(*ROWS[:6])) == "set.jsonl"
 
 
-def test_math500_comes_from_the_hub_once_at_the_pinned_revision(known, hub):
-    assert load_problems("math500") == known and len(load_problems("math500", limit=5)) == 5
-    assert hub.asked == [("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)]
-
-
 @pytest.mark.parametrize("folder", ["data", "cache"])
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_copy_of_math500_spares_the_hub_if_it_is_the_known_one(known, hub, folder, whole, write):
-    write(*(ROWS if whole else ROWS[:3]), to=f"{folder}/math500.jsonl")
-    assert load_problems("math500") == known and len(hub.asked) == (not whole)
+@pytest.mark.parametrize("rows, times", [(ROWS, 0), (ROWS[:3], 1), ([], 1)])
+def test_math500_is_the_copy_that_is_known_else_it_comes_once_from_the_hub_as_pinned(hub, folder, rows, times, write):
+    if rows:
+        write(*rows, to=f"{folder}/math500.jsonl")
+    assert load_problems("math500") == KNOWN and len(load_problems("math500", limit=5)) == 5
+    assert hub.asked == [("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)] * times
 
 
-def test_a_hub_with_an_altered_math500_or_none_is_refused(known, hub, monkeypatch):
+def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, monkeypatch):
     hub.rows = [*ROWS[:6], ROWS[6] | {"answer": "6 "}]
     with pytest.raises(InputError, match="is not the known MATH-500"):
         load_problems("math500")

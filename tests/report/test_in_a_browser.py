@@ -43,6 +43,11 @@ def show(chromium, profile):
     assert chromium.get_log("browser") == []
 
 
+@pytest.fixture
+def page(show):
+    return show()
+
+
 def all_of(page, selector: str) -> list:
     return page.find_elements(By.CSS_SELECTOR, selector)
 
@@ -59,8 +64,7 @@ def choose(page, tool: str, text: str) -> None:
     Select(one(page, tool)).select_by_visible_text(text)
 
 
-def test_claims_are_filtered_by_verdict_and_model_and_sorted(show):
-    page = show()
+def test_claims_are_filtered_by_verdict_and_model_and_sorted(page):
     assert len(shown(page, ".claim h3")) == 4
     Select(one(page, "#claim-tools [name=order]")).select_by_value("verdict")
     assert [text.split()[1] for text in shown(page, ".claim .top")] == ["supported", "contradicted", "undecided", "not"]
@@ -71,8 +75,7 @@ def test_claims_are_filtered_by_verdict_and_model_and_sorted(show):
     assert shown(page, ".claim h3") == [] and one(page, "#claim-tools output").text == "0 of 4"
 
 
-def test_a_click_on_a_head_draws_what_its_tokens_receive(show):
-    page = show()
+def test_a_click_on_a_head_draws_what_its_tokens_receive_and_the_pointer_tells_a_tokens_text(page):
     heads, before = all_of(page, "#map button"), one(page, "#curve svg").get_attribute("innerHTML")
     assert [head.text for head in heads] == ["0.50", "0.68", "0.86", "1.04", "1.22", "1.40"]
     heads[4].click()
@@ -83,10 +86,6 @@ def test_a_click_on_a_head_draws_what_its_tokens_receive(show):
     assert one(page, "#prompt").text == "Please is? / / 4" and tokens[3].get_attribute("class") == "inserted"
     assert "token 1, instruction: receives 0.3" in tokens[1].get_attribute("title")
     assert tokens[-1].get_attribute("title").endswith("no later token looks at it")
-
-
-def test_a_token_tells_its_text_under_the_pointer(show):
-    page = show()
     at = one(page, "#curve svg")
     page.execute_script("arguments[0].scrollIntoView({block: 'center'})", at)
     webdriver.ActionChains(page).move_to_element(at).move_by_offset(150, 5).perform()
@@ -95,15 +94,14 @@ def test_a_token_tells_its_text_under_the_pointer(show):
     assert one(page, "#prompt .marked").get_attribute("class") == "inserted marked"
 
 
-def test_one_prompt_is_told_step_by_step(show):
-    first, second, third = all_of(show(), "#steps > li")
+def test_one_prompt_is_told_step_by_step(page):
+    first, second, third = all_of(page, "#steps > li")
     assert "layer 1, head 1 of tiny" in first.text and "Please is?" in first.text and "/" not in first.text
     assert second.text.startswith("2 tokens are inserted (mless)") and "/ /" in second.text
     assert "λ = " in third.text and "0.50 [0.46, 0.54] over 24 problems" in third.text
 
 
-def test_a_head_a_claim_and_an_answer_have_addresses(show, chromium):
-    page = show()
+def test_a_head_a_claim_and_an_answer_have_addresses(page):
     address = page.current_url.partition("#")[0]
     all_of(page, "#map button")[4].click()
     assert page.current_url == f"{address}#head/tiny/mless/2/2"
@@ -111,8 +109,8 @@ def test_a_head_a_claim_and_an_answer_have_addresses(show, chromium):
         ("#head/tiny/mless/1/3", "#head-title", "tiny, layer 1 head 3"),
         ("#answer/accuracy%20%C2%B7%20tiny/sum%2F2", ".texts pre", "sum/2 under none: \\boxed{4}"),
     ):
-        chromium.get("about:blank")
-        chromium.get(address + hash)
+        page.get("about:blank")
+        page.get(address + hash)
         WebDriverWait(page, 20).until(lambda page: all_of(page, "#curve svg"))
         assert one(page, place).text.startswith(text)
     choose(page, "#claim-tools [name=verdict]", "supported")
@@ -120,18 +118,16 @@ def test_a_head_a_claim_and_an_answer_have_addresses(show, chromium):
     WebDriverWait(page, 10).until(lambda page: all_of(page, ".claim")[-1].is_displayed())
 
 
-def test_a_claim_links_to_its_files_and_on_a_page_that_was_sent_names_its_notebooks(show, chromium, profile, tmp_path):
-    page = show()
+def test_a_claim_links_to_its_files_and_on_a_page_that_was_sent_names_its_notebooks(page, profile, tmp_path):
     assert one(page, "#claim-dilution-tiny [data-file='fig13.csv']").get_attribute("href").startswith("data:text/csv")
     (link, *_) = all_of(page, ".links [data-beside]")
     assert link.text == "01_attention_maps.ipynb" and link.get_attribute("href").endswith(link.text)
     shutil.copy(profile.results / "report.html", tmp_path / "sent.html")
-    chromium.get((tmp_path / "sent.html").as_uri())
+    page.get((tmp_path / "sent.html").as_uri())
     assert not all_of(page, ".links [data-beside]") and "01_attention_maps.ipynb" in one(page, ".claim .links").text
 
 
-def test_heads_are_reached_with_the_keyboard(show):
-    page = show()
+def test_heads_are_reached_with_the_keyboard(page):
     page.execute_script("document.querySelector('#head-tools [name=condition]').focus()")
     for key in (Keys.TAB, Keys.ARROW_DOWN, Keys.ARROW_RIGHT):
         page.switch_to.active_element.send_keys(key)
@@ -139,29 +135,27 @@ def test_heads_are_reached_with_the_keyboard(show):
     assert one(page, "#head-title").text.startswith("tiny, layer 2 head 2")
 
 
-def test_answers_are_filtered_and_open(show):
-    page, rows = show(), "#answer-table tbody tr"
+def test_answers_are_filtered_and_open(page):
+    rows, button = "#answer-table tbody tr", "#answer-table tbody button"
     first, second = "sum/1 1 4 ✓ 4 ✓ 4 ≠", "sum/2 2 4 ✕ 5 ✓ 4"
     changed, disagree = (one(page, f"#answer-tools [name={name}]") for name in ("changed", "disagree"))
     assert shown(page, rows) == [first, second]
     changed.click()
     assert shown(page, rows) == [second]
-    one(page, "#answer-table tbody button").click()
+    one(page, button).click()
     assert shown(page, ".texts pre") == ["sum/2 under none: \\boxed{4}", "sum/2 under mless: \\boxed{4}"]
-    one(page, "#answer-table tbody button").click()
+    one(page, button).click()
     assert not all_of(page, ".texts")
     changed.click()
     disagree.click()
     assert shown(page, rows) == [first]
 
 
-def test_answers_are_sorted_and_searched(show):
-    page, rows, by_none = show(), "#answer-table tbody th", "#answer-table thead button"
-    for _ in range(2):  # up, then down
+def test_answers_are_sorted_and_searched(page):
+    rows, by_none = "#answer-table tbody th", "#answer-table thead button"
+    for mark, order in (("▴", ["sum/2", "sum/1"]), ("▾", ["sum/1", "sum/2"])) * 2:
         all_of(page, by_none)[3].click()
-    assert shown(page, rows) == ["sum/1", "sum/2"] and one(page, "th[aria-sort]").text == "none ▾"
-    all_of(page, by_none)[3].click()
-    assert shown(page, rows) == ["sum/2", "sum/1"]
+        assert shown(page, rows) == order and one(page, "th[aria-sort]").text == f"none {mark}"
     one(page, "#answer-tools [name=search]").send_keys("SUM/2 under")
     assert shown(page, rows) == ["sum/2"] and one(page, "#answer-tools output").text == "1 of 2 problems"
 
@@ -204,7 +198,7 @@ def test_axe_finds_no_barrier(show, axe, scheme):
     assert [(rule["id"], [node["html"][:200] for node in rule["nodes"][:3]]) for rule in found["violations"]] == []
 
 
-def test_what_a_model_wrote_runs_nothing(show, profile):
+def test_what_a_model_wrote_runs_nothing_and_the_policy_stops_a_script_that_got_in(show, profile):
     records = [answer(EVIL, name, True, response=EVIL, model=EVIL, extracted=EVIL) for name in ("none", "mless", EVIL)]
     write(profile, [claim(model=EVIL, id=EVIL, claim=EVIL), *CLAIMS], records, measured(EVIL, EVIL))
     page = show()
@@ -213,10 +207,7 @@ def test_what_a_model_wrote_runs_nothing(show, profile):
     assert EVIL.strip("\u2028") in one(page, ".texts pre").text and EVIL.strip("\u2028") in one(page, "#prompt").text
     assert page.execute_script("return [typeof window.pwned, document.scripts.length]") == ["undefined", 3]
     assert not all_of(page, "img[src=x]")
-
-
-def test_the_policy_stops_a_script_that_got_in(show):
-    page = show()
+    assert page.get_log("browser") == []
     page.execute_script(
         "const s = document.createElement('script'); s.textContent = 'pwned = 1'; document.body.append(s);"
         "document.body.setAttribute('onclick', 'window.pwned = 1'); document.body.click()"

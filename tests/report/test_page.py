@@ -76,55 +76,45 @@ def test_nothing_that_a_model_wrote_leaves_its_place(profile):
     assert data(html)["answers"]["texts"] == [evil] and data(html)["heads"][0]["name"] == EVIL
 
 
-@pytest.mark.parametrize(
-    "content, says",
-    [
-        (None, "no claims of profile made yet: python -m lib"),
-        (b"", "holds no claims"),
-        (b"[" * 5000, "holds no claims"),
-        (b"[1]", "id is missing or wrong"),
-        (json.dumps([claim(verdict="maybe")]).encode(), "verdict is missing or wrong"),
-    ],
-)
-def test_missing_and_damaged_claims_give_one_line(profile, content, says):
+BROKEN = {None: "no claims of profile made yet: python -m lib", b"": "holds no claims", b"[" * 5000: "holds no claims"}
+BROKEN |= {b"[1]": "id is missing or wrong", json.dumps([claim(verdict="?")]).encode(): "verdict is missing or wrong"}
+
+
+@pytest.mark.parametrize("content", BROKEN)
+def test_missing_and_damaged_claims_give_one_line(profile, content):
     path = profile.results / "claims.json"
     path.unlink() if content is None else path.write_bytes(content)
-    with pytest.raises(InputError, match=says) as error:
+    with pytest.raises(InputError, match=BROKEN[content]) as error:
         write_report(profile)
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "name, content, says",
-    [
-        ("figures/made/fig13.csv", None, "fig13.csv: No such file or directory"),
-        ("figures/made/fig13.png", b"GIF89a", "fig13.png: no png file"),
-        ("results/made/completions.jsonl", b'{"key": "a"}\n', "completions.jsonl: model: missing field"),
-        ("results/made/tiny.nc", b"x", "tiny.nc cannot be read"),
-        ("results/made/tiny.nc", None, "No heads of this profile yet"),
-    ],
-)
+WRONG = [
+    ("fig13.csv", None, "fig13.csv: No such file or directory"),
+    ("fig13.png", b"GIF89a", "fig13.png: no png file"),
+]
+WRONG += [("completions.jsonl", b'{"key": "a"}\n', "completions.jsonl: model: missing field")]
+WRONG += [("tiny.nc", b"x", "tiny.nc cannot be read"), ("tiny.nc", None, "No heads of this profile yet")]
+
+
+@pytest.mark.parametrize("name, content, says", WRONG)
 def test_what_is_missing_or_damaged_is_named_in_its_part(profile, tmp_path, name, content, says):
-    path = tmp_path / name
+    (path,) = tmp_path.rglob(name)
     path.unlink() if content is None else path.write_bytes(content)
     assert says in page(profile)
 
 
-def test_answers_stand_side_by_side_and_a_text_is_kept_once(profile):
-    write(profile, CLAIMS, [*ANSWERS, answer("sum/3", "none", False, response=ANSWERS[0]["response"])], measured())
+def test_answers_stand_side_by_side_each_text_once_and_those_that_would_make_the_page_heavy_are_counted(profile):
+    again = answer("sum/3", "none", False, response=ANSWERS[0]["response"])
+    heavy = answer("sum/4", "none", True, response="x" * TEXT_LIMIT)
+    write(profile, CLAIMS, [*ANSWERS, again, heavy], measured())
     found, revisions, missing = read_answers(profile)
     (run,) = found["runs"]
     assert run["conditions"] == ["none", "mless"] and run["problems"][1] == ["sum/2", 2, "4", None]
     assert run["cells"][0][1] == [[True, False, "4", 1, "stop", 9]]
-    assert run["cells"][2] == [[[False, False, "5", 0, "stop", 9]], []]
-    assert len(found["texts"]) == 4 and revisions == {"tiny": "abc"} and not missing
-
-
-def test_texts_that_would_make_the_page_heavy_are_left_out_and_counted(profile):
-    heavy = answer("b", "none", True, response="x" * TEXT_LIMIT)
-    write(profile, CLAIMS, [answer("a", "none", True), heavy], measured())
-    found, _, missing = read_answers(profile)
-    assert found["runs"][0]["cells"][1][0][0][3] is None and missing[0].startswith("1 texts are left out")
+    assert run["cells"][2:] == [[[[False, False, "5", 0, "stop", 9]], []], [[[True, True, "4", None, "stop", 9]], []]]
+    assert len(found["texts"]) == 4 and revisions == {"tiny": "abc"}
+    assert len(missing) == 1 and missing[0].startswith("1 texts are left out")
 
 
 WIDE = {"low_end": 5e-5, "high_end": None, "effect": 1e-4, "low": -1e6, "high": 1e4}

@@ -12,7 +12,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from huggingface_hub import constants
-from safetensors.torch import load_file
 
 REPO = r"(?P<repo>[^/]+/[^/]+)"
 API = re.compile(rf"/api/models/{REPO}(/(?P<what>revision|tree)/(?P<revision>[^/]+))?")
@@ -35,28 +34,21 @@ class HubServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.root, self.url, self.lock = root, f"http://127.0.0.1:{self.server_port}", threading.Lock()
         self.gated, self.lost, self.ignore_range, self.break_after = {}, set(), False, None
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the counts."""
         self.sent = self.sent_weights = self.ranged = 0
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def __exit__(self, *given) -> None:
+        self.shutdown()
+        super().__exit__(*given)
 
     def commit(self, repo: str) -> str:
         """Return the one commit of a repository: it changes with the names and sizes of the files."""
-        state = [(path.name, path.stat().st_size) for path in self.files(repo).values()]
-        return hashlib.sha1(repr((repo, state)).encode()).hexdigest()
+        return hashlib.sha1(repr((repo, sorted(self.files(repo).items()))).encode()).hexdigest()
 
-    def files(self, repo: str) -> dict[str, Path]:
-        paths = sorted(path for path in (self.root / repo).rglob("*") if path.is_file())
-        return {path.relative_to(self.root / repo).as_posix(): path for path in paths}
-
-    def __enter__(self) -> "HubServer":
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.shutdown()
-        self.server_close()
+    def files(self, repo: str) -> dict[str, int]:
+        """Return the sizes of a repository's files by name."""
+        paths = [path for path in (self.root / repo).rglob("*") if path.is_file()]
+        return {path.relative_to(self.root / repo).as_posix(): path.stat().st_size for path in paths}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -66,24 +58,24 @@ class Handler(BaseHTTPRequestHandler):
     server: HubServer
 
     def do_GET(self) -> None:
-        path = unquote(urlsplit(self.path).path)
-        match = API.fullmatch(path) or FILE.fullmatch(path)
-        if not match:
+        path, hub = unquote(urlsplit(self.path).path), self.server
+        if not (match := API.fullmatch(path) or FILE.fullmatch(path)):
             return self.refuse(404, "EntryNotFound")
         repo, commit = match["repo"], match["revision"] or "main"
-        if not (self.server.root / repo).is_dir():
+        if not (hub.root / repo).is_dir():
             return self.refuse(404, "RepoNotFound")
-        if commit in self.server.lost or not re.fullmatch("main|[0-9a-f]{40}", commit):
+        if commit in hub.lost or not re.fullmatch("main|[0-9a-f]{40}", commit):
             return self.refuse(404, "RevisionNotFound")
-        commit = self.server.commit(repo) if commit == "main" else commit
+        commit = hub.commit(repo) if commit == "main" else commit
         if match.re is FILE:
-            return self.send_file(repo, commit, match["file"], bool(match["stored"]))
-        files = self.server.files(repo).items()
-        content = {"id": repo, "sha": commit, "siblings": [{"rfilename": name} for name, _ in files]}
-        tree = [{"type": "file", "path": n, "oid": etag(p), "size": p.stat().st_size} for n, p in files]
-        body = json.dumps(tree if match["what"] == "tree" else content).encode()
-        self.answer(200, {"Content-Type": "application/json"}, len(body))
-        return self.send_body(body)
+            return self.send_file(repo, commit, hub.root / repo / match["file"], bool(match["stored"]))
+        content = {"id": repo, "sha": commit, "siblings": [{"rfilename": name} for name in hub.files(repo)]}
+        if match["what"] == "tree":
+            named = [(name, size, etag(hub.root / repo / name)) for name, size in hub.files(repo).items()]
+            content = [{"type": "file", "path": name, "oid": tag, "size": size} for name, size, tag in named]
+        body = json.dumps(content).encode()
+        self.answer(200, len(body), {"Content-Type": "application/json"})
+        self.send_body(body)
 
     do_HEAD = do_GET
 
@@ -91,32 +83,31 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def refuse(self, status: int, code: str, **headers: str) -> None:
-        self.answer(status, {"X-Error-Code": code, "X-Error-Message": code, **headers}, 0)
+        self.answer(status, 0, {"X-Error-Code": code, "X-Error-Message": code, **headers})
 
-    def answer(self, status: int, headers: dict[str, str], length: int) -> None:
+    def answer(self, status: int, length: int, headers: dict[str, str]) -> None:
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(length)}.items():
             self.send_header(name, value)
         self.end_headers()
 
-    def send_file(self, repo: str, commit: str, file: str, stored: bool) -> None:
-        path, headers = self.server.root / repo / file, {"X-Repo-Commit": commit}
-        if repo in self.server.gated:
-            return self.refuse(self.server.gated[repo], "GatedRepo")
+    def send_file(self, repo: str, commit: str, path: Path, stored: bool) -> None:
+        hub, headers = self.server, {"X-Repo-Commit": commit}
+        if repo in hub.gated:
+            return self.refuse(hub.gated[repo], "GatedRepo")
         if not path.is_file():
             return self.refuse(404, "EntryNotFound", **headers)
-        size, weights = path.stat().st_size, path.suffix == ".safetensors"
+        size, weights, tag = path.stat().st_size, path.suffix == ".safetensors", f'"{etag(path)}"'
         if weights and not stored:
-            headers |= {"X-Linked-Size": str(size), "X-Linked-ETag": f'"{etag(path)}"'}
-            headers["Location"] = f"http://localhost:{self.server.server_port}/storage{self.path}"
-            return self.answer(302, headers, 0)
-        headers |= {"ETag": f'"{etag(path)}"', "Accept-Ranges": "bytes"}
+            place = f"http://localhost:{hub.server_port}/storage{self.path}"
+            return self.answer(302, 0, headers | {"X-Linked-Size": str(size), "X-Linked-ETag": tag, "Location": place})
+        headers |= {"ETag": tag, "Accept-Ranges": "bytes"}
         start, stop, asked = 0, size, RANGE.fullmatch(self.headers.get("Range", ""))
-        if asked and not self.server.ignore_range:
-            self.server.ranged += 1
+        if asked and not hub.ignore_range:
+            hub.ranged += 1
             start, stop = int(asked[1]), min(int(asked[2]) + 1, size)
             headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
-        self.answer(206 if "Content-Range" in headers else 200, headers, stop - start)
+        self.answer(206 if "Content-Range" in headers else 200, stop - start, headers)
         with open(path, "rb") as stream:
             stream.seek(start)
             while start < stop and not self.close_connection:
@@ -144,13 +135,6 @@ def point_at(url: str, patch) -> None:
     """Let a hub at this address take the real one's place in this process, which read HF_ENDPOINT long ago."""
     patch.setattr(constants, "ENDPOINT", url)
     patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
-
-
-def needed_bytes(folder: Path, layers: int) -> int:
-    """Return how many bytes the first layers' tensors, embedding and final norm have in a checkpoint's shards."""
-    tensors = [item for path in folder.glob("*.safetensors") for item in load_file(path).items()]
-    deeper = re.compile("|".join([*(rf"layers\.{number}\." for number in range(layers, 100)), "lm_head"]))
-    return sum(tensor.nbytes for name, tensor in tensors if not deeper.search(name))
 
 
 def etag(path: Path) -> str:
