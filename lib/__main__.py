@@ -120,7 +120,7 @@ def evaluate(asked: EvaluateOptions, accuracy: Accuracy) -> None:
     from lib.evaluation import run, tables  # torch: only now
 
     answers = run.evaluate(accuracy, filler, asked.seed, asked.out, (int(shard[1]), int(shard[2])), asked.shorter)
-    print(tables.as_text(tables.summarise(answers, asked.seed)))
+    print(tables.as_text(tables.summarise(answers)))
     print(f"files: {asked.out}/completions*.jsonl, run.json, summary.json")
 
 

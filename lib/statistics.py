@@ -6,6 +6,7 @@ held against what choosing it gives by chance (max-T). Problems of one template 
 occur. Where several samples of a problem were taken, shares and differences are means that keep to the scale.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf, isfinite, nan, sqrt
@@ -20,6 +21,7 @@ ENOUGH = 20  # problems: what is constant over fewer shows nothing of how it var
 POINTS = 100  # shares and differences are in percent and its points
 LOWEST = {"share": 0, "difference": -POINTS}  # the highest is POINTS
 RESAMPLES = 10_000
+SMALLEST_P, LARGEST_P = 1e-6, 0.99  # between them a p-value is told
 Z_ALPHA, Z_POWER = stats.norm.ppf([0.975, 0.8]).tolist()  # of a two-sided test at 5 %, and of a power of 80 %
 
 
@@ -213,15 +215,6 @@ def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
     return np.asarray(1 - special.comb(wrong, k) / special.comb(samples, k))
 
 
-def sign_flip(differences: ArrayLike, seed: int) -> float:
-    """Return the two-sided p-value of paired differences (N,) against 0, whose signs are as likely as not."""
-    differences = np.asarray(differences, dtype=float)
-    if not differences.any():
-        return 1.0
-    options = {"n_resamples": RESAMPLES - 1, "rng": np.random.default_rng(seed)}
-    return float(stats.permutation_test((differences,), np.mean, permutation_type="samples", **options).pvalue)
-
-
 def holm(p_values: ArrayLike) -> np.ndarray:
     """Return Holm's adjusted p-values (M,), in the order given; raises ValueError for what is no p-value."""
     p_values = np.asarray(p_values, dtype=float)
@@ -232,28 +225,28 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     return adjusted
 
 
-def n_deciding(distance: float, deviation: float) -> int | None:
-    """Return how many problems put the interval on one side of an end `distance` away with power 0.8; None at 0.
+def smallest_level(reached: Callable[[Interval], Any], *part: Any) -> float:
+    """Return the p-value of what an interval says: the smallest alpha for which `reached` is true of interval(*part).
+
+    Halves a logarithmic scale from 1e-6 to 0.99, exact to a hundredth of it; 1 if not even that reaches it.
+    """
+    below, above = SMALLEST_P, LARGEST_P
+    if not reached(interval(*part, alpha=above)):
+        return 1.0
+    while above / below > 1.01:
+        middle = sqrt(below * above)
+        below, above = (below, middle) if reached(interval(*part, alpha=middle)) else (middle, above)
+    return above
+
+
+def n_deciding(distance: float, deviation: float) -> float:
+    """Return how many problems put the interval on one side of an end `distance` away with power 0.8; NaN at 0.
 
     For one part (Guenther 1981, Am. Stat. 35:243), the last term for Student's distribution instead of the normal one.
     """
-    return None if distance == 0 else ceil(((Z_ALPHA + Z_POWER) * deviation / distance) ** 2 + Z_ALPHA**2 / 2)
+    return nan if distance == 0 else ceil(((Z_ALPHA + Z_POWER) * deviation / distance) ** 2 + Z_ALPHA**2 / 2)
 
 
-def n_needed(effect: float, discordant_rate: float) -> int:
-    """Return how many problems a two-sided McNemar test at 5 % needs to show a paired accuracy difference at 80 %.
-
-    n = (z(1 - alpha/2) sqrt(r) + z(power) sqrt(r - d^2))^2 / d^2 with effect d and discordant rate r (Connor 1987,
-    Biometrics 43:207, after Miettinen 1968); the exact test needs a few problems more.
-    """
-    from_chance, from_effect = Z_ALPHA * sqrt(discordant_rate), Z_POWER * sqrt(discordant_rate - effect**2)
-    return ceil(((from_chance + from_effect) / effect) ** 2)
-
-
-def smallest_effect(n: int, discordant_rate: float) -> float:
-    """Return the effect that n problems show with the power of `n_needed`; NaN when n is too small for any."""
-    r = discordant_rate
-    if r == 0 or sqrt(n * r) < Z_ALPHA + Z_POWER * sqrt(1 - r):
-        return float("nan")
-    root = Z_POWER * sqrt(n + Z_POWER**2 - Z_ALPHA**2)
-    return float(sqrt(r) * (Z_ALPHA * sqrt(n) + root) / (n + Z_POWER**2))
+def smallest_effect(n: int, deviation: float) -> float:
+    """Return the distance for which `n_deciding` asks for n problems; infinite where no distance asks for so few."""
+    return (Z_ALPHA + Z_POWER) * deviation / sqrt(n - Z_ALPHA**2 / 2) if n > Z_ALPHA**2 / 2 else inf

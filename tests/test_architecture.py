@@ -11,7 +11,7 @@ LIB = ROOT / "lib"
 SOURCES = sorted(LIB.rglob("*.py"))
 FLOORS = [line.split() for line in lib.__doc__.splitlines() if line.startswith("    ")]
 ROOMS = [room for floor in FLOORS for room in floor]
-MOST_MODULES, MOST_LINES = 62, 8_950
+MOST_MODULES, MOST_LINES = 62, 8_920
 
 
 def room(path: Path) -> str:

@@ -12,7 +12,7 @@ edge of the range, and is held below STATED (benchmarks/verdicts.py). Shown is a
 import contextlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, isclose, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,19 +21,19 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from lib import statistics
 from lib.claims.claim import Claim, values_of
 from lib.claims.measures import POSITIVE, Untestable, likelihood_differences
 from lib.errors import InputError
 from lib.measurement.store import OTHER_KEYS, TRAINED, UNIFORM
 from lib.paths import write_whole
 from lib.profiles import Profile
-from lib.statistics import ALPHA, ENOUGH, POINTS, Interval, clopper_pearson, clusters_of, holm, interval, n_deciding
+from lib.statistics import ALPHA, ENOUGH, POINTS, Interval, clusters_of, interval, n_deciding, smallest_level
 
 STATED = 0.05  # the rate of either wrong verdict that the simulations hold every rule to
 NO_EFFECT = "no effect of that size"  # undecided, but the interval lies within a claim's equivalence margin
 VERDICTS = ("supported", "in part", "contradicted", NO_EFFECT, "undecided")
 TIED = 0.01  # of the distance to the range: parts this near the least favourable are as unfavourable to a reader
-SMALLEST_P, LARGEST_P = 1e-6, 0.99  # between them a p-value is told
 CONTROLS = {OTHER_KEYS: "keys", UNIFORM: "uniform"}  # a network's columns; those of untrained ones: control
 COLUMNS = [  # NaN or None: no such number
     *("id", "claim", "reading", "source", "model", "verdict"),
@@ -115,20 +115,8 @@ def _outside(found: Interval, low: float, high: float) -> bool:
 
 def p_value(parts: Parts, low: float = -inf, high: float = inf) -> float:
     """Return the smallest level, two-sided, at which all parts hold or one is refuted, to be corrected over claims."""
-
-    def level(part: tuple, reached: Callable) -> float:
-        """Return the smallest level whose interval reaches a verdict, halving a logarithmic scale; 1 if none does."""
-        below, above = SMALLEST_P, LARGEST_P
-        if not reached(interval(*part, alpha=above), low, high):
-            return 1.0
-        while above / below > 1.01:
-            middle = sqrt(below * above)
-            reaches = reached(interval(*part, alpha=middle), low, high)
-            below, above = (below, middle) if reaches else (middle, above)
-        return above
-
-    supporting = max(level(part, _inside) for part in parts.values())
-    against = min(level(part, _outside) for part in parts.values())
+    supporting = max(smallest_level(lambda found: _inside(found, low, high), *part) for part in parts.values())
+    against = min(smallest_level(lambda found: _outside(found, low, high), *part) for part in parts.values())
     return min(supporting, len(parts) * against, 1.0)
 
 
@@ -139,7 +127,7 @@ def judge(claims: Sequence[Claim], evidence: Mapping[str, Mapping[str, Any]]) ->
         judged = [_row(claim, model, given) for model, given in evidence.items()]
         rows += [row for row in judged if row["n"]] or judged[:1]
     tested = [row for row in rows if row["n"]]
-    for row, p in zip(tested, holm([row["p"] for row in tested]), strict=True):
+    for row, p in zip(tested, statistics.holm([row["p"] for row in tested]), strict=True):
         row |= {"p_holm": float(p), "survives": row["verdict"] != "undecided" and bool(p <= ALPHA)}
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -174,7 +162,7 @@ def _undecided(claim: Claim, given: Mapping, parts: Parts, decision: Decision, p
     row: dict[str, Any] = {"needed": n_deciding(distance, deviation)}
     values, _, kind = parts[decision.part]
     if kind == "difference" and np.isin(values, (-POINTS, 0, POINTS)).all():  # by the share of answers that changed
-        rates = clopper_pearson(int((values != 0).sum()), len(values))
+        rates = statistics.clopper_pearson(int((values != 0).sum()), len(values))
         row["needed_low"], row["needed_high"] = (n_deciding(distance, POINTS * sqrt(rate)) for rate in rates)
     if claim.equivalence:
         with contextlib.suppress(Untestable):

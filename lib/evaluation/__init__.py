@@ -1,7 +1,7 @@
 """Answer problems under every condition, or score their solutions; keep what came out, and say what it shows.
 
 found = evaluation.answers(profile, "fillers")  # a row per completion: what is stored, or generated now
-tables.summarise(found, profile.seed)
+tables.summarise(found)
 """
 
 from pathlib import Path

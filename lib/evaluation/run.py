@@ -82,7 +82,7 @@ def evaluate(
             store.fill(known.name, "completion", mine, functools.partial(_rows, known, accuracy, cut, failed))
         done = store.everything()
     answers = frame([done[key] for every in asked for key in every if key in done])
-    table = summarise(answers, seed)
+    table = summarise(answers)
     write_json(Path(folder) / "summary.json", [row.dropna().to_dict() for _, row in table.iterrows()])
     path = store.path.with_name(store.path.name.replace("completions", "failed"))
     if not failed:

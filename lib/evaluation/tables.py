@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.statistics import POINTS, holm, interval, mcnemar_exact, n_needed, pass_at_k, sign_flip, smallest_effect, told
+from lib.statistics import POINTS, holm, interval, n_deciding, pass_at_k, smallest_effect, smallest_level, told
 
 GRADERS = {
     "correct": "this project's grader",
@@ -67,11 +67,11 @@ def _ends(names: Sequence[str], values: pd.Series, kind: str = "share") -> dict[
     return dict(zip(names, (found.estimate, found.low, found.high), strict=True))
 
 
-def summarise(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
+def summarise(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model and condition: n, samples, accuracy with its interval, RATES, and PAIRED against none.
 
-    With one sample the test is exact McNemar's; with several, whose answers to a problem are not independent, signs are
-    flipped, which `seed` draws. `p_holm` corrects for all rows; PAIRED are NaN without answers to pair.
+    `p_value` is the smallest level at which the effect's interval leaves 0 out, which `p_holm` corrects for all rows;
+    PAIRED are NaN without answers to pair.
     """
     rows, none = [], {}
     for row, group, values in _rows(answers):
@@ -80,18 +80,18 @@ def summarise(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
         if row["condition"] == "none":
             none[row["model"]] = values
         elif row["model"] in none:
-            row |= _paired(none[row["model"]], values, seed)
+            row |= _paired(none[row["model"]], values)
         rows.append(row)
     table = pd.DataFrame(rows, columns=[*GROUP, "n", "samples", *ENDS, *RATES, *PAIRED])
     tested = table["p_value"].dropna()
     return table.assign(p_holm=pd.Series(holm(tested), tested.index))
 
 
-def cut_apart(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
+def cut_apart(answers: pd.DataFrame) -> pd.DataFrame:
     """Return `summarise` of all problems, then of those that a model finished under every condition."""
     whole = answers["finish_reason"].eq("stop").groupby([answers["model"], answers["problem_id"]]).transform("all")
     both = {"all": answers, "finished": answers[whole]}
-    return pd.concat([summarise(some, seed).assign(problems=which) for which, some in both.items()])
+    return pd.concat([summarise(some).assign(problems=which) for which, some in both.items()])
 
 
 def as_text(table: pd.DataFrame) -> str:
@@ -107,25 +107,24 @@ def as_text(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _paired(none: pd.DataFrame, treated: pd.DataFrame, seed: int) -> dict[str, float]:
+def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
     """Return PAIRED but p_holm of answers (problems, samples) under one condition and none, over what both answered."""
     differences = (treated - none).reindex(none.index).dropna(how="all")
     if differences.empty:
         return {}
-    by_problem = differences.mean(axis=1)
+    by_problem = POINTS * differences.mean(axis=1)
     lost, gained = (int(changed.to_numpy().sum()) for changed in (differences < 0, differences > 0))
-    several = differences.count(axis=1).max() > 1  # means per problem are then what is independent
-    p_value = sign_flip(by_problem, seed) if several else mcnemar_exact(lost, gained)
+    p_value = smallest_level(lambda found: found.low * found.high > 0, by_problem, by_problem.index, "difference")
     numbers = p_value, lost, gained, POINTS * (lost + gained) / differences.count().sum()
-    return _ends(PAIRED[:3], POINTS * by_problem, "difference") | dict(zip(PAIRED[3:7], numbers, strict=True))
+    return _ends(PAIRED[:3], by_problem, "difference") | dict(zip(PAIRED[3:7], numbers, strict=True))
 
 
-def graders(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
+def graders(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model, condition and grader: accuracy, disagreements with this project's, effect."""
     tables, found = [], groups(answers).values()
     for by, name in GRADERS.items():
         if answers[by].notna().all():  # an older run may lack one
-            table = summarise(answers.assign(right=answers[by]), seed).assign(grader=name)
+            table = summarise(answers.assign(right=answers[by])).assign(grader=name)
             different = [(group[by] != group["correct"]).sum() for group in found]
             tables.append(table.assign(n=[len(group) for group in found], disagree=different))
     table = pd.concat(tables).sort_index(kind="stable", ignore_index=True)  # a group's graders side by side
@@ -143,12 +142,18 @@ def breakdown(answers: pd.DataFrame, field: str) -> pd.DataFrame:
 
 
 def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:
-    """Return what each row of `summarise` with pairs could show at 80 % power, and the n that such an effect needs."""
+    """Return what each row of `summarise` with pairs could show at 80 % power, and the n that such an effect needs.
+
+    `lib.statistics.n_deciding` for the spread of the changes that were found; NaN for more than changes at all.
+    """
     tested = table[table["p_value"].notna()]
     found = tested[[*GROUP, "discordant"]].assign(pairs=tested["n"] * tested["samples"])
-    rates, aim = tested["discordant"] / POINTS, effect / POINTS
-    smallest = [POINTS * smallest_effect(n, rate) for n, rate in zip(found["pairs"], rates, strict=True)]
-    return found.assign(smallest=smallest, needed=[n_needed(aim, rate) if aim <= rate else np.nan for rate in rates])
+    pairs, rate = found["pairs"], found["discordant"]
+    deviations = ((POINTS * rate - tested["effect"] ** 2) * pairs / (pairs - 1)) ** 0.5
+    smallest = [smallest_effect(*row) for row in zip(pairs, deviations, strict=True)]
+    needed = [n_deciding(effect, deviation) for deviation in deviations]
+    smallest, needed = (pd.Series(some, found.index, dtype=float) for some in (smallest, needed))
+    return found.assign(smallest=smallest.where(smallest <= rate), needed=needed.where(rate >= effect))
 
 
 def diversity(answers: pd.DataFrame) -> pd.DataFrame:

@@ -16,11 +16,11 @@ def row(table, place=0):
 
 def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
     odd = {"finish_reason": "length", "run_on": True, "method": "no-box", "elicited": True}
-    table = summarise(frame(run("mless", 20, 40, **odd) + run("none", 10, 40)), seed=0)
+    table = summarise(frame(run("mless", 20, 40, **odd) + run("none", 10, 40)))
     none, mless = row(table), row(table, 1)
     assert (none["accuracy"], none["n"], none["samples"]) == (25, 40, 1) and np.isnan(none["effect"])
     assert (mless["effect"], mless["only_none"], mless["only_this"], mless["discordant"]) == (25, 0, 10, 25)
-    assert mless["p_value"] == pytest.approx(statistics.mcnemar_exact(0, 10))
+    assert mless["p_value"] == pytest.approx(statistics.mcnemar_exact(0, 10), rel=0.02)
     assert [mless[name] for name in ("truncated", "run_on", "no_box", "elicited", "ungraded")] == [100] * 4 + [0]
     low, high = (100 * end for end in statistics.clopper_pearson(10, 40))
     assert (none["low"], none["high"]) == pytest.approx((low, high))
@@ -30,7 +30,7 @@ def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
 
 @pytest.mark.parametrize("none, mless, effect, share", [((5, 10), (9, 30), 40, 40), ((5, 30), (7, 10), 20, 20)])
 def test_only_problems_that_both_conditions_answered_are_compared(none, mless, effect, share):
-    found = row(summarise(frame(run("none", *none) + run("mless", *mless)), seed=0), 1)
+    found = row(summarise(frame(run("none", *none) + run("mless", *mless))), 1)
     assert (found["n"], found["effect"], found["discordant"]) == (mless[1], effect, share)
 
 
@@ -38,11 +38,11 @@ def test_samples_of_one_problem_are_not_independent():
     rng = np.random.default_rng(0)
     right = rng.random(20) < 0.5
     answers = frame([record("none", f"p{i}", bool(right[i]), sample) for i in range(20) for sample in range(8)])
-    found = row(summarise(answers, seed=0))
+    found = row(summarise(answers))
     assert (found["n"], found["samples"]) == (20, 8) and found["high"] - found["low"] > 35  # not as of 160
-    both = [record(c, f"p{i}", c == "mless" or s == 0, s) for c in ("none", "mless") for i in range(12) for s in (0, 1)]
-    found = row(summarise(frame(both), seed=0), 1)
-    assert found["effect"] == pytest.approx(50) and found["p_value"] == pytest.approx(2 / 2**12)
+    both = [record(c, f"p{i}", c == "mless" or s == 0, s) for c in ("none", "mless") for i in range(20) for s in (0, 1)]
+    found = row(summarise(frame(both)), 1)
+    assert found["effect"] == pytest.approx(50) and found["p_value"] < 0.01
 
 
 def test_a_missing_sample_is_not_a_wrong_one():
@@ -52,20 +52,22 @@ def test_a_missing_sample_is_not_a_wrong_one():
 
 
 def test_a_grade_that_an_older_run_lacks_is_left_out():
-    table = tables.graders(frame([one | {"correct_exact": None} for one in run("none", 10, 20)]), seed=0)
+    table = tables.graders(frame([one | {"correct_exact": None} for one in run("none", 10, 20)]))
     assert set(table.grader) == {*tables.GRADERS.values()} - {"exact match after normalisation"}
 
 
 def test_power_says_what_n_shows_and_what_n_is_needed():
-    found = row(tables.power(summarise(solved(none=4, mless=8), seed=0), effect=2))
-    assert found["needed"] == statistics.n_needed(0.02, 0.1)
-    assert found["smallest"] == pytest.approx(100 * statistics.smallest_effect(40, 0.1), nan_ok=True)
-    assert tables.power(summarise(solved(none=4, mless=4), seed=0), effect=2)["needed"].isna().all()
+    found = row(tables.power(summarise(solved(none=10, mless=30)), effect=2))
+    deviation = 100 * np.std([0.0, 1.0] * 20, ddof=1)  # of the changes, twenty of forty
+    assert found["needed"] == statistics.n_deciding(2, deviation)
+    assert found["smallest"] == pytest.approx(statistics.smallest_effect(40, deviation))
+    assert np.isnan(row(tables.power(summarise(solved(none=4, mless=8)), effect=2))["smallest"])
+    assert tables.power(summarise(solved(none=4, mless=4)), effect=2)["needed"].isna().all()
 
 
 def test_tables_of_nothing_have_their_columns():
     nothing = frame([])
-    made = summarise(nothing, 0), tables.graders(nothing, 0), tables.breakdown(nothing, "level")
+    made = summarise(nothing), tables.graders(nothing), tables.breakdown(nothing, "level")
     for table in (*made, tables.power(made[0], 2)):
         assert table.empty and {"model", "condition"} <= set(table.columns)
     for make in (tables.diversity, lambda some: tables.best_of(some, 5), tables.noise_floor):
@@ -74,10 +76,10 @@ def test_tables_of_nothing_have_their_columns():
 
 def test_what_is_printed_says_what_was_cut_off_and_how_little_two_problems_say():
     answers = run("none", 1, 4, finish_reason="length") + run("mless", 3, 4, method="no-box")
-    none, mless = tables.as_text(summarise(frame(answers), seed=0)).splitlines()
+    none, mless = tables.as_text(summarise(frame(answers))).splitlines()
     assert none == "none             25 [1, 81] %  n = 4  truncated 100 %  no box 0 %  restated 0 %"
     assert "  truncated 0 %  no box 100 %  restated 0 %  against none +50 [" in mless and mless.endswith("p = 0.5")
-    _, mless = tables.as_text(summarise(frame(run("none", 0, 2) + run("mless", 0, 2)), seed=0)).splitlines()
+    _, mless = tables.as_text(summarise(frame(run("none", 0, 2) + run("mless", 0, 2)))).splitlines()
     assert mless.startswith("mless            0 [0, 84] %  n = 2") and "against none +0 [-66, +66] points" in mless
 
 
