@@ -11,7 +11,6 @@ from huggingface_hub import constants
 
 from lib import paths
 from lib.__main__ import main
-from lib.models import names
 
 PROBLEM = json.dumps({"problem": "What is $1 + 1$?", "answer": "2", "unique_id": "a", "response": "so \\boxed{2}"})
 PROFILE = "name: mine\ndescription: x\nattention:\n  models: [demo]\naccuracy:\n  models: [demo]\n"
@@ -22,7 +21,6 @@ FILES = {
     "deep.jsonl": "[" * 100_000,
     "twice.yaml": PROFILE + "  limit: 2\n  limit: 3\n",
     "object.yaml": "name: !!python/object:os.system x\n",
-    "bare/README.md": "",
 }
 # A command and what is said of it.
 COMMANDS = """
@@ -34,7 +32,6 @@ evaluate --problems deep.jsonl | line 1: not valid JSON (maximum recursion
 evaluate --problems latin.jsonl | latin.jsonl is not UTF-8 text (byte 13)
 evaluate --model dem | unknown model 'dem' (did you mean demo?): give demo
 evaluate --model org/name | org/name: cannot be fetched
-evaluate --model bare | bare: no config.json, so this is not a model checkpoint
 evaluate --out '' | out: must not be empty
 evaluate --speed 3 | unrecognized arguments: --speed 3
 reproduce --profile dmo | (did you mean demo?): choose from demo, families, laptop, paper, or give a YAML file
@@ -57,7 +54,7 @@ FOREIGN = ("Value error", "nput should", "tring should", "pydantic", "Traceback"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The folder that the commands start in: it holds FILES, one that is no text, and one that is no model."""
+    """The folder that the commands start in: it holds FILES, and one that is no text."""
     for name in ("RESULTS", "FIGURES"):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())
     monkeypatch.setattr("lib.prompts.problems.DATA", tmp_path)  # where a copy of MATH-500 may lie
@@ -65,39 +62,20 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))  # of processes that are started here
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "bare").mkdir()
     for name, content in FILES.items():
         (tmp_path / name).write_text(content)
     (tmp_path / "latin.jsonl").write_bytes(b'{"problem": "\xe9"}')
     return tmp_path
 
 
-@pytest.fixture
-def refused(folder, capsys):
-    """Run a command, which must be refused in one line that says so, and must leave nothing."""
-
-    def run(command, said):
-        before = sorted(os.walk("."))
-        assert main(shlex.split(command)) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith("error: ") and said in line and len(line) < 800
-        assert not [text for text in FOREIGN if text in line]
-        assert sorted(os.walk(".")) == before
-
-    return run
-
-
 @pytest.mark.parametrize("command, said", ROWS, ids=[command for command, _ in ROWS])
-def test_a_command_is_refused_in_one_line(command, said, refused):
-    refused(command, said)
-
-
-def test_a_broken_table_of_models_is_one_line(folder, refused, monkeypatch):
-    (folder / "models.yaml").write_text("demo: {hub: a/b}")
-    monkeypatch.setattr(paths, "DATA", folder)
-    names.known_models.cache_clear()
-    refused("evaluate --model demo --out o", "models.yaml: ")
-    names.known_models.cache_clear()
+def test_a_command_is_refused_in_one_line_that_says_so_and_leaves_nothing(command, said, folder, capsys):
+    before = sorted(os.walk("."))
+    assert main(shlex.split(command)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and said in line and len(line) < 800
+    assert not [text for text in FOREIGN if text in line]
+    assert sorted(os.walk(".")) == before
 
 
 def test_refusals_and_help_need_no_torch(folder):

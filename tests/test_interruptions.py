@@ -24,6 +24,8 @@ KILLS += [("write", 5, "after"), ("write", 9, "half"), ("write", 20, "before"), 
 SECONDS = 100  # to wait for a process
 DRAWN = "--limit 8 --conditions none,mless:5,arm --max-new-tokens 12 --elicit --elicit-tokens 4 --temperature 0.9"
 DRAWN += " --top-p 0.9 --samples 3 --batch-size 7 --filler-length 5"
+# By Ctrl-C, or by a disk that takes no more than so many bytes of a file.
+STOPPED = [(None, 130, "interrupted: what is done is kept"), (8 << 10, 2, "error: disk full at ")]
 GREEDY = "--limit 24 --conditions none,arm --max-new-tokens 60 --batch-size 4"
 
 
@@ -102,16 +104,10 @@ def interrupted(begin, folder):
     return process
 
 
-def full(begin, folder):
-    return begin(folder, most=8 << 10)
-
-
-@pytest.mark.parametrize(
-    "stopped, code, said", [(interrupted, 130, "interrupted: what is done is kept"), (full, 2, "error: disk full at ")]
-)
-def test_what_stops_a_run_ends_in_one_line_and_it_continues(begin, tmp_path, stopped, code, said):
+@pytest.mark.parametrize("most, code, said", STOPPED)
+def test_what_stops_a_run_ends_in_one_line_and_it_continues(begin, tmp_path, most, code, said):
     folder = tmp_path / "out"
-    assert ended(stopped(begin, folder)) == code
+    assert ended(begin(folder, most=most) if most else interrupted(begin, folder)) == code
     shown = (tmp_path / "out.shown").read_text()
     assert "Traceback" not in shown and shown.splitlines()[-1].startswith(said)
     kept = lines(folder)

@@ -68,7 +68,7 @@ def test_a_mistake_is_said_in_one_line(tmp_path, monkeypatch, content, expected)
     assert said.startswith(expected) and "\n" not in said
 
 
-def test_an_override_replaces_everywhere_and_keeps_the_heads_that_are_named_of_the_model(tmp_path, monkeypatch):
+def test_an_override_replaces_everywhere_and_keeps_what_fits_the_model(tmp_path, monkeypatch, tiny_llama):
     (tmp_path / "mine.jsonl").write_text("")
     monkeypatch.chdir(tmp_path)
     other = run_profile("families", model="demo", problems="mine.jsonl", limit=7, name="x", dtype="bfloat16")
@@ -80,6 +80,9 @@ def test_an_override_replaces_everywhere_and_keeps_the_heads_that_are_named_of_t
     assert other.likelihood is None  # of other problems no solutions are known
     scored, stored = run_profile("families", model="demo", limit=7).likelihood, load_profile("families").likelihood
     assert scored == stored.model_copy(update={"models": ["demo"], "limit": 7})
+    check(of_three_layers := run_profile("demo", model=str(tiny_llama)))
+    asked = of_three_layers.accuracy.arm_map.conditions
+    assert "arm:layer=3" in asked and "arm:layer=15" not in asked
 
 
 @pytest.mark.parametrize("limit, limits", [(None, (None, None, 48)), (3, (3, 3, 3)), (500, (500, 500, 48))])
@@ -94,12 +97,6 @@ def test_an_override_has_a_name_and_folders_of_its_own():
     first, again, *others = (run_profile("demo", **one) for one in ({"limit": 3}, {"limit": 3}, {"limit": 4}, {}))
     assert first == again and first.name.startswith("demo-") and first.name not in {one.name for one in others}
     assert (first.results, first.figures) == (paths.RESULTS / first.name, paths.FIGURES / first.name)
-
-
-def test_conditions_of_layers_that_an_overriding_model_lacks_are_left_out(tiny_llama):
-    check(profile := run_profile("demo", model=str(tiny_llama)))
-    asked = profile.accuracy.arm_map.conditions
-    assert "arm:layer=3" in asked and "arm:layer=15" not in asked
 
 
 def test_a_dozen_lines_run_a_model_on_problems_of_ones_own(tmp_path, tiny_checkpoint, monkeypatch):

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from families import of_type
 from hub_server import HubServer, point_at
 from huggingface_hub import constants
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from lib import paths
 from lib.errors import InputError
@@ -18,10 +18,8 @@ def models(tmp_path_factory):
     """A folder of repositories; the one under REPO holds code and a pickle too."""
     root = tmp_path_factory.mktemp("models")
     torch.manual_seed(0)
-    shape = {"vocab_size": 600, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 8}
-    shape |= {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False}
-    config = Qwen2Config(**shape)
-    Qwen2ForCausalLM(config).save_pretrained(root / REPO, max_shard_size="1800KB")
+    wide = {"vocab_size": 600, "hidden_size": 128, "intermediate_size": 256, "head_dim": 32, "num_hidden_layers": 8}
+    of_type("qwen2", **wide, tie_word_embeddings=False).save_pretrained(root / REPO, max_shard_size="1800KB")
     assert len(list((root / REPO).glob("*.safetensors"))) == 4
     (root / REPO / "tokenizer_config.json").write_text("{}")
     (root / REPO / "modeling_custom.py").write_text("raise SystemExit")

@@ -21,8 +21,6 @@ from lib.models.names import explain_hub_error
 REPO = "Qwen/Qwen2.5-Math-7B"
 IDS = torch.tensor([3, 14, 15, 9, 2, 6, 5])
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
 
 def first_three(repo):
     return hub.first_layers(repo, 3)
@@ -102,15 +100,18 @@ def test_what_does_not_exist_is_named(server, repo, layers, revision, message, r
     assert re.search(message, refused(hub.first_layers, repo, layers, revision))
 
 
-def test_no_network_is_said_at_once_and_what_is_cached_needs_none(server, monkeypatch, refused):
+def test_no_network_and_a_full_disk_are_said_at_once_and_what_is_cached_needs_none(server, monkeypatch, refused):
     folder = first_three(REPO)
     point_at("http://127.0.0.1:9", monkeypatch)
     started = time.monotonic()
-    assert "127.0.0.1:9 does not answer" in refused(names.card, "org/name")
-    assert time.monotonic() - started < 5
-    for fetch in (hub.snapshot, first_three):
+    for fetch in (names.card, hub.snapshot, first_three):
         assert re.search(r"127\.0\.0\.1:9 does not answer.*local folder", refused(fetch, "org/name"))
+    assert time.monotonic() - started < 5
     assert first_three(REPO) == folder
+    monkeypatch.setattr(paths, "CACHE", "/some/cache")
+    said = explain_hub_error(REPO, None, OSError(28, "No space left on device"))
+    assert re.match("disk full: free space in /some/cache and .*hub", said)
+    assert explain_hub_error(REPO, None, TypeError("a bug")) is None
 
 
 def test_pickled_weights_are_refused(models, server, refused):
@@ -126,19 +127,9 @@ def test_damaged_checkpoints_are_named(models, server, content, refused):
     of_type("llama").save_pretrained(models / repo, max_shard_size="30KB")
     shard = min((models / repo).glob("*.safetensors"))
     shard.unlink() if content is None else shard.write_bytes(shard.read_bytes()[:content] or b"<html>" * 300)
-    for read in (
-        lambda: load_weights(models / repo, 3, "float32"),
-        lambda: load_weights(first_three(repo), 3, "float32"),
-        lambda: load_weights(hub.snapshot(repo), None, "float32"),
-    ):
+    reads = (lambda: load_weights(models / repo, 3, "float32"), lambda: load_weights(first_three(repo), 3, "float32"))
+    for read in (*reads, lambda: load_weights(hub.snapshot(repo), None, "float32")):
         assert "00001-of-" in refused(read)
-
-
-def test_a_full_disk_names_the_places_and_what_is_not_the_hubs_stays_as_it_is(monkeypatch):
-    monkeypatch.setattr(paths, "CACHE", "/some/cache")
-    said = explain_hub_error(REPO, None, OSError(28, "No space left on device"))
-    assert re.match("disk full: free space in /some/cache and .*hub", said)
-    assert explain_hub_error(REPO, None, TypeError("a bug")) is None
 
 
 def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):

@@ -49,19 +49,6 @@ def test_the_revision_of_a_folder_changes_with_its_weights_only(tiny_checkpoint)
     assert load(str(tiny_checkpoint), device="cpu").revision != before
 
 
-def test_first_layers_of_the_demo_compute_what_the_whole_model_does(demo, monkeypatch):
-    monkeypatch.setattr(loading, "_convert", lambda *_: pytest.fail("converted again"))
-    first = load("demo", layers=3, device="cpu")
-    ids = demo.tokenizer("What is one half of ten?", return_tensors="pt").input_ids
-    decoder = demo.model.get_decoder()
-    with torch.inference_mode():
-        # The short model ends in the final norm; inside the whole one the third layer's output is not normed.
-        whole = decoder.norm(decoder(ids, output_hidden_states=True).hidden_states[3])
-        short = first.model(ids).last_hidden_state
-    torch.testing.assert_close(short, whole, rtol=0, atol=1e-5)
-    assert (first.revision, demo.layers) == (demo.revision, 30)
-
-
 def test_a_model_of_a_hub_is_loaded_by_its_id_and_without_the_hub_later(server, models, tiny_llama, monkeypatch):
     shutil.copytree(tiny_llama, models / "org" / "tiny")
     for layers in (2, None):
@@ -111,12 +98,10 @@ def test_an_unusable_folder_is_refused(tiny_checkpoint, damage, message, layers,
 
 
 def test_code_in_a_checkpoint_is_not_run(tiny_checkpoint):
-    ran = tiny_checkpoint / "ran"
-    (tiny_checkpoint / "modeling_custom.py").write_text(f"open({str(ran)!r}, 'w')")
+    (tiny_checkpoint / "modeling_custom.py").write_text("raise SystemExit")
     config = tiny_checkpoint / "config.json"
     config.write_text(config.read_text().replace("{", '{"auto_map": {"AutoConfig": "modeling_custom.C"},', 1))
     load(str(tiny_checkpoint), device="cpu")
-    assert not ran.exists()
 
 
 def test_a_seed_draws_what_transformers_draws_and_reads_no_weights(tiny_llama, monkeypatch):

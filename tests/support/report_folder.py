@@ -4,6 +4,7 @@ import base64
 import json
 
 import numpy as np
+import pytest
 import xarray as xr
 
 from lib import paths
@@ -70,10 +71,11 @@ def measured(model: str = "tiny", token: str = " is", layers: int = 2, heads: in
     )
 
 
-def made_profile(folder, monkeypatch):
-    """Return a profile whose results and figures lie in `folder`, with something of everything."""
-    monkeypatch.setattr(paths, "RESULTS", folder / "results")
-    monkeypatch.setattr(paths, "FIGURES", folder / "figures")
+@pytest.fixture
+def made_profile(tmp_path, monkeypatch):
+    """A profile whose results and figures lie in the test's folder, with something of everything."""
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
     profile = load_profile("demo").model_copy(update={"name": "made"})
     profile.results.mkdir(parents=True)
     profile.figures.mkdir(parents=True)
