@@ -74,7 +74,7 @@ def pieces(
 
 
 def with_other_keys(model: PreTrainedModel) -> PreTrainedModel | None:
-    """Return a copy in which each head's queries meet the keys of the next head that has keys of its own.
+    """Return a copy in which each head's queries meet the keys of the head before it that has keys of its own.
 
     Weights, positions and values are as they were: what changes is that queries and keys were not trained together.
     None where all heads share one or the family has no such module.

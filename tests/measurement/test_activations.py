@@ -28,8 +28,9 @@ def change(loaded, problems, conditions, layers, **given):
     return measure_activations(loaded, prompts_of(loaded, problems, conditions), layers, **given)
 
 
-def test_what_is_nothing_is_spread_evenly():
-    assert gini(torch.zeros(3)) == 0
+@pytest.mark.parametrize("values, expected", [([0, 0, 0], 0), ([2, 2, 2], 0), ([0, 4, 0, 0], 3 / 4), ([3, 1], 1 / 4)])
+def test_gini_is_half_the_mean_difference_over_the_mean_and_nothing_is_spread_evenly(values, expected):
+    assert gini(torch.tensor(values, dtype=torch.float32)).item() == pytest.approx(expected)
 
 
 def test_classes_go_by_the_first_character_of_a_token():

@@ -124,6 +124,14 @@ def test_each_fit_finds_what_was_planted(new, high, low):
         assert (found[name] > 0.99 if name in high else found[name] < 0.9).all(), name
 
 
+def test_with_other_keys_a_head_meets_the_keys_of_the_one_before_it(loaded):
+    changed, width = networks.with_other_keys(loaded.model), loaded.model.config.head_dim
+    for (name, was), now in zip(loaded.model.named_parameters(), changed.parameters(), strict=True):
+        first, *others = was.split(width)
+        expected = torch.cat([*others[-1:], first, *others[:-1]]) if ".k_proj." in name else was
+        assert torch.equal(now, expected)
+
+
 def test_memory_holds_one_model(tiny_checkpoint, monkeypatch):
     alive = weakref.WeakSet()
 
