@@ -1,12 +1,14 @@
-"""What asking again changes: stored answers beside those of a second run, in other batches or on another processor.
+"""What asking again changes: stored answers beside those of a second run, in other
+batches or on another processor.
 
     python -m lib evaluate --model Qwen2.5-Coder-1.5B-Instruct --problems math500 --limit 100 --conditions none \\
         --max-new-tokens 768 --dtype bfloat16 --batch-size 30 --out runs/again
     python benchmarks/again.py runs/again...
 
-An accuracy moves by that much with nothing changed. The second run asks as data/profiles/families.yaml does. Writes
-benchmarks/results/again.csv, a row per model, dtype and pair of processors, and prints it: answers with another text,
-right ones that are wrong the second time, and wrong ones that are right.
+An accuracy moves by that much with nothing changed. The second run asks as
+data/profiles/families.yaml does. Writes benchmarks/results/again.csv, a row per model,
+dtype and pair of processors, and prints it: answers with another text, right ones that
+are wrong the second time, and wrong ones that are right.
 """
 
 import argparse
@@ -18,14 +20,25 @@ from lib import evaluation
 from lib.evaluation.store import frame, read
 from lib.profiles import load_profile
 
-ONE = ["model", "revision", "dtype", "condition", "problem_id", "sample"]  # of an answer, asked once or again
+ONE = [
+    "model",
+    "revision",
+    "dtype",
+    "condition",
+    "problem_id",
+    "sample",
+]  # of an answer, asked once or again
 
 
 def main() -> None:
     """Compare the answers of all folders with the stored ones and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path)
-    files = [file for folder in parser.parse_args().folders for file in sorted(folder.glob("completions*.jsonl"))]
+    files = [
+        file
+        for folder in parser.parse_args().folders
+        for file in sorted(folder.glob("completions*.jsonl"))
+    ]
     first, again = evaluation.answers(load_profile("families")), frame(read(*files))
     both = first.merge(again, on=ONE, suffixes=("", "_again"))
     both = both.assign(
@@ -33,7 +46,9 @@ def main() -> None:
         lost=both.right & ~both.right_again,
         gained=~both.right & both.right_again,
     )
-    groups = both.groupby(["model", "dtype", "processor", "processor_again"], sort=False)
+    groups = both.groupby(
+        ["model", "dtype", "processor", "processor_again"], sort=False
+    )
     table = groups[["other_text", "lost", "gained"]].sum().astype(int)
     table.insert(0, "n", groups.size())
     keep("again", table.reset_index())

@@ -1,10 +1,12 @@
-"""What ARM adds to a forward pass of the demo model, and what counting activations adds: ratios to the plain forward.
+"""What ARM adds to a forward pass of the demo model, and what counting activations
+adds: ratios to the plain forward.
 
     python benchmarks/arm.py [--tokens 128 512 2048] [--repeats 9]
 
-The ways take turns in one process, forwards and backwards. `redistribute` is also timed alone, on what it gets in
-that forward: its cost lies below the noise of two whole forwards. Writes benchmarks/results/arm.csv and prints the
-table: seconds of the plain forward and ratios to it, medians over the turns.
+The ways take turns in one process, forwards and backwards. `redistribute` is also timed
+alone, on what it gets in that forward: its cost lies below the noise of two whole
+forwards. Writes benchmarks/results/arm.csv and prints the table: seconds of the plain
+forward and ratios to it, medians over the turns.
 """
 
 import contextlib
@@ -37,29 +39,51 @@ def ways(loaded: Loaded) -> dict:
     }
 
 
-def redistribute_alone(loaded: Loaded, ids: torch.Tensor, repeats: int) -> dict[str, list[float]]:
-    """Return seconds of `redistribute` in each mode on the first layer's activations of one prompt."""
+def redistribute_alone(
+    loaded: Loaded, ids: torch.Tensor, repeats: int
+) -> dict[str, list[float]]:
+    """Return seconds of `redistribute` in each mode on the first layer's activations of
+    one prompt.
+    """
     kept = []
-    with torch.inference_mode(), watched(loaded.model, [1], lambda layer, gate, activation: kept.append(activation)):
+    with (
+        torch.inference_mode(),
+        watched(
+            loaded.model, [1], lambda layer, gate, activation: kept.append(activation)
+        ),
+    ):
         loaded.model(input_ids=ids, use_cache=False, logits_to_keep=1)
-    calls = {f"{mode}_alone": lambda mode=mode: redistribute(kept[0], mode=mode) for mode in MODES}
+    calls = {
+        f"{mode}_alone": lambda mode=mode: redistribute(kept[0], mode=mode)
+        for mode in MODES
+    }
     return in_turns(calls, repeats, time.perf_counter)
 
 
 def measure_length(loaded: Loaded, tokens: int, repeats: int) -> dict:
-    """Return the median seconds of the plain forward, and of each other way the median ratio to it in the same turn."""
+    """Return the median seconds of the plain forward, and of each other way the median
+    ratio to it in the same turn.
+    """
     ids = random_ids(tokens)
 
     def forward(context) -> None:
         with torch.inference_mode(), context():
             loaded.model(input_ids=ids, use_cache=False, logits_to_keep=1)
 
-    calls = {name: lambda context=context: forward(context) for name, context in ways(loaded).items()}
+    calls = {
+        name: lambda context=context: forward(context)
+        for name, context in ways(loaded).items()
+    }
     times = in_turns(calls, repeats, time.perf_counter)
     plain = times.pop("plain")
     times |= redistribute_alone(loaded, ids, repeats)
-    ratios = {name: [own / base for own, base in zip(found, plain, strict=True)] for name, found in times.items()}
-    medians = {f"{name}_of_plain": statistics.median(found) for name, found in ratios.items()}
+    ratios = {
+        name: [own / base for own, base in zip(found, plain, strict=True)]
+        for name, found in times.items()
+    }
+    medians = {
+        f"{name}_of_plain": statistics.median(found) for name, found in ratios.items()
+    }
     return {"tokens": tokens, "plain": statistics.median(plain)} | medians
 
 
@@ -67,7 +91,9 @@ def main() -> None:
     """Measure every length and write the table."""
     options = lengths_and_repeats(__doc__, [128, 512, 2048], 9)
     loaded = load("demo", device="cpu", dtype="float32")
-    table = pd.DataFrame([measure_length(loaded, tokens, options.repeats) for tokens in options.tokens])
+    table = pd.DataFrame(
+        [measure_length(loaded, tokens, options.repeats) for tokens in options.tokens]
+    )
     keep("arm", table, repeats=options.repeats)
     print(table.round(3).to_string(index=False))
 

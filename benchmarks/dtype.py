@@ -1,9 +1,11 @@
-"""What bfloat16 costs in accuracy and gains in time: the demo profile's problems without insertion, in both dtypes.
+"""What bfloat16 costs in accuracy and gains in time: the demo profile's problems
+without insertion, in both dtypes.
 
     python benchmarks/dtype.py [--limit 96]
 
-Greedy, each dtype with an engine of its own; loading is timed too. Writes benchmarks/results/dtype.csv and prints it.
-The difference is bfloat16 less float32 in points, with its 95 % interval over the same problems.
+Greedy, each dtype with an engine of its own; loading is timed too. Writes
+benchmarks/results/dtype.csv and prints it. The difference is bfloat16 less float32 in
+points, with its 95 % interval over the same problems.
 """
 
 import argparse
@@ -33,7 +35,9 @@ def answered(profile: Profile, dtype: str, limit: int) -> tuple[pd.DataFrame, fl
 
 def compared(profile: Profile, limit: int) -> dict:
     """Return accuracy and speed in both dtypes, and how much accuracy moves."""
-    (full, fast), (half, half_fast) = (answered(profile, dtype, limit) for dtype in DTYPES)
+    (full, fast), (half, half_fast) = (
+        answered(profile, dtype, limit) for dtype in DTYPES
+    )
     before, after = (POINTS * some["right"].to_numpy() for some in (full, half))
     found = interval(after - before, full["problem_id"], "difference")
     return {

@@ -1,9 +1,11 @@
-"""What the first layers of the paper's models weigh: bytes to fetch and memory to hold, from their configurations.
+"""What the first layers of the paper's models weigh: bytes to fetch and memory to hold,
+from their configurations.
 
     python benchmarks/first_layers.py
 
-Nothing is fetched: the configurations are written below, the models are built without weights and their parameters
-counted. Writes benchmarks/results/first_layers.csv, which `make readme` puts into the README, and prints it.
+Nothing is fetched: the configurations are written below, the models are built without
+weights and their parameters counted. Writes benchmarks/results/first_layers.csv, which
+`make readme` puts into the README, and prints it.
 """
 
 from pathlib import Path
@@ -12,8 +14,15 @@ import pandas as pd
 import torch
 from transformers import AutoConfig, AutoModel
 
-# The shapes of the published config.json files; what does not change the number of weights is left out.
-KEYS = ("model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
+# The shapes of the published config.json files; what does not change the number of
+# weights is left out.
+KEYS = (
+    "model_type",
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+)
 KEYS += ("num_attention_heads", "num_key_value_heads", "head_dim")
 SHAPES = {
     "Qwen2.5-Math-1.5B": ("qwen2", 151936, 1536, 8960, 28, 12, 2, 128),
@@ -28,9 +37,13 @@ RESULTS = Path(__file__).parent / "results" / "first_layers.csv"
 
 
 def parameters(config: dict, layers: int) -> int:
-    """Return how many weights embedding, the first `layers` layers and the final norm have."""
+    """Return how many weights embedding, the first `layers` layers and the final norm
+    have.
+    """
     with torch.device("meta"):
-        model = AutoModel.from_config(AutoConfig.for_model(**config | {"num_hidden_layers": layers}))
+        model = AutoModel.from_config(
+            AutoConfig.for_model(**config | {"num_hidden_layers": layers})
+        )
     return sum(weights.numel() for weights in model.parameters())
 
 
@@ -39,9 +52,16 @@ def main() -> None:
     rows = []
     for name, shape in SHAPES.items():
         row, config = {"model": name}, dict(zip(KEYS, shape, strict=True))
-        for layers, label in ((1, "layer 1"), (3, "layers 1-3"), (config["num_hidden_layers"], "all layers")):
+        for layers, label in (
+            (1, "layer 1"),
+            (3, "layers 1-3"),
+            (config["num_hidden_layers"], "all layers"),
+        ):
             count = parameters(config, layers)
-            row |= {f"{label}: GB to fetch": count * STORED / GB, f"{label}: GB of RAM": count * HELD / GB}
+            row |= {
+                f"{label}: GB to fetch": count * STORED / GB,
+                f"{label}: GB of RAM": count * HELD / GB,
+            }
         rows.append(row)
     table = pd.DataFrame(rows).round(2)
     RESULTS.parent.mkdir(exist_ok=True)

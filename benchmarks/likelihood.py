@@ -1,10 +1,13 @@
-"""What a score costs: log likelihoods under a condition against a plain forward of the same tokens, in turns.
+"""What a score costs: log likelihoods under a condition against a plain forward of the
+same tokens, in turns.
 
     python benchmarks/likelihood.py [--models demo ...] [--problems embedded] [--limit 16] [--repeats 5]
 
-`plain` is transformers' own SDPA with logits at the scored places alone, row by row of the same batch, padded on the
-right; nothing is computed once for all rows. A problem without a solution is its own text to score. Times are of the
-processor. Writes benchmarks/results/likelihood.csv and prints the table: seconds per score and ratios, medians.
+`plain` is transformers' own SDPA with logits at the scored places alone, row by row of
+the same batch, padded on the right; nothing is computed once for all rows. A problem
+without a solution is its own text to score. Times are of the processor. Writes
+benchmarks/results/likelihood.csv and prints the table: seconds per score and ratios,
+medians.
 """
 
 import argparse
@@ -29,7 +32,9 @@ CONDITIONS = ("none", "mless", "hidden-from-layer-1", "dilution")
 
 def scored(loaded: Loaded, problem: Problem, condition: str) -> Scored:
     """Return a problem with what follows its prompt."""
-    text = loaded.tokenizer(problem.solution or problem.problem, add_special_tokens=False)["input_ids"]
+    text = loaded.tokenizer(
+        problem.solution or problem.problem, add_special_tokens=False
+    )["input_ids"]
     prompt = build_prompt(loaded.tokenizer, problem.problem, condition)
     return Scored(problem, condition, None, "solution", prompt, [], text)
 
@@ -40,7 +45,9 @@ def plain(model, batch: dict[str, Scored]) -> torch.Tensor:
     ids, lengths = pad([torch.tensor(one.ids) for one in batch.values()])
     places = [
         (row, place)
-        for row, (one, length) in enumerate(zip(batch.values(), lengths.tolist(), strict=True))
+        for row, (one, length) in enumerate(
+            zip(batch.values(), lengths.tolist(), strict=True)
+        )
         for place in range(length - len(one.text) - 1, length - 1)
     ]
     row, at = torch.tensor(places).T
@@ -53,28 +60,46 @@ def main() -> None:
     """Measure every model under every condition and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=["demo"])
-    parser.add_argument("--problems", default="embedded", help="embedded, math500 or a JSONL file")
+    parser.add_argument(
+        "--problems", default="embedded", help="embedded, math500 or a JSONL file"
+    )
     parser.add_argument("--limit", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     problems, rows = load_problems(options.problems, limit=options.limit), []
     for spec in options.models:
         loaded = load(spec, device="cpu", dtype="float32")
-        twin = AutoModelForCausalLM.from_config(loaded.model.config, attn_implementation="sdpa", dtype=torch.float32)
+        twin = AutoModelForCausalLM.from_config(
+            loaded.model.config, attn_implementation="sdpa", dtype=torch.float32
+        )
         twin.load_state_dict(loaded.model.state_dict(), assign=True)
         twin.eval()
         for condition in CONDITIONS:
-            batch = {problem.id: scored(loaded, problem, condition) for problem in problems}
+            batch = {
+                problem.id: scored(loaded, problem, condition) for problem in problems
+            }
             ways = {
                 "scored": functools.partial(log_likelihoods, loaded, batch),
                 "plain": functools.partial(plain, twin, batch),
             }
             times = in_turns(ways, options.repeats, time.process_time)
-            seconds = {name: statistics.median(found) / len(batch) for name, found in times.items()}
+            seconds = {
+                name: statistics.median(found) / len(batch)
+                for name, found in times.items()
+            }
             row = {"model": loaded.name, "condition": condition, "n": len(batch)}
             row["tokens"] = sum(len(one.ids) for one in batch.values()) / len(batch)
-            rows.append(row | seconds | {"scored_of_plain": seconds["scored"] / seconds["plain"]})
-    table = keep("likelihood", pd.DataFrame(rows), problems=options.problems, threads=torch.get_num_threads())
+            rows.append(
+                row
+                | seconds
+                | {"scored_of_plain": seconds["scored"] / seconds["plain"]}
+            )
+    table = keep(
+        "likelihood",
+        pd.DataFrame(rows),
+        problems=options.problems,
+        threads=torch.get_num_threads(),
+    )
     print(table.iloc[:, :7].round(3).to_string(index=False))
 
 

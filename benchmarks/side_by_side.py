@@ -1,11 +1,14 @@
-"""Received attention against what it cannot do without, in turns in one process, on the demo model and one thread.
+"""Received attention against what it cannot do without, in turns in one process, on the
+demo model and one thread.
 
     python benchmarks/side_by_side.py [--tokens 128 256 1024] [--repeats 15]
 
-All layers against a plain forward with SDPA, and layer 1 against its floor: embedding, norm, the q and k projections,
-causal scores, exp and column sums in the best torch calls, without what the model adds to them (rotary positions,
-values). Times are of the processor, which other work on the machine disturbs least. Writes
-benchmarks/results/side_by_side.csv and prints the table: milliseconds and ratios, medians over the turns.
+All layers against a plain forward with SDPA, and layer 1 against its floor: embedding,
+norm, the q and k projections, causal scores, exp and column sums in the best torch
+calls, without what the model adds to them (rotary positions, values). Times are of the
+processor, which other work on the machine disturbs least. Writes
+benchmarks/results/side_by_side.csv and prints the table: milliseconds and ratios,
+medians over the turns.
 """
 
 import statistics
@@ -21,13 +24,27 @@ from lib.models.loading import load
 
 
 def floor(decoder, ids: torch.Tensor) -> torch.Tensor:
-    """Return column sums (H, T) of the first layer's attention without positions and values."""
+    """Return column sums (H, T) of the first layer's attention without positions and
+    values.
+    """
     layer, config, tokens = decoder.layers[0], decoder.config, ids.shape[1]
-    heads, groups, width = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+    heads, groups, width = (
+        config.num_attention_heads,
+        config.num_key_value_heads,
+        config.head_dim,
+    )
     hidden = layer.input_layernorm(decoder.embed_tokens(ids))
-    query = layer.self_attn.q_proj(hidden).view(tokens, groups, -1, width).permute(1, 2, 0, 3) * width**-0.5
+    query = (
+        layer.self_attn.q_proj(hidden)
+        .view(tokens, groups, -1, width)
+        .permute(1, 2, 0, 3)
+        * width**-0.5
+    )
     key = layer.self_attn.k_proj(hidden).view(tokens, groups, width).permute(1, 2, 0)
-    sums, size = torch.zeros(heads, 1, tokens), max(16, min(tokens, BLOCK_ELEMENTS // (heads * tokens)))
+    sums, size = (
+        torch.zeros(heads, 1, tokens),
+        max(16, min(tokens, BLOCK_ELEMENTS // (heads * tokens))),
+    )
     for start in range(0, tokens, size):
         stop = min(start + size, tokens)
         scores = query[:, :, start:stop].flatten(1, 2) @ key[..., :stop]
@@ -50,7 +67,9 @@ def row(model, tokens: int, repeats: int) -> dict:
         times = in_turns(ways, repeats, time.process_time)
     found = {f"{name}_ms": 1000 * statistics.median(of) for name, of in times.items()}
     for ours, other in (("all", "sdpa"), ("layer1", "floor")):
-        ratios = [one / base for one, base in zip(times[ours], times[other], strict=True)]
+        ratios = [
+            one / base for one, base in zip(times[ours], times[other], strict=True)
+        ]
         found[f"{ours}_of_{other}"] = statistics.median(ratios)
     return {"tokens": tokens} | found
 
@@ -60,7 +79,9 @@ def main() -> None:
     options = lengths_and_repeats(__doc__, [128, 256, 512, 1024, 2048, 4096], 15)
     torch.set_num_threads(1)
     model = load("demo", device="cpu", dtype="float32").model
-    table = pd.DataFrame([row(model, tokens, options.repeats) for tokens in options.tokens])
+    table = pd.DataFrame(
+        [row(model, tokens, options.repeats) for tokens in options.tokens]
+    )
     keep("side_by_side", table, repeats=options.repeats)
     print(table.round(2).to_string(index=False))
 

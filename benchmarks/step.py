@@ -1,9 +1,11 @@
-"""Tokens per second of one core in a step of generation, by how many positions each row's cache holds.
+"""Tokens per second of one core in a step of generation, by how many positions each
+row's cache holds.
 
     python benchmarks/step.py [--models demo ...] [--dtype float32] [--rows 64] [--positions 128 850] [--steps 8]
 
-One prompt is prefilled and stands in every row; then so many steps are taken at each length, the lengths in turns.
-Times are the processor's. Writes benchmarks/results/step.csv and prints the table: medians, and the range of the steps.
+One prompt is prefilled and stands in every row; then so many steps are taken at each
+length, the lengths in turns. Times are the processor's. Writes
+benchmarks/results/step.csv and prints the table: medians, and the range of the steps.
 """
 
 import argparse
@@ -43,7 +45,10 @@ def main() -> None:
     rows = []
     for spec in options.models:
         loaded = load(spec, device="cpu", dtype=options.dtype)
-        taken = {n: filled(loaded, options.rows, n, options.steps + 1) for n in options.positions}
+        taken = {
+            n: filled(loaded, options.rows, n, options.steps + 1)
+            for n in options.positions
+        }
         times = {n: [] for n in options.positions}
         for turn in range(options.steps + 1):  # the first warms up
             for positions, steps in taken.items():
@@ -51,8 +56,17 @@ def main() -> None:
                 steps([100] * options.rows)
                 times[positions] += [time.process_time() - start] if turn else []
         for positions, seconds in times.items():
-            row = {"model": loaded.name, "dtype": options.dtype, "rows": options.rows, "positions": positions}
-            row |= {"seconds": np.median(seconds), "fastest": min(seconds), "slowest": max(seconds)}
+            row = {
+                "model": loaded.name,
+                "dtype": options.dtype,
+                "rows": options.rows,
+                "positions": positions,
+            }
+            row |= {
+                "seconds": np.median(seconds),
+                "fastest": min(seconds),
+                "slowest": max(seconds),
+            }
             rows.append(row | {"tokens_per_second": options.rows / row["seconds"]})
     table = keep("step", pd.DataFrame(rows), threads=1)
     print(table.iloc[:, :8].round(3).to_string(index=False))

@@ -1,10 +1,12 @@
-"""How often the claims' rules err: each kind of number at the edge of a claimed range, where neither verdict is right.
+"""How often the claims' rules err: each kind of number at the edge of a claimed range,
+where neither verdict is right.
 
     python benchmarks/verdicts.py [--simulations 2000]
 
-Writes benchmarks/results/verdicts.csv: a row per rule, data, n, discordance and number of parts, all of them at
-the edge, with the rates at which the claim that they lie above it, or below it, is contradicted. Of one part these
-are also the rates at which the opposite claim is supported, and several are supported more rarely: `either` is the
+Writes benchmarks/results/verdicts.csv: a row per rule, data, n, discordance and number
+of parts, all of them at the edge, with the rates at which the claim that they lie above
+it, or below it, is contradicted. Of one part these are also the rates at which the
+opposite claim is supported, and several are supported more rarely: `either` is the
 larger of the two.
 """
 
@@ -21,17 +23,43 @@ from lib.statistics import POINTS
 
 RESULTS = Path(__file__).parent / "results" / "verdicts.csv"
 SIZES = (20, 50, 100, 200, 500)
-FAMILIES = (20, 20, 20, 16, *[14] * 4, *[12] * 4, 10, 10, *[8] * 9, 6, 6, 6, 6, 4)  # the embedded set's 28 templates
+FAMILIES = (
+    20,
+    20,
+    20,
+    16,
+    *[14] * 4,
+    *[12] * 4,
+    10,
+    10,
+    *[8] * 9,
+    6,
+    6,
+    6,
+    6,
+    4,
+)  # the embedded set's 28 templates
 ALTERNATIVES = 13  # settings of ARM that the profiles compare
-EXTREME = 0.75  # skewness 3.3: shown to say where the rule for means ends, and not held to the stated rate
-OPPOSITE = {"supported": "contradicted", "contradicted": "supported", "undecided": "undecided"}
-WRONG = ("contradicted", "in part")  # of a claim none of whose parts is refuted in truth
+# skewness 3.3: shown to say where the rule for means ends, and not held to the stated
+# rate
+EXTREME = 0.75
+OPPOSITE = {
+    "supported": "contradicted",
+    "contradicted": "supported",
+    "undecided": "undecided",
+}
+WRONG = (
+    "contradicted",
+    "in part",
+)  # of a claim none of whose parts is refuted in truth
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is simulated: a kind of part, its data, and the end of the range at which their mean lies."""
+    """What is simulated: a kind of part, its data, and the end of the range at which
+    their mean lies.
+    """
 
     kind: str
     data: str
@@ -43,8 +71,12 @@ class Case:
 
 
 def families(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Return the family (n,) of each problem, of a sample that keeps the families' shares."""
-    return rng.permutation(np.resize(rng.permutation(np.repeat(np.arange(len(FAMILIES)), FAMILIES)), n))
+    """Return the family (n,) of each problem, of a sample that keeps the families'
+    shares.
+    """
+    return rng.permutation(
+        np.resize(rng.permutation(np.repeat(np.arange(len(FAMILIES)), FAMILIES)), n)
+    )
 
 
 def normal(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -68,17 +100,25 @@ def right_or_wrong(share: float) -> Draw:
 
 
 def paired(discordance: float, edge: float = 0.0) -> Draw:
-    """Return differences of 100, 0 or -100 with that share of changed answers and a mean of `edge` points."""
+    """Return differences of 100, 0 or -100 with that share of changed answers and a
+    mean of `edge` points.
+    """
     better, worse = (discordance + edge / POINTS) / 2, (discordance - edge / POINTS) / 2
-    return lambda rng, n: POINTS * rng.choice([1.0, 0.0, -1.0], n, p=[better, 1 - better - worse, worse])
+    return lambda rng, n: (
+        POINTS * rng.choice([1.0, 0.0, -1.0], n, p=[better, 1 - better - worse, worse])
+    )
 
 
 def several(discordance: float) -> Draw:
-    return lambda rng, n: paired(discordance)(rng, n * ALTERNATIVES).reshape(n, ALTERNATIVES)
+    return lambda rng, n: paired(discordance)(rng, n * ALTERNATIVES).reshape(
+        n, ALTERNATIVES
+    )
 
 
 def cases() -> Iterator[Case]:
-    """Yield every case; clustered ones share half of their variance, or of their chances, within a family."""
+    """Yield every case; clustered ones share half of their variance, or of their
+    chances, within a family.
+    """
     means = {"normal": normal, "gamma": skewed, "t with 3 degrees": heavy}
     means |= {f"lognormal {spread}": lognormal(spread) for spread in (0.5, EXTREME)}
     for name, draw in means.items():
@@ -86,12 +126,18 @@ def cases() -> Iterator[Case]:
         yield Case("mean", name, draw, clustered=True)
     for share in (5, 50):
         yield Case("share", f"{share} %", right_or_wrong(share / 100), share)
-        yield Case("share", f"{share} %", right_or_wrong(share / 100), share, clustered=True)
+        yield Case(
+            "share", f"{share} %", right_or_wrong(share / 100), share, clustered=True
+        )
     for rate in (2, 5, 10, 20):
         for clustered in (False, True):
-            yield Case("difference", "no effect", paired(rate / 100), 0, rate, clustered)
+            yield Case(
+                "difference", "no effect", paired(rate / 100), 0, rate, clustered
+            )
         yield Case("difference", "no effect", paired(rate / 100), 0, rate, parts=4)
-        yield Case("largest", f"no effect in {ALTERNATIVES}", several(rate / 100), 0, rate)
+        yield Case(
+            "largest", f"no effect in {ALTERNATIVES}", several(rate / 100), 0, rate
+        )
     for rate in (10, 20):
         yield Case("difference", "5 points", paired(rate / 100, 5), 5, rate)
 
@@ -110,15 +156,19 @@ def parts(case: Case, rng: np.random.Generator, n: int) -> Parts:
 
 
 def rates(case: Case, n: int, simulations: int, seed: int = 0) -> tuple[float, float]:
-    """Return how often the claim to lie above the edge, and the claim to lie below it, is contradicted, also in part.
+    """Return how often the claim to lie above the edge, and the claim to lie below it,
+    is contradicted, also in part.
 
-    Of one part, that is how often the other claim is supported; of several, each is supported more rarely.
+    Of one part, that is how often the other claim is supported; of several, each is
+    supported more rarely.
     """
     rng, contradicted = np.random.default_rng([seed, n]), np.zeros(2)
     for _ in range(simulations):
         found = parts(case, rng, n)
         above = decide(found, low=case.edge).verdict
-        below = decide(found, high=case.edge).verdict if case.parts > 1 else OPPOSITE[above]
+        below = (
+            decide(found, high=case.edge).verdict if case.parts > 1 else OPPOSITE[above]
+        )
         contradicted += above in WRONG, below in WRONG
     return tuple(contradicted / simulations)
 
@@ -128,9 +178,16 @@ def simulate(simulations: int, sizes: tuple[int, ...] = SIZES) -> pd.DataFrame:
     rows = []
     for case in cases():
         for n in sizes:
-            count = simulations // 4 if case.kind == "largest" else simulations  # itself a simulation, and slow
+            count = (
+                simulations // 4 if case.kind == "largest" else simulations
+            )  # itself a simulation, and slow
             above, below = rates(case, n, count)
-            row = {"rule": case.kind, "data": case.data, "n": n, "clusters": len(FAMILIES) if case.clustered else n}
+            row = {
+                "rule": case.kind,
+                "data": case.data,
+                "n": n,
+                "clusters": len(FAMILIES) if case.clustered else n,
+            }
             row |= {"discordance": case.discordance, "parts": case.parts}
             row |= {"above": above, "below": below, "either": max(above, below)}
             rows.append(row | {"simulations": count})

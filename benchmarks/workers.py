@@ -1,11 +1,13 @@
-"""Completions per second of one process with all cores against workers with one each, on the demo model.
+"""Completions per second of one process with all cores against workers with one each,
+on the demo model.
 
     python benchmarks/workers.py [--prompts 64] [--new-tokens 32] [--cores 2]
 
-Every way has the same number of rows in all, which its processes share. Each runs twice in processes of its own, on so
-many prompts and on three times as many; the rate is that of the difference, so that starting Ray and loading the model,
-which `start_seconds` gives, do not count. Writes
-benchmarks/results/workers.csv and prints the table; `load` is the machine's load average when a way began.
+Every way has the same number of rows in all, which its processes share. Each runs twice
+in processes of its own, on so many prompts and on three times as many; the rate is that
+of the difference, so that starting Ray and loading the model, which `start_seconds`
+gives, do not count. Writes benchmarks/results/workers.csv and prints the table; `load`
+is the machine's load average when a way began.
 """
 
 import argparse
@@ -27,15 +29,26 @@ ROWS = 64  # of all processes together
 
 
 def run(workers: int, prompts: int, new_tokens: int) -> float:
-    """Return the seconds from nothing to the last completion, in this process and so many workers."""
+    """Return the seconds from nothing to the last completion, in this process and so
+    many workers.
+    """
     start = time.perf_counter()
     loaded = load("demo", device="cpu", read=not workers)
     problems = load_problems("embedded", limit=prompts, seed=0)
-    built = [build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat") for problem in problems]
-    requests = [Request(str(n), prompt.input_ids.tolist()) for n, prompt in enumerate(built)]
+    built = [
+        build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat")
+        for problem in problems
+    ]
+    requests = [
+        Request(str(n), prompt.input_ids.tolist()) for n, prompt in enumerate(built)
+    ]
     engine, batch = "transformers", ROWS // max(workers, 1)
     if not workers:
-        done = list(make_engine(engine, loaded, batch, {}).complete(requests, Sampling(new_tokens)))
+        done = list(
+            make_engine(engine, loaded, batch, {}).complete(
+                requests, Sampling(new_tokens)
+            )
+        )
     else:
         with workers_class()(workers, 0, loaded, engine, batch, {}) as crew:
             done = list(crew.complete(requests, Sampling(new_tokens)))
@@ -45,7 +58,14 @@ def run(workers: int, prompts: int, new_tokens: int) -> float:
 
 def apart(workers: int, threads: int, prompts: int, new_tokens: int) -> float:
     """Return the seconds of `run` in a process of its own with so many threads."""
-    command = [sys.executable, __file__, f"--new-tokens={new_tokens}", "--one", str(workers), str(prompts)]
+    command = [
+        sys.executable,
+        __file__,
+        f"--new-tokens={new_tokens}",
+        "--one",
+        str(workers),
+        str(prompts),
+    ]
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
@@ -56,7 +76,9 @@ def apart(workers: int, threads: int, prompts: int, new_tokens: int) -> float:
 def measure(workers: int, threads: int, options: argparse.Namespace) -> dict:
     """Return the row of one way."""
     load_average, few, many = os.getloadavg()[0], options.prompts, 3 * options.prompts
-    short, long = (apart(workers, threads, count, options.new_tokens) for count in (few, many))
+    short, long = (
+        apart(workers, threads, count, options.new_tokens) for count in (few, many)
+    )
     rate = (many - few) / (long - short)
     row = {"workers": workers, "threads": threads, "prompts": many, "per_second": rate}
     return row | {"start_seconds": short - few / rate, "load": load_average}
@@ -68,7 +90,13 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=64)
     parser.add_argument("--new-tokens", type=int, default=32)
     parser.add_argument("--cores", type=int, default=os.cpu_count())
-    parser.add_argument("--one", nargs=2, type=int, metavar=("WORKERS", "PROMPTS"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--one",
+        nargs=2,
+        type=int,
+        metavar=("WORKERS", "PROMPTS"),
+        help=argparse.SUPPRESS,
+    )
     options = parser.parse_args()
     if options.one:
         print(json.dumps(run(*options.one, options.new_tokens)))

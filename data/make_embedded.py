@@ -1,7 +1,9 @@
-"""Write embedded.jsonl, the project's own 300 short problems in MATH's schema, 60 for each level.
+"""Write embedded.jsonl, the project's own 300 short problems in MATH's schema, 60 for
+each level.
 
-Run `python data/make_embedded.py` to write the file again: the same bytes every time. Beside MATH's fields
-each line carries `check`, the problem as an expression that sympy can work out without this script.
+Run `python data/make_embedded.py` to write the file again: the same bytes every time.
+Beside MATH's fields each line carries `check`, the problem as an expression that sympy
+can work out without this script.
 """
 
 import json
@@ -22,7 +24,9 @@ ANIMALS = ("birds", "ducks", "rabbits", "cows", "goats", "frogs")
 
 @dataclass(frozen=True)
 class Family:
-    """A kind of problem: format templates, the cases they may be filled with, and the rule for the answer."""
+    """A kind of problem: format templates, the cases they may be filled with, and the
+    rule for the answer.
+    """
 
     level: int
     subject: str
@@ -36,7 +40,9 @@ class Family:
 
 
 def grid(keep: Callable[[dict], bool] = lambda case: True, **axes) -> list[dict]:
-    """Return every combination of the axes' values for which `keep` holds, the last axis running fastest."""
+    """Return every combination of the axes' values for which `keep` holds, the last
+    axis running fastest.
+    """
     cases = [{}]
     for name, values in axes.items():
         cases = [{**case, name: value} for case in cases for value in values]
@@ -299,7 +305,9 @@ FAMILIES = LEVEL_1 + LEVEL_2 + LEVEL_3 + LEVEL_4 + LEVEL_5
 
 
 def latex(value: int | Fraction) -> str:
-    """Return the value as MATH writes answers: an integer, or a fraction in lowest terms."""
+    """Return the value as MATH writes answers: an integer, or a fraction in lowest
+    terms.
+    """
     value = Fraction(value)
     if value.denominator == 1:
         return str(value.numerator)
@@ -322,8 +330,11 @@ def row(family: Family, case: dict, number: int) -> dict:
 
 
 def render() -> str:
-    """Return the whole file as text, the families in order and a seeded draw of cases from each."""
-    # Only random() promises the same stream in every Python version; sample() and shuffle() do not.
+    """Return the whole file as text, the families in order and a seeded draw of cases
+    from each.
+    """
+    # Only random() promises the same stream in every Python version; sample() and
+    # shuffle() do not.
     stream = random.Random(SEED)
     drawn = []
     for family in FAMILIES:

@@ -1,7 +1,8 @@
-"""Extraction and scoring for the notebooks that reproduce *Meaningless Tokens, Meaningful Gains*.
+"""Extraction and scoring for the notebooks that reproduce *Meaningless Tokens,
+Meaningful Gains*.
 
-Each folder's `__init__` says what it is for. A floor imports from its own modules and from the floors above it, and
-from no other room of its own floor:
+Each folder's `__init__` says what it is for. A floor imports from its own modules and
+from the floors above it, and from no other room of its own floor:
 
     errors statistics paths progress
     attention
@@ -13,14 +14,18 @@ from no other room of its own floor:
     report reproduce
     __main__
 
-Three shapes pass between them: `measured`, one Dataset per model (lib.measurement.store); `answers`, a DataFrame with a
-row per completion (lib.evaluation); `verdicts`, a DataFrame with a row per claim and model (lib.claims.verdict).
+Three shapes pass between them: `measured`, one Dataset per model
+(lib.measurement.store); `answers`, a DataFrame with a row per completion
+(lib.evaluation); `verdicts`, a DataFrame with a row per claim and model
+(lib.claims.verdict).
 
-Where a change belongs: what a prompt holds, prompts; what is read off a network, attention and arm, over all problems
-and models measurement; what answers and likelihoods are, evaluation; whether one is right, grading; what is asked of
-all of it and the rule that decides, claims; how a table looks, figures. CONTRIBUTING.md has an example of each.
+Where a change belongs: what a prompt holds, prompts; what is read off a network,
+attention and arm, over all problems and models measurement; what answers and
+likelihoods are, evaluation; whether one is right, grading; what is asked of all of it
+and the rule that decides, claims; how a table looks, figures. CONTRIBUTING.md has an
+example of each.
 
-Shapes are written with one alphabet: B batch, L layers asked for, H heads, K key heads, T tokens, Q a block of
-queries, R sets of queries, D head width, F MLP width, N problems. Layers and heads count from 1 wherever a person
-names them.
+Shapes are written with one alphabet: B batch, L layers asked for, H heads, K key heads,
+T tokens, Q a block of queries, R sets of queries, D head width, F MLP width, N
+problems. Layers and heads count from 1 wherever a person names them.
 """

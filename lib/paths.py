@@ -1,4 +1,6 @@
-"""Where things are, whatever the current folder is; files as they are read, or written whole or not at all; keys."""
+"""Where things are, whatever the current folder is; files as they are read, or written
+whole or not at all; keys.
+"""
 
 import contextlib
 import hashlib
@@ -20,46 +22,73 @@ PROFILES = DATA / "profiles"
 FIGURES = ROOT / "figures"
 RESULTS = ROOT / "results"
 # The user's, for what can be computed or fetched again.
-CACHE = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "meaningless-tokens")
+CACHE = Path(
+    os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"),
+    "meaningless-tokens",
+)
 
 
 def notebooks(only: Sequence[str] = ()) -> list[Path]:
-    """Return the notebooks of these numbers, names or files, all for none; raises InputError for an unknown one.
+    """Return the notebooks of these numbers, names or files, all for none; raises
+    InputError for an unknown one.
 
-    00 is not among them: it shows a prompt of the reader's own, and no profile decides what.
+    00 is not among them: it shows a prompt of the reader's own, and no profile decides
+    what.
     """
-    found = sorted(path for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb") if path.stem[:2] != "00")
-    names = {name: path for path in found for name in (path.name, path.stem, path.stem[:2], path.stem[:2].lstrip("0"))}
+    found = sorted(
+        path for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb") if path.stem[:2] != "00"
+    )
+    names = {
+        name: path
+        for path in found
+        for name in (path.name, path.stem, path.stem[:2], path.stem[:2].lstrip("0"))
+    }
     if missing := [name for name in only if name not in names]:
         raise unknown("notebook", missing[0], [path.stem for path in found])
     return sorted({names[name] for name in only}) or found
 
 
 def shown(path: Path) -> str:
-    """Return how a message names a file: one of this repository without the folders above it."""
+    """Return how a message names a file: one of this repository without the folders
+    above it.
+    """
     return str(path).removeprefix(f"{ROOT}/")
 
 
 def read_text(path: str | Path) -> str:
-    """Return a UTF-8 file without its byte order mark; `~` is the home folder. Raises InputError."""
+    """Return a UTF-8 file without its byte order mark; `~` is the home folder. Raises
+    InputError.
+    """
     path = Path(os.path.expanduser(path))
     try:
-        return path.read_bytes().decode("utf-8-sig")  # line ends as they are, whose digest no system changes
+        return path.read_bytes().decode(
+            "utf-8-sig"
+        )  # line ends as they are, whose digest no system changes
     except UnicodeDecodeError as error:
-        raise InputError(f"{shown(path)} is not UTF-8 text (byte {error.start})") from error
+        raise InputError(
+            f"{shown(path)} is not UTF-8 text (byte {error.start})"
+        ) from error
     except OSError as error:
         raise InputError(f"{shown(path)} cannot be read: {error.strerror}") from error
 
 
 def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
-    """Yield (line number, value) for every line of a JSONL file that is not blank; raises InputError."""
+    """Yield (line number, value) for every line of a JSONL file that is not blank;
+    raises InputError.
+    """
     # Not splitlines(): JSON allows U+2028 and its like inside a string.
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():
             try:
                 yield number, json.loads(line)
-            except (ValueError, RecursionError) as error:  # also of a number of thousands of digits, of deep nesting
-                raise InputError(f"{path}, line {number}: not valid JSON ({getattr(error, 'msg', error)})") from error
+            except (
+                ValueError,
+                RecursionError,
+            ) as error:  # also of a number of thousands of digits, of deep nesting
+                raise InputError(
+                    f"{path}, line {number}: not valid JSON"
+                    f" ({getattr(error, 'msg', error)})"
+                ) from error
 
 
 def read_yaml(path: Path) -> Any:
@@ -68,8 +97,15 @@ def read_yaml(path: Path) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-        said = f"line {mark.line + 1}: {problem}" if mark else " ".join(str(problem or error).split())
+        mark, problem = (
+            getattr(error, "problem_mark", None),
+            getattr(error, "problem", None),
+        )
+        said = (
+            f"line {mark.line + 1}: {problem}"
+            if mark
+            else " ".join(str(problem or error).split())
+        )
         raise InputError(f"{shown(path)}: {said}") from error
 
 
@@ -80,24 +116,32 @@ class _Loader(yaml.SafeLoader):
         seen = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"{key.value} is given twice", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value} is given twice", problem_mark=key.start_mark
+                )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
 def write_json(path: str | Path, value: object) -> None:
-    """Replace the file by the value as JSON, at once or not at all; raises InputError for any OSError."""
+    """Replace the file by the value as JSON, at once or not at all; raises InputError
+    for any OSError.
+    """
     write_whole(Path(path), (json.dumps(value, indent=1) + "\n").encode("ascii"))
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Replace the file by the content, at once or not at all; raises InputError for any OSError."""
+    """Replace the file by the content, at once or not at all; raises InputError for any
+    OSError.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as stream:
             stream.write(content)
             stream.flush()
-            os.fsync(stream.fileno())  # else a power cut may leave the new name on an empty file
+            os.fsync(
+                stream.fileno()
+            )  # else a power cut may leave the new name on an empty file
         os.replace(temporary, path)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -106,15 +150,18 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
 
 
 def whole_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
-    """Return `folder`, whole or absent whoever is killed: `fill` makes it in a partial one, renamed at the end.
+    """Return `folder`, whole or absent whoever is killed: `fill` makes it in a partial
+    one, renamed at the end.
 
-    One process at a time fills it, and may go on from what another left there. Raises InputError when the cache
-    cannot be written.
+    One process at a time fills it, and may go on from what another left there. Raises
+    InputError when the cache cannot be written.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot write the cache folder {folder.parent}: {error.strerror}") from error
+        raise InputError(
+            f"cannot write the cache folder {folder.parent}: {error.strerror}"
+        ) from error
     with WeakFileLock(f"{folder}.lock"):
         if not folder.is_dir():
             partial = folder.with_name(f".{folder.name}.partial")

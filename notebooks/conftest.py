@@ -3,4 +3,9 @@
 
 def pytest_collectstart(collector):
     if collector.fspath and collector.fspath.ext == ".ipynb":
-        collector.skip_compare += ("text/html", "image/svg+xml", "application/pdf", "stderr")
+        collector.skip_compare += (
+            "text/html",
+            "image/svg+xml",
+            "application/pdf",
+            "stderr",
+        )

@@ -1,4 +1,6 @@
-"""What every test stands on: a fixed seed, no window, the demo model once, and a checkpoint of a megabyte."""
+"""What every test stands on: a fixed seed, no window, the demo model once, and a
+checkpoint of a megabyte.
+"""
 
 import shutil
 
@@ -19,7 +21,9 @@ LONGEST = ("test_notebooks", "test_machines", "test_command_line", "test_interru
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the files that take longest, so that two workers end at about the same time."""
+    """Begin with the files that take longest, so that two workers end at about the same
+    time.
+    """
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(LONGEST)))
 
@@ -29,12 +33,22 @@ def seeded():
     torch.manual_seed(0)
 
 
-ON_A_GPU = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")]
+ON_A_GPU = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"),
+]
 
 
-@pytest.fixture(params=[pytest.param("cpu", marks=pytest.mark.cpu_too), pytest.param("cuda", marks=ON_A_GPU)])
+@pytest.fixture(
+    params=[
+        pytest.param("cpu", marks=pytest.mark.cpu_too),
+        pytest.param("cuda", marks=ON_A_GPU),
+    ]
+)
 def device(request):
-    """Where a test runs: on a GPU, and on a CPU too, so that its lines are tried where there is none."""
+    """Where a test runs: on a GPU, and on a CPU too, so that its lines are tried where
+    there is none.
+    """
     return request.param
 
 
@@ -46,11 +60,26 @@ def demo():
 
 @pytest.fixture(scope="session")
 def tiny_llama(tmp_path_factory):
-    """A folder, to be left as it is, with a random Llama of three layers that speaks through the demo's tokenizer."""
+    """A folder, to be left as it is, with a random Llama of three layers that speaks
+    through the demo's tokenizer.
+    """
     tokenizer = AutoTokenizer.from_pretrained(converted(resolve("demo"), "float32"))
-    shape = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
-    shape |= {"num_key_value_heads": 1, "max_position_embeddings": 512, "vocab_size": len(tokenizer)}
-    config = LlamaConfig(**shape, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id)
+    shape = {
+        "hidden_size": 8,
+        "intermediate_size": 16,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 2,
+    }
+    shape |= {
+        "num_key_value_heads": 1,
+        "max_position_embeddings": 512,
+        "vocab_size": len(tokenizer),
+    }
+    config = LlamaConfig(
+        **shape,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("checkpoint") / "tiny-llama"
     LlamaForCausalLM(config).save_pretrained(folder)

@@ -1,4 +1,6 @@
-"""The order in which lib's rooms may import each other, held against the sources, and how many and long these are."""
+"""The order in which lib's rooms may import each other, held against the sources, and
+how many and long these are.
+"""
 
 import ast
 from graphlib import TopologicalSorter
@@ -22,8 +24,16 @@ def imports(path: Path) -> list[str]:
     """Return the modules or rooms of lib that a file imports, inside functions too."""
     found = []
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "lib":
-            found += [node.module] if node.module != "lib" else [f"lib.{alias.name}" for alias in node.names]
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.split(".")[0] == "lib"
+        ):
+            found += (
+                [node.module]
+                if node.module != "lib"
+                else [f"lib.{alias.name}" for alias in node.names]
+            )
     return found
 
 
@@ -38,13 +48,23 @@ def test_every_room_stands_on_one_floor_and_the_top_is_small():
 
 def test_rooms_import_upwards_only():
     floor = {name: number for number, names in enumerate(FLOORS) for name in names}
-    edges = {(room(path), module.split(".")[1]) for path in SOURCES for module in IMPORTS[path]}
+    edges = {
+        (room(path), module.split(".")[1])
+        for path in SOURCES
+        for module in IMPORTS[path]
+    }
     # The ground floor may use its own: statistics and paths report in errors' words.
-    assert not {(a, b) for a, b in edges if a != b and floor[b] >= floor[a] and a not in FLOORS[0]}
+    assert not {
+        (a, b)
+        for a, b in edges
+        if a != b and floor[b] >= floor[a] and a not in FLOORS[0]
+    }
 
 
 def test_modules_import_without_circles():
-    names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in SOURCES}
+    names = {
+        path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in SOURCES
+    }
     TopologicalSorter({names[path]: IMPORTS[path] for path in SOURCES}).prepare()
 
 

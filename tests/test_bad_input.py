@@ -1,4 +1,6 @@
-"""What the commands refuse: each in one line, with exit code 2, before anything is written or a network is loaded."""
+"""What the commands refuse: each in one line, with exit code 2, before anything is
+written or a network is loaded.
+"""
 
 import json
 import os
@@ -12,8 +14,18 @@ from huggingface_hub import constants
 from lib import paths
 from lib.__main__ import main
 
-PROBLEM = json.dumps({"problem": "What is $1 + 1$?", "answer": "2", "unique_id": "a", "response": "so \\boxed{2}"})
-PROFILE = "name: mine\ndescription: x\nattention:\n  models: [demo]\naccuracy:\n  models: [demo]\n"
+PROBLEM = json.dumps(
+    {
+        "problem": "What is $1 + 1$?",
+        "answer": "2",
+        "unique_id": "a",
+        "response": "so \\boxed{2}",
+    }
+)
+PROFILE = (
+    "name: mine\ndescription: x\nattention:\n  models: [demo]\naccuracy:\n  models:"
+    " [demo]\n"
+)
 FILES = {
     "good.jsonl": f"{PROBLEM}\n",
     "broken.jsonl": f"{PROBLEM}\n{{half\n",
@@ -48,8 +60,19 @@ grade good.jsonl --answer answer.0.x | line 1: no text in field 'answer.0.x'
 """
 COMMANDS = COMMANDS.replace("evaluate", "evaluate --model demo --limit 2 --out o")
 ROWS = [line.split(" | ") for line in COMMANDS.strip().splitlines()]
-LATE = ("grade", "org/name", "math500")  # which ask the hub, or load more than the settings
-FOREIGN = ("Value error", "nput should", "tring should", "pydantic", "Traceback", "[type=")
+LATE = (
+    "grade",
+    "org/name",
+    "math500",
+)  # which ask the hub, or load more than the settings
+FOREIGN = (
+    "Value error",
+    "nput should",
+    "tring should",
+    "pydantic",
+    "Traceback",
+    "[type=",
+)
 
 
 @pytest.fixture
@@ -57,10 +80,14 @@ def folder(tmp_path, monkeypatch):
     """The folder that the commands start in: it holds FILES, and one that is no text."""
     for name in ("RESULTS", "FIGURES"):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())
-    monkeypatch.setattr("lib.prompts.problems.DATA", tmp_path)  # where a copy of MATH-500 may lie
+    monkeypatch.setattr(
+        "lib.prompts.problems.DATA", tmp_path
+    )  # where a copy of MATH-500 may lie
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))  # of processes that are started here
+    monkeypatch.setenv(
+        "PYTHONPATH", str(paths.ROOT)
+    )  # of processes that are started here
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():
         (tmp_path / name).write_text(content)
@@ -69,7 +96,9 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command, said", ROWS, ids=[command for command, _ in ROWS])
-def test_a_command_is_refused_in_one_line_that_says_so_and_leaves_nothing(command, said, folder, capsys):
+def test_a_command_is_refused_in_one_line_that_says_so_and_leaves_nothing(
+    command, said, folder, capsys
+):
     before = sorted(os.walk("."))
     assert main(shlex.split(command)) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -79,7 +108,9 @@ def test_a_command_is_refused_in_one_line_that_says_so_and_leaves_nothing(comman
 
 
 def test_refusals_and_help_need_no_torch(folder):
-    commands = [command for command, _ in ROWS if not any(word in command for word in LATE)]
+    commands = [
+        command for command, _ in ROWS if not any(word in command for word in LATE)
+    ]
     code = f"""if True:
         import contextlib, shlex, sys
         from pathlib import Path
@@ -94,17 +125,29 @@ def test_refusals_and_help_need_no_torch(folder):
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-WITHOUT = "-c \"import runpy, sys; sys.modules['{}'] = None; runpy.run_module('lib', run_name='__main__')\" report"
+WITHOUT = (
+    "-c \"import runpy, sys; sys.modules['{}'] = None; runpy.run_module('lib',"
+    " run_name='__main__')\" report"
+)
 NOT_HERE = "error: {} is not installed here: run `make` once"
 GRADE, FULL = "-m lib grade many.jsonl", "error: the output: No space left"
 ENDS = [(f"{GRADE} | head -1", 141, ""), (f"{GRADE} > /dev/full", 2, FULL)]
-ENDS += [(WITHOUT.format(name), code, NOT_HERE.format(name)) for name, code in (("pydantic", 1), ("jinja2", 2))]
+ENDS += [
+    (WITHOUT.format(name), code, NOT_HERE.format(name))
+    for name, code in (("pydantic", 1), ("jinja2", 2))
+]
 
 
 @pytest.mark.parametrize("command, code, said", ENDS)
-def test_closed_pipes_full_disks_and_missing_libraries_end_in_a_line_or_none(command, code, said, folder):
+def test_closed_pipes_full_disks_and_missing_libraries_end_in_a_line_or_none(
+    command, code, said, folder
+):
     row = json.dumps({"answer": "1", "response": "no box " * 20})
     (folder / "many.jsonl").write_text((row + "\n") * 3000)  # enough to fill a pipe
     command = ["bash", "-c", f"set -o pipefail; {sys.executable} {command}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == code and done.stderr.startswith(said) and done.stderr.count("\n") == bool(said)
+    assert (
+        done.returncode == code
+        and done.stderr.startswith(said)
+        and done.stderr.count("\n") == bool(said)
+    )

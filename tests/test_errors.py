@@ -22,10 +22,22 @@ class Outer(Settings):
     [
         ({"nam": "x"}, "name: missing field; nam: unknown field (did you mean name?)"),
         ({"name": "", "zzz": 1}, "name: must not be empty, not ''; zzz: unknown field"),
-        ({"name": "x", "parts": [{"lenght": 1}]}, "parts.0.lenght: unknown field (did you mean length?)"),
-        ({"name": "x", "maybe": {"length": "1"}}, "maybe.length: must be a whole number, not '1'"),
-        ({"name": "x", "maybe": {"share": -1.0}}, "maybe.share: must be greater than or equal to 0, not -1.0"),
-        ({"name": "x", "maybe": {"share": 1e-320}}, "maybe.share: must be 0 or between 1e-09 and 1e+15"),
+        (
+            {"name": "x", "parts": [{"lenght": 1}]},
+            "parts.0.lenght: unknown field (did you mean length?)",
+        ),
+        (
+            {"name": "x", "maybe": {"length": "1"}},
+            "maybe.length: must be a whole number, not '1'",
+        ),
+        (
+            {"name": "x", "maybe": {"share": -1.0}},
+            "maybe.share: must be greater than or equal to 0, not -1.0",
+        ),
+        (
+            {"name": "x", "maybe": {"share": 1e-320}},
+            "maybe.share: must be 0 or between 1e-09 and 1e+15",
+        ),
         ({"name": "a\ud800"}, "name: must be a text, not 'a\\ud800'"),
     ],
 )
@@ -41,6 +53,8 @@ def test_a_notebook_shows_the_line_alone(monkeypatch):
     shell = start_ipython()
     shell.user_ns["InputError"] = InputError
     shown = []
-    monkeypatch.setattr(shell, "_showtraceback", lambda kind, error, lines: shown.extend(lines))
+    monkeypatch.setattr(
+        shell, "_showtraceback", lambda kind, error, lines: shown.extend(lines)
+    )
     shell.run_cell("raise InputError('limit: must be a whole number')")
     assert shown == ["error: limit: must be a whole number"]

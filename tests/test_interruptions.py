@@ -1,4 +1,6 @@
-"""Evaluation that is killed, interrupted or out of disk, as a whole: nothing is lost and nothing stands there twice."""
+"""Evaluation that is killed, interrupted or out of disk, as a whole: nothing is lost
+and nothing stands there twice.
+"""
 
 import contextlib
 import itertools
@@ -17,15 +19,32 @@ from lib import paths
 from lib.__main__ import main
 from lib.evaluation import store
 
-# Where each of several runs dies: a function of os, which of its calls, and how far that comes. In this order they
-# meet an empty folder, one with settings alone, half a line, its mending, whole lines, and all but the summary.
-KILLS = [("replace", 1, "before"), ("replace", 1, "after"), ("write", 1, "half"), ("ftruncate", 1, "before")]
-KILLS += [("write", 5, "after"), ("write", 9, "half"), ("write", 20, "before"), ("replace", 1, "before")]
+# Where each of several runs dies: a function of os, which of its calls, and how far
+# that comes. In this order they meet an empty folder, one with settings alone, half a
+# line, its mending, whole lines, and all but the summary.
+KILLS = [
+    ("replace", 1, "before"),
+    ("replace", 1, "after"),
+    ("write", 1, "half"),
+    ("ftruncate", 1, "before"),
+]
+KILLS += [
+    ("write", 5, "after"),
+    ("write", 9, "half"),
+    ("write", 20, "before"),
+    ("replace", 1, "before"),
+]
 SECONDS = 100  # to wait for a process
-DRAWN = "--limit 8 --conditions none,mless:5,arm --max-new-tokens 12 --elicit --elicit-tokens 4 --temperature 0.9"
+DRAWN = (
+    "--limit 8 --conditions none,mless:5,arm --max-new-tokens 12 --elicit"
+    " --elicit-tokens 4 --temperature 0.9"
+)
 DRAWN += " --top-p 0.9 --samples 3 --batch-size 7 --filler-length 5"
 # By Ctrl-C, or by a disk that takes no more than so many bytes of a file.
-STOPPED = [(None, 130, "interrupted: what is done is kept"), (8 << 10, 2, "error: disk full at ")]
+STOPPED = [
+    (None, 130, "interrupted: what is done is kept"),
+    (8 << 10, 2, "error: disk full at "),
+]
 GREEDY = "--limit 24 --conditions none,arm --max-new-tokens 60 --batch-size 4"
 
 
@@ -35,11 +54,18 @@ def begin(tiny_checkpoint, monkeypatch):
     # Processes start in a moment: one that has imported everything is forked for each.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["lib.evaluation.run"])
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # the model is tiny: more threads would only wait for each other
+    monkeypatch.setenv(
+        "OMP_NUM_THREADS", "1"
+    )  # the model is tiny: more threads would only wait for each other
 
     def run(folder, options=GREEDY, kill=(), most=resource.RLIM_INFINITY):
-        arguments = f"evaluate --model {tiny_checkpoint} --out {folder} --format plain {options}".split()
-        process = context.Process(target=typed, args=(arguments, f"{folder}.shown", kill, most))
+        arguments = (
+            f"evaluate --model {tiny_checkpoint} --out {folder} --format plain"
+            f" {options}".split()
+        )
+        process = context.Process(
+            target=typed, args=(arguments, f"{folder}.shown", kill, most)
+        )
         process.start()
         return process
 
@@ -47,18 +73,26 @@ def begin(tiny_checkpoint, monkeypatch):
 
 
 def typed(arguments, shown, kill, most):
-    """Run the command line as a terminal does, in a group of its own; no file may have more than `most` bytes."""
+    """Run the command line as a terminal does, in a group of its own; no file may have
+    more than `most` bytes.
+    """
     os.setsid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in a shell's background ignores
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # which a job in a shell's background ignores
     os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT), sys.stderr.fileno())
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     if kill:
-        store.os = paths.os = types.SimpleNamespace(**vars(os) | {kill[0]: dying(getattr(os, kill[0]), *kill[1:])})
+        store.os = paths.os = types.SimpleNamespace(
+            **vars(os) | {kill[0]: dying(getattr(os, kill[0]), *kill[1:])}
+        )
     sys.exit(main(arguments))
 
 
 def dying(function, nth, reach):
-    """Return the function, of which the nth call kills the process: before it, after it, or with half its bytes."""
+    """Return the function, of which the nth call kills the process: before it, after
+    it, or with half its bytes.
+    """
     counted = itertools.count(1)
 
     def killing(*given):
@@ -82,20 +116,26 @@ def lines(folder):
     return sorted((folder / "completions.jsonl").read_text().splitlines())
 
 
-def test_kills_at_every_step_end_in_the_completions_of_an_undisturbed_run(begin, tmp_path):
+def test_kills_at_every_step_end_in_the_completions_of_an_undisturbed_run(
+    begin, tmp_path
+):
     undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
     whole = begin(undisturbed, DRAWN)
     for kill in KILLS:
         assert ended(begin(folder, DRAWN, kill)) == -signal.SIGKILL, kill
     assert ended(begin(folder, DRAWN)) == ended(whole) == 0
     assert lines(folder) == lines(undisturbed) and len(lines(folder)) == 72
-    assert (folder / "summary.json").read_text() == (undisturbed / "summary.json").read_text()
+    assert (folder / "summary.json").read_text() == (
+        undisturbed / "summary.json"
+    ).read_text()
 
 
 def interrupted(begin, folder):
     """Press Ctrl-C twice as a terminal does: it reaches every process of the command."""
     process, file = begin(folder), folder / "completions.jsonl"
-    while process.is_alive() and not (file.is_file() and file.read_text().count("\n") > 3):
+    while process.is_alive() and not (
+        file.is_file() and file.read_text().count("\n") > 3
+    ):
         time.sleep(0.01)
     with contextlib.suppress(ProcessLookupError):  # where the first was enough
         for _ in range(2):
@@ -105,9 +145,13 @@ def interrupted(begin, folder):
 
 
 @pytest.mark.parametrize("most, code, said", STOPPED)
-def test_what_stops_a_run_ends_in_one_line_and_it_continues(begin, tmp_path, most, code, said):
+def test_what_stops_a_run_ends_in_one_line_and_it_continues(
+    begin, tmp_path, most, code, said
+):
     folder = tmp_path / "out"
-    assert ended(begin(folder, most=most) if most else interrupted(begin, folder)) == code
+    assert (
+        ended(begin(folder, most=most) if most else interrupted(begin, folder)) == code
+    )
     shown = (tmp_path / "out.shown").read_text()
     assert "Traceback" not in shown and shown.splitlines()[-1].startswith(said)
     kept = lines(folder)

@@ -1,7 +1,9 @@
-"""What another machine would print and draw: the notebooks under other kernels, and on measurements shaken a little.
+"""What another machine would print and draw: the notebooks under other kernels, and on
+measurements shaken a little.
 
-Nothing that a reader could see may move: no file of a figure, no verdict, no printed sentence, and no printed number by
-more than one in its last place, nor may it be printed with more or fewer places.
+Nothing that a reader could see may move: no file of a figure, no verdict, no printed
+sentence, and no printed number by more than one in its last place, nor may it be
+printed with more or fewer places.
 """
 
 import io
@@ -19,15 +21,22 @@ from lib.figures.page import largest_difference
 
 MEASURING = ("01", "02", "04", "06")  # of which networks compute something
 PROBLEMS = 20  # as many as a verdict takes
-# As on processors without AVX2, and with AVX2 alone; torch, oneDNN, MKL, NumPy's OpenBLAS and NumPy each ask their own.
-OLD = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
+# As on processors without AVX2, and with AVX2 alone; torch, oneDNN, MKL, NumPy's
+# OpenBLAS and NumPy each ask their own.
+OLD = {
+    "ATEN_CPU_CAPABILITY": "default",
+    "ONEDNN_MAX_CPU_ISA": "SSE41",
+    "MKL_CBWR": "COMPATIBLE",
+}
 AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "AVX2"}
 MACHINES = {
     "old": OLD | {"OPENBLAS_CORETYPE": "Nehalem", "OMP_NUM_THREADS": "1"},
-    "avx2 with two threads": AVX2 | {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "2"},
+    "avx2 with two threads": (
+        AVX2 | {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "2"}
+    ),
 }
-# Put before a notebook: all that is measured, times 1 ± 1e-5 at random. Evenly spread attention is arithmetic, equal in
-# all heads.
+# Put before a notebook: all that is measured, times 1 ± 1e-5 at random. Evenly spread
+# attention is arithmetic, equal in all heads.
 SHAKING = """
 import numpy as np
 from lib.measurement import store
@@ -45,22 +54,25 @@ def shaking(measure):  # a notebook has a `measure` of its own
 
 store.measure = shaking(store.measure)
 """
-# ARM moves an activation by its sign and by whether it is within a bound, so that the last digit decides where one near
-# zero goes. In layer 3 that moves the variance of one prompt by 1 to 2 %: as far as it can be known.
+# ARM moves an activation by its sign and by whether it is within a bound, so that the
+# last digit decides where one near zero goes. In layer 3 that moves the variance of one
+# prompt by 1 to 2 %: as far as it can be known.
 ARM = r"(?m)^.*\barm\b.*\n?"
 NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory, demo):
-    """A copy of the repository whose demo profile measures little, and draws into an empty folder.
+    """A copy of the repository whose demo profile measures little, and draws into an
+    empty folder.
 
     The demo model is there already: converting it, once per machine, shows a bar.
     """
     folder = copy_repository(tmp_path_factory.mktemp("machine"))
     file = folder / "data" / "profiles" / "demo.yaml"
     content = yaml.safe_load(file.read_text())
-    # Of every layer a handful of problems would be measured, whose intervals one swap of ranks moves visibly.
+    # Of every layer a handful of problems would be measured, whose intervals one swap
+    # of ranks moves visibly.
     content["attention"] |= {"limit": PROBLEMS, "map_problems": None}
     file.write_text(yaml.safe_dump(content))
     return folder
@@ -68,50 +80,86 @@ def copy(tmp_path_factory, demo):
 
 @pytest.fixture(scope="module")
 def run(copy):
-    """Run the notebooks in a process of their own; return what they print, the files they leave and the verdicts."""
+    """Run the notebooks in a process of their own; return what they print, the files
+    they leave and the verdicts.
+    """
 
     def in_process(environment, before=""):
         cells = [nbformat.v4.new_code_cell(before)]
         for number in MEASURING:
             (notebook,) = (copy / "notebooks").glob(f"{number}_*.ipynb")
             for cell in nbformat.read(notebook, as_version=4).cells:
-                asked = '\nprofile = "demo"' if "parameters" in cell.metadata.get("tags", []) else ""
-                cells += [nbformat.v4.new_code_cell(cell.source + asked)] * (cell.cell_type == "code")
+                asked = (
+                    '\nprofile = "demo"'
+                    if "parameters" in cell.metadata.get("tags", [])
+                    else ""
+                )
+                cells += [nbformat.v4.new_code_cell(cell.source + asked)] * (
+                    cell.cell_type == "code"
+                )
         nbformat.write(nbformat.v4.new_notebook(cells=cells), copy / "whole.ipynb")
         for file in () if before else (copy / "results" / "demo").glob("*.nc"):
             file.unlink()
         with pytest.MonkeyPatch.context() as patch:
-            for name, value in {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(copy), **environment}.items():
+            for name, value in {
+                "OMP_NUM_THREADS": "1",
+                "PYTHONPATH": str(copy),
+                **environment,
+            }.items():
                 patch.setenv(name, value)
             done = papermill.execute_notebook(
-                copy / "whole.ipynb", copy / "out.ipynb", cwd=copy, kernel_name="python3", progress_bar=False
+                copy / "whole.ipynb",
+                copy / "out.ipynb",
+                cwd=copy,
+                kernel_name="python3",
+                progress_bar=False,
             )
-        files = {path.name: path.read_bytes() for path in (copy / "figures" / "demo").iterdir()}
+        files = {
+            path.name: path.read_bytes()
+            for path in (copy / "figures" / "demo").iterdir()
+        }
         rows = json.loads((copy / "results" / "demo" / "claims.json").read_text())
-        verdicts = {(row["id"], row["model"]): (row["verdict"], row["survives"]) for row in rows}
+        verdicts = {
+            (row["id"], row["model"]): (row["verdict"], row["survives"]) for row in rows
+        }
         return [text_of(cell) for cell in done.cells], files, verdicts
 
     return in_process
 
 
 def text_of(cell):
-    """Return what a cell printed and the tables it showed, as one text: a kernel may send a print in pieces."""
-    told = [output for output in cell.get("outputs", []) if output.get("name") != "stderr"]
-    return "\n".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in told)
+    """Return what a cell printed and the tables it showed, as one text: a kernel may
+    send a print in pieces.
+    """
+    told = [
+        output for output in cell.get("outputs", []) if output.get("name") != "stderr"
+    ]
+    return "\n".join(
+        output.get("text") or output.get("data", {}).get("text/plain", "")
+        for output in told
+    )
 
 
 def same_text(one, other):
-    """Return whether two texts have the same words, and numbers that are the same to a reader."""
+    """Return whether two texts have the same words, and numbers that are the same to a
+    reader.
+    """
     words = [" ".join(NUMBER.sub("#", text).split()) for text in (one, other)]
-    return words[0] == words[1] and all(map(same_number, NUMBER.findall(one), NUMBER.findall(other)))
+    return words[0] == words[1] and all(
+        map(same_number, NUMBER.findall(one), NUMBER.findall(other))
+    )
 
 
 def same_number(one, other):
     places = [len(text.partition(".")[2]) for text in (one, other)]
     values = [float(text.replace(",", "").replace("−", "-")) for text in (one, other)]
     if "e" in one + other or places == [0, 0]:
-        return abs(values[0] - values[1]) <= 0.01 * abs(values[0]) * (abs(values[0]) > 100)
-    return places[0] == places[1] and abs(values[0] - values[1]) < 1.5 * 10 ** -places[0]
+        return abs(values[0] - values[1]) <= 0.01 * abs(values[0]) * (
+            abs(values[0]) > 100
+        )
+    return (
+        places[0] == places[1] and abs(values[0] - values[1]) < 1.5 * 10 ** -places[0]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -121,15 +169,28 @@ def here(run):
 
 @pytest.mark.parametrize("machine", [*MACHINES, "shaken in the fifth digit"])
 def test_another_machine_prints_and_draws_the_same(here, run, copy, machine):
-    texts, files, verdicts = run(MACHINES[machine]) if machine in MACHINES else run({}, SHAKING)
+    texts, files, verdicts = (
+        run(MACHINES[machine]) if machine in MACHINES else run({}, SHAKING)
+    )
     for was, now in zip(here[0], texts, strict=True):
-        assert same_text(*(re.sub(ARM, "", text) for text in (was, now))), f"{now}, was {was}"
+        assert same_text(*(re.sub(ARM, "", text) for text in (was, now))), (
+            f"{now}, was {was}"
+        )
     for name, content in here[1].items():
         (copy / "figures" / "demo" / name).write_bytes(content)
-    for name in (name for name in here[1] | files if here[1].get(name) != files.get(name)):
-        one, other = (found[f"{name.partition('.')[0]}.csv"] for found in (here[1], files))
+    for name in (
+        name for name in here[1] | files if here[1].get(name) != files.get(name)
+    ):
+        one, other = (
+            found[f"{name.partition('.')[0]}.csv"] for found in (here[1], files)
+        )
         tables = [pd.read_csv(io.BytesIO(content)) for content in (one, other)]
         if "condition" in tables[0]:  # whatever ARM does to later layers
-            tables = [table[table.condition != "arm"].reset_index(drop=True) for table in tables]
-        assert one != other and largest_difference(*tables)[0] < 1, f"{name} was written anew"
+            tables = [
+                table[table.condition != "arm"].reset_index(drop=True)
+                for table in tables
+            ]
+        assert one != other and largest_difference(*tables)[0] < 1, (
+            f"{name} was written anew"
+        )
     assert verdicts == here[2]

@@ -25,32 +25,55 @@ def code(language):
 
 
 def test_tables_and_numbers_are_what_the_stored_files_say():
-    assert {name for _, name, _ in readme.BLOCK.findall(TEXT + PROFILES)} == set(readme.BLOCKS)
-    assert (readme.rewritten(TEXT), readme.rewritten(PROFILES)) == (TEXT, PROFILES), "make readme"
+    assert {name for _, name, _ in readme.BLOCK.findall(TEXT + PROFILES)} == set(
+        readme.BLOCKS
+    )
+    assert (readme.rewritten(TEXT), readme.rewritten(PROFILES)) == (
+        TEXT,
+        PROFILES,
+    ), "make readme"
 
 
-@pytest.mark.parametrize("command", [line for text in code("bash") for line in text.replace("\\\n", "").splitlines()])
+@pytest.mark.parametrize(
+    "command",
+    [line for text in code("bash") for line in text.replace("\\\n", "").splitlines()],
+)
 def test_its_commands_are_understood(command):
     if command.startswith("sbatch"):
         command = shlex.split(command)[-1].replace("$SLURM_ARRAY_TASK_ID", "1")
     python, flag, package, *arguments = shlex.split(command)
-    assert [python, flag, package] == ["python", "-m", "lib"] and parser().parse_args(arguments).run
+    assert [python, flag, package] == ["python", "-m", "lib"] and parser().parse_args(
+        arguments
+    ).run
 
 
 def test_its_profile_loads(tmp_path):
     (text,) = code("yaml")
-    (tmp_path / "mine.yaml").write_text(text.replace("org/name", "demo"))  # a model whose heads are known
+    (tmp_path / "mine.yaml").write_text(
+        text.replace("org/name", "demo")
+    )  # a model whose heads are known
     (line,) = re.findall(r"`(\{\"unique_id.*?\})`", TEXT)
     (tmp_path / "mine.jsonl").write_text(line + "\n")
     profile = load_profile(tmp_path / "mine.yaml")
-    assert profile.accuracy.problems == str(tmp_path / "mine.jsonl") and profile.accuracy.limit == 20
+    assert (
+        profile.accuracy.problems == str(tmp_path / "mine.jsonl")
+        and profile.accuracy.limit == 20
+    )
     assert yaml.safe_load(line)["answer"] == "7"
 
 
 def test_its_measurement_opens(tmp_path, monkeypatch, capsys):
     (text,), model = code("python"), card("demo").name
-    coords = {"network": ["trained"], "condition": ["mless"], "problem": ["a", "b"], "layer": [1], "head": [1, 2]}
-    measured = xr.Dataset({"lambda": (HEADS.split(), [[[[[0.5, 0.75]], [[0.5, 0.25]]]]])}, coords)
+    coords = {
+        "network": ["trained"],
+        "condition": ["mless"],
+        "problem": ["a", "b"],
+        "layer": [1],
+        "head": [1, 2],
+    }
+    measured = xr.Dataset(
+        {"lambda": (HEADS.split(), [[[[[0.5, 0.75]], [[0.5, 0.25]]]]])}, coords
+    )
     save(tmp_path / f"results/demo/{model}.nc", measured)
     monkeypatch.chdir(tmp_path)
     exec(text, {})
@@ -59,9 +82,17 @@ def test_its_measurement_opens(tmp_path, monkeypatch, capsys):
 
 def test_the_files_that_are_named_exist():
     named = ("CONTRIBUTING.md", "environment.yml", "binder/postBuild")
-    contributing, environment, binder = ((paths.ROOT / name).read_text(encoding="utf-8") for name in named)
-    places = re.findall(r"\]\((?!https)([^)]+)\)", TEXT) + re.findall(r"-[rc] (\S+\.txt)", environment + binder)
+    contributing, environment, binder = (
+        (paths.ROOT / name).read_text(encoding="utf-8") for name in named
+    )
+    places = re.findall(r"\]\((?!https)([^)]+)\)", TEXT) + re.findall(
+        r"-[rc] (\S+\.txt)", environment + binder
+    )
     places += re.findall(r"`((?:lib|tests|data|benchmarks)/[\w./]+)`", contributing)
     places += re.findall(r"mybinder\.org/\S+labpath=([^)]+)\)", TEXT)
-    missing = [place for place in places if "NAME" not in place and not (paths.ROOT / place).exists()]
+    missing = [
+        place
+        for place in places
+        if "NAME" not in place and not (paths.ROOT / place).exists()
+    ]
     assert len(places) > 20 and not missing

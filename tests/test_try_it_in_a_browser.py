@@ -17,7 +17,8 @@ from lib import paths
 
 PATIENCE = 180  # seconds, for a kernel and the demo model on a busy machine
 PICTURE = ".widget-output img"
-SOURCE = f"return document.querySelector('{PICTURE}')?.src"  # each drawing is an image of its own, with none between
+# each drawing is an image of its own, with none between
+SOURCE = f"return document.querySelector('{PICTURE}')?.src"
 # The bytes of what is drawn, as the browser has them.
 BYTES = """
     const done = arguments[arguments.length - 1];
@@ -33,9 +34,21 @@ def address(tmp_path_factory):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    places = {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
-    options = [f"--ServerApp.root_dir={folder}", f"--port={port}", "--no-browser", "--allow-root"]
-    options += ["--IdentityProvider.token=", "--LabApp.expose_app_in_browser=True", "--LabApp.news_url="]
+    places = {
+        f"JUPYTER_{name}_DIR": str(folder / name.lower())
+        for name in ("CONFIG", "DATA", "RUNTIME")
+    }
+    options = [
+        f"--ServerApp.root_dir={folder}",
+        f"--port={port}",
+        "--no-browser",
+        "--allow-root",
+    ]
+    options += [
+        "--IdentityProvider.token=",
+        "--LabApp.expose_app_in_browser=True",
+        "--LabApp.news_url=",
+    ]
     server = subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", *options],
         env=os.environ | places | {"PYTHONPATH": str(paths.ROOT)},
@@ -68,13 +81,24 @@ def lab(address):
     page.set_window_size(1440, 1100)
     page.set_script_timeout(PATIENCE)
     page.get(f"{address}/lab/tree/00_try_it.ipynb")
-    ready = "return !!(window.jupyterapp && jupyterapp.shell.currentWidget?.context?.sessionContext?.session?.kernel)"
+    ready = (
+        "return !!(window.jupyterapp &&"
+        " jupyterapp.shell.currentWidget?.context?.sessionContext?.session?.kernel)"
+    )
     WebDriverWait(page, PATIENCE).until(lambda page: page.execute_script(ready))
-    assert page.find_elements(By.CSS_SELECTOR, ".jp-RenderedImage img"), "the stored picture is there before any run"
+    assert page.find_elements(By.CSS_SELECTOR, ".jp-RenderedImage img"), (
+        "the stored picture is there before any run"
+    )
     page.execute_script("void jupyterapp.commands.execute('notebook:run-all-cells')")
-    idle = "return jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.status === 'idle'"
+    idle = (
+        "return"
+        " jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.status"
+        " === 'idle'"
+    )
     drawn = f"return !!document.querySelector('{PICTURE}')"
-    WebDriverWait(page, PATIENCE).until(lambda page: page.execute_script(drawn) and page.execute_script(idle))
+    WebDriverWait(page, PATIENCE).until(
+        lambda page: page.execute_script(drawn) and page.execute_script(idle)
+    )
     yield page
     page.quit()
 
@@ -87,11 +111,16 @@ def test_a_typed_filler_is_drawn_within_a_second(lab):
         before, started = lab.execute_script(SOURCE), time.monotonic()
         filler.send_keys(letter)
         WebDriverWait(lab, PATIENCE, poll_frequency=0.02).until(
-            lambda page, before=before: page.execute_script(SOURCE) not in (before, None)
+            lambda page, before=before: (
+                page.execute_script(SOURCE) not in (before, None)
+            )
         )
         took.append(time.monotonic() - started)
         pictures.append(lab.execute_async_script(BYTES))
     assert len(set(pictures)) == len(pictures)
     if min(took) >= 1 and os.getloadavg()[0] > (os.cpu_count() or 1):
-        pytest.skip(f"other work keeps this machine too busy to time a picture: {min(took):.1f} s")
+        pytest.skip(
+            "other work keeps this machine too busy to time a picture:"
+            f" {min(took):.1f} s"
+        )
     assert min(took) < 1, took

@@ -1,10 +1,13 @@
-"""The Activation Redistribution Module (the paper's Sec. 4) and the activations that it moves.
+"""The Activation Redistribution Module (the paper's Sec. 4) and the activations that it
+moves.
 
-Settings can be checked without torch: what needs it is imported when it is first asked for.
+Settings can be checked without torch: what needs it is imported when it is first asked
+for.
 """
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"moving": ["installed", "redistribute"], "settings": ["Arm"]}
+    __name__,
+    submod_attrs={"moving": ["installed", "redistribute"], "settings": ["Arm"]},
 )

@@ -8,15 +8,27 @@ from lib.errors import InputError, Settings, valid
 
 Mode = Literal["text", "code"]
 MODES = get_args(Mode)
-NAMED = ("c", "p1", "fraction", "layer", "mode")  # what a text may name; the statistics belong to the mode
+NAMED = (
+    "c",
+    "p1",
+    "fraction",
+    "layer",
+    "mode",
+)  # what a text may name; the statistics belong to the mode
 # A whole number stays one: completions are kept under the settings as they were given.
-Number = Annotated[float, WrapValidator(lambda value, check: value if check(value) == value else check(value))]
+Number = Annotated[
+    float,
+    WrapValidator(
+        lambda value, check: value if check(value) == value else check(value)
+    ),
+]
 
 
 class Arm(Settings):
     """Settings of ARM; the defaults are the paper's for Qwen2.5-Math-1.5B on MATH-500.
 
-    `fraction` replaces the share that c gives, as in the paper's runs of Gemma; `statistics` None: as the mode has it.
+    `fraction` replaces the share that c gives, as in the paper's runs of Gemma;
+    `statistics` None: as the mode has it.
     """
 
     c: Number = Field(0.13, ge=0)
@@ -28,17 +40,22 @@ class Arm(Settings):
 
     @property
     def per_tensor(self) -> bool:
-        return (self.statistics or ("tensor" if self.mode == "code" else "sequence")) == "tensor"
+        return (
+            self.statistics or ("tensor" if self.mode == "code" else "sequence")
+        ) == "tensor"
 
     def over(self, base: "Arm") -> "Arm":
         """Return `base` with the settings that were given here, defaults aside."""
         given = self.model_dump(exclude_unset=True)
-        cleared = {"fraction": None} if "c" in given else {}  # which would otherwise overrule c
+        cleared = (
+            {"fraction": None} if "c" in given else {}
+        )  # which would otherwise overrule c
         return base.model_copy(update=cleared | given)
 
 
 def parse_arm(text: str) -> Arm:
-    """Return the settings of a text such as c=0.1:p1=95:layer=2:mode=code, which may be empty.
+    """Return the settings of a text such as c=0.1:p1=95:layer=2:mode=code, which may be
+    empty.
 
     Raises InputError for an unknown setting or a value out of its range.
     """
@@ -46,7 +63,9 @@ def parse_arm(text: str) -> Arm:
     for part in filter(None, text.split(":")):
         name, _, value = part.partition("=")
         if name not in NAMED or not value:
-            raise InputError(f"ARM setting {part!r}: give {', '.join(NAMED)}, such as c=0.1:p1=95")
+            raise InputError(
+                f"ARM setting {part!r}: give {', '.join(NAMED)}, such as c=0.1:p1=95"
+            )
         if name in given:
             raise InputError(f"ARM setting {name} is given twice")
         given[name] = value

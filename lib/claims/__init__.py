@@ -1,4 +1,6 @@
-"""Every claim of the paper: what it asks of what was measured, the rule that decides it, and what is said of it."""
+"""Every claim of the paper: what it asks of what was measured, the rule that decides
+it, and what is said of it.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,5 @@
-"""Answer problems under every condition, or score their solutions; keep what came out, and say what it shows.
+"""Answer problems under every condition, or score their solutions; keep what came out,
+and say what it shows.
 
 found = evaluation.answers(profile, "fillers")  # a row per completion: what is stored, or generated now
 tables.summarise(found)
@@ -14,58 +15,101 @@ from lib.models.names import resolve
 from lib.profiles import Profile, variation
 
 
-def answers(profile: Profile, part: str = "main", folder: str | Path | None = None) -> pd.DataFrame:
-    """Return the completions of a part, main or one of PARTS, as `frame` has them; none where the profile lacks it.
+def answers(
+    profile: Profile, part: str = "main", folder: str | Path | None = None
+) -> pd.DataFrame:
+    """Return the completions of a part, main or one of PARTS, as `frame` has them; none
+    where the profile lacks it.
 
-    They are what the repository has, else those of `folder` (None: of results/), generated as far as they are missing.
+    They are what the repository has, else those of `folder` (None: of results/),
+    generated as far as they are missing.
     """
     asked = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
     if asked is None or (folder is None and stored_files(profile, part)):
         return _stored(profile, part)
-    from lib.evaluation.run import evaluate  # with the libraries that run a network, which stored answers do without
+    from lib.evaluation.run import (
+        evaluate,
+    )  # with the libraries that run a network, which stored answers do without
 
-    asked, place = (profile.accuracy, "") if part == "main" else (variation(profile.accuracy, part), part)
-    return evaluate(asked, profile.filler, profile.seed, Path(folder or profile.results / place)).assign(part=part)
+    asked, place = (
+        (profile.accuracy, "")
+        if part == "main"
+        else (variation(profile.accuracy, part), part)
+    )
+    return evaluate(
+        asked, profile.filler, profile.seed, Path(folder or profile.results / place)
+    ).assign(part=part)
 
 
 def at_hand(profile: Profile, part: str = "main") -> pd.DataFrame:
-    """Return a part's completions as far as results/ has any, else as the repository has them: nothing runs."""
-    rows = read(*(profile.results / ("" if part == "main" else part)).glob("completions*.jsonl"))
+    """Return a part's completions as far as results/ has any, else as the repository
+    has them: nothing runs.
+    """
+    rows = read(
+        *(profile.results / ("" if part == "main" else part)).glob("completions*.jsonl")
+    )
     return frame(rows, part) if rows else _stored(profile, part)
 
 
 def scores(profile: Profile) -> pd.DataFrame:
-    """Return the likelihoods of a profile, a row per text, stored or scored if needed; none if it asks for none."""
+    """Return the likelihoods of a profile, a row per text, stored or scored if needed;
+    none if it asks for none.
+    """
     asked = profile.likelihood
     files = sorted((paths.DATA / profile.name / "likelihood").glob("*.jsonl.gz"))
     if asked is None or files:
-        return pd.DataFrame(_of(asked.models, read(*files)) if asked else [], columns=SCORE_FIELDS)
+        return pd.DataFrame(
+            _of(asked.models, read(*files)) if asked else [], columns=SCORE_FIELDS
+        )
     from lib.evaluation.likelihood import likelihoods
 
-    return likelihoods(asked, profile.filler, profile.seed, profile.results / "likelihood")
+    return likelihoods(
+        asked, profile.filler, profile.seed, profile.results / "likelihood"
+    )
 
 
 def same_texts(profile: Profile, found: pd.DataFrame) -> tuple[int, int]:
-    """Return how many answers have the same text as the profile's stored ones, and how many could be compared."""
+    """Return how many answers have the same text as the profile's stored ones, and how
+    many could be compared.
+    """
     stored = frame(read(*stored_files(profile)))
-    both = found.merge(stored, on=["model", "condition", "problem_id", "sample"], suffixes=("", "_stored"))
+    both = found.merge(
+        stored,
+        on=["model", "condition", "problem_id", "sample"],
+        suffixes=("", "_stored"),
+    )
     return int((both["response"] == both["response_stored"]).sum()), len(both)
 
 
 def stored_files(profile: Profile, part: str = "main") -> list[Path]:
-    """Return the files of completions that the repository has of a profile: one of the part, or some by model."""
-    own = paths.DATA / f"{profile.name}_{'completions' if part == 'main' else part}.jsonl"
-    return [own] if own.is_file() else sorted((paths.DATA / profile.name).glob("*.jsonl.gz"))
+    """Return the files of completions that the repository has of a profile: one of the
+    part, or some by model.
+    """
+    own = (
+        paths.DATA / f"{profile.name}_{'completions' if part == 'main' else part}.jsonl"
+    )
+    return (
+        [own]
+        if own.is_file()
+        else sorted((paths.DATA / profile.name).glob("*.jsonl.gz"))
+    )
 
 
 def _stored(profile: Profile, part: str) -> pd.DataFrame:
-    """Return the stored completions of a part: those of the profile's models under the conditions that it asks for."""
+    """Return the stored completions of a part: those of the profile's models under the
+    conditions that it asks for.
+    """
     asked = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
     rows = _of(profile.accuracy.models, read(*stored_files(profile, part)))
-    return frame([row for row in rows if asked and row["condition"] in asked.conditions], part)
+    return frame(
+        [row for row in rows if asked and row["condition"] in asked.conditions], part
+    )
 
 
 def _of(models: list[str], rows: list[dict]) -> list[dict]:
     """Return the rows of these models, in their order."""
     names = [resolve(spec).name for spec in models]
-    return sorted((row for row in rows if row["model"] in names), key=lambda row: names.index(row["model"]))
+    return sorted(
+        (row for row in rows if row["model"] in names),
+        key=lambda row: names.index(row["model"]),
+    )

@@ -1,7 +1,9 @@
-"""How likely a model finds the gold solution, or the gold answer at once, under every condition: nats per problem.
+"""How likely a model finds the gold solution, or the gold answer at once, under every
+condition: nats per problem.
 
-Teacher-forced: log p(text | prompt), summed over the text's tokens. The same problem under two conditions differs by
-what the condition does to the model, so a few hundred problems say what thousands of answers say about accuracy.
+Teacher-forced: log p(text | prompt), summed over the text's tokens. The same problem
+under two conditions differs by what the condition does to the model, so a few hundred
+problems say what thousands of answers say about accuracy.
 """
 
 import contextlib
@@ -31,9 +33,13 @@ from lib.prompts.conditions import Filler, View, parse_condition
 from lib.prompts.problems import Problem, load_problems, sampling_order
 from lib.statistics import interval, told
 
-AT_ONCE = "The final answer is $\\boxed{"  # what the gold answer follows where no reasoning is given
-CHUNK = 32  # problems that go through all conditions before the next ones do, so that a run cut short is a sample
-BATCH_TOKENS = 2048  # padded tokens at once: bounds the logits of a vocabulary of 150,000 to 1.2 GB
+# what the gold answer follows where no reasoning is given
+AT_ONCE = "The final answer is $\\boxed{"
+# problems that go through all conditions before the next ones do, so that a run cut
+# short is a sample
+CHUNK = 32
+# padded tokens at once: bounds the logits of a vocabulary of 150,000 to 1.2 GB
+BATCH_TOKENS = 2048
 
 
 class Scored(NamedTuple):
@@ -52,23 +58,40 @@ class Scored(NamedTuple):
         return [*self.prompt.input_ids.tolist(), *self.lead, *self.text]
 
 
-def likelihoods(asked: Likelihood, filler: Filler, seed: int, folder: Path) -> pd.DataFrame:
-    """Score what `folder` lacks, each kept at once, then return the run's rows, in the order of a growing sample.
+def likelihoods(
+    asked: Likelihood, filler: Filler, seed: int, folder: Path
+) -> pd.DataFrame:
+    """Score what `folder` lacks, each kept at once, then return the run's rows, in the
+    order of a growing sample.
 
-    Raises InputError for a problem without a solution, a text without room in the context, and other settings there.
+    Raises InputError for a problem without a solution, a text without room in the
+    context, and other settings there.
     """
     problems = sampling_order(load_problems(asked.problems), seed)[: asked.limit]
     for problem in problems:
         if not problem.solution.strip():
-            raise InputError(f"{asked.problems}: {problem.id} has no solution, which likelihoods need of each problem")
-    settings = about(asked.problems, filler, seed) | {"max_solution_tokens": asked.max_solution_tokens}
+            raise InputError(
+                f"{asked.problems}: {problem.id} has no solution, which likelihoods"
+                " need of each problem"
+            )
+    settings = about(asked.problems, filler, seed) | {
+        "max_solution_tokens": asked.max_solution_tokens
+    }
     keys = []
     with opened(folder, settings, versions(), file=SCORES) as store:
         for spec in asked.models:
             loaded = load(spec, dtype=asked.dtype)
-            some = [problem for problem in problems if len(_ids(loaded, problem.solution)) <= asked.max_solution_tokens]
+            some = [
+                problem
+                for problem in problems
+                if len(_ids(loaded, problem.solution)) <= asked.max_solution_tokens
+            ]
             if left_out := len(problems) - len(some):
-                print(f"{left_out} problems have solutions of over {asked.max_solution_tokens} tokens", file=sys.stderr)
+                print(
+                    f"{left_out} problems have solutions of over"
+                    f" {asked.max_solution_tokens} tokens",
+                    file=sys.stderr,
+                )
             wanted = _wanted(loaded, asked, filler, some)
             store.fill(loaded.name, "score", wanted, functools.partial(_rows, loaded))
             keys += wanted
@@ -76,54 +99,109 @@ def likelihoods(asked: Likelihood, filler: Filler, seed: int, folder: Path) -> p
 
 
 def as_text(scores: pd.DataFrame) -> str:
-    """Return a line per model, target and condition: its mean in nats, and its difference to the first condition's."""
+    """Return a line per model, target and condition: its mean in nats, and its
+    difference to the first condition's.
+    """
     lines = []
     for (target, model), table in scores.groupby(["target", "model"], sort=False):
-        wide = table.pivot(index="problem_id", columns="condition", values="nats")[list(dict.fromkeys(table.condition))]
+        wide = table.pivot(index="problem_id", columns="condition", values="nats")[
+            list(dict.fromkeys(table.condition))
+        ]
         lines.append(f"{model}: nats per {target}, n = {len(wide)}")
         for name, values in wide.items():
             apart = (values - wide.iloc[:, 0]).dropna()
             found = interval(apart, apart.index)
-            lines.append(f"  {name}: {values.mean():.2f}, {told(found.estimate, found.low, found.high, '+')}")
+            lines.append(
+                f"  {name}: {values.mean():.2f},"
+                f" {told(found.estimate, found.low, found.high, '+')}"
+            )
     return "\n".join(lines)
 
 
 def _ids(loaded: Loaded, text: str) -> list[int]:
-    return cast(Any, loaded.tokenizer)(text.strip(), add_special_tokens=False)["input_ids"]
+    return cast(Any, loaded.tokenizer)(text.strip(), add_special_tokens=False)[
+        "input_ids"
+    ]
 
 
-def _wanted(loaded: Loaded, asked: Likelihood, filler: Filler, problems: Sequence[Problem]) -> dict[str, Scored]:
-    """Return by key every text that this run asks for, problem by problem; raises InputError where one does not fit."""
+def _wanted(
+    loaded: Loaded, asked: Likelihood, filler: Filler, problems: Sequence[Problem]
+) -> dict[str, Scored]:
+    """Return by key every text that this run asks for, problem by problem; raises
+    InputError where one does not fit.
+    """
     style = asked.format if cast(Any, loaded.tokenizer).chat_template else "plain"
     # Nothing else ends the question of a plain prompt.
-    ended = cast(Any, loaded.tokenizer)("\n", add_special_tokens=False)["input_ids"] if style == "plain" else []
-    texts = [("solution", name) for name in asked.conditions] + [("answer", name) for name in asked.at_once]
+    ended = (
+        cast(Any, loaded.tokenizer)("\n", add_special_tokens=False)["input_ids"]
+        if style == "plain"
+        else []
+    )
+    texts = [("solution", name) for name in asked.conditions] + [
+        ("answer", name) for name in asked.at_once
+    ]
     made_by = {"model": loaded.name, "revision": loaded.revision, "dtype": loaded.dtype}
     found = {}
     for problem in problems:
         solution = _ids(loaded, problem.solution)
         for target, condition in texts:
             thought, arm = parse_condition(condition).thought, arm_of(condition, loaded)
-            prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format=style, filler=filler)
-            thoughts = {"solution": solution, "dots": _ids(loaded, " .") * len(solution)}
-            lead = [*ended, *thoughts.get(thought, []), *(_ids(loaded, AT_ONCE) if target == "answer" else [])]
-            text = solution if target == "solution" else _ids(loaded, problem.answer + "}")
+            prompt = build_prompt(
+                loaded.tokenizer,
+                problem.problem,
+                condition,
+                format=style,
+                filler=filler,
+            )
+            thoughts = {
+                "solution": solution,
+                "dots": _ids(loaded, " .") * len(solution),
+            }
+            lead = [
+                *ended,
+                *thoughts.get(thought, []),
+                *(_ids(loaded, AT_ONCE) if target == "answer" else []),
+            ]
+            text = (
+                solution if target == "solution" else _ids(loaded, problem.answer + "}")
+            )
             one = Scored(problem, condition, arm, target, prompt, lead, text)
             if len(one.ids) > loaded.context:
                 what = f"{problem.id}: prompt and {target} are {len(one.ids)} tokens"
-                raise InputError(f"{what}, {loaded.name} has room for {loaded.context}: lower max_solution_tokens")
-            parts = {"prompt": prompt.input_ids.tolist(), "lead": lead, "text": text, "condition": condition}
-            parts |= {"problem": problem.id} | ({"arm": arm.model_dump()} if arm else {})
+                raise InputError(
+                    f"{what}, {loaded.name} has room for {loaded.context}: lower"
+                    " max_solution_tokens"
+                )
+            parts = {
+                "prompt": prompt.input_ids.tolist(),
+                "lead": lead,
+                "text": text,
+                "condition": condition,
+            }
+            parts |= {"problem": problem.id} | (
+                {"arm": arm.model_dump()} if arm else {}
+            )
             found[settings_key(**made_by, **parts)] = one
     return found
 
 
-def _rows(loaded: Loaded, missing: dict[str, Scored], bar: progress.Bar) -> Generator[dict, None, None]:
-    """Yield the row of each missing text: chunk by chunk, in it by condition, those of like length in one forward."""
-    places = {name: i for i, name in enumerate(dict.fromkeys(one.problem.id for one in missing.values()))}
+def _rows(
+    loaded: Loaded, missing: dict[str, Scored], bar: progress.Bar
+) -> Generator[dict, None, None]:
+    """Yield the row of each missing text: chunk by chunk, in it by condition, those of
+    like length in one forward.
+    """
+    places = {
+        name: i
+        for i, name in enumerate(
+            dict.fromkeys(one.problem.id for one in missing.values())
+        )
+    }
     batches: dict[tuple, list[str]] = {}
     for key, one in missing.items():
-        batches.setdefault((places[one.problem.id] // CHUNK, one.target, one.condition), []).append(key)
+        batches.setdefault(
+            (places[one.problem.id] // CHUNK, one.target, one.condition), []
+        ).append(key)
     for keys in batches.values():
         lengths = [len(missing[key].ids) for key in keys]
 
@@ -134,29 +212,49 @@ def _rows(loaded: Loaded, missing: dict[str, Scored], bar: progress.Bar) -> Gene
             for key, found in zip([keys[i] for i in chosen], nats, strict=True):
                 one = missing[key]
                 row = made_on(loaded) | one.problem.model_dump() | one._asdict()
-                row |= {"key": key, "problem_id": one.problem.id, "prompt_tokens": len(one.prompt)}
+                row |= {
+                    "key": key,
+                    "problem_id": one.problem.id,
+                    "prompt_tokens": len(one.prompt),
+                }
                 row |= {"tokens": len(one.text), "nats": round(found, 4)}
                 yield {name: row[name] for name in SCORE_FIELDS}
 
 
 @torch.inference_mode()
 def log_likelihoods(loaded: Loaded, by_key: dict[str, Scored]) -> list[float]:
-    """Return log p of each text of a batch of one condition; what all rows begin with is computed once.
+    """Return log p of each text of a batch of one condition; what all rows begin with
+    is computed once.
 
-    ARM changes the prompts' activations alone, as where texts are generated; the keys seed what it draws.
+    ARM changes the prompts' activations alone, as where texts are generated; the keys
+    seed what it draws.
     """
     batch, model = list(by_key.values()), loaded.model
     arm, view = batch[0].arm, parse_condition(batch[0].condition).view or View(1, None)
     spans = [one.prompt.spans["inserted"] for one in batch]
     sizes = [len(one.text) for one in batch]
     rows = [one.ids for one in batch]
-    before = [range(len(ids) - size - 1, len(ids) - 1) for ids, size in zip(rows, sizes, strict=True)]
+    before = [
+        range(len(ids) - size - 1, len(ids) - 1)
+        for ids, size in zip(rows, sizes, strict=True)
+    ]
     with contextlib.ExitStack() as stack:
-        stack.enter_context(hiding(model, spans, view.hidden(loaded.layers), view.silenced(loaded.layers)))
+        stack.enter_context(
+            hiding(
+                model, spans, view.hidden(loaded.layers), view.silenced(loaded.layers)
+            )
+        )
         if arm:
-            draws = [torch.Generator(model.device).manual_seed(int(key, 16) % 2**63) for key in by_key]
+            draws = [
+                torch.Generator(model.device).manual_seed(int(key, 16) % 2**63)
+                for key in by_key
+            ]
             stack.enter_context(installed(model, **arm.model_dump())).generators = draws
-        logits = prefill(model, rows, before, [len(one.prompt) for one in batch] if arm else None)[1]
-    texts = torch.tensor([token for one in batch for token in one.text], device=model.device)
+        logits = prefill(
+            model, rows, before, [len(one.prompt) for one in batch] if arm else None
+        )[1]
+    texts = torch.tensor(
+        [token for one in batch for token in one.text], device=model.device
+    )
     found = logits.gather(1, texts[:, None])[:, 0] - logits.logsumexp(-1)
     return [float(part.sum()) for part in found.double().cpu().split(sizes)]

@@ -1,16 +1,21 @@
-r"""Grade answers to MATH problems: one frozen grader for every arm of a comparison, the authors' beside it.
+r"""Grade answers to MATH problems: one frozen grader for every arm of a comparison, the
+authors' beside it.
 
     grade(r"\frac{1}{2}", r"... $\boxed{0.5}$.")  # Grade(correct=True, extracted="0.5", method="decimal", ...)
     grade_many(pairs)                             # of (gold, response), in their order
     submit(gold, response).result()               # beside generation
 
-`answer` reads the last closed box up to a run-on, `equal` compares it by typed rules and algebra, `pool` bounds the
-algebra's time and memory. `Grade.method` says what decided, `Grade.evaluated` whether the answer is worked out.
+`answer` reads the last closed box up to a run-on, `equal` compares it by typed rules
+and algebra, `pool` bounds the algebra's time and memory. `Grade.method` says what
+decided, `Grade.evaluated` whether the answer is worked out.
 """
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submod_attrs={"equal": ["STATUSES", "Grade"], "pool": ["grade", "grade_many", "submit"]},
+    submod_attrs={
+        "equal": ["STATUSES", "Grade"],
+        "pool": ["grade", "grade_many", "submit"],
+    },
 )

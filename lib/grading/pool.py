@@ -1,8 +1,10 @@
-"""Grades that take bounded time and memory: algebra runs in processes that the kernel ends.
+"""Grades that take bounded time and memory: algebra runs in processes that the kernel
+ends.
 
-A worker process answers pairs one at a time. It asks the kernel to end it when a pair takes too long and to refuse it
-more memory than it may have, so nobody has to watch it, and it does not outlive a parent that is killed. Nothing is
-forked: it works from any thread or script, and with CUDA loaded.
+A worker process answers pairs one at a time. It asks the kernel to end it when a pair
+takes too long and to refuse it more memory than it may have, so nobody has to watch it,
+and it does not outlive a parent that is killed. Nothing is forked: it works from any
+thread or script, and with CUDA loaded.
 """
 
 import contextlib
@@ -28,7 +30,9 @@ _local = threading.local()  # .worker: a process for each thread of the pool
 
 
 def grade(gold: str, response: str) -> Grade:
-    """Grade the completion of one problem, in 0.2 ms, by algebra within SECONDS; raises for no text whatever."""
+    """Grade the completion of one problem, in 0.2 ms, by algebra within SECONDS; raises
+    for no text whatever.
+    """
     return submit(gold, response).result()
 
 
@@ -43,7 +47,9 @@ def grade_many(pairs: Iterable[tuple[str, str]]) -> list[Grade]:
 
 
 def submit(gold: str, response: str) -> "Future[Grade]":
-    """Return a future of the grade: done at once without algebra, else within SECONDS of its turn."""
+    """Return a future of the grade: done at once without algebra, else within SECONDS
+    of its turn.
+    """
     settled, left = settle(gold, response)
     if left:
         return _threads().submit(_finished, settled, left)
@@ -62,11 +68,17 @@ os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 def _finished(settled: Grade, left: Pair) -> Grade:
-    """Return the grade with the verdict of algebra, or with "timeout" or "crash" where the worker ended over it."""
+    """Return the grade with the verdict of algebra, or with "timeout" or "crash" where
+    the worker ended over it.
+    """
     worker, start = getattr(_local, "worker", None), cast(Any, subprocess.Popen)
     if worker is None or worker.poll() is not None:
         # One arithmetic on every machine; with gmpy2 some answers abort the process.
-        environment = {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1", "PYTHONPATH": str(ROOT)}
+        environment = {
+            "SYMPY_GROUND_TYPES": "python",
+            "MPMATH_NOGMPY": "1",
+            "PYTHONPATH": str(ROOT),
+        }
         worker = _local.worker = start(
             [sys.executable, "-m", "lib.grading.pool"],
             env=os.environ | environment,
@@ -77,23 +89,34 @@ def _finished(settled: Grade, left: Pair) -> Grade:
             start_new_session=True,  # an interrupt of the notebook must not reach it
         )
         if not worker.stdout.readline():
-            raise InputError("no grading worker starts: `python -m lib.grading.pool` says why")
+            raise InputError(
+                "no grading worker starts: `python -m lib.grading.pool` says why"
+            )
     try:
         print(json.dumps([SECONDS, *left]), file=worker.stdin, flush=True)
         correct, method = json.loads(worker.stdout.readline())
     except (OSError, ValueError):  # the worker is gone, maybe in the middle of a line
-        correct, method = False, "timeout" if worker.wait() == -signal.SIGPROF else "crash"
+        correct, method = (
+            False,
+            "timeout" if worker.wait() == -signal.SIGPROF else "crash",
+        )
     return replace(settled, correct=correct, method=method)
 
 
 def main() -> None:
-    """Compare answers until the input ends: a JSON line of seconds, gold and answer each."""
+    """Compare answers until the input ends: a JSON line of seconds, gold and answer
+    each.
+    """
     with contextlib.suppress(ValueError):  # where a lower limit is in force
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # The kernel ends what is late, whatever code it is in. Seconds are the processor's: no grade depends on its load.
+    # The kernel ends what is late, whatever code it is in. Seconds are the processor's:
+    # no grade depends on its load.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    replies, sys.stdout = sys.stdout, sys.stderr  # for the complaints of the LaTeX parser
+    replies, sys.stdout = (
+        sys.stdout,
+        sys.stderr,
+    )  # for the complaints of the LaTeX parser
     print("ready", file=replies, flush=True)
     for line in sys.stdin:
         seconds, gold, answer = json.loads(line)
@@ -101,7 +124,9 @@ def main() -> None:
         try:
             verdict = equal_by_algebra(gold, answer), "math-verify"
         except MemoryError:
-            os._exit(1)  # what was cut short may be half done; a fresh process takes over
+            os._exit(
+                1
+            )  # what was cut short may be half done; a fresh process takes over
         except Exception:
             verdict = False, "crash"
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -1,7 +1,11 @@
-"""What a profile measures on its models: received attention and MLP activations, over all problems, as tables."""
+"""What a profile measures on its models: received attention and MLP activations, over
+all problems, as tables.
+"""
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submodules=["tables"], submod_attrs={"store": ["measure"], "try_it": ["TryIt"]}
+    __name__,
+    submodules=["tables"],
+    submod_attrs={"store": ["measure"], "try_it": ["TryIt"]},
 )

@@ -1,4 +1,6 @@
-"""What is put to a model: problems, what is inserted into them under each condition, and the token ids that result."""
+"""What is put to a model: problems, what is inserted into them under each condition,
+and the token ids that result.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,6 @@
-"""Take many prompts of unequal lengths through a function, in batches that fit the memory there is."""
+"""Take many prompts of unequal lengths through a function, in batches that fit the
+memory there is.
+"""
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
@@ -8,25 +10,40 @@ import torch
 
 from lib.errors import InputError
 
-# Padded tokens of one batch: on a CPU what a 1.5B keeps of them stays below a gigabyte; a GPU wants more at once.
+# Padded tokens of one batch: on a CPU what a 1.5B keeps of them stays below a gigabyte;
+# a GPU wants more at once.
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}
-NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # torch's words on CPU and GPU
+NO_MEMORY = (
+    "can't allocate memory",
+    "not enough memory",
+    "out of memory",
+)  # torch's words on CPU and GPU
 Result = TypeVar("Result")
 
 
-def pad(prompts: Sequence[torch.Tensor], value: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Stack id vectors into (B, T), padded on the right, and return them with their lengths (B,)."""
+def pad(
+    prompts: Sequence[torch.Tensor], value: int = 0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Stack id vectors into (B, T), padded on the right, and return them with their
+    lengths (B,).
+    """
     lengths = torch.tensor([len(ids) for ids in prompts])
-    return torch.nn.utils.rnn.pad_sequence(list(prompts), batch_first=True, padding_value=value), lengths
+    return torch.nn.utils.rnn.pad_sequence(
+        list(prompts), batch_first=True, padding_value=value
+    ), lengths
 
 
 def in_batches(
-    lengths: Sequence[int], run: Callable[[list[int]], Result], tokens: int = BATCH_TOKENS["cpu"]
+    lengths: Sequence[int],
+    run: Callable[[list[int]], Result],
+    tokens: int = BATCH_TOKENS["cpu"],
 ) -> Iterator[tuple[list[int], Result]]:
-    """Yield (indices, run(indices)) for prompts of like length, at most `tokens` padded tokens together.
+    """Yield (indices, run(indices)) for prompts of like length, at most `tokens` padded
+    tokens together.
 
-    The longest come first: what does not fit shows at once. Out of memory halves the budget and goes on with
-    what is left. Raises InputError when one prompt alone does not fit.
+    The longest come first: what does not fit shows at once. Out of memory halves the
+    budget and goes on with what is left. Raises InputError when one prompt alone does
+    not fit.
     """
     waiting = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     while waiting:
@@ -38,13 +55,17 @@ def in_batches(
             if not is_out_of_memory(error):
                 raise
             if len(batch) == 1:
-                raise InputError(f"a prompt of {longest} tokens does not fit into memory, even alone") from error
+                raise InputError(
+                    f"a prompt of {longest} tokens does not fit into memory, even alone"
+                ) from error
             tokens = len(batch) * longest // 2
         else:
             yield batch, result
             waiting = waiting[len(batch) :]
             continue
-        gc.collect()  # only here, outside the handler, is what the failed batch held no longer referred to
+        # only here, outside the handler, is what the failed batch held no longer
+        # referred to
+        gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
@@ -56,4 +77,6 @@ def batch_tokens(device: str) -> int:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Say whether an error means that memory ran out, on CPU or GPU."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(text in str(error) for text in NO_MEMORY)
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
+        text in str(error) for text in NO_MEMORY
+    )

@@ -1,8 +1,9 @@
-"""Turn a problem and a condition into token ids, and say which tokens are instruction, inserted, problem.
+"""Turn a problem and a condition into token ids, and say which tokens are instruction,
+inserted, problem.
 
-The string is `instruction + " " + filler + " " + problem`, so every part begins with a space and byte-level
-and sentencepiece vocabularies alike keep the original tokens the same whatever is inserted. That they did is
-checked for each prompt.
+The string is `instruction + " " + filler + " " + problem`, so every part begins with a
+space and byte-level and sentencepiece vocabularies alike keep the original tokens the
+same whatever is inserted. That they did is checked for each prompt.
 """
 
 import hashlib
@@ -15,25 +16,38 @@ from dataclasses import dataclass, field
 import torch
 
 from lib.errors import InputError
-from lib.prompts.conditions import FORMATS, INSTRUCTION, WORKED, Example, Filler, parse_condition
+from lib.prompts.conditions import (
+    FORMATS,
+    INSTRUCTION,
+    WORKED,
+    Example,
+    Filler,
+    parse_condition,
+)
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """Token ids (T,) with the slices of their parts; `original` indexes the tokens that were not inserted."""
+    """Token ids (T,) with the slices of their parts; `original` indexes the tokens that
+    were not inserted.
+    """
 
     input_ids: torch.Tensor
     spans: dict[str, slice]
     original: torch.Tensor
     text: str = field(repr=False)
-    offsets: list[tuple[int, int]] = field(repr=False, default_factory=list)  # (T,) start, stop in the text
+    offsets: list[tuple[int, int]] = field(
+        repr=False, default_factory=list
+    )  # (T,) start, stop in the text
 
     def __len__(self) -> int:
         return len(self.input_ids)
 
     @property
     def parts(self) -> list[str]:
-        """The part that each token is of; an insertion, the last of the spans, may lie in another."""
+        """The part that each token is of; an insertion, the last of the spans, may lie
+        in another.
+        """
         parts = ["template"] * len(self)
         for name, span in self.spans.items():
             parts[span] = [name] * (span.stop - span.start)
@@ -51,9 +65,10 @@ def build_prompt(
 ) -> Prompt:
     """Build the prompt of one problem under one condition (the paper's appendix).
 
-    The plain format is the form of the released code. Worked examples stand before it as finished turns of a chat.
-    Raises InputError for an unknown condition or format, a blank problem, a filler that cannot be cut to its length,
-    and when inserting changes one of the original tokens (the message names it).
+    The plain format is the form of the released code. Worked examples stand before it
+    as finished turns of a chat. Raises InputError for an unknown condition or format, a
+    blank problem, a filler that cannot be cut to its length, and when inserting changes
+    one of the original tokens (the message names it).
     """
     asked = parse_condition(condition)
     filler, problem = asked.filler(filler or Filler()), problem.strip()
@@ -66,33 +81,60 @@ def build_prompt(
     turns = [
         {"role": role, "content": text}
         for example in (*examples, *[WORKED] * asked.example)
-        for role, text in (("user", f"{INSTRUCTION} {example.problem}"), ("assistant", example.solution))
+        for role, text in (
+            ("user", f"{INSTRUCTION} {example.problem}"),
+            ("assistant", example.solution),
+        )
     ]
     baseline = _encode(tokenizer, content, parts, format, turns)
     if asked.name == "none":
         return baseline
     reasons = []
-    for place, text in _insertions(tokenizer, content, parts["problem"][0] - 1, filler.text(asked.name), filler):
-        # What is behind the place moves; a part that the place lies in holds the insertion.
-        moved = {name: [at + len(text) * (at > place or not place) for at in ends] for name, ends in parts.items()}
-        moved["inserted"] = [place + (place > 0), place + len(text) - (not place and text.endswith(" "))]
-        prompt = _encode(tokenizer, content[:place] + text + content[place:], moved, format, turns)
-        reasons.append(_what_changed(tokenizer, baseline, prompt, condition, filler.length))
+    for place, text in _insertions(
+        tokenizer, content, parts["problem"][0] - 1, filler.text(asked.name), filler
+    ):
+        # What is behind the place moves; a part that the place lies in holds the
+        # insertion.
+        moved = {
+            name: [at + len(text) * (at > place or not place) for at in ends]
+            for name, ends in parts.items()
+        }
+        moved["inserted"] = [
+            place + (place > 0),
+            place + len(text) - (not place and text.endswith(" ")),
+        ]
+        prompt = _encode(
+            tokenizer, content[:place] + text + content[place:], moved, format, turns
+        )
+        reasons.append(
+            _what_changed(tokenizer, baseline, prompt, condition, filler.length)
+        )
         if not reasons[-1]:
             return prompt
     raise InputError(reasons[0])
 
 
-def _insertions(tokenizer, content: str, between: int, text: str, filler: Filler) -> list[tuple[int, str]]:
-    """Return (place, inserted text): where in the content, in characters, the insertion may go, best first."""
+def _insertions(
+    tokenizer, content: str, between: int, text: str, filler: Filler
+) -> list[tuple[int, str]]:
+    """Return (place, inserted text): where in the content, in characters, the insertion
+    may go, best first.
+    """
     if filler.position == "before":
-        # What opens a text has no space before it: a line break leaves the instruction's first token as it is,
-        # and counts as inserted. A vocabulary that marks the start of a text as a space needs a space there.
-        shorter = cut_to_tokens(tokenizer, text, filler.length - 1) if filler.length > 1 else ""
+        # What opens a text has no space before it: a line break leaves the
+        # instruction's first token as it is, and counts as inserted. A vocabulary that
+        # marks the start of a text as a space needs a space there.
+        shorter = (
+            cut_to_tokens(tokenizer, text, filler.length - 1)
+            if filler.length > 1
+            else ""
+        )
         inserted = cut_to_tokens(tokenizer, text, filler.length)
         return [(0, f"{shorter}\n"), (0, f"{inserted}\n"), (0, f"{inserted} ")]
     places = [between if filler.position == "between" else len(content)]
-    if filler.position == "random":  # drawn from the text alone, so alike for every filler
+    if (
+        filler.position == "random"
+    ):  # drawn from the text alone, so alike for every filler
         places = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", content)]
         random.Random(hashlib.sha256(content.encode()).digest()).shuffle(places)
     inserted = cut_to_tokens(tokenizer, text, filler.length)
@@ -100,50 +142,91 @@ def _insertions(tokenizer, content: str, between: int, text: str, filler: Filler
 
 
 def cut_to_tokens(tokenizer, text: str, length: int) -> str:
-    """Return `text`, repeated, up to the end of its token number `length`; copies of words have spaces between."""
+    """Return `text`, repeated, up to the end of its token number `length`; copies of
+    words have spaces between.
+    """
     word = text.strip()
-    # A word is at least one token, so `length` copies are enough. Spaces and line breaks share tokens.
-    for copies in [length] if word else [length * 2**doublings for doublings in range(9)]:
-        # The full stop stands for the instruction: vocabularies that mark the start of a text mark it there.
+    # A word is at least one token, so `length` copies are enough. Spaces and line
+    # breaks share tokens.
+    for copies in (
+        [length] if word else [length * 2**doublings for doublings in range(9)]
+    ):
+        # The full stop stands for the instruction: vocabularies that mark the start of
+        # a text mark it there.
         repeated = "." + (f" {word}" * copies if word else f" {text * copies}")
-        offsets = tokenizer(repeated, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        offsets = tokenizer(
+            repeated, add_special_tokens=False, return_offsets_mapping=True
+        )["offset_mapping"]
         ends = [end for _, end in offsets if end > 1]
         if len(ends) > length:  # the last of a run may be shorter than the others
             break
     if len(ends) < length:
-        raise InputError(f"the filler {text!r} cannot be cut to {length} tokens: the tokenizer drops its characters")
+        raise InputError(
+            f"the filler {text!r} cannot be cut to {length} tokens: the tokenizer drops"
+            " its characters"
+        )
     if ends[length - 1 : length] == ends[length : length + 1]:
-        whole = [n for n, (end, following) in enumerate(itertools.pairwise(ends), 1) if end != following]
-        near = " or ".join(map(str, sorted(sorted(whole, key=lambda n: abs(n - length))[:2])))
-        raise InputError(f"the filler {text!r} cannot be cut to {length} tokens inside a character: take {near}")
+        whole = [
+            n
+            for n, (end, following) in enumerate(itertools.pairwise(ends), 1)
+            if end != following
+        ]
+        near = " or ".join(
+            map(str, sorted(sorted(whole, key=lambda n: abs(n - length))[:2]))
+        )
+        raise InputError(
+            f"the filler {text!r} cannot be cut to {length} tokens inside a character:"
+            f" take {near}"
+        )
     cut = repeated[2 : ends[length - 1]]
     if word and not cut:
         raise InputError(f"the filler {text!r} cut to length {length} is only a space")
     return cut
 
 
-def _encode(tokenizer, content: str, parts: dict[str, list[int]], format: str, turns: list[dict]) -> Prompt:
+def _encode(
+    tokenizer, content: str, parts: dict[str, list[int]], format: str, turns: list[dict]
+) -> Prompt:
     """Return the prompt of a content whose parts begin and end at these characters."""
     text = _render(tokenizer, content, format, turns)
-    encoding = tokenizer(text, add_special_tokens=format == "plain", return_offsets_mapping=True)
+    encoding = tokenizer(
+        text, add_special_tokens=format == "plain", return_offsets_mapping=True
+    )
     ids, bos = encoding["input_ids"], tokenizer.bos_token_id
-    # Chat models such as SmolLM2 open every turn with their BOS token, so only a doubled one is a mistake.
+    # Chat models such as SmolLM2 open every turn with their BOS token, so only a
+    # doubled one is a mistake.
     if bos is not None and ids[:2] == [bos, bos]:
-        raise InputError("the prompt starts with two BOS tokens: the chat template adds what the tokenizer adds")
+        raise InputError(
+            "the prompt starts with two BOS tokens: the chat template adds what the"
+            " tokenizer adds"
+        )
     spans, begin = {}, text.index(content)
     for name, (start, stop) in parts.items():
-        # A token belongs to the part that holds its last character, and the space before a part is the
-        # part's: it may be a token of its own, whose offsets some tokenizers trim to nothing behind it.
+        # A token belongs to the part that holds its last character, and the space
+        # before a part is the part's: it may be a token of its own, whose offsets some
+        # tokenizers trim to nothing behind it.
         spaced = start > 0 and content[start - 1] == " "
         first, last = begin + start + (not spaced), begin + stop
-        inside = [i for i, (_, end) in enumerate(encoding["offset_mapping"]) if first <= end <= last]
+        inside = [
+            i
+            for i, (_, end) in enumerate(encoding["offset_mapping"])
+            if first <= end <= last
+        ]
         if inside:
             spans[name] = slice(inside[0], inside[-1] + 1)
         elif name != "inserted":  # an insertion's length is checked by itself
-            raise InputError(f"the tokenizer makes no token of the {name} {content[start:stop]!r}")
+            raise InputError(
+                f"the tokenizer makes no token of the {name} {content[start:stop]!r}"
+            )
     for name in ("instruction", "inserted"):
         spans.setdefault(name, slice(spans["problem"].start, spans["problem"].start))
-    original = torch.tensor([i for i in range(len(ids)) if not spans["inserted"].start <= i < spans["inserted"].stop])
+    original = torch.tensor(
+        [
+            i
+            for i in range(len(ids))
+            if not spans["inserted"].start <= i < spans["inserted"].stop
+        ]
+    )
     return Prompt(torch.tensor(ids), spans, original, text, encoding["offset_mapping"])
 
 
@@ -151,30 +234,57 @@ def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
     if format == "plain":
         return "\n\n".join([*(turn["content"] for turn in turns), content])
     if format != "chat":
-        raise InputError(f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}")
+        raise InputError(
+            f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}"
+        )
     if not tokenizer.chat_template:
         raise InputError("this model has no chat template: use the plain prompt format")
     messages = [*turns, {"role": "user", "content": content}]
     try:
-        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        text = tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True
+        )
     except Exception as error:  # a template is a program of the checkpoint's
-        raise InputError(f"the model's chat template fails: {error}; use the plain prompt format") from error
+        raise InputError(
+            f"the model's chat template fails: {error}; use the plain prompt format"
+        ) from error
     if text.count(content) != 1:
-        raise InputError("the chat template changes the problem's text, so token spans cannot be exact")
+        raise InputError(
+            "the chat template changes the problem's text, so token spans cannot be"
+            " exact"
+        )
     return text
 
 
-def _what_changed(tokenizer, baseline: Prompt, prompt: Prompt, condition: str, length: int) -> str:
-    """Say which of the original tokens inserting has changed, or that it has another length; "" for neither."""
-    before, after = baseline.input_ids.tolist(), prompt.input_ids[prompt.original].tolist()
+def _what_changed(
+    tokenizer, baseline: Prompt, prompt: Prompt, condition: str, length: int
+) -> str:
+    """Say which of the original tokens inserting has changed, or that it has another
+    length; "" for neither.
+    """
+    before, after = (
+        baseline.input_ids.tolist(),
+        prompt.input_ids[prompt.original].tolist(),
+    )
     for number, pair in enumerate(zip(before, after, strict=False), 1):
         if pair[0] != pair[1]:
             old, new = tokenizer.convert_ids_to_tokens(pair)
             advice = "choose a filler that does not merge with its neighbours"
-            return f"inserting changes original token {number}: {old!r} became {new!r}; {advice}"
+            return (
+                f"inserting changes original token {number}: {old!r} became {new!r};"
+                f" {advice}"
+            )
     if len(before) != len(after):
-        return f"inserting changes the number of original tokens from {len(before)} to {len(after)}"
-    if (found := prompt.spans["inserted"].stop - prompt.spans["inserted"].start) == length:
+        return (
+            f"inserting changes the number of original tokens from {len(before)} to"
+            f" {len(after)}"
+        )
+    if (
+        found := prompt.spans["inserted"].stop - prompt.spans["inserted"].start
+    ) == length:
         return ""
     advice = "its ends merge with them; choose another filler text"
-    return f"filler for {condition} became {found} tokens between its neighbours, not {length}: {advice}"
+    return (
+        f"filler for {condition} became {found} tokens between its neighbours, not"
+        f" {length}: {advice}"
+    )

@@ -1,4 +1,6 @@
-"""Problems to put to a model: the embedded set, MATH-500 from the hub, or any JSONL file in MATH's schema."""
+"""Problems to put to a model: the embedded set, MATH-500 from the hub, or any JSONL
+file in MATH's schema.
+"""
 
 import functools
 import hashlib
@@ -22,22 +24,34 @@ MATH500 = "HuggingFaceH4/MATH-500"
 MATH500_REVISION = "6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be"
 # What `digest` gives for the 500 problems of that revision, in the hub's order.
 MATH500_SHA256 = "0a7389c2f2827aa8a29e82dd296afb85ce0ac0c3a02541ac975f00c3c57f0f5b"
-# Divisors r + 0.45 apportion samples; of all such rules they depart from largest remainders at the fewest sizes.
+# Divisors r + 0.45 apportion samples; of all such rules they depart from largest
+# remainders at the fewest sizes.
 DIVISOR = 0.45
 NAMES = {"embedded": "embedded set", "math500": "MATH-500"}  # as captions say them
 SECONDS = 10  # that the hub may stay silent
 
 
 def _number(level: object) -> object:
-    return int(level[6:]) if isinstance(level, str) and re.fullmatch(r"Level \d{1,9}", level) else level
+    return (
+        int(level[6:])
+        if isinstance(level, str) and re.fullmatch(r"Level \d{1,9}", level)
+        else level
+    )
 
 
 # 7 for "7"
-Text = Annotated[str, BeforeValidator(lambda value: json.dumps(value) if isinstance(value, int | float) else value)]
+Text = Annotated[
+    str,
+    BeforeValidator(
+        lambda value: json.dumps(value) if isinstance(value, int | float) else value
+    ),
+]
 
 
 class Problem(Settings):
-    """One problem in LaTeX with its gold answer; solution and subject "" and level 0 mean not known."""
+    """One problem in LaTeX with its gold answer; solution and subject "" and level 0
+    mean not known.
+    """
 
     model_config = ConfigDict(extra="ignore", str_min_length=0)
     id: Text = Field(alias="unique_id")
@@ -49,9 +63,13 @@ class Problem(Settings):
 
 
 def load_problems(
-    source: str | Path, limit: int | None = None, seed: int = 0, levels: Sequence[int] | None = None
+    source: str | Path,
+    limit: int | None = None,
+    seed: int = 0,
+    levels: Sequence[int] | None = None,
 ) -> list[Problem]:
-    """Return the problems of "embedded", "math500" or a JSONL file, of some levels, or `limit` drawn by level.
+    """Return the problems of "embedded", "math500" or a JSONL file, of some levels, or
+    `limit` drawn by level.
 
     A source that cannot be used, or has no problem of these levels, raises InputError.
     """
@@ -59,17 +77,27 @@ def load_problems(
         raise InputError(f"limit is {limit}: ask for at least 1 problem")
     path = EMBEDDED if source == "embedded" else Path(os.path.expanduser(source))
     if source != "math500" and not path.exists():
-        raise unknown("problems", str(source), NAMES, "give {} or the path to a JSONL file that exists")
+        raise unknown(
+            "problems",
+            str(source),
+            NAMES,
+            "give {} or the path to a JSONL file that exists",
+        )
     problems = _math500() if source == "math500" else _from_file(path)
     if levels is not None:
         problems = [item for item in problems if item.level in levels]
         if not problems:
-            raise InputError(f"{source} has no problem of level {' or '.join(map(str, levels))}")
+            raise InputError(
+                f"{source} has no problem of level {' or '.join(map(str, levels))}"
+            )
     return problems if limit is None else stratified_sample(problems, limit, seed)
 
 
-def drawn_problem(source: str | Path, wanted: str | None, limit: int | None = None, seed: int = 0) -> Problem:
-    """Return the problem that figures draw: of this id, also beyond a sample, else the sample's first.
+def drawn_problem(
+    source: str | Path, wanted: str | None, limit: int | None = None, seed: int = 0
+) -> Problem:
+    """Return the problem that figures draw: of this id, also beyond a sample, else the
+    sample's first.
 
     Raises InputError for an id that the source has not.
     """
@@ -82,37 +110,60 @@ def drawn_problem(source: str | Path, wanted: str | None, limit: int | None = No
 
 
 def describe(source: str | Path) -> str:
-    """Return a short name for captions, which calls MATH-500 by its name wherever it was read from."""
+    """Return a short name for captions, which calls MATH-500 by its name wherever it
+    was read from.
+    """
     if source in NAMES:
         return NAMES[str(source)]
     path = Path(source)
-    return f"MATH-500 (given as {path.name})" if digest(_from_file(path)) == MATH500_SHA256 else path.name
+    return (
+        f"MATH-500 (given as {path.name})"
+        if digest(_from_file(path)) == MATH500_SHA256
+        else path.name
+    )
 
 
 def digest(problems: Iterable[Problem]) -> str:
-    """Return the sha256 of the (id, problem, answer) triples, in order, as compact JSON in ASCII."""
+    """Return the sha256 of the (id, problem, answer) triples, in order, as compact JSON
+    in ASCII.
+    """
     triples = [(item.id, item.problem, item.answer) for item in problems]
-    return hashlib.sha256(json.dumps(triples, separators=(",", ":")).encode("ascii")).hexdigest()
+    return hashlib.sha256(
+        json.dumps(triples, separators=(",", ":")).encode("ascii")
+    ).hexdigest()
 
 
 def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Problem]:
-    """Return `limit` problems in their old order, every level keeping its share; a larger sample holds the smaller."""
+    """Return `limit` problems in their old order, every level keeping its share; a
+    larger sample holds the smaller.
+    """
     chosen = {item.id for item in sampling_order(problems, seed)[:limit]}
     return [item for item in problems if item.id in chosen]
 
 
 def sampling_order(problems: list[Problem], seed: int) -> list[Problem]:
-    """Return the problems in the order in which a growing stratified sample takes them in."""
+    """Return the problems in the order in which a growing stratified sample takes them
+    in.
+    """
     sizes, drawn, turns = Counter(item.level for item in problems), Counter[int](), {}
-    # Ranking by a hash draws the same problems in every version of Python and for every order of the file.
-    for item in sorted(problems, key=lambda item: hashlib.sha256(f"{seed}:{item.id}".encode()).digest()):
-        turns[item.id] = (drawn[item.level] + DIVISOR) / sizes[item.level], item.level, item.id
+    # Ranking by a hash draws the same problems in every version of Python and for every
+    # order of the file.
+    for item in sorted(
+        problems, key=lambda item: hashlib.sha256(f"{seed}:{item.id}".encode()).digest()
+    ):
+        turns[item.id] = (
+            (drawn[item.level] + DIVISOR) / sizes[item.level],
+            item.level,
+            item.id,
+        )
         drawn[item.level] += 1
     return sorted(problems, key=lambda item: turns[item.id])
 
 
 def _math500() -> list[Problem]:
-    """Return MATH-500 from the first copy in data/ or the cache folder that is the known text, else from the hub."""
+    """Return MATH-500 from the first copy in data/ or the cache folder that is the
+    known text, else from the hub.
+    """
     copy = paths.CACHE / "math500.jsonl"
     for path in (DATA / "math500.jsonl", copy):
         if path.is_file() and digest(found := _from_file(path)) == MATH500_SHA256:
@@ -122,37 +173,58 @@ def _math500() -> list[Problem]:
     write_whole(copy, "\n".join(lines).encode())
     found = _from_file(copy)
     if digest(found) != MATH500_SHA256:
-        raise InputError(f"{MATH500} at revision {MATH500_REVISION} is not the known MATH-500: its digest differs")
+        raise InputError(
+            f"{MATH500} at revision {MATH500_REVISION} is not the known MATH-500: its"
+            " digest differs"
+        )
     return found
 
 
 @functools.cache  # one that does not answer is asked once
 def _from_hub() -> list[dict]:
-    """Return the rows of MATH-500 on the hub, which is asked first whether it answers: `datasets` tries on and on."""
+    """Return the rows of MATH-500 on the hub, which is asked first whether it answers:
+    `datasets` tries on and on.
+    """
     import datasets  # takes a second to import, and only this source needs it
 
     datasets.disable_progress_bars()  # half a megabyte
     try:
         HfApi().dataset_info(MATH500, revision=MATH500_REVISION, timeout=SECONDS)
-        return datasets.load_dataset(MATH500, split="test", revision=MATH500_REVISION).to_list()
-    except Exception as error:  # datasets, the hub and the network each have classes of their own
+        return datasets.load_dataset(
+            MATH500, split="test", revision=MATH500_REVISION
+        ).to_list()
+    except (
+        Exception
+    ) as error:  # datasets, the hub and the network each have classes of their own
         raise InputError(
-            f"{MATH500} could not be fetched ({' '.join(str(error).split()) or type(error).__name__}); "
-            "give the path to a JSONL file of it, or put one at data/math500.jsonl"
+            f"{MATH500} could not be fetched"
+            f" ({' '.join(str(error).split()) or type(error).__name__}); give the path"
+            " to a JSONL file of it, or put one at data/math500.jsonl"
         ) from error
 
 
 def _from_file(path: Path) -> list[Problem]:
-    """Return the problems of a JSONL file, refusing an empty set and an id that comes twice."""
+    """Return the problems of a JSONL file, refusing an empty set and an id that comes
+    twice.
+    """
     lines, problems = {}, []
     for number, row in json_lines(path):
         place = f"{path}, line {number}"
-        if isinstance(row, dict):  # what is null or blank is missing; without unique_id a line is its own
-            present = {name: value for name, value in row.items() if value is not None and str(value).strip()}
+        if isinstance(
+            row, dict
+        ):  # what is null or blank is missing; without unique_id a line is its own
+            present = {
+                name: value
+                for name, value in row.items()
+                if value is not None and str(value).strip()
+            }
             row = {"unique_id": f"line-{number}"} | present
         problem = valid(Problem, row, place)
         if problem.id in lines:
-            raise InputError(f"{place}: unique_id {problem.id!r} was already used on line {lines[problem.id]}")
+            raise InputError(
+                f"{place}: unique_id {problem.id!r} was already used on line"
+                f" {lines[problem.id]}"
+            )
         lines[problem.id] = number
         problems.append(problem)
     if not problems:

@@ -1,4 +1,6 @@
-"""ARM: the pure function against its definition, and that the hook changes one layer, row by row, and leaves."""
+"""ARM: the pure function against its definition, and that the hook changes one layer,
+row by row, and leaves.
+"""
 
 import numpy as np
 import pytest
@@ -21,20 +23,31 @@ def by_definition(x, draws, c, p1, mode, fraction):
         return np.quantile(values, 0.5, method="lower")
 
     sizes, near = np.abs(x), np.abs(x) <= c * 1.4826 * median(np.abs(x - median(x)))
-    least, most = (int((share if fraction is None else fraction) * len(x)) for share in (0.02, 0.25))
+    least, most = (
+        int((share if fraction is None else fraction) * len(x))
+        for share in (0.02, 0.25)
+    )
     count = np.clip(near.sum(), least, most)
     bound = np.sort(sizes)[count - 1] if count else -1
     chosen = sizes <= bound
     if chosen.sum() > most:  # of equal magnitudes all move or none
         chosen = sizes < bound
-    high, low = np.maximum(np.quantile(x, p1 / 100, method="lower"), 0), np.minimum(x.min(), 0)
+    high, low = (
+        np.maximum(np.quantile(x, p1 / 100, method="lower"), 0),
+        np.minimum(x.min(), 0),
+    )
     if mode == "code":
         return np.where(chosen, draws * np.where(x >= 0, high, low), x)
     target = np.clip(x + draws * np.where(x > 0, high, low), low, high)
     return np.where(chosen & (x != 0) & (x <= high), target, x)
 
 
-OPTIONS = {"c": [0.13, 0, 1, 50], "p1": [60, 0, 99.5, 100], "mode": MODES, "fraction": [None, 0, 0.4, 1]}
+OPTIONS = {
+    "c": [0.13, 0, 1, 50],
+    "p1": [60, 0, 99.5, 100],
+    "mode": MODES,
+    "fraction": [None, 0, 0.4, 1],
+}
 
 
 @settings(max_examples=400)
@@ -44,27 +57,57 @@ OPTIONS = {"c": [0.13, 0, 1, 50], "p1": [60, 0, 99.5, 100], "mode": MODES, "frac
     seed=st.integers(0, 2**32 - 1),
     about=st.tuples(st.sampled_from([0, -3, 3]), st.sampled_from([0.3, 2, 0])),
     statistics=st.sampled_from([None, "sequence"]),
-    options=st.fixed_dictionaries({name: st.sampled_from(values) for name, values in OPTIONS.items()}),
+    options=st.fixed_dictionaries(
+        {name: st.sampled_from(values) for name, values in OPTIONS.items()}
+    ),
 )
-def test_redistribution_is_its_definition(dtype, shape, seed, about, statistics, options):
+def test_redistribution_is_its_definition(
+    dtype, shape, seed, about, statistics, options
+):
     # Quarters: many are equal, many zero, and none within a rounding of a bound.
-    x = (4 * np.random.default_rng(seed).normal(*about, shape)).round().astype("float32") / 4
-    found = redistribute(torch.tensor(x, dtype=dtype), **options, statistics=statistics, seed=seed)
-    groups = x.reshape(1 if options["mode"] == "code" and not statistics else len(x), -1) if x.size else []
+    x = (4 * np.random.default_rng(seed).normal(*about, shape)).round().astype(
+        "float32"
+    ) / 4
+    found = redistribute(
+        torch.tensor(x, dtype=dtype), **options, statistics=statistics, seed=seed
+    )
+    groups = (
+        x.reshape(1 if options["mode"] == "code" and not statistics else len(x), -1)
+        if x.size
+        else []
+    )
     draws = torch.rand(x.size, generator=torch.Generator().manual_seed(seed)).numpy()
-    expected = [by_definition(group, draws[: len(group)], **options) for group in groups]
-    torch.testing.assert_close(found, torch.tensor(np.array(expected)).to(dtype).reshape(shape))
+    expected = [
+        by_definition(group, draws[: len(group)], **options) for group in groups
+    ]
+    torch.testing.assert_close(
+        found, torch.tensor(np.array(expected)).to(dtype).reshape(shape)
+    )
 
 
 def test_padding_counts_for_nothing_and_stays():
     rows = [torch.randn(length, 24) for length in (5, 9, 7)]
     padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=7.0)
-    together = redistribute(padded, real=torch.arange(9) < torch.tensor([[5], [9], [7]]))
+    together = redistribute(
+        padded, real=torch.arange(9) < torch.tensor([[5], [9], [7]])
+    )
     for row, found in zip(rows, together, strict=True):
-        assert torch.equal(found[: len(row)], redistribute(row)) and (found[len(row) :] == 7).all()
+        assert (
+            torch.equal(found[: len(row)], redistribute(row))
+            and (found[len(row) :] == 7).all()
+        )
 
 
-@pytest.mark.parametrize("wrong", [{"c": -0.1}, {"c": float("nan")}, {"p1": 101}, {"fraction": 1.5}, {"mode": "both"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"c": -0.1},
+        {"c": float("nan")},
+        {"p1": 101},
+        {"fraction": 1.5},
+        {"mode": "both"},
+    ],
+)
 def test_settings_out_of_range_are_named(wrong):
     ((name, value),) = wrong.items()
     with pytest.raises(InputError, match=f"{name}: must be .*not {value!r}"):
@@ -75,9 +118,16 @@ def test_settings_are_read_from_a_condition():
     base = Arm(c=0.2, fraction=0.1)
     assert parse_arm("").over(base) == base
     assert parse_arm("p1=95").over(base) == Arm(c=0.2, p1=95.0, fraction=0.1)
-    assert parse_arm("c=0.1:p1=95:layer=2:mode=code").over(base) == Arm(c=0.1, p1=95.0, mode="code", layer=2)
+    assert parse_arm("c=0.1:p1=95:layer=2:mode=code").over(base) == Arm(
+        c=0.1, p1=95.0, mode="code", layer=2
+    )
     assert parse_arm("c=0.1").over(base) == Arm(c=0.1)  # a fraction would overrule it
-    wrong = {"d=1": "'d=1'", "c=": "'c='", "c=one": "c: must be .* number", "layer=0": "layer: .* not '0'"}
+    wrong = {
+        "d=1": "'d=1'",
+        "c=": "'c='",
+        "c=one": "c: must be .* number",
+        "layer=0": "layer: .* not '0'",
+    }
     for text, named in wrong.items():
         with pytest.raises(InputError, match=named):
             parse_arm(text)
@@ -86,12 +136,18 @@ def test_settings_are_read_from_a_condition():
 def test_the_papers_settings_belong_to_their_models():
     assert arm_for("Llama-3.1-8B-Instruct") == Arm(c=0.32, p1=90)
     assert arm_for("Gemma-3-4b-it") == Arm(fraction=0.25, p1=85)
-    assert arm_for("Llama-3.1-8B-Instruct", Arm(c=1)) == Arm(c=1) and arm_for("a/model") == Arm()
+    assert (
+        arm_for("Llama-3.1-8B-Instruct", Arm(c=1)) == Arm(c=1)
+        and arm_for("a/model") == Arm()
+    )
 
 
 def seen(model, ids, layer, **inputs):
     found = []
-    with watched(model, [layer], lambda _, gate, output: found.append(output.clone())), torch.inference_mode():
+    with (
+        watched(model, [layer], lambda _, gate, output: found.append(output.clone())),
+        torch.inference_mode(),
+    ):
         model(ids, **inputs)
     return found[0]
 
@@ -101,7 +157,10 @@ def seen(model, ids, layer, **inputs):
 def test_it_works_on_its_layer_of_any_family_and_always_leaves(family, layer):
     model, ids = FAMILIES[family]().eval(), torch.randint(1, 32, (2, 12))
     before = seen(model, ids, layer)
-    with pytest.raises(RuntimeError, match="on purpose"), installed(model, layer, c=0.3, seed=5):
+    with (
+        pytest.raises(RuntimeError, match="on purpose"),
+        installed(model, layer, c=0.3, seed=5),
+    ):
         inside = seen(model, ids, layer)
         raise RuntimeError("on purpose")
     torch.testing.assert_close(inside, redistribute(before, c=0.3, seed=5))
@@ -117,17 +176,30 @@ def test_padding_on_either_side_is_left_out():
             padded = torch.cat([pads, ids] if side == "left" else [ids, pads], 1)
             mask = (padded > 0).long()
             positions = (mask.cumsum(1) - 1).clamp(min=0)
-            batch = {"attention_mask": mask.repeat(2, 1), "position_ids": positions.repeat(2, 1)}
+            batch = {
+                "attention_mask": mask.repeat(2, 1),
+                "position_ids": positions.repeat(2, 1),
+            }
             found = seen(model, padded.repeat(2, 1), 1, **batch)[1]
-            torch.testing.assert_close(found[mask[0].bool()], alone[0], atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(
+                found[mask[0].bool()], alone[0], atol=1e-6, rtol=1e-5
+            )
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("text", 1), ("code", 4)])
 def test_text_changes_the_prompt_alone_and_code_every_step(mode, expected, monkeypatch):
     model, calls = FAMILIES["llama"](), []
-    monkeypatch.setattr("lib.arm.moving.redistribute", lambda x, *args, **options: calls.append(x.shape) or x)
+    monkeypatch.setattr(
+        "lib.arm.moving.redistribute",
+        lambda x, *args, **options: calls.append(x.shape) or x,
+    )
     with installed(model, mode=mode):
-        model.generate(torch.randint(1, 32, (1, 6)), max_new_tokens=4, min_new_tokens=4, do_sample=False)
+        model.generate(
+            torch.randint(1, 32, (1, 6)),
+            max_new_tokens=4,
+            min_new_tokens=4,
+            do_sample=False,
+        )
     assert len(calls) == expected
 
 

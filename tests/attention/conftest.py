@@ -14,6 +14,8 @@ def model(request):
 
 @pytest.fixture
 def llama():
-    """A Llama that a test may change: three layers, four heads, two key heads of width 8, room for 512 tokens."""
+    """A Llama that a test may change: three layers, four heads, two key heads of width
+    8, room for 512 tokens.
+    """
     torch.manual_seed(1)
     return spread(FAMILIES["llama"](), 0.15)

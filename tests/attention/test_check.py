@@ -1,4 +1,6 @@
-"""The check at load: every family passes in every number format, and what is another attention is refused."""
+"""The check at load: every family passes in every number format, and what is another
+attention is refused.
+"""
 
 import pytest
 import torch
@@ -24,7 +26,9 @@ def test_every_family_is_accepted_in_every_number_format(name):
 
 @each_dtype
 def test_large_scores_are_accepted(llama, dtype):
-    """As in Qwen2.5, whose biases make scores of hundreds: rounding them is not another attention."""
+    """As in Qwen2.5, whose biases make scores of hundreds: rounding them is not another
+    attention.
+    """
     for layer in llama.model.layers:
         layer.self_attn.q_proj.weight.data *= 400
     check_attention(llama.to(dtype))
@@ -40,28 +44,46 @@ DIFFERENT = {
 
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_a_family_that_differs_is_refused_by_name(name):
-    with pytest.raises(InputError, match=f"model type {name} is not supported: {DIFFERENT[name]}"):
+    with pytest.raises(
+        InputError, match=f"model type {name} is not supported: {DIFFERENT[name]}"
+    ):
         check_attention(of_type(name).eval())
 
 
 def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
-    monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", create_chunked_causal_mask)
+    monkeypatch.setattr(
+        "transformers.models.llama.modeling_llama.create_causal_mask",
+        create_chunked_causal_mask,
+    )
     llama.config.attention_chunk_size = 4
     with pytest.raises(InputError, match="llama masks its attention in a way"):
         check_attention(llama)
     llama.model.layers[1].mlp.up_proj.weight.data[0, 0] = torch.nan
-    with pytest.raises(InputError, match="weights of this llama model give NaN or infinity"):
+    with pytest.raises(
+        InputError, match="weights of this llama model give NaN or infinity"
+    ):
         check_attention(llama)
 
 
-WRONG = {"scaling": (0.4, r"the output of layer \d differs by [\d.]+ from the model's own attention")}
-WRONG |= {"sliding_window": (6, r"layers \[1, 2, 3\] do not say how far they look back")}
+WRONG = {
+    "scaling": (
+        0.4,
+        r"the output of layer \d differs by [\d.]+ from the model's own attention",
+    )
+}
+WRONG |= {
+    "sliding_window": (6, r"layers \[1, 2, 3\] do not say how far they look back")
+}
 
 
 @each_dtype
 @pytest.mark.parametrize("name", WRONG)
-def test_another_attention_is_refused_beside_a_large_residual(llama, monkeypatch, name, dtype):
-    """A wrong attention hides in a hidden state of thousands; its own output gives it away."""
+def test_another_attention_is_refused_beside_a_large_residual(
+    llama, monkeypatch, name, dtype
+):
+    """A wrong attention hides in a hidden state of thousands; its own output gives it
+    away.
+    """
     spread(llama).model.embed_tokens.weight.data *= 1000
     kernel, (value, message) = attention_function._attend, WRONG[name]
     changed = lambda *given, **named: kernel(*given, **named | {name: value})  # noqa: E731

@@ -1,4 +1,6 @@
-"""Hiding inserted tokens, on tiny random models of every family, against masks made by hand in eager attention."""
+"""Hiding inserted tokens, on tiny random models of every family, against masks made by
+hand in eager attention.
+"""
 
 import pytest
 import torch
@@ -14,7 +16,9 @@ SPAN, EVERY = slice(4, 9), (1, 2, 3)
 
 def states(model, ids, **others):
     with torch.inference_mode():
-        return model.get_decoder()(input_ids=torch.atleast_2d(ids), use_cache=False, **others).last_hidden_state
+        return model.get_decoder()(
+            input_ids=torch.atleast_2d(ids), use_cache=False, **others
+        ).last_hidden_state
 
 
 def same(found, expected):
@@ -42,7 +46,9 @@ def test_each_row_has_a_span_of_its_own_and_a_cache_may_hold_the_beginning(llama
     with hiding(llama, spans, hidden=[1], silent=[2]), torch.inference_mode():
         llama.model(input_ids=ids[:1, :5], past_key_values=cache, use_cache=True)
         cache.batch_repeat_interleave(2)
-        found = llama.model(input_ids=ids[:, 5:], past_key_values=cache, use_cache=True).last_hidden_state
+        found = llama.model(
+            input_ids=ids[:, 5:], past_key_values=cache, use_cache=True
+        ).last_hidden_state
     same(found, torch.stack(expected))
 
 
@@ -59,6 +65,8 @@ def test_the_model_attends_as_before_when_the_block_ends(llama):
     before = states(llama, ids)
     with pytest.raises(ZeroDivisionError), hiding(llama, [SPAN], hidden=EVERY):
         raise ZeroDivisionError
-    with pytest.raises(InputError, match=r"layers \[0, 4\] was asked for; the model has layers 1 to 3"):
+    with pytest.raises(
+        InputError, match=r"layers \[0, 4\] was asked for; the model has layers 1 to 3"
+    ):
         hiding(llama, [SPAN], hidden=[0, 4]).__enter__()
     torch.testing.assert_close(states(llama, ids), before, rtol=0, atol=0)

@@ -1,4 +1,6 @@
-"""What a profile asks for is what is stored with the repository, key by key: a key that moved would lose its answer."""
+"""What a profile asks for is what is stored with the repository, key by key: a key that
+moved would lose its answer.
+"""
 
 from dataclasses import replace
 
@@ -22,27 +24,48 @@ def demo():
 @pytest.mark.parametrize("part", ["main", *PARTS])
 def test_stored_completions_keep_their_keys(demo, part):
     accuracy = DEMO.accuracy if part == "main" else variation(DEMO.accuracy, part)
-    problems = load_problems(accuracy.problems, accuracy.limit, DEMO.seed, accuracy.levels)
-    every, stored = len(problems), read(paths.DATA / f"demo_{'completions' if part == 'main' else part}.jsonl")
-    problems = problems[:: 1 if part == "main" else 6]  # the others' prompts take seconds
+    problems = load_problems(
+        accuracy.problems, accuracy.limit, DEMO.seed, accuracy.levels
+    )
+    every, stored = (
+        len(problems),
+        read(paths.DATA / f"demo_{'completions' if part == 'main' else part}.jsonl"),
+    )
+    problems = problems[
+        :: 1 if part == "main" else 6
+    ]  # the others' prompts take seconds
     asked = wanted(demo, accuracy, DEMO.filler, DEMO.seed, problems)
     chosen = {problem.id for problem in problems}
-    there = {r["key"]: (r["problem_id"], r["condition"], r["sample"]) for r in stored if r["problem_id"] in chosen}
+    there = {
+        r["key"]: (r["problem_id"], r["condition"], r["sample"])
+        for r in stored
+        if r["problem_id"] in chosen
+    }
     assert len(stored) == every * len(accuracy.conditions) * accuracy.samples
-    assert {key: (one.problem.id, one.condition, one.sample) for key, one in asked.items()} == there
+    assert {
+        key: (one.problem.id, one.condition, one.sample) for key, one in asked.items()
+    } == there
     assert list(asked) == list(there)  # in the order in which a run asks
     assert list(evaluation.answers(DEMO, part).key) == [one["key"] for one in stored]
 
 
 def test_the_keys_of_families_stand_for_the_same_settings(demo):
-    """Their prompts hold MATH-500: here a problem of our own, as if the demo's tokenizer were that model's."""
+    """Their prompts hold MATH-500: here a problem of our own, as if the demo's
+    tokenizer were that model's.
+    """
     name = "Qwen2.5-Coder-0.5B-Instruct"
     model = replace(demo, name=name, spec=name, revision="e5dcb423ee6d")
     problem = Problem(unique_id="own/1", problem="What is $1 + 1$?", answer="2")
-    accuracy = FAMILIES.accuracy.model_copy(update={"conditions": ["none", "mless", "arm"]})
+    accuracy = FAMILIES.accuracy.model_copy(
+        update={"conditions": ["none", "mless", "arm"]}
+    )
     asked = wanted(model, accuracy, FAMILIES.filler, FAMILIES.seed, [problem])
     keys = {one.condition: key for key, one in asked.items()}
-    assert keys == {"none": "3a2d39b9da57b41f", "mless": "fef3ec890b02376b", "arm": "50cd680f3e5cd85b"}
+    assert keys == {
+        "none": "3a2d39b9da57b41f",
+        "mless": "fef3ec890b02376b",
+        "arm": "50cd680f3e5cd85b",
+    }
     assert [one.arm and one.arm.c for one in asked.values()] == [None, None, 0.13]
 
 

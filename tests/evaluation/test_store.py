@@ -1,4 +1,6 @@
-"""The store of rows: what survives a stop, a damaged file, a full disk and a second writer."""
+"""The store of rows: what survives a stop, a damaged file, a full disk and a second
+writer.
+"""
 
 import errno
 import gzip
@@ -14,7 +16,12 @@ from lib.errors import InputError
 from lib.evaluation.store import FIELDS, frame, opened, read
 from lib.paths import write_json
 
-SETTINGS = {"model": "tiny", "temperature": 0.6, "layers": (1, 2), "filler": {"length": 55}}
+SETTINGS = {
+    "model": "tiny",
+    "temperature": 0.6,
+    "layers": (1, 2),
+    "filler": {"length": 55},
+}
 
 
 def keys_of(path):
@@ -31,35 +38,60 @@ def fill(folder, *keys):
 
 def test_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
     with opened(tmp_path / "new" / "run", SETTINGS, {"python": "3.11"}) as store:
-        for row in ({"key": "b", "response": "ß"}, {"key": "a"}, {"key": "b", "response": "another"}):
+        for row in (
+            {"key": "b", "response": "ß"},
+            {"key": "a"},
+            {"key": "b", "response": "another"},
+        ):
             store.append(row)
     path, rows = fill(tmp_path / "new" / "run", "a")
-    assert list(rows.values()) == read(path) == [{"key": "b", "response": "ß"}, {"key": "a"}]
+    assert (
+        list(rows.values())
+        == read(path)
+        == [{"key": "b", "response": "ß"}, {"key": "a"}]
+    )
     path.write_text(path.read_text() + '{"key": "a", "by": 3}\n')
     assert fill(path.parent)[1] == rows
     run = json.loads((path.parent / "run.json").read_text())
-    assert run["environment"] == {"python": "3.11"} and run["settings"]["layers"] == [1, 2]
+    assert run["environment"] == {"python": "3.11"} and run["settings"]["layers"] == [
+        1,
+        2,
+    ]
 
 
-@pytest.mark.parametrize("kept", [["a", "b"], []])  # nor is it a line when it is the only one
+@pytest.mark.parametrize(
+    "kept", [["a", "b"], []]
+)  # nor is it a line when it is the only one
 @pytest.mark.parametrize("tail", [b'{"key": "c", "resp', b"\0\0", b'{"a": "\xc3', None])
-def test_a_half_written_last_line_is_dropped_and_one_that_lacks_its_end_alone_is_kept(tmp_path, capsys, tail, kept):
+def test_a_half_written_last_line_is_dropped_and_one_that_lacks_its_end_alone_is_kept(
+    tmp_path, capsys, tail, kept
+):
     path, _ = fill(tmp_path, *kept)
     whole = path.read_bytes()
     path.write_bytes(whole + tail if tail else whole[:-1])
     assert [row["key"] for row in read(path)] == kept
-    assert list(fill(tmp_path, "c")[1]) == keys_of(path) == [*kept, "c"] and path.read_bytes().startswith(whole)
-    assert capsys.readouterr().err == (f"repaired: dropped a half-written last line of {path}\n" if tail else "")
+    assert list(fill(tmp_path, "c")[1]) == keys_of(path) == [
+        *kept,
+        "c",
+    ] and path.read_bytes().startswith(whole)
+    assert capsys.readouterr().err == (
+        f"repaired: dropped a half-written last line of {path}\n" if tail else ""
+    )
 
 
 @pytest.mark.parametrize("name", ["completions.jsonl", "run.json"])
-@pytest.mark.parametrize("text", ['{"key": "b', "", "[1]", '{"key": 1, "settings": null}', '"\udcff"'])
+@pytest.mark.parametrize(
+    "text", ['{"key": "b', "", "[1]", '{"key": 1, "settings": null}', '"\udcff"']
+)
 def test_what_is_broken_is_named_in_one_line_and_left_alone(tmp_path, name, text):
     path, readers = tmp_path / name, [lambda: fill(tmp_path)]
     fill(tmp_path, "a")
     said = r"run\.json is broken: use another folder, or delete this one$"
     if name != "run.json":
-        text, said = f'{{"key": "a"}}\n{text}\n{{"key": "half', r"^line 2 of .*completions\.jsonl is not[^\n]*$"
+        text, said = (
+            f'{{"key": "a"}}\n{text}\n{{"key": "half',
+            r"^line 2 of .*completions\.jsonl is not[^\n]*$",
+        )
         readers.append(lambda: read(path))
     path.write_bytes(before := text.encode("utf-8", "surrogateescape"))
     for reader in readers:
@@ -70,15 +102,22 @@ def test_what_is_broken_is_named_in_one_line_and_left_alone(tmp_path, name, text
 
 @pytest.mark.parametrize(
     "changed, message",
-    [({"filler": {"length": 5}}, "filler.length = 55, not 5"), ({"seed": None}, r"seed = \(absent\), not null")],
+    [
+        ({"filler": {"length": 5}}, "filler.length = 55, not 5"),
+        ({"seed": None}, r"seed = \(absent\), not null"),
+    ],
 )
 def test_other_settings_are_refused_by_name(tmp_path, changed, message):
     fill(tmp_path, "a")
-    with pytest.raises(InputError, match=message + ": use another folder, or delete this one$"):
+    with pytest.raises(
+        InputError, match=message + ": use another folder, or delete this one$"
+    ):
         opened(tmp_path, SETTINGS | changed).__enter__()
 
 
-def test_a_write_that_fails_loses_nothing_and_the_run_goes_on_later(tmp_path, monkeypatch):
+def test_a_write_that_fails_loses_nothing_and_the_run_goes_on_later(
+    tmp_path, monkeypatch
+):
     path, _ = fill(tmp_path, "a")
     before, write = path.read_bytes(), os.write
 
@@ -86,7 +125,10 @@ def test_a_write_that_fails_loses_nothing_and_the_run_goes_on_later(tmp_path, mo
         write(file, data[: len(data) // 2])
         raise OSError(errno.EIO, "Input/output error")
 
-    with monkeypatch.context() as patch, pytest.raises(InputError, match=r"^cannot write results to .*: Input/output"):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(InputError, match=r"^cannot write results to .*: Input/output"),
+    ):
         patch.setattr(os, "write", write_half)
         fill(tmp_path, "b")
     assert path.read_bytes() == before
@@ -95,10 +137,16 @@ def test_a_write_that_fails_loses_nothing_and_the_run_goes_on_later(tmp_path, mo
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     write_json(path := tmp_path / "table.json", {"b": 1, "a": "\ud800"})
-    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.EIO, "Input/output error")))
-    with pytest.raises(InputError, match=r"^cannot write .*table\.json: Input/output error$"):
+    monkeypatch.setattr(
+        os, "fsync", Mock(side_effect=OSError(errno.EIO, "Input/output error"))
+    )
+    with pytest.raises(
+        InputError, match=r"^cannot write .*table\.json: Input/output error$"
+    ):
         write_json(path, {})
-    assert path.read_text() == '{\n "b": 1,\n "a": "\\ud800"\n}\n' and list(tmp_path.iterdir()) == [path]
+    assert path.read_text() == '{\n "b": 1,\n "a": "\\ud800"\n}\n' and list(
+        tmp_path.iterdir()
+    ) == [path]
 
 
 def test_a_second_writer_waits_for_the_first(tmp_path, capsys):
@@ -114,12 +162,18 @@ def test_a_second_writer_waits_for_the_first(tmp_path, capsys):
 
 def test_a_file_or_folder_that_is_not_there_or_broken_is_named_in_one_line(tmp_path):
     (tmp_path / "out").write_text("")
-    with pytest.raises(InputError, match=r"^cannot write results to [^\n]*out[^\n]*: [^\n]+$"):
+    with pytest.raises(
+        InputError, match=r"^cannot write results to [^\n]*out[^\n]*: [^\n]+$"
+    ):
         fill(tmp_path / "out" / "deeper")
-    with pytest.raises(InputError, match=r"^cannot read .*none\.jsonl: No such file or directory$"):
+    with pytest.raises(
+        InputError, match=r"^cannot read .*none\.jsonl: No such file or directory$"
+    ):
         read(tmp_path / "none.jsonl")
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"key": "a"}\n')[:-9])
-    with pytest.raises(InputError, match=r"^cannot read .*cut\.jsonl\.gz: Compressed file ended[^\n]*$"):
+    with pytest.raises(
+        InputError, match=r"^cannot read .*cut\.jsonl\.gz: Compressed file ended[^\n]*$"
+    ):
         read(tmp_path / "cut.jsonl.gz")
 
 
@@ -134,16 +188,38 @@ def test_what_is_there_is_not_made_again_and_what_is_made_is_kept_at_once(tmp_pa
     with opened(tmp_path, SETTINGS) as store:
         for wanted in ("ab", "abc", "a"):
             store.fill("m", "row", dict.fromkeys(wanted), make)
-    assert asked == [("a", []), ("b", ["a"]), ("c", ["a", "b"])] and keys_of(store.path) == ["a", "b", "c"]
+    assert asked == [("a", []), ("b", ["a"]), ("c", ["a", "b"])] and keys_of(
+        store.path
+    ) == ["a", "b", "c"]
 
 
 def test_a_frame_has_every_field_and_what_counts_as_solved():
-    row = {"model": "m", "condition": "none", "problem_id": "embedded/sum/1", "sample": 0, "response": ""}
+    row = {
+        "model": "m",
+        "condition": "none",
+        "problem_id": "embedded/sum/1",
+        "sample": 0,
+        "response": "",
+    }
     row |= {"correct": True, "evaluated": False}
-    rows = [row, row | {"evaluated": True}, row | {"problem_id": "own/1"}, row | {"correct": False, "evaluated": True}]
+    rows = [
+        row,
+        row | {"evaluated": True},
+        row | {"problem_id": "own/1"},
+        row | {"correct": False, "evaluated": True},
+    ]
     table = frame(rows, "fillers")
-    assert table.right.tolist() == [False, True, True, False] and table.correct.tolist() == [True, True, True, False]
+    assert table.right.tolist() == [
+        False,
+        True,
+        True,
+        False,
+    ] and table.correct.tolist() == [True, True, True, False]
     assert table.worked_out.tolist() == [False, True, False, False]
-    assert list(table)[: len(FIELDS)] == FIELDS and set(table.part) == {"fillers"} and frame([]).empty
+    assert (
+        list(table)[: len(FIELDS)] == FIELDS
+        and set(table.part) == {"fillers"}
+        and frame([]).empty
+    )
     with pytest.raises(InputError, match=r"completions.jsonl: model: missing field"):
         frame([row, {"key": "a"}])

@@ -1,4 +1,6 @@
-"""Axes under the figures' style, every figure closed again, and a profile that draws into an empty folder."""
+"""Axes under the figures' style, every figure closed again, and a profile that draws
+into an empty folder.
+"""
 
 from types import SimpleNamespace
 
@@ -25,8 +27,12 @@ def ax():
 
 @pytest.fixture
 def run(tmp_path):
-    """What figures ask of a profile: the demo's sections, a section for likelihoods, and folders of its own."""
-    sections = dict(load_profile("demo")) | {"likelihood": load_profile("families").likelihood}
+    """What figures ask of a profile: the demo's sections, a section for likelihoods,
+    and folders of its own.
+    """
+    sections = dict(load_profile("demo")) | {
+        "likelihood": load_profile("families").likelihood
+    }
     return SimpleNamespace(**sections, figures=tmp_path / "figures", results=tmp_path)
 
 

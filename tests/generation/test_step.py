@@ -1,4 +1,6 @@
-"""One step of generation: its logits in every dtype, the shapes of its graphs, and what it asks of a device."""
+"""One step of generation: its logits in every dtype, the shapes of its graphs, and what
+it asks of a device.
+"""
 
 import copy
 from collections import Counter
@@ -18,16 +20,20 @@ from lib.generation.step import Steps
 from lib.generation.transformers import choose
 from lib.models.loading import Loaded
 
-# Logits of a step may differ from a whole forward's by a few roundings of the dtype, relative to their norm.
+# Logits of a step may differ from a whole forward's by a few roundings of the dtype,
+# relative to their norm.
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
-# Operations of a step of three layers with its draw, views among them; nearly all are the family's own.
+# Operations of a step of three layers with its draw, views among them; nearly all are
+# the family's own.
 MOST = {"llama": 240, "qwen2": 240, "gemma3_text": 379}
 WAITS = {"aten::_local_scalar_dense", "aten::item", "aten::nonzero", "aten::is_nonzero"}
 
 
 @pytest.fixture
 def as_graphs(monkeypatch):
-    """Steps in the shapes of graphs, on a CPU: what would be recorded runs instead. Returns which shapes ran."""
+    """Steps in the shapes of graphs, on a CPU: what would be recorded runs instead.
+    Returns which shapes ran.
+    """
     shapes = []
 
     class Fixed(Steps):
@@ -45,7 +51,9 @@ def as_graphs(monkeypatch):
 
 
 def step_and_whole(model, prompts, kind=Steps, slots=3):
-    """Return the last tokens' logits (B, vocabulary) by a decode step from a cache, and those of whole forwards."""
+    """Return the last tokens' logits (B, vocabulary) by a decode step from a cache, and
+    those of whole forwards.
+    """
     decoder = model.get_decoder()
     steps, whole = kind(model, slots, 256), []
     with torch.inference_mode():
@@ -69,17 +77,30 @@ def test_a_step_gives_the_logits_of_a_whole_forward_in_every_dtype(family, devic
         assert apart(*step_and_whole(model.to(dtype), prompts)) < tolerance, dtype
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen2-window", "gemma3-local-and-global", "gemma2", "gpt_oss"])
+@pytest.mark.parametrize(
+    "family", ["llama", "qwen2-window", "gemma3-local-and-global", "gemma2", "gpt_oss"]
+)
 def test_shapes_that_are_rounded_up_for_a_graph_change_no_logits(family, as_graphs):
     prompts = [torch.randint(3, 97, (length,)) for length in (121, 9, 130)]
-    found, expected = step_and_whole(spread(FAMILIES[family](), 0.1), prompts, as_graphs.Steps, slots=20)
-    assert as_graphs.shapes == [(3, 256)] and found.shape == expected.shape  # 3 is an eighth of 20 slots
+    found, expected = step_and_whole(
+        spread(FAMILIES[family](), 0.1), prompts, as_graphs.Steps, slots=20
+    )
+    assert (
+        as_graphs.shapes == [(3, 256)] and found.shape == expected.shape
+    )  # 3 is an eighth of 20 slots
     assert apart(found, expected) < TOLERANCES[torch.float32]
 
 
 def test_a_step_of_a_real_model_is_no_further_from_float32_than_a_whole_forward(demo):
-    text = "Put the answer into a box. " + "/ " * 20 + "What is the sum of the first ten odd numbers?"
-    ids, model = demo.tokenizer(text, return_tensors="pt").input_ids[0], copy.deepcopy(demo.model)
+    text = (
+        "Put the answer into a box. "
+        + "/ " * 20
+        + "What is the sum of the first ten odd numbers?"
+    )
+    ids, model = (
+        demo.tokenizer(text, return_tensors="pt").input_ids[0],
+        copy.deepcopy(demo.model),
+    )
     floats = step_and_whole(model, [ids, ids[:15]])[1]
     for dtype in TOLERANCES:
         found, expected = step_and_whole(model.to(dtype), [ids, ids[:15]])
@@ -89,14 +110,26 @@ def test_a_step_of_a_real_model_is_no_further_from_float32_than_a_whole_forward(
 
 @pytest.fixture
 def tiny(demo):
-    return Loaded(spread(FAMILIES["llama"](), 0.2), demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", 3)
+    return Loaded(
+        spread(FAMILIES["llama"](), 0.2),
+        demo.tokenizer,
+        "tiny",
+        "tiny",
+        "none",
+        "cpu",
+        "float32",
+        3,
+    )
 
 
 def answers(loaded, arm=None):
     """Complete prompts of several lengths, four at once."""
     made = transformers.Engine(loaded, 4)
     made.stops = set()
-    prompts = [[n + 5, *(k % 80 + 9 for k in range(length - 1))] for n, length in enumerate((3, 9, 120, 4, 30))]
+    prompts = [
+        [n + 5, *(k % 80 + 9 for k in range(length - 1))]
+        for n, length in enumerate((3, 9, 120, 4, 30))
+    ]
     asked = [Request(str(n), prompt, n, arm) for n, prompt in enumerate(prompts)]
     return {done.key: done.text for done in made.complete(asked, Sampling(12))}
 
@@ -104,20 +137,35 @@ def answers(loaded, arm=None):
 def test_a_run_by_graphs_gives_the_answers_of_eager_steps(tiny, request):
     eager = answers(tiny), answers(tiny, Arm(fraction=0.9))
     as_graphs = request.getfixturevalue("as_graphs")
-    assert (answers(tiny), answers(tiny, Arm(fraction=0.9))) == eager and eager[0] != eager[1]
-    assert {longest for _, longest in as_graphs.shapes} == {128, 144}  # 144 is all that there is room for
+    assert (answers(tiny), answers(tiny, Arm(fraction=0.9))) == eager and eager[
+        0
+    ] != eager[1]
+    assert {longest for _, longest in as_graphs.shapes} == {
+        128,
+        144,
+    }  # 144 is all that there is room for
     as_graphs.shapes.clear()
     answers(tiny, Arm(mode="code", statistics="sequence"))
     assert not as_graphs.shapes  # each row draws from a generator of its own
 
 
-def test_a_model_that_waits_has_eager_steps_and_out_of_memory_is_passed_on(tiny, as_graphs, monkeypatch, capsys):
-    expected, captured = answers(tiny), Mock(side_effect=RuntimeError("called a synchronizing CUDA operation"))
+def test_a_model_that_waits_has_eager_steps_and_out_of_memory_is_passed_on(
+    tiny, as_graphs, monkeypatch, capsys
+):
+    expected, captured = (
+        answers(tiny),
+        Mock(side_effect=RuntimeError("called a synchronizing CUDA operation")),
+    )
     monkeypatch.setattr(step, "captured", captured)
     assert answers(tiny) == expected
-    assert capsys.readouterr().err == "steps are not replayed as graphs: called a synchronizing CUDA operation\n"
+    assert (
+        capsys.readouterr().err
+        == "steps are not replayed as graphs: called a synchronizing CUDA operation\n"
+    )
     captured.side_effect = torch.OutOfMemoryError("CUDA out of memory")
-    with pytest.raises(InputError, match="one prompt of 144 tokens does not fit into memory"):
+    with pytest.raises(
+        InputError, match="one prompt of 144 tokens does not fit into memory"
+    ):
         answers(tiny)
 
 
@@ -135,5 +183,9 @@ def test_a_step_asks_for_few_operations_and_never_waits(family):
     steps.cache.write(0, prefilled, [4] * 3)
     with Counting():
         # The one copy that hands all rows' tokens over is no operation.
-        choose(steps([7, 8, 9]), Sampling(1, temperature=1.0, top_p=0.9), [torch.Generator()] * 3)
+        choose(
+            steps([7, 8, 9]),
+            Sampling(1, temperature=1.0, top_p=0.9),
+            [torch.Generator()] * 3,
+        )
     assert not WAITS & {*counts} and counts.total() <= MOST[family], counts

@@ -1,6 +1,8 @@
-"""Runs whose workers, nodes or driver are lost, on a Ray cluster of two nodes: each key once, texts as without workers.
+"""Runs whose workers, nodes or driver are lost, on a Ray cluster of two nodes: each key
+once, texts as without workers.
 
-`make test-ray` runs them. Each fault is drawn at SEEDS moments; the model is tiny, so most of their time Ray starts.
+`make test-ray` runs them. Each fault is drawn at SEEDS moments; the model is tiny, so
+most of their time Ray starts.
 """
 
 import contextlib
@@ -25,10 +27,17 @@ from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 
 MISSING = "ray is not installed (make test-ray installs it)"
-pytestmark = [pytest.mark.ray, pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason=MISSING)]
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason=MISSING),
+]
 SEEDS = range(4)
-GONE = 120  # seconds after which no process may be left: for 60 Ray's agents look for a cluster that was killed
-STARTS = 3  # of a node or a command: Ray gives a node 30 s to start, which may be too little beside other work
+# seconds after which no process may be left: for 60 Ray's agents look for a cluster
+# that was killed
+GONE = 120
+# of a node or a command: Ray gives a node 30 s to start, which may be too little beside
+# other work
+STARTS = 3
 LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 NAME = "~/tiny-llama"  # whose folder is another one on each node
 CONDITIONS = ["none", "mless:5", "arm"]
@@ -48,7 +57,9 @@ def homes(tmp_path_factory, tiny_llama):
 def cluster():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
-        patch.setenv("RAY_worker_niceness", "0")  # 15 otherwise: behind all other work of a busy machine
+        patch.setenv(
+            "RAY_worker_niceness", "0"
+        )  # 15 otherwise: behind all other work of a busy machine
         workers_class()  # before Ray is imported: it sets what Ray reads then
         made = importlib.import_module("ray.cluster_utils").Cluster()
         yield made
@@ -57,8 +68,12 @@ def cluster():
 
 @pytest.fixture
 def joined(cluster, homes, monkeypatch):
-    """Let runs use the cluster, of two nodes on this machine's loopback; the checkpoint is the driver's copy."""
-    for home in homes[1 + (cluster.head_node is not None) + len(cluster.worker_nodes) :]:
+    """Let runs use the cluster, of two nodes on this machine's loopback; the checkpoint
+    is the driver's copy.
+    """
+    for home in homes[
+        1 + (cluster.head_node is not None) + len(cluster.worker_nodes) :
+    ]:
         for start in range(1, STARTS + 1):
             before = psutil.Process().children()
             try:
@@ -76,7 +91,9 @@ def joined(cluster, homes, monkeypatch):
 
 @pytest.fixture
 def pids(tmp_path, monkeypatch):
-    """A folder with a file for each worker that has started; all of them must be gone soon after the test."""
+    """A folder with a file for each worker that has started; all of them must be gone
+    soon after the test.
+    """
     folder = tmp_path / "pids"
     folder.mkdir()
     at_each_completion(monkeypatch, folder, lambda requests, n: None)
@@ -85,7 +102,9 @@ def pids(tmp_path, monkeypatch):
 
 
 def at_each_completion(monkeypatch, folder, fault):
-    """Let workers write down who they are, and call `fault(requests, completions so far)` before each completion."""
+    """Let workers write down who they are, and call `fault(requests, completions so
+    far)` before each completion.
+    """
     workers = importlib.import_module("lib.generation.workers")
 
     class Told(workers.Worker):
@@ -105,15 +124,31 @@ def left(pids):
     """Return which processes have not ended in time; a zombie has."""
     limit = time.monotonic() + GONE
     while True:
-        running = {one.pid for one in psutil.process_iter(["status"]) if one.info["status"] != psutil.STATUS_ZOMBIE}
+        running = {
+            one.pid
+            for one in psutil.process_iter(["status"])
+            if one.info["status"] != psutil.STATUS_ZOMBIE
+        }
         if not running & {*pids} or time.monotonic() > limit:
             return running & {*pids}
         time.sleep(0.2)
 
 
 def run(folder, workers=2, model=NAME):
-    settings = {"limit": PROBLEMS, "conditions": CONDITIONS, "format": "plain", "max_new_tokens": 12, "elicit": True}
-    asked = Accuracy(models=[str(model)], **settings, batch_size=2, workers=workers, gpus_per_worker=0)
+    settings = {
+        "limit": PROBLEMS,
+        "conditions": CONDITIONS,
+        "format": "plain",
+        "max_new_tokens": 12,
+        "elicit": True,
+    }
+    asked = Accuracy(
+        models=[str(model)],
+        **settings,
+        batch_size=2,
+        workers=workers,
+        gpus_per_worker=0,
+    )
     return evaluate(asked, Filler(length=5), 0, folder)
 
 
@@ -132,7 +167,9 @@ def expected(homes, tmp_path_factory):
 
 @pytest.mark.parametrize("loss", ["worker", "node", "engine"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_lost_is_replaced_or_done_without(seed, loss, joined, tmp_path, pids, expected, monkeypatch):
+def test_what_is_lost_is_replaced_or_done_without(
+    seed, loss, joined, tmp_path, pids, expected, monkeypatch
+):
     draw, workers = random.Random(seed), workers_class()
     complete, moment = workers.complete, draw.randrange(2 * PROBLEMS)
 
@@ -140,9 +177,13 @@ def test_what_is_lost_is_replaced_or_done_without(seed, loss, joined, tmp_path, 
         for n, completion in enumerate(complete(self, *given)):
             if n == moment and loss == "worker":
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(draw.choice(sorted(pids.iterdir())).name), signal.SIGKILL)
+                    os.kill(
+                        int(draw.choice(sorted(pids.iterdir())).name), signal.SIGKILL
+                    )
             elif n == moment and loss == "node":
-                joined.remove_node(min(joined.worker_nodes, key=id), allow_graceful=False)
+                joined.remove_node(
+                    min(joined.worker_nodes, key=id), allow_graceful=False
+                )
             yield completion
 
     def fault(requests, n):
@@ -154,17 +195,30 @@ def test_what_is_lost_is_replaced_or_done_without(seed, loss, joined, tmp_path, 
     at_each_completion(monkeypatch, pids, fault)
     monkeypatch.setattr(workers, "complete", losing)
     run(tmp_path / "out")
-    assert lines(tmp_path / "out") == expected and (tmp_path / "failed").is_dir() == (loss == "engine")
+    assert lines(tmp_path / "out") == expected and (tmp_path / "failed").is_dir() == (
+        loss == "engine"
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_node_with_another_revision_is_refused(seed, joined, homes, tmp_path, pids, expected, monkeypatch):
+def test_node_with_another_revision_is_refused(
+    seed, joined, homes, tmp_path, pids, expected, monkeypatch
+):
     file = homes[1 + seed % 2] / "tiny-llama" / "model.safetensors"
     whole = file.read_bytes()
-    at_each_completion(monkeypatch, pids, lambda requests, n: time.sleep(1))  # that the other is not done before
+    at_each_completion(
+        monkeypatch, pids, lambda requests, n: time.sleep(1)
+    )  # that the other is not done before
     try:
-        file.write_bytes(whole[: -1 - seed] + bytes([whole[-1 - seed] ^ 1]) + whole[len(whole) - seed :])
-        with pytest.raises(InputError, match=r"the worker at 127.0.0.1 has revision \w+, this run ~/tiny-llama"):
+        file.write_bytes(
+            whole[: -1 - seed]
+            + bytes([whole[-1 - seed] ^ 1])
+            + whole[len(whole) - seed :]
+        )
+        with pytest.raises(
+            InputError,
+            match=r"the worker at 127.0.0.1 has revision \w+, this run ~/tiny-llama",
+        ):
             run(tmp_path / "out")
     finally:
         file.write_bytes(whole)
@@ -172,7 +226,9 @@ def test_node_with_another_revision_is_refused(seed, joined, homes, tmp_path, pi
     assert lines(tmp_path / "out") == expected
 
 
-def test_prompt_that_kills_its_worker_three_times_is_named_alone(joined, tmp_path, pids, expected, monkeypatch):
+def test_prompt_that_kills_its_worker_three_times_is_named_alone(
+    joined, tmp_path, pids, expected, monkeypatch
+):
     bad = json.loads(expected[5])["key"]
 
     def fault(requests, n):
@@ -185,25 +241,47 @@ def test_prompt_that_kills_its_worker_three_times_is_named_alone(joined, tmp_pat
         run(tmp_path / "out")
     failed = json.loads((tmp_path / "out" / "failed.jsonl").read_text())
     assert failed["key"] == bad and len(list(tmp_path.glob("killed-*"))) == 3
-    assert lines(tmp_path / "out") == [line for line in expected if json.loads(line)["key"] != bad]
+    assert lines(tmp_path / "out") == [
+        line for line in expected if json.loads(line)["key"] != bad
+    ]
     run(tmp_path / "out", workers=0)
-    assert lines(tmp_path / "out") == expected and not (tmp_path / "out" / "failed.jsonl").exists()
+    assert (
+        lines(tmp_path / "out") == expected
+        and not (tmp_path / "out" / "failed.jsonl").exists()
+    )
 
 
 def start(checkpoint, folder, count):
-    """Run the command in a process of its own, with workers of this machine; return it and all that it has started.
+    """Run the command in a process of its own, with workers of this machine; return it
+    and all that it has started.
 
     They listen to this machine alone, and so many completions are written.
     """
-    command = f"{sys.executable} -m lib evaluate --model {checkpoint} --out {folder} --limit {PROBLEMS} --format plain"
-    command += f" --conditions {','.join(CONDITIONS)} --max-new-tokens 12 --elicit --filler-length 5 --batch-size 2"
+    command = (
+        f"{sys.executable} -m lib evaluate --model {checkpoint} --out {folder} --limit"
+        f" {PROBLEMS} --format plain"
+    )
+    command += (
+        f" --conditions {','.join(CONDITIONS)} --max-new-tokens 12 --elicit"
+        " --filler-length 5 --batch-size 2"
+    )
     command += " --workers 2 --gpus-per-worker 0"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("RAY_")
+    }
     environment |= {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
-    told = {"cwd": paths.ROOT, "env": environment, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    told = {
+        "cwd": paths.ROOT,
+        "env": environment,
+        "stderr": subprocess.PIPE,
+        "text": True,
+        "start_new_session": True,
+    }
     for tries in range(1, STARTS + 1):
         process = subprocess.Popen(
-            command.split(), **told, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+            command.split(),
+            **told,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         while len(lines(folder)) < count and process.poll() is None:
             time.sleep(0.01)
@@ -211,20 +289,35 @@ def start(checkpoint, folder, count):
             break
         shown = process.communicate()[1]
         assert tries < STARTS and "Ray did not start here" in shown, shown
-    family = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
-    listening = [c for c in psutil.net_connections("inet") if c.status == psutil.CONN_LISTEN and c.pid in family]
+    family = [
+        process.pid,
+        *(child.pid for child in psutil.Process(process.pid).children(recursive=True)),
+    ]
+    listening = [
+        c
+        for c in psutil.net_connections("inet")
+        if c.status == psutil.CONN_LISTEN and c.pid in family
+    ]
     assert listening and {connection.laddr.ip for connection in listening} <= LOOPBACK
     return process, family
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_stopped_driver_takes_its_cluster_along_and_continues(seed, interrupted, homes, tmp_path, expected):
-    draw, checkpoint, folder = random.Random(seed), homes[0] / "tiny-llama", tmp_path / "out"
+def test_stopped_driver_takes_its_cluster_along_and_continues(
+    seed, interrupted, homes, tmp_path, expected
+):
+    draw, checkpoint, folder = (
+        random.Random(seed),
+        homes[0] / "tiny-llama",
+        tmp_path / "out",
+    )
     process, family = start(checkpoint, folder, draw.randint(1, 12))
     time.sleep(draw.uniform(0, 0.5))
     if interrupted:
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the command
+        os.killpg(
+            process.pid, signal.SIGINT
+        )  # as a terminal does: to every process of the command
         shown = process.communicate()[1]
         assert process.returncode == 130 and "Traceback" not in shown
         assert "interrupted: what is done is kept" in shown.splitlines()[-1]
@@ -233,11 +326,15 @@ def test_stopped_driver_takes_its_cluster_along_and_continues(seed, interrupted,
         process.communicate()
     assert left(family) == set()
     process, family = start(checkpoint, folder, len(lines(folder)) + 1)
-    assert process.communicate()[1] and process.returncode == 0 and left(family) == set()
+    assert (
+        process.communicate()[1] and process.returncode == 0 and left(family) == set()
+    )
     assert lines(folder) == expected
 
 
 def test_cluster_that_is_not_there_is_one_line(homes, tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    with pytest.raises(InputError, match=r"the Ray cluster at 127.0.0.1:1 cannot be joined: .*refused"):
+    with pytest.raises(
+        InputError, match=r"the Ray cluster at 127.0.0.1:1 cannot be joined: .*refused"
+    ):
         run(tmp_path / "out", model=homes[0] / "tiny-llama")

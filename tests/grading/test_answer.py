@@ -1,30 +1,53 @@
-"""What a response answers: its last closed box before any run-on, as a number, and whether it is worked out."""
+"""What a response answers: its last closed box before any run-on, as a number, and
+whether it is worked out.
+"""
 
 from fractions import Fraction
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.grading.answer import clean, cut_run_on, evaluated, last_box, parse_number, split_unit
+from lib.grading.answer import (
+    clean,
+    cut_run_on,
+    evaluated,
+    last_box,
+    parse_number,
+    split_unit,
+)
 
 balanced = st.recursive(
     st.text(alphabet="0123456789xy+- ,.", max_size=8),
-    lambda inner: st.lists(inner, max_size=3).map(lambda parts: "".join(f"{{{part}}}" for part in parts)),
+    lambda inner: st.lists(inner, max_size=3).map(
+        lambda parts: "".join(f"{{{part}}}" for part in parts)
+    ),
     max_leaves=8,
 )
 
 
 @given(balanced, st.text(alphabet="ab \\{", max_size=5))
 def test_the_content_of_a_box_comes_back_whole(content, before):
-    assert last_box(before.rstrip("\\") + rf" \boxed{{{content}}} and so on.") == content
+    assert (
+        last_box(before.rstrip("\\") + rf" \boxed{{{content}}} and so on.") == content
+    )
 
 
-BOXES = {r"\boxed{1} then \boxed{2}": "2", r"\boxed {7}": "7", r"\boxed{\{1, 2\}}": r"\{1, 2\}"}
-BOXES |= {r"\boxed{\left\{ x \right.}": r"\left\{ x \right.", r"\boxed{\boxed{5}}": "5", r"} \boxed{5}": "5"}
+BOXES = {
+    r"\boxed{1} then \boxed{2}": "2",
+    r"\boxed {7}": "7",
+    r"\boxed{\{1, 2\}}": r"\{1, 2\}",
+}
+BOXES |= {
+    r"\boxed{\left\{ x \right.}": r"\left\{ x \right.",
+    r"\boxed{\boxed{5}}": "5",
+    r"} \boxed{5}": "5",
+}
 
 
 def test_takes_the_last_closed_box():
-    assert {text: last_box(text) for text in BOXES} == BOXES and last_box(r"\boxed 5") is None
+    assert {text: last_box(text) for text in BOXES} == BOXES and last_box(
+        r"\boxed 5"
+    ) is None
     assert last_box(r"\boxed{" * 100_000) is None  # which is read once
 
 
@@ -32,14 +55,29 @@ def test_cuts_what_follows_the_answer_and_says_so():
     for rest in ("\n**Question 2:** find x.", "<|im_end|>\n<|im_start|>user\nfind x"):
         assert cut_run_on("It is 5." + rest) == ("It is 5.", True)
     assert cut_run_on("It is 5.<|im_end|><|endoftext|>") == ("It is 5.", False)
-    for start in ("\nProblem: find x.\nIt", "<|im_start|>assistant\nIt", "The problem: it"):
+    for start in (
+        "\nProblem: find x.\nIt",
+        "<|im_start|>assistant\nIt",
+        "The problem: it",
+    ):
         assert cut_run_on(f"{start} is 5.") == (f"{start} is 5.", False)
 
 
-NUMBERS = {"1,234.5": Fraction(2469, 2), "12 345": 12345, "-.5": Fraction(-1, 2), "1.5e3": 1500}
-NUMBERS |= {r"\frac{3}{-4}": Fraction(-3, 4), r"-2\frac34": Fraction(-11, 4), "2 3/4": Fraction(11, 4)}
+NUMBERS = {
+    "1,234.5": Fraction(2469, 2),
+    "12 345": 12345,
+    "-.5": Fraction(-1, 2),
+    "1.5e3": 1500,
+}
+NUMBERS |= {
+    r"\frac{3}{-4}": Fraction(-3, 4),
+    r"-2\frac34": Fraction(-11, 4),
+    "2 3/4": Fraction(11, 4),
+}
 NUMBERS |= {r"1.5 \times 10^{-2}": Fraction(3, 200), r"0.8\overline{3}": Fraction(5, 6)}
-NUMBERS |= {r"1.\overline{09}": Fraction(12, 11)} | dict.fromkeys(("3/0", "12,34", "1.2.3"))
+NUMBERS |= {r"1.\overline{09}": Fraction(12, 11)} | dict.fromkeys(
+    ("3/0", "12,34", "1.2.3")
+)
 
 
 def test_numbers_are_exact():
@@ -47,8 +85,21 @@ def test_numbers_are_exact():
 
 
 def test_units_have_one_spelling():
-    texts = [r"15 \text{ centimeters}^2", "5 km^2", "40%", "3 million dollars", r"\pi m", "x + m"]
-    values = [("15", ("cm",)), ("5", ("km",)), ("40", ("%",)), (r"3 \times 10^{6}", ("dollar",)), (r"\pi m", ())]
+    texts = [
+        r"15 \text{ centimeters}^2",
+        "5 km^2",
+        "40%",
+        "3 million dollars",
+        r"\pi m",
+        "x + m",
+    ]
+    values = [
+        ("15", ("cm",)),
+        ("5", ("km",)),
+        ("40", ("%",)),
+        (r"3 \times 10^{6}", ("dollar",)),
+        (r"\pi m", ()),
+    ]
     assert [split_unit(clean(text)) for text in texts] == [*values, ("x + m", ())]
 
 
@@ -78,5 +129,11 @@ def test_a_way_to_write_a_number_is_worked_out_and_an_operation_on_numbers_is_no
     for line in ANSWERS.strip().splitlines():
         done, _, left = line.partition(" ≠ ")
         gold, *answers = done.split(" | ")
-        assert [answer for answer in answers if not evaluated(clean(gold), clean(answer))] == []
-        assert [answer for answer in left.split(" | ") if left and evaluated(clean(gold), clean(answer))] == []
+        assert [
+            answer for answer in answers if not evaluated(clean(gold), clean(answer))
+        ] == []
+        assert [
+            answer
+            for answer in left.split(" | ")
+            if left and evaluated(clean(gold), clean(answer))
+        ] == []

@@ -77,12 +77,24 @@ def pairs():
 def test_the_same_answer_is_accepted_in_any_form_and_a_near_miss_is_not():
     grades = grade_many((gold, boxed(answer)) for gold, answer, _ in pairs())
     assert [one.extracted for one in grades] == [answer for _, answer, _ in pairs()]
-    wrong = [(*pair, one.method) for pair, one in zip(pairs(), grades, strict=True) if one.correct is not pair[2]]
+    wrong = [
+        (*pair, one.method)
+        for pair, one in zip(pairs(), grades, strict=True)
+        if one.correct is not pair[2]
+    ]
     assert not wrong and not {one.method for one in grades} & STATUSES
 
 
-METHODS = {"equal": ("x=4", "4"), "decimal": ("0.5", r"\frac{1}{2}"), "base": ("31_4", "31")}
-METHODS |= {"choice": (r"\text{(B)}", "b"), "unit": (r"5\text{ cm}", r"5\text{ km}"), "sequence": ("1,2", "(1,2)")}
+METHODS = {
+    "equal": ("x=4", "4"),
+    "decimal": ("0.5", r"\frac{1}{2}"),
+    "base": ("31_4", "31"),
+}
+METHODS |= {
+    "choice": (r"\text{(B)}", "b"),
+    "unit": (r"5\text{ cm}", r"5\text{ km}"),
+    "sequence": ("1,2", "(1,2)"),
+}
 METHODS |= {"word": (r"\text{odd}", "Odd"), "math-verify": ("x+1", "1+x")}
 
 
@@ -92,7 +104,12 @@ def test_the_grade_says_what_decided(method):
     assert grade(gold, boxed(answer)).method == method
 
 
-UNREADABLE = {"no-box": ["The answer is 12.", "We are not done.\n\nProblem: What is 3 times 4?\n" + boxed("12")]}
+UNREADABLE = {
+    "no-box": [
+        "The answer is 12.",
+        "We are not done.\n\nProblem: What is 3 times 4?\n" + boxed("12"),
+    ]
+}
 UNREADABLE["empty-box"] = boxed(""), boxed(r"\text{ }")
 UNREADABLE["refused"] = boxed("1+" * 600 + "1"), boxed("(" * 300 + "2" + ")" * 300)
 

@@ -1,4 +1,6 @@
-"""Bounds that only another process can keep: time, memory, and a worker that dies or outlives its parent."""
+"""Bounds that only another process can keep: time, memory, and a worker that dies or
+outlives its parent.
+"""
 
 import os
 import resource
@@ -25,8 +27,13 @@ def left(gold, answer):
 def test_a_worker_is_bounded_and_what_ends_it_costs_one_answer(monkeypatch):
     assert left("2x", "x+x").correct
     process = pool._local.worker
-    assert resource.prlimit(process.pid, resource.RLIMIT_AS) == (pool.MEMORY, pool.MEMORY)
-    assert os.getpgid(process.pid) == process.pid  # an interrupt of the notebook does not reach it
+    assert resource.prlimit(process.pid, resource.RLIMIT_AS) == (
+        pool.MEMORY,
+        pool.MEMORY,
+    )
+    assert (
+        os.getpgid(process.pid) == process.pid
+    )  # an interrupt of the notebook does not reach it
     monkeypatch.setattr(pool, "SECONDS", 1)
     late = left("12", "9^{9^{9^9}}")
     assert not late.correct and late.method in STATUSES
@@ -54,22 +61,32 @@ hanging[-1].result()
 
 
 def test_workers_do_not_outlive_a_parent_that_is_killed():
-    parent = subprocess.Popen([sys.executable, "-c", SCRIPT], cwd=ROOT, stdout=subprocess.PIPE)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], cwd=ROOT, stdout=subprocess.PIPE
+    )
     assert parent.stdout.readline() == b"busy\n"
     time.sleep(1)
     workers = psutil.Process(parent.pid).children()
     parent.kill()
     parent.communicate()
     _, alive = psutil.wait_procs(workers, timeout=60)
-    assert workers and not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+    assert workers and not [
+        process for process in alive if process.status() != psutil.STATUS_ZOMBIE
+    ]
 
 
 def test_grades_keep_their_order_in_threads_and_in_a_forked_child():
-    answers = [rf"\sqrt{{{n * n}}}" if n % 2 else str(n) for n in range(2, 10)]  # every second one needs algebra
+    answers = [
+        rf"\sqrt{{{n * n}}}" if n % 2 else str(n) for n in range(2, 10)
+    ]  # every second one needs algebra
 
     def in_order():
-        grades = grade_many((str(n), rf"\boxed{{{answer}}}") for n, answer in enumerate(answers, 2))
-        return [(one.correct, one.extracted) for one in grades] == [(True, answer) for answer in answers]
+        grades = grade_many(
+            (str(n), rf"\boxed{{{answer}}}") for n, answer in enumerate(answers, 2)
+        )
+        return [(one.correct, one.extracted) for one in grades] == [
+            (True, answer) for answer in answers
+        ]
 
     with ThreadPoolExecutor(3) as threads:
         assert all(threads.map(lambda _: in_order(), range(3)))

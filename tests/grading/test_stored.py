@@ -16,7 +16,9 @@ FILES = sorted([*DATA.glob("demo_*.jsonl"), *(DATA / "families").glob("*.jsonl.g
 @pytest.fixture(scope="module")
 def stored():
     """One record of each pair of a gold answer and a response."""
-    return list({(one["answer"], one["response"]): one for one in read(*FILES)}.values())
+    return list(
+        {(one["answer"], one["response"]): one for one in read(*FILES)}.values()
+    )
 
 
 def test_every_stored_pair_is_graded_as_it_is_stored(stored):
@@ -24,17 +26,27 @@ def test_every_stored_pair_is_graded_as_it_is_stored(stored):
     wrong = [
         (one["answer"], grade)
         for one, grade in zip(stored, grades, strict=True)
-        if (grade.correct, grade.extracted, grade.evaluated) != (one["correct"], one["extracted"], one["evaluated"])
+        if (grade.correct, grade.extracted, grade.evaluated)
+        != (one["correct"], one["extracted"], one["evaluated"])
         or (grade.method != one["method"] and {grade.method, one["method"]} & STATUSES)
     ]
     assert len(grades) > 2000 and not wrong
 
 
 def test_every_stored_pair_is_judged_by_the_authors_rule_as_it_is_stored(stored):
-    fields = ("correct_authors", "correct_authors_on_completion", "correct_exact", "run_on")
+    fields = (
+        "correct_authors",
+        "correct_authors_on_completion",
+        "correct_exact",
+        "run_on",
+    )
     for one in stored:
         answer, response = one["answer"], one["response"]
-        # Of the prompt, which is not stored, this rule reads the instruction's empty box alone.
-        found = correct_authors(answer, INSTRUCTION, response), correct_authors(answer, "", response)
+        # Of the prompt, which is not stored, this rule reads the instruction's empty
+        # box alone.
+        found = (
+            correct_authors(answer, INSTRUCTION, response),
+            correct_authors(answer, "", response),
+        )
         found += correct_exact(answer, response), cut_run_on(response)[1]
         assert found == tuple(one[field] for field in fields), one["key"]

@@ -1,4 +1,6 @@
-"""A prompt of one's own: λ as the measurements give it, a picture where nobody sits, one line for a mistake."""
+"""A prompt of one's own: λ as the measurements give it, a picture where nobody sits,
+one line for a mistake.
+"""
 
 import io
 
@@ -23,7 +25,9 @@ def tried(tiny_llama):
 
 
 @pytest.mark.parametrize("position", ["before", "between", "end"])
-def test_lambda_and_that_of_even_attention_are_those_of_the_measurements(tried, position):
+def test_lambda_and_that_of_even_attention_are_those_of_the_measurements(
+    tried, position
+):
     filler = Filler(length=9, position=position, mless="he")
     problem = Problem(unique_id="1", problem=PROBLEM, answer="3")
     prompts = prompts_of(tried.loaded, [problem], ["mless"], filler=filler)
@@ -33,7 +37,9 @@ def test_lambda_and_that_of_even_attention_are_those_of_the_measurements(tried, 
     for tokens, condition in ((none, "none"), (after, "mless")):
         assert "".join(tokens.text.values) == prompts[condition]["1"].text
     (uniform,) = measure_attention(tried.loaded, prompts, observing=observe_uniform)
-    np.testing.assert_allclose(even, uniform["lambda"].squeeze().mean("head"), rtol=1e-5)
+    np.testing.assert_allclose(
+        even, uniform["lambda"].squeeze().mean("head"), rtol=1e-5
+    )
 
 
 @pytest.mark.filterwarnings("error")
@@ -43,7 +49,9 @@ def test_any_text_is_drawn(tried, filler):
     assert Image.open(io.BytesIO(png)).size[0] > 1000
 
 
-def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(tried, monkeypatch, capsys):
+def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(
+    tried, monkeypatch, capsys
+):
     shown = []
     monkeypatch.setattr(try_it, "display", shown.append)
     monkeypatch.setattr(try_it, "_somebody_is_there", lambda: True)
@@ -53,12 +61,23 @@ def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(tried, m
     length, position, layer, head = row.children
     assert (layer.max, head.max) == (3, 2)
     pictures = [first.data]
-    for control, value in ((filler, "he"), (length, 12), (position, "end"), (layer, 2), (head, 2)):
+    for control, value in (
+        (filler, "he"),
+        (length, 12),
+        (position, "end"),
+        (layer, 2),
+        (head, 2),
+    ):
         control.value = value
         pictures.append(shown[-1].data)
-    assert len(set(pictures)) == len(pictures) and "error" not in capsys.readouterr().out
+    assert (
+        len(set(pictures)) == len(pictures) and "error" not in capsys.readouterr().out
+    )
     problem.value = " "
-    assert capsys.readouterr().out.endswith("error: the problem is blank\n") and shown[-1].data == pictures[-1]
+    assert (
+        capsys.readouterr().out.endswith("error: the problem is blank\n")
+        and shown[-1].data == pictures[-1]
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""A hub with a model of eight layers in several shards, and a way to say what is refused."""
+"""A hub with a model of eight layers in several shards, and a way to say what is
+refused.
+"""
 
 import pytest
 import torch
@@ -18,8 +20,16 @@ def models(tmp_path_factory):
     """A folder of repositories; the one under REPO holds code and a pickle too."""
     root = tmp_path_factory.mktemp("models")
     torch.manual_seed(0)
-    wide = {"vocab_size": 600, "hidden_size": 128, "intermediate_size": 256, "head_dim": 32, "num_hidden_layers": 8}
-    of_type("qwen2", **wide, tie_word_embeddings=False).save_pretrained(root / REPO, max_shard_size="1800KB")
+    wide = {
+        "vocab_size": 600,
+        "hidden_size": 128,
+        "intermediate_size": 256,
+        "head_dim": 32,
+        "num_hidden_layers": 8,
+    }
+    of_type("qwen2", **wide, tie_word_embeddings=False).save_pretrained(
+        root / REPO, max_shard_size="1800KB"
+    )
     assert len(list((root / REPO).glob("*.safetensors"))) == 4
     (root / REPO / "tokenizer_config.json").write_text("{}")
     (root / REPO / "modeling_custom.py").write_text("raise SystemExit")
@@ -40,7 +50,9 @@ def server(models, tmp_path, monkeypatch):
 
 @pytest.fixture
 def refused():
-    """Call a function, which must raise an InputError of one line, and return what it says."""
+    """Call a function, which must raise an InputError of one line, and return what it
+    says.
+    """
 
     def call(function, *given, **options):
         with pytest.raises(InputError) as caught:

@@ -1,4 +1,6 @@
-"""Prompts of unequal lengths go through in batches; memory that runs out costs time, never results."""
+"""Prompts of unequal lengths go through in batches; memory that runs out costs time,
+never results.
+"""
 
 import pytest
 import torch
@@ -14,15 +16,28 @@ def test_every_prompt_goes_through_once_and_within_the_budget(lengths, tokens):
     seen = []
     for indices, result in in_batches(lengths, lambda indices: list(indices), tokens):
         assert result == indices
-        assert len(indices) == 1 or len(indices) * max(lengths[i] for i in indices) <= tokens
+        assert (
+            len(indices) == 1
+            or len(indices) * max(lengths[i] for i in indices) <= tokens
+        )
         seen += indices
     assert sorted(seen) == list(range(len(lengths)))
 
 
-NO_ROOM = "[enforce fail at alloc_cpu.cpp:119] DefaultCPUAllocator: can't allocate memory: you tried"
+NO_ROOM = (
+    "[enforce fail at alloc_cpu.cpp:119] DefaultCPUAllocator: can't allocate memory:"
+    " you tried"
+)
 
 
-@pytest.mark.parametrize("error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory"), RuntimeError(NO_ROOM)])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError(NO_ROOM),
+    ],
+)
 def test_out_of_memory_halves_the_batch_and_loses_nothing(error):
     tried = []
 
@@ -34,7 +49,9 @@ def test_out_of_memory_halves_the_batch_and_loses_nothing(error):
 
     done = [i for indices, _ in in_batches([10] * 12, run, tokens=120) for i in indices]
     assert sorted(done) == list(range(12)) and tried == [12, 6, 3, 3, 3, 3]
-    with pytest.raises(InputError, match="a prompt of 70 tokens does not fit into memory, even alone"):
+    with pytest.raises(
+        InputError, match="a prompt of 70 tokens does not fit into memory, even alone"
+    ):
         list(in_batches([10, 70], lambda indices: run(indices, most=0), tokens=100))
 
 

@@ -1,4 +1,6 @@
-"""Spans and original tokens of prompts, on the demo tokenizer and on small ones of each kind."""
+"""Spans and original tokens of prompts, on the demo tokenizer and on small ones of each
+kind.
+"""
 
 import itertools
 
@@ -6,7 +8,14 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, processors
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 from transformers import PreTrainedTokenizerFast
@@ -14,38 +23,74 @@ from transformers import PreTrainedTokenizerFast
 from lib.errors import InputError
 from lib.prompts import CONDITIONS, Filler, build_prompt, parse_condition
 from lib.prompts.building import cut_to_tokens
-from lib.prompts.conditions import FORMATS, INSTRUCTION, POSITIONS, RANDOM_SENTENCE, WORKED, Example
+from lib.prompts.conditions import (
+    FORMATS,
+    INSTRUCTION,
+    POSITIONS,
+    RANDOM_SENTENCE,
+    WORKED,
+    Example,
+)
 
-PROBLEMS = [r"What is $\frac{1}{2}+3$?", "2 + 2", "/ or he?", "'s", " What is 12 / 4?\n", "Ünïcode 中文 😀 e\u0301"]
+PROBLEMS = [
+    r"What is $\frac{1}{2}+3$?",
+    "2 + 2",
+    "/ or he?",
+    "'s",
+    " What is 12 / 4?\n",
+    "Ünïcode 中文 😀 e\u0301",
+]
 PROBLEMS += [r"\[x\]", "one\n\n  two\t three"]
-CORPUS = [INSTRUCTION, RANDOM_SENTENCE, "and / / / / / / / / or he he he he he he he he"]
+CORPUS = [
+    INSTRUCTION,
+    RANDOM_SENTENCE,
+    "and / / / / / / / / or he he he he he he he he",
+]
 TURN = "{{ '<turn>user\n' + message['content'] + '<end>\n' }}"
-CHAT = "{{ bos_token or '' }}{% for message in messages %}" + TURN + "{% endfor %}{{ '<turn>assistant\n' }}"
+CHAT = (
+    "{{ bos_token or '' }}{% for message in messages %}"
+    + TURN
+    + "{% endfor %}{{ '<turn>assistant\n' }}"
+)
 DIGITS_ALONE = Regex(r" ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
 
 
 def byte_level(trim_offsets=False):
-    """GPT-2's kind; digits stand alone, so that the space before one is a token of its own."""
+    """GPT-2's kind; digits stand alone, so that the space before one is a token of its
+    own.
+    """
     tokenizer, alphabet = Tokenizer(BPE()), pre_tokenizers.ByteLevel.alphabet()
-    spaced = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=trim_offsets, use_regex=False)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(DIGITS_ALONE, "isolated"), spaced])
+    spaced = pre_tokenizers.ByteLevel(
+        add_prefix_space=False, trim_offsets=trim_offsets, use_regex=False
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(DIGITS_ALONE, "isolated"), spaced]
+    )
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=trim_offsets)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.train_from_iterator(CORPUS, BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False))
+    tokenizer.train_from_iterator(
+        CORPUS,
+        BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False),
+    )
     return tokenizer
 
 
 def metaspace_bpe(prepended=False):
     """Sentencepiece's kind, with bytes for what the vocabulary lacks.
 
-    Prepended it is Llama 2's: the normaliser puts the mark of a space before the text, and nothing is split.
+    Prepended it is Llama 2's: the normaliser puts the mark of a space before the text,
+    and nothing is split.
     """
     tokenizer = Tokenizer(BPE(byte_fallback=True, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
     special = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    tokenizer.train_from_iterator(CORPUS, BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False))
+    tokenizer.train_from_iterator(
+        CORPUS, BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False)
+    )
     if prepended:
-        tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+        tokenizer.normalizer = normalizers.Sequence(
+            [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+        )
         tokenizer.pre_tokenizer = None
     return tokenizer
 
@@ -54,13 +99,21 @@ def wrapped(tokenizer, bos=False, template=CHAT):
     tokenizer.add_special_tokens(["<s>", "<turn>", "<end>"])
     if bos:
         special = [("<s>", tokenizer.token_to_id("<s>"))]
-        tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=special)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>" if bos else None, chat_template=template)
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A", special_tokens=special
+        )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<s>" if bos else None,
+        chat_template=template,
+    )
 
 
 KINDS = {
     "byte-level": lambda: wrapped(byte_level()),
-    "byte-level-trimmed": lambda: with_content("message['content'] | trim", trim_offsets=True),
+    "byte-level-trimmed": lambda: with_content(
+        "message['content'] | trim", trim_offsets=True
+    ),
     "byte-level-bos": lambda: wrapped(byte_level(), bos=True),
     "metaspace-bpe-bos": lambda: wrapped(metaspace_bpe(), bos=True),
     "prepended-bpe-bos": lambda: wrapped(metaspace_bpe(prepended=True), bos=True),
@@ -69,19 +122,32 @@ KINDS = {
 
 def with_content(expression, **options):
     """A tokenizer whose chat template puts this in place of the message's content."""
-    return wrapped(byte_level(**options), template=CHAT.replace("message['content']", expression))
+    return wrapped(
+        byte_level(**options), template=CHAT.replace("message['content']", expression)
+    )
 
 
 def merging(*pairs):
-    """A byte-level tokenizer of single bytes that joins `pairs` of pieces, also across spaces."""
-    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(pair) for pair in pairs)]
-    tokenizer = Tokenizer(BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=list(pairs)))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
+    """A byte-level tokenizer of single bytes that joins `pairs` of pieces, also across
+    spaces.
+    """
+    pieces = [
+        *sorted(pre_tokenizers.ByteLevel.alphabet()),
+        *("".join(pair) for pair in pairs),
+    ]
+    tokenizer = Tokenizer(
+        BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=list(pairs))
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=False, trim_offsets=False, use_regex=False
+    )
     return wrapped(tokenizer)
 
 
 def dropping():
-    """A tokenizer in which neither bytes nor an unknown token stand in for what it lacks."""
+    """A tokenizer in which neither bytes nor an unknown token stand in for what it
+    lacks.
+    """
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.train_from_iterator(["abc", INSTRUCTION], BpeTrainer(show_progress=False))
@@ -97,7 +163,9 @@ def tokenizer(request):
 
 def characters(tokenizer, prompt, name):
     """The text under a span, by the tokenizer's own offsets."""
-    offsets = tokenizer(prompt.text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    offsets = tokenizer(
+        prompt.text, add_special_tokens=False, return_offsets_mapping=True
+    )["offset_mapping"]
     shift = len(prompt) - len(offsets)  # special tokens before the text
     part = offsets[prompt.spans[name].start - shift : prompt.spans[name].stop - shift]
     return prompt.text[part[0][0] : part[-1][1]].strip() if part else ""
@@ -105,29 +173,47 @@ def characters(tokenizer, prompt, name):
 
 def checked(tokenizer, problem, condition, format="plain", filler=None):
     """Build the prompt of a condition, check whatever must hold for any, and return it."""
-    given, wanted = {"format": format, "filler": filler}, parse_condition(condition).filler(filler or Filler())
-    baseline, prompt = (build_prompt(tokenizer, problem, name, **given) for name in ("none", condition))
+    given, wanted = (
+        {"format": format, "filler": filler},
+        parse_condition(condition).filler(filler or Filler()),
+    )
+    baseline, prompt = (
+        build_prompt(tokenizer, problem, name, **given) for name in ("none", condition)
+    )
     before, after = baseline.spans["instruction"], baseline.spans["problem"]
-    inserted, length = prompt.spans["inserted"], 0 if condition == "none" else wanted.length
+    inserted, length = (
+        prompt.spans["inserted"],
+        0 if condition == "none" else wanted.length,
+    )
     assert inserted.stop - inserted.start == length
     assert prompt.input_ids[prompt.original].tolist() == baseline.input_ids.tolist()
-    assert prompt.original.tolist() == [i for i in range(len(prompt)) if not inserted.start <= i < inserted.stop]
+    assert prompt.original.tolist() == [
+        i for i in range(len(prompt)) if not inserted.start <= i < inserted.stop
+    ]
     ids = prompt.input_ids.tolist()
     assert ids == tokenizer(prompt.text, add_special_tokens=format == "plain").input_ids
-    assert format == "chat" or max(inserted.stop, prompt.spans["problem"].stop) == len(prompt)
+    assert format == "chat" or max(inserted.stop, prompt.spans["problem"].stop) == len(
+        prompt
+    )
     if wanted.position == "random":
         around = prompt.spans["instruction"], prompt.spans["problem"]
         assert any(part.start < inserted.start < part.stop for part in around)
     else:
-        place = {"before": before.start, "between": after.start, "end": after.stop}[wanted.position]
+        place = {"before": before.start, "between": after.start, "end": after.stop}[
+            wanted.position
+        ]
         assert inserted.start == place
         for name in ("instruction", "problem"):  # what lies behind the place has moved
             was, now = baseline.spans[name], prompt.spans[name]
             assert now.start == was.start + length * (was.start >= place)
             assert now.stop == was.stop + length * (was.stop > place)
         assert characters(tokenizer, prompt, "instruction") == INSTRUCTION
-    if tokenizer.bos_token and tokenizer.name_or_path == "":  # SmolLM2 opens every turn with its own
-        assert ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
+    if (
+        tokenizer.bos_token and tokenizer.name_or_path == ""
+    ):  # SmolLM2 opens every turn with its own
+        assert (
+            ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
+        )
     return prompt
 
 
@@ -135,16 +221,37 @@ def checked(tokenizer, problem, condition, format="plain", filler=None):
 def test_spans_are_exact_and_original_tokens_stay(tokenizer, format):
     for problem, condition in itertools.product(PROBLEMS, CONDITIONS):
         prompt = checked(tokenizer, problem, condition, format)
-        # Not for any text: the demo's vocabulary lacks some rare bytes, and its offsets fall short behind them.
+        # Not for any text: the demo's vocabulary lacks some rare bytes, and its offsets
+        # fall short behind them.
         assert characters(tokenizer, prompt, "problem") == problem.strip()
         if condition == "random":
-            assert characters(tokenizer, prompt, "inserted") == cut_to_tokens(tokenizer, RANDOM_SENTENCE, 55).strip()
+            assert (
+                characters(tokenizer, prompt, "inserted")
+                == cut_to_tokens(tokenizer, RANDOM_SENTENCE, 55).strip()
+            )
     for name, position in itertools.product(["mless", "random"], POSITIONS):
         checked(tokenizer, "What is 7 plus 12 plus 3?", f"{name}:9@{position}", format)
 
 
-LATEX = [r"\frac{1}{2}", "$", r"\boxed{}", "^2", r"\le", " ", "\n", "7", "he", "/", ".", "x"]
-TEXTS = st.lists(st.one_of(st.sampled_from(LATEX), st.text(max_size=6)), max_size=8).map("".join).filter(str.strip)
+LATEX = [
+    r"\frac{1}{2}",
+    "$",
+    r"\boxed{}",
+    "^2",
+    r"\le",
+    " ",
+    "\n",
+    "7",
+    "he",
+    "/",
+    ".",
+    "x",
+]
+TEXTS = (
+    st.lists(st.one_of(st.sampled_from(LATEX), st.text(max_size=6)), max_size=8)
+    .map("".join)
+    .filter(str.strip)
+)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
@@ -154,17 +261,34 @@ def test_original_tokens_stay_for_any_problem(tokenizer, problem, format, length
         checked(tokenizer, problem, condition, format, Filler(length=length))
 
 
-@pytest.mark.parametrize("text, length", [("7", 4), ("4 2", 4), ("1 a", 4), ("- -", 4), ("😀", 10)])
+@pytest.mark.parametrize(
+    "text, length", [("7", 4), ("4 2", 4), ("1 a", 4), ("- -", 4), ("😀", 10)]
+)
 @pytest.mark.parametrize("trim_offsets", [False, True])
-def test_filler_whose_spaces_or_characters_are_several_tokens_has_the_length_asked_for(text, length, trim_offsets):
-    checked(wrapped(byte_level(trim_offsets)), "What is it?", "mless", filler=Filler(length=length, mless=text))
+def test_filler_whose_spaces_or_characters_are_several_tokens_has_the_length_asked_for(
+    text, length, trim_offsets
+):
+    checked(
+        wrapped(byte_level(trim_offsets)),
+        "What is it?",
+        "mless",
+        filler=Filler(length=length, mless=text),
+    )
 
 
-@pytest.mark.parametrize("text, position", [*itertools.product([" ", "\n", " \n"], POSITIONS[1:]), ("\n", "before")])
+@pytest.mark.parametrize(
+    "text, position",
+    [*itertools.product([" ", "\n", " \n"], POSITIONS[1:]), ("\n", "before")],
+)
 @pytest.mark.parametrize("tokenizer", ["demo", "byte-level-trimmed"], indirect=True)
 def test_spaces_and_line_breaks_are_fillers(tokenizer, text, position):
     for length in (1, 2, 55):
-        prompt = checked(tokenizer, "What is 7?", f"mless:{length}@{position}", filler=Filler(mless=text))
+        prompt = checked(
+            tokenizer,
+            "What is 7?",
+            f"mless:{length}@{position}",
+            filler=Filler(mless=text),
+        )
         assert prompt.text.split() == f"{INSTRUCTION} What is 7?".split()
 
 
@@ -180,20 +304,73 @@ BYTES, TAKING = merging(), merging(("Ġ", "/"), (".", "Ġ/"))
         (BYTES, "none: \u3000\n", {}, "the problem is blank"),
         (BYTES, "mless:", {}, "the problem is blank"),
         (BYTES, "mless::What?", {}, "unknown condition 'mless:'"),
-        (BYTES, "mless@middle:What?", {}, "condition 'mless@middle': position: must be 'before', 'between', 'end' or"),
+        (
+            BYTES,
+            "mless@middle:What?",
+            {},
+            "condition 'mless@middle': position: must be 'before', 'between', 'end' or",
+        ),
         (BYTES, "none:5:What?", {}, "condition 'none:5': none inserts nothing"),
-        (BYTES, "arm:What?", {"format": "html"}, "unknown prompt format 'html': choose from plain, chat"),
-        (BYTES, "mless:9:What?", {"filler": Filler(mless="😀")}, "the filler '😀' cannot be cut to 9 tokens inside a"),
-        (SPLIT, "mless:1:What?", {"filler": Filler(mless="7")}, "the filler '7' cut to length 1 is only"),
-        (TAKING, "mless:3:What?", {}, "inserting changes original token 69: '.' became"),
-        (dropping(), "mless:4:abc", {}, "the filler '/' cannot be cut to 4 tokens: the tokenizer drops its characters"),
-        (dropping(), "mless:4:///", {}, "the tokenizer makes no token of the problem '///'"),
+        (
+            BYTES,
+            "arm:What?",
+            {"format": "html"},
+            "unknown prompt format 'html': choose from plain, chat",
+        ),
+        (
+            BYTES,
+            "mless:9:What?",
+            {"filler": Filler(mless="😀")},
+            "the filler '😀' cannot be cut to 9 tokens inside a",
+        ),
+        (
+            SPLIT,
+            "mless:1:What?",
+            {"filler": Filler(mless="7")},
+            "the filler '7' cut to length 1 is only",
+        ),
+        (
+            TAKING,
+            "mless:3:What?",
+            {},
+            "inserting changes original token 69: '.' became",
+        ),
+        (
+            dropping(),
+            "mless:4:abc",
+            {},
+            (
+                "the filler '/' cannot be cut to 4 tokens: the tokenizer drops its"
+                " characters"
+            ),
+        ),
+        (
+            dropping(),
+            "mless:4:///",
+            {},
+            "the tokenizer makes no token of the problem '///'",
+        ),
         (NO_TEMPLATE, "none:What?", CHAT_FORM, "this model has no chat template"),
-        (wrapped(byte_level(), True, "<s>" + CHAT), "none:What?", CHAT_FORM, "the prompt starts with two BOS tokens"),
-        *((with_content(f"message['content'] {change}"), "mless:What?", CHAT_FORM, CHANGED) for change in CHANGES),
+        (
+            wrapped(byte_level(), True, "<s>" + CHAT),
+            "none:What?",
+            CHAT_FORM,
+            "the prompt starts with two BOS tokens",
+        ),
+        *(
+            (
+                with_content(f"message['content'] {change}"),
+                "mless:What?",
+                CHAT_FORM,
+                CHANGED,
+            )
+            for change in CHANGES
+        ),
     ],
 )
-def test_what_cannot_be_built_is_refused_in_one_line(tokenizer, asked, options, message):
+def test_what_cannot_be_built_is_refused_in_one_line(
+    tokenizer, asked, options, message
+):
     condition, _, problem = asked.rpartition(":")
     with pytest.raises(InputError) as caught:
         build_prompt(tokenizer, problem, condition, **options)
@@ -201,54 +378,93 @@ def test_what_cannot_be_built_is_refused_in_one_line(tokenizer, asked, options, 
 
 
 def test_the_random_place_is_the_same_for_every_filler_and_differs_between_problems():
-    problems = [f"What is {n} plus one plus two plus three plus four?" for n in range(8)]
-    slashes = [build_prompt(BYTES, problem, "mless@random").spans["inserted"].start for problem in problems]
-    letters = [build_prompt(BYTES, problem, "letters@random").spans["inserted"].start for problem in problems]
+    problems = [
+        f"What is {n} plus one plus two plus three plus four?" for n in range(8)
+    ]
+    slashes = [
+        build_prompt(BYTES, problem, "mless@random").spans["inserted"].start
+        for problem in problems
+    ]
+    letters = [
+        build_prompt(BYTES, problem, "letters@random").spans["inserted"].start
+        for problem in problems
+    ]
     assert slashes == letters and len(set(slashes)) > 3
 
 
-PLAIN = f"{INSTRUCTION} What is $1 + 1$?\n\nIt is $\\boxed{{2}}$.\n\n{INSTRUCTION} / / / / What is $3$?"
+PLAIN = (
+    f"{INSTRUCTION} What is $1 + 1$?\n\nIt is $\\boxed{{2}}$.\n\n{INSTRUCTION} / / / /"
+    " What is $3$?"
+)
 CHATTED = (
-    f"<turn>user\n{INSTRUCTION} What is $1 + 1$?<end>\n<turn>user\nIt is $\\boxed{{2}}$.<end>\n"
-    f"<turn>user\n{INSTRUCTION} / / / / What is $3$?<end>\n<turn>assistant\n"
+    f"<turn>user\n{INSTRUCTION} What is $1 + 1$?<end>\n<turn>user\nIt is"
+    f" $\\boxed{{2}}$.<end>\n<turn>user\n{INSTRUCTION} / / / / What is"
+    " $3$?<end>\n<turn>assistant\n"
 )
 
 
 @pytest.mark.parametrize("format, words", [("plain", PLAIN), ("chat", CHATTED)])
-def test_a_prompt_is_these_words_and_worked_examples_are_finished_turns_before_it(format, words):
+def test_a_prompt_is_these_words_and_worked_examples_are_finished_turns_before_it(
+    format, words
+):
     tokenizer, given = wrapped(byte_level()), {"format": format}
     example = Example(problem="What is $1 + 1$?", solution="It is $\\boxed{2}$.")
-    shown = build_prompt(tokenizer, "What is $3$?", "mless:4", examples=[example], **given)
-    assert shown.text == words and tokenizer.decode(shown.input_ids[shown.spans["inserted"]]) == " / / / /"
+    shown = build_prompt(
+        tokenizer, "What is $3$?", "mless:4", examples=[example], **given
+    )
+    assert (
+        shown.text == words
+        and tokenizer.decode(shown.input_ids[shown.spans["inserted"]]) == " / / / /"
+    )
     alone = build_prompt(tokenizer, "What is $3$?", "mless:4", **given)
     for name, span in alone.spans.items():
         assert torch.equal(shown.input_ids[shown.spans[name]], alone.input_ids[span])
-    assert len(shown) - len(alone) == shown.spans["problem"].start - alone.spans["problem"].start
+    assert (
+        len(shown) - len(alone)
+        == shown.spans["problem"].start - alone.spans["problem"].start
+    )
 
 
 SAME = {"example": "none", "arm:c=0.2": "none", "mless:7+arm": "mless:7"}
-SAME |= dict.fromkeys(("gap", "dilution", "layer-1-only", "hidden-from-layers-1-to-4", "gap:55"), "mless")
+SAME |= dict.fromkeys(
+    ("gap", "dilution", "layer-1-only", "hidden-from-layers-1-to-4", "gap:55"), "mless"
+)
 
 
 @pytest.mark.parametrize("condition", SAME)
 def test_conditions_that_change_no_prompt_have_that_of_another(demo, condition):
     given = {"examples": [WORKED]} if condition == "example" else {}
     found = build_prompt(demo.tokenizer, "What is $3$?", condition, format="chat")
-    expected = build_prompt(demo.tokenizer, "What is $3$?", SAME[condition], format="chat", **given)
+    expected = build_prompt(
+        demo.tokenizer, "What is $3$?", SAME[condition], format="chat", **given
+    )
     assert found.text == expected.text and found.spans == expected.spans
 
 
 def test_bare_leaves_the_instruction_out(demo):
-    found, whole = (build_prompt(demo.tokenizer, "What is $3$?", name, format="chat") for name in ("bare", "none"))
+    found, whole = (
+        build_prompt(demo.tokenizer, "What is $3$?", name, format="chat")
+        for name in ("bare", "none")
+    )
     assert found.text == whole.text.replace(f"{INSTRUCTION} ", "")
-    assert found.spans["instruction"].start == found.spans["instruction"].stop == found.spans["problem"].start
+    assert (
+        found.spans["instruction"].start
+        == found.spans["instruction"].stop
+        == found.spans["problem"].start
+    )
 
 
 def test_a_condition_has_a_length_and_a_place_of_its_own_or_the_fillers_and_layers_that_hide_or_silence_it():
-    for condition, length, position in (("mless", 4, "end"), ("mless:7", 7, "end"), ("mless@between", 4, "between")):
+    for condition, length, position in (
+        ("mless", 4, "end"),
+        ("mless:7", 7, "end"),
+        ("mless@between", 4, "between"),
+    ):
         filler = parse_condition(condition).filler(Filler(length=4, position="end"))
         assert filler == Filler(length=length, position=position)
     expected = {"dilution": ([2, 3, 4, 5], [1]), "layers-1-to-4-only": ([5], [])}
-    for condition, layers in (expected | {"hidden-from-layers-1-to-4": ([1, 2, 3, 4], [])}).items():
+    for condition, layers in (
+        expected | {"hidden-from-layers-1-to-4": ([1, 2, 3, 4], [])}
+    ).items():
         view = parse_condition(condition).view
         assert (view.hidden(5), view.silenced(5)) == layers

@@ -13,16 +13,34 @@ from hypothesis import strategies as st
 from lib import paths
 from lib.errors import InputError
 from lib.prompts import problems
-from lib.prompts.problems import Problem, describe, digest, load_problems, stratified_sample
+from lib.prompts.problems import (
+    Problem,
+    describe,
+    digest,
+    load_problems,
+    stratified_sample,
+)
 
-GOOD = {"problem": "What is $1+1$?", "answer": "2", "subject": "Algebra", "level": 1, "unique_id": "a"}
+GOOD = {
+    "problem": "What is $1+1$?",
+    "answer": "2",
+    "subject": "Algebra",
+    "level": 1,
+    "unique_id": "a",
+}
 BARE = {"problem": "p", "answer": "1"}
 ROWS = [GOOD | {"unique_id": f"test/{i}.json", "answer": str(i)} for i in range(7)]
 KNOWN = [Problem(**row) for row in ROWS]
 MATH500 = [1] * 43 + [2] * 90 + [3] * 105 + [4] * 128 + [5] * 134
 LEVELS = (1, 2, 3)
 # The demo's samples: their sizes and levels, and how their digests begin.
-DEMO = [(100, None, "bcc4"), (24, None, "dddc"), (96, LEVELS, "ad6e"), (48, LEVELS, "5796"), (32, LEVELS, "3c88")]
+DEMO = [
+    (100, None, "bcc4"),
+    (24, None, "dddc"),
+    (96, LEVELS, "ad6e"),
+    (48, LEVELS, "5796"),
+    (32, LEVELS, "3c88"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -46,13 +64,22 @@ def write(tmp_path):
 
 
 def made(*levels):
-    return [Problem(unique_id=f"p{number}", **BARE, level=level) for number, level in enumerate(levels)]
+    return [
+        Problem(unique_id=f"p{number}", **BARE, level=level)
+        for number, level in enumerate(levels)
+    ]
 
 
 def test_fields_are_read_and_what_is_missing_is_not_known(write):
-    separated = "\ufeff" + json.dumps(GOOD | {"problem": "a\u2028b", "level": "Level 3"}, ensure_ascii=False)
-    assert load_problems(write(separated, "", BARE, BARE | {"level": None, "answer": 1, "unique_id": 5})) == [
-        Problem(unique_id="a", problem="a\u2028b", answer="2", subject="Algebra", level=3),
+    separated = "\ufeff" + json.dumps(
+        GOOD | {"problem": "a\u2028b", "level": "Level 3"}, ensure_ascii=False
+    )
+    assert load_problems(
+        write(separated, "", BARE, BARE | {"level": None, "answer": 1, "unique_id": 5})
+    ) == [
+        Problem(
+            unique_id="a", problem="a\u2028b", answer="2", subject="Algebra", level=3
+        ),
         Problem(unique_id="line-3", problem="p", answer="1", subject="", level=0),
         Problem(unique_id="5", problem="p", answer="1", subject="", level=0),
     ]
@@ -67,7 +94,10 @@ def test_fields_are_read_and_what_is_missing_is_not_known(write):
         (BARE | {"answer": "  "}, "line 2: answer: missing field"),
         (BARE | {"problem": ["p"]}, "line 2: problem: must be a text, not ['p']"),
         (BARE | {"level": "hard"}, "line 2: level: must be a whole number, not 'hard'"),
-        (BARE | {"level": -1}, "line 2: level: must be greater than or equal to 0, not -1"),
+        (
+            BARE | {"level": -1},
+            "line 2: level: must be greater than or equal to 0, not -1",
+        ),
         (GOOD, "line 2: unique_id 'a' was already used on line 1"),
     ],
 )
@@ -78,8 +108,14 @@ def test_a_bad_line_is_named(write, row, complaint):
 
 
 def test_a_source_that_gives_no_problems_is_refused(write):
-    asked = [(write("", " "), {}, "holds no problems"), ("embedded", {"limit": 0}, "at least 1")]
-    for source, options, said in [*asked, ("embedded", {"levels": [0, 7]}, "embedded has no problem of level 0 or 7")]:
+    asked = [
+        (write("", " "), {}, "holds no problems"),
+        ("embedded", {"limit": 0}, "at least 1"),
+    ]
+    for source, options, said in [
+        *asked,
+        ("embedded", {"levels": [0, 7]}, "embedded has no problem of level 0 or 7"),
+    ]:
         with pytest.raises(InputError, match=said):
             load_problems(source, **options)
 
@@ -87,28 +123,45 @@ def test_a_source_that_gives_no_problems_is_refused(write):
 @pytest.mark.parametrize(
     ("levels", "limit", "shares"),
     [
-        ([1] * 5 + [2] * 3 + [3] * 2, 4, {1: 2, 2: 1, 3: 1}),  # of shares 2.0, 1.2 and 0.8
+        (
+            [1] * 5 + [2] * 3 + [3] * 2,
+            4,
+            {1: 2, 2: 1, 3: 1},
+        ),  # of shares 2.0, 1.2 and 0.8
         ([2, 1], 1, {1: 1}),  # a tie goes to the lower level
         (MATH500, 100, {1: 9, 2: 18, 3: 21, 4: 25, 5: 27}),
     ],
 )
-def test_a_sample_has_these_levels_whatever_the_order_of_the_file(levels, limit, shares):
+def test_a_sample_has_these_levels_whatever_the_order_of_the_file(
+    levels, limit, shares
+):
     sample = stratified_sample(made(*levels), limit, 0)
     assert Counter(item.level for item in sample) == shares
     assert set(stratified_sample(made(*levels)[::-1], limit, 0)) == set(sample)
 
 
-@given(st.lists(st.integers(0, 5), min_size=2, max_size=40), st.data(), st.integers(0, 9))
-def test_a_sample_has_its_size_keeps_the_order_and_holds_the_smaller_one(levels, data, seed):
-    small, large = sorted(data.draw(st.lists(st.integers(1, len(levels)), min_size=2, max_size=2)))
+@given(
+    st.lists(st.integers(0, 5), min_size=2, max_size=40), st.data(), st.integers(0, 9)
+)
+def test_a_sample_has_its_size_keeps_the_order_and_holds_the_smaller_one(
+    levels, data, seed
+):
+    small, large = sorted(
+        data.draw(st.lists(st.integers(1, len(levels)), min_size=2, max_size=2))
+    )
     everything = made(*levels)
     sample = stratified_sample(everything, large, seed)
-    assert sample == [item for item in everything if item in sample] and len(sample) == large
+    assert (
+        sample == [item for item in everything if item in sample]
+        and len(sample) == large
+    )
     assert set(stratified_sample(everything, small, seed)) <= set(sample)
 
 
 @pytest.mark.parametrize("limit, levels, begin", DEMO)
-def test_the_demos_samples_are_those_of_what_is_stored_and_another_seed_draws_others(limit, levels, begin):
+def test_the_demos_samples_are_those_of_what_is_stored_and_another_seed_draws_others(
+    limit, levels, begin
+):
     sample = load_problems("embedded", limit, levels=levels)
     assert digest(sample)[:4] == begin != digest(sample[::-1])[:4]
     assert digest(load_problems("embedded", limit, seed=1, levels=levels))[:4] != begin
@@ -116,10 +169,14 @@ def test_the_demos_samples_are_those_of_what_is_stored_and_another_seed_draws_ot
 
 @pytest.fixture
 def hub(monkeypatch):
-    """A hub that answers with `rows`, ours being taken for MATH-500, and remembers what `datasets` asked for."""
+    """A hub that answers with `rows`, ours being taken for MATH-500, and remembers what
+    `datasets` asked for.
+    """
     hub = SimpleNamespace(rows=ROWS, asked=[])
     monkeypatch.setattr(problems, "MATH500_SHA256", digest(KNOWN))
-    monkeypatch.setattr(problems.HfApi, "dataset_info", lambda self, name, revision, timeout: None)
+    monkeypatch.setattr(
+        problems.HfApi, "dataset_info", lambda self, name, revision, timeout: None
+    )
 
     def load_dataset(name, split, revision):
         hub.asked.append((name, split, revision))
@@ -137,11 +194,19 @@ def test_a_source_has_a_name_and_math500_given_as_a_file_is_recognised(hub, writ
 
 @pytest.mark.parametrize("folder", ["data", "cache"])
 @pytest.mark.parametrize("rows, times", [(ROWS, 0), (ROWS[:3], 1), ([], 1)])
-def test_math500_is_the_copy_that_is_known_else_it_comes_once_from_the_hub_as_pinned(hub, folder, rows, times, write):
+def test_math500_is_the_copy_that_is_known_else_it_comes_once_from_the_hub_as_pinned(
+    hub, folder, rows, times, write
+):
     if rows:
         write(*rows, to=f"{folder}/math500.jsonl")
-    assert load_problems("math500") == KNOWN and len(load_problems("math500", limit=5)) == 5
-    assert hub.asked == [("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)] * times
+    assert (
+        load_problems("math500") == KNOWN
+        and len(load_problems("math500", limit=5)) == 5
+    )
+    assert (
+        hub.asked
+        == [("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)] * times
+    )
 
 
 def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, monkeypatch):

@@ -9,5 +9,9 @@ from lib.paths import ROOT
 def copy_repository(folder: Path) -> Path:
     """Copy what commands need, without anything that they made."""
     for name in ("lib", "notebooks", "data"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
+        shutil.copytree(
+            ROOT / name,
+            folder / name,
+            ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"),
+        )
     return folder

@@ -1,4 +1,6 @@
-"""What a profile measured on a model `m`, made by hand: its inside as arrays, answers and likelihoods as tables."""
+"""What a profile measured on a model `m`, made by hand: its inside as arrays, answers
+and likelihoods as tables.
+"""
 
 import numpy as np
 import pandas as pd
@@ -15,44 +17,87 @@ from lib.measurement.store import VARIABLES
 CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25
 CONDITIONS = ["none", "mless", "mful", "random", "arm"]
-DIMS = {name: dims.split() for variables in VARIABLES.values() for name, (dims, _) in variables.items()}
+DIMS = {
+    name: dims.split()
+    for variables in VARIABLES.values()
+    for name, (dims, _) in variables.items()
+}
 
 
 def row_of(name, evidence, model="m", **changes):
-    """Return the row of a claim, with other arguments or range than it has, on what is known of a model."""
-    (row,) = rows_of(judge([CLAIMS[name].model_copy(update=changes)], {model: evidence}))
+    """Return the row of a claim, with other arguments or range than it has, on what is
+    known of a model.
+    """
+    (row,) = rows_of(
+        judge([CLAIMS[name].model_copy(update=changes)], {model: evidence})
+    )
     return row
 
 
 def problems(n, embedded=True):
-    return [f"embedded/template{i % TEMPLATES}/{i}" if embedded else f"test/{i}.json" for i in range(n)]
+    return [
+        f"embedded/template{i % TEMPLATES}/{i}" if embedded else f"test/{i}.json"
+        for i in range(n)
+    ]
 
 
 def inside(n=40, heads=2, layers=3, embedded=True, networks=("trained",), **arrays):
-    """Return a Dataset with these arrays (network, condition, problem, ...), or what is broadcast to them."""
-    labels = {"network": list(networks), "condition": CONDITIONS, "problem": problems(n, embedded)}
-    labels |= {"layer": range(1, layers + 1), "head": range(1, heads + 1), "span": SPANS, "query": QUERIES}
+    """Return a Dataset with these arrays (network, condition, problem, ...), or what is
+    broadcast to them.
+    """
+    labels = {
+        "network": list(networks),
+        "condition": CONDITIONS,
+        "problem": problems(n, embedded),
+    }
+    labels |= {
+        "layer": range(1, layers + 1),
+        "head": range(1, heads + 1),
+        "span": SPANS,
+        "query": QUERIES,
+    }
     labels |= {"measure": list(MEASURES), "class": list(NAMES)}
     return dataset(labels, arrays)
 
 
 def dataset(labels, arrays):
-    """Return measurements over these labels: the variables that are given, or what is broadcast to them."""
+    """Return measurements over these labels: the variables that are given, or what is
+    broadcast to them.
+    """
     sizes = {name: [len(labels[dim]) for dim in DIMS[name]] for name in arrays}
-    return xr.Dataset({name: (DIMS[name], np.broadcast_to(arrays[name], sizes[name])) for name in arrays}, labels)
+    return xr.Dataset(
+        {
+            name: (DIMS[name], np.broadcast_to(arrays[name], sizes[name]))
+            for name in arrays
+        },
+        labels,
+    )
 
 
 def answers(part="main", samples=1, embedded=False, plain=True, **solved):
-    """Return evidence of so many problems per condition (`_` for @), with so many right samples each."""
+    """Return evidence of so many problems per condition (`_` for @), with so many right
+    samples each.
+    """
     rows = []
     for name, right in solved.items():
         condition = name.replace("_", "@")
         for problem, count in zip(problems(len(right), embedded), right, strict=True):
             for sample in range(samples):
-                words = " ".join(f"w{sample * (condition != 'none') + i % 3}" for i in range(5))
-                row = {"condition": condition, "problem_id": problem, "sample": sample, "response": words}
+                words = " ".join(
+                    f"w{sample * (condition != 'none') + i % 3}" for i in range(5)
+                )
+                row = {
+                    "condition": condition,
+                    "problem_id": problem,
+                    "sample": sample,
+                    "response": words,
+                }
                 rows.append(row | {"right": float(sample < count)})
-    return {"answers": pd.DataFrame(rows).assign(model="m", part=part, plain=plain, finish_reason="stop")}
+    return {
+        "answers": pd.DataFrame(rows).assign(
+            model="m", part=part, plain=plain, finish_reason="stop"
+        )
+    }
 
 
 def right(solved, of=60):
@@ -60,9 +105,15 @@ def right(solved, of=60):
 
 
 def scores(shifts, model="m", target="solution", n=30, tokens=100):
-    """Return likelihoods in which a condition gives each problem so many nats more than none, no two the same."""
+    """Return likelihoods in which a condition gives each problem so many nats more than
+    none, no two the same.
+    """
     rows = [
-        {"condition": name, "problem_id": f"p{i:03d}", "nats": -200.0 + i + shift * factor}
+        {
+            "condition": name,
+            "problem_id": f"p{i:03d}",
+            "nats": -200.0 + i + shift * factor,
+        }
         for name, shift in ({"none": 0} | shifts).items()
         for i, factor in enumerate(np.linspace(0.99, 1.01, n))
     ]

@@ -4,10 +4,33 @@ from lib.evaluation.store import frame
 
 
 def record(condition, problem, correct, sample=0, **others):
-    fields = {"model": "m", "condition": condition, "problem_id": problem, "sample": sample, "correct": correct}
-    fields |= dict.fromkeys(("correct_authors", "correct_exact", "correct_authors_on_completion"), correct)
-    fields |= {"method": "equal", "finish_reason": "stop", "elicited": False, "run_on": False}
-    return fields | {"level": 1, "subject": "Algebra", "response": "a b c", "answer": "1", "extracted": "1"} | others
+    fields = {
+        "model": "m",
+        "condition": condition,
+        "problem_id": problem,
+        "sample": sample,
+        "correct": correct,
+    }
+    fields |= dict.fromkeys(
+        ("correct_authors", "correct_exact", "correct_authors_on_completion"), correct
+    )
+    fields |= {
+        "method": "equal",
+        "finish_reason": "stop",
+        "elicited": False,
+        "run_on": False,
+    }
+    return (
+        fields
+        | {
+            "level": 1,
+            "subject": "Algebra",
+            "response": "a b c",
+            "answer": "1",
+            "extracted": "1",
+        }
+        | others
+    )
 
 
 def run(condition, right, n, **others):
@@ -17,4 +40,6 @@ def run(condition, right, n, **others):
 
 def solved(**right):
     """Answers to 40 problems, of which each condition solves the first so many."""
-    return frame([row for condition, count in right.items() for row in run(condition, count, 40)])
+    return frame(
+        [row for condition, count in right.items() for row in run(condition, count, 40)]
+    )

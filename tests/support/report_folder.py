@@ -12,60 +12,158 @@ from lib.claims.verdict import COLUMNS
 from lib.measurement.store import save
 from lib.profiles import load_profile
 
-PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg==")
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="
+)
 CONDITIONS = ("none", "mless")
-EVIL = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>\"'\u2028"  # as a model's text
+# as a model's text
+EVIL = (
+    "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned ="
+    " 1'>\"'\u2028"
+)
 
 
 def claim(**changes) -> dict:
     """Return a row of claims.json, supported unless changed."""
-    row = dict.fromkeys(COLUMNS) | {"id": "dilution", "claim": "Every head drops", "source": "Fig. 2", "model": "tiny"}
-    row |= {"unit": "λ", "high_end": 1, "verdict": "supported", "part": "head 1", "parts": 2, "held": 2, "effect": 0.8}
-    row |= {"low": 0.7, "high": 0.9, "n": 24, "clusters": 24, "written": "after", "survives": True}
+    row = dict.fromkeys(COLUMNS) | {
+        "id": "dilution",
+        "claim": "Every head drops",
+        "source": "Fig. 2",
+        "model": "tiny",
+    }
+    row |= {
+        "unit": "λ",
+        "high_end": 1,
+        "verdict": "supported",
+        "part": "head 1",
+        "parts": 2,
+        "held": 2,
+        "effect": 0.8,
+    }
+    row |= {
+        "low": 0.7,
+        "high": 0.9,
+        "n": 24,
+        "clusters": 24,
+        "written": "after",
+        "survives": True,
+    }
     return row | {"reading": "literal"} | changes
 
 
-CONTROL = {"control_effect": 0.95, "control_low": 0.9, "control_high": 1.02, "control_verdict": "undecided"}
+CONTROL = {
+    "control_effect": 0.95,
+    "control_low": 0.9,
+    "control_high": 1.02,
+    "control_verdict": "undecided",
+}
 CONTROL |= {"difference": -0.15, "difference_low": -0.2, "difference_high": -0.1}
 PAPER = {"needed": 90, "paper": -2.0, "paper_of": "a bigger model", "unit": "points"}
 NOTHING = dict.fromkeys(("effect", "low", "high", "part")) | {"n": 0, "parts": 0}
 CLAIMS = [
     claim(**CONTROL),
     claim(model="other", verdict="contradicted", effect=1.3, low=1.2, high=1.4),
-    claim(id="length", claim="Long fillers hurt", high_end=0, verdict="undecided", low=-0.4, parts=1, **PAPER),
-    claim(id="arm", claim="ARM helps", verdict="undecided", reason="the profile measures none", **NOTHING),
+    claim(
+        id="length",
+        claim="Long fillers hurt",
+        high_end=0,
+        verdict="undecided",
+        low=-0.4,
+        parts=1,
+        **PAPER,
+    ),
+    claim(
+        id="arm",
+        claim="ARM helps",
+        verdict="undecided",
+        reason="the profile measures none",
+        **NOTHING,
+    ),
 ]
 
 
 def answer(problem: str, condition: str, correct: bool, **changes) -> dict:
     """Return a record of a completion."""
-    record = {"key": f"{problem}-{condition}-{changes.get('sample', 0)}", "model": "tiny", "revision": "abc"}
-    record |= {"condition": condition, "problem_id": problem, "level": 1, "answer": "4", "sample": 0}
-    record |= {"response": f"{problem} under {condition}: \\boxed{{4}}", "extracted": "4" if correct else "5"}
-    record |= {"finish_reason": "stop", "completion_tokens": 9, "correct": correct, "correct_authors": correct}
+    record = {
+        "key": f"{problem}-{condition}-{changes.get('sample', 0)}",
+        "model": "tiny",
+        "revision": "abc",
+    }
+    record |= {
+        "condition": condition,
+        "problem_id": problem,
+        "level": 1,
+        "answer": "4",
+        "sample": 0,
+    }
+    record |= {
+        "response": f"{problem} under {condition}: \\boxed{{4}}",
+        "extracted": "4" if correct else "5",
+    }
+    record |= {
+        "finish_reason": "stop",
+        "completion_tokens": 9,
+        "correct": correct,
+        "correct_authors": correct,
+    }
     return record | changes
 
 
-ANSWERS = [answer("sum/1", "none", True), answer("sum/1", "mless", True, correct_authors=False)]
-ANSWERS += [answer("sum/2", "none", False, level=2), answer("sum/2", "mless", True, level=2)]
+ANSWERS = [
+    answer("sum/1", "none", True),
+    answer("sum/1", "mless", True, correct_authors=False),
+]
+ANSWERS += [
+    answer("sum/2", "none", False, level=2),
+    answer("sum/2", "mless", True, level=2),
+]
 
 
-def measured(model: str = "tiny", token: str = " is", layers: int = 2, heads: int = 3, tokens: int = 6):
-    """Return measurements with `tokens` drawn tokens, of which the fourth and the fifth are inserted under mless."""
-    received = np.linspace(0.01, 0.4, 2 * layers * heads * tokens).reshape(2, layers, heads, tokens).astype("float32")
+def measured(
+    model: str = "tiny",
+    token: str = " is",
+    layers: int = 2,
+    heads: int = 3,
+    tokens: int = 6,
+):
+    """Return measurements with `tokens` drawn tokens, of which the fourth and the fifth
+    are inserted under mless.
+    """
+    received = (
+        np.linspace(0.01, 0.4, 2 * layers * heads * tokens)
+        .reshape(2, layers, heads, tokens)
+        .astype("float32")
+    )
     received[0, ..., -3:] = received[1, ..., -1:] = np.nan
     asked, rest = ["Please", token, "?"], tokens - 5
-    text = np.array([[*asked, *[" 4"] * rest, "", ""], [*asked, " /", " /", *[" 4"] * rest]])
+    text = np.array(
+        [[*asked, *[" 4"] * rest, "", ""], [*asked, " /", " /", *[" 4"] * rest]]
+    )
     part = [["instruction"] * 2 + ["problem"] * (rest + 1) + [""] * 2]
-    part = np.array([*part, ["instruction"] * 3 + ["inserted"] * 2 + ["problem"] * rest])
-    ratio = np.linspace(0.5, 1.4, layers * heads).reshape(layers, heads) + 0.1 * (-1) ** np.arange(24)[:, None, None]
-    by_head, over = ("condition", "layer", "head"), ("network", "condition", "problem", "layer", "head")
+    part = np.array(
+        [*part, ["instruction"] * 3 + ["inserted"] * 2 + ["problem"] * rest]
+    )
+    ratio = (
+        np.linspace(0.5, 1.4, layers * heads).reshape(layers, heads)
+        + 0.1 * (-1) ** np.arange(24)[:, None, None]
+    )
+    by_head, over = (
+        ("condition", "layer", "head"),
+        ("network", "condition", "problem", "layer", "head"),
+    )
     return xr.Dataset(
         {"received": ((*by_head, "token"), received)}
         | {"even": (("condition", "token"), np.full((2, tokens), 0.1))}
-        | {"text": (("condition", "token"), text), "part": (("condition", "token"), part)}
+        | {
+            "text": (("condition", "token"), text),
+            "part": (("condition", "token"), part),
+        }
         | {"lambda": (over, np.stack([ratio * np.nan, ratio])[None])},
-        {"condition": list(CONDITIONS), "layer": range(1, layers + 1), "head": range(1, heads + 1)}
+        {
+            "condition": list(CONDITIONS),
+            "layer": range(1, layers + 1),
+            "head": range(1, heads + 1),
+        }
         | {"network": ["trained"], "problem": [f"sum/{i}" for i in range(24)]},
         {"model": model, "revision": "abc", "dtype": "float32", "example": "sum/1"},
     )
@@ -73,7 +171,9 @@ def measured(model: str = "tiny", token: str = " is", layers: int = 2, heads: in
 
 @pytest.fixture
 def made_profile(tmp_path, monkeypatch):
-    """A profile whose results and figures lie in the test's folder, with something of everything."""
+    """A profile whose results and figures lie in the test's folder, with something of
+    everything.
+    """
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
     profile = load_profile("demo").model_copy(update={"name": "made"})
@@ -90,5 +190,7 @@ def made_profile(tmp_path, monkeypatch):
 def write(profile, claims, answers, heads) -> None:
     """Write claims, completions and measurements into the profile's results."""
     (profile.results / "claims.json").write_text(json.dumps(claims))
-    (profile.results / "completions.jsonl").write_text("".join(json.dumps(record) + "\n" for record in answers))
+    (profile.results / "completions.jsonl").write_text(
+        "".join(json.dumps(record) + "\n" for record in answers)
+    )
     save(profile.results / "tiny.nc", heads)
