@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from lib.claims import words
 from lib.errors import InputError
-from lib.paths import FIGURES, ROOT, shown, write_whole
+from lib.paths import FIGURES, ROOT, relative_path, write_whole
 from lib.profiles import Accuracy, Attention, Likelihood, Profile
 from lib.prompts.conditions import Filler
 from lib.statistics import ENOUGH
@@ -390,7 +390,7 @@ def stored(path: Path) -> pd.DataFrame:
     except (OSError, ValueError) as error:
         command = "make reproduce" if path.parent == DEMO else "make bench"
         raise InputError(
-            f"cannot read {shown(path)} ({error}): {command} writes it"
+            f"cannot read {relative_path(path)} ({error}): {command} writes it"
         ) from error
 
 

@@ -25,7 +25,7 @@ try:
     from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
     from lib import paths, progress
-    from lib.errors import InputError, PartlyDone, Settings, valid
+    from lib.errors import InputError, PartlyDone, Settings, validated
     from lib.profiles import (
         PARTS,
         Accuracy,
@@ -156,7 +156,7 @@ def evaluate(asked: EvaluateOptions, accuracy: Accuracy) -> None:
         length=asked.filler_length, position=asked.position, mless=asked.filler
     )
     check_accuracy(accuracy, filler)
-    from lib.evaluation import run, tables  # torch: only now
+    from lib.evaluation import answer_tables, run  # torch: only now
 
     answers = run.evaluate(
         accuracy,
@@ -166,7 +166,7 @@ def evaluate(asked: EvaluateOptions, accuracy: Accuracy) -> None:
         (int(shard[1]), int(shard[2])),
         asked.shorter,
     )
-    print(tables.as_text(tables.summarise(answers)))
+    print(answer_tables.as_text(answer_tables.summarise(answers)))
     print(f"files: {asked.out}/completions*.jsonl, run.json, summary.json")
 
 
@@ -181,7 +181,7 @@ def likelihood(asked: RunOptions, likelihood: Likelihood) -> None:
 def grade(asked: GradeOptions) -> None:
     """Grade a file of answers and responses."""
     from lib.grading.pool import grade_many
-    from lib.statistics import POINTS, interval, told
+    from lib.statistics import POINTS, format_interval, interval
 
     rows = list(paths.json_lines(asked.file))
     if not rows:
@@ -207,7 +207,7 @@ def grade(asked: GradeOptions) -> None:
         print(json.dumps(vars(graded)))
     share = interval([POINTS * graded.correct for graded in grades], kind="share")
     print(
-        f"{told(share.estimate, share.low, share.high)} % correct, n = {share.n}",
+        f"{format_interval(share.estimate, share.low, share.high)} % correct, n = {share.n}",
         file=sys.stderr,
     )
 
@@ -302,7 +302,7 @@ def _given(kind: type[BaseModel], typed: dict[str, Any]) -> BaseModel:
                 )  # a shell leaves --out=~/runs as it is
         elif name in typed:
             raise InputError(f"options: {name}: must not be empty")
-    return valid(kind, found, "options", strict=False)
+    return validated(kind, found, "options", strict=False)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -69,7 +69,7 @@ class Settings(BaseModel):
         return value
 
 
-def meant(given: str, known: Collection[str]) -> str:
+def did_you_mean(given: str, known: Collection[str]) -> str:
     """Return what is said after an unknown name of the one that was probably meant, if
     any.
     """
@@ -85,7 +85,7 @@ def unknown(
 ) -> InputError:
     """Return the error of a name that is not known."""
     return InputError(
-        f"unknown {kind} {given!r}{meant(given, known)}:"
+        f"unknown {kind} {given!r}{did_you_mean(given, known)}:"
         f" {advice.format(', '.join(known))}"
     )
 
@@ -93,7 +93,7 @@ def unknown(
 Kind = TypeVar("Kind", bound=BaseModel)
 
 
-def valid(kind: type[Kind], content: object, origin: str, **how: Any) -> Kind:
+def validated(kind: type[Kind], content: object, origin: str, **how: Any) -> Kind:
     """Return the content as a model of this kind; the InputError names every field that
     is missing or wrong.
 
@@ -122,7 +122,7 @@ def valid(kind: type[Kind], content: object, origin: str, **how: Any) -> Kind:
             special = {
                 "missing": "missing field",
                 "extra_forbidden": (
-                    f"unknown field{meant(place.rpartition('.')[2], fields)}"
+                    f"unknown field{did_you_mean(place.rpartition('.')[2], fields)}"
                 ),
                 "value_error": str(one.get("ctx", {}).get("error")),
             }

@@ -48,7 +48,7 @@ def notebooks(only: Sequence[str] = ()) -> list[Path]:
     return sorted({names[name] for name in only}) or found
 
 
-def shown(path: Path) -> str:
+def relative_path(path: Path) -> str:
     """Return how a message names a file: one of this repository without the folders
     above it.
     """
@@ -66,10 +66,12 @@ def read_text(path: str | Path) -> str:
         )  # line ends as they are, whose digest no system changes
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{shown(path)} is not UTF-8 text (byte {error.start})"
+            f"{relative_path(path)} is not UTF-8 text (byte {error.start})"
         ) from error
     except OSError as error:
-        raise InputError(f"{shown(path)} cannot be read: {error.strerror}") from error
+        raise InputError(
+            f"{relative_path(path)} cannot be read: {error.strerror}"
+        ) from error
 
 
 def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
@@ -106,7 +108,7 @@ def read_yaml(path: Path) -> Any:
             if mark
             else " ".join(str(problem or error).split())
         )
-        raise InputError(f"{shown(path)}: {said}") from error
+        raise InputError(f"{relative_path(path)}: {said}") from error
 
 
 class _Loader(yaml.SafeLoader):

@@ -20,7 +20,7 @@ from pydantic import (
 
 from lib import paths
 from lib.arm.settings import Arm, parse_arm
-from lib.errors import InputError, Settings, unknown, valid
+from lib.errors import InputError, Settings, unknown, validated
 from lib.models.names import Dtype, Source, card, known_models, resolve
 from lib.prompts.conditions import (
     ConditionText,
@@ -105,7 +105,7 @@ class Attention(Section):
     )
 
     @model_validator(mode="after")
-    def _agrees(self):
+    def _check_fields(self):
         for figure, panel in (
             (figure, panel) for figure, row in self.panels.items() for panel in row
         ):
@@ -185,7 +185,7 @@ class Accuracy(Variation, Section):
     )
 
     @model_validator(mode="after")
-    def _agrees(self):
+    def _check_fields(self):
         if self.conditions.count("none") != 1 or len(set(self.conditions)) != len(
             self.conditions
         ):
@@ -228,7 +228,7 @@ class Likelihood(Section):
     dtype: Dtype = Field("float32", description=DTYPE)
 
     @model_validator(mode="after")
-    def _agrees(self):
+    def _check_fields(self):
         for condition in (*self.conditions, *self.at_once):
             asked = parse_condition(condition)
             if asked.arm and asked.arm.mode != "text":
@@ -358,19 +358,19 @@ def load_profile(name_or_path: str | Path) -> Profile:
     )
     if path.suffix not in (".yaml", ".yml") or not path.is_file():
         raise unknown("profile", given, names, "choose from {}, or give a YAML file")
-    profile = valid(
-        Profile, paths.read_yaml(path), paths.shown(path), context=path.parent
+    profile = validated(
+        Profile, paths.read_yaml(path), paths.relative_path(path), context=path.parent
     )
     # Figures and results go into a folder of this name: no file may write into
     # another's.
     if path.parent == paths.PROFILES and profile.name != path.stem:
         raise InputError(
-            f"{paths.shown(path)}: name: must be {path.stem!r} like the file, not"
+            f"{paths.relative_path(path)}: name: must be {path.stem!r} like the file, not"
             f" {profile.name!r}"
         )
     if path.parent != paths.PROFILES and profile.name in names:
         raise InputError(
-            f"{paths.shown(path)}: name: {profile.name!r} is a profile of"
+            f"{paths.relative_path(path)}: name: {profile.name!r} is a profile of"
             " data/profiles, choose another"
         )
     return profile
@@ -395,7 +395,7 @@ def run_profile(
         "dtype": dtype,
         "profile": profile,
     }
-    overrides = valid(Overrides, given, "parameters", context=Path.cwd())
+    overrides = validated(Overrides, given, "parameters", context=Path.cwd())
     found, asked = (
         load_profile(profile),
         overrides.model_dump(exclude_none=True, exclude={"profile"}),
@@ -445,7 +445,7 @@ def run_profile(
     }
     for part in parts:
         part["limit"] = min(filter(None, (limit, part["limit"])), default=None)
-    return valid(Profile, content, f"profile {profile}, overridden")
+    return validated(Profile, content, f"profile {profile}, overridden")
 
 
 def check(profile: Profile) -> None:

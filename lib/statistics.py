@@ -133,7 +133,7 @@ def rounded(value: Any, low: Any, high: Any, sign: str = "") -> str:
     return f"{value:{sign}z.{decimals}f}"
 
 
-def told(estimate: Any, low: Any, high: Any, sign: str = "") -> str:
+def format_interval(estimate: Any, low: Any, high: Any, sign: str = "") -> str:
     """Return an estimate with its interval, all three rounded alike; alone where it has
     none, or one without width.
     """

@@ -10,7 +10,7 @@ from commands import copy_repository
 
 from lib import paths, progress
 from lib.__main__ import main
-from lib.measurement.networks import let_go
+from lib.measurement.networks import free
 
 ROOT = paths.ROOT
 
@@ -53,7 +53,7 @@ def typed(copy, monkeypatch, capsys):
         return written
 
     yield run
-    let_go()
+    free()
 
 
 def keys(path):

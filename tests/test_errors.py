@@ -3,7 +3,7 @@
 import pytest
 from pydantic import Field
 
-from lib.errors import InputError, Settings, valid
+from lib.errors import InputError, Settings, validated
 
 
 class Inner(Settings):
@@ -43,7 +43,7 @@ class Outer(Settings):
 )
 def test_every_wrong_field_is_named(content, expected):
     with pytest.raises(InputError) as caught:
-        valid(Outer, content, "f")
+        validated(Outer, content, "f")
     assert str(caught.value) == f"f: {expected}"
 
 

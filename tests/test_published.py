@@ -17,7 +17,7 @@ from lib import paths
 from lib.claims.claim import load_claims
 from lib.claims.measures import AFFINE
 from lib.figures.page import triples
-from lib.measurement.tables import AFFINE_TEXT
+from lib.measurement.measured_tables import AFFINE_TEXT
 
 # What tells a number from the others of its column, besides model and n.
 LABELS = (

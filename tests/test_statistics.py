@@ -186,7 +186,7 @@ TOLD |= {
 @pytest.mark.parametrize("numbers", TOLD)
 def test_a_number_is_told_with_two_digits_of_half_its_interval(numbers):
     assert (
-        statistics.told(*numbers) == TOLD[numbers]
+        statistics.format_interval(*numbers) == TOLD[numbers]
         and rounded(*numbers) == TOLD[numbers].split()[0]
     )
 

@@ -22,7 +22,7 @@ from transformers import PreTrainedModel
 
 from lib.arm.activations import activation_module, near_zero_bound, order_statistics
 from lib.arm.settings import Arm
-from lib.errors import valid
+from lib.errors import validated
 
 PAPER = Arm()
 LEAST, MOST = 0.02, 0.25  # bounds of the fraction
@@ -59,7 +59,7 @@ def redistribute(
         "fraction": fraction,
         "statistics": statistics,
     }
-    settings = valid(Arm, given, "ARM's settings")
+    settings = validated(Arm, given, "ARM's settings")
     if x.numel() == 0:
         return x
     moved = x.clone().view(-1, *torch.atleast_2d(x).shape[-2:])
@@ -193,7 +193,9 @@ def installed(
     what `act_fn` gives. Padding is known from a forward's attention_mask. Raises
     InputError for a layer or MLP that ARM cannot work on.
     """
-    arm = Installed(valid(Arm, {"layer": layer, **settings}, "ARM's settings"), seed)
+    arm = Installed(
+        validated(Arm, {"layer": layer, **settings}, "ARM's settings"), seed
+    )
     changed = activation_module(model, layer).register_forward_hook(arm._change)
     with (
         changed,

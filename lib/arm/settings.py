@@ -4,7 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, PositiveInt, WrapValidator
 
-from lib.errors import InputError, Settings, valid
+from lib.errors import InputError, Settings, validated
 
 Mode = Literal["text", "code"]
 MODES = get_args(Mode)
@@ -69,4 +69,4 @@ def parse_arm(text: str) -> Arm:
         if name in given:
             raise InputError(f"ARM setting {name} is given twice")
         given[name] = value
-    return valid(Arm, given, "ARM's settings", strict=False)
+    return validated(Arm, given, "ARM's settings", strict=False)

@@ -19,9 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from lib import evaluation, paths
 from lib.claims import measures
 from lib.claims.measures import Untestable
-from lib.errors import InputError, valid
+from lib.errors import InputError, validated
 from lib.measurement.store import measure
-from lib.paths import read_yaml, shown
+from lib.paths import read_yaml, relative_path
 from lib.profiles import PARTS, Profile
 
 CLAIMS = paths.DATA / "claims.yaml"
@@ -76,7 +76,7 @@ class Claim(BaseModel):
         )
 
     @model_validator(mode="after")
-    def _agrees(self):
+    def _check_fields(self):
         if self.measure not in MEASURES:
             raise ValueError(
                 f"unknown measure {self.measure!r}: choose from {', '.join(MEASURES)}"
@@ -112,15 +112,15 @@ def load_claims(path: Path = CLAIMS) -> list[Claim]:
     content = read_yaml(path)
     entries = content.get("claims") if isinstance(content, dict) else None
     if not isinstance(entries, list):
-        raise InputError(f"{shown(path)}: no list of claims")
+        raise InputError(f"{relative_path(path)}: no list of claims")
     names = [
         one.get("id", number) if isinstance(one, dict) else number
         for number, one in enumerate(entries, 1)
     ]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"{shown(path)}: claim {twice[0]} stands there twice")
+        raise InputError(f"{relative_path(path)}: claim {twice[0]} stands there twice")
     return [
-        valid(Claim, entry, f"{shown(path)}: claim {name}")
+        validated(Claim, entry, f"{relative_path(path)}: claim {name}")
         for name, entry in zip(names, entries, strict=True)
     ]
 
@@ -136,12 +136,12 @@ def gather(
         *(evaluation.answers(profile, part) for part in PARTS),
     ]
     measured = measure(profile, "attention", "activations", "controls")
-    return as_evidence(
+    return by_model(
         profile, measured=measured, answers=parts, scores=evaluation.scores(profile)
     )
 
 
-def as_evidence(profile: Profile, **at_hand: Any) -> dict[str, dict[str, Any]]:
+def by_model(profile: Profile, **at_hand: Any) -> dict[str, dict[str, Any]]:
     """Return by model what is at hand: `measured`, by model; `answers`, a frame per
     part; `scores`.
     """

@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from lib.claims.measures import POSITIVE
 from lib.errors import InputError
-from lib.evaluation.tables import shares
+from lib.evaluation.answer_tables import shares
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.conditions import Filler, parse_condition

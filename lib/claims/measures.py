@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.evaluation.tables import distinct_2, groups, shares, solved
+from lib.evaluation.answer_tables import distinct_2, groups, shares, solved
+from lib.measurement.measured_tables import log_changes
 from lib.measurement.store import OTHERS
-from lib.measurement.tables import log_changes
 from lib.statistics import POINTS, interval, pass_at_k
 
 AFFINE = {
@@ -36,7 +36,7 @@ class Untestable(ValueError):
     """Says why what was measured cannot test a claim."""
 
 
-def _of(measured: xr.Dataset, name: str, **labels) -> xr.DataArray:
+def _selected(measured: xr.Dataset, name: str, **labels) -> xr.DataArray:
     """Return a variable where its dimensions have these labels; raises Untestable where
     it was not measured.
     """
@@ -83,7 +83,9 @@ def lambdas(
     measured: xr.Dataset, condition: str, layer: int, heads: str
 ) -> xr.DataArray:
     """Return lambda of the heads of a layer; heads: mean or each."""
-    return _heads(_of(measured, "lambda", condition=condition, layer=layer), heads)
+    return _heads(
+        _selected(measured, "lambda", condition=condition, layer=layer), heads
+    )
 
 
 def lambda_of_span(
@@ -93,12 +95,12 @@ def lambda_of_span(
     see lib.measurement.attention.
     """
     labels = {"condition": condition, "layer": layer, "span": span, "query": query}
-    return _heads(_of(measured, "lambda_by_span", **labels), "mean")
+    return _heads(_selected(measured, "lambda_by_span", **labels), "mean")
 
 
 def lambda_from(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return lambda averaged over the heads of a layer and of all that follow it."""
-    first = _of(measured, "lambda", condition=condition, layer=layer).layer
+    first = _selected(measured, "lambda", condition=condition, layer=layer).layer
     deeper = measured["lambda"].sel(condition=condition, layer=measured.layer >= first)
     return _parts(
         **{
@@ -115,7 +117,7 @@ def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.Dat
     """
     names = "portion", "flatness", "unevenness"
     level, even, uneven = (
-        _of(measured, name, condition=condition, layer=layer).mean("head")
+        _selected(measured, name, condition=condition, layer=layer).mean("head")
         for name in names
     )
     return _parts(level=level, evenness=even / uneven)
@@ -130,9 +132,9 @@ def after_layer_1(
     Of lambda, or of irregularity: the deviation over tokens of log(received with /
     without).
     """
-    values = _of(measured, variable, condition=condition, layer=[1, *layers]).mean(
-        "head"
-    )
+    values = _selected(
+        measured, variable, condition=condition, layer=[1, *layers]
+    ).mean("head")
     return _each(
         values.sel(layer=layers) - values.sel(layer=1, drop=True), "layer", "layer {}"
     )
@@ -145,7 +147,7 @@ def span_differences(
     values differ.
     """
     both = [
-        _of(measured, name, condition=[more, less], layer=layer)
+        _selected(measured, name, condition=[more, less], layer=layer)
         for name in ("flatness", "dispersion")
     ]
     apart = [
@@ -161,7 +163,7 @@ def lambda_ratios(
     """Return lambda of one condition over that of another, for the heads of a layer;
     heads: mean or each.
     """
-    lam = _of(measured, "lambda", condition=[condition, reference], layer=layer)
+    lam = _selected(measured, "lambda", condition=[condition, reference], layer=layer)
     return _heads(lam.sel(condition=condition) / lam.sel(condition=reference), heads)
 
 
@@ -170,7 +172,7 @@ def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
     in the one that fits best.
     """
     fits = xr.concat(
-        [_of(measured, name).mean("head") for name in AFFINE],
+        [_selected(measured, name).mean("head") for name in AFFINE],
         pd.Index(AFFINE.values(), name="component"),
     )
     if form != "best":
@@ -194,7 +196,7 @@ def activation_changes(
     """Return log ratios to none of the measures that should rise, and their negatives
     of those that should fall.
     """
-    values = _of(measured, "measures", layer=layer, condition=["none", condition])
+    values = _selected(measured, "measures", layer=layer, condition=["none", condition])
     logs = log_changes(values).sel(condition=condition)
     up, down = (
         _each(logs.sel(measure=rise), "measure", "{} up"),
@@ -209,7 +211,7 @@ def class_differences(measured: xr.Dataset, condition: str, layer: int) -> xr.Da
     """Return the near-zero share of each class of tokens minus that of the others, in
     points.
     """
-    near = POINTS * _of(measured, "classes", condition=condition, layer=layer)
+    near = POINTS * _selected(measured, "classes", condition=condition, layer=layer)
     return _each(
         (near - near.sel({"class": OTHERS}, drop=True)).drop_sel({"class": OTHERS}),
         "class",
@@ -220,7 +222,7 @@ def class_falls(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArra
     """Return by how many points a condition lowers the near-zero share of each class of
     tokens but the others.
     """
-    near = POINTS * _of(
+    near = POINTS * _selected(
         measured, "classes", condition=["none", condition], layer=layer
     ).drop_sel({"class": OTHERS})
     return _each(near.sel(condition="none") - near.sel(condition=condition), "class")
@@ -230,7 +232,9 @@ def likeness(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return the cosine between a condition's change of the histogram of activations
     and that of the slashes.
     """
-    return _parts(histogram=_of(measured, "shape", condition=condition, layer=layer))
+    return _parts(
+        histogram=_selected(measured, "shape", condition=condition, layer=layer)
+    )
 
 
 def _values(parts: dict[str, pd.Series] | pd.DataFrame, kind: str) -> xr.DataArray:

@@ -8,11 +8,11 @@ from collections import Counter
 
 import pandas as pd
 
-from lib.claims.claim import as_evidence, load_claims
+from lib.claims.claim import by_model, load_claims
 from lib.claims.verdict import VERDICTS, judge
 from lib.paths import DATA, read_yaml
 from lib.profiles import Profile
-from lib.statistics import ALPHA, ENOUGH, rounded, told
+from lib.statistics import ALPHA, ENOUGH, format_interval, rounded
 
 UNJUDGED = TOO_FEW, NOT_TESTED = (
     "too few",
@@ -112,7 +112,9 @@ def _answers_text(row: dict) -> str:
             " token limit"
         )
     if row["finished_n"]:
-        finished = told(row["finished"], row["finished_low"], row["finished_high"], "+")
+        finished = format_interval(
+            row["finished"], row["finished_low"], row["finished_high"], "+"
+        )
         text += f"; {finished} where both ended (n = {row['finished_n']:.0f})"
     if row["needed"]:
         ends = (
@@ -134,7 +136,7 @@ def _untrained_text(row: dict) -> str:
 
 def effect_text(row: dict, of: str = "", sign: str = "") -> str:
     """Return an effect with its interval; `of` is the prefix of other columns."""
-    return told(row[f"{of}effect"], row[f"{of}low"], row[f"{of}high"], sign)
+    return format_interval(row[f"{of}effect"], row[f"{of}low"], row[f"{of}high"], sign)
 
 
 def cell_text(row: dict) -> str:
@@ -253,7 +255,7 @@ def found(run: Profile, notebook: str, **at_hand) -> pd.DataFrame:
     """Return how the claims stand on which a notebook's figures bear
     (data/figures.yaml), as far as they are tested.
 
-    What it has at hand is as `as_evidence` takes it. A row per model and claim:
+    What it has at hand is as `by_model` takes it. A row per model and claim:
     verdict, effect with its ends, unit, n. Whether a verdict stands when corrected for
     all rows is told where all are judged, in notebook 06.
     """
@@ -268,14 +270,14 @@ def found(run: Profile, notebook: str, **at_hand) -> pd.DataFrame:
     }
     verdicts = judge(
         [claim for claim in load_claims() if claim.id in ids],
-        as_evidence(run, **at_hand),
+        by_model(run, **at_hand),
     )
     tested = verdicts[verdicts.n > 0].assign(survives=True)
     tested["verdict"] = [row["told"] for row in rows_of(tested)]
-    by_model = pd.concat(
+    ordered = pd.concat(
         [tested[:0], *(one for _, one in tested.groupby("model", sort=False))]
     )
-    return by_model[
+    return ordered[
         ["model", "claim", "reading", "verdict", "effect", "low", "high", "unit", "n"]
     ]
 

@@ -2,7 +2,7 @@
 and say what it shows.
 
 found = evaluation.answers(profile, "fillers")  # a row per completion: what is stored, or generated now
-tables.summarise(found)
+answer_tables.summarise(found)
 """
 
 from pathlib import Path
@@ -41,7 +41,7 @@ def answers(
     ).assign(part=part)
 
 
-def at_hand(profile: Profile, part: str = "main") -> pd.DataFrame:
+def stored_answers(profile: Profile, part: str = "main") -> pd.DataFrame:
     """Return a part's completions as far as results/ has any, else as the repository
     has them: nothing runs.
     """
@@ -59,7 +59,8 @@ def scores(profile: Profile) -> pd.DataFrame:
     files = sorted((paths.DATA / profile.name / "likelihood").glob("*.jsonl.gz"))
     if asked is None or files:
         return pd.DataFrame(
-            _of(asked.models, read(*files)) if asked else [], columns=SCORE_FIELDS
+            _rows_of_models(asked.models, read(*files)) if asked else [],
+            columns=SCORE_FIELDS,
         )
     from lib.evaluation.likelihood import likelihoods
 
@@ -100,13 +101,13 @@ def _stored(profile: Profile, part: str) -> pd.DataFrame:
     conditions that it asks for.
     """
     asked = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
-    rows = _of(profile.accuracy.models, read(*stored_files(profile, part)))
+    rows = _rows_of_models(profile.accuracy.models, read(*stored_files(profile, part)))
     return frame(
         [row for row in rows if asked and row["condition"] in asked.conditions], part
     )
 
 
-def _of(models: list[str], rows: list[dict]) -> list[dict]:
+def _rows_of_models(models: list[str], rows: list[dict]) -> list[dict]:
     """Return the rows of these models, in their order."""
     names = [resolve(spec).name for spec in models]
     return sorted(

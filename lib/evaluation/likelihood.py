@@ -21,7 +21,7 @@ from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.attention.function import hiding
 from lib.errors import InputError
-from lib.evaluation.run import about, arm_of, made_on, versions
+from lib.evaluation.run import arm_of, provenance, run_settings, versions
 from lib.evaluation.store import SCORE_FIELDS, SCORES, opened
 from lib.generation.transformers import prefill
 from lib.models.loading import Loaded, load
@@ -31,7 +31,7 @@ from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler, View, parse_condition
 from lib.prompts.problems import Problem, load_problems, sampling_order
-from lib.statistics import interval, told
+from lib.statistics import format_interval, interval
 
 # what the gold answer follows where no reasoning is given
 AT_ONCE = "The final answer is $\\boxed{"
@@ -74,7 +74,7 @@ def likelihoods(
                 f"{asked.problems}: {problem.id} has no solution, which likelihoods"
                 " need of each problem"
             )
-    settings = about(asked.problems, filler, seed) | {
+    settings = run_settings(asked.problems, filler, seed) | {
         "max_solution_tokens": asked.max_solution_tokens
     }
     keys = []
@@ -113,7 +113,7 @@ def as_text(scores: pd.DataFrame) -> str:
             found = interval(apart, apart.index)
             lines.append(
                 f"  {name}: {values.mean():.2f},"
-                f" {told(found.estimate, found.low, found.high, '+')}"
+                f" {format_interval(found.estimate, found.low, found.high, '+')}"
             )
     return "\n".join(lines)
 
@@ -211,7 +211,7 @@ def _rows(
         for chosen, nats in in_batches(lengths, score, tokens=BATCH_TOKENS):
             for key, found in zip([keys[i] for i in chosen], nats, strict=True):
                 one = missing[key]
-                row = made_on(loaded) | one.problem.model_dump() | one._asdict()
+                row = provenance(loaded) | one.problem.model_dump() | one._asdict()
                 row |= {
                     "key": key,
                     "problem_id": one.problem.id,

@@ -23,8 +23,8 @@ import torch
 from lib import progress
 from lib.arm.settings import Arm
 from lib.errors import InputError, PartlyDone
+from lib.evaluation.answer_tables import summarise
 from lib.evaluation.store import FIELDS, frame, opened, read, read_run
-from lib.evaluation.tables import summarise
 from lib.generation import (
     Completion,
     Request,
@@ -110,8 +110,10 @@ def evaluate(
     }
     plain = [load(spec, **given) for spec in accuracy.models]
     # A model that no prompt can be made for is named before the folder is opened.
-    asked = [wanted(known, accuracy, filler, seed, problems) for known in plain]
-    settings = about(accuracy.problems, filler, seed) | {
+    asked = [
+        completions_wanted(known, accuracy, filler, seed, problems) for known in plain
+    ]
+    settings = run_settings(accuracy.problems, filler, seed) | {
         name: getattr(accuracy, name) for name in DECODING
     }
     if accuracy.examples:
@@ -151,7 +153,7 @@ def evaluate(
     )
 
 
-def wanted(
+def completions_wanted(
     loaded: Loaded,
     accuracy: Accuracy,
     filler: Filler,
@@ -203,7 +205,7 @@ def arm_of(condition: str, loaded: Loaded, given: Arm | None = None) -> Arm | No
     )
 
 
-def about(problems: str, filler: Filler, seed: int) -> dict:
+def run_settings(problems: str, filler: Filler, seed: int) -> dict:
     """Return what must not change between a run and its continuation; more models or
     problems may join.
     """
@@ -226,7 +228,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **found}
 
 
-def made_on(loaded: Loaded) -> dict[str, str]:
+def provenance(loaded: Loaded) -> dict[str, str]:
     """Return what a row says of the model, of its weights' dtype and of the processor."""
     cpu = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
     processor = (
@@ -270,7 +272,7 @@ def _shorter(folder: Path, settings: dict) -> dict[str, dict]:
     return {row["key"]: row for row in read(*folder.glob("completions*.jsonl"))}
 
 
-def begun(tokenizer: Any, row: dict) -> tuple[int, ...]:
+def resumed_tokens(tokenizer: Any, row: dict) -> tuple[int, ...]:
     """Return the tokens that a cut answer was written in; none, to start anew, where
     its text does not give them.
     """
@@ -303,7 +305,7 @@ def _rows(
     )
     requests = []
     for key, asked in missing.items():
-        first = begun(loaded.tokenizer, cut[key]) if key in cut else ()
+        first = resumed_tokens(loaded.tokenizer, cut[key]) if key in cut else ()
         requests.append(
             Request(
                 key,
@@ -398,7 +400,7 @@ def _graded(
 def _row(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade) -> dict:
     """Return a line of completions.jsonl: FIELDS, in their order."""
     problem, text = asked.problem, completion.text
-    row = problem.model_dump() | vars(completion) | vars(graded) | made_on(loaded)
+    row = problem.model_dump() | vars(completion) | vars(graded) | provenance(loaded)
     row |= {
         "condition": asked.condition,
         "problem_id": problem.id,

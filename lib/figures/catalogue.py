@@ -29,7 +29,7 @@ from lib.figures.draw import (
 )
 from lib.figures.page import THIS_RUN, page
 from lib.prompts.conditions import parse_condition
-from lib.statistics import told
+from lib.statistics import format_interval
 
 PAPER = (
     paths.DATA / "paper.yaml"
@@ -89,11 +89,11 @@ COURSES = {
 }  # x axes of likelihoods
 
 
-def _panels(run, name, tables, each, drawn=None, part="attention", across=1, **layout):
+def _panels(run, name, tables, each, drawn=None, part="attention", per_row=1, **layout):
     """Yield (axes, rows) for each value of the columns `each`, of the rows `drawn` of
     the first table, all if None.
 
-    A value has `across` panels, the first of which is named after it; the values of a
+    A value has `per_row` panels, the first of which is named after it; the values of a
     second column stand beside each other. The page is saved after the last panel;
     layout: of it.
     """
@@ -101,7 +101,7 @@ def _panels(run, name, tables, each, drawn=None, part="attention", across=1, **l
     if drawn.empty:  # where nothing was measured, there may be no columns either
         return
     groups = list(drawn.groupby(each, sort=False))
-    columns = across if across > 1 else None
+    columns = per_row if per_row > 1 else None
     if len(each) == 2:
         columns = drawn[each[1]].nunique()
     with page(
@@ -109,9 +109,9 @@ def _panels(run, name, tables, each, drawn=None, part="attention", across=1, **l
         name,
         tables,
         part,
-        **{"panels": across * len(groups), "columns": columns} | layout,
+        **{"panels": per_row * len(groups), "columns": columns} | layout,
     ) as axes:
-        for mine, (key, rows) in zip(axes.reshape(-1, across), groups, strict=True):
+        for mine, (key, rows) in zip(axes.reshape(-1, per_row), groups, strict=True):
             mine[0].set_title("\n".join(map(str, key)))
             yield mine, rows
 
@@ -342,7 +342,7 @@ def fig04(run, table, measured):
     tokens = tokens.assign(measure=tokens.measure.str.replace("variance", "var."))
     histograms = pd.concat([_histograms(one, layers) for one in measured.values()])
     reach = tokens.low.min(), tokens.high.max()
-    layout = {"across": 2 * len(layers), "columns": len(layers)}
+    layout = {"per_row": 2 * len(layers), "columns": len(layers)}
     note = "ARM works in layer 1; its measures are in the table. "
     for axes, rows in _panels(
         run, "fig04", [table, histograms], ["model"], tokens, note=note, **layout
@@ -466,7 +466,7 @@ def fig06(run, table):
         if name.startswith("pass@") and " " not in name
     ]
     layout = {
-        "across": 2,
+        "per_row": 2,
         "ylabel": "% of problems",
         "note": "Several samples for each problem. ",
     }
@@ -534,7 +534,7 @@ def fig12(run, table):
         **{name: [getattr(arm, name) for arm in arms] for name in ("c", "p1", "layer")}
     )
     layout = {
-        "across": 2,
+        "per_row": 2,
         "note": (
             "Brackets and bars: intervals of paired differences; framed: 0 lies"
             " outside. "
@@ -556,7 +556,7 @@ def fig12(run, table):
             x, y, text = (
                 p1s.index(row.p1),
                 cs.index(row.c),
-                told(row.effect, row.effect_low, row.effect_high, "+"),
+                format_interval(row.effect, row.effect_low, row.effect_high, "+"),
             )
             look = {
                 "ha": "center",
@@ -625,7 +625,7 @@ def overview(run, table, curves):
     pairs = table[(table.panel == "pairs") & table.x.isin(ANSWERING)]
     _, head = next(iter(curves.groupby(["model", "layer", "head"], sort=False)))
     layout = {
-        "across": 2,
+        "per_row": 2,
         "height": 1.25 * HEIGHT,
         "widths": (1, 1.3),
         "ylabel": RECEIVED,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib import ticker
 
-from lib.statistics import told
+from lib.statistics import format_interval
 
 WIDTH, HEIGHT = 7.2, 1.9  # inches: a printed page, and a panel on it
 STYLE = {
@@ -299,7 +299,9 @@ def forest(ax, table):
         }
         points += ax.plot(rows.effect, rows.y, label=model, **style)
     for row in table.itertuples():
-        text = told(row.effect, row.low, row.high, "+").replace("-", "\N{MINUS SIGN}")
+        text = format_interval(row.effect, row.low, row.high, "+").replace(
+            "-", "\N{MINUS SIGN}"
+        )
         text = f"{text}, n = {row.n}"
         ax.text(
             1.01,

@@ -23,9 +23,9 @@ from PIL import Image as Pixels
 from lib.errors import InputError
 from lib.figures.draw import HEIGHT, STYLE, WIDTH
 from lib.models.names import resolve
-from lib.paths import shown, write_json, write_whole
+from lib.paths import relative_path, write_json, write_whole
 from lib.prompts.problems import describe
-from lib.statistics import ALPHA, told
+from lib.statistics import ALPHA, format_interval
 
 RECORD = "figures.json"  # in a run's results: how each of its figures compared
 DPI = 200  # twice what a page shows: sharp on every screen
@@ -108,7 +108,7 @@ def page(
         finally:
             plt.close(figure)
     display(Image(path.with_suffix(".png"), retina=True))
-    print(f"{shown(path)}.png, .pdf and .csv")
+    print(f"{relative_path(path)}.png, .pdf and .csv")
 
 
 def _compared(path, csv):
@@ -352,7 +352,9 @@ def show(table, columns=None, digits=2):
     for name, low, high in triples(list(shown)):
         rows = zip(shown[name], shown.pop(low), shown.pop(high), strict=True)
         sign = "+" if name in SIGNED else ""
-        shown[name] = ["" if pd.isna(row[0]) else told(*row, sign) for row in rows]
+        shown[name] = [
+            "" if pd.isna(row[0]) else format_interval(*row, sign) for row in rows
+        ]
     for name in shown:
         places = digits.get(name, 2) if isinstance(digits, dict) else digits
         values = (

@@ -22,7 +22,7 @@ class Request:
     """One prompt to complete; `seed` alone decides its random draws, whatever it is
     batched with.
 
-    `begun` are tokens of an answer that was cut: it goes on behind them, and its text
+    `resumed_tokens` are tokens of an answer that was cut: it goes on behind them, and its text
     and length include them.
     """
 
@@ -30,12 +30,12 @@ class Request:
     input_ids: list[int]
     seed: int = 0
     arm: Arm | None = None  # how ARM changes the model for it
-    begun: tuple[int, ...] = ()  # none under ARM
+    resumed_tokens: tuple[int, ...] = ()  # none under ARM
 
     @property
-    def fed(self) -> list[int]:
+    def input_tokens(self) -> list[int]:
         """All tokens that go in before a new one is chosen."""
-        return [*self.input_ids, *self.begun]
+        return [*self.input_ids, *self.resumed_tokens]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,11 @@ from lib.prompts.batches import batch_tokens, in_batches, is_out_of_memory, pad
 
 class _Row:
     def __init__(self, request: Request, device: torch.device):
-        self.request, self.written, self.finish = request, list(request.begun), ""
+        self.request, self.written, self.finish = (
+            request,
+            list(request.resumed_tokens),
+            "",
+        )
         self.feed: list[
             int
         ] = []  # tokens that must go in before the next one is chosen
@@ -129,7 +133,8 @@ class _Batch:
         # Neighbours share their beginning (instruction and filler), which is then
         # computed once; with ARM their length.
         waiting = sorted(
-            requests, key=lambda r: (len(r.fed) if self.hook else 0, r.fed)
+            requests,
+            key=lambda r: (len(r.input_tokens) if self.hook else 0, r.input_tokens),
         )
         slots = self.steps.cache.slots
         while waiting or self.rows:
@@ -161,12 +166,12 @@ class _Batch:
             chosen: list[int],
         ) -> tuple[list[_Row], list[int], DynamicCache, torch.Tensor]:
             new = [_Row(admitted[i], model.device) for i in chosen]
-            lengths = [len(row.request.fed) for row in new]
+            lengths = [len(row.request.input_tokens) for row in new]
             last = [range(length - 1, length) for length in lengths]
             self._draw(new)
             filled, found = prefill(
                 model,
-                [row.request.fed for row in new],
+                [row.request.input_tokens for row in new],
                 last,
                 lengths if self.hook else None,
             )
@@ -174,7 +179,7 @@ class _Batch:
 
         tokens = batch_tokens(model.device.type)
         for _, (new, lengths, filled, found) in in_batches(
-            [len(r.fed) for r in admitted], fill, tokens
+            [len(r.input_tokens) for r in admitted], fill, tokens
         ):
             self.steps.cache.write(len(self.rows), filled, lengths)
             self.rows += new

@@ -100,9 +100,9 @@ class Engine(Writer):
         for request in requests:
             self._ask(
                 request,
-                request.fed,
+                request.input_tokens,
                 request.seed,
-                sampling.max_new_tokens - len(request.begun),
+                sampling.max_new_tokens - len(request.resumed_tokens),
                 sampling,
             )
         try:
@@ -132,7 +132,7 @@ class Engine(Writer):
                         ]
                     else:
                         first, finish, after = (
-                            [*request.begun, *ids],
+                            [*request.resumed_tokens, *ids],
                             new.finish_reason,
                             [],
                         )

@@ -6,6 +6,6 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["tables"],
+    submodules=["measured_tables"],
     submod_attrs={"store": ["measure"], "try_it": ["TryIt"]},
 )

@@ -27,7 +27,7 @@ from lib.prompts.problems import Problem, drawn_problem, stratified_sample
 _newest: dict[tuple, Loaded] = {}
 
 
-def some_layers(
+def load_cached(
     spec: str, layers: int | None, dtype: str = "auto", seed: int | None = None
 ) -> Loaded:
     """Load the first layers of a model, None: all, without output head; fresh weights
@@ -38,18 +38,18 @@ def some_layers(
     wanted = spec, layers, dtype, seed
     if wanted not in _newest:
         # before, not after: two of these models may be more than a laptop holds
-        let_go()
+        free()
         _newest[wanted] = load(spec, layers=layers, dtype=dtype, seed=seed, head=False)
     return _newest[wanted]
 
 
-def let_go() -> None:
+def free() -> None:
     """Free what is kept, before something else is loaded."""
     _newest.clear()
     gc.collect()  # hooks and configs refer to each other
 
 
-def pieces(
+def run_step(
     profile: Profile, spec: str, step: Step, problems: list[Problem]
 ) -> Iterator[tuple[xr.Dataset, Sequence[str]]]:
     """Yield what a step gives, a Dataset at a time, each with the conditions that it
@@ -71,7 +71,7 @@ def pieces(
         if network == UNIFORM
         else None
     )
-    loaded = some_layers(spec, None if step.deep else asked.layers, asked.dtype, seed)
+    loaded = load_cached(spec, None if step.deep else asked.layers, asked.dtype, seed)
     layers = range(asked.layers + 1 if step.deep else 1, loaded.layers + 1)
     model = with_other_keys(loaded.model) if network == OTHER_KEYS else loaded.model
     if not layers or model is None:  # nothing to measure

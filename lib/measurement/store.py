@@ -297,7 +297,7 @@ def _grown(
     asked, name, saved = profile.attention, resolve(spec).name, time.monotonic()
     problems = load_problems(asked.problems, limit=asked.limit, seed=profile.seed)
     example = drawn_problem(asked.problems, asked.example, asked.limit, profile.seed).id
-    loaded = networks.some_layers(spec, asked.layers, asked.dtype)
+    loaded = networks.load_cached(spec, asked.layers, asked.dtype)
     about = {"model": name} | {
         field: getattr(loaded, field)
         for field in ("revision", "dtype", "device", "label")
@@ -318,7 +318,7 @@ def _grown(
                 )
             )
             for found, conditions in (
-                networks.pieces(profile, spec, lacking, problems)
+                networks.run_step(profile, spec, lacking, problems)
                 if lacking.conditions
                 else ()
             ):
@@ -328,7 +328,7 @@ def _grown(
                     save(path, measured)
                     saved = time.monotonic()
     finally:
-        networks.let_go()
+        networks.free()
         if done:
             save(path, measured)
     return measured

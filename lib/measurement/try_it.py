@@ -21,10 +21,10 @@ import xarray as xr
 from IPython.core.getipython import get_ipython
 from IPython.display import Image, display
 
-from lib.errors import InputError, valid
+from lib.errors import InputError, validated
 from lib.figures.prompt import CLOSE, draw_close
 from lib.measurement.attention import measure_tokens
-from lib.measurement.networks import some_layers
+from lib.measurement.networks import load_cached
 from lib.profiles import Panel, check_panel
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import POSITIONS, Filler
@@ -46,7 +46,7 @@ class TryIt:
         InputError as loading does.
         """
         self.loaded, self.layers = (
-            some_layers(model, layers),
+            load_cached(model, layers),
             list(range(1, layers + 1)),
         )
         self.see = functools.lru_cache(64)(self._see)
@@ -178,7 +178,7 @@ class TryIt:
         `measure_tokens` does, λ (L, H), and what it would be (L,) if attention were
         spread evenly.
         """
-        filler = valid(
+        filler = validated(
             Filler, {"mless": text, "length": length, "position": position}, "filler"
         )
         both, tokenizer = ("none", condition), self.loaded.tokenizer

@@ -196,7 +196,7 @@ def known_models() -> dict[str, dict]:
     if not isinstance(found, dict) or not all(
         isinstance(entry, dict) for entry in found.values()
     ):
-        raise InputError(f"{paths.shown(path)}: must be names with fields")
+        raise InputError(f"{paths.relative_path(path)}: must be names with fields")
     for name, entry in found.items():
         needed = (
             ("hub", "gguf", "weights", "requirements", "config")
@@ -204,7 +204,9 @@ def known_models() -> dict[str, dict]:
             else ("hub", "revision")
         )
         if missing := [field for field in needed if field not in entry]:
-            raise InputError(f"{paths.shown(path)}: {name}.{missing[0]}: missing field")
+            raise InputError(
+                f"{paths.relative_path(path)}: {name}.{missing[0]}: missing field"
+            )
     return found
 
 

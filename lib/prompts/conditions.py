@@ -16,7 +16,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 from pydantic import AfterValidator, Field, PositiveInt, model_validator
 
 from lib.arm.settings import Arm, parse_arm
-from lib.errors import Settings, unknown, valid
+from lib.errors import Settings, unknown, validated
 
 INSTRUCTION = r"Please reason step by step and put your final answer within \boxed{}."
 Name = Literal[
@@ -163,7 +163,7 @@ class Condition(Settings):
         return bool(self.view or self.example or not self.instructed or self.thought)
 
     @model_validator(mode="after")
-    def _agrees(self):
+    def _check_fields(self):
         if self.name == "none" and (self.length or self.position):
             raise ValueError(
                 "none inserts nothing, so it has no length and no position"
@@ -202,7 +202,7 @@ def parse_condition(text: str) -> Condition:
         "position": match["position"],
         "arm": parse_arm(match["settings"] or "") if match["arm"] else None,
     }
-    return valid(Condition, asked | own, f"condition {text!r}")
+    return validated(Condition, asked | own, f"condition {text!r}")
 
 
 ConditionText = Annotated[

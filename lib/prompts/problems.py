@@ -16,7 +16,7 @@ from huggingface_hub import HfApi
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib import paths
-from lib.errors import InputError, Settings, unknown, valid
+from lib.errors import InputError, Settings, unknown, validated
 from lib.paths import DATA, json_lines, write_whole
 
 EMBEDDED = DATA / "embedded.jsonl"
@@ -219,7 +219,7 @@ def _from_file(path: Path) -> list[Problem]:
                 if value is not None and str(value).strip()
             }
             row = {"unique_id": f"line-{number}"} | present
-        problem = valid(Problem, row, place)
+        problem = validated(Problem, row, place)
         if problem.id in lines:
             raise InputError(
                 f"{place}: unique_id {problem.id!r} was already used on line"

@@ -14,8 +14,8 @@ from latex2mathml.converter import convert
 
 from lib import evaluation, paths
 from lib.errors import InputError
+from lib.measurement.measured_tables import estimates
 from lib.measurement.store import TRAINED, read
-from lib.measurement.tables import estimates
 from lib.profiles import Profile
 from lib.prompts.problems import load_problems
 
@@ -262,7 +262,7 @@ def read_answers(profile: Profile) -> tuple[dict, dict[str, str], list[str]]:
     parts, missing = [], []
     for part, name in PART_NAMES.items():
         try:
-            found = evaluation.at_hand(profile, part)
+            found = evaluation.stored_answers(profile, part)
         except InputError as error:
             missing.append(f"{name}: {error}")
             continue

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lib import evaluation, paths
-from lib.evaluation.run import wanted
+from lib.evaluation.run import completions_wanted
 from lib.evaluation.store import read
 from lib.models.loading import load
 from lib.profiles import PARTS, load_profile, variation
@@ -34,7 +34,7 @@ def test_stored_completions_keep_their_keys(demo, part):
     problems = problems[
         :: 1 if part == "main" else 6
     ]  # the others' prompts take seconds
-    asked = wanted(demo, accuracy, DEMO.filler, DEMO.seed, problems)
+    asked = completions_wanted(demo, accuracy, DEMO.filler, DEMO.seed, problems)
     chosen = {problem.id for problem in problems}
     there = {
         r["key"]: (r["problem_id"], r["condition"], r["sample"])
@@ -59,7 +59,9 @@ def test_the_keys_of_families_stand_for_the_same_settings(demo):
     accuracy = FAMILIES.accuracy.model_copy(
         update={"conditions": ["none", "mless", "arm"]}
     )
-    asked = wanted(model, accuracy, FAMILIES.filler, FAMILIES.seed, [problem])
+    asked = completions_wanted(
+        model, accuracy, FAMILIES.filler, FAMILIES.seed, [problem]
+    )
     keys = {one.condition: key for key, one in asked.items()}
     assert keys == {
         "none": "3a2d39b9da57b41f",

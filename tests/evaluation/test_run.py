@@ -11,7 +11,7 @@ from pandas.testing import assert_frame_equal
 from lib import progress
 from lib.errors import InputError
 from lib.evaluation import run as module
-from lib.evaluation.run import begun, evaluate
+from lib.evaluation.run import evaluate, resumed_tokens
 from lib.evaluation.store import FIELDS, read
 from lib.generation import Completion, Sampling
 from lib.profiles import Accuracy
@@ -211,7 +211,9 @@ def test_a_longer_run_takes_over_what_is_finished_and_continues_the_rest(
     tiny_checkpoint, tmp_path, says, monkeypatch
 ):
     monkeypatch.setattr(
-        module, "begun", lambda tokenizer, row: (7, 8, row["completion_tokens"])
+        module,
+        "resumed_tokens",
+        lambda tokenizer, row: (7, 8, row["completion_tokens"]),
     )
     engine, short, long = (
         says("one two three four five"),
@@ -224,7 +226,7 @@ def test_a_longer_run_takes_over_what_is_finished_and_continues_the_rest(
         tiny_checkpoint, tmp_path / "longest", shorter=long, max_new_tokens=12
     )
     assert [
-        [request.begun for request in requests] for requests, _ in engine.asked
+        [request.resumed_tokens for request in requests] for requests, _ in engine.asked
     ] == [[()] * 4, [(7, 8, 3)] * 4]
     assert set(cut.finish_reason) == {"length"} and set(whole.finish_reason) == {"stop"}
     assert list(cut.key) == list(whole.key) and again.equals(whole)
@@ -234,10 +236,10 @@ def test_tokens_are_read_back_from_the_text_where_it_gives_them(demo):
     row = {"response": "First, $3 + 4 = 7$, so"}
     ids = demo.tokenizer(row["response"], add_special_tokens=False)["input_ids"]
     row["completion_tokens"] = len(ids)
-    assert begun(demo.tokenizer, row) == tuple(ids)
+    assert resumed_tokens(demo.tokenizer, row) == tuple(ids)
     assert (
-        begun(demo.tokenizer, row | {"completion_tokens": 4})
-        == begun(demo.tokenizer, row | {"arm": {}})
+        resumed_tokens(demo.tokenizer, row | {"completion_tokens": 4})
+        == resumed_tokens(demo.tokenizer, row | {"arm": {}})
         == ()
     )
 

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from lib import figures
-from lib.evaluation import store, tables
+from lib.evaluation import answer_tables, store
 from lib.figures import catalogue
 from lib.figures.draw import VERDICTS
 
@@ -202,7 +202,7 @@ def test_a_figure_draws_its_panels_and_saves_every_number_that_it_draws(
 
 
 def test_of_what_was_not_measured_nothing_is_drawn(drawn, run):
-    nothing = tables.diversity(store.frame([]))  # which has no columns either
+    nothing = answer_tables.diversity(store.frame([]))  # which has no columns either
     for name in ("fig06", "fig08", "fig12", "likelihood_courses"):
         assert (
             drawn(name, DRAWN[name][0][0][:0]) == drawn("fig06", nothing) == []

@@ -100,7 +100,7 @@ def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny):
     begun = tuple(first[0, ids.shape[1] :].tolist())
     for some in (asked, asked[1:2]):
         cut = [
-            replace(request, begun=begun) if request is asked[1] else request
+            replace(request, resumed_tokens=begun) if request is asked[1] else request
             for request in some
         ]
         assert complete(tiny, cut, 4, max_new_tokens=12) == complete(

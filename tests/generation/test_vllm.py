@@ -239,6 +239,6 @@ def test_completions_come_one_by_one_and_may_be_left(engine, everything):
 def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(engine, demo, asked):
     whole = complete(engine, asked[:1], Sampling(12))[asked[0].key]
     begun = tuple(demo.tokenizer(whole.text, add_special_tokens=False)["input_ids"][:5])
-    assert complete(engine, [replace(asked[0], begun=begun)], Sampling(12)) == {
-        asked[0].key: whole
-    }
+    assert complete(
+        engine, [replace(asked[0], resumed_tokens=begun)], Sampling(12)
+    ) == {asked[0].key: whole}

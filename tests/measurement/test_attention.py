@@ -220,9 +220,9 @@ def test_memory_holds_one_model(tiny_checkpoint, monkeypatch):
     monkeypatch.setattr(networks, "load", counted)
     spec = str(tiny_checkpoint)
     for layers, seed in ((1, None), (1, None), (2, 0)):
-        networks.some_layers(spec, layers, seed=seed)
-    assert networks.some_layers(spec, 2, seed=0) is networks.some_layers(
+        networks.load_cached(spec, layers, seed=seed)
+    assert networks.load_cached(spec, 2, seed=0) is networks.load_cached(
         spec, 2, seed=0
     )
-    networks.let_go()
+    networks.free()
     assert not alive

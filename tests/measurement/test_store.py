@@ -82,9 +82,9 @@ def test_a_file_has_every_variable_of_every_network(whole, tmp_path):
 
 
 def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys):
-    steps, pieces = [], networks.pieces
+    steps, pieces = [], networks.run_step
     monkeypatch.setattr(
-        networks, "pieces", lambda *given: steps.append(given[2]) or pieces(*given)
+        networks, "run_step", lambda *given: steps.append(given[2]) or pieces(*given)
     )
     (tokens,) = measure(profile, "tokens").values()
     assert set(tokens) == set(store.VARIABLES["tokens"])
@@ -236,7 +236,7 @@ def test_another_example_is_drawn_in_the_sample_or_not_and_nothing_else_is_measu
 def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
     code = """if True:
         import sys
-        import lib.measurement.tables, lib.reproduce
+        import lib.measurement.measured_tables, lib.reproduce
         from lib.claims.claim import gather
         from lib.profiles import load_profile
         assert gather(load_profile("families")) and not {"torch", "transformers"} & set(sys.modules)

@@ -71,9 +71,10 @@ def outputs_of(model, ids, *names):
     with contextlib.ExitStack() as hooks, torch.inference_mode():
         for number, layer in enumerate(model.get_decoder().layers, 1):
             for name in names:
-                keep = lambda *call, place=(number, name): found.update(
-                    {place: call[2][0]}
-                )
+
+                def keep(module, inputs, output, place=(number, name)):
+                    found[place] = output[0]
+
                 hooks.enter_context(
                     layer.get_submodule(name).register_forward_hook(keep)
                 )

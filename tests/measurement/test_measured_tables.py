@@ -10,9 +10,9 @@ import xarray as xr
 from evidence import dataset
 
 from lib.errors import InputError
-from lib.measurement import tables
+from lib.measurement import measured_tables
 from lib.measurement.attention import QUERIES, SPANS
-from lib.measurement.tables import curves, estimates, layers_of
+from lib.measurement.measured_tables import curves, estimates, layers_of
 from lib.profiles import Panel, load_profile
 from lib.statistics import interval
 
@@ -88,7 +88,7 @@ def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
         :, :, None
     ]  # (condition, problem, layer, measure)
     measures = dataset(LABELS, {"measures": values}).measures.sel(network="trained")
-    logs = tables.log_changes(measures).sel(
+    logs = measured_tables.log_changes(measures).sel(
         condition="mless", measure="near zero", layer=1
     )
     np.testing.assert_allclose(np.exp(logs), ratio)
@@ -111,7 +111,7 @@ def profile(monkeypatch):
         "example": "x/1",
     }
     monkeypatch.setattr(
-        tables, "measure", lambda *given, **options: {measured.model: measured}
+        measured_tables, "measure", lambda *given, **options: {measured.model: measured}
     )
 
     def drawing(**heads):
@@ -144,7 +144,7 @@ def test_a_drawn_head_has_lambda_of_either_part_over_all_problems(profile):
         "fig13": [1, 2],
         "fig18": [2],
     }  # where none is named the first, as far as there are any
-    table = tables.spans_of_heads(profile(fig10=2), *figures)
+    table = measured_tables.spans_of_heads(profile(fig10=2), *figures)
     drawn = [
         (figure, 1, head, span)
         for figure, heads in figures.items()

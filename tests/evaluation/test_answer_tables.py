@@ -7,9 +7,9 @@ import pytest
 from hand_written import record, run, solved
 
 from lib import statistics
-from lib.evaluation import tables
+from lib.evaluation import answer_tables
+from lib.evaluation.answer_tables import summarise
 from lib.evaluation.store import frame
-from lib.evaluation.tables import summarise
 
 
 def row(table, place=0):
@@ -92,7 +92,7 @@ def test_a_missing_sample_is_not_a_wrong_one():
             record("none", "b", False),
         ]
     )
-    values = tables.solved(answers)
+    values = answer_tables.solved(answers)
     assert values.loc["a"].tolist() == [1, 1] and values.loc["b"].isna().tolist() == [
         False,
         True,
@@ -100,24 +100,26 @@ def test_a_missing_sample_is_not_a_wrong_one():
 
 
 def test_a_grade_that_an_older_run_lacks_is_left_out():
-    table = tables.graders(
+    table = answer_tables.graders(
         frame([one | {"correct_exact": None} for one in run("none", 10, 20)])
     )
-    assert set(table.grader) == {*tables.GRADERS.values()} - {
+    assert set(table.grader) == {*answer_tables.GRADERS.values()} - {
         "exact match after normalisation"
     }
 
 
 def test_power_says_what_n_shows_and_what_n_is_needed():
-    found = row(tables.power(summarise(solved(none=10, mless=30)), effect=2))
+    found = row(answer_tables.power(summarise(solved(none=10, mless=30)), effect=2))
     deviation = 100 * np.std([0.0, 1.0] * 20, ddof=1)  # of the changes, twenty of forty
     assert found["needed"] == statistics.n_deciding(2, deviation)
     assert found["smallest"] == pytest.approx(statistics.smallest_effect(40, deviation))
     assert np.isnan(
-        row(tables.power(summarise(solved(none=4, mless=8)), effect=2))["smallest"]
+        row(answer_tables.power(summarise(solved(none=4, mless=8)), effect=2))[
+            "smallest"
+        ]
     )
     assert (
-        tables.power(summarise(solved(none=4, mless=4)), effect=2)["needed"]
+        answer_tables.power(summarise(solved(none=4, mless=4)), effect=2)["needed"]
         .isna()
         .all()
     )
@@ -127,15 +129,15 @@ def test_tables_of_nothing_have_their_columns():
     nothing = frame([])
     made = (
         summarise(nothing),
-        tables.graders(nothing),
-        tables.breakdown(nothing, "level"),
+        answer_tables.graders(nothing),
+        answer_tables.breakdown(nothing, "level"),
     )
-    for table in (*made, tables.power(made[0], 2)):
+    for table in (*made, answer_tables.power(made[0], 2)):
         assert table.empty and {"model", "condition"} <= set(table.columns)
     for make in (
-        tables.diversity,
-        lambda some: tables.best_of(some, 5),
-        tables.noise_floor,
+        answer_tables.diversity,
+        lambda some: answer_tables.best_of(some, 5),
+        answer_tables.noise_floor,
     ):
         assert (
             make(nothing).empty and make(frame(run("none", 2, 4))).empty
@@ -146,7 +148,7 @@ def test_what_is_printed_says_what_was_cut_off_and_how_little_two_problems_say()
     answers = run("none", 1, 4, finish_reason="length") + run(
         "mless", 3, 4, method="no-box"
     )
-    none, mless = tables.as_text(summarise(frame(answers))).splitlines()
+    none, mless = answer_tables.as_text(summarise(frame(answers))).splitlines()
     assert (
         none == "none             25 [1, 81] %  n = 4  truncated 100 %  no box 0 % "
         " restated 0 %"
@@ -155,7 +157,7 @@ def test_what_is_printed_says_what_was_cut_off_and_how_little_two_problems_say()
         "  truncated 0 %  no box 100 %  restated 0 %  against none +50 [" in mless
         and mless.endswith("p = 0.5")
     )
-    _, mless = tables.as_text(
+    _, mless = answer_tables.as_text(
         summarise(frame(run("none", 0, 2) + run("mless", 0, 2)))
     ).splitlines()
     assert (
@@ -179,14 +181,14 @@ def voted(**answers):
 
 def test_the_best_of_fewer_samples_is_that_of_the_first_in_their_order():
     answers = voted(a="37777", b="77555")
-    found = row(tables.best_of(frame(answers[::-1]), 3))
+    found = row(answer_tables.best_of(frame(answers[::-1]), 3))
     # One of three is right: surely of five with four right ones; of b all but where the
     # three others are drawn.
     assert (found["majority"], found["one"], found["samples"]) == (100, 60, 5)
     assert found["best"] == pytest.approx(100 * (1 + 1 - 1 / 10) / 2)
-    found = row(tables.best_of(frame(answers), 1))
+    found = row(answer_tables.best_of(frame(answers), 1))
     assert (found["majority"], found["best"]) == (50, 60)
-    assert tables.best_of(frame(voted(a="7777")), 5).empty
+    assert answer_tables.best_of(frame(voted(a="7777")), 5).empty
 
 
 def test_distinct_pairs_of_words_are_a_share_of_all():
@@ -196,7 +198,7 @@ def test_distinct_pairs_of_words_are_a_share_of_all():
         ("",): 0,
         ("word",): 0,
     }.items():
-        assert tables.distinct_2(texts) == pytest.approx(share)
+        assert answer_tables.distinct_2(texts) == pytest.approx(share)
 
 
 def test_the_noise_floor_is_what_seeds_alone_change():
@@ -205,7 +207,7 @@ def test_the_noise_floor_is_what_seeds_alone_change():
         for s, right in enumerate((2, 5, 6))
         for i in range(10)
     ]
-    found = row(tables.noise_floor(frame(answers)))
+    found = row(answer_tables.noise_floor(frame(answers)))
     assert [
         found[name] for name in ("difference", "largest", "discordant")
     ] == pytest.approx([80 / 3, 40, 80 / 3])
@@ -215,5 +217,5 @@ def test_the_noise_floor_is_what_seeds_alone_change():
         for i in range(10)
         for s in range(2)
     ]
-    found = row(tables.noise_floor(frame(opposite)))
+    found = row(answer_tables.noise_floor(frame(opposite)))
     assert (found["difference"], found["discordant"]) == (0, 100)

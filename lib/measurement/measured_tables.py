@@ -36,7 +36,7 @@ def estimates(
     """Return a row per measured place of values (problem, ...): labels, mean over its
     problems, low, high and n.
     """
-    places = across(values)
+    places = stacked(values)
     known = np.isfinite(places.values)
     rows = np.full((4, places.sizes["place"]), np.nan)
     for pattern in np.unique(known, axis=1).T:  # places that have the same problems
@@ -58,7 +58,7 @@ def estimates(
     return table[table.n > 0].astype({"n": int}).reset_index()
 
 
-def across(values: xr.DataArray) -> xr.DataArray:
+def stacked(values: xr.DataArray) -> xr.DataArray:
     """Return values (problem, place): all other axes as one."""
     return values.stack(
         place=[dim for dim in values.dims if dim != "problem"]
@@ -110,7 +110,7 @@ def heads_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     found = xr.Dataset(
         {name: layers_of(model[name], every) for name in ("lambda", *SPAN)}
     )
-    lam, table = across(found["lambda"]), estimates(found["lambda"], "lambda")
+    lam, table = stacked(found["lambda"]), estimates(found["lambda"], "lambda")
     table["problems < 1"], table["p"] = (
         (lam < 1).mean("problem").values,
         holm(signed_rank(np.log(lam.values))),
@@ -241,7 +241,7 @@ def changes_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     logs = log_changes(layers_of(model.measures, every))
     table = estimates(logs, "ratio")
     table[["ratio", "low", "high"]] = np.exp(table[["ratio", "low", "high"]])
-    return table.assign(p=holm(signed_rank(across(logs).values)))
+    return table.assign(p=holm(signed_rank(stacked(logs).values)))
 
 
 def log_changes(measures: xr.DataArray) -> xr.DataArray:

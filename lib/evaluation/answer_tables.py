@@ -14,13 +14,13 @@ import pandas as pd
 
 from lib.statistics import (
     POINTS,
+    format_interval,
     holm,
     interval,
     n_deciding,
     pass_at_k,
     smallest_effect,
     smallest_level,
-    told,
 )
 
 GRADERS = {
@@ -167,7 +167,7 @@ def as_text(table: pd.DataFrame) -> str:
     lines = []
     for row in table.to_dict("records"):
         text = (
-            f"{row['condition']:16} {told(row['accuracy'], row['low'], row['high'])} % "
+            f"{row['condition']:16} {format_interval(row['accuracy'], row['low'], row['high'])} % "
             f" n = {row['n']}"
         )
         text += (
@@ -175,7 +175,9 @@ def as_text(table: pd.DataFrame) -> str:
             " {restated:.0f} %".format_map(row)
         )
         if not np.isnan(row["p_value"]):
-            effect = told(row["effect"], row["effect_low"], row["effect_high"], "+")
+            effect = format_interval(
+                row["effect"], row["effect_low"], row["effect_high"], "+"
+            )
             text += f"  against none {effect} points  p = {row['p_value']:.2g}"
         lines.append(text)
     return "\n".join(lines)
