@@ -1,0 +1,130 @@
+"""Weighted pass rates on a model that can give ten texts, whose expectation is summed
+over every draw there can be.
+"""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.errors import InputError
+from lib.evaluation.pass_rates import (
+    _weights,
+    counted,
+    differences,
+    joined,
+    pass_rate_table,
+)
+
+RIGHT = np.array([1, 1, 0, 1, 0, 0, 0, 1, 0, 0], dtype=bool)
+CONDITIONS = ("none", "mless", "layer-1-only")
+
+
+def probabilities(seed=0):
+    """Return by condition the probabilities of ten texts, none of which is 0."""
+    rng = np.random.default_rng(seed)
+    return {name: rng.dirichlet(np.full(10, 2.0)) for name in CONDITIONS}
+
+
+def draws_of(texts, halves, p, problem="a", model="tiny"):
+    """Return the rows of drawn texts, as `joined` has them."""
+    texts = np.asarray(texts)
+    columns = {name: np.log(p[name][texts]) for name in CONDITIONS}
+    return pd.DataFrame(
+        {
+            "model": model,
+            "problem_id": problem,
+            "drawn_under": halves,
+            "sample": range(len(texts)),
+            "right": RIGHT[texts],
+            **columns,
+        }
+    )
+
+
+HALVES = ["none", "none", "mless", "mless"]
+
+
+@pytest.mark.parametrize(
+    "more, less",
+    [("mless", "none"), ("layer-1-only", "none"), ("none", "layer-1-only")],
+)
+def test_the_mean_over_all_draws_is_the_exact_difference(more, less):
+    p = probabilities()
+    tuples = np.array(list(product(range(10), repeat=4)))
+    chance = p["none"][tuples[:, :2]].prod(1) * p["mless"][tuples[:, 2:]].prod(1)
+    texts = tuples.ravel()
+    table = draws_of(texts, HALVES * len(tuples), p)
+    table["problem_id"] = np.repeat(np.arange(len(tuples)), 4)
+    expected = 100 * (p[more] - p[less]) @ RIGHT
+    assert differences(table, more, less) @ chance == pytest.approx(expected, abs=1e-9)
+
+
+def test_weights_average_one_under_the_mixture():
+    p = probabilities(1)
+    table = draws_of(range(10), ["none"] * 10, p)
+    mixture = (p["none"] + p["mless"]) / 2
+    for name in CONDITIONS:
+        assert _weights(table, name) @ mixture == pytest.approx(1)
+
+
+def sampled(problems, p, seed=0):
+    rng = np.random.default_rng(seed)
+    parts = [
+        draws_of(
+            [rng.choice(10, p=p[half]) for half in HALVES], HALVES, p, problem=f"p{i}"
+        )
+        for i in range(problems)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_the_two_halves_counted_plainly_agree_and_are_wider():
+    table = pass_rate_table(sampled(400, probabilities(2)), [("mless", "none")])
+    row = table.iloc[0]
+    assert row.n == 400 and row.answers == 1600
+    assert row.counted_low < row.points < row.counted_high
+    assert row.low < row.counted < row.high
+    assert row.high - row.low < row.counted_high - row.counted_low
+    assert row.effective < row.answers and row.largest_weight < 2
+
+
+def test_equal_probabilities_weigh_nothing_and_differ_by_nothing():
+    p = dict.fromkeys(CONDITIONS, np.full(10, 0.1))
+    row = pass_rate_table(sampled(20, p), [("layer-1-only", "none")]).iloc[0]
+    assert (row.points, row.effective, row.largest_weight) == (0, 80, 1)
+    assert np.isnan(row.counted)
+
+
+def test_problems_with_an_answer_that_is_not_scored_are_left_out():
+    draws = sampled(3, probabilities())
+    draws.loc[0, "layer-1-only"] = np.nan
+    assert list(differences(draws, "layer-1-only", "none").index) == ["p1", "p2"]
+    assert list(counted(draws).index) == ["p0", "p1", "p2"]
+    with pytest.raises(InputError, match="two answers of each half"):
+        differences(draws[draws.drawn_under == "none"], "mless", "none")
+
+
+def test_answers_are_joined_with_their_scores_by_key():
+    answers = pd.DataFrame(
+        {
+            "key": ["k1", "k2"],
+            "model": "tiny",
+            "problem_id": "a",
+            "condition": ["none", "mless"],
+            "sample": 0,
+            "right": [True, False],
+        }
+    )
+    scores = pd.DataFrame(
+        {
+            "answer": ["k2", "k1", "k2"],
+            "condition": ["none", "none", "mless"],
+            "nats": [-3.0, -1.0, -2.0],
+        }
+    )
+    draws = joined(answers, scores)
+    assert draws["drawn_under"].tolist() == ["none", "mless"]
+    assert draws["none"].tolist() == [-1.0, -3.0]
+    assert draws["mless"].isna().tolist() == [True, False]
