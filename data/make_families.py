@@ -1,12 +1,12 @@
-"""Write data/families: what the profile measured and answered, small enough to keep,
-without a problem's text.
+"""Write data/families, what the profile measured and answered, without any problem.
 
-    python data/make_families.py STORE...            # folders or files of completions, as `evaluate` wrote them
-    python data/make_families.py --scores STORE...   # or of scores, as `likelihood` wrote them
+    python data/make_families.py STORE...           # completions of `evaluate`
+    python data/make_families.py --scores STORE...  # scores of `likelihood`
 
-Without a store it measures what results/families lacks, which takes an hour and the
-wheels of requirements/families.txt. Only problems that were answered, or scored, under
-every condition of a model are kept; completions are graded as the code grades now.
+A STORE is a folder of such a run, or one of its files. Without any the script measures
+what results/families lacks, which takes an hour and the wheels of
+requirements/families.txt. Only problems that were answered, or scored, under every
+condition of a model are kept; completions are graded as the code grades now.
 `make scores` draws anew what shows the scores.
 """
 
@@ -21,8 +21,10 @@ import numpy as np
 import xarray as xr
 
 from lib import progress
+from lib.evaluation.store import read
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
+from lib.grading.equal import Grade
 from lib.grading.pool import grade_many
 from lib.measurement.store import measure, save
 from lib.paths import DATA, write_whole
@@ -30,9 +32,9 @@ from lib.profiles import Profile, load_profile
 from lib.statistics import ENOUGH
 
 FOLDER = DATA / "families"
-BITS = 12  # of a number's mantissa: exact to 0.00025 of it
-FIELDS = ("extracted", "method", "correct", "evaluated")  # of a grade
-SCORE = (
+MANTISSA_BITS = 12  # of a number that is kept: exact to 0.00025 of it
+GRADE_FIELDS = ("extracted", "method", "correct", "evaluated")
+SCORE_FIELDS = (
     "key",
     "model",
     "revision",
@@ -58,96 +60,89 @@ def write_measurements(profile: Profile) -> None:
 
 
 def rounded(values: xr.DataArray) -> xr.DataArray:
-    """Return numbers with BITS of their mantissa, for zlib to find little in; counts
-    and names as they are.
+    """Return numbers with fewer bits, for zlib to find little in; counts and names as
+    they are.
     """
     if values.dtype.kind != "f" or values.name == "counts":
         return values
     mantissa, exponent = np.frexp(values.values)
-    return values.copy(
-        data=np.ldexp(np.round(mantissa * 2**BITS) / 2**BITS, exponent).astype(
-            "float32"
-        )
-    )
+    short = np.round(mantissa * 2**MANTISSA_BITS) / 2**MANTISSA_BITS
+    return values.copy(data=np.ldexp(short, exponent).astype("float32"))
 
 
 def write_answers(stores: list[Path], about: dict[str, str]) -> None:
-    """Write a file per model with the completions of all its stores; `about` is what
-    older records do not say.
+    """Write the completions of the stores in place of what is kept of their models.
+
+    `about` holds fields that older records lack.
     """
-    models = defaultdict(list)
+    path = FOLDER / "answers" / "main.jsonl.gz"
+    by_model = defaultdict(list)
+    for record in read(path) if path.is_file() else []:
+        by_model[record["model"]].append(record)
+
+    new = defaultdict(list)
     for record in _records(stores, "completions"):
-        models[record["model"]].append(about | record)
-    for name, records in models.items():
-        whole = [
-            _regraded(record, graded)
-            for record, graded in zip(*_graded(_complete(records)), strict=True)
-        ]
-        _write(FOLDER / f"{name}.jsonl.gz", whole)
-        print(
-            f"{name}: {len(whole)} completions of"
-            f" {len({r['problem_id'] for r in whole})} problems"
-        )
+        new[record["model"]].append(about | record)
+    for name, records in new.items():
+        by_model[name] = _graded(_complete(records))
+        problems = {record["problem_id"] for record in by_model[name]}
+        print(f"{name}: {len(by_model[name])} completions of {len(problems)} problems")
+
+    _write(path, [record for name in sorted(by_model) for record in by_model[name]])
 
 
 def write_scores(stores: list[Path]) -> None:
-    """Write a file per model with its SCOREs of all its stores, sorted.
+    """Write a file per model with the scores of all its stores, sorted.
 
     The solutions under the profile's conditions, those under others (lengths, places,
     layers), which fewer problems may have, and the answers at once are each kept where
     they are complete.
     """
-    asked = load_profile("families").likelihood.conditions
+    conditions = load_profile("families").likelihood.conditions
     models = defaultdict(lambda: defaultdict(dict))
     for row in _records(stores, "scores"):
-        kind = (
-            row["target"]
-            if row["target"] == "answer" or row["condition"] in asked
-            else "other solution"
-        )
-        models[row["model"]][kind].setdefault(
-            row["key"], {name: row[name] for name in SCORE}
-        )
-    (FOLDER / "likelihood").mkdir(exist_ok=True)
+        if row["target"] == "answer" or row["condition"] in conditions:
+            kind = row["target"]
+        else:
+            kind = "other solution"
+        score = {name: row[name] for name in SCORE_FIELDS}
+        models[row["model"]][kind].setdefault(row["key"], score)
+
     for name, kinds in models.items():
-        whole = {
-            kind: _complete(_begun(list(rows.values()))) for kind, rows in kinds.items()
-        }
-        kept = [row for rows in whole.values() for row in rows]
+        kept = []
+        for kind, by_key in kinds.items():
+            scores = list(by_key.values())
+            whole = _complete(_without_rare_conditions(scores))
+            kept += whole
+            print(f"{name}: {kind}s of {_extent(whole)}, {_extent(scores)} begun")
         kept.sort(key=lambda row: (row["target"], row["problem_id"], row["condition"]))
         _write(FOLDER / "likelihood" / f"{name}.jsonl.gz", kept)
-        for kind, rows in whole.items():
-            problems, conditions = (
-                {row[field] for row in rows} for field in ("problem_id", "condition")
-            )
-            begun = len({row["problem_id"] for row in kinds[kind].values()})
-            print(
-                f"{name}: {kind}s of {len(problems)} problems under {len(conditions)}"
-                f" conditions, {begun} begun"
-            )
+
+
+def _extent(rows: list[dict]) -> str:
+    problems = {row["problem_id"] for row in rows}
+    conditions = {row["condition"] for row in rows}
+    return f"{len(problems)} problems under {len(conditions)} conditions"
 
 
 def _records(stores: list[Path], stem: str) -> Iterator[dict]:
     """Yield the records of files, and of the files of this name in folders, as far as
     their lines are whole.
     """
-    for file in (
-        file
-        for store in stores
-        for file in sorted(store.glob(f"{stem}*.jsonl*")) or [store]
-    ):
-        content = (
-            gzip.decompress(file.read_bytes())
-            if file.suffix == ".gz"
-            else file.read_bytes()
-        )
-        yield from map(
-            json.loads, content[: content.rfind(b"\n") + 1].splitlines()
-        )  # a run may be writing the last
+    for store in stores:
+        for file in sorted(store.glob(f"{stem}*.jsonl*")) or [store]:
+            content = file.read_bytes()
+            if file.suffix == ".gz":
+                content = gzip.decompress(content)
+            # A run may be writing the last line.
+            whole = content[: content.rfind(b"\n") + 1]
+            yield from map(json.loads, whole.splitlines())
 
 
 def _write(path: Path, records: Sequence[dict]) -> None:
+    """Write records so that the same ones give the same bytes."""
     lines = "".join(json.dumps(record) + "\n" for record in records)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, gzip.compress(lines.encode(), mtime=0))
 
 
@@ -156,13 +151,11 @@ def _complete(records: list[dict]) -> list[dict]:
     answered = defaultdict(set)
     for record in records:
         answered[record["problem_id"]].add(record["condition"])
-    conditions = set.union(*answered.values())
-    return [
-        record for record in records if answered[record["problem_id"]] == conditions
-    ]
+    every = set().union(*answered.values())
+    return [record for record in records if answered[record["problem_id"]] == every]
 
 
-def _begun(rows: list[dict]) -> list[dict]:
+def _without_rare_conditions(rows: list[dict]) -> list[dict]:
     """Return the scores without conditions that a run has only just come to: they would
     leave few problems complete.
     """
@@ -170,32 +163,34 @@ def _begun(rows: list[dict]) -> list[dict]:
     return [row for row in rows if counts[row["condition"]] >= ENOUGH]
 
 
-def _graded(records: list[dict]):
-    return records, grade_many(
-        [(record["answer"], record["response"]) for record in records]
-    )
+def _graded(records: list[dict]) -> list[dict]:
+    """Return records with the grades of the present code."""
+    pairs = [(record["answer"], record["response"]) for record in records]
+    grades = grade_many(pairs)
+    return [_regraded(*both) for both in zip(records, grades, strict=True)]
 
 
-def _regraded(record: dict, graded) -> dict:
-    """Return a record with the grades of the present code; the authors' rule as
-    published would need the prompt.
+def _regraded(record: dict, grade: Grade) -> dict:
+    """Return a record with this grade; the authors' rule as published would need the
+    prompt.
     """
-    answer, response = record["answer"], record["response"]
-    rules = {
+    answer = record["answer"]
+    response = record["response"]
+    new = record | {
         "run_on": cut_run_on(response)[1],
         "correct_authors_on_completion": correct_authors(answer, "", response),
         "correct_exact": correct_exact(answer, response),
     }
-    new = record | rules | {name: getattr(graded, name) for name in FIELDS}
-    if changed := [name for name in record if new[name] != record[name]]:
-        print(
-            f"{record['problem_id']}, {record['condition']}: {', '.join(changed)}"
-            " graded anew"
-        )
+    new |= {name: getattr(grade, name) for name in GRADE_FIELDS}
+    changed = [name for name in record if new[name] != record[name]]
+    if changed:
+        place = f"{record['problem_id']}, {record['condition']}"
+        print(f"{place}: {', '.join(changed)} graded anew")
     return new
 
 
 def main() -> None:
+    """Write what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "stores",
@@ -213,7 +208,6 @@ def main() -> None:
         help="JSON of fields that older records lack",
     )
     options = parser.parse_args()
-    FOLDER.mkdir(exist_ok=True)
     progress.shown = True
     if options.scores:
         write_scores(options.stores)

@@ -65,9 +65,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
             else str(results / "profile.yaml")
         )
     }
-    generated = (
-        fresh if profile.name == "demo" else not evaluation.stored_files(profile)
-    )
+    generated = fresh if profile.name == "demo" else not evaluation.stored_file(profile)
     for index, notebook in enumerate(notebooks, 1):
         print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
         for need in [

@@ -1,64 +1,88 @@
-"""What data/make_families.py keeps of scores: whole problems, in one order."""
+"""What data/make_families.py keeps: whole problems, in one order."""
 
 import gzip
 import importlib.util
 import json
 
+import pytest
+
 from lib import paths
+from lib.evaluation.store import read
 
 SPEC = importlib.util.spec_from_file_location(
     "make_families", paths.DATA / "make_families.py"
 )
+STORED = paths.DATA / "families" / "answers" / "main.jsonl.gz"
 
 
-def rows(counts, target="solution"):
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """The script, which writes into a temporary folder."""
+    module = importlib.util.module_from_spec(SPEC)
+    SPEC.loader.exec_module(module)
+    monkeypatch.setattr(module, "FOLDER", tmp_path / "families")
+    return module
+
+
+def scores(counts, target="solution"):
     """Return lines of a run that scored each condition on so many problems."""
-    fixed = {
-        "model": "m",
-        "revision": "r",
-        "target": target,
-        "level": 1,
-        "tokens": 3,
-        "nats": -1.5,
-        "dtype": "float32",
-    }
-    for name, problem in (
-        (name, f"p{i:02d}") for name, count in counts.items() for i in range(count)
-    ):
-        known = {
-            "key": f"{target}-{name}-{problem}",
-            "condition": name,
-            "problem_id": problem,
-            "processor": "CPU",
-        }
-        yield json.dumps(fixed | known) + "\n"
+    fixed = {"model": "m", "revision": "r", "target": target, "level": 1, "tokens": 3}
+    lines = []
+    for name, count in counts.items():
+        for i in range(count):
+            row = {
+                **fixed,
+                "key": f"{target}-{name}-{i}",
+                "condition": name,
+                "problem_id": f"p{i:02d}",
+                "nats": -1.5,
+                "dtype": "float32",
+                "processor": "CPU",
+            }
+            lines.append(json.dumps(row) + "\n")
+    return lines
 
 
-def test_scores_of_problems_that_every_condition_reached_are_kept_and_the_order_of_a_run_is_not(
-    tmp_path, monkeypatch
+def test_scores_of_problems_that_every_condition_reached_are_kept_in_one_order(
+    tmp_path, script
 ):
-    script, kept = (
-        importlib.util.module_from_spec(SPEC),
-        tmp_path / "likelihood" / "m.jsonl.gz",
+    lines = scores({"none": 30, "mless": 25, "bare": 3}) + scores(
+        {"none": 22}, "answer"
     )
-    SPEC.loader.exec_module(script)
-    monkeypatch.setattr(script, "FOLDER", tmp_path)
-    lines = [*rows({"none": 30, "mless": 25, "bare": 3}), *rows({"none": 22}, "answer")]
-    for store, content in (("a", [*lines, '{"key": "half a li']), ("b", lines[::-1])):
-        (tmp_path / f"{store}.jsonl").write_text("".join(content))
+    (tmp_path / "a.jsonl").write_text("".join(lines) + '{"key": "half a li')
+    (tmp_path / "b.jsonl").write_text("".join(reversed(lines)))
+
     script.write_scores([tmp_path / "a.jsonl"])
-    first, found = (
-        kept.read_bytes(),
-        [json.loads(line) for line in gzip.decompress(kept.read_bytes()).splitlines()],
-    )
-    assert {(row["target"], row["condition"], row["problem_id"]) for row in found} == {
-        *(
-            ("solution", name, f"p{i:02d}")
-            for name in ("none", "mless")
-            for i in range(25)
-        ),
-        *(("answer", "none", f"p{i:02d}") for i in range(22)),
-    }
-    assert "processor" not in found[0] and found[0]["nats"] == -1.5
+    kept = tmp_path / "families" / "likelihood" / "m.jsonl.gz"
+    first = kept.read_bytes()
+    rows = [json.loads(line) for line in gzip.decompress(first).splitlines()]
+    places = {(row["target"], row["condition"], row["problem_id"]) for row in rows}
+    both = {("solution", c, f"p{i:02d}") for c in ("none", "mless") for i in range(25)}
+    assert places == both | {("answer", "none", f"p{i:02d}") for i in range(22)}
+    assert "processor" not in rows[0]
+    assert rows[0]["nats"] == -1.5
+
     script.write_scores([tmp_path / "b.jsonl", tmp_path / "a.jsonl"])
     assert kept.read_bytes() == first
+
+
+def test_answers_of_one_model_are_renewed_to_the_same_bytes_and_others_stay(
+    tmp_path, script
+):
+    rows = read(STORED)
+    problems = {row["problem_id"] for row in rows if row["model"] == rows[0]["model"]}
+    two = sorted(problems)[:2]
+    rows = [row for row in rows if row["problem_id"] in two]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    kept = tmp_path / "families" / "answers" / "main.jsonl.gz"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(before := gzip.compress("".join(lines).encode(), mtime=0))
+
+    # A run that goes on has answered a third problem under one condition only.
+    own = [row for row in rows if row["model"] == rows[0]["model"]]
+    begun = own[0] | {"problem_id": "begun", "key": "another"}
+    (tmp_path / "completions.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in [*own, begun])
+    )
+    script.write_answers([tmp_path], about={})
+    assert kept.read_bytes() == before

@@ -1,8 +1,8 @@
 """Answer problems under every condition, or score their solutions; keep what came out,
 and say what it shows.
 
-found = evaluation.answers(profile, "fillers")  # a row per completion: what is stored, or generated now
-answer_tables.summarise(found)
+    answers = evaluation.answers(profile, "fillers")  # stored, or generated now
+    answer_tables.summarise(answers)
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ def answers(
     generated as far as they are missing.
     """
     asked = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
-    if asked is None or (folder is None and stored_files(profile, part)):
+    if asked is None or (folder is None and stored_file(profile, part)):
         return _stored(profile, part)
     from lib.evaluation.run import (
         evaluate,
@@ -73,7 +73,7 @@ def same_texts(profile: Profile, found: pd.DataFrame) -> tuple[int, int]:
     """Return how many answers have the same text as the profile's stored ones, and how
     many could be compared.
     """
-    stored = frame(read(*stored_files(profile)))
+    stored = _stored(profile, "main")
     both = found.merge(
         stored,
         on=["model", "condition", "problem_id", "sample"],
@@ -82,29 +82,24 @@ def same_texts(profile: Profile, found: pd.DataFrame) -> tuple[int, int]:
     return int((both["response"] == both["response_stored"]).sum()), len(both)
 
 
-def stored_files(profile: Profile, part: str = "main") -> list[Path]:
-    """Return the files of completions that the repository has of a profile: one of the
-    part, or some by model.
+def stored_file(profile: Profile, part: str = "main") -> Path | None:
+    """Return the file in which the repository has the completions of a profile's part,
+    None where it has none.
     """
-    own = (
-        paths.DATA / f"{profile.name}_{'completions' if part == 'main' else part}.jsonl"
-    )
-    return (
-        [own]
-        if own.is_file()
-        else sorted((paths.DATA / profile.name).glob("*.jsonl.gz"))
-    )
+    path = paths.DATA / profile.name / "answers" / f"{part}.jsonl.gz"
+    return path if path.is_file() else None
 
 
 def _stored(profile: Profile, part: str) -> pd.DataFrame:
     """Return the stored completions of a part: those of the profile's models under the
     conditions that it asks for.
     """
-    asked = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
-    rows = _rows_of_models(profile.accuracy.models, read(*stored_files(profile, part)))
-    return frame(
-        [row for row in rows if asked and row["condition"] in asked.conditions], part
-    )
+    settings = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
+    path = stored_file(profile, part)
+    if settings is None or path is None:
+        return frame([], part)
+    rows = [row for row in read(path) if row["condition"] in settings.conditions]
+    return frame(_rows_of_models(profile.accuracy.models, rows), part)
 
 
 def _rows_of_models(models: list[str], rows: list[dict]) -> list[dict]:

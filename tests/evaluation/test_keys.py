@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lib import evaluation, paths
+from lib import evaluation
 from lib.evaluation.run import completions_wanted
 from lib.evaluation.store import read
 from lib.models.loading import load
@@ -29,7 +29,7 @@ def test_stored_completions_keep_their_keys(demo, part):
     )
     every, stored = (
         len(problems),
-        read(paths.DATA / f"demo_{'completions' if part == 'main' else part}.jsonl"),
+        read(evaluation.stored_file(DEMO, part)),
     )
     problems = problems[
         :: 1 if part == "main" else 6

@@ -10,7 +10,7 @@ from lib.grading.pool import grade_many
 from lib.paths import DATA
 from lib.prompts.conditions import INSTRUCTION
 
-FILES = sorted([*DATA.glob("demo_*.jsonl"), *(DATA / "families").glob("*.jsonl.gz")])
+FILES = sorted(DATA.glob("*/answers/*.jsonl.gz"))
 
 
 @pytest.fixture(scope="module")
