@@ -1,5 +1,7 @@
-"""Run the notebooks end to end with papermill: what each needs first, with bars, then
-how the claims stand.
+"""Run the notebooks end to end with papermill.
+
+What each of them needs is computed first, with progress bars; at the end a run says how
+the claims stand.
 """
 
 import os
@@ -16,130 +18,151 @@ from lib.claims.verdict import read_verdicts
 from lib.claims.words import counts
 from lib.errors import InputError
 from lib.figures.page import RECORD, agreement
-from lib.measurement import store as measurement
+from lib.measurement.store import measure
 from lib.profiles import PARTS, Profile, profile_names
 
-# What a notebook finds computed when it starts, by its number: parts of measurements,
-# of answers, likelihoods.
+# What a notebook needs computed when it starts: parts of measurements, parts of
+# answers, likelihoods. A notebook that is not named here needs nothing.
 NEEDS = {
-    "01": ("tokens",),
-    "02": ("tokens", "attention", "controls"),
-    "03": ("main", "fillers", "sampling"),
-    "04": ("activations",),
-    "05": ("interventions", "arm_map", "sampling"),
-    "06": ("attention", "controls", "activations", "main", *PARTS, "likelihood"),
-    "07": ("main", "likelihood"),
+    "01_attention_maps": ("tokens",),
+    "02_meaningless_effect": ("tokens", "attention", "controls"),
+    "03_math500": ("main", "fillers", "sampling"),
+    "04_activation_redistribution": ("activations",),
+    "05_arm": ("interventions", "arm_map", "sampling"),
+    "06_claims": (
+        *("attention", "controls", "activations"),
+        *("main", *PARTS),
+        "likelihood",
+    ),
+    "07_does_it_help": ("main", "likelihood"),
 }
-# problems of the demo whose stored answers are made again: a minute of the six that a
-# run takes
+SHOWS_VERDICTS = "06_claims"
+SHOWS_LIKELIHOODS = "07_does_it_help"
+# How many problems of the demo's stored answers are answered again: a minute of the six
+# that a run takes.
 CHECKED = 32
 
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
-    """Run these notebooks under `profile` and print how the claims stand; what is
-    finished is reused unless `fresh`.
+    """Run these notebooks under `profile` and print how the claims stand.
 
-    The demo's answers are those stored with the repository, checked on CHECKED
-    problems, unless `fresh`. Raises InputError for a notebook that stops.
+    What is finished is reused unless `fresh`. The demo's answers are those stored with
+    the repository, checked on CHECKED problems, unless `fresh`. Raises InputError for a
+    notebook that stops.
     """
-    if profile.likelihood is None:  # 07 would have nothing to show
-        notebooks = [notebook for notebook in notebooks if notebook.stem[:2] != "07"]
-        if not notebooks:
-            raise InputError(
-                f"profile {profile.name} has no section `likelihood`, which notebook 07"
-                " shows"
-            )
-    results, started, prepared = profile.results, time.monotonic(), set()
+    started = time.monotonic()
+    notebooks = _with_something_to_show(notebooks, profile)
+    _begin_results(profile, fresh)
+    parameters = _parameters(profile, fresh)
+
+    prepared: set[str] = set()
+    for index, notebook in enumerate(notebooks, 1):
+        print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
+        for need in NEEDS.get(notebook.stem, ()):
+            if need not in prepared:
+                _prepare(need, profile, fresh)
+                prepared.add(need)
+        _execute(notebook, profile.results, parameters)
+
+    if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
+        table = counts(read_verdicts(profile)).to_string(index=False)
+        print(f"Claims by verdict:\n{table}")
+    seconds = time.monotonic() - started
+    print(f"Done in {seconds:.0f} s. Figures: {profile.figures}")
+    print(agreement(profile.results), flush=True)
+
+
+def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Path]:
+    """Return the notebooks without that of likelihoods if the profile asks for none."""
+    if profile.likelihood is not None:
+        return notebooks
+    others = [path for path in notebooks if path.stem != SHOWS_LIKELIHOODS]
+    if not others:
+        raise InputError(
+            f"profile {profile.name} has no section `likelihood`, which notebook"
+            f" {SHOWS_LIKELIHOODS[:2]} shows"
+        )
+    return others
+
+
+def _begin_results(profile: Profile, fresh: bool) -> None:
+    """Make the folder of results, which records the profile as it runs now."""
+    results = profile.results
     if fresh and results.exists():
         shutil.rmtree(results)
     results.mkdir(parents=True, exist_ok=True)
     (results / RECORD).unlink(missing_ok=True)
-    (results / "profile.yaml").write_text(
-        yaml.safe_dump(profile.model_dump(), sort_keys=False)
-    )
-    # A profile of another name is handed to the notebooks as the file that records it.
-    parameters = {
-        "profile": (
-            profile.name
-            if profile.name in profile_names()
-            else str(results / "profile.yaml")
-        )
-    }
-    generated = fresh if profile.name == "demo" else not evaluation.stored_file(profile)
-    for index, notebook in enumerate(notebooks, 1):
-        print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
-        for need in [
-            need for need in NEEDS.get(notebook.stem[:2], ()) if need not in prepared
-        ]:
-            _prepare(need, profile, fresh)
-            prepared.add(need)
-        _execute(
-            notebook,
-            results,
-            parameters | ({"completions": str(results)} if generated else {}),
-        )
-    if any(notebook.stem[:2] == "06" for notebook in notebooks):
-        print(
-            "Claims by"
-            f" verdict:\n{counts(read_verdicts(profile)).to_string(index=False)}"
-        )
-    print(f"Done in {time.monotonic() - started:.0f} s. Figures: {profile.figures}")
-    print(agreement(results), flush=True)
+    recorded = yaml.safe_dump(profile.model_dump(), sort_keys=False)
+    (results / "profile.yaml").write_text(recorded)
+
+
+def _parameters(profile: Profile, fresh: bool) -> dict[str, str]:
+    """Return what the notebooks are given: the profile, and the folder of answers that
+    are not those of the repository.
+    """
+    # A profile of another name is handed over as the file that records it.
+    shipped = profile.name in profile_names()
+    name = profile.name if shipped else str(profile.results / "profile.yaml")
+    if profile.name == "demo":
+        generated = fresh
+    else:
+        generated = evaluation.stored_file(profile) is None
+    folder = {"completions": str(profile.results)} if generated else {}
+    return {"profile": name} | folder
 
 
 def _prepare(need: str, profile: Profile, fresh: bool) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no
     time.
     """
-    if need in measurement.PARTS:
-        measurement.measure(
-            profile, need, stored=not fresh
-        )  # once begun anew, what the repository has is not read
-    elif need == "likelihood":
+    if need == "likelihood":
         evaluation.scores(profile)
-    elif need != "main" or profile.name != "demo":
+    elif need == "main" and profile.name == "demo":
+        _answer_demo(profile, fresh)
+    elif need in ("main", *PARTS):
         evaluation.answers(profile, need)
     else:
-        asked = (
-            profile.accuracy
-            if fresh
-            else profile.accuracy.model_copy(update={"limit": CHECKED})
-        )
+        # Once begun anew, what the repository has is not read.
+        measure(profile, need, stored=not fresh)
+
+
+def _answer_demo(profile: Profile, fresh: bool) -> None:
+    """Answer the demo's problems, or CHECKED of them, and compare with the stored."""
+    if fresh:
+        folder = profile.results
+    else:
         # In a folder of its own, since what reads `results` takes its answers for all
         # of them.
-        folder = profile.results if fresh else profile.results / "check"
-        found = evaluation.answers(
-            profile.model_copy(update={"accuracy": asked}), folder=folder
-        )
-        same, common = evaluation.same_texts(profile, found)
-        print(
-            f"{same} of {common} completions agree with the stored demo's", flush=True
-        )
+        folder = profile.results / "check"
+        fewer = profile.accuracy.model_copy(update={"limit": CHECKED})
+        profile = profile.model_copy(update={"accuracy": fewer})
+    answers = evaluation.answers(profile, folder=folder)
+    same, common = evaluation.same_texts(profile, answers)
+    print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
 
-def _execute(notebook: Path, results: Path, parameters: dict) -> None:
+def _execute(notebook: Path, results: Path, parameters: dict[str, str]) -> None:
     """Run one notebook into `results`; only parameters that it declares are passed."""
-    declared = papermill.inspect_notebook(str(notebook))
     # A kernel started from another checkout's environment must still import this one's
     # package.
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        [str(paths.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
+    inherited = os.environ.get("PYTHONPATH")
+    folders = [str(paths.ROOT), inherited] if inherited else [str(paths.ROOT)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(folders)
+
+    declared = papermill.inspect_notebook(str(notebook))
+    bar = {"desc": notebook.stem, "unit": "cell", "file": sys.stderr}
+    executed = results / notebook.name
     try:
         papermill.execute_notebook(
             str(notebook),
-            str(results / notebook.name),
-            {name: value for name, value in parameters.items() if name in declared},
+            str(executed),
+            {name: parameters[name] for name in parameters if name in declared},
             kernel_name="python3",
             cwd=str(paths.NOTEBOOKS),
-            extra_arguments=[
-                "--log-level=ERROR"
-            ],  # of the kernel, which else warns of TCP in front of the bar
-            progress_bar=sys.stderr.isatty()
-            and {"desc": notebook.stem, "unit": "cell", "file": sys.stderr},
+            # Of the kernel, which else warns of TCP in front of the bar.
+            extra_arguments=["--log-level=ERROR"],
+            progress_bar=bar if sys.stderr.isatty() else False,
         )
     except papermill.PapermillExecutionError as error:
-        said = (
-            f"{error.ename}: {error.evalue} (executed copy: {results / notebook.name})"
-        )
-        raise InputError(f"{notebook.stem} stopped: {said}") from error
+        reason = f"{error.ename}: {error.evalue} (executed copy: {executed})"
+        raise InputError(f"{notebook.stem} stopped: {reason}") from error

@@ -1,58 +1,127 @@
-"""What a run computes before its notebooks start."""
+"""What a run computes before its notebooks start, and what it hands to them."""
 
 import pandas as pd
+import papermill
 import pytest
+import yaml
 
 from lib import evaluation, paths, reproduce
 from lib.errors import InputError
 from lib.profiles import load_profile
 
+VERDICTS = pd.DataFrame({"model": ["m"], "supported": [3]})
 
-def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own_unless_all_are_made_anew(
-    monkeypatch, tmp_path, capsys
-):
-    asked, some = [], evaluation.answers(load_profile("demo"))[:3]
+
+@pytest.fixture
+def runs(monkeypatch, tmp_path):
+    """Run no notebook and measure nothing; return what would have been, in order."""
+    calls = []
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
 
-    def answers(profile, folder):
-        asked.append((profile.accuracy.limit, folder))
-        return some
+    def execute(notebook, executed, parameters, **options):
+        name = notebook.rpartition("/")[2].removesuffix(".ipynb")
+        calls.append((name, parameters))
 
+    def measure(profile, part, stored):
+        calls.append(("measure", part, stored))
+
+    def answers(profile, part="main", folder=None):
+        calls.append(("answers", part, profile.accuracy.limit, folder))
+        return stored[:3]
+
+    stored = evaluation.stored_answers(load_profile("demo"))
+    monkeypatch.setattr(papermill, "execute_notebook", execute)
+    monkeypatch.setattr(reproduce, "measure", measure)
     monkeypatch.setattr(evaluation, "answers", answers)
-    for fresh in (False, True):
-        reproduce._prepare("main", load_profile("demo"), fresh)
-    assert asked == [
-        (reproduce.CHECKED, tmp_path / "demo" / "check"),
-        (96, tmp_path / "demo"),
+    monkeypatch.setattr(evaluation, "scores", lambda profile: calls.append("scores"))
+    monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: VERDICTS)
+    monkeypatch.setattr(reproduce, "counts", lambda verdicts: verdicts)
+    return calls
+
+
+def begun(calls, name, only, fresh=False):
+    calls.clear()
+    reproduce.reproduce(load_profile(name), paths.notebooks(only), fresh)
+    return calls
+
+
+def test_what_a_notebook_needs_is_computed_once_before_it_starts(runs):
+    assert begun(runs, "families", ["01", "02", "07"]) == [
+        ("measure", "tokens", True),
+        ("01_attention_maps", {"profile": "families"}),
+        ("measure", "attention", True),
+        ("measure", "controls", True),
+        ("02_meaningless_effect", {"profile": "families"}),
+        ("answers", "main", 350, None),
+        "scores",
+        ("07_does_it_help", {"profile": "families"}),
     ]
-    assert (
-        capsys.readouterr().out.count("3 of 3 completions agree with the stored demo's")
-        == 2
-    )
+    assert set(reproduce.NEEDS) == {path.stem for path in paths.notebooks()}
 
 
-def test_a_profile_without_likelihoods_leaves_their_notebook_out(
-    monkeypatch, tmp_path, capsys
+def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(runs, tmp_path):
+    old = tmp_path / "families" / "measured.nc"
+    old.parent.mkdir()
+    old.touch()
+    assert ("measure", "tokens", True) in begun(runs, "families", ["01"])
+    assert old.exists()
+    assert ("measure", "tokens", False) in begun(runs, "families", ["01"], fresh=True)
+    assert not old.exists()
+    recorded = yaml.safe_load((old.parent / "profile.yaml").read_text())
+    assert recorded == load_profile("families").model_dump()
+
+
+def test_notebooks_get_the_answers_of_this_run_unless_the_repository_has_them(
+    runs, tmp_path
 ):
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    for name in ("_execute", "_prepare", "read_verdicts"):
-        monkeypatch.setattr(reproduce, name, lambda *given: None)
-    monkeypatch.setattr(
-        reproduce,
-        "counts",
-        lambda verdicts: pd.DataFrame({"model": ["m"], "supported": [3]}),
-    )
-    both, families = (
-        paths.notebooks(["06", "07"]),
-        ["[1/2] 06_claims", "[2/2] 07_does_it_help"],
-    )
-    for profile, expected in (("demo", ["[1/1] 06_claims"]), ("families", families)):
-        reproduce.reproduce(load_profile(profile), both, fresh=False)
-        printed = capsys.readouterr().out.splitlines()
-        assert [line for line in printed if line.startswith("[")] == expected
-        assert ["m", "3"] in [line.split() for line in printed]
-    with pytest.raises(
-        InputError,
-        match="profile demo has no section `likelihood`, which notebook 07 shows",
-    ):
-        reproduce.reproduce(load_profile("demo"), both[1:], fresh=False)
+    def parameters(name, fresh):
+        return begun(runs, name, ["06"], fresh)[-1][1]
+
+    assert parameters("demo", False) == {"profile": "demo"}
+    assert parameters("families", True) == {"profile": "families"}
+    own = {"profile": "demo", "completions": str(tmp_path / "demo")}
+    assert parameters("demo", True) == own
+    own = {"profile": "laptop", "completions": str(tmp_path / "laptop")}
+    assert parameters("laptop", False) == own
+
+
+def test_a_profile_of_ones_own_is_handed_on_as_the_file_that_records_it(runs, tmp_path):
+    mine = load_profile("demo").model_copy(update={"name": "mine"})
+    reproduce.reproduce(mine, paths.notebooks(["01"]), fresh=False)
+    (_, parameters) = runs[-1]
+    assert parameters["profile"] == str(tmp_path / "mine" / "profile.yaml")
+    assert load_profile(parameters["profile"]) == mine
+
+
+def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own(
+    runs, tmp_path, capsys
+):
+    few, every = (begun(runs, "demo", ["03"], fresh)[0] for fresh in (False, True))
+    assert few == ("answers", "main", reproduce.CHECKED, tmp_path / "demo" / "check")
+    assert every == ("answers", "main", 96, tmp_path / "demo")
+    agreement = "3 of 3 completions agree with the stored demo's"
+    assert capsys.readouterr().out.count(agreement) == 2
+
+
+def test_a_profile_without_likelihoods_leaves_their_notebook_out(runs, capsys):
+    begun(runs, "demo", ["06", "07"])
+    printed = capsys.readouterr().out.splitlines()
+    assert next(line for line in printed if "/" in line) == "[1/1] 06_claims"
+    assert ["m", "3"] in [line.split() for line in printed]
+    reason = "profile demo has no section `likelihood`, which notebook 07 shows"
+    with pytest.raises(InputError, match=reason):
+        begun(runs, "demo", ["07"])
+
+
+def test_a_notebook_that_stops_is_named_with_its_reason(monkeypatch, tmp_path):
+    def stop(*given, **options):
+        raise papermill.PapermillExecutionError(
+            1, 1, "source", "ValueError", "no such layer", ["trace"]
+        )
+
+    monkeypatch.setattr(papermill, "execute_notebook", stop)
+    (notebook,) = paths.notebooks(["01"])
+    with pytest.raises(InputError) as caught:
+        reproduce._execute(notebook, tmp_path, {})
+    reason = "01_attention_maps stopped: ValueError: no such layer (executed copy: "
+    assert str(caught.value).startswith(reason)
