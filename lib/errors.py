@@ -1,22 +1,21 @@
-"""The one exception that a person, not a programmer, is meant to read, and what is
-given from outside, checked.
-"""
+"""The error that a person is meant to read, and the check of whatever users give."""
 
 import difflib
 import re
 import reprlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-LARGEST, SMALLEST = (
-    10**15,
-    1e-9,
-)  # what a number of a setting may be, but for 0: beyond them floats stop to compute
-# What a person is told for a pydantic error, by its type or by what the type begins
-# with; else its message, reworded.
-WORDS = {
+# Between these a setting's number has to lie unless it is 0: beyond them floats stop
+# to compute.
+SMALLEST = 1e-9
+LARGEST = 10**15
+
+# What a person is told for an error of pydantic's, by its type or by the type's first
+# word; for any other its message is reworded.
+REASONS = {
     "string_too_short": "must not be empty",
     "string_pattern_mismatch": "must be of letters, digits, _, . and -, 80 at most",
     "too": "must not be empty",
@@ -31,26 +30,29 @@ WORDS = {
 
 
 class InputError(ValueError):
-    """Something given from outside cannot be used: says what, where, and what to do, in
-    one line; exit code 2.
+    """Something that comes from outside cannot be used.
+
+    The message says in one line what, where, and what to do; the exit code is 2.
     """
 
     def _render_traceback_(self) -> list[str]:
-        """Return what a notebook shows, by IPython's own convention: the line, without
+        """Return what a notebook shows, by a convention of IPython's: the line, without
         the calls that led to it.
         """
         return [f"error: {self}"]
 
 
 class PartlyDone(InputError):
-    """Everything that can be done is done and kept, but not all that was asked for:
-    exit code 1.
+    """Everything that can be done is done and kept, but not all that was wanted.
+
+    The exit code is 1.
     """
 
 
 class Settings(BaseModel):
-    """Base of what is given from outside: no unknown fields, no silent conversion ("8"
-    for 8), no empty text.
+    """Base of what comes from outside.
+
+    It takes no unknown fields, no empty text, and converts nothing silently ("8" to 8).
     """
 
     model_config = ConfigDict(
@@ -60,72 +62,66 @@ class Settings(BaseModel):
     @field_validator("*")
     @classmethod
     def _in_reach(cls, value):
-        if (
-            isinstance(value, int | float)
-            and value
-            and not SMALLEST <= abs(value) <= LARGEST
-        ):
+        is_number = isinstance(value, int | float) and value != 0
+        if is_number and not SMALLEST <= abs(value) <= LARGEST:
             raise ValueError(f"must be 0 or between {SMALLEST:g} and {LARGEST:g}")
         return value
 
 
-def did_you_mean(given: str, known: Collection[str]) -> str:
-    """Return what is said after an unknown name of the one that was probably meant, if
-    any.
-    """
-    folded = {name.lower(): name for name in known}
-    return "".join(
-        f" (did you mean {folded[name]}?)"
-        for name in difflib.get_close_matches(given.lower(), folded, n=1)
-    )
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """Return what follows an unknown name: which one was probably meant, if any."""
+    by_lower_case = {other.lower(): other for other in known}
+    closest = difflib.get_close_matches(name.lower(), by_lower_case, n=1)
+    return f" (did you mean {by_lower_case[closest[0]]}?)" if closest else ""
 
 
 def unknown(
-    kind: str, given: str, known: Collection[str], advice: str = "choose from {}"
+    kind: str, name: str, known: Collection[str], advice: str = "choose from {}"
 ) -> InputError:
     """Return the error of a name that is not known."""
-    return InputError(
-        f"unknown {kind} {given!r}{did_you_mean(given, known)}:"
-        f" {advice.format(', '.join(known))}"
-    )
+    choices = advice.format(", ".join(known))
+    return InputError(f"unknown {kind} {name!r}{did_you_mean(name, known)}: {choices}")
 
 
-Kind = TypeVar("Kind", bound=BaseModel)
+Model = TypeVar("Model", bound=BaseModel)
 
 
-def validated(kind: type[Kind], content: object, origin: str, **how: Any) -> Kind:
-    """Return the content as a model of this kind; the InputError names every field that
-    is missing or wrong.
+def validated(
+    model: type[Model], content: object, origin: str, **options: Any
+) -> Model:
+    """Return the content as a model; the InputError names every field that is missing
+    or wrong.
 
-    `how`: what else pydantic's `model_validate` takes, such as strict=False, where
-    numbers may be given as texts.
+    The options are those of pydantic's `model_validate`, such as strict=False where
+    numbers may come as texts.
     """
     try:
-        return kind.model_validate(content, **how)
+        return model.model_validate(content, **options)
     except ValidationError as error:
-        schema, reasons = kind.model_json_schema(), []
-        fields = {
-            name
-            for part in (schema, *schema.get("$defs", {}).values())
-            for name in part.get("properties", ())
-        }
-        for one in error.errors():
-            place, name = (
-                ".".join(str(part) for part in one["loc"] if part != "[key]"),
-                one["type"],
-            )
-            said = (
-                WORDS.get(name)
-                or WORDS.get(name.split("_")[0])
-                or re.sub(r"^\w+ should ", "must ", one["msg"])
-            )
-            special = {
-                "missing": "missing field",
-                "extra_forbidden": (
-                    f"unknown field{did_you_mean(place.rpartition('.')[2], fields)}"
-                ),
-                "value_error": str(one.get("ctx", {}).get("error")),
-            }
-            said = special.get(name, f"{said}, not {reprlib.repr(one['input'])}")
-            reasons.append(": ".join(filter(None, [place, said])))
+        fields = _fields_at_any_depth(model)
+        reasons = [_reason(details, fields) for details in error.errors()]
         raise InputError(f"{origin}: {'; '.join(reasons)}") from error
+
+
+def _fields_at_any_depth(model: type[BaseModel]) -> set[str]:
+    schema = model.model_json_schema()
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return {name for part in parts for name in part.get("properties", ())}
+
+
+def _reason(details: Mapping[str, Any], fields: Collection[str]) -> str:
+    """Return where one error of pydantic's is and what is wrong there."""
+    place = ".".join(str(part) for part in details["loc"] if part != "[key]")
+    kind = details["type"]
+    if kind == "missing":
+        reason = "missing field"
+    elif kind == "extra_forbidden":
+        name = place.rpartition(".")[2]
+        reason = f"unknown field{did_you_mean(name, fields)}"
+    elif kind == "value_error":
+        reason = str(details["ctx"]["error"])
+    else:
+        reworded = re.sub(r"^\w+ should ", "must ", details["msg"])
+        reason = REASONS.get(kind) or REASONS.get(kind.split("_")[0]) or reworded
+        reason = f"{reason}, not {reprlib.repr(details['input'])}"
+    return f"{place}: {reason}" if place else reason

@@ -1,5 +1,7 @@
-"""Where things are, whatever the current folder is; files as they are read, or written
-whole or not at all; keys.
+"""Where things are, whatever the current folder is, and how files are read and written.
+
+A file is written whole or not at all. `settings_key` gives the keys under which results
+are kept.
 """
 
 import contextlib
@@ -29,23 +31,23 @@ CACHE = Path(
 
 
 def notebooks(only: Sequence[str] = ()) -> list[Path]:
-    """Return the notebooks of these numbers, names or files, all for none; raises
-    InputError for an unknown one.
+    """Return the notebooks of these numbers, names or files, all of them for none.
 
     00 is not among them: it shows a prompt of the reader's own, and no profile decides
-    what.
+    what. Raises InputError for an unknown one.
     """
-    found = sorted(
-        path for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb") if path.stem[:2] != "00"
-    )
-    names = {
-        name: path
-        for path in found
-        for name in (path.name, path.stem, path.stem[:2], path.stem[:2].lstrip("0"))
-    }
-    if missing := [name for name in only if name not in names]:
-        raise unknown("notebook", missing[0], [path.stem for path in found])
-    return sorted({names[name] for name in only}) or found
+    files = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    every = [path for path in files if not path.name.startswith("00")]
+    by_name = {}
+    for path in every:
+        number = path.stem[:2]
+        for name in (path.name, path.stem, number, number.lstrip("0")):
+            by_name[name] = path
+
+    for name in only:
+        if name not in by_name:
+            raise unknown("notebook", name, [path.stem for path in every])
+    return sorted({by_name[name] for name in only}) or every
 
 
 def relative_path(path: Path) -> str:
@@ -56,22 +58,21 @@ def relative_path(path: Path) -> str:
 
 
 def read_text(path: str | Path) -> str:
-    """Return a UTF-8 file without its byte order mark; `~` is the home folder. Raises
+    """Return a UTF-8 file without its byte order mark, `~` being the home folder.
+
+    Line ends stay as they are, so that no system changes a text's digest. Raises
     InputError.
     """
     path = Path(os.path.expanduser(path))
     try:
-        return path.read_bytes().decode(
-            "utf-8-sig"
-        )  # line ends as they are, whose digest no system changes
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{relative_path(path)} is not UTF-8 text (byte {error.start})"
-        ) from error
+        place = f"byte {error.start}"
+        message = f"{relative_path(path)} is not UTF-8 text ({place})"
+        raise InputError(message) from error
     except OSError as error:
-        raise InputError(
-            f"{relative_path(path)} cannot be read: {error.strerror}"
-        ) from error
+        message = f"{relative_path(path)} cannot be read: {error.strerror}"
+        raise InputError(message) from error
 
 
 def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
@@ -80,17 +81,16 @@ def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
     """
     # Not splitlines(): JSON allows U+2028 and its like inside a string.
     for number, line in enumerate(read_text(path).split("\n"), 1):
-        if line.strip():
-            try:
-                yield number, json.loads(line)
-            except (
-                ValueError,
-                RecursionError,
-            ) as error:  # also of a number of thousands of digits, of deep nesting
-                raise InputError(
-                    f"{path}, line {number}: not valid JSON"
-                    f" ({getattr(error, 'msg', error)})"
-                ) from error
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            # RecursionError is of deep nesting; a ValueError may also be of a number
+            # with thousands of digits, which has no `msg`.
+            reason = getattr(error, "msg", error)
+            message = f"{path}, line {number}: not valid JSON ({reason})"
+            raise InputError(message) from error
 
 
 def read_yaml(path: Path) -> Any:
@@ -99,16 +99,13 @@ def read_yaml(path: Path) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        mark, problem = (
-            getattr(error, "problem_mark", None),
-            getattr(error, "problem", None),
-        )
-        said = (
-            f"line {mark.line + 1}: {problem}"
-            if mark
-            else " ".join(str(problem or error).split())
-        )
-        raise InputError(f"{relative_path(path)}: {said}") from error
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None)
+        if mark:
+            reason = f"line {mark.line + 1}: {problem}"
+        else:
+            reason = " ".join(str(problem or error).split())
+        raise InputError(f"{relative_path(path)}: {reason}") from error
 
 
 class _Loader(yaml.SafeLoader):
@@ -116,34 +113,36 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node, deep=False):
         seen = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
             if key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key.value} is given twice", problem_mark=key.start_mark
-                )
+                problem = f"{key.value} is given twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
 def write_json(path: str | Path, value: object) -> None:
-    """Replace the file by the value as JSON, at once or not at all; raises InputError
-    for any OSError.
+    """Replace the file by the value as JSON, at once or not at all.
+
+    Raises InputError for any OSError.
     """
     write_whole(Path(path), (json.dumps(value, indent=1) + "\n").encode("ascii"))
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Replace the file by the content, at once or not at all; raises InputError for any
-    OSError.
+    """Replace the file by the content, at once or not at all.
+
+    Raises InputError for any OSError.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as stream:
             stream.write(content)
             stream.flush()
-            os.fsync(
-                stream.fileno()
-            )  # else a power cut may leave the new name on an empty file
+            # Else a power cut may leave the new name on an empty file.
+            os.fsync(stream.fileno())
         os.replace(temporary, path)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -152,18 +151,18 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
 
 
 def whole_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
-    """Return `folder`, whole or absent whoever is killed: `fill` makes it in a partial
-    one, renamed at the end.
+    """Return `folder`, which is whole or absent whoever is killed.
 
-    One process at a time fills it, and may go on from what another left there. Raises
-    InputError when the cache cannot be written.
+    `fill` makes it in a partial folder that is renamed at the end. One process at a
+    time fills it, and may go on from what another left there. Raises InputError when
+    the cache cannot be written.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"cannot write the cache folder {folder.parent}: {error.strerror}"
-        ) from error
+        message = f"cannot write the cache folder {folder.parent}: {error.strerror}"
+        raise InputError(message) from error
+
     with WeakFileLock(f"{folder}.lock"):
         if not folder.is_dir():
             partial = folder.with_name(f".{folder.name}.partial")

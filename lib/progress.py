@@ -1,6 +1,6 @@
-"""Progress bars on stderr: of the programs, which switch them on with `progress.shown =
-True`, and of nobody else.
+"""Progress bars on stderr, for programs that switch them on and for nobody else.
 
+progress.shown = True
 with progress.bar("layer 1", len(prompts)) as bar:
     bar.update()
 """
@@ -10,24 +10,20 @@ import sys
 from tqdm.asyncio import tqdm
 
 shown = False
-IN_A_LOG = {
-    "mininterval": 600,
-    "maxinterval": 600,
-    "delay": 1e-9,
-}  # seconds; the delay leaves an empty bar out
+# In a file or a log a bar is a line, written when its stage ends and every ten minutes
+# before; the delay leaves an empty bar out. All of it is in seconds.
+IN_A_LOG = {"mininterval": 600, "maxinterval": 600, "delay": 1e-9}
 
 
 class Bar(tqdm):
-    """A bar in a terminal; in a file or a log a line when its stage ends, renewed every
-    ten minutes before.
-    """
+    """A bar in a terminal, a line now and then in a log."""
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs | ({} if sys.stderr.isatty() else IN_A_LOG))
+    def __init__(self, *args, **options):
+        if not sys.stderr.isatty():
+            options |= IN_A_LOG
+        super().__init__(*args, **options)
 
 
 def bar(text: str, total: int, unit: str = "prompt", done: int = 0) -> Bar:
-    """Return a bar with counts and time left, which closes at the end of a `with`
-    block.
-    """
+    """Return a bar with counts and time left, to be used in a `with` block."""
     return Bar(total=total, initial=done, desc=text, unit=unit, disable=not shown)
