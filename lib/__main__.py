@@ -1,12 +1,10 @@
-"""The command line: python -m lib reproduce | claims | report | evaluate | likelihood |
-grade.
+"""The command line: python -m lib COMMAND, the commands being COMMANDS.
 
 A command is a function of pydantic models. Their fields are its options, and their
 descriptions the help.
 """
 
 import argparse
-import contextlib
 import inspect
 import io
 import json
@@ -15,14 +13,15 @@ import re
 import signal
 import sys
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Annotated, Any, get_origin
 
 NOT_HERE = "{} is not installed here: run `make` once, then .venv/bin/python -m lib"
 
 try:
-    from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
+    from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt, PositiveInt
+    from pydantic.fields import FieldInfo
 
     from lib import paths, progress
     from lib.errors import InputError, PartlyDone, Settings, validated
@@ -40,7 +39,10 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"error: {NOT_HERE.format(error.name)}")
 
-NO_OPTIONS = ("levels", "examples", *PARTS)  # fields that a profile alone has
+# Fields that only a profile can give: lists and sections.
+NO_OPTIONS = ("levels", "examples", *PARTS)
+# A shell leaves --out=~/runs as it is.
+AnyPath = Annotated[Path, AfterValidator(lambda path: Path(os.path.expanduser(path)))]
 
 
 class NotebookOptions(Settings):
@@ -59,10 +61,9 @@ class ReportOptions(Settings):
 class RunOptions(Settings):
     """Where a single run lies, and what decides its draws."""
 
-    out: Path = Field(
-        description=(
-            "folder of completions.jsonl or scores.jsonl; run again, it continues"
-        )
+    out: AnyPath = Field(
+        description="folder of completions.jsonl or scores.jsonl; run again,"
+        " it continues"
     )
     seed: NonNegativeInt = Field(
         0, description="random draws repeat with the same seed"
@@ -75,7 +76,7 @@ class EvaluateOptions(RunOptions):
     shard: str = Field(
         "1/1", description="i/n: the i-th of n equal parts, for job arrays"
     )
-    shorter: Path | None = Field(
+    shorter: AnyPath | None = Field(
         None,
         description="folder of a run with fewer new tokens, whose cut answers go on",
     )
@@ -87,7 +88,7 @@ class EvaluateOptions(RunOptions):
 class GradeOptions(Settings):
     """Where what is graded lies."""
 
-    file: Path = Field(description="JSONL, a row per completion")
+    file: AnyPath = Field(description="JSONL, a row per completion")
     answer: str = Field(
         "answer", description="field of the gold answer: doc.answer of lm-eval"
     )
@@ -96,120 +97,120 @@ class GradeOptions(Settings):
     )
 
 
-def reproduce(asked: Overrides, which: NotebookOptions) -> None:
+def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
     """Run the notebooks and print what they found."""
-    notebooks, profile = paths.notebooks(which.only), _checked(asked)
-    from lib import (
-        reproduce,
-    )  # with the libraries that draw: a refusal does not wait for them
+    notebooks = paths.notebooks(options.only)
+    profile = _checked(overrides)
+    # With the libraries that draw: a refusal does not wait for them.
+    from lib import reproduce
 
-    reproduce.reproduce(profile, notebooks, which.fresh)
+    reproduce.reproduce(profile, notebooks, options.fresh)
 
 
-def claims(asked: Overrides) -> None:
+def claims(overrides: Overrides) -> None:
     """Judge every claim of the paper on what a profile measures."""
-    profile = _checked(asked)
+    profile = _checked(overrides)
     from lib.claims import words
     from lib.claims.claim import gather, load_claims
     from lib.claims.verdict import judge, write_verdicts
 
     verdicts = judge(load_claims(), gather(profile))
     print(words.listing(verdicts))
-    counts = ", ".join(
-        f"{count} {name}" for name, count in words.totals(verdicts).items()
-    )
+    totals = words.totals(verdicts).items()
+    counts = ", ".join(f"{count} {name}" for name, count in totals)
     print(f"{counts}; {write_verdicts(profile, verdicts)}")
 
 
-def _checked(asked: Overrides) -> Profile:
+def _checked(overrides: Overrides) -> Profile:
     """Return a profile that can run, and say which folders an overridden one writes
     into.
     """
-    profile = run_profile(**dict(asked))
+    profile = run_profile(**dict(overrides))
     check(profile)
-    if profile.name != asked.profile:
-        print(
-            f"profile {profile.name}: results/{profile.name}, figures/{profile.name}",
-            file=sys.stderr,
-        )
+    name = profile.name
+    if name != overrides.profile:
+        print(f"profile {name}: results/{name}, figures/{name}", file=sys.stderr)
     return profile
 
 
-def report(asked: Overrides, how: ReportOptions) -> None:
+def report(overrides: Overrides, options: ReportOptions) -> None:
     """Write the claims and every figure of a profile as one HTML page."""
     from lib.report.page import write_report
 
-    path = write_report(run_profile(**dict(asked)))
+    path = write_report(run_profile(**dict(overrides)))
     print(path)
-    if how.open and not webbrowser.open(path.as_uri()):
+    if options.open and not webbrowser.open(path.as_uri()):
         raise InputError(f"no browser found: open {path} in one")
 
 
-def evaluate(asked: EvaluateOptions, accuracy: Accuracy) -> None:
+def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     """Complete and grade problems under several conditions."""
-    shard = re.fullmatch(r"(\d{1,15})/(\d{1,15})", asked.shard)
-    if not shard or not 1 <= int(shard[1]) <= int(shard[2]):
-        raise InputError(
-            f"shard {asked.shard!r}: give i/n with i from 1 to n, such as 2/8"
-        )
+    shard = _shard(options.shard)
     filler = Filler(
-        length=asked.filler_length, position=asked.position, mless=asked.filler
+        length=options.filler_length, position=options.position, mless=options.filler
     )
     check_accuracy(accuracy, filler)
-    from lib.evaluation import answer_tables, run  # torch: only now
+    # With torch: a refusal does not wait for it.
+    from lib.evaluation import answer_tables, run
 
     answers = run.evaluate(
-        accuracy,
-        filler,
-        asked.seed,
-        asked.out,
-        (int(shard[1]), int(shard[2])),
-        asked.shorter,
+        accuracy, filler, options.seed, options.out, shard, options.shorter
     )
     print(answer_tables.as_text(answer_tables.summarise(answers)))
-    print(f"files: {asked.out}/completions*.jsonl, run.json, summary.json")
+    print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 
 
-def likelihood(asked: RunOptions, likelihood: Likelihood) -> None:
+def _shard(text: str) -> tuple[int, int]:
+    """Return i and n of the text i/n; raises InputError for another one."""
+    match = re.fullmatch(r"(\d{1,15})/(\d{1,15})", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise InputError(f"shard {text!r}: give i/n with i from 1 to n, such as 2/8")
+    return int(match[1]), int(match[2])
+
+
+def likelihood(options: RunOptions, likelihood: Likelihood) -> None:
     """Score gold solutions under several conditions."""
     from lib.evaluation.likelihood import as_text, likelihoods
 
-    print(as_text(likelihoods(likelihood, Filler(), asked.seed, asked.out)))
-    print(f"files: {asked.out}/scores.jsonl, run.json")
+    print(as_text(likelihoods(likelihood, Filler(), options.seed, options.out)))
+    print(f"files: {options.out}/scores.jsonl, run.json")
 
 
-def grade(asked: GradeOptions) -> None:
+def grade(options: GradeOptions) -> None:
     """Grade a file of answers and responses."""
     from lib.grading.pool import grade_many
     from lib.statistics import POINTS, format_interval, interval
 
-    rows = list(paths.json_lines(asked.file))
-    if not rows:
-        raise InputError(f"{asked.file}: no lines to grade")
+    pairs = []
+    for line, row in paths.json_lines(options.file):
+        texts = [_text_at(row, field) for field in (options.answer, options.response)]
+        if None in texts:
+            field = options.answer if texts[0] is None else options.response
+            raise InputError(f"{options.file}, line {line}: no text in field {field!r}")
+        pairs.append(tuple(texts))
+    if not pairs:
+        raise InputError(f"{options.file}: no lines to grade")
 
-    def text(row: Any, field: str, line: int) -> str:
-        with contextlib.suppress(
-            KeyError, IndexError, TypeError, ValueError
-        ):  # the last: thousands of digits
-            for step in field.split("."):
-                row = row[step if isinstance(row, dict) else int(step)]
-            if isinstance(row, str | int | float) and not isinstance(row, bool):
-                return str(row)
-        raise InputError(f"{asked.file}, line {line}: no text in field {field!r}")
+    grades = grade_many(pairs)
+    for verdict in grades:
+        print(json.dumps(vars(verdict)))
+    share = interval([POINTS * verdict.correct for verdict in grades], kind="share")
+    percent = format_interval(share.estimate, share.low, share.high)
+    print(f"{percent} % correct, n = {share.n}", file=sys.stderr)
 
-    grades = grade_many(
-        [
-            (text(row, asked.answer, line), text(row, asked.response, line))
-            for line, row in rows
-        ]
-    )
-    for graded in grades:
-        print(json.dumps(vars(graded)))
-    share = interval([POINTS * graded.correct for graded in grades], kind="share")
-    print(
-        f"{format_interval(share.estimate, share.low, share.high)} % correct, n = {share.n}",
-        file=sys.stderr,
-    )
+
+def _text_at(row: Any, field: str) -> str | None:
+    """Return the text or number at a dotted path of names and places, None if there is
+    none.
+    """
+    try:
+        for step in field.split("."):
+            row = row[step if isinstance(row, dict) else int(step)]
+        is_text = isinstance(row, str | int | float) and not isinstance(row, bool)
+        return str(row) if is_text else None
+    except (KeyError, IndexError, TypeError, ValueError):
+        # The ValueError is of a place that is no number, or of thousands of digits.
+        return None
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (
@@ -230,131 +231,145 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> Parser:
-    """Return the parser of COMMANDS: it gives the texts of the options that were typed,
-    and `run`, the command.
+    """Return the parser of COMMANDS: it gives the options that were typed, and `run`,
+    the command.
     """
     top = Parser(
         prog="python -m lib",
-        description=(
-            "Reproduce Meaningless Tokens, Meaningful Gains (arXiv 2510.01032)."
-        ),
+        description="Reproduce Meaningless Tokens, Meaningful Gains"
+        " (arXiv 2510.01032).",
     )
-    added = top.add_subparsers(required=True, metavar="command")
+    commands = top.add_subparsers(required=True, metavar="command")
     for run in COMMANDS:
-        about = {"help": run.__doc__, "description": run.__doc__}
-        command = added.add_parser(
-            run.__name__, argument_default=argparse.SUPPRESS, **about
+        command = commands.add_parser(
+            run.__name__,
+            argument_default=argparse.SUPPRESS,
+            help=run.__doc__,
+            description=run.__doc__,
         )
         command.add_argument(
             "--debug", action="store_true", help="show the traceback of an error"
         )
         command.set_defaults(run=run)
-        for name, field in [
-            field for kind in _kinds(run) for field in kind.model_fields.items()
-        ]:
-            text, default = (field.description or "").replace("%", "%%"), field.default
-            if default and not field.is_required():
-                text += (
-                    " (default:"
-                    f" {','.join(default) if isinstance(default, list) else default})"
-                )
-            how: dict[str, Any] = (
-                {"action": "store_const", "const": "true"}
-                if field.annotation is bool
-                else {}
-            )
-            if name == "file":
-                command.add_argument(name, help=text)
-            elif name not in NO_OPTIONS:
-                flag = "--model" if name == "models" else f"--{name.replace('_', '-')}"
-                command.add_argument(
-                    flag, dest=name, required=field.is_required(), help=text, **how
-                )
+        for model in _models(run):
+            for name, field in model.model_fields.items():
+                if name not in NO_OPTIONS:
+                    _add_option(command, name, field)
     return top
 
 
-def _kinds(run: Callable[..., None]) -> list[type[BaseModel]]:
-    return [
-        argument.annotation for argument in inspect.signature(run).parameters.values()
-    ]
+def _models(run: Callable[..., None]) -> Iterator[type[BaseModel]]:
+    for argument in inspect.signature(run).parameters.values():
+        yield argument.annotation
 
 
-def _given(kind: type[BaseModel], typed: dict[str, Any]) -> BaseModel:
-    """Return a model of the typed options that are its fields: "none,mless" is a list,
-    "tensor_parallel=2" a dict.
-    """
-    found: dict[str, Any] = {}
-    for name, field in kind.model_fields.items():
-        if text := typed.get(name):
-            parts = (
-                [text]
-                if name == "models"
-                else [part.strip() for part in text.split(",") if part.strip()]
-            )
-            shapes: dict[Any, Any] = {
-                list: parts,
-                dict: dict(part.partition("=")[::2] for part in parts),
-            }
-            found[name] = shapes.get(get_origin(field.annotation), text)
-            if field.annotation in (Path, Path | None):
-                found[name] = os.path.expanduser(
-                    text
-                )  # a shell leaves --out=~/runs as it is
-        elif name in typed:
+def _add_option(command: Parser, name: str, field: FieldInfo) -> None:
+    """Add a field as an option, or `file` as the argument without a name."""
+    text = (field.description or "").replace("%", "%%")
+    if field.default and not field.is_required():
+        is_list = isinstance(field.default, list)
+        default = ",".join(map(str, field.default)) if is_list else field.default
+        text = f"{text} (default: {default})"
+
+    kind = get_origin(field.annotation) or field.annotation
+    if name == "file":
+        command.add_argument(name, help=text)
+    elif kind is bool:
+        command.add_argument(_flag(name), dest=name, action="store_true", help=text)
+    else:
+        # Of several models each would need a folder of its own.
+        one_of_many = name == "models"
+        read = _listed_alone if one_of_many else READERS.get(kind, str)
+        command.add_argument(
+            _flag("model" if one_of_many else name),
+            dest=name,
+            type=read,
+            required=field.is_required(),
+            help=text,
+        )
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _listed(text: str) -> list[str]:
+    """Return the parts of a text such as none,mless."""
+    parts = [part.strip() for part in text.split(",")]
+    return [part for part in parts if part] or [""]
+
+
+def _listed_alone(text: str) -> list[str]:
+    return [text]
+
+
+def _by_name(text: str) -> dict[str, str]:
+    """Return the values of a text such as tensor_parallel=2,block_size=16."""
+    return dict(part.partition("=")[::2] for part in _listed(text))
+
+
+# How the text of an option becomes what its model takes, by the field's type; a model
+# reads numbers and names from texts itself.
+READERS: dict[Any, Callable[[str], Any]] = {list: _listed, dict: _by_name}
+
+
+def _model_of(model: type[BaseModel], options: dict[str, Any]) -> BaseModel:
+    """Return a model of those options that are its fields."""
+    own = {name: options[name] for name in model.model_fields if name in options}
+    for name, value in own.items():
+        if value in ("", [""], {"": ""}):
             raise InputError(f"options: {name}: must not be empty")
-    return validated(kind, found, "options", strict=False)
+    return validated(model, own, "options", strict=False)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; 0 only on success, 2 for bad input in one line, 1 for failed
-    prompts, 130 when interrupted.
+    """Run one command and return its exit code.
+
+    That is 0 only on success, 2 for bad input, said in one line, 1 for failed prompts,
+    and 130 when interrupted.
     """
-    for stream in (
-        stream
-        for stream in (sys.stdout, sys.stderr)
-        if isinstance(stream, io.TextIOWrapper)
-    ):
-        stream.reconfigure(
-            errors="replace"
-        )  # a console that lacks a character shows a question mark
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A console that lacks a character shows a question mark.
+            stream.reconfigure(errors="replace")
+
     typed = sys.argv[1:] if arguments is None else arguments
     try:
         options = vars(parser().parse_args(typed or ["--help"]))
-        options["run"](*[_given(kind, options) for kind in _kinds(options["run"])])
+        run = options["run"]
+        run(*[_model_of(model, options) for model in _models(run)])
         sys.stdout.flush()
         return 0
     except KeyboardInterrupt:
-        signal.signal(
-            signal.SIGINT, signal.SIG_IGN
-        )  # first: a second Ctrl-C may follow at once
-        print(
-            "\ninterrupted: what is done is kept; run the same command again to"
-            " continue",
-            file=sys.stderr,
-        )
+        # First of all, since a second Ctrl-C may follow at once.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        kept = "what is done is kept; run the same command again to continue"
+        print(f"\ninterrupted: {kept}", file=sys.stderr)
         return 130
     except (InputError, OSError, ModuleNotFoundError) as error:
         if "--debug" in typed:
             raise
-        message = (
-            NOT_HERE.format(error.name)
-            if isinstance(error, ModuleNotFoundError)
-            else str(error)
-        )
-        if isinstance(error, OSError):
-            # What could not be written must not be tried again, and complained about,
-            # when Python ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            if isinstance(error, BrokenPipeError):
-                return (
-                    128 + signal.SIGPIPE
-                )  # `| head` has seen enough: as other programs end then
-            message = f"{error.filename or 'the output'}: {error.strerror or error}"
-        message = re.sub(
-            r"(\S{60})\S{300,}(\S{10})", r"\1...\2", " ".join(message.split())
-        )
-        print(f"error: {message}", file=sys.stderr)
-        return 1 if isinstance(error, PartlyDone) else 2
+        return _complain(error)
+
+
+def _complain(error: Exception) -> int:
+    """Say in one line what went wrong and return the exit code."""
+    message = str(error)
+    if isinstance(error, ModuleNotFoundError):
+        message = NOT_HERE.format(error.name)
+    elif isinstance(error, OSError):
+        # What could not be written must not be tried again, and complained about, when
+        # Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):
+            # `| head` has seen enough: as other programs end then.
+            return 128 + signal.SIGPIPE
+        message = f"{error.filename or 'the output'}: {error.strerror or error}"
+
+    one_line = " ".join(message.split())
+    shortened = re.sub(r"(\S{60})\S{300,}(\S{10})", r"\1...\2", one_line)
+    print(f"error: {shortened}", file=sys.stderr)
+    return 1 if isinstance(error, PartlyDone) else 2
 
 
 if __name__ == "__main__":
