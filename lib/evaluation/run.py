@@ -354,7 +354,10 @@ def _rows(
             bar.set_postfix_str(at_work, refresh=False)
             if completion.finish_reason == "context":
                 cramped.append(f"{asked.problem.id} ({asked.condition})")
-            yield _row(loaded, asked, completion, graded)
+            row = _row(loaded, asked, completion, graded)
+            if accuracy.temperature == 0:  # a greedy answer's follow from its prompt
+                del row["token_ids"]
+            yield row
     if cramped:
         bar.write(
             f"context too short, counted as truncated: {', '.join(cramped)}",

@@ -65,6 +65,7 @@ FIELDS = [  # of a line of completions.jsonl
         "processor",
         "arm",
     ),  # worked out; older runs lack the next two; ARM's settings, if any
+    "token_ids",  # of an answer that was drawn: its tokens, with the one that ended it
 ]
 NEEDED = ("model", "condition", "problem_id", "sample", "response", "correct")
 SCORE_FIELDS = [

@@ -55,6 +55,9 @@ class Sampling:
 class Completion:
     """What a model wrote: `finish_reason` is stop, length (token limit) or context (no
     room left for it).
+
+    `token_ids` are the answer's tokens before an elicitation, with the one that ended
+    it, which the text leaves out and `completion_tokens` does not count.
     """
 
     key: str
@@ -63,6 +66,7 @@ class Completion:
     prompt_tokens: int
     completion_tokens: int
     elicited: bool = False
+    token_ids: tuple[int, ...] = ()
 
 
 class Writer(ABC):
@@ -161,10 +165,11 @@ class Writer(ABC):
         sampling: Sampling,
         finish: str,
         written: list[int],
+        end: list[int],
         after: list[int],
     ) -> Completion:
-        """Return what was written, with the elicitation and what came `after` it, if
-        anything.
+        """Return what was written up to its `end`, the token that stopped it, if one
+        did, with the elicitation and what came `after` that, if anything.
         """
         text = self._decode(written) + (
             sampling.elicit + self._decode(after) if after else ""
@@ -176,6 +181,7 @@ class Writer(ABC):
             len(request.input_ids),
             len(written) + len(after),
             bool(after),
+            (*written, *end),
         )
 
 

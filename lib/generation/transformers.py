@@ -37,6 +37,7 @@ class _Row:
         self.feed: list[
             int
         ] = []  # tokens that must go in before the next one is chosen
+        self.end: list[int] = []  # the token that stopped it, if one did
         self.after: list[int] = []  # what follows the elicitation
         # What tokens are drawn from, and what ARM draws from.
         self.draws, self.noise = (
@@ -208,7 +209,12 @@ class _Batch:
             row = self.rows[slot]
             if self._take(row, token):
                 yield self.engine._completion(
-                    row.request, self.sampling, row.finish, row.written, row.after
+                    row.request,
+                    self.sampling,
+                    row.finish,
+                    row.written,
+                    row.end,
+                    row.after,
                 )
                 last = self.rows.pop()
                 if slot < len(self.rows):  # whose slot the last one takes
@@ -237,6 +243,7 @@ class _Batch:
             if len(row.written) < sampling.max_new_tokens:
                 return False
         row.finish = "stop" if stopped else "length"
+        row.end = [token] if stopped else []
         row.feed += self.elicit
         return not self.elicit or last_box(decode(row.written)) is not None
 

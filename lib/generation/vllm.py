@@ -109,13 +109,10 @@ class Engine(Writer):
             while running:
                 for output in self.llm.step():
                     request, new = running[output.request_id], output.outputs[0]
-                    ids = list(
-                        new.token_ids[:-1]
-                        if new.finish_reason == "stop"
-                        else new.token_ids
-                    )
+                    stopped = new.finish_reason == "stop"
+                    ids = list(new.token_ids[:-1] if stopped else new.token_ids)
                     if request.key in written:
-                        first, finish = written[request.key]
+                        first, end, finish = written[request.key]
                         boxes = (
                             last_box(sampling.elicit + self._decode(ids[:n]))
                             for n in range(1, len(ids))
@@ -131,13 +128,13 @@ class Engine(Writer):
                             )
                         ]
                     else:
-                        first, finish, after = (
+                        first, finish = (
                             [*request.resumed_tokens, *ids],
                             new.finish_reason,
-                            [],
                         )
+                        end, after = list(new.token_ids[len(ids) :]), []
                         if elicit and last_box(self._decode(first)) is None:
-                            written[request.key] = first, finish
+                            written[request.key] = first, end, finish
                             both, seed = (
                                 [*request.input_ids, *first, *elicit],
                                 (request.seed + 1) % 2**63,
@@ -147,7 +144,7 @@ class Engine(Writer):
                             )
                             continue
                     del running[request.key]
-                    yield self._completion(request, sampling, finish, first, after)
+                    yield self._completion(request, sampling, finish, first, end, after)
         finally:
             if running and self.llm:
                 self.llm.abort_request(list(running))

@@ -145,6 +145,8 @@ def test_an_engine_is_asked_for_what_the_settings_say(tiny_checkpoint, tmp_path,
     first = {row["condition"]: row for row in reversed(rows.values())}
     assert list(first["arm"]) == FIELDS  # the documented ones, in their order
     assert list(first["none"]) == [name for name in FIELDS if name != "arm"]
+    greedy = read(tmp_path / "elicited" / "completions.jsonl")
+    assert not any("token_ids" in row for row in greedy)
     code, *settings = (first[name]["arm"] for name in reversed(conditions))
     assert (code["c"], code["mode"], code["layer"]) == (1, "code", 2) and {
         s["c"] for s in settings

@@ -100,6 +100,8 @@ def test_an_answer_ends_with_what_ends_it_or_at_the_limit(
     assert found.completion_tokens == len(words) and fed == (
         words if finish == "stop" else words[:-1]
     )
+    stopped_by = [end or tokenizer.eos_token_id] if finish == "stop" else []
+    assert found.token_ids == (*words, *stopped_by)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +123,7 @@ def test_the_elicitation_follows_what_was_written_and_ends_at_the_closing_brace(
     ) + len(answer)
     assert found.text == tokenizer.decode(written) + ELICITATION + "42}"
     assert found.elicited and found.finish_reason == finish
+    assert found.token_ids == (*written, *([END] if finish == "stop" else []))
 
 
 def test_an_elicited_answer_ends_where_the_model_ends_it_or_at_its_own_limit(

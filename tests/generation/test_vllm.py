@@ -104,6 +104,7 @@ def test_greedy_tokens_equal_those_of_transformers_with_and_without_arm(
     found = complete(engine, mixed(everything, PARTS), GREEDY)
     assert found == expected
     assert all(completion.elicited for completion in found.values())
+    assert all(completion.token_ids for completion in found.values())
     texts = [
         {found[f"{part} {n}"].text for part in PARTS} for n in range(PARTS["code"][1])
     ]
