@@ -41,8 +41,9 @@ from lib.arm.moving import redistribute
 from lib.arm.settings import Arm
 from lib.attention.received import received_attention
 from lib.generation import Request, Sampling
-from lib.generation.step import Steps
-from lib.generation.transformers import Engine, choose
+from lib.generation.drawing import choose
+from lib.generation.step import DecodeSteps
+from lib.generation.transformers import Engine
 from lib.measurement.activations import measure_activations
 from lib.measurement.attention import measure_attention, prompts_of
 from lib.models.loading import Loaded, converted
@@ -259,7 +260,7 @@ class Rows:
         model.get_decoder()(
             random_ids(1).to(self.device), past_key_values=prefilled, use_cache=True
         )
-        steps = Steps(model, rows, POSITIONS + 2 * STEPS, eager)
+        steps = DecodeSteps(model, rows, POSITIONS + 2 * STEPS, eager)
         steps.cache.write(0, prefilled, [1])
         steps.cache.lengths = [POSITIONS] * rows
         tokens, draws = [1] * rows, [torch.Generator() for _ in range(rows)]

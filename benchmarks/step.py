@@ -17,16 +17,16 @@ import torch
 from measuring import keep, random_ids
 from transformers import DynamicCache
 
-from lib.generation.step import Steps
+from lib.generation.step import DecodeSteps
 from lib.models.loading import Loaded, load
 
 
 @torch.inference_mode()
-def filled(loaded: Loaded, rows: int, positions: int, steps: int) -> Steps:
+def filled(loaded: Loaded, rows: int, positions: int, steps: int) -> DecodeSteps:
     """Return steps whose rows all hold the same prompt of so many tokens."""
     prefilled = DynamicCache()
     loaded.model(random_ids(positions), past_key_values=prefilled, use_cache=True)
-    found = Steps(loaded.model, rows, positions + steps)
+    found = DecodeSteps(loaded.model, rows, positions + steps)
     for row in range(rows):
         found.cache.write(row, prefilled, [positions])
     return found

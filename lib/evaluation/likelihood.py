@@ -23,7 +23,7 @@ from lib.attention.function import hiding
 from lib.errors import InputError
 from lib.evaluation.run import arm_of, provenance, run_settings, versions
 from lib.evaluation.store import SCORE_FIELDS, SCORES, opened
-from lib.generation.transformers import prefill
+from lib.generation.prefill import prefill
 from lib.models.loading import Loaded, load
 from lib.paths import settings_key
 from lib.profiles import Likelihood

@@ -1,9 +1,14 @@
-"""Prompts in, completions out, through one small interface with two engines, here or in
-many processes.
+"""Prompts in, completions out: one small interface, two engines, here or in workers.
 
-An engine is a module with a `Writer` named `Engine(loaded, batch_size, **options)`,
-whose `load` gives what it asks of a model in this process. Its `_accept` refuses what
-it cannot run, and its `_stream` writes.
+An engine is a module with a `Writer` named `Engine(loaded, batch_size, **options)`. Its
+`load` reads what the engine needs of a model in this process, its `_accept` refuses
+what it cannot run, and its `_stream` writes.
+
+    transformers  the project's own batches; a step of them is in `step`, the cache of
+                  the rows in `slots`, prompts go in by `prefill`, tokens are chosen in
+                  `drawing`
+    vllm          the same interface over vLLM; `vllm_arm` is ARM inside its processes
+    workers       either of them in many processes, on this machine or a cluster
 """
 
 import importlib
@@ -19,11 +24,11 @@ from lib.errors import InputError
 
 @dataclass(frozen=True)
 class Request:
-    """One prompt to complete; `seed` alone decides its random draws, whatever it is
-    batched with.
+    """One prompt to complete.
 
-    `resumed_tokens` are tokens of an answer that was cut: it goes on behind them, and its text
-    and length include them.
+    Its `seed` alone decides what is drawn for it, whatever it is batched with. It may
+    resume an answer that was cut: the completion goes on behind `resumed_tokens`, and
+    its text and length include them.
     """
 
     key: str
@@ -40,8 +45,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to continue: greedy at temperature 0; `elicit` is appended to an answer
-    without a box (Kojima 2022).
+    """How to continue: greedily at temperature 0, else by draws.
+
+    `elicit` is appended to an answer without a box, which then goes on for a few tokens
+    (Kojima et al. 2022).
     """
 
     max_new_tokens: int
@@ -53,11 +60,11 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model wrote: `finish_reason` is stop, length (token limit) or context (no
-    room left for it).
+    """What a model wrote.
 
-    `token_ids` are the answer's tokens before an elicitation, with the one that ended
-    it, which the text leaves out and `completion_tokens` does not count.
+    `finish_reason` is stop, length (the token limit) or context (the model has no room
+    for the prompt). `token_ids` are the answer's tokens before an elicitation, with the
+    one that ended it, which the text leaves out and `completion_tokens` does not count.
     """
 
     key: str
@@ -69,13 +76,26 @@ class Completion:
     token_ids: tuple[int, ...] = ()
 
 
+@dataclass
+class Answer:
+    """An answer as an engine writes it, token by token."""
+
+    written: list[int]
+    end: list[int]  # the token that ended it, none at the token limit
+    elicited: list[int]  # what was written behind the elicitation
+    finish_reason: str = ""  # empty while it goes on
+
+
 class Writer(ABC):
-    """What every engine knows of its model: the tokens that end an answer, the room
-    there is, how an answer reads.
+    """What every engine knows of its model.
+
+    That is: which tokens end an answer, how much room there is, how an answer reads.
     """
 
     def __init__(self, loaded, batch_size: int):
-        self.loaded, self.model, self.tokenizer = loaded, loaded.model, loaded.tokenizer
+        self.loaded = loaded
+        self.model = loaded.model
+        self.tokenizer = loaded.tokenizer
         self.batch_size = batch_size
         declared = self.model.generation_config.eos_token_id
         stops = declared if isinstance(declared, list) else [declared]
@@ -86,108 +106,107 @@ class Writer(ABC):
     ) -> Iterator[Completion]:
         """Return one completion for each request as it finishes, in any order.
 
-        One whose context has no room comes back empty. Raises InputError at the call
-        where the engine cannot run ARM.
+        One for which the context has no room comes back empty. Raises InputError at the
+        call, before the first completion, where the engine cannot run ARM.
         """
-        elicit = (
-            self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"]
-            if sampling.elicit
-            else []
-        )
-        extra = (
-            sampling.max_new_tokens + len(elicit) + sampling.elicit_tokens
+        elicitation = self._elicitation(sampling)
+        following = (
+            sampling.max_new_tokens + len(elicitation) + sampling.elicit_tokens
         )  # positions that may follow a prompt
-        fits: dict[Arm | None, list[Request]] = {}
-        cramped = []
+
+        # The engine takes one setting of ARM after the other.
+        by_arm: dict[Arm | None, list[Request]] = {}
+        without_room = []
         for request in requests:
-            if len(request.input_ids) + extra <= self.loaded.context:
-                fits.setdefault(request.arm, []).append(request)
+            if len(request.input_ids) + following <= self.loaded.context:
+                by_arm.setdefault(request.arm, []).append(request)
             else:
-                cramped.append(
-                    Completion(request.key, "", "context", len(request.input_ids), 0)
-                )
-        longest = {
-            arm: max(len(request.input_ids) for request in some) + extra
-            for arm, some in fits.items()
+                without_room.append(request)
+
+        positions = {
+            arm: max(len(request.input_ids) for request in group) + following
+            for arm, group in by_arm.items()
         }
-        for arm, positions in longest.items():
-            self._accept(arm, positions)
+        for arm in by_arm:
+            self._accept(arm, positions[arm])
 
         def completions() -> Iterator[Completion]:
-            yield from cramped
-            for arm, some in fits.items():
-                yield from self._stream(some, sampling, elicit, longest[arm])
+            for request in without_room:
+                prompt_tokens = len(request.input_ids)
+                yield Completion(request.key, "", "context", prompt_tokens, 0)
+            for arm, group in by_arm.items():
+                yield from self._stream(group, sampling, elicitation, positions[arm])
 
         return completions()
 
+    def _elicitation(self, sampling: Sampling) -> list[int]:
+        """Return the tokens of the text that is appended to an answer without a box."""
+        if not sampling.elicit:
+            return []
+        return self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"]
+
     def _accept(self, arm: Arm | None, positions: int) -> None:
-        """Raise InputError where ARM cannot work; its prompts, with what follows, take
-        so many positions at most.
+        """Raise InputError where ARM cannot work.
+
+        `positions`: how many a prompt of this setting takes at most, with what follows.
         """
-        if arm:
-            activation_module(self.model, arm.layer)
-            if arm.per_tensor:
-                raise InputError(
-                    "answers take ARM's statistics of a sequence, not of a batch:"
-                    " statistics='sequence'"
-                )
+        if arm is None:
+            return
+        activation_module(self.model, arm.layer)
+        if arm.per_tensor:
+            raise InputError(
+                "answers take ARM's statistics of a sequence, not of a batch:"
+                " statistics='sequence'"
+            )
 
     @abstractmethod
     def _stream(
         self,
         requests: list[Request],
         sampling: Sampling,
-        elicit: list[int],
+        elicitation: list[int],
         positions: int,
     ) -> Iterator[Completion]:
-        """Yield a completion for each request, all of one setting of ARM; `elicit`: the
-        elicitation's tokens.
-        """
+        """Yield a completion for each request, all of one setting of ARM."""
 
     def _bytes_per_position(self) -> int:
         """Return the size of one position's keys and values in all layers."""
         config = self.model.config.get_text_config()
+        heads = (
+            getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        )
         width = (
             getattr(config, "head_dim", None)
             or config.hidden_size // config.num_attention_heads
         )
-        heads = (
-            getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        )
-        return 2 * config.num_hidden_layers * heads * width * self.model.dtype.itemsize
+        numbers = 2 * config.num_hidden_layers * heads * width
+        return numbers * self.model.dtype.itemsize
 
     def _decode(self, ids: list[int]) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=True)
 
     def _completion(
-        self,
-        request: Request,
-        sampling: Sampling,
-        finish: str,
-        written: list[int],
-        end: list[int],
-        after: list[int],
+        self, request: Request, sampling: Sampling, answer: Answer
     ) -> Completion:
-        """Return what was written up to its `end`, the token that stopped it, if one
-        did, with the elicitation and what came `after` that, if anything.
-        """
-        text = self._decode(written) + (
-            sampling.elicit + self._decode(after) if after else ""
-        )
+        """Return an answer as text, with the elicitation where that was appended."""
+        text = self._decode(answer.written)
+        if answer.elicited:
+            text += sampling.elicit + self._decode(answer.elicited)
         return Completion(
-            request.key,
-            text,
-            finish,
-            len(request.input_ids),
-            len(written) + len(after),
-            bool(after),
-            (*written, *end),
+            key=request.key,
+            text=text,
+            finish_reason=answer.finish_reason,
+            prompt_tokens=len(request.input_ids),
+            completion_tokens=len(answer.written) + len(answer.elicited),
+            elicited=bool(answer.elicited),
+            token_ids=(*answer.written, *answer.end),
         )
 
 
 def engine_class(name: str):
-    """Return the class of an engine; raises InputError when what it needs is not
-    installed.
+    """Return the class of an engine.
+
+    Raises InputError when what it needs is not installed.
     """
     return importlib.import_module(f"lib.generation.{name}").Engine
 
@@ -198,14 +217,16 @@ def workers_class():
 
 
 def make_engine(name: str, loaded, batch_size: int, options: dict[str, int]):
-    """Return the engine called `name`, ready for prompts; raises InputError for an
-    option that it does not have.
+    """Return the engine called `name`, ready for prompts.
+
+    Raises InputError for an option that it does not have.
     """
     engine = engine_class(name)
     known = list(inspect.signature(engine).parameters)[2:]
-    if missing := [option for option in options if option not in known]:
+    unknown = [option for option in options if option not in known]
+    if unknown:
         raise InputError(
-            f"engine {name} has no option {missing[0]!r}: choose from"
+            f"engine {name} has no option {unknown[0]!r}: choose from"
             f" {', '.join(known) or '(none)'}"
         )
     return engine(loaded, batch_size, **options)

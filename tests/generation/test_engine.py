@@ -14,8 +14,8 @@ from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation import Request, Sampling, engine_class, transformers
-from lib.generation.step import Steps
-from lib.generation.transformers import choose
+from lib.generation.step import DecodeSteps
+from lib.generation.drawing import choose
 from lib.models.loading import Loaded
 
 
@@ -114,7 +114,7 @@ def test_prompts_that_have_no_room_beside_the_slots_go_on_with_fewer_slots(
     asked, begun, steps = (
         requests([3, 8, 5, 2]),
         transformers.prefill,
-        Mock(wraps=Steps),
+        Mock(wraps=DecodeSteps),
     )
     expected = complete(tiny, asked, 4, max_new_tokens=6)
 
@@ -123,7 +123,7 @@ def test_prompts_that_have_no_room_beside_the_slots_go_on_with_fewer_slots(
             raise torch.OutOfMemoryError("out of memory")
         return begun(*given)
 
-    monkeypatch.setattr(transformers, "Steps", steps)
+    monkeypatch.setattr(transformers, "DecodeSteps", steps)
     monkeypatch.setattr(transformers, "prefill", prefill)
     assert complete(tiny, asked, 4, max_new_tokens=6) == expected
     assert [call.args[1] for call in steps.call_args_list] == [4, 2, 1]

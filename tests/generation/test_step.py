@@ -16,8 +16,8 @@ from transformers import DynamicCache
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation import Request, Sampling, step, transformers
-from lib.generation.step import Steps
-from lib.generation.transformers import choose
+from lib.generation.step import DecodeSteps
+from lib.generation.drawing import choose
 from lib.models.loading import Loaded
 
 # Logits of a step may differ from a whole forward's by a few roundings of the dtype,
@@ -36,7 +36,7 @@ def as_graphs(monkeypatch):
     """
     shapes = []
 
-    class Fixed(Steps):
+    class Fixed(DecodeSteps):
         def __init__(self, *given, eager=False):
             super().__init__(*given, eager)
             self.as_graphs = not eager
@@ -46,11 +46,11 @@ def as_graphs(monkeypatch):
             super()._write(rows, longest)
 
     monkeypatch.setattr(step, "captured", lambda run, pool: SimpleNamespace(replay=run))
-    monkeypatch.setattr(transformers, "Steps", Fixed)
+    monkeypatch.setattr(transformers, "DecodeSteps", Fixed)
     return SimpleNamespace(Steps=Fixed, shapes=shapes)
 
 
-def step_and_whole(model, prompts, kind=Steps, slots=3):
+def step_and_whole(model, prompts, kind=DecodeSteps, slots=3):
     """Return the last tokens' logits (B, vocabulary) by a decode step from a cache, and
     those of whole forwards.
     """
@@ -179,7 +179,7 @@ def test_a_step_asks_for_few_operations_and_never_waits(family):
             return function(*args, **(kwargs or {}))
 
     model(input_ids=torch.ones(3, 4, dtype=torch.long), past_key_values=prefilled)
-    steps = Steps(model, 3, 16)
+    steps = DecodeSteps(model, 3, 16)
     steps.cache.write(0, prefilled, [4] * 3)
     with Counting():
         # The one copy that hands all rows' tokens over is no operation.

@@ -1,0 +1,70 @@
+"""Take whole prompts through a model, for their caches and for logits where needed."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import torch
+from transformers import DynamicCache, PreTrainedModel
+
+from lib.prompts.batches import pad
+
+
+@torch.inference_mode()
+def prefill(
+    model: PreTrainedModel,
+    rows: Sequence[list[int]],
+    places: Sequence[range],
+    changed: list[int] | None = None,
+) -> tuple[DynamicCache, torch.Tensor]:
+    """Run rows of ids through a model.
+
+    Return its cache, and the logits (N, vocabulary) in float32 at each row's `places`.
+    What all rows begin with is computed once, unless ARM is at work: then `changed`
+    says how many first tokens of each row it changes.
+    """
+    cache = DynamicCache()
+    device = model.device
+
+    shared: list[int] = []
+    if not changed:
+        before = [row[: at.start] for row, at in zip(rows, places, strict=True)]
+        shared = list(os.path.commonprefix(before))  # noqa: RUF071 (of any sequences, here ids)
+    if shared:
+        ids = torch.tensor([shared], device=device)
+        model.get_decoder()(input_ids=ids, past_key_values=cache, use_cache=True)
+        cache.batch_repeat_interleave(len(rows))
+
+    ids = pad([torch.tensor(row[len(shared) :]) for row in rows])[0].to(device)
+    mask = None
+    if changed:
+        # ARM reads it. Of attention it hides padding alone, which nothing real sees.
+        real = torch.arange(ids.shape[1]) < torch.tensor(changed)[:, None]
+        mask = real.long().to(device)
+    flat = [(row, place - len(shared)) for row, at in enumerate(places) for place in at]
+    with logits_at(model, *torch.tensor(flat, device=device).T):
+        output = model(
+            input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True
+        )
+    return cache, output.logits[0].float()
+
+
+@contextlib.contextmanager
+def logits_at(
+    model: PreTrainedModel, rows: torch.Tensor, places: torch.Tensor
+) -> Iterator[None]:
+    """Let a model give the logits (1, N, vocabulary) of these places alone.
+
+    `rows` and `places` (N,) name them in the whole batch of a forward.
+    """
+
+    def only_these(_, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+        return (inputs[0][rows, places][None],)
+
+    head = cast(torch.nn.Module, model.get_output_embeddings())
+    handle = head.register_forward_pre_hook(only_these)
+    try:
+        yield
+    finally:
+        handle.remove()
