@@ -14,8 +14,8 @@ from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation import Request, Sampling, engine_class, transformers
-from lib.generation.step import DecodeSteps
 from lib.generation.drawing import choose
+from lib.generation.step import DecodeSteps
 from lib.models.loading import Loaded
 
 

@@ -16,8 +16,8 @@ from transformers import DynamicCache
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation import Request, Sampling, step, transformers
-from lib.generation.step import DecodeSteps
 from lib.generation.drawing import choose
+from lib.generation.step import DecodeSteps
 from lib.models.loading import Loaded
 
 # Logits of a step may differ from a whole forward's by a few roundings of the dtype,
