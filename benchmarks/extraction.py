@@ -31,7 +31,8 @@ import torch
 from measuring import keep, random_ids
 
 from lib.attention.received import received_attention
-from lib.models.loading import converted, load
+from lib.models.conversion import converted
+from lib.models.loading import load
 from lib.models.names import resolve
 
 WAYS = {

@@ -25,7 +25,8 @@ import torch
 from measuring import keep
 
 from lib.generation import Request, Sampling, make_engine
-from lib.models.loading import Loaded, converted, load
+from lib.models.conversion import converted
+from lib.models.loading import Loaded, load
 from lib.models.names import resolve
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.problems import load_problems

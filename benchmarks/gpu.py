@@ -46,7 +46,8 @@ from lib.generation.step import DecodeSteps
 from lib.generation.transformers import Engine
 from lib.measurement.activations import measure_activations
 from lib.measurement.attention import measure_attention, prompts_of
-from lib.models.loading import Loaded, converted
+from lib.models.conversion import converted
+from lib.models.loading import Loaded
 from lib.models.names import resolve
 from lib.prompts.problems import load_problems
 

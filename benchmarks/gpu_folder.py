@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lib.models.loading import converted
+from lib.models.conversion import converted
 from lib.models.names import resolve
 from lib.paths import RESULTS, ROOT
 

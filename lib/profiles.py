@@ -21,7 +21,8 @@ from pydantic import (
 from lib import paths
 from lib.arm.settings import Arm, parse_arm
 from lib.errors import InputError, Settings, unknown, validated
-from lib.models.names import Dtype, Source, card, known_models, resolve
+from lib.models.card import card
+from lib.models.names import Dtype, Source, known_models, resolve
 from lib.prompts.conditions import (
     ConditionText,
     Example,

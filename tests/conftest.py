@@ -10,7 +10,8 @@ import pytest
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from lib.models.loading import converted, load
+from lib.models.conversion import converted
+from lib.models.loading import load
 from lib.models.names import resolve
 
 matplotlib.use("Agg")

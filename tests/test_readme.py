@@ -11,7 +11,7 @@ from benchmarks import readme
 from lib import paths
 from lib.__main__ import parser
 from lib.measurement.store import HEADS, save
-from lib.models.names import card
+from lib.models.card import card
 from lib.profiles import load_profile
 
 TEXT = readme.README.read_text(encoding="utf-8")

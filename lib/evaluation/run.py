@@ -37,7 +37,7 @@ from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade
 from lib.grading.pool import submit
-from lib.models.loading import Loaded, load
+from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import arm_for
 from lib.paths import settings_key, write_json, write_whole
 from lib.profiles import Accuracy
@@ -102,13 +102,11 @@ def evaluate(
         if accuracy.gpus_per_worker is None
         else accuracy.gpus_per_worker
     )
-    given = {
-        "device": "cuda" if cuda else "cpu",
-        "dtype": accuracy.dtype,
-        "read": False,
-        "fetch": False,
-    }
-    plain = [load(spec, **given) for spec in accuracy.models]
+    device = "cuda" if cuda else "cpu"
+    plain = [
+        load_without_weights(spec, device, accuracy.dtype, fetch=False)
+        for spec in accuracy.models
+    ]
     # A model that no prompt can be made for is named before the folder is opened.
     asked = [
         completions_wanted(known, accuracy, filler, seed, problems) for known in plain

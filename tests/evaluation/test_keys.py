@@ -9,7 +9,7 @@ import pytest
 from lib import evaluation
 from lib.evaluation.run import completions_wanted
 from lib.evaluation.store import read
-from lib.models.loading import load
+from lib.models.loading import load_without_weights
 from lib.profiles import PARTS, load_profile, variation
 from lib.prompts.problems import Problem, load_problems
 
@@ -18,7 +18,7 @@ DEMO, FAMILIES = load_profile("demo"), load_profile("families")
 
 @pytest.fixture(scope="module")
 def demo():
-    return load("demo", device="cpu", read=False)
+    return load_without_weights("demo", device="cpu")
 
 
 @pytest.mark.parametrize("part", ["main", *PARTS])

@@ -13,27 +13,27 @@ from lib.errors import InputError
 from lib.models import first_layers
 
 REPO = "Qwen/Qwen2.5-Math-7B"
+WIDE = {
+    "vocab_size": 600,
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "head_dim": 32,
+    "num_hidden_layers": 8,
+    "tie_word_embeddings": False,
+}
 
 
 @pytest.fixture(scope="package")
 def models(tmp_path_factory):
     """A folder of repositories; the one under REPO holds code and a pickle too."""
     root = tmp_path_factory.mktemp("models")
+    folder = root / REPO
     torch.manual_seed(0)
-    wide = {
-        "vocab_size": 600,
-        "hidden_size": 128,
-        "intermediate_size": 256,
-        "head_dim": 32,
-        "num_hidden_layers": 8,
-    }
-    of_type("qwen2", **wide, tie_word_embeddings=False).save_pretrained(
-        root / REPO, max_shard_size="1800KB"
-    )
-    assert len(list((root / REPO).glob("*.safetensors"))) == 4
-    (root / REPO / "tokenizer_config.json").write_text("{}")
-    (root / REPO / "modeling_custom.py").write_text("raise SystemExit")
-    (root / REPO / "training.pt").write_bytes(b"pickle")
+    of_type("qwen2", **WIDE).save_pretrained(folder, max_shard_size="1800KB")
+    assert len(list(folder.glob("*.safetensors"))) == 4
+    (folder / "tokenizer_config.json").write_text("{}")
+    (folder / "modeling_custom.py").write_text("raise SystemExit")
+    (folder / "training.pt").write_bytes(b"pickle")
     return root
 
 
@@ -50,14 +50,13 @@ def server(models, tmp_path, monkeypatch):
 
 @pytest.fixture
 def refused():
-    """Call a function, which must raise an InputError of one line, and return what it
-    says.
-    """
+    """Call a function, which must raise an InputError of one line, and return it."""
 
-    def call(function, *given, **options):
+    def call(function, *args, **options):
         with pytest.raises(InputError) as caught:
-            function(*given, **options)
-        assert "\n" not in str(caught.value)
-        return str(caught.value)
+            function(*args, **options)
+        message = str(caught.value)
+        assert "\n" not in message
+        return message
 
     return call

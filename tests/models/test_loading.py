@@ -12,183 +12,226 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel
 
 from lib import paths
-from lib.models import loading, names
-from lib.models.loading import load
+from lib.models import weights
+from lib.models.loading import load, load_without_weights
+from lib.models.names import known_models
 
-WEIGHTS = "model.safetensors"
-ASKED = [
-    (None, "float32", True),
-    (None, "bfloat16", False),
-    (3, "float32", True),
-    (1, "bfloat16", True),
-]
-SPECS = (
-    "",
-    "nonsense",
-    "a/b/c",
-    "./none",
-    "../no/ne",
-    "/no/such",
-    "~nobody-has-this-name/x",
-    "org/",
-    "x" * 300,
-)
+SHARD = "model.safetensors"
+UP_PROJECTION = "model.layers.0.mlp.up_proj.weight"
 
 
 def change_weights(folder, change):
-    weights = load_file(folder / WEIGHTS)
-    change(weights)
-    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+    tensors = load_file(folder / SHARD)
+    change(tensors)
+    save_file(tensors, folder / SHARD, metadata={"format": "pt"})
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "",
+        "nonsense",
+        "a/b/c",
+        "./none",
+        "../no/ne",
+        "/no/such",
+        "~nobody-has-this-name/x",
+        "org/",
+        "x" * 300,
+    ],
+)
 def test_an_unknown_spec_is_refused_and_the_known_ones_are_named(spec, refused):
     message = refused(load, spec, device="cpu")
     assert message.startswith(f"unknown model {spec!r}: give demo, ")
-    assert all(name in message for name in names.known_models())
+    for name in known_models():
+        assert name in message
 
 
-@pytest.mark.parametrize("layers, dtype, head", ASKED)
+@pytest.mark.parametrize(
+    "layers, dtype, head",
+    [
+        (None, "float32", True),
+        (None, "bfloat16", False),
+        (3, "float32", True),
+        (1, "bfloat16", True),
+    ],
+)
 def test_a_folder_gives_the_layers_and_the_number_format_asked_for(
-    tiny_llama, demo, layers, dtype, head
+    tiny_llama, layers, dtype, head
 ):
     loaded = load(str(tiny_llama), layers=layers, device="cpu", dtype=dtype, head=head)
-    assert (loaded.name, loaded.heads, loaded.context) == ("tiny-llama", 2, 512)
-    assert (loaded.spec, loaded.device, loaded.dtype) == (str(tiny_llama), "cpu", dtype)
-    assert loaded.layers == len(loaded.model.get_decoder().layers) == (layers or 3)
-    assert loaded.model.dtype == getattr(torch, dtype) and not loaded.model.training
-    assert (loaded.model.get_output_embeddings() is not None) == (
-        head and layers is None
-    )
-    assert (
-        loaded.tokenizer("One half.").input_ids == demo.tokenizer("One half.").input_ids
-    )
+    assert (loaded.name, loaded.spec) == ("tiny-llama", str(tiny_llama))
+    assert (loaded.heads, loaded.context) == (2, 512)
+    assert (loaded.device, loaded.dtype) == ("cpu", dtype)
+
+    model = loaded.model
+    assert loaded.layers == len(model.get_decoder().layers) == (layers or 3)
+    assert model.dtype == getattr(torch, dtype)
+    assert not model.training
+    has_head = model.get_output_embeddings() is not None
+    assert has_head == (head and layers is None)
+
+
+def test_a_folder_gives_its_tokenizer(tiny_llama, demo):
+    tokenizer = load(str(tiny_llama), device="cpu").tokenizer
+    text = "One half."
+    assert tokenizer(text).input_ids == demo.tokenizer(text).input_ids
 
 
 def test_the_revision_of_a_folder_changes_with_its_weights_only(tiny_checkpoint):
-    before = load(str(tiny_checkpoint), device="cpu").revision
-    assert load(str(tiny_checkpoint), layers=1, device="cpu").revision == before
+    def revision(**options):
+        return load(str(tiny_checkpoint), device="cpu", **options).revision
+
+    before = revision()
+    assert revision(layers=1) == before
     change_weights(
-        tiny_checkpoint, lambda weights: weights["model.norm.weight"].add_(1)
+        tiny_checkpoint, lambda tensors: tensors["model.norm.weight"].add_(1)
     )
-    assert load(str(tiny_checkpoint), device="cpu").revision != before
+    assert revision() != before
 
 
-def test_a_model_of_a_hub_is_loaded_by_its_id_and_without_the_hub_later(
-    server, models, tiny_llama, monkeypatch
-):
-    shutil.copytree(tiny_llama, models / "org" / "tiny")
-    for layers in (2, None):
-        loaded, expected = (
-            load(spec, layers=layers, device="cpu")
-            for spec in ("org/tiny", str(tiny_llama))
-        )
-        assert (loaded.name, loaded.spec, loaded.revision) == (
-            "tiny",
-            "org/tiny",
-            server.commit("org/tiny"),
-        )
-        for name, values in expected.model.state_dict().items():
-            assert torch.equal(loaded.model.state_dict()[name], values)
+@pytest.mark.parametrize("layers", [2, None])
+def test_a_model_of_a_hub_is_loaded_by_its_id(server, models, tiny_llama, layers):
+    shutil.copytree(tiny_llama, models / "org" / "tiny", dirs_exist_ok=True)
+    loaded = load("org/tiny", layers=layers, device="cpu")
+    assert (loaded.name, loaded.spec) == ("tiny", "org/tiny")
+    assert loaded.revision == server.commit("org/tiny")
+
+    of_folder = load(str(tiny_llama), layers=layers, device="cpu").model.state_dict()
+    of_hub = loaded.model.state_dict()
+    assert of_hub.keys() == of_folder.keys()
+    for name, tensor in of_folder.items():
+        assert torch.equal(of_hub[name], tensor)
+
+
+def test_a_model_of_a_hub_needs_no_hub_later(server, models, tiny_llama, monkeypatch):
+    shutil.copytree(tiny_llama, models / "org" / "tiny", dirs_exist_ok=True)
+    commit = load("org/tiny", device="cpu").revision
     point_at("http://127.0.0.1:9", monkeypatch)
-    assert load("org/tiny", device="cpu", read=False).revision == server.commit(
-        "org/tiny"
-    )
+    assert load_without_weights("org/tiny", device="cpu").revision == commit
 
 
-def test_layers_that_are_not_there_and_a_cache_without_room_are_named(
-    tmp_path, monkeypatch, tiny_llama, refused
-):
-    for layers in (0, 4):
-        assert refused(load, str(tiny_llama), layers=layers).endswith(
-            f"has 3 layers; asked for the first {layers}"
-        )
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(paths, "CACHE", tmp_path / "file")
-    assert f"cannot write the cache folder {tmp_path}" in refused(
-        load, "demo", device="cpu"
-    )
+def test_without_weights_everything_else_is_known(tiny_llama):
+    loaded = load(str(tiny_llama), device="cpu")
+    empty = load_without_weights(str(tiny_llama), device="cuda", dtype="float32")
+    assert (empty.device, empty.dtype) == ("cuda", "float32")
+    assert (empty.name, empty.spec) == (loaded.name, loaded.spec)
+    assert empty.revision == loaded.revision
+    assert (empty.layers, empty.context) == (loaded.layers, loaded.context)
+    assert {tensor.device.type for tensor in empty.model.parameters()} == {"meta"}
+    assert empty.model.name_or_path == str(tiny_llama)
 
 
-def quantise(weights):
-    weights |= {
-        name: weights["model.norm.weight"].to(torch.int8)
-        for name in ("lm_head.weight", "model.layers.1.x")
-    }
+@pytest.mark.parametrize("layers", [0, 4])
+def test_layers_that_are_not_there_are_named(tiny_llama, refused, layers):
+    message = refused(load, str(tiny_llama), layers=layers)
+    assert message.endswith(f"has 3 layers; asked for the first {layers}")
 
 
-NO_WEIGHTS, UNLOADABLE = (
-    "no weights; a checkpoint needs *.safetensors",
-    "model.safetensors: cannot be loaded: ",
-)
-PICKLE, QUANTISED = (
-    "only pickle weights (pytorch_model.bin), which are refused",
-    "is quantised to torch.int8, which is",
-)
-TENSOR = "model.layers.0.mlp.up_proj.weight"
+def test_a_cache_without_room_is_named(tmp_path, monkeypatch, refused):
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setattr(paths, "CACHE", file)
+    message = refused(load, "demo", device="cpu")
+    assert f"cannot write the cache folder {tmp_path}" in message
+
+
+def without_config(folder):
+    (folder / "config.json").unlink()
+
+
+def with_broken_config(folder):
+    (folder / "config.json").write_text("{")
+
+
+def without_weights(folder):
+    (folder / SHARD).unlink()
+
+
+def pickled(folder):
+    (folder / SHARD).rename(folder / "pytorch_model.bin")
+
+
+def quantised(folder):
+    def quantise(tensors):
+        for name in ("lm_head.weight", "model.layers.1.x"):
+            tensors[name] = tensors["model.norm.weight"].to(torch.int8)
+
+    change_weights(folder, quantise)
+
+
+def without_header(folder):
+    os.truncate(folder / SHARD, 100)
+
+
+def with_short_shard(folder):
+    os.truncate(folder / SHARD, 9000)
+
+
+def without_a_tensor(folder):
+    change_weights(folder, lambda tensors: tensors.pop(UP_PROJECTION))
+
+
+def without_tokenizer(folder):
+    for file in folder.glob("*token*"):
+        file.unlink()
 
 
 @pytest.mark.parametrize("layers", [None, 2])
 @pytest.mark.parametrize(
     "damage, message",
     [
-        (lambda folder: (folder / "config.json").unlink(), "no config.json"),
-        (lambda folder: (folder / "config.json").write_text("{"), "config.json"),
-        (lambda folder: (folder / WEIGHTS).unlink(), NO_WEIGHTS),
-        (
-            lambda folder: (folder / WEIGHTS).rename(folder / "pytorch_model.bin"),
-            PICKLE,
-        ),
-        (lambda folder: change_weights(folder, quantise), QUANTISED),
-        *(
-            (lambda folder, size=size: os.truncate(folder / WEIGHTS, size), UNLOADABLE)
-            for size in (100, 9000)
-        ),
-        (
-            lambda folder: change_weights(folder, lambda weights: weights.pop(TENSOR)),
-            TENSOR.removeprefix("model."),
-        ),
-        (
-            lambda folder: [file.unlink() for file in folder.glob("*token*")],
-            "cannot be loaded",
-        ),
+        (without_config, "no config.json"),
+        (with_broken_config, "config.json"),
+        (without_weights, "no weights; a checkpoint needs *.safetensors"),
+        (pickled, "only pickle weights (pytorch_model.bin), which are refused"),
+        (quantised, "is quantised to torch.int8, which is"),
+        (without_header, f"{SHARD}: cannot be loaded: "),
+        (with_short_shard, f"{SHARD}: cannot be loaded: "),
+        (without_a_tensor, UP_PROJECTION.removeprefix("model.")),
+        (without_tokenizer, "cannot be loaded"),
     ],
 )
 def test_an_unusable_folder_is_refused(
     tiny_checkpoint, damage, message, layers, refused
 ):
     damage(tiny_checkpoint)
-    found = refused(load, str(tiny_checkpoint), layers=layers, device="cpu")
-    assert found.startswith(str(tiny_checkpoint)) and message in found
+    refusal = refused(load, str(tiny_checkpoint), layers=layers, device="cpu")
+    assert refusal.startswith(str(tiny_checkpoint))
+    assert message in refusal
 
 
 def test_code_in_a_checkpoint_is_not_run(tiny_checkpoint):
     (tiny_checkpoint / "modeling_custom.py").write_text("raise SystemExit")
     config = tiny_checkpoint / "config.json"
-    config.write_text(
-        config.read_text().replace(
-            "{", '{"auto_map": {"AutoConfig": "modeling_custom.C"},', 1
-        )
-    )
+    with_code = '{"auto_map": {"AutoConfig": "modeling_custom.C"},'
+    config.write_text(config.read_text().replace("{", with_code, 1))
     load(str(tiny_checkpoint), device="cpu")
 
 
 def test_a_seed_draws_what_transformers_draws_and_reads_no_weights(
     tiny_llama, monkeypatch
 ):
-    monkeypatch.setattr(
-        loading, "_read_weights", lambda *_: pytest.fail("weights were read")
-    )
+    def read_tensors(*_):
+        pytest.fail("weights were read")
+
+    monkeypatch.setattr(weights, "read_tensors", read_tensors)
     state = torch.random.get_rng_state()
-    found, other = (
-        load(str(tiny_llama), layers=2, device="cpu", seed=seed) for seed in (5, 6)
-    )
+    drawn = load(str(tiny_llama), layers=2, device="cpu", seed=5)
     assert torch.equal(torch.random.get_rng_state(), state)
+
     torch.manual_seed(5)
     config = AutoConfig.from_pretrained(tiny_llama, num_hidden_layers=2)
-    for name, expected in AutoModel.from_config(config).state_dict().items():
-        torch.testing.assert_close(found.model.state_dict()[name], expected)
-    assert not torch.equal(
-        other.model.embed_tokens.weight, found.model.embed_tokens.weight
-    )
-    assert other.revision != found.revision and other.name == "tiny-llama untrained 6"
+    expected = AutoModel.from_config(config).state_dict()
+    for name, tensor in drawn.model.state_dict().items():
+        torch.testing.assert_close(tensor, expected.pop(name))
+    assert not expected
+
+
+def test_another_seed_draws_another_network_of_another_name(tiny_llama):
+    first = load(str(tiny_llama), layers=2, device="cpu", seed=5)
+    second = load(str(tiny_llama), layers=2, device="cpu", seed=6)
+    first_embedding = first.model.embed_tokens.weight
+    assert not torch.equal(second.model.embed_tokens.weight, first_embedding)
+    assert second.revision != first.revision
+    assert second.name == "tiny-llama untrained 6"

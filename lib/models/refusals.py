@@ -1,0 +1,123 @@
+"""Why a model cannot be had, in one line: a damaged checkpoint, a hub that refuses."""
+
+import errno
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+from huggingface_hub import constants, errors
+
+from lib import paths
+from lib.errors import InputError
+
+LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
+TRY_LATER = (
+    "what was fetched stays: try again later, or give a local folder, or a model that"
+    " is in the cache already"
+)
+UNREACHABLE = (
+    httpx2.TransportError,
+    ConnectionError,
+    TimeoutError,
+    errors.RevisionResolutionError,
+    errors.LocalEntryNotFoundError,
+)
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def checkpoint_errors(place: str | Path) -> Iterator[None]:
+    """Turn what the libraries raise for an unusable checkpoint into an InputError.
+
+    A broken file makes each library fail in its own way, tokenizers with no exception
+    class at all, so every exception counts.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if isinstance(error, struct.error):
+            reason = "it is damaged, or a part of it is missing"
+        message = _disk_full(error) or f"{place}: cannot be loaded: {reason}"
+        raise InputError(message) from error
+
+
+@contextmanager
+def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
+    """Turn what the hub refuses into an InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        message = explain_hub_error(repo, revision, error)
+        if message is None:
+            raise
+        raise InputError(message) from error
+
+
+def explain_hub_error(
+    repo: str, revision: str | None, error: BaseException
+) -> str | None:
+    """Return one line on why `repo` could not be read; None when the hub is not the
+    reason.
+    """
+    chain = _with_causes(error)
+    for cause in chain:
+        message = _disk_full(cause) or _refusal(repo, revision, cause)
+        if message:
+            return message
+    if any(isinstance(cause, UNREACHABLE) for cause in chain):
+        return (
+            f"{repo}: cannot be fetched, {constants.ENDPOINT} does not answer or"
+            f" HF_HUB_OFFLINE is set; {TRY_LATER}"
+        )
+    return None
+
+
+def _refusal(repo: str, revision: str | None, error: BaseException) -> str | None:
+    """Return what one exception of the hub's library means; None for any other."""
+    access = f"request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
+    match error:
+        case errors.HFValidationError():
+            return f"{repo!r} is not a hub id: {str(error).splitlines()[0]}"
+        case errors.GatedRepoError():
+            return f"{repo} is gated: {access}"
+        case errors.RevisionNotFoundError():
+            return (
+                f"{repo} has no revision {revision!r}: give a branch, a tag or a commit"
+            )
+        case errors.RepositoryNotFoundError():
+            return (
+                f"{repo} was not found on {constants.ENDPOINT}: check the id; if it is"
+                f" private, {LOG_IN}"
+            )
+        case errors.RemoteEntryNotFoundError():
+            file = error.response.url.path.rsplit("/", 1)[-1]
+            return f"{repo} has no file {file}"
+        case errors.HfHubHTTPError():
+            status = error.response.status_code
+            advice = access if status in (401, 403) else TRY_LATER
+            return f"{repo}: the hub answered {status}; {advice}"
+    return None
+
+
+def _with_causes(error: BaseException) -> list[BaseException]:
+    """Return an exception and what it was raised from: the reason may be wrapped."""
+    chain = [error]
+    while cause := chain[-1].__cause__ or chain[-1].__context__:
+        chain.append(cause)
+    return chain
+
+
+def _disk_full(error: BaseException) -> str | None:
+    if not isinstance(error, OSError) or error.errno not in FULL_DISK:
+        return None
+    return (
+        f"disk full: free space in {paths.CACHE} and {constants.HF_HUB_CACHE} and run"
+        " again; what was fetched stays"
+    )
