@@ -98,7 +98,8 @@ def write_scores(stores: list[Path]) -> None:
     layers), which fewer problems may have, and the answers at once are each kept where
     they are complete.
     """
-    conditions = load_profile("families").likelihood.conditions
+    likelihood = load_profile("families").likelihood
+    conditions = [str(condition) for condition in likelihood.conditions]
     models = defaultdict(lambda: defaultdict(dict))
     for row in _records(stores, "scores"):
         if row["target"] == "answer" or row["condition"] in conditions:

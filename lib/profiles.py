@@ -24,7 +24,7 @@ from lib.errors import InputError, Settings, unknown, validated
 from lib.models.card import card
 from lib.models.names import Dtype, Source, known_models, resolve
 from lib.prompts.conditions import (
-    ConditionText,
+    ConditionField,
     Example,
     Filler,
     Format,
@@ -122,7 +122,7 @@ class Variation(Settings):
     """A second, smaller run that differs from `accuracy` in these settings."""
 
     limit: PositiveInt | None = Field(None, description=LIMIT)
-    conditions: list[ConditionText]
+    conditions: list[ConditionField]
     temperature: float = Field(0.0, ge=0, description="0 is greedy")
     top_p: float = Field(
         1.0, gt=0, le=1, description="share of the probability to draw from"
@@ -141,8 +141,8 @@ class Accuracy(Variation, Section):
     examples: list[Example] = Field(
         [], description="worked problems that are shown first, in chat form"
     )
-    conditions: list[ConditionText] = Field(
-        ["none", "mless", "mful"], description=CONDITIONS
+    conditions: list[ConditionField] = Field(
+        ["none", "mless", "mful"], validate_default=True, description=CONDITIONS
     )
     max_new_tokens: PositiveInt = Field(
         1024, description="an answer is cut after so many tokens"
@@ -187,9 +187,8 @@ class Accuracy(Variation, Section):
 
     @model_validator(mode="after")
     def _check_fields(self):
-        if self.conditions.count("none") != 1 or len(set(self.conditions)) != len(
-            self.conditions
-        ):
+        names = [str(condition) for condition in self.conditions]
+        if names.count("none") != 1 or len(set(names)) != len(names):
             raise ValueError(
                 "conditions must hold 'none', the baseline of the others, and each only"
                 " once"
@@ -201,7 +200,8 @@ class Accuracy(Variation, Section):
             )
         if self.examples and self.format != "chat":
             raise ValueError("examples are turns of a chat: format must be chat")
-        if scored := [c for c in self.conditions if parse_condition(c).for_likelihood]:
+        scored = [str(c) for c in self.conditions if c.for_likelihood]
+        if scored:
             raise ValueError(
                 f"{', '.join(scored)}: only likelihoods are measured under it, no"
                 " answers"
@@ -216,11 +216,12 @@ class Likelihood(Section):
         "embedded",
         description="embedded, math500 or a JSONL file, each with a worked solution",
     )
-    conditions: list[ConditionText] = Field(
+    conditions: list[ConditionField] = Field(
         ["none", "gap", "dilution", "mless"],
+        validate_default=True,
         description=CONDITIONS + "; gap, dilution, layer-1-only, example, bare",
     )
-    at_once: list[ConditionText] = Field(
+    at_once: list[ConditionField] = Field(
         [], description="where the gold answer is scored without its solution"
     )
     max_solution_tokens: PositiveInt = Field(
@@ -231,8 +232,7 @@ class Likelihood(Section):
     @model_validator(mode="after")
     def _check_fields(self):
         for condition in (*self.conditions, *self.at_once):
-            asked = parse_condition(condition)
-            if asked.arm and asked.arm.mode != "text":
+            if condition.arm and condition.arm.mode != "text":
                 raise ValueError(
                     f"{condition}: likelihoods take ARM in mode text, which leaves the"
                     " scored text alone"
@@ -490,13 +490,14 @@ def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
     for known, condition in itertools.product(
         map(card, accuracy.models), accuracy.conditions
     ):
-        asked, room = parse_condition(condition), known.context or 2**17
-        length = 0 if asked.name == "none" else asked.filler(filler).length
+        room = known.context or 2**17
+        inserts = condition.inserted != "none"
+        length = condition.filler(filler).length if inserts else 0
         if max(length, accuracy.max_new_tokens) >= room:
             tokens = f"{length} inserted and {accuracy.max_new_tokens} new tokens"
             raise InputError(
                 f"{condition}: {known.name} has room for {room} tokens, not for"
                 f" {tokens}"
             )
-        if asked.arm and known.layers and asked.arm.layer > known.layers:
+        if condition.arm and known.layers and condition.arm.layer > known.layers:
             raise InputError(f"{condition}: the model has layers 1 to {known.layers}")

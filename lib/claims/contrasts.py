@@ -16,7 +16,7 @@ from lib.errors import InputError
 from lib.evaluation.answer_tables import shares
 from lib.models.names import resolve
 from lib.profiles import Profile
-from lib.prompts.conditions import Filler, parse_condition
+from lib.prompts.conditions import EVERY_LAYER, NO_LAYER, Filler, parse_condition
 from lib.statistics import ENOUGH, interval
 
 # of the positive control's gain: what lies within it counts as none, as the claims have
@@ -115,16 +115,16 @@ def _places(condition: str, filler: Filler) -> list[tuple]:
     """
     asked = parse_condition(condition)
     view = asked.view
-    if asked.name != "mless" or asked.arm:
+    if asked.inserted != "mless" or asked.arm:
         return []
-    if view is None:
+    if view == EVERY_LAYER:
         found: list[tuple] = []
         if not asked.position:
             found.append(("length", "slashes", asked.length or filler.length))
         if not asked.length:
             found.append(("place", "slashes", asked.position or filler.position))
         return found
-    if view.silent or view.last == 0 or asked.length:
+    if view.silent or view == NO_LAYER or asked.length:
         return []
     hidden = ("depth", "hidden from layers 1 to k", view.first - 1)
     return [
@@ -149,7 +149,8 @@ def unscored(run: Profile, scores: pd.DataFrame) -> list[str]:
             ("answer", run.likelihood.at_once),
         )
         missing = {
-            t: [c for c in some if counts.get((t, c), 0) < ENOUGH] for t, some in asked
+            t: [str(c) for c in some if counts.get((t, str(c)), 0) < ENOUGH]
+            for t, some in asked
         }
         parts = [f"{t}s under {', '.join(some)}" for t, some in missing.items() if some]
         if parts:

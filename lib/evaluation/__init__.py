@@ -98,7 +98,8 @@ def _stored(profile: Profile, part: str) -> pd.DataFrame:
     path = stored_file(profile, part)
     if settings is None or path is None:
         return frame([], part)
-    rows = [row for row in read(path) if row["condition"] in settings.conditions]
+    conditions = [str(condition) for condition in settings.conditions]
+    rows = [row for row in read(path) if row["condition"] in conditions]
     return frame(_rows_of_models(profile.accuracy.models, rows), part)
 
 

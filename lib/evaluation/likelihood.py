@@ -29,7 +29,7 @@ from lib.paths import settings_key
 from lib.profiles import Likelihood
 from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.conditions import Filler, View, parse_condition
+from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import Problem, load_problems, sampling_order
 from lib.statistics import format_interval, interval
 
@@ -46,7 +46,7 @@ class Scored(NamedTuple):
     """One text to be scored: its prompt, what stands between, and its tokens."""
 
     problem: Problem
-    condition: str
+    condition: Condition
     arm: Arm | None
     target: str  # solution or answer
     prompt: Prompt
@@ -145,7 +145,7 @@ def _wanted(
     for problem in problems:
         solution = _ids(loaded, problem.solution)
         for target, condition in texts:
-            thought, arm = parse_condition(condition).thought, arm_of(condition, loaded)
+            arm = arm_of(condition, loaded)
             prompt = build_prompt(
                 loaded.tokenizer,
                 problem.problem,
@@ -154,12 +154,13 @@ def _wanted(
                 filler=filler,
             )
             thoughts = {
+                None: [],
                 "solution": solution,
                 "dots": _ids(loaded, " .") * len(solution),
             }
             lead = [
                 *ended,
-                *thoughts.get(thought, []),
+                *thoughts[condition.thought],
                 *(_ids(loaded, AT_ONCE) if target == "answer" else []),
             ]
             text = (
@@ -176,7 +177,7 @@ def _wanted(
                 "prompt": prompt.input_ids.tolist(),
                 "lead": lead,
                 "text": text,
-                "condition": condition,
+                "condition": str(condition),
             }
             parts |= {"problem": problem.id} | (
                 {"arm": arm.model_dump()} if arm else {}
@@ -214,6 +215,7 @@ def _rows(
                 row = provenance(loaded) | one.problem.model_dump() | one._asdict()
                 row |= {
                     "key": key,
+                    "condition": str(one.condition),
                     "problem_id": one.problem.id,
                     "prompt_tokens": len(one.prompt),
                 }
@@ -230,7 +232,7 @@ def log_likelihoods(loaded: Loaded, by_key: dict[str, Scored]) -> list[float]:
     seed what it draws.
     """
     batch, model = list(by_key.values()), loaded.model
-    arm, view = batch[0].arm, parse_condition(batch[0].condition).view or View(1, None)
+    arm, view = batch[0].arm, batch[0].condition.view
     spans = [one.prompt.spans["inserted"] for one in batch]
     sizes = [len(one.text) for one in batch]
     rows = [one.ids for one in batch]

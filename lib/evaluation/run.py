@@ -42,7 +42,7 @@ from lib.models.names import arm_for
 from lib.paths import settings_key, write_json, write_whole
 from lib.profiles import Accuracy
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.conditions import INSTRUCTION, Filler, parse_condition
+from lib.prompts.conditions import INSTRUCTION, Condition, Filler
 from lib.prompts.problems import Problem, describe, digest, load_problems
 
 # A second step asks for the answer in a box (Kojima et al. 2022); small models rarely
@@ -72,7 +72,7 @@ class Asked(NamedTuple):
     """One completion that a run asks for."""
 
     problem: Problem
-    condition: str
+    condition: Condition
     sample: int
     prompt: Prompt
     arm: Arm | None
@@ -181,7 +181,7 @@ def completions_wanted(
                     "prompt": prompt.input_ids.tolist(),
                     "sample": sample,
                 }
-                parts |= {"condition": condition} | (
+                parts |= {"condition": str(condition)} | (
                     {"arm": arm.model_dump()} if arm else {}
                 )
                 found[settings_key(**made_by, **parts)] = Asked(
@@ -190,17 +190,19 @@ def completions_wanted(
     return found
 
 
-def arm_of(condition: str, loaded: Loaded, given: Arm | None = None) -> Arm | None:
+def arm_of(
+    condition: Condition, loaded: Loaded, given: Arm | None = None
+) -> Arm | None:
     """Return the settings of a condition's ARM over those given for a run, or the
     paper's for the model, if any.
 
     Statistics are a sequence's own, as in the authors' code, whose whole tensor is one
     prompt: no batch decides them.
     """
-    arm = parse_condition(condition).arm
-    return arm and arm.over(arm_for(loaded.spec, given)).model_copy(
-        update={"statistics": "sequence"}
-    )
+    if not condition.arm:
+        return None
+    arm = condition.arm.over(arm_for(loaded.spec, given))
+    return arm.model_copy(update={"statistics": "sequence"})
 
 
 def run_settings(problems: str, filler: Filler, seed: int) -> dict:
@@ -364,7 +366,7 @@ def _rows(
     for key, reason in (crew.failed if crew else {}).items():
         asked = left.pop(key)
         place = {
-            "condition": asked.condition,
+            "condition": str(asked.condition),
             "problem_id": asked.problem.id,
             "sample": asked.sample,
         }
@@ -403,7 +405,7 @@ def _row(loaded: Loaded, asked: Asked, completion: Completion, graded: Grade) ->
     problem, text = asked.problem, completion.text
     row = problem.model_dump() | vars(completion) | vars(graded) | provenance(loaded)
     row |= {
-        "condition": asked.condition,
+        "condition": str(asked.condition),
         "problem_id": problem.id,
         "sample": asked.sample,
         "response": text,

@@ -20,6 +20,7 @@ from lib.prompts.conditions import (
     FORMATS,
     INSTRUCTION,
     WORKED,
+    Condition,
     Example,
     Filler,
     parse_condition,
@@ -57,7 +58,7 @@ class Prompt:
 def build_prompt(
     tokenizer,
     problem: str,
-    condition: str,
+    condition: str | Condition,
     *,
     format: str = "plain",
     filler: Filler | None = None,
@@ -70,28 +71,33 @@ def build_prompt(
     blank problem, a filler that cannot be cut to its length, and when inserting changes
     one of the original tokens (the message names it).
     """
-    asked = parse_condition(condition)
-    filler, problem = asked.filler(filler or Filler()), problem.strip()
+    condition = parse_condition(condition)
+    filler = condition.filler(filler or Filler())
+    problem = problem.strip()
     if not problem:
         raise InputError("the problem is blank")
-    content = f"{INSTRUCTION} {problem}" if asked.instructed else problem
+    content = f"{INSTRUCTION} {problem}" if condition.instructed else problem
     parts = {"problem": [len(content) - len(problem), len(content)]}
-    if asked.instructed:
+    if condition.instructed:
         parts = {"instruction": [0, len(INSTRUCTION)], **parts}
     turns = [
         {"role": role, "content": text}
-        for example in (*examples, *[WORKED] * asked.example)
+        for example in (*examples, *[WORKED] * condition.example)
         for role, text in (
             ("user", f"{INSTRUCTION} {example.problem}"),
             ("assistant", example.solution),
         )
     ]
     baseline = _encode(tokenizer, content, parts, format, turns)
-    if asked.name == "none":
+    if condition.inserted == "none":
         return baseline
     reasons = []
     for place, text in _insertions(
-        tokenizer, content, parts["problem"][0] - 1, filler.text(asked.name), filler
+        tokenizer,
+        content,
+        parts["problem"][0] - 1,
+        filler.text(condition.inserted),
+        filler,
     ):
         # What is behind the place moves; a part that the place lies in holds the
         # insertion.
@@ -257,7 +263,7 @@ def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
 
 
 def _what_changed(
-    tokenizer, baseline: Prompt, prompt: Prompt, condition: str, length: int
+    tokenizer, baseline: Prompt, prompt: Prompt, condition: Condition, length: int
 ) -> str:
     """Say which of the original tokens inserting has changed, or that it has another
     length; "" for neither.

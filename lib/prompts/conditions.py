@@ -1,19 +1,26 @@
 """What is inserted where: the conditions that a prompt may have, and the texts they
 insert.
 
-A condition is a name of CONDITIONS, with a length or a place of its own where it
-differs from the filler's: `mless:25` are 25 slashes (Fig. 8), `mless@end` 55 slashes
-after the problem (Table 4), `question` question marks (Table 5). ARM changes the model
-and not the prompt: `arm`, `mless+arm` and `arm:c=0.1:p1=95` have the prompts of none
-and mless. Those of SPECIAL and LAYERS are for likelihoods alone.
+A condition is a name of NAMED, with a length or a place of its own where it differs
+from the filler's: `mless:25` are 25 slashes (Fig. 8), `mless@end` 55 slashes after the
+problem (Table 4), `question` question marks (Table 5). ARM changes the model and not
+the prompt: `arm`, `mless+arm` and `arm:c=0.1:p1=95` have the prompts of none and mless.
+Those that show what was inserted to some layers only, or change the prompt in another
+way, are for likelihoods alone.
 """
 
-import functools
 import random
 import re
+import reprlib
 from typing import Annotated, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, Field, PositiveInt, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PositiveInt,
+    model_validator,
+)
 
 from lib.arm.settings import Arm, parse_arm
 from lib.errors import Settings, unknown, validated
@@ -22,14 +29,18 @@ INSTRUCTION = r"Please reason step by step and put your final answer within \box
 Name = Literal[
     "none", "mless", "mful", "random", "question", "letters", "dots", "pause"
 ]
-Position = Literal[
-    "before", "between", "end", "random"
-]  # of the instruction; and the problem; of both; any place
+# Before the instruction, between it and the problem, behind both, or anywhere in them.
+Position = Literal["before", "between", "end", "random"]
 Format = Literal["plain", "chat"]
-CONDITIONS, POSITIONS, FORMATS = get_args(Name), get_args(Position), get_args(Format)
+CONDITIONS = get_args(Name)
+POSITIONS = get_args(Position)
+FORMATS = get_args(Format)
 # As in mless:25@end+arm:c=0.1:p1=95; the settings are lib.arm.settings' own.
-CONDITION = re.compile(
-    r"(?P<name>[a-z][a-z0-9-]*)(:(?P<length>\d+))?(@(?P<position>[a-z]+))?(\+(?P<arm>arm)(:(?P<settings>.*))?)?"
+GRAMMAR = re.compile(
+    r"(?P<name>[a-z][a-z0-9-]*)"
+    r"(:(?P<length>\d+))?"
+    r"(@(?P<position>[a-z]+))?"
+    r"(\+(?P<arm>arm)(:(?P<settings>.*))?)?"
 )
 # What neighbouring papers insert (Pfau et al. 2024, arXiv 2404.15758; Goyal et al.
 # 2023, arXiv 2310.02226).
@@ -91,33 +102,20 @@ class View(NamedTuple):
         """Return in which of so many layers the inserted tokens are seen without
         values.
         """
-        return (
-            sorted({*range(1, layers + 1)} - {*self.hidden(layers)})
-            if self.silent
-            else []
-        )
+        if not self.silent:
+            return []
+        hidden = self.hidden(layers)
+        return [layer for layer in range(1, layers + 1) if layer not in hidden]
 
 
-# What mless inserts is shown to the first layers alone, or to those behind them alone.
-LAYERS = re.compile(r"layers?-1(?:-to-(\d+))?-only|hidden-from-layers?-1(?:-to-(\d+))?")
-# Likelihood's other conditions.
-SPECIAL = {
-    "gap": {
-        "name": "mless",
-        "view": View(1, 0),
-    },  # to none: the problem only moves on by so many positions
-    "dilution": {
-        "name": "mless",
-        "view": View(1, 1, silent=True),
-    },  # to layer 1, as a larger denominator alone
-    "example": {"name": "none", "example": True},  # a worked problem stands first
-    "bare": {"name": "none", "instructed": False},  # without the instruction
-    "thought": {
-        "name": "none",
-        "thought": "solution",
-    },  # the gold solution stands before the answer
-    "dots-for-thought": {"name": "none", "thought": "dots"},  # or as many dots
-}
+EVERY_LAYER = View(1, None)
+NO_LAYER = View(1, 0)
+LAYER_1_SILENT = View(1, 1, silent=True)
+# mless shown to the first layers alone, or to those behind them alone.
+OF_LAYERS = re.compile(
+    r"layers?-1(?:-to-(?P<shown>\d+))?-only"
+    r"|(?P<hides>hidden)-from-layers?-1(?:-to-(?P<hidden>\d+))?"
+)
 
 
 class Filler(Settings):
@@ -138,33 +136,43 @@ class Filler(Settings):
 
     def text(self, name: Name) -> str:
         """Return what a condition of this name repeats."""
-        return OF_NEIGHBOURS[name] if name in OF_NEIGHBOURS else getattr(self, name)
+        if name in OF_NEIGHBOURS:
+            return OF_NEIGHBOURS[name]
+        return getattr(self, name)
 
 
 class Condition(Settings):
-    """A condition's parts; length and position None: the filler's. `arm` holds the
-    settings that were named.
+    """What a condition does to the prompt and to the model; `str` gives its text.
+
+    `length` and `position` None are the filler's. `arm` holds the settings that were
+    named.
     """
 
-    name: Name
+    text: str  # as it was given: keys, settings and tables call it so
+    inserted: Name
     length: PositiveInt | None = None
     position: Position | None = None
     arm: Arm | None = None
-    view: View | None = None  # None: every layer shows what was inserted
-    example: bool = False
+    view: View = EVERY_LAYER  # which layers show what was inserted
+    example: bool = False  # whether a worked problem stands first
     instructed: bool = True
-    thought: Literal["", "solution", "dots"] = ""
+    # What stands before the answer: the gold solution, or as many dots as it has tokens.
+    thought: Literal["solution", "dots"] | None = None
+
+    def __str__(self) -> str:
+        return self.text
 
     @property
     def for_likelihood(self) -> bool:
         """Whether only the likelihood of a given text is asked for under it, and no
         answer.
         """
-        return bool(self.view or self.example or not self.instructed or self.thought)
+        masked = self.view != EVERY_LAYER
+        return masked or self.example or not self.instructed or bool(self.thought)
 
     @model_validator(mode="after")
     def _check_fields(self):
-        if self.name == "none" and (self.length or self.position):
+        if self.inserted == "none" and (self.length or self.position):
             raise ValueError(
                 "none inserts nothing, so it has no length and no position"
             )
@@ -172,39 +180,67 @@ class Condition(Settings):
 
     def filler(self, base: Filler) -> Filler:
         """Return the filler with the condition's own length and position."""
-        return base.model_copy(
-            update=self.model_dump(include={"length", "position"}, exclude_none=True)
-        )
+        own = self.model_dump(include={"length", "position"}, exclude_none=True)
+        return base.model_copy(update=own)
 
 
-@functools.cache
-def parse_condition(text: str) -> Condition:
-    """Return what a condition asks for; raises InputError for a name, length, place or
-    setting that is none.
+# Conditions that are for likelihoods alone, beside those of OF_LAYERS.
+SPECIAL = (
+    # The problem only moves on by so many positions.
+    Condition(text="gap", inserted="mless", view=NO_LAYER),
+    # The inserted tokens are a larger denominator in layer 1, and nothing else.
+    Condition(text="dilution", inserted="mless", view=LAYER_1_SILENT),
+    Condition(text="example", inserted="none", example=True),
+    Condition(text="bare", inserted="none", instructed=False),
+    Condition(text="thought", inserted="none", thought="solution"),
+    Condition(text="dots-for-thought", inserted="none", thought="dots"),
+)
+NAMED = {name: Condition(text=name, inserted=name) for name in CONDITIONS} | {
+    condition.text: condition for condition in SPECIAL
+}
+
+
+def parse_condition(condition: str | Condition) -> Condition:
+    """Return the condition of a text, or one that is parsed already as it is.
+
+    Raises InputError for a name, length, place or setting that is none.
     """
-    match = CONDITION.fullmatch(f"none+{text}" if text.split(":")[0] == "arm" else text)
-    layers = match and LAYERS.fullmatch(match["name"])
-    if not match or not (
-        layers or match["name"] in CONDITIONS or match["name"] in SPECIAL
-    ):
-        raise unknown("condition", text, [*CONDITIONS, "arm", "mless+arm", *SPECIAL])
-    asked = SPECIAL.get(match["name"], {"name": match["name"]})
-    if layers:
-        last = int(layers[1] or layers[2] or "1")
-        asked = {
-            "name": "mless",
-            "view": (
-                View(last + 1, None) if text.startswith("hidden") else View(1, last)
-            ),
-        }
+    if isinstance(condition, Condition):
+        return condition
+    # ARM alone changes nothing in the prompt.
+    alone = condition.split(":")[0] == "arm"
+    match = GRAMMAR.fullmatch(f"none+{condition}" if alone else condition)
+    named = match and (NAMED.get(match["name"]) or _of_layers(match["name"]))
+    if not match or not named:
+        special = [other.text for other in SPECIAL]
+        known = [*CONDITIONS, "arm", "mless+arm", *special]
+        raise unknown("condition", condition, known)
     own = {
+        "text": condition,
         "length": int(match["length"]) if match["length"] else None,
         "position": match["position"],
         "arm": parse_arm(match["settings"] or "") if match["arm"] else None,
     }
-    return validated(Condition, asked | own, f"condition {text!r}")
+    return validated(Condition, dict(named) | own, f"condition {condition!r}")
 
 
-ConditionText = Annotated[
-    str, AfterValidator(lambda text: parse_condition(text) and text)
-]
+def _of_layers(name: str) -> Condition | None:
+    """Return the condition of a name such as layers-1-to-4-only or hidden-from-layer-1,
+    if it is one.
+    """
+    match = OF_LAYERS.fullmatch(name)
+    if not match:
+        return None
+    last = int(match["shown"] or match["hidden"] or 1)
+    view = View(last + 1, None) if match["hides"] else View(1, last)
+    return Condition(text=name, inserted="mless", view=view)
+
+
+def _parsed(value: object) -> Condition:
+    if not isinstance(value, str | Condition):
+        raise ValueError(f"must be a text, not {reprlib.repr(value)}")
+    return parse_condition(value)
+
+
+# A field of settings that is given, and written down, as the condition's text.
+ConditionField = Annotated[Condition, BeforeValidator(_parsed), PlainSerializer(str)]

@@ -11,6 +11,7 @@ from lib.evaluation.run import completions_wanted
 from lib.evaluation.store import read
 from lib.models.loading import load_without_weights
 from lib.profiles import PARTS, load_profile, variation
+from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import Problem, load_problems
 
 DEMO, FAMILIES = load_profile("demo"), load_profile("families")
@@ -43,7 +44,8 @@ def test_stored_completions_keep_their_keys(demo, part):
     }
     assert len(stored) == every * len(accuracy.conditions) * accuracy.samples
     assert {
-        key: (one.problem.id, one.condition, one.sample) for key, one in asked.items()
+        key: (one.problem.id, str(one.condition), one.sample)
+        for key, one in asked.items()
     } == there
     assert list(asked) == list(there)  # in the order in which a run asks
     assert list(evaluation.answers(DEMO, part).key) == [one["key"] for one in stored]
@@ -57,12 +59,12 @@ def test_the_keys_of_families_stand_for_the_same_settings(demo):
     model = replace(demo, name=name, spec=name, revision="e5dcb423ee6d")
     problem = Problem(unique_id="own/1", problem="What is $1 + 1$?", answer="2")
     accuracy = FAMILIES.accuracy.model_copy(
-        update={"conditions": ["none", "mless", "arm"]}
+        update={"conditions": [*map(parse_condition, ("none", "mless", "arm"))]}
     )
     asked = completions_wanted(
         model, accuracy, FAMILIES.filler, FAMILIES.seed, [problem]
     )
-    keys = {one.condition: key for key, one in asked.items()}
+    keys = {str(one.condition): key for key, one in asked.items()}
     assert keys == {
         "none": "3a2d39b9da57b41f",
         "mless": "fef3ec890b02376b",
