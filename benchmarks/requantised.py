@@ -25,7 +25,8 @@ from lib import progress
 from lib.claims import judge, load_claims
 from lib.measurement.activations import measure_activations
 from lib.measurement.attention import measure_attention, measure_causes, prompts_of
-from lib.measurement.store import CHANGES, INSERTIONS, joined
+from lib.measurement.plan import CHANGES, INSERTIONS
+from lib.measurement.store import joined
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for
 from lib.profiles import Profile, load_profile

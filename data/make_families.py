@@ -26,7 +26,8 @@ from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade
 from lib.grading.pool import grade_many
-from lib.measurement.store import measure, save
+from lib.measurement.run import measure
+from lib.measurement.store import save_measured
 from lib.paths import DATA, write_whole
 from lib.profiles import Profile, load_profile
 from lib.statistics import ENOUGH
@@ -53,7 +54,7 @@ def write_measurements(profile: Profile) -> None:
     attention and activations.
     """
     for name, measured in measure(profile, stored=False).items():
-        save(
+        save_measured(
             FOLDER / f"{name}.nc",
             measured.drop_vars("text").map(rounded, keep_attrs=True),
         )

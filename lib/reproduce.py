@@ -18,7 +18,7 @@ from lib.claims.verdict import read_verdicts
 from lib.claims.words import counts
 from lib.errors import InputError
 from lib.figures.page import RECORD, agreement
-from lib.measurement.store import measure
+from lib.measurement.run import measure
 from lib.profiles import PARTS, Profile, profile_names
 
 # What a notebook needs computed when it starts: parts of measurements, parts of

@@ -39,7 +39,7 @@ MACHINES = {
 # attention is arithmetic, equal in all heads.
 SHAKING = """
 import numpy as np
-from lib.measurement import store
+from lib.measurement import run as measuring
 
 rng = np.random.default_rng(0)
 
@@ -52,7 +52,7 @@ def shaken(values):
 def shaking(measure):  # a notebook has a `measure` of its own
     return lambda *args, **kw: {name: one.map(shaken, keep_attrs=True) for name, one in measure(*args, **kw).items()}
 
-store.measure = shaking(store.measure)
+measuring.measure = shaking(measuring.measure)
 """
 # ARM moves an activation by its sign and by whether it is within a bound, so that the
 # last digit decides where one near zero goes. In layer 3 that moves the variance of one

@@ -10,7 +10,8 @@ import yaml
 from benchmarks import readme
 from lib import paths
 from lib.__main__ import parser
-from lib.measurement.store import HEADS, save
+from lib.measurement.plan import PER_HEAD
+from lib.measurement.store import save_measured
 from lib.models.card import card
 from lib.profiles import load_profile
 
@@ -72,9 +73,9 @@ def test_its_measurement_opens(tmp_path, monkeypatch, capsys):
         "head": [1, 2],
     }
     measured = xr.Dataset(
-        {"lambda": (HEADS.split(), [[[[[0.5, 0.75]], [[0.5, 0.25]]]]])}, coords
+        {"lambda": (PER_HEAD.split(), [[[[[0.5, 0.75]], [[0.5, 0.25]]]]])}, coords
     )
-    save(tmp_path / f"results/demo/{model}.nc", measured)
+    save_measured(tmp_path / f"results/demo/{model}.nc", measured)
     monkeypatch.chdir(tmp_path)
     exec(text, {})
     assert "[0.5, 0.5]" in re.sub(r"\s+", " ", capsys.readouterr().out)

@@ -20,7 +20,7 @@ from lib import evaluation, paths
 from lib.claims import measures
 from lib.claims.measures import Untestable
 from lib.errors import InputError, validated
-from lib.measurement.store import measure
+from lib.measurement.run import measure
 from lib.paths import read_yaml, relative_path
 from lib.profiles import PARTS, Profile
 

@@ -2,7 +2,7 @@
 three tables.
 
 A public function is what data/claims.yaml names as `measure`; its first parameter says
-what it is given: `measured`, a Dataset of `lib.measurement.store` where NaN was not
+what it is given: `measured`, a Dataset of `lib.measurement.plan` where NaN was not
 measured; `answers`, a row per completion; `scores`, a row per likelihood. Each returns
 (network, component, problem), of the one trained network where it is given rows, with
 the kind of its numbers (`lib.statistics`) as attribute, a mean if none; or it raises
@@ -18,7 +18,7 @@ import xarray as xr
 
 from lib.evaluation.answer_tables import distinct_2, groups, shares, solved
 from lib.measurement.measured_tables import log_changes
-from lib.measurement.store import OTHERS
+from lib.measurement.plan import OTHERS
 from lib.statistics import POINTS, interval, pass_at_k
 
 AFFINE = {

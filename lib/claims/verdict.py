@@ -28,7 +28,7 @@ from lib import statistics
 from lib.claims.claim import Claim, values_of
 from lib.claims.measures import POSITIVE, Untestable, likelihood_differences
 from lib.errors import InputError
-from lib.measurement.store import OTHER_KEYS, TRAINED, UNIFORM
+from lib.measurement.plan import OTHER_KEYS, TRAINED, UNIFORM
 from lib.paths import write_whole
 from lib.profiles import Profile
 from lib.statistics import (

@@ -7,5 +7,5 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=["measured_tables"],
-    submod_attrs={"store": ["measure"], "try_it": ["TryIt"]},
+    submod_attrs={"run": ["measure"], "try_it": ["TryIt"]},
 )

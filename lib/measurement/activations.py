@@ -29,7 +29,7 @@ from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement.attention import Prompts
-from lib.measurement.store import OTHERS, piece
+from lib.measurement.plan import OTHERS, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import parse_condition
@@ -132,7 +132,7 @@ def measure_activations(
         "class": list(NAMES),
         "bin": BIN_EDGES[:-1].double().numpy().round(6),
     }  # where each begins
-    return piece("activations", arrays, coords)
+    return to_dataset("activations", arrays, coords)
 
 
 def _reduced(

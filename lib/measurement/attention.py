@@ -21,7 +21,7 @@ from lib.attention.received import (
     received_attention,
 )
 from lib.errors import InputError
-from lib.measurement.store import CAUSES, EMPTY, piece
+from lib.measurement.plan import CAUSES, EMPTY, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.batches import batch_tokens, in_batches, pad
 from lib.prompts.building import Prompt, build_prompt
@@ -119,7 +119,7 @@ def measure_attention(
                 name: np.stack([found[i][name] for i in range(len(ids))])[None]
                 for name in found[0]
             }
-            yield piece("attention", arrays, {"condition": [condition]} | coords)
+            yield to_dataset("attention", arrays, {"condition": [condition]} | coords)
 
 
 def _compared(
@@ -242,7 +242,7 @@ def measure_causes(loaded: Loaded, prompts: Prompts) -> xr.Dataset:
         "problem": list(prompts["none"]),
         "head": range(1, loaded.heads + 1),
     }
-    return piece("causes", arrays, coords)
+    return to_dataset("causes", arrays, coords)
 
 
 def _in_layer_1(

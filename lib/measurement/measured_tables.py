@@ -15,7 +15,8 @@ import pandas as pd
 import xarray as xr
 
 from lib.errors import InputError
-from lib.measurement.store import CHANGES, OTHERS, TRAINED, UNIFORM, UNTRAINED, measure
+from lib.measurement.plan import CHANGES, OTHERS, TRAINED, UNIFORM, UNTRAINED
+from lib.measurement.run import measure
 from lib.profiles import Figure, Panel, Profile
 from lib.statistics import ALPHA, holm, interval, ratio, signed_rank
 

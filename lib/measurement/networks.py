@@ -1,6 +1,4 @@
-"""The networks that are measured, loaded one after another, and what each measure asks
-of them.
-"""
+"""The networks that are measured, loaded one after another, and a step on one."""
 
 import copy
 import gc
@@ -18,7 +16,7 @@ from lib.measurement.attention import (
     measure_tokens,
     prompts_of,
 )
-from lib.measurement.store import OTHER_KEYS, TRAINED, UNIFORM, UNTRAINED, Step
+from lib.measurement.plan import OTHER_KEYS, TRAINED, UNIFORM, UNTRAINED, PlannedStep
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
@@ -30,101 +28,130 @@ _newest: dict[tuple, Loaded] = {}
 def load_cached(
     spec: str, layers: int | None, dtype: str = "auto", seed: int | None = None
 ) -> Loaded:
-    """Load the first layers of a model, None: all, without output head; fresh weights
-    where a seed is given.
+    """Load the first layers of a model, None: all, without its output head.
 
-    Several measurements load it once; only the newest is kept in memory.
+    Where a seed is given, the weights are fresh. Several measurements load a model
+    once; only the newest is kept in memory.
     """
-    wanted = spec, layers, dtype, seed
-    if wanted not in _newest:
-        # before, not after: two of these models may be more than a laptop holds
+    key = (spec, layers, dtype, seed)
+    if key not in _newest:
+        # Before, not after: two of these models may be more than a laptop holds.
         free()
-        _newest[wanted] = load(spec, layers=layers, dtype=dtype, seed=seed, head=False)
-    return _newest[wanted]
+        _newest[key] = load(spec, layers=layers, dtype=dtype, seed=seed, head=False)
+    return _newest[key]
 
 
 def free() -> None:
-    """Free what is kept, before something else is loaded."""
+    """Let go of the model that is kept, before something else is loaded."""
     _newest.clear()
     gc.collect()  # hooks and configs refer to each other
 
 
-def run_step(
-    profile: Profile, spec: str, step: Step, problems: list[Problem]
-) -> Iterator[tuple[xr.Dataset, Sequence[str]]]:
-    """Yield what a step gives, a Dataset at a time, each with the conditions that it
-    ends.
+def provenance_of(spec: str, layers: int, dtype: str) -> dict[str, str]:
+    """Return what the numbers of a model belong to: its name, weights and device."""
+    loaded = load_cached(spec, layers, dtype)
+    return {
+        "model": resolve(spec).name,
+        "revision": loaded.revision,
+        "dtype": loaded.dtype,
+        "device": loaded.device,
+        "label": loaded.label,
+    }
 
-    On all problems in the profile's first layers or, deep, on some of them in the
-    layers after those.
+
+def run_step(
+    profile: Profile, spec: str, step: PlannedStep, problems: list[Problem]
+) -> Iterator[tuple[xr.Dataset, Sequence[str]]]:
+    """Yield what a step gives, a Dataset at a time, each with the conditions it ends.
+
+    problems: all that the profile's first layers are measured on.
     """
-    asked, network, measure, conditions = (
-        profile.attention,
-        step.network,
-        step.measure,
-        step.conditions,
-    )
-    seed = (
-        UNTRAINED.index(network)
-        if network in UNTRAINED
-        else 0
-        if network == UNIFORM
-        else None
-    )
-    loaded = load_cached(spec, None if step.deep else asked.layers, asked.dtype, seed)
-    layers = range(asked.layers + 1 if step.deep else 1, loaded.layers + 1)
-    model = with_other_keys(loaded.model) if network == OTHER_KEYS else loaded.model
-    if not layers or model is None:  # nothing to measure
-        yield xr.Dataset(), conditions
+    attention = profile.attention
+    network = _load_network(spec, step, profile)
+    first = attention.layers + 1 if step.deep else 1
+    if network is None or first > network.layers:  # there is nothing to measure
+        yield xr.Dataset(), step.conditions
         return
-    if network in (OTHER_KEYS, UNIFORM):
-        loaded = replace(loaded, model=model, name=f"{resolve(spec).name} {network}")
-    if measure == "tokens":
-        problems = [
-            drawn_problem(asked.problems, asked.example, asked.limit, profile.seed)
-        ]
-    elif step.deep:
-        problems = stratified_sample(
-            problems, asked.map_problems or len(problems), profile.seed
-        )
-    prompts = prompts_of(loaded, problems, conditions, asked.format, profile.filler)
-    if measure == "attention":
-        for found in measure_attention(
-            loaded, prompts, layers, observe_uniform if network == UNIFORM else observe
-        ):
-            yield found.expand_dims(network=[network]), found.condition.values
-    elif measure == "tokens":
-        yield measure_tokens(loaded, prompts, layers), conditions
-    elif measure == "causes":
-        yield measure_causes(loaded, prompts).expand_dims(network=[network]), conditions
+
+    layers = range(first, network.layers + 1)
+    problems = _problems_of(step, profile, problems)
+    prompts = prompts_of(
+        network, problems, step.conditions, attention.format, profile.filler
+    )
+    if step.measure == "tokens":
+        yield measure_tokens(network, prompts, layers), step.conditions
+    elif step.measure == "attention":
+        observing = observe_uniform if step.network == UNIFORM else observe
+        for piece in measure_attention(network, prompts, layers, observing):
+            yield piece.expand_dims(network=[step.network]), piece.condition.values
+    elif step.measure == "causes":
+        causes = measure_causes(network, prompts)
+        yield causes.expand_dims(network=[step.network]), step.conditions
     else:
-        given = {
-            "arm": arm_for(loaded.spec, profile.accuracy.arm),
-            "seed": profile.seed,
-        }
-        found = measure_activations(
-            loaded, prompts, layers if network == TRAINED else [1], **given
+        activations = measure_activations(
+            network,
+            prompts,
+            layers if step.network == TRAINED else [1],
+            arm=arm_for(spec, profile.accuracy.arm),
+            seed=profile.seed,
         )
-        yield found.expand_dims(network=[network]), conditions
+        yield activations.expand_dims(network=[step.network]), step.conditions
+
+
+def _load_network(spec: str, step: PlannedStep, profile: Profile) -> Loaded | None:
+    """Return the network of a step, None where a model cannot have it.
+
+    Of evenly spread attention only the windows and heads count, whatever the weights.
+    """
+    seed = None
+    if step.network in UNTRAINED:
+        seed = UNTRAINED.index(step.network)
+    elif step.network == UNIFORM:
+        seed = 0
+    layers = None if step.deep else profile.attention.layers
+    loaded = load_cached(spec, layers, profile.attention.dtype, seed)
+    if step.network not in (OTHER_KEYS, UNIFORM):
+        return loaded
+
+    model = loaded.model
+    if step.network == OTHER_KEYS:
+        model = with_other_keys(loaded.model)
+    if model is None:
+        return None
+    return replace(loaded, model=model, name=f"{resolve(spec).name} {step.network}")
+
+
+def _problems_of(
+    step: PlannedStep, profile: Profile, problems: list[Problem]
+) -> list[Problem]:
+    """Return those of the problems that a step measures, or the one that is drawn."""
+    attention = profile.attention
+    if step.measure == "tokens":
+        drawn = drawn_problem(
+            attention.problems, attention.example, attention.limit, profile.seed
+        )
+        return [drawn]
+    if step.deep:
+        size = attention.map_problems or len(problems)
+        return stratified_sample(problems, size, profile.seed)
+    return problems
 
 
 def with_other_keys(model: PreTrainedModel) -> PreTrainedModel | None:
-    """Return a copy in which each head's queries meet the keys of the head before it
-    that has keys of its own.
+    """Return a copy in which each head's queries meet another head's keys.
 
-    Weights, positions and values are as they were: what changes is that queries and
-    keys were not trained together. None where all heads share one or the family has no
-    such module.
+    They are those of the head before it that has keys of its own. Weights, positions
+    and values are as they were: what changes is that queries and keys were not trained
+    together. None where all heads share one or the family has no such module.
     """
     heads = model.config.get_text_config().num_key_value_heads
-    if heads == 1 or not any(
-        name.endswith(".k_proj") for name, _ in model.named_modules()
-    ):
+    modules = [name for name, _ in model.named_modules()]
+    if heads == 1 or not any(name.endswith(".k_proj") for name in modules):
         return None
     changed = copy.deepcopy(model)
-    for name, part in changed.named_parameters():
+    for name, parameter in changed.named_parameters():
         if ".k_proj." in name:
-            part.data = part.data.roll(
-                len(part) // heads, 0
-            )  # (heads * width, hidden), and a bias in some families
+            # The weights are (heads * width, hidden); some families have a bias too.
+            width = len(parameter) // heads
+            parameter.data = parameter.data.roll(width, 0)
     return changed

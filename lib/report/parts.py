@@ -15,7 +15,8 @@ from latex2mathml.converter import convert
 from lib import evaluation, paths
 from lib.errors import InputError
 from lib.measurement.measured_tables import estimates
-from lib.measurement.store import TRAINED, read
+from lib.measurement.plan import TRAINED
+from lib.measurement.store import read_measured
 from lib.profiles import Profile
 from lib.prompts.problems import load_problems
 
@@ -173,7 +174,7 @@ def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
         path.name: path for folder in folders for path in sorted(folder.glob("*.nc"))
     }.values():
         try:
-            measured = read(path)
+            measured = read_measured(path)
             if "lambda" in measured:
                 found.append(_packed(measured))
         except (OSError, ValueError, KeyError, AttributeError) as error:

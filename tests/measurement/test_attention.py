@@ -20,7 +20,7 @@ from lib.measurement.attention import (
     measure_causes,
     prompts_of,
 )
-from lib.measurement.store import CAUSES
+from lib.measurement.plan import CAUSES
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems

@@ -12,8 +12,9 @@ import xarray as xr
 
 from lib import paths, progress
 from lib.errors import InputError
-from lib.measurement import networks, store
-from lib.measurement.store import load, measure, save
+from lib.measurement import networks, plan
+from lib.measurement.run import measure
+from lib.measurement.store import load_measured, save_measured
 from lib.profiles import load_profile, run_profile
 
 NAME = "tiny-llama"
@@ -59,13 +60,13 @@ def test_a_file_has_every_variable_of_every_network(whole, tmp_path):
     _, found, content = whole
     (tmp_path / "m.nc").write_bytes(content)
     opened = xr.open_dataset(tmp_path / "m.nc")
-    for variables in store.VARIABLES.values():
+    for variables in plan.VARIABLES.values():
         for name, (dims, meaning) in variables.items():
             assert (
                 set(opened[name].dims) == set(dims.split())
                 and opened[name].attrs["long_name"] == meaning
             )
-    one_key_head = [name for name in store.NETWORKS if name != store.OTHER_KEYS]
+    one_key_head = [name for name in plan.NETWORKS if name != plan.OTHER_KEYS]
     assert found.network.values.tolist() == one_key_head and found.label.startswith(
         f"{NAME} @ "
     )
@@ -87,7 +88,7 @@ def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys
         networks, "run_step", lambda *given: steps.append(given[2]) or pieces(*given)
     )
     (tokens,) = measure(profile, "tokens").values()
-    assert set(tokens) == set(store.VARIABLES["tokens"])
+    assert set(tokens) == set(plan.VARIABLES["tokens"])
     monkeypatch.setattr(progress, "shown", True)
     (found,) = measure(profile, "tokens", "activations").values()
     assert (
@@ -100,7 +101,7 @@ def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys
     } == {"trained"}
     assert set(found) == {
         *tokens,
-        *store.VARIABLES["activations"],
+        *plan.VARIABLES["activations"],
     } and found.measures.equals(whole[1].measures[:1])
     monkeypatch.setattr(networks, "load", None)
     xr.testing.assert_equal(measure(profile, "activations")[NAME], found)
@@ -115,7 +116,8 @@ def test_an_interruption_loses_one_condition(profile, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         measure(profile, "attention")
     assert (
-        load(profile, *profile.attention.models).done == '["trained: attention: mless"]'
+        load_measured(profile, *profile.attention.models).done
+        == '["trained: attention: mless"]'
     )
     measure(profile, "attention")
     assert (
@@ -138,7 +140,7 @@ def test_other_weights_are_measured_again(profile, tiny_checkpoint):
 @pytest.mark.parametrize(
     ("changed", "lost"),
     [
-        ({"seed": 1}, set(store.VERSIONS)),
+        ({"seed": 1}, set(plan.VERSIONS)),
         ({"attention": {"example": "embedded/sum/1"}}, {"tokens"}),
         ({"accuracy": {"arm": {"c": 0.3}}}, {"activations"}),
         ({"attention": {"models": ["gemma-3-270m"]}}, set()),
@@ -154,14 +156,14 @@ def test_what_other_settings_or_another_version_decide_is_measured_again(
         content[name] = content[name] | value if isinstance(value, dict) else value
     content["attention"]["panels"] = {}
     if not changed:
-        monkeypatch.setitem(store.VERSIONS, "causes", 2)
-    found = load(type(profile).model_validate(content), spec)
+        monkeypatch.setitem(plan.VERSIONS, "causes", 2)
+    found = load_measured(type(profile).model_validate(content), spec)
     assert {step.split(": ")[1] for step in json.loads(found.done)} == set(
-        store.VERSIONS
+        plan.VERSIONS
     ) - lost
     assert {
         measure
-        for measure, names in store.VARIABLES.items()
+        for measure, names in plan.VARIABLES.items()
         if not names.keys() & found.keys()
     } == lost
 
@@ -172,7 +174,7 @@ def test_what_other_settings_or_another_version_decide_is_measured_again(
 def test_a_damaged_file_counts_for_nothing_and_is_named(whole, profile, damage, capsys):
     file = profile.results / f"{NAME}.nc"
     file.write_bytes(damage(whole[2]))
-    found = load(profile, *profile.attention.models)
+    found = load_measured(profile, *profile.attention.models)
     assert (
         not found
         and found.done == "[]"
@@ -184,25 +186,27 @@ def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(
     whole, profile
 ):
     path = paths.DATA / "mine" / f"{NAME}.nc"
-    save(path, whole[1].drop_vars("text"))
+    save_measured(path, whole[1].drop_vars("text"))
     assert profile.stored and set(measure(profile)[NAME]) == set(whole[1]) - {"text"}
     with pytest.raises(
         InputError,
         match=r"other settings than mine has now: python -m lib reproduce .* --fresh",
     ):
         measure(profile.model_copy(update={"seed": 1}))
-    assert not load(profile, *profile.attention.models, stored=False)
+    assert not load_measured(profile, *profile.attention.models, stored=False)
     with pytest.raises(
         InputError, match=r"cannot keep measurements in .*tiny-llama\.nc"
     ):
-        save(path / "m.nc", whole[1])
+        save_measured(path / "m.nc", whole[1])
     path.write_bytes(b"nonsense")
     with pytest.raises(InputError, match=r"data/mine/tiny-llama\.nc cannot be read"):
         measure(profile)
     (profile.results / f"{NAME}.nc").write_bytes(
         whole[2]
     )  # what was measured here comes before it
-    assert not profile.stored and "text" in load(profile, *profile.attention.models)
+    assert not profile.stored and "text" in load_measured(
+        profile, *profile.attention.models
+    )
 
 
 def test_another_example_is_drawn_in_the_sample_or_not_and_nothing_else_is_measured_again(

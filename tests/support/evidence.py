@@ -12,7 +12,7 @@ from lib.claims.verdict import judge
 from lib.claims.words import rows_of
 from lib.measurement.activations import NAMES
 from lib.measurement.attention import QUERIES, SPANS
-from lib.measurement.store import VARIABLES
+from lib.measurement.plan import VARIABLES
 
 CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25

@@ -9,7 +9,7 @@ import xarray as xr
 
 from lib import paths
 from lib.claims.verdict import COLUMNS
-from lib.measurement.store import save
+from lib.measurement.store import save_measured
 from lib.profiles import load_profile
 
 PIXEL = base64.b64decode(
@@ -193,4 +193,4 @@ def write(profile, claims, answers, heads) -> None:
     (profile.results / "completions.jsonl").write_text(
         "".join(json.dumps(record) + "\n" for record in answers)
     )
-    save(profile.results / "tiny.nc", heads)
+    save_measured(profile.results / "tiny.nc", heads)

@@ -1,0 +1,223 @@
+"""What is measured on a model: the variables, the networks, and the steps in between.
+
+VARIABLES has every variable with its dimensions and its meaning. Layers and heads count
+from 1. A `bin` is named by where it begins; a `token` is one of a single drawn prompt,
+the profile's example. NaN stands for what was not measured, so that n is a count for
+each cell: all problems went through the first layers, and some through every layer.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+TRAINED = "trained"
+# Networks of the same shape with fresh weights.
+UNTRAINED = [f"untrained {seed}" for seed in range(3)]
+# The trained network, with each head's queries against another head's keys.
+OTHER_KEYS = "other keys"
+# No network: attention that is spread evenly over all earlier tokens.
+UNIFORM = "uniform"
+NETWORKS = [TRAINED, *UNTRAINED, OTHER_KEYS, UNIFORM]
+
+# Attention under an insertion is told against none, under which it has no numbers.
+INSERTIONS = ("mless", "mful", "random")
+# Activations are measured under none as well. The first of these changes is the one
+# that the others are compared with.
+CHANGES = (*INSERTIONS, "arm")
+DEEP_CHANGES = ("mless", "arm")  # in every layer, not only in the first
+CAUSES = ("both", "terms", "distance")
+OTHERS = "others"  # the class of tokens that the other classes are compared with
+# Labels of these dimensions stand in this order, whatever was measured first.
+ORDER = {"network": NETWORKS, "condition": ["none", *CHANGES]}
+# The texts of a file, and what stands where there is none.
+EMPTY = {"text": "", "part": ""}
+
+# A version is raised where what a measure computes changes, so that older numbers are
+# measured anew.
+VERSIONS = {"tokens": 1, "attention": 1, "causes": 1, "activations": 1}
+
+PER_LAYER = "network condition problem layer"
+PER_HEAD = "network condition problem layer head"
+PER_FIT = "network problem head"
+# By measure and name: the dimensions and the meaning, which a file keeps. All are pure
+# numbers, counts of activations, or texts.
+VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
+    "attention": {
+        "lambda": (PER_HEAD, "level over baseline (W' = lambda W, Sec. 3)"),
+        "level": (
+            PER_HEAD,
+            "mean received attention of the original tokens but the first and last,"
+            " with the insertion",
+        ),
+        "baseline": (PER_HEAD, "the same without the insertion"),
+        "irregularity": (
+            PER_HEAD,
+            "deviation over the original tokens of log(received with / without)"
+            " (Fig. 9)",
+        ),
+        "unevenness": (
+            PER_HEAD,
+            "standard deviation over mean of what each original token receives",
+        ),
+        "mass": (
+            PER_HEAD,
+            "share of their attention that the original tokens after the insertion"
+            " give it",
+        ),
+        "flatness": (
+            PER_HEAD,
+            "standard deviation over mean of what each inserted token receives"
+            " (Figs. 10 and 11)",
+        ),
+        "dispersion": (
+            PER_HEAD,
+            "RMS distance of the inserted tokens' values to their mean over that to"
+            " the origin",
+        ),
+        "portion": (
+            PER_HEAD,
+            "what an inserted token receives over what an original one does (Fig. 13)",
+        ),
+        "lambda_by_span": (
+            f"{PER_HEAD} span query",
+            "lambda of the tokens of a span, from these queries alone",
+        ),
+    },
+    "causes": {
+        "cause_lambda": (
+            "network cause problem head",
+            "lambda in layer 1, from later original tokens alone",
+        ),
+        "shifted": (
+            PER_FIT,
+            "R2 of new = old + sigma for the head's outputs, one sigma per prompt and"
+            " head",
+        ),
+        "affine": (
+            PER_FIT,
+            "R2 of new = lambda * old + sigma, one lambda and one sigma per prompt and"
+            " head (Eq. 2)",
+        ),
+        "line": (
+            PER_FIT,
+            "R2 of new = lambda * old + a coefficient per token times one direction,"
+            " lambda as above",
+        ),
+        "softmax": (
+            PER_FIT,
+            "R2 of new = lambda * old + (1 - lambda) v, one v, each token's lambda"
+            " from its softmax",
+        ),
+        "direction": (
+            PER_FIT,
+            "share of the squares of the remainders new - lambda * old along one line"
+            " through zero",
+        ),
+        "component": (
+            PER_FIT,
+            "share of the remainders' variance in its first principal component",
+        ),
+    },
+    "activations": {
+        "measures": (
+            f"{PER_LAYER} measure",
+            "near zero: share within c * 1.4826 * MAD of none (Sec. 4); norms per"
+            " token",
+        ),
+        "classes": (
+            f"{PER_LAYER} class",
+            "share near zero of the problem's tokens of a class (Fig. 7), if it has"
+            " any",
+        ),
+        "counts": (
+            "network condition layer bin",
+            "histogram over all problems (Fig. 4), what lies outside at its ends",
+        ),
+        "shape": (
+            PER_LAYER,
+            "cosine between the change of the histogram and that by the slashes",
+        ),
+        "elements": (
+            PER_LAYER,
+            "cosine between the change of single activations and that by the slashes",
+        ),
+    },
+    "tokens": {
+        "received": (
+            "condition layer head token",
+            "what each token of the drawn prompt receives",
+        ),
+        "even": (
+            "condition token",
+            "what it would of attention spread evenly over all earlier tokens",
+        ),
+        "part": (
+            "condition token",
+            "instruction, inserted or problem; empty beyond the prompt",
+        ),
+        "text": ("condition token", "the token itself"),
+    },
+}
+
+
+class PlannedStep(NamedTuple):
+    """A measure on one network, under some conditions.
+
+    A step that is not deep takes all problems through the first layers; a deep one
+    takes some problems through the layers after those.
+    """
+
+    part: str  # of MEASURED_PARTS: what is asked for by this name
+    network: str
+    deep: bool
+    measure: str
+    conditions: tuple[str, ...]
+
+    def label(self, condition: str) -> str:
+        """Return what a file calls this step under one condition once it is done."""
+        depth = ", deep" if self.deep else ""
+        return f"{self.network}{depth}: {self.measure}: {condition}"
+
+
+# What may be asked for: the drawn prompt; attention and activations of the trained
+# network; both of the other networks.
+MEASURED_PARTS = ("tokens", "attention", "activations", "controls")
+_DRAWN = ("none", *INSERTIONS)
+_SHALLOW = ("none", *CHANGES)
+_DEEP = ("none", *DEEP_CHANGES)
+
+# The steps go network after network and depth after depth, as weights are loaded.
+STEPS = [
+    PlannedStep("tokens", TRAINED, False, "tokens", _DRAWN),
+    PlannedStep("attention", TRAINED, False, "attention", INSERTIONS),
+    PlannedStep("attention", TRAINED, False, "causes", ("mless",)),
+    PlannedStep("activations", TRAINED, False, "activations", _SHALLOW),
+    PlannedStep("attention", TRAINED, True, "attention", INSERTIONS),
+    PlannedStep("attention", TRAINED, True, "tokens", _DRAWN),
+    PlannedStep("activations", TRAINED, True, "activations", _DEEP),
+]
+for _network in UNTRAINED:
+    STEPS += [
+        PlannedStep("controls", _network, False, "attention", INSERTIONS),
+        PlannedStep("controls", _network, False, "causes", ("mless",)),
+        PlannedStep("controls", _network, False, "activations", _DEEP),
+    ]
+for _network in (OTHER_KEYS, UNIFORM):
+    STEPS.append(PlannedStep("controls", _network, False, "attention", INSERTIONS))
+
+
+def to_dataset(
+    measure: str, arrays: Mapping[str, np.ndarray], coords: Mapping[str, Any]
+) -> xr.Dataset:
+    """Return a measure's arrays of one network over the dimensions of its VARIABLES.
+
+    All become float32 but for the counts, which are whole numbers beyond its reach.
+    """
+    variables = {}
+    for name, array in arrays.items():
+        _, *dims = VARIABLES[measure][name][0].split()  # without the network
+        values = array if name == "counts" else array.astype("float32")
+        variables[name] = (dims, values)
+    return xr.Dataset(variables, coords)
