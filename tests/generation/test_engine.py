@@ -18,6 +18,9 @@ from lib.generation.drawing import choose
 from lib.generation.step import DecodeSteps
 from lib.models.loading import Loaded
 
+CODE = Arm(c=1.0, mode="code", statistics="sequence")
+STOPS = [27, 43, 62, 83, 87, 95]  # so many that rows leave one by one
+
 
 @pytest.fixture(params=["llama", "gemma3-local-and-global"])
 def tiny(request, demo):
@@ -28,139 +31,117 @@ def tiny(request, demo):
 
 
 def requests(lengths):
+    """Requests of three common tokens and so many others."""
     generator = torch.Generator().manual_seed(3)
-    draw = [torch.randint(10, 97, (n,), generator=generator).tolist() for n in lengths]
-    return [Request(str(i), [7, 8, 9, *ids]) for i, ids in enumerate(draw)]
+    made = []
+    for number, length in enumerate(lengths):
+        ids = torch.randint(10, 97, (length,), generator=generator).tolist()
+        made.append(Request(str(number), [7, 8, 9, *ids]))
+    return made
 
 
-def complete(loaded, asked, batch_size, arm=None, **settings):
-    engine, asked = (
-        engine_class("transformers")(loaded, batch_size),
-        [replace(request, arm=arm) for request in asked],
+def complete(loaded, requests, batch_size, arm=None, **sampling):
+    """The completions of requests under ARM, by key."""
+    engine = engine_class("transformers")(loaded, batch_size)
+    under_arm = [replace(request, arm=arm) for request in requests]
+    completions = engine.complete(under_arm, Sampling(**sampling))
+    return {completion.key: completion for completion in completions}
+
+
+def generated(model, request, new_tokens):
+    """The tokens that transformers' own `generate` writes."""
+    ids = torch.tensor([request.input_ids])
+    whole = model.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=new_tokens,
+        do_sample=False,
     )
-    return {
-        completion.key: completion
-        for completion in engine.complete(asked, Sampling(**settings))
-    }
+    return whole[0, ids.shape[1] :].tolist()
 
 
-@pytest.mark.parametrize(
-    "arm", [None, Arm(c=1.0), Arm(c=1.0, mode="code", statistics="sequence")], ids=str
-)
+@pytest.mark.parametrize("arm", [None, Arm(c=1.0), CODE], ids=str)
 @pytest.mark.parametrize("batch_size", [1, 3, 16])
 def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size, arm):
-    asked = [
-        replace(request, seed=i)
-        for i, request in enumerate(requests([1, 9, 4, 20, 12, 5, 2]))
-    ]
-    stops = tiny.model.generation_config.eos_token_id = [
-        27,
-        43,
-        62,
-        83,
-        87,
-        95,
-    ]  # rows leave one by one
-    plain, found = (
-        complete(tiny, asked, batch_size, changed, max_new_tokens=10)
-        for changed in (None, arm)
-    )
-    for request in asked:
-        ids = torch.tensor([request.input_ids])
-        with (
-            installed(tiny.model, seed=request.seed, **arm.model_dump())
-            if arm
-            else contextlib.nullcontext()
-        ):
-            expected = tiny.model.generate(
-                ids,
-                attention_mask=torch.ones_like(ids),
-                max_new_tokens=10,
-                do_sample=False,
-            )
-        written = itertools.takewhile(
-            lambda token: token not in stops, expected[0, ids.shape[1] :].tolist()
-        )
-        assert found[request.key].text == tiny.tokenizer.decode(
-            [*written], skip_special_tokens=True
-        )
-    assert len({completion.completion_tokens for completion in found.values()}) > 2
-    assert (found == plain) == (arm is None)
-    assert (
-        complete(tiny, asked, batch_size, max_new_tokens=10) == plain
-    )  # ARM has left the model
+    prompts = requests([1, 9, 4, 20, 12, 5, 2])
+    seeded = [replace(request, seed=i) for i, request in enumerate(prompts)]
+    tiny.model.generation_config.eos_token_id = STOPS
+    plain = complete(tiny, seeded, batch_size, max_new_tokens=10)
+    changed = complete(tiny, seeded, batch_size, arm, max_new_tokens=10)
+    for request in seeded:
+        with contextlib.ExitStack() as stack:
+            if arm:
+                hook = installed(tiny.model, seed=request.seed, **arm.model_dump())
+                stack.enter_context(hook)
+            tokens = generated(tiny.model, request, 10)
+        written = list(itertools.takewhile(lambda token: token not in STOPS, tokens))
+        text = tiny.tokenizer.decode(written, skip_special_tokens=True)
+        assert changed[request.key].text == text
+    lengths = {completion.completion_tokens for completion in changed.values()}
+    assert len(lengths) > 2
+    assert (changed == plain) == (arm is None)
+    # ARM has left the model.
+    assert complete(tiny, seeded, batch_size, max_new_tokens=10) == plain
 
 
 def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny):
-    asked = requests([9, 4, 12])
-    ids = torch.tensor([asked[1].input_ids])
-    first = tiny.model.generate(
-        ids, attention_mask=torch.ones_like(ids), max_new_tokens=5, do_sample=False
-    )
-    begun = tuple(first[0, ids.shape[1] :].tolist())
-    for some in (asked, asked[1:2]):
-        cut = [
-            replace(request, resumed_tokens=begun) if request is asked[1] else request
-            for request in some
-        ]
-        assert complete(tiny, cut, 4, max_new_tokens=12) == complete(
-            tiny, some, 4, max_new_tokens=12
-        )
+    prompts = requests([9, 4, 12])
+    begun = tuple(generated(tiny.model, prompts[1], 5))
+    resumed = replace(prompts[1], resumed_tokens=begun)
+    for others in ([prompts[0], prompts[2]], []):
+        whole = complete(tiny, [*others, prompts[1]], 4, max_new_tokens=12)
+        assert complete(tiny, [*others, resumed], 4, max_new_tokens=12) == whole
 
 
 def test_prompts_that_have_no_room_beside_the_slots_go_on_with_fewer_slots(
     tiny, monkeypatch, capsys
 ):
-    asked, begun, steps = (
-        requests([3, 8, 5, 2]),
-        transformers.prefill,
-        Mock(wraps=DecodeSteps),
-    )
-    expected = complete(tiny, asked, 4, max_new_tokens=6)
+    prompts = requests([3, 8, 5, 2])
+    expected = complete(tiny, prompts, 4, max_new_tokens=6)
+    prefill = transformers.prefill
+    steps = Mock(wraps=DecodeSteps)
 
-    def prefill(*given):
+    def prefill_of_one_slot(*args):
         if steps.call_args.args[1] > 1:
             raise torch.OutOfMemoryError("out of memory")
-        return begun(*given)
+        return prefill(*args)
 
     monkeypatch.setattr(transformers, "DecodeSteps", steps)
-    monkeypatch.setattr(transformers, "prefill", prefill)
-    assert complete(tiny, asked, 4, max_new_tokens=6) == expected
+    monkeypatch.setattr(transformers, "prefill", prefill_of_one_slot)
+    assert complete(tiny, prompts, 4, max_new_tokens=6) == expected
     assert [call.args[1] for call in steps.call_args_list] == [4, 2, 1]
-    assert (
-        capsys.readouterr().err.splitlines()[-1]
-        == "out of memory: going on with 1 prompts at once"
-    )
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    assert last_line == "out of memory: going on with 1 prompts at once"
 
 
 def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
+    # Keys and values of 3 layers with 2 heads of 8 numbers with 4 bytes.
+    position = 2 * 3 * 2 * 8 * 4
+    free = SimpleNamespace(available=2 * 5 * position * 100)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: free)
     engine = engine_class("transformers")(tiny, 64)
-    monkeypatch.setattr(
-        "psutil.virtual_memory",
-        lambda: SimpleNamespace(available=2 * 5 * 2 * 3 * 2 * 8 * 4 * 100),
-    )
-    assert (
-        engine._room(100) == 5
-        # half of it: five rows of 2 (keys, values) x 3 layers x 2 heads x 8 wide x 4 bytes
-    )
+    assert engine._room(100) == 5  # half of it is used
 
 
 def test_tokens_are_drawn_as_often_as_their_probabilities_say():
     probabilities = torch.tensor([0.1, 0.55, 0.05, 0.3])
-    draws = [torch.Generator().manual_seed(0)] * 4000
-    drawn = choose(
-        (2 * probabilities.log()).expand(4000, 4), Sampling(1, temperature=2.0), draws
-    )
-    shares = torch.bincount(torch.tensor(drawn), minlength=4) / 4000
+    generators = [torch.Generator().manual_seed(0)] * 4000
+    logits = (2 * probabilities.log()).expand(4000, 4)
+    tokens = choose(logits, Sampling(1, temperature=2.0), generators)
+    shares = torch.bincount(torch.tensor(tokens), minlength=4) / 4000
     torch.testing.assert_close(shares, probabilities, rtol=0, atol=0.025)
 
 
-def test_arm_that_cannot_work_is_refused_before_anything_is_generated(tiny):
-    for arm, message in (
+@pytest.mark.parametrize(
+    "arm, message",
+    [
         (Arm(layer=4), "the model has layers 1 to 3"),
         (Arm(mode="code"), "statistics='sequence'"),
-    ):
-        with pytest.raises(InputError, match=message):
-            engine_class("transformers")(tiny, 4).complete(
-                [Request("a", [1, 2], arm=arm)], Sampling(6)
-            )
+    ],
+)
+def test_arm_that_cannot_work_is_refused_before_anything_is_generated(
+    tiny, arm, message
+):
+    engine = engine_class("transformers")(tiny, 4)
+    with pytest.raises(InputError, match=message):
+        engine.complete([Request("a", [1, 2], arm=arm)], Sampling(6))

@@ -11,59 +11,74 @@ from lib.evaluation.run import ELICITATION
 from lib.generation import Request, Sampling, engine_class
 from lib.models.loading import Loaded
 
-WIDTH, CONTEXT, SURE = 64, 64, 40.0
+WIDTH = 64
+CONTEXT = 64
+SURE = 40.0  # a score beside which all others are none
 START = 5000  # a prompt's last token; those before it play no part
+BOXED_START = 6000  # another
 END = 4999  # ends an answer beside the tokenizer's own end
+SECOND_END = END - 1
+PROMPT = [7, 8, START]
+
+
+def scripted_model(script, vocabulary):
+    """A Llama whose layers do nothing and whose head reads the script off a token."""
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=WIDTH,
+        intermediate_size=4,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        head_dim=4,
+        max_position_embeddings=CONTEXT,
+    )
+    model = LlamaForCausalLM(config).eval()
+    for parameter in model.parameters():
+        parameter.data.zero_()
+    model.model.norm.weight.data.fill_(1)
+    for place, (token, scores) in enumerate(script.items()):
+        model.model.embed_tokens.weight.data[token, place] = 1
+        for following, score in scores.items():
+            # The norm makes the embedding's one number the root of the width.
+            model.lm_head.weight.data[following, place] = score / WIDTH**0.5
+    model.generation_config.eos_token_id = [END, SECOND_END]
+    return model
 
 
 class Scripted:
-    """An engine over the script {token: {next token: score}}, and all ids that its
-    model was fed, in order.
+    """An engine over the script {token: {next token: score}}.
+
+    `fed` are all ids that its model was fed, in order.
     """
 
     def __init__(self, tokenizer, script):
-        shape = dict(
-            hidden_size=WIDTH,
-            intermediate_size=4,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            head_dim=4,
-        )
-        shape |= dict(vocab_size=len(tokenizer), max_position_embeddings=CONTEXT)
-        model = LlamaForCausalLM(LlamaConfig(**shape)).eval()
-        for parameter in model.parameters():
-            parameter.data.zero_()
-        model.model.norm.weight.data.fill_(1)
-        for place, (token, scores) in enumerate(script.items()):
-            model.model.embed_tokens.weight.data[token, place] = (
-                1  # of width 8 after the norm
-            )
-            for following, score in scores.items():
-                model.lm_head.weight.data[following, place] = score / WIDTH**0.5
-        model.generation_config.eos_token_id = [END, END - 1]
         self.fed = []
-        model.model.embed_tokens.register_forward_pre_hook(
-            lambda _, given: self.fed.extend(given[0].view(-1).tolist())
-        )
-        loaded = Loaded(
-            model, tokenizer, "scripted", "scripted", "none", "cpu", "float32", 2
-        )
+        model = scripted_model(script, len(tokenizer))
+        model.model.embed_tokens.register_forward_pre_hook(self._see)
+        name = "scripted"
+        loaded = Loaded(model, tokenizer, name, name, "none", "cpu", "float32", 2)
         self.engine = engine_class("transformers")(loaded, 8)
 
-    def complete(self, *requests, **sampling):
-        found = self.engine.complete(
-            requests, Sampling(**{"max_new_tokens": 10, **sampling})
-        )
-        return {completion.key: completion for completion in found}
+    def _see(self, _, inputs):
+        self.fed.extend(inputs[0].view(-1).tolist())
 
-    def one(self, **sampling):
-        """Complete a prompt of three tokens; return the completion and what was fed
-        after the prompt.
+    def complete(self, *requests, max_new_tokens=10, **sampling):
+        """Return completions by key."""
+        completions = self.engine.complete(
+            requests, Sampling(max_new_tokens, **sampling)
+        )
+        return {completion.key: completion for completion in completions}
+
+    def complete_prompt(self, **sampling):
+        """Complete a prompt of three tokens.
+
+        Return the completion, and what was fed after the prompt.
         """
         self.fed.clear()
-        (completion,) = self.complete(Request("a", [7, 8, START]), **sampling).values()
-        assert self.fed[:3] == [7, 8, START] and completion.prompt_tokens == 3
-        return completion, self.fed[3:]
+        completions = self.complete(Request("a", PROMPT), **sampling)
+        assert self.fed[:3] == PROMPT
+        assert completions["a"].prompt_tokens == 3
+        return completions["a"], self.fed[3:]
 
 
 def chain(*tokens):
@@ -78,11 +93,12 @@ def tokenizer(tiny_llama):
 
 @pytest.fixture
 def ids(tokenizer):
+    """The tokens of a text."""
     return lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
 @pytest.mark.parametrize(
-    "end", [END, END - 1, None], ids=["declared", "second", "tokenizer's"]
+    "end", [END, SECOND_END, None], ids=["declared", "second", "tokenizer's"]
 )
 @pytest.mark.parametrize("finish", ["stop", "length"])
 @pytest.mark.parametrize(
@@ -92,16 +108,20 @@ def test_an_answer_ends_with_what_ends_it_or_at_the_limit(
     tokenizer, ids, end, finish, text, elicit
 ):
     words = ids(text)
-    scripted = Scripted(tokenizer, chain(START, *words, end or tokenizer.eos_token_id))
-    found, fed = scripted.one(
-        max_new_tokens=10 if finish == "stop" else len(words), elicit=elicit
-    )
-    assert (found.text, found.finish_reason) == (text, finish) and not found.elicited
-    assert found.completion_tokens == len(words) and fed == (
-        words if finish == "stop" else words[:-1]
-    )
-    stopped_by = [end or tokenizer.eos_token_id] if finish == "stop" else []
-    assert found.token_ids == (*words, *stopped_by)
+    end = end or tokenizer.eos_token_id
+    scripted = Scripted(tokenizer, chain(START, *words, end))
+    limit = 10 if finish == "stop" else len(words)
+    completion, fed = scripted.complete_prompt(max_new_tokens=limit, elicit=elicit)
+    assert completion.text == text
+    assert completion.finish_reason == finish
+    assert not completion.elicited
+    assert completion.completion_tokens == len(words)
+    if finish == "stop":
+        assert fed == words
+        assert completion.token_ids == (*words, end)
+    else:
+        assert fed == words[:-1]
+        assert completion.token_ids == tuple(words)
 
 
 @pytest.mark.parametrize(
@@ -110,97 +130,95 @@ def test_an_answer_ends_with_what_ends_it_or_at_the_limit(
 def test_the_elicitation_follows_what_was_written_and_ends_at_the_closing_brace(
     tokenizer, ids, limit, finish
 ):
-    words, asked, answer = ids(" The sum is"), ids(ELICITATION), ids("42}")
-    scripted = Scripted(
-        tokenizer, chain(START, *words, END) | chain(asked[-1], *answer, *ids(" so"))
-    )
-    (found, fed), written = (
-        scripted.one(max_new_tokens=limit, elicit=ELICITATION),
-        words[:limit],
-    )
-    assert fed == [*written, *asked, *answer[:-1]] and found.completion_tokens == len(
-        written
-    ) + len(answer)
-    assert found.text == tokenizer.decode(written) + ELICITATION + "42}"
-    assert found.elicited and found.finish_reason == finish
-    assert found.token_ids == (*written, *([END] if finish == "stop" else []))
+    words = ids(" The sum is")
+    elicitation = ids(ELICITATION)
+    answer = ids("42}")
+    script = chain(START, *words, END) | chain(elicitation[-1], *answer, *ids(" so"))
+    scripted = Scripted(tokenizer, script)
+    completion, fed = scripted.complete_prompt(max_new_tokens=limit, elicit=ELICITATION)
+    written = words[:limit]
+    assert fed == [*written, *elicitation, *answer[:-1]]
+    assert completion.completion_tokens == len(written) + len(answer)
+    assert completion.text == tokenizer.decode(written) + ELICITATION + "42}"
+    assert completion.elicited
+    assert completion.finish_reason == finish
+    end = [END] if finish == "stop" else []
+    assert completion.token_ids == (*written, *end)
 
 
-def test_an_elicited_answer_ends_where_the_model_ends_it_or_at_its_own_limit(
-    tokenizer, ids
-):
-    asked, four = ids(ELICITATION)[-1], ids("4")[0]
-    ended, fed = Scripted(tokenizer, chain(START, END) | chain(asked, four, END)).one(
-        elicit=ELICITATION
-    )
-    assert (
-        ended.text == ELICITATION + "4"
-        and ended.completion_tokens == 1
-        and ended.finish_reason == "stop"
-    )
-    assert fed == [*ids(ELICITATION), four]
-    forever = Scripted(
-        tokenizer, chain(START, END) | chain(asked, four) | chain(four, four)
-    )
-    assert (
-        forever.one(elicit=ELICITATION, elicit_tokens=5)[0].text
-        == ELICITATION + "44444"
-    )
-    silent, _ = Scripted(tokenizer, chain(START, END, 0) | chain(asked, END)).one(
-        elicit=ELICITATION
-    )
-    assert silent.text == "" and not silent.elicited and silent.completion_tokens == 0
-    # A brace that closes a fraction does not end it.
-    opened, one, closed, two = ids("{1}2")
-    fraction = Scripted(
-        tokenizer, chain(START, END) | chain(opened, one, closed, two, END)
-    )
-    assert (
-        fraction.one(elicit=ELICITATION + r"\frac{")[0].text
-        == ELICITATION + r"\frac{1}2"
-    )
+class TestWhatFollowsTheElicitation:
+    """An answer of no token is asked for a box."""
+
+    @pytest.fixture
+    def elicited(self, tokenizer):
+        """Complete a prompt with the elicitation under a script."""
+
+        def run(script, elicit=ELICITATION, elicit_tokens=12):
+            scripted = Scripted(tokenizer, chain(START, END) | script)
+            return scripted.complete_prompt(elicit=elicit, elicit_tokens=elicit_tokens)
+
+        return run
+
+    @pytest.fixture
+    def asked(self, ids):
+        """The elicitation's last token."""
+        return ids(ELICITATION)[-1]
+
+    def test_ends_where_the_model_ends_it(self, elicited, ids, asked):
+        [four] = ids("4")
+        completion, fed = elicited(chain(asked, four, END))
+        assert completion.text == ELICITATION + "4"
+        assert completion.completion_tokens == 1
+        assert completion.finish_reason == "stop"
+        assert fed == [*ids(ELICITATION), four]
+
+    def test_ends_at_its_own_limit(self, elicited, ids, asked):
+        [four] = ids("4")
+        completion, _ = elicited(
+            chain(asked, four) | chain(four, four), elicit_tokens=5
+        )
+        assert completion.text == ELICITATION + "44444"
+
+    def test_may_be_nothing(self, elicited, asked):
+        completion, _ = elicited(chain(START, END, 0) | chain(asked, END))
+        assert completion.text == ""
+        assert not completion.elicited
+        assert completion.completion_tokens == 0
+
+    def test_does_not_end_with_a_brace_that_closes_a_fraction(self, elicited, ids):
+        opened, one, closed, two = ids("{1}2")
+        elicit = ELICITATION + r"\frac{"
+        completion, _ = elicited(chain(opened, one, closed, two, END), elicit)
+        assert completion.text == ELICITATION + r"\frac{1}2"
 
 
 def test_rows_of_one_batch_end_by_themselves(tokenizer, ids):
-    # the last token of prompts that are answered with a box; those after START are
-    # asked for one
-    boxed = 6000
-    scripted = Scripted(
-        tokenizer,
-        chain(START, *ids(" The sum is"), END) | chain(boxed, *ids(r" \boxed{7}"), END),
-    )
-    asked = [
-        Request(str(i), [7] * i + [last])
-        for i, last in enumerate((START, boxed, START, boxed, START))
+    # BOXED_START is answered with a box; prompts that end in START are asked for one.
+    script = chain(START, *ids(" The sum is"), END)
+    script |= chain(BOXED_START, *ids(r" \boxed{7}"), END)
+    scripted = Scripted(tokenizer, script)
+    requests = [
+        Request(str(number), [7] * number + [last])
+        for number, last in enumerate((START, BOXED_START, START, BOXED_START, START))
     ]
-    together = scripted.complete(*asked, elicit=ELICITATION)
-    assert [together[key].elicited for key in "01234"] == [
-        True,
-        False,
-        True,
-        False,
-        True,
-    ]
-    assert (
-        together["0"].text == f" The sum is{ELICITATION}7}}"
-        and together["1"].text == r" \boxed{7}"
-    )
-    for request in asked:
-        assert (
-            scripted.complete(request, elicit=ELICITATION)[request.key]
-            == together[request.key]
-        )
+    together = scripted.complete(*requests, elicit=ELICITATION)
+    elicited = [together[key].elicited for key in "01234"]
+    assert elicited == [True, False, True, False, True]
+    assert together["0"].text == f" The sum is{ELICITATION}7}}"
+    assert together["1"].text == r" \boxed{7}"
+    for request in requests:
+        alone = scripted.complete(request, elicit=ELICITATION)
+        assert alone[request.key] == together[request.key]
 
 
 def test_a_prompt_fits_when_all_that_may_follow_it_does(tokenizer, ids):
     scripted = Scripted(tokenizer, chain(START, END))
     room = CONTEXT - 10 - len(ids(ELICITATION)) - 3
-    requests = [Request(str(n), [*[7] * (n - 1), START]) for n in (room, room + 1)]
-    found = scripted.complete(*requests, elicit=ELICITATION, elicit_tokens=3)
-    assert [found[request.key].finish_reason for request in requests] == [
-        "stop",
-        "context",
-    ]
+    fits = Request("fits", [*[7] * (room - 1), START])
+    longer = Request("longer", [*[7] * room, START])
+    completions = scripted.complete(fits, longer, elicit=ELICITATION, elicit_tokens=3)
+    assert completions["fits"].finish_reason == "stop"
+    assert completions["longer"].finish_reason == "context"
 
 
 @pytest.mark.parametrize(
@@ -210,17 +228,13 @@ def test_a_prompt_fits_when_all_that_may_follow_it_does(tokenizer, ids):
 def test_temperature_and_nucleus_decide_what_may_be_drawn(
     tokenizer, ids, temperature, top_p, drawn
 ):
-    (yes,), (no,) = (
-        ids(" yes"),
-        ids(" no"),
-    )  # which has 0.73 of the probability, 0.62 at temperature 2
-    scripted = Scripted(
-        tokenizer, {START: {yes: SURE - 1, no: SURE}} | chain(yes, END) | chain(no, END)
-    )
+    [yes] = ids(" yes")
+    [no] = ids(" no")  # has 0.73 of the probability, 0.62 at temperature 2
+    script = {START: {yes: SURE - 1, no: SURE}} | chain(yes, END) | chain(no, END)
+    scripted = Scripted(tokenizer, script)
     requests = [Request(str(seed), [START], seed) for seed in range(24)]
-    found = scripted.complete(
+    completions = scripted.complete(
         *requests, max_new_tokens=1, temperature=temperature, top_p=top_p
     )
-    assert {completion.text for completion in found.values()} == {
-        *(" no", " yes")[:drawn]
-    }
+    texts = {completion.text for completion in completions.values()}
+    assert texts == {*(" no", " yes")[:drawn]}
