@@ -1,6 +1,9 @@
-"""Whether received attention is what a model's own attention does, tried on ten tokens
-when it is loaded.
+"""Whether received attention is what a model's own attention does.
+
+It is tried on ten tokens when a model is loaded.
 """
+
+from typing import Any, NamedTuple
 
 import torch
 from transformers import PreTrainedModel
@@ -12,11 +15,20 @@ CHECK_TOKENS = 10
 # Families that combine several softmax maps into one head: no single map is what a
 # token receives.
 COMBINED = ("diffllama",)
-ROUNDINGS = (
-    4  # from one input to one attention output, each of up to the dtype's epsilon
-)
-# tolerance where the epsilon is too small to matter: sums are taken in another order
-LEAST = 1e-4
+# From one input to one attention output, each of up to the dtype's epsilon.
+ROUNDINGS = 4
+# The tolerance where the epsilon is too small to matter: sums are taken in another
+# order.
+LEAST_TOLERANCE = 1e-4
+
+
+class _Call(NamedTuple):
+    """A call of an attention module in the model's own forward."""
+
+    module: Any
+    args: tuple
+    options: dict
+    output: Any
 
 
 @torch.inference_mode()
@@ -29,77 +41,103 @@ def check_attention(model: PreTrainedModel) -> None:
     not: layers without softmax attention, another mask, an ingredient that is unknown
     here; and when the weights give NaN.
     """
-    decoder, family = model.get_decoder(), model.config.model_type
+    decoder = model.get_decoder()
+    family = model.config.model_type
+    refusal = f"model type {family} is not supported"
     if family in COMBINED:
-        raise InputError(
-            f"model type {family} is not supported: its heads combine several attention"
-            " matrices"
-        )
+        raise InputError(f"{refusal}: its heads combine several attention matrices")
     ids = torch.arange(1, CHECK_TOKENS + 1, device=model.device)[None]
-    # Whatever calls the attention interface has a layer_idx; some layers have one
-    # themselves, but keep the residual stream, beside which a wrong attention may look
-    # small.
-    layers, calls = set(decoder.get_submodule("layers").children()), []
-    modules = [
-        m for m in decoder.modules() if hasattr(m, "layer_idx") and m not in layers
-    ]
-    hooks = [
-        m.register_forward_hook(lambda *call: calls.append(call), with_kwargs=True)
-        for m in modules
-    ]
-    state = decoder(input_ids=ids, use_cache=False).last_hidden_state
-    for hook in hooks:
-        hook.remove()
+    state, calls = _own_forward(decoder, ids)
     if not state.isfinite().all():
         raise InputError(
             f"weights of this {family} model give NaN or infinity: damaged, or wrong"
             f" for {state.dtype}"
         )
-    recording, numbers = Recording(), range(decoder.config.num_hidden_layers)
-    differences: dict[
-        int, float
-    ] = {}  # of each layer's outputs, relative to their norm
+
+    # A model's own code may fail in any way on what it does not expect.
+    recording = Recording()
     try:
-        with attending(decoder, recording=recording):
-            decoder(input_ids=ids, use_cache=False)
-            for module, args, given, output in calls:
-                both = output, module(*args, **given)
-                expected, found = (
-                    (one[0] if isinstance(one, tuple) else one).float() for one in both
-                )
-                off = float((found - expected).norm() / expected.norm())
-                differences[module.layer_idx] = max(
-                    off, differences.get(module.layer_idx, 0.0)
-                )
-    except (
-        Exception
-    ) as error:  # a model's own code may fail in any way on what it does not expect
-        raise InputError(f"model type {family} is not supported: {error}") from error
+        differences = _differences(decoder, ids, calls, recording)
+    except Exception as error:
+        raise InputError(f"{refusal}: {error}") from error
+
+    numbers = range(decoder.config.num_hidden_layers)
     if silent := [i + 1 for i in numbers if i not in recording.windows]:
+        raise InputError(f"{refusal}: layers {silent} show no attention matrix")
+    windows = _expected_windows(decoder, recording)
+    if unseen := [i + 1 for i in numbers if recording.windows[i] != windows[i]]:
         raise InputError(
-            f"model type {family} is not supported: layers {silent} show no attention"
-            " matrix"
-        )
-    # A layer sees as far as the masks made for its kind; None: all before it.
-    kinds, widest = (
-        getattr(decoder.config, "layer_types", None),
-        max(recording.masks, default=None),
-    )
-    seen = {
-        i: widest if not kinds or kinds[i] == "sliding_attention" else None
-        for i in numbers
-    }
-    if unseen := [i + 1 for i in numbers if recording.windows[i] != seen[i]]:
-        raise InputError(
-            f"model type {family} is not supported: layers {unseen} do not say how far"
-            " they look back"
+            f"{refusal}: layers {unseen} do not say how far they look back"
         )
     worst = max(differences, key=lambda layer: differences[layer])
-    if not differences[worst] < max(
-        LEAST, ROUNDINGS * torch.finfo(state.dtype).eps
-    ):  # nor NaN
-        off = (
-            f"the output of layer {worst + 1} differs by {differences[worst]:.1g} from"
-            " the model's own attention"
+    tolerance = max(LEAST_TOLERANCE, ROUNDINGS * torch.finfo(state.dtype).eps)
+    if not differences[worst] < tolerance:  # nor NaN
+        raise InputError(
+            f"{refusal}: the output of layer {worst + 1} differs by"
+            f" {differences[worst]:.1g} from the model's own attention"
         )
-        raise InputError(f"model type {family} is not supported: {off}")
+
+
+def _own_forward(
+    decoder: PreTrainedModel, ids: torch.Tensor
+) -> tuple[torch.Tensor, list[_Call]]:
+    """Return the last hidden state of the model's own forward, and the calls of its
+    attention modules.
+    """
+    # Whatever calls the attention interface has a layer_idx; some layers have one
+    # themselves, but keep the residual stream, beside which a wrong attention may look
+    # small.
+    layers = set(decoder.get_submodule("layers").children())
+    calls = []
+
+    def keep(*call) -> None:
+        calls.append(_Call(*call))
+
+    hooks = [
+        module.register_forward_hook(keep, with_kwargs=True)
+        for module in decoder.modules()
+        if hasattr(module, "layer_idx") and module not in layers
+    ]
+    state = decoder(input_ids=ids, use_cache=False).last_hidden_state
+    for hook in hooks:
+        hook.remove()
+    return state, calls
+
+
+def _differences(
+    decoder: PreTrainedModel,
+    ids: torch.Tensor,
+    calls: list[_Call],
+    recording: Recording,
+) -> dict[int, float]:
+    """Return by layer how far this attention's output is from the model's own, relative
+    to its norm; the recording learns of windows and masks.
+    """
+    differences: dict[int, float] = {}
+    with attending(decoder, recording=recording):
+        decoder(input_ids=ids, use_cache=False)
+        for call in calls:
+            expected = _attention_output(call.output)
+            output = _attention_output(call.module(*call.args, **call.options))
+            difference = float((output - expected).norm() / expected.norm())
+            layer = call.module.layer_idx
+            differences[layer] = max(difference, differences.get(layer, 0.0))
+    return differences
+
+
+def _attention_output(output: Any) -> torch.Tensor:
+    return (output[0] if isinstance(output, tuple) else output).float()
+
+
+def _expected_windows(
+    decoder: PreTrainedModel, recording: Recording
+) -> dict[int, int | None]:
+    """Return how far each layer sees: as the masks made for its kind; None: all before
+    it.
+    """
+    kinds = getattr(decoder.config, "layer_types", None)
+    widest = max(recording.masks, default=None)
+    return {
+        i: widest if not kinds or kinds[i] == "sliding_attention" else None
+        for i in range(decoder.config.num_hidden_layers)
+    }

@@ -1,5 +1,6 @@
-"""The project's attention: one function for every family, in the place of a model's own
-while `attending` runs.
+"""The project's attention: one function for every family.
+
+It stands in the place of a model's own while `attending` runs.
 
 Registered with transformers, it gets queries and keys after RoPE and norms, so it
 serves every architecture that calls transformers' attention interface. The queries of
@@ -20,15 +21,21 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 
 from lib.errors import InputError
 
-NAME = "meaningless_tokens"  # under which transformers knows the function
+ATTENTION_NAME = "meaningless_tokens"  # under which transformers knows the function
 # Elements of one block of scores: 2 MiB in float32 stay near a processor's cache and
 # keep memory flat; a GPU, for which launches count instead, gets 512 MiB.
-BLOCK_ELEMENTS, GPU_BLOCK_ELEMENTS = 1 << 19, 1 << 27
+BLOCK_ELEMENTS = 1 << 19
+GPU_BLOCK_ELEMENTS = 1 << 27
 # Keywords that a model may pass and that change nothing in an inference forward over a
 # whole prompt.
 HARMLESS = (
-    "position_ids cache_position use_cache output_attentions output_router_logits"
-    " is_causal position_embeddings"
+    "position_ids",
+    "cache_position",
+    "use_cache",
+    "output_attentions",
+    "output_router_logits",
+    "is_causal",
+    "position_embeddings",
 )
 
 
@@ -40,39 +47,40 @@ class LastLayerDone(Exception):
 class Recording:
     """What is filled in while a forward runs; layers count from zero."""
 
-    sums: torch.Tensor = field(
-        default_factory=lambda: torch.empty(0)
-    )  # (B, L, H, R, T) of columns below the diagonal
-    rows: torch.Tensor | None = (
-        # (B, R, T) 1 for queries that count in each set of R; None: one set, and all do
-        None
-    )
+    # (B, L, H, R, T) of columns below the diagonal
+    sums: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    # (B, R, T) 1 for queries that count in each set of R; None: one set, and all do
+    rows: torch.Tensor | None = None
     index: dict[int, int] = field(default_factory=dict)  # layer -> position in L
     last: int | None = None  # layer that ends the forward; None: run to the end
-    values: dict[int, torch.Tensor] | None = (
-        None  # what goes into each layer's heads; None: not kept
-    )
-    outputs: dict[int, torch.Tensor] | None = None  # what comes out of them
-    masks: set[int] = field(
-        default_factory=set
-    )  # the windows that the model made masks for
-    windows: dict[int, int | None] = field(
-        default_factory=dict
-    )  # and those its layers passed on
+    # What goes into each layer's heads and what comes out of them; None: not kept.
+    values: dict[int, torch.Tensor] | None = None
+    outputs: dict[int, torch.Tensor] | None = None
+    # The windows that the model made masks for, and those its layers passed on.
+    masks: set[int] = field(default_factory=set)
+    windows: dict[int, int | None] = field(default_factory=dict)
+
+    def keep(self, layer: int, values: torch.Tensor, outputs: torch.Tensor) -> None:
+        """Keep what goes into a layer's heads and what comes out, if asked for."""
+        if self.values is not None:
+            self.values[layer] = values
+        if self.outputs is not None:
+            self.outputs[layer] = outputs
 
     def add(self, layer: int, weights: torch.Tensor, start: int, first: int) -> None:
         """Add a block's columns, below the diagonal and over the queries that count, to
         the running sums.
         """
-        stop, slot = start + weights.shape[2], self.index[layer]
-        own = weights.diagonal(start - first, -2, -1).unsqueeze(
-            2
-        )  # (B, H, 1, Q): what each token gives itself
+        stop = start + weights.shape[2]
+        slot = self.index[layer]
+        # (B, H, 1, Q): what each token gives itself
+        own = weights.diagonal(start - first, -2, -1).unsqueeze(2)
         if self.rows is None:
             columns = weights.sum(-2, keepdim=True)
         else:
             rows = self.rows[:, None, :, start:stop]  # (B, 1, R, Q)
-            columns, own = rows @ weights, rows * own
+            columns = rows @ weights
+            own = rows * own
         self.sums[:, slot, :, :, first:stop] += columns  # (B, H, R, keys)
         self.sums[:, slot, :, :, start:stop] -= own
 
@@ -99,17 +107,15 @@ class _Hiding:
         """Put a value where later tokens look at inserted ones, in a block (B, H, Q,
         keys) of one of the layers.
         """
-        if layer in self.layers[how]:
-            queries = torch.arange(start, start + block.shape[2], device=block.device)[
-                :, None
-            ]
-            keys = torch.arange(first, first + block.shape[3], device=block.device)
-            cut = (
-                (queries >= self.stops) & (keys >= self.starts) & (keys < self.stops)
-            )[:, None]
-            block.masked_fill_(
-                cut[: len(block)], value
-            )  # what all rows begin with may go in as one
+        if layer not in self.layers[how]:
+            return
+        queries = torch.arange(start, start + block.shape[2], device=block.device)
+        keys = torch.arange(first, first + block.shape[3], device=block.device)
+        is_later = queries[:, None] >= self.stops
+        is_inserted = (keys >= self.starts) & (keys < self.stops)
+        cut = (is_later & is_inserted)[:, None]
+        # What all rows begin with may go in as one.
+        block.masked_fill_(cut[: len(block)], value)
 
 
 class Step:
@@ -118,9 +124,8 @@ class Step:
     """
 
     def __init__(self, lengths: torch.Tensor):
-        self.last = lengths[
-            :, None, None, None
-        ]  # (B, 1, 1, 1) the new tokens' positions
+        # (B, 1, 1, 1) the new tokens' positions
+        self.last = lengths[:, None, None, None]
         self.masks: dict[tuple[int, int | None], torch.Tensor] = {}
 
     def mask(self, tokens: int, window: int | None, dtype: torch.dtype) -> torch.Tensor:
@@ -132,15 +137,13 @@ class Step:
             hidden = position > self.last
             if window:
                 hidden |= position <= self.last - window
-            self.masks[tokens, window] = torch.zeros_like(
-                hidden, dtype=dtype
-            ).masked_fill_(hidden, -torch.inf)
+            mask = torch.zeros_like(hidden, dtype=dtype)
+            self.masks[tokens, window] = mask.masked_fill_(hidden, -torch.inf)
         return self.masks[tokens, window]
 
 
-Work = tuple[
-    Recording | None, _Hiding | None, Step | None
-]  # what the attention does beside attending
+# What the attention does beside attending.
+Work = tuple[Recording | None, _Hiding | None, Step | None]
 _work: ContextVar[Work] = ContextVar("work", default=(None, None, None))
 
 
@@ -157,14 +160,14 @@ def attending(
     Where a recording names a last layer the forward ends there, and the block with it.
     """
     before = _work.get()
+    work = (recording or before[0], view or before[1], step or before[2])
+    token = _work.set(work)
     # What transformers' setter changes after a walk through all modules, which takes a
     # millisecond of every step of generation. The check at load refuses a model whose
     # layers do not read it.
-    config, token = (
-        decoder.config,
-        _work.set((recording or before[0], view or before[1], step or before[2])),
-    )
-    previous, config._attn_implementation = config._attn_implementation, NAME
+    config = decoder.config
+    previous = config._attn_implementation
+    config._attn_implementation = ATTENTION_NAME
     try:
         with contextlib.suppress(LastLayerDone):
             yield
@@ -190,16 +193,14 @@ def hiding(
     """
     decoder = model.get_decoder()
     last = decoder.config.num_hidden_layers
-    if missing := sorted(
-        layer for layer in {*hidden, *silent} if not 1 <= layer <= last
-    ):
+    missing = {layer for layer in (*hidden, *silent) if not 1 <= layer <= last}
+    if missing:
         raise InputError(
-            f"hiding in layers {missing} was asked for; the model has layers 1 to"
-            f" {last}"
+            f"hiding in layers {sorted(missing)} was asked for; the model has layers 1"
+            f" to {last}"
         )
-    starts, stops = torch.tensor(
-        [[span.start, span.stop] for span in spans], device=decoder.device
-    ).T[..., None, None]
+    ends = [[span.start, span.stop] for span in spans]
+    starts, stops = torch.tensor(ends, device=decoder.device).T[..., None, None]
     layers = {
         "hidden": frozenset(n - 1 for n in hidden),
         "silent": frozenset(n - 1 for n in silent),
@@ -217,71 +218,97 @@ def _attend(
     scaling: float | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
-    s_aux: (
-        torch.Tensor | None
-    ) = None,  # (H,) score of the sink, a place outside the prompt that takes mass
+    # (H,) score of the sink, a place outside the prompt that takes mass
+    s_aux: torch.Tensor | None = None,
     dropout: float = 0.0,
     **others,
 ) -> tuple[torch.Tensor, None]:
-    if unknown := sorted(
-        name
-        for name, given in others.items()
-        if given is not None and name not in HARMLESS.split()
-    ):
-        raise InputError(
-            f"{type(module).__name__} uses {', '.join(unknown)}, which this attention"
-            " lacks"
-        )
-    (recording, view, step), layer, tokens = _work.get(), module.layer_idx, key.shape[2]
+    _refuse_unknown(module, others)
+    recording, view, step = _work.get()
+    layer = module.layer_idx
+    tokens = key.shape[2]
     mask = step.mask(tokens, sliding_window, query.dtype) if step else None
     if step and softcap is None and s_aux is None:
-        # It sums scores in float32 and copies neither keys nor values, whatever their
-        # dtype.
-        rows = query.unflatten(1, (key.shape[1], -1)).squeeze(
-            3
-        )  # (B, K, groups, D): a key head's queries side by side
-        output = torch.nn.functional.scaled_dot_product_attention(
-            rows, key, value, attn_mask=mask, scale=scaling
-        )
-        return output.flatten(1, 2).unsqueeze(1), None  # (B, 1, H, D)
-    recorded = recording if recording and layer in recording.index else None
-    ends = recorded is not None and layer == recorded.last
+        return _attend_in_step(query, key, value, mask, scaling), None
+
+    recorded = None
     if recording:
         recording.windows[layer] = sliding_window
+        recorded = recording if layer in recording.index else None
+    ends = recorded is not None and layer == recorded.last
+    is_mixed = not ends or (recorded and recorded.outputs is not None)
+
     past = tokens - query.shape[2]  # keys of an earlier forward, which a cache kept
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     if not query.is_cuda:  # where products of halves have no sums in float32
         query, key, scaling = query.float() * scaling, key.float(), 1.0
     query = query.unflatten(1, (key.shape[1], -1))  # (B, K, groups, T, D)
     output = value.new_empty(*query.shape[:4], value.shape[-1])
-    for start, first, scores in _blocks(
-        query, key, scaling, sliding_window, softcap, mask
-    ):
+    blocks = _blocks(query, key, scaling, sliding_window, softcap, mask)
+    for start, first, scores in blocks:
         stop = start + scores.shape[2]
         if view:
             view.change("hidden", layer, scores, start, first, -torch.inf)
-        if s_aux is not None:  # whose part is cut off again
-            sink = s_aux.view(1, -1, 1, 1).expand(len(scores), -1, scores.shape[2], 1)
-            scores = torch.cat([scores, sink.to(scores.dtype)], -1)
-        weights = scores.softmax(-1, dtype=torch.float32)[..., : stop - first]
+        weights = _softmax(scores, s_aux)
         if view:
             view.change("silent", layer, weights, start, first, 0.0)
         if recorded:
             recorded.add(layer, weights, start, first)
-        if not ends or (recorded and recorded.outputs is not None):
+        if is_mixed:
             weights = weights.to(value.dtype).view(*key.shape[:2], -1, stop - first)
             mixed = weights @ value[:, :, first:stop]
-            output[:, :, :, start - past : stop - past] = mixed.view(
-                *query.shape[:3], -1, value.shape[-1]
-            )
+            mixed = mixed.view(*query.shape[:3], -1, value.shape[-1])
+            output[:, :, :, start - past : stop - past] = mixed
     output = output.flatten(1, 2).transpose(1, 2)  # (B, T, H, D)
     if recorded:
-        for kept, tensor in ((recorded.values, value), (recorded.outputs, output)):
-            if kept is not None:
-                kept[layer] = tensor
+        recorded.keep(layer, value, output)
     if ends:
         raise LastLayerDone
     return output.contiguous(), None
+
+
+def _refuse_unknown(module, keywords: dict[str, Any]) -> None:
+    """Raise InputError for what a model passes and this attention would leave out."""
+    unknown = sorted(
+        name
+        for name, value in keywords.items()
+        if value is not None and name not in HARMLESS
+    )
+    if unknown:
+        raise InputError(
+            f"{type(module).__name__} uses {', '.join(unknown)}, which this attention"
+            " lacks"
+        )
+
+
+def _attend_in_step(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    scaling: float | None,
+) -> torch.Tensor:
+    """Return (B, 1, H, D) of a step of generation, in which each row has one query.
+
+    It sums scores in float32 and copies neither keys nor values, whatever their dtype.
+    """
+    # (B, K, groups, D): a key head's queries side by side
+    rows = query.unflatten(1, (key.shape[1], -1)).squeeze(3)
+    output = torch.nn.functional.scaled_dot_product_attention(
+        rows, key, value, attn_mask=mask, scale=scaling
+    )
+    return output.flatten(1, 2).unsqueeze(1)
+
+
+def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> torch.Tensor:
+    """Return the weights (B, H, Q, keys) of scores in float32; what goes to a sink (H,)
+    is cut off again.
+    """
+    keys = scores.shape[-1]
+    if sink is not None:
+        sink = sink.view(1, -1, 1, 1).expand(len(scores), -1, scores.shape[2], 1)
+        scores = torch.cat([scores, sink.to(scores.dtype)], -1)
+    return scores.softmax(-1, dtype=torch.float32)[..., :keys]
 
 
 def _blocks(
@@ -298,26 +325,19 @@ def _blocks(
     Positions count all keys (B, K, T, D); the queries are the last of them. A `mask`
     replaces that of a causal window.
     """
-    batch, key_heads, groups, queries, _ = query.shape
-    heads, tokens = key_heads * groups, key.shape[2]
-    past, window = tokens - queries, window if mask is None else None
+    batch, queries = query.shape[0], query.shape[3]
+    heads = query.shape[1] * query.shape[2]
+    tokens = key.shape[2]
+    past = tokens - queries
+    if mask is not None:
+        window = None
     elements = GPU_BLOCK_ELEMENTS if query.is_cuda else BLOCK_ELEMENTS
     size = max(16, min(queries, elements // (batch * heads * tokens)))
     for start in range(past, tokens, size):
         stop = min(start + size, tokens)
         first = max(0, start - window + 1) if window else 0
-        rows, keys = (
-            query[:, :, :, start - past : stop - past].flatten(2, 3),
-            key[:, :, first:stop],
-        )
-        if rows.dtype == torch.float32:
-            scores = rows @ keys.transpose(2, 3)
-        else:  # of halves, with sums in float32
-            scores = torch.bmm(
-                rows.flatten(0, 1),
-                keys.flatten(0, 1).transpose(1, 2),
-                out_dtype=torch.float32,
-            )
+        rows = query[:, :, :, start - past : stop - past].flatten(2, 3)
+        scores = _products(rows, key[:, :, first:stop])
         scores = scores if scaling == 1 else scores.mul_(scaling)
         scores = scores if softcap is None else torch.tanh(scores / softcap) * softcap
         scores = scores.view(batch, heads, stop - start, stop - first)
@@ -326,28 +346,38 @@ def _blocks(
         yield start, first, scores if mask is None else scores + mask
 
 
+def _products(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+    """Return (B, K, Q, keys) in float32, of (B, K, Q, D) and (B, K, keys, D)."""
+    if queries.dtype == torch.float32:
+        return queries @ keys.transpose(2, 3)
+    products = torch.bmm(
+        queries.flatten(0, 1),
+        keys.flatten(0, 1).transpose(1, 2),
+        out_dtype=torch.float32,
+    )
+    return products.unflatten(0, queries.shape[:2])
+
+
 def _hide_later(
     scores: torch.Tensor, start: int, first: int, window: int | None
 ) -> None:
     """Set to -inf what a query of this block may not see: later keys, and keys that
     left the window.
     """
-    if (
-        not window
-    ):  # all keys before the block are seen: only its own square needs the mask
-        scores, first = scores[..., start - first :], start
-    queries = torch.arange(start, start + scores.shape[2], device=scores.device)[
-        :, None
-    ]
+    if not window:
+        # All keys before the block are seen: only its own square needs the mask.
+        scores = scores[..., start - first :]
+        first = start
+    queries = torch.arange(start, start + scores.shape[2], device=scores.device)
+    queries = queries[:, None]
     keys = torch.arange(first, first + scores.shape[3], device=scores.device)
     hidden = keys > queries
     if window:
         hidden |= keys <= queries - window
     # Filling under a mask that all heads share takes as long as the softmax, adding a
     # twelfth of that.
-    scores += torch.zeros_like(hidden, dtype=scores.dtype).masked_fill_(
-        hidden, -torch.inf
-    )
+    mask = torch.zeros_like(hidden, dtype=scores.dtype)
+    scores += mask.masked_fill_(hidden, -torch.inf)
 
 
 def _no_mask(
@@ -362,9 +392,8 @@ def _no_mask(
     (chunks, blocks of images).
     """
     recording, _, step = _work.get()
-    if (
-        step or local_size == 0
-    ):  # zero: of models whose windows are switched off, used by none of their layers
+    # Zero is of models whose windows are switched off, used by none of their layers.
+    if step or local_size == 0:
         return
     window = local_size or 2
     for query, key in (
@@ -376,15 +405,8 @@ def _no_mask(
         (window + 1, 2),
     ):
         expected = key <= query and (local_size is None or query - key < window)
-        if (
-            use_vmap
-            or bool(
-                mask_function(
-                    torch.tensor(0), 0, torch.tensor(query), torch.tensor(key)
-                )
-            )
-            != expected
-        ):
+        place = (torch.tensor(query), torch.tensor(key))
+        if use_vmap or bool(mask_function(torch.tensor(0), 0, *place)) != expected:
             raise InputError(
                 f"{config.model_type} masks its attention in a way that received"
                 " attention lacks"
@@ -393,5 +415,5 @@ def _no_mask(
         recording.masks.add(local_size)
 
 
-AttentionInterface.register(NAME, _attend)
-AttentionMaskInterface.register(NAME, _no_mask)
+AttentionInterface.register(ATTENTION_NAME, _attend)
+AttentionMaskInterface.register(ATTENTION_NAME, _no_mask)

@@ -1,5 +1,4 @@
-"""Received attention of any layer and head, without ever holding a T x T array per head
-and layer.
+"""Received attention of any layer and head, without ever holding a T x T array of each.
 
 For attention A (rows are queries) token j receives the mean of A[i, j] over the later
 tokens i > j (Bogdan et al. 2025, arXiv 2506.19143; the quantity of the paper's Figs.
@@ -23,15 +22,12 @@ class Observation:
     `outputs` only if asked for.
     """
 
-    received: (
-        torch.Tensor
-    )  # (B, L, H, R, T) float32, NaN where undefined; R sets of queries
-    values: list[
-        torch.Tensor
-    ]  # L times (B, K, T, D): K key heads, each serving H / K heads
-    outputs: list[
-        torch.Tensor
-    ]  # L times (B, T, H, D): what each head puts out, before the output projection
+    # (B, L, H, R, T) float32, NaN where undefined; R sets of queries
+    received: torch.Tensor
+    # L times (B, K, T, D): K key heads, each serving H / K heads
+    values: list[torch.Tensor]
+    # L times (B, T, H, D): what each head puts out, before the output projection
+    outputs: list[torch.Tensor]
 
 
 def received_attention(
@@ -72,43 +68,38 @@ def observe(
     all); a token after the last of them receives NaN.
     """
     decoder = model.get_decoder()
-    layers = (
-        list(range(1, decoder.config.num_hidden_layers + 1))
-        if layers is None
-        else list(layers)
-    )
+    if layers is None:
+        layers = range(1, decoder.config.num_hidden_layers + 1)
     input_ids = torch.atleast_2d(input_ids).to(model.device)
-    rows, given = _queries(decoder, input_ids, layers, lengths, queries), {}
+    rows = _queries(decoder, input_ids, layers, lengths, queries)
+    at_positions = {}
     if positions is not None:
         # Without a mask of its own, a jump in positions would pass for a second prompt
         # packed into the row.
-        given = {
+        at_positions = {
             "position_ids": positions.to(model.device),
             "attention_mask": torch.ones_like(input_ids),
         }
-    shape = (
-        len(input_ids),
-        len(layers),
-        decoder.config.num_attention_heads,
-        *rows.shape[1:],
-    )
-    every, index = (
-        rows.shape[1] == 1 and bool(rows.all()),
-        {layer - 1: i for i, layer in enumerate(layers)},
-    )
-    sums = torch.zeros(shape, device=model.device)
-    recording = Recording(sums, None if every else rows, index, max(index))
-    recording.values, recording.outputs = (
-        {} if values else None,
-        {} if outputs else None,
+
+    heads = decoder.config.num_attention_heads
+    shape = (len(input_ids), len(layers), heads, *rows.shape[1:])
+    index = {layer - 1: place for place, layer in enumerate(layers)}
+    every_query_counts = rows.shape[1] == 1 and bool(rows.all())
+    recording = Recording(
+        sums=torch.zeros(shape, device=model.device),
+        rows=None if every_query_counts else rows,
+        index=index,
+        last=max(index),
+        values={} if values else None,
+        outputs={} if outputs else None,
     )
     with attending(decoder, recording=recording):
-        decoder(input_ids=input_ids, use_cache=False, **given)
-    found = (
-        [kept[i] for i in index] if kept else []
-        for kept in (recording.values, recording.outputs)
+        decoder(input_ids=input_ids, use_cache=False, **at_positions)
+    return Observation(
+        recording.sums / _later(rows)[:, None, None],
+        _in_order(recording.values, index),
+        _in_order(recording.outputs, index),
     )
-    return Observation(sums / _later(rows)[:, None, None], *found)
 
 
 @torch.inference_mode()
@@ -127,35 +118,45 @@ def observe_uniform(
     A query i that sees n = min(i + 1, window) tokens gives 1 / n to each. Values are
     all zero: there are none.
     """
-    decoder, recording = model.get_decoder(), Recording()
+    decoder = model.get_decoder()
     input_ids = torch.atleast_2d(input_ids).to(model.device)
-    rows, tokens = (
-        _queries(decoder, input_ids, layers, lengths, queries),
-        input_ids.shape[1],
-    )
-    with attending(
-        decoder, recording=recording
-    ):  # each layer says in a forward how many tokens it sees
+    rows = _queries(decoder, input_ids, layers, lengths, queries)
+    tokens = input_ids.shape[1]
+    # Each layer says in a forward how many tokens it sees.
+    recording = Recording()
+    with attending(decoder, recording=recording):
         decoder(input_ids=input_ids[:1, :1], use_cache=False)
-    places, received = torch.arange(tokens, device=model.device), []
-    for window in (recording.windows[layer - 1] or tokens for layer in layers):
-        shares = rows / (places + 1).clamp(max=window)
-        given = torch.nn.functional.pad(
-            shares.double().cumsum(2), (1, 0)
-        )  # by the queries before each place
-        last = (places + window).clamp(
-            max=tokens
-        )  # the first query that does not see it
-        received.append(
-            (given[..., last] - given[..., places + 1]).float() / _later(rows)
-        )
+
+    later = _later(rows)
+    received = []
+    for layer in layers:
+        window = recording.windows[layer - 1] or tokens
+        received.append(_sums_of_even(rows, window).float() / later)
+
     heads = decoder.config.num_attention_heads
-    stacked = torch.stack(received, 1)[:, :, None].expand(
-        -1, -1, heads, -1, -1
-    )  # (B, L, H, R, T)
-    return Observation(
-        stacked, [torch.zeros(len(input_ids), 1, tokens, 1)] * len(received), []
-    )
+    stacked = torch.stack(received, 1)[:, :, None]
+    stacked = stacked.expand(-1, -1, heads, -1, -1)  # (B, L, H, R, T)
+    no_values = torch.zeros(len(input_ids), 1, tokens, 1)
+    return Observation(stacked, [no_values] * len(received), [])
+
+
+def _sums_of_even(rows: torch.Tensor, window: int) -> torch.Tensor:
+    """Return (B, R, T), float64, what evenly spread queries give to each token."""
+    tokens = rows.shape[2]
+    places = torch.arange(tokens, device=rows.device)
+    shares = rows / (places + 1).clamp(max=window)
+    # What the queries before each place give to one token that they see.
+    before = torch.nn.functional.pad(shares.double().cumsum(2), (1, 0))
+    # The first query that does not see the token.
+    last = (places + window).clamp(max=tokens)
+    return before[..., last] - before[..., places + 1]
+
+
+def _in_order(
+    kept: dict[int, torch.Tensor] | None, index: dict[int, int]
+) -> list[torch.Tensor]:
+    """Return what was kept of each layer, in the order asked for."""
+    return [kept[layer] for layer in index] if kept else []
 
 
 def _later(rows: torch.Tensor) -> torch.Tensor:
@@ -176,8 +177,10 @@ def _queries(
     """Return (B, R, T), 1.0 for each query that counts: a real token that was asked
     for. Raises InputError.
     """
-    (batch, tokens), last = input_ids.shape, decoder.config.num_hidden_layers
-    if (missing := [layer for layer in layers if not 1 <= layer <= last]) or not layers:
+    batch, tokens = input_ids.shape
+    last = decoder.config.num_hidden_layers
+    missing = [layer for layer in layers if not 1 <= layer <= last]
+    if missing or not layers:
         raise InputError(
             f"layers {missing or layers} asked for; the model has layers 1 to {last}"
         )
@@ -189,17 +192,15 @@ def _queries(
             f"a prompt of {tokens} tokens is longer than the model's context of"
             f" {context}"
         )
-    lengths = torch.as_tensor(
-        [tokens] * batch if lengths is None else lengths, device=input_ids.device
-    )
-    if (
-        lengths.shape != (batch,)
-        or bool((lengths < 1).any())
-        or bool((lengths > tokens).any())
-    ):
+    if lengths is None:
+        lengths = [tokens] * batch
+    lengths = torch.as_tensor(lengths, device=input_ids.device)
+    is_possible = (lengths >= 1) & (lengths <= tokens)
+    if lengths.shape != (batch,) or not bool(is_possible.all()):
         raise InputError(
             f"lengths must be {batch} numbers from 1 to {tokens}, not"
             f" {lengths.tolist()}"
         )
-    real = (torch.arange(tokens, device=input_ids.device) < lengths[:, None])[:, None]
+    place = torch.arange(tokens, device=input_ids.device)
+    real = (place < lengths[:, None])[:, None]
     return (real if queries is None else real & queries.to(real.device)).float()

@@ -69,10 +69,8 @@ WRONG = {
     "scaling": (
         0.4,
         r"the output of layer \d differs by [\d.]+ from the model's own attention",
-    )
-}
-WRONG |= {
-    "sliding_window": (6, r"layers \[1, 2, 3\] do not say how far they look back")
+    ),
+    "sliding_window": (6, r"layers \[1, 2, 3\] do not say how far they look back"),
 }
 
 
@@ -85,8 +83,28 @@ def test_another_attention_is_refused_beside_a_large_residual(
     away.
     """
     spread(llama).model.embed_tokens.weight.data *= 1000
-    kernel, (value, message) = attention_function._attend, WRONG[name]
-    changed = lambda *given, **named: kernel(*given, **named | {name: value})  # noqa: E731
-    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention_function.NAME, changed)
+    kernel = attention_function._attend
+    value, message = WRONG[name]
+
+    def changed(*args, **options):
+        return kernel(*args, **options | {name: value})
+
+    monkeypatch.setitem(
+        ALL_ATTENTION_FUNCTIONS, attention_function.ATTENTION_NAME, changed
+    )
     with pytest.raises(InputError, match=f"llama is not supported: {message}"):
         check_attention(llama.to(dtype))
+
+
+@pytest.mark.parametrize("factor", [1.005, 1.02])
+def test_a_head_that_is_a_little_off_is_refused_in_float32(llama, monkeypatch, factor):
+    kernel = attention_function._attend
+
+    def off(*args, **options):
+        output, _ = kernel(*args, **options)
+        output[:, :, 1] *= factor  # (B, T, H, D)
+        return output, None
+
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention_function.ATTENTION_NAME, off)
+    with pytest.raises(InputError, match=r"differs by .* from the model's own"):
+        check_attention(llama)

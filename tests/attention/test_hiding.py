@@ -11,59 +11,61 @@ from lib.attention.function import hiding
 from lib.attention.received import received_attention
 from lib.errors import InputError
 
-SPAN, EVERY = slice(4, 9), (1, 2, 3)
+SPAN = slice(4, 9)
+EVERY_LAYER = (1, 2, 3)
 
 
 def states(model, ids, **others):
+    decoder = model.get_decoder()
+    ids = torch.atleast_2d(ids)
     with torch.inference_mode():
-        return model.get_decoder()(
-            input_ids=torch.atleast_2d(ids), use_cache=False, **others
-        ).last_hidden_state
+        return decoder(input_ids=ids, use_cache=False, **others).last_hidden_state
 
 
-def same(found, expected):
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
+def same(actual, expected):
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
-@pytest.mark.parametrize("hidden", [(), (1,), (2, 3), EVERY], ids=str)
+@pytest.mark.parametrize("hidden", [(), (1,), (2, 3), EVERY_LAYER], ids=str)
 def test_equals_a_mask_made_by_hand(model, hidden):
-    ids, place = torch.randint(3, 97, (20,)), torch.arange(20)
+    ids = torch.randint(3, 97, (20,))
     with hiding(model, [SPAN], hidden=hidden):
-        found = states(model, ids)
-    cut = (place[:, None] >= SPAN.stop) & (place >= SPAN.start) & (place < SPAN.stop)
-    with hidden_by_hand(model, cut, hidden):
-        same(found, states(model, ids))
+        by_module = states(model, ids)
+    place = torch.arange(20)
+    is_later = place[:, None] >= SPAN.stop
+    is_inserted = (place >= SPAN.start) & (place < SPAN.stop)
+    with hidden_by_hand(model, is_later & is_inserted, hidden):
+        same(by_module, states(model, ids))
 
 
 def test_each_row_has_a_span_of_its_own_and_a_cache_may_hold_the_beginning(llama):
-    spans, ids = [slice(4, 9), slice(6, 7)], torch.randint(3, 97, (2, 20))
+    spans = [slice(4, 9), slice(6, 7)]
+    ids = torch.randint(3, 97, (2, 20))
     ids[1, :5] = ids[0, :5]
     expected = []
     for row, span in zip(ids, spans, strict=True):
         with hiding(llama, [span], hidden=[1], silent=[2]):
             expected.append(states(llama, row)[0, 5:])
-    cache = DynamicCache()
+    cached = {"past_key_values": DynamicCache(), "use_cache": True}
     with hiding(llama, spans, hidden=[1], silent=[2]), torch.inference_mode():
-        llama.model(input_ids=ids[:1, :5], past_key_values=cache, use_cache=True)
-        cache.batch_repeat_interleave(2)
-        found = llama.model(
-            input_ids=ids[:, 5:], past_key_values=cache, use_cache=True
-        ).last_hidden_state
-    same(found, torch.stack(expected))
+        llama.model(input_ids=ids[:1, :5], **cached)
+        cached["past_key_values"].batch_repeat_interleave(2)
+        together = llama.model(input_ids=ids[:, 5:], **cached).last_hidden_state
+    same(together, torch.stack(expected))
 
 
 def test_what_is_hidden_receives_nothing_from_later_tokens(llama):
     ids = torch.randint(3, 97, (20,))
     with hiding(llama, [SPAN], hidden=[2]):
-        found = received_attention(llama, ids, [1, 2])[0]
-    same(found[0], received_attention(llama, ids, [1])[0, 0])
-    assert float(found[1, :, SPAN.stop - 1].abs().max()) == 0
+        first, second = received_attention(llama, ids, [1, 2])[0]
+    same(first, received_attention(llama, ids, [1])[0, 0])
+    assert float(second[:, SPAN.stop - 1].abs().max()) == 0
 
 
 def test_the_model_attends_as_before_when_the_block_ends(llama):
     ids = torch.randint(3, 97, (20,))
     before = states(llama, ids)
-    with pytest.raises(ZeroDivisionError), hiding(llama, [SPAN], hidden=EVERY):
+    with pytest.raises(ZeroDivisionError), hiding(llama, [SPAN], hidden=EVERY_LAYER):
         raise ZeroDivisionError
     with pytest.raises(
         InputError, match=r"layers \[0, 4\] was asked for; the model has layers 1 to 3"
