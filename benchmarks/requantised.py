@@ -24,7 +24,8 @@ from measuring import keep
 from lib import progress
 from lib.claims import judge, load_claims
 from lib.measurement.activations import measure_activations
-from lib.measurement.attention import measure_attention, measure_causes, prompts_of
+from lib.measurement.attention import measure_attention, prompts_of
+from lib.measurement.causes import measure_causes
 from lib.measurement.plan import CHANGES, INSERTIONS
 from lib.measurement.store import joined
 from lib.models.loading import Loaded, load

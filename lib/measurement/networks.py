@@ -12,10 +12,10 @@ from lib.attention.received import observe, observe_uniform
 from lib.measurement.activations import measure_activations
 from lib.measurement.attention import (
     measure_attention,
-    measure_causes,
     measure_tokens,
     prompts_of,
 )
+from lib.measurement.causes import measure_causes
 from lib.measurement.plan import OTHER_KEYS, TRAINED, UNIFORM, UNTRAINED, PlannedStep
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for, resolve

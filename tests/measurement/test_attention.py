@@ -15,11 +15,10 @@ from lib.errors import InputError
 from lib.measurement import networks
 from lib.measurement.attention import (
     SPANS,
-    affine_fits,
     measure_attention,
-    measure_causes,
     prompts_of,
 )
+from lib.measurement.causes import affine_fits, measure_causes
 from lib.measurement.plan import CAUSES
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
