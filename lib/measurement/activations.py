@@ -1,5 +1,4 @@
-"""How insertions and ARM change the MLP activations of the problem's tokens: over all
-problems, layer by layer.
+"""How insertions and ARM change the MLP activations of the problem's tokens.
 
 Only the problem's tokens count: they are the same in every condition, and what stands
 before an insertion cannot change with it in a causal model. The paper does not list its
@@ -8,9 +7,10 @@ judged by the same characters: a token belongs to the class of the first charact
 that is not a space.
 """
 
-import contextlib
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -35,39 +35,43 @@ from lib.prompts.building import Prompt
 from lib.prompts.conditions import parse_condition
 
 CONJUNCTIONS = (
-    "and|or|nor|but|yet|so|if|then|else|unless|until|when|whenever|while|whereas|where|because|since|although|though|"
-    "whether|that|than|as|before|after|once|therefore|thus|hence|given|such"
+    "and|or|nor|but|yet|so|if|then|else|unless|until|when|whenever|while|whereas|where"
+    "|because|since|although|though|whether|that|than|as|before|after|once|therefore"
+    "|thus|hence|given|such"
 )
-# LaTeX commands stand beside the signs they print.
-COMMANDS = (
-    "times|cdot|div|pm|mp|frac|dfrac|tfrac|sqrt|le|leq|ge|geq|lt|gt|ne|neq|equiv|approx|sim|in|notin|subset|cup|cap|"
-    "sum|prod|int|lim|log|ln|sin|cos|tan|to|pmod|bmod|mod|mid|circ|oplus"
+# LaTeX commands stand beside the signs that they print.
+OPERATOR_COMMANDS = (
+    "times|cdot|div|pm|mp|frac|dfrac|tfrac|sqrt|le|leq|ge|geq|lt|gt|ne|neq|equiv|approx"
+    "|sim|in|notin|subset|cup|cap|sum|prod|int|lim|log|ln|sin|cos|tan|to|pmod|bmod|mod"
+    "|mid|circ|oplus"
 )
-CLASSES = {
+CLASS_PATTERNS = {
     "digits": re.compile(r"\d+"),
     "operators": re.compile(
-        rf"\\(?:{COMMANDS})(?![a-zA-Z])|[-+*/=<>^!|%±×÷·∓≤≥≠≈√∑∏∫−]"
+        rf"\\(?:{OPERATOR_COMMANDS})(?![a-zA-Z])"
+        r"|[-+*/=<>^!|%±×÷·∓≤≥≠≈√∑∏∫−]"
     ),
     "conjunctions": re.compile(rf"(?<![\\\w])(?:{CONJUNCTIONS})(?!\w)", re.IGNORECASE),
 }
-NAMES = (*CLASSES, OTHERS)
+TOKEN_CLASSES = (*CLASS_PATTERNS, OTHERS)
 
 
 def token_classes(text: str, offsets: Sequence[tuple[int, int]]) -> list[str]:
-    """Return the class, one of NAMES, of each token, given its (start, stop) in the
-    text; spaces alone are others.
+    """Return the class, of TOKEN_CLASSES, of each token; spaces alone are others.
+
+    offsets: the (start, stop) of the tokens in the text.
     """
     by_character = [OTHERS] * len(text)
-    for name, pattern in CLASSES.items():
+    for name, pattern in CLASS_PATTERNS.items():
         for match in pattern.finditer(text):
-            by_character[match.start() : match.end()] = [name] * (
-                match.end() - match.start()
-            )
-    firsts = (
-        next((i for i in range(start, stop) if not text[i].isspace()), None)
-        for start, stop in offsets
-    )
-    return [OTHERS if first is None else by_character[first] for first in firsts]
+            length = match.end() - match.start()
+            by_character[match.start() : match.end()] = [name] * length
+
+    classes = []
+    for start, stop in offsets:
+        visible = [i for i in range(start, stop) if not text[i].isspace()]
+        classes.append(by_character[visible[0]] if visible else OTHERS)
+    return classes
 
 
 def measure_activations(
@@ -78,126 +82,174 @@ def measure_activations(
     arm: Arm | None = None,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Return the variables `activations` of prompts under none, whose near-zero bound
-    counts, and other conditions.
+    """Return the variables `activations` of prompts under none and other conditions.
 
-    A problem is reduced as it runs: what is held does not grow with their number. `arm`
-    are ARM's settings, whose c gives the bound too; `layers` None: all that are loaded.
-    Costs one forward up to the deepest layer per prompt. Raises InputError for a model
-    whose MLP cannot be watched, and activations that are NaN.
+    What counts as near zero is decided under none. A problem is reduced as it runs:
+    what is held does not grow with their number. `arm` are ARM's settings, whose c
+    gives the bound too; `layers` None: all that are loaded. Costs one forward up to the
+    deepest layer per prompt. Raises InputError for a model whose MLP cannot be watched,
+    and activations that are NaN.
     """
-    arm, layers, ids = (
-        arm or Arm(),
-        list(layers or range(1, loaded.layers + 1)),
-        list(prompts["none"]),
-    )
-    found, counts = [], np.zeros(())  # float64: whole numbers that a network may lack
-    with progress.bar(
-        f"{loaded.name}, activations in {len(layers)} layers", len(ids)
-    ) as bar:
-        for index, problem in enumerate(ids):
-            references: dict[int, tuple] = {}
-            rows = []
-            for condition, by_problem in prompts.items():
-                working = installed(loaded.model, seed=seed + index, **arm.model_dump())
-                with (
-                    working
-                    if parse_condition(condition).arm
-                    else contextlib.nullcontext()
-                ):
-                    rows.append(
-                        _reduced(loaded, by_problem[problem], layers, references, arm.c)
-                    )
-                for layer, measures in zip(layers, rows[-1]["measures"], strict=True):
-                    if not np.isfinite(measures).all():
-                        where = f"{loaded.name} under {condition} on problem {problem}"
-                        raise InputError(
-                            f"{where} gives NaN activations in layer {layer}"
-                        )
-            found.append(
-                {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    arm = arm or Arm()
+    layers = list(layers or range(1, loaded.layers + 1))
+    problems = list(prompts["none"])
+
+    by_problem = []
+    # Sums of whole numbers, as float64 since a network may lack them.
+    counts = np.zeros(())
+    stage = f"{loaded.name}, activations in {len(layers)} layers"
+    with progress.bar(stage, len(problems)) as bar:
+        for index, problem in enumerate(problems):
+            variables = _measure_problem(
+                loaded, prompts, problem, layers, arm, seed + index
             )
-            counts = counts + found[-1].pop("counts")
+            counts = counts + variables.pop("counts")
+            by_problem.append(variables)
             bar.update()
-    arrays = {name: np.stack([one[name] for one in found], 1) for name in found[0]} | {
-        "counts": counts
+
+    arrays = {
+        name: np.stack([variables[name] for variables in by_problem], axis=1)
+        for name in by_problem[0]
     }
+    arrays["counts"] = counts
     coords = {
         "condition": list(prompts),
-        "problem": ids,
+        "problem": problems,
         "layer": layers,
         "measure": list(MEASURES),
+        "class": list(TOKEN_CLASSES),
+        "bin": BIN_EDGES[:-1].double().numpy().round(6),  # where each begins
     }
-    coords |= {
-        "class": list(NAMES),
-        "bin": BIN_EDGES[:-1].double().numpy().round(6),
-    }  # where each begins
     return to_dataset("activations", arrays, coords)
 
 
-def _reduced(
+def _measure_problem(
+    loaded: Loaded,
+    prompts: Prompts,
+    problem: str,
+    layers: Sequence[int],
+    arm: Arm,
+    seed: int,
+) -> dict[str, np.ndarray]:
+    """Return the variables of one problem over its conditions, (condition, L, ...)."""
+    references: dict[int, _Reference] = {}
+    by_condition = []
+    for condition, by_problem in prompts.items():
+        moving: AbstractContextManager = nullcontext()
+        if parse_condition(condition).arm:
+            moving = installed(loaded.model, seed=seed, **arm.model_dump())
+        with moving:
+            variables = _measure_prompt(
+                loaded, by_problem[problem], layers, references, arm.c
+            )
+        for layer, measures in zip(layers, variables["measures"], strict=True):
+            if not np.isfinite(measures).all():
+                raise InputError(
+                    f"{loaded.name} under {condition} on problem {problem} gives NaN"
+                    f" activations in layer {layer}"
+                )
+        by_condition.append(variables)
+    return {
+        name: np.stack([variables[name] for variables in by_condition])
+        for name in by_condition[0]
+    }
+
+
+@dataclass
+class _Reference:
+    """What a problem's other prompts are compared with in one layer.
+
+    activation: (n, F) under none; counts: its histogram; bound: what is near zero.
+    """
+
+    activation: torch.Tensor
+    counts: torch.Tensor
+    bound: torch.Tensor
+    # The change of the activations and that of the histogram in the first prompt that
+    # was compared.
+    first_change: tuple[torch.Tensor, torch.Tensor] | None = None
+
+    def likeness(
+        self, activation: torch.Tensor, counts: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        """Return the cosines between this change from none and the first change."""
+        elements = activation - self.activation
+        shape = (counts - self.counts).float()
+        if self.first_change is None:
+            self.first_change = elements, shape
+        first_elements, first_shape = self.first_change
+        return {
+            "elements": _cosine(elements, first_elements),
+            "shape": _cosine(shape, first_shape),
+        }
+
+
+def _cosine(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    return torch.cosine_similarity(one.flatten(), other.flatten(), dim=0)
+
+
+def _measure_prompt(
     loaded: Loaded,
     prompt: Prompt,
     layers: Sequence[int],
-    references: dict[int, tuple],
+    references: dict[int, _Reference],
     c: float,
 ) -> dict[str, np.ndarray]:
     """Return the variables of one prompt, each over its layers.
 
-    references: what a problem's other prompts are compared with in each layer, put
-    there by its first, activations (n, F), their histogram and bound, and by its
-    second, the changes of both.
+    references: by layer, put there by the first of a problem's prompts.
     """
-    span, inserted = prompt.spans["problem"], prompt.spans["inserted"]
-    places = [
-        i
-        for i in range(span.start, span.stop)
-        if not inserted.start <= i < inserted.stop
-    ]
-    named, device = token_classes(prompt.text, prompt.offsets), loaded.model.device
-    of_class = (
-        [row for row, i in enumerate(places) if named[i] == name] for name in NAMES
-    )
-    rows = [torch.tensor(some, dtype=torch.long, device=device) for some in of_class]
-    tokens, found = torch.tensor(places, device=device), {}
+    device = loaded.model.device
+    places = _problem_tokens(prompt)
+    tokens = torch.tensor(places, device=device)
+    rows_of_class = _rows_by_class(prompt, places, device)
+    undefined = torch.full((), torch.nan, device=device)
+    by_layer: dict[int, dict[str, torch.Tensor]] = {}
 
     def see(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
-        gate, activation = gate[0, tokens], activation[0, tokens].float()
-        counts, likeness = (
-            histogram(activation),
-            [torch.full((), torch.nan, device=device)] * 2,
-        )
-        if layer not in references:
-            references[layer] = (
-                activation,
-                counts,
-                near_zero_bound(activation.reshape(1, -1), c),
-            )
-        plain, before, bound, *first = references[layer]
-        if activation is not plain:
-            changes = activation - plain, (counts - before).float()
-            references[layer] = plain, before, bound, *(first or changes)
-            pairs = zip(changes, first or changes, strict=True)
-            likeness = [
-                torch.cosine_similarity(one.flatten(), other.flatten(), dim=0)
-                for one, other in pairs
-            ]
+        gate = gate[0, tokens]
+        activation = activation[0, tokens].float()
+        counts = histogram(activation)
+        if layer in references:
+            likeness = references[layer].likeness(activation, counts)
+        else:
+            bound = near_zero_bound(activation.reshape(1, -1), c)
+            references[layer] = _Reference(activation, counts, bound)
+            likeness = {"elements": undefined, "shape": undefined}
+        bound = references[layer].bound
         near = (activation.abs() <= bound).float().mean(-1)  # (n,)
-        classes = torch.stack([near[some].mean() for some in rows])
-        found[layer] = {
-            "counts": counts,
+        by_layer[layer] = {
             "measures": measure(gate, activation, bound),
-            "classes": classes,
+            "classes": torch.stack([near[rows].mean() for rows in rows_of_class]),
+            "counts": counts,
+            **likeness,
         }
-        found[layer] |= {"elements": likeness[0], "shape": likeness[1]}
 
     with torch.inference_mode(), watched(loaded.model, layers, see, stop=True):
-        loaded.model.get_decoder()(
-            input_ids=prompt.input_ids[None].to(device), use_cache=False
-        )
+        decoder = loaded.model.get_decoder()
+        decoder(input_ids=prompt.input_ids[None].to(device), use_cache=False)
     # A copy for each variable: one for each layer, too, would wait for the device
     # thousands of times.
     return {
-        part: torch.stack([found[layer][part] for layer in layers]).cpu().numpy()
-        for part in found[layers[0]]
+        name: torch.stack([by_layer[layer][name] for layer in layers]).cpu().numpy()
+        for name in by_layer[layers[0]]
     }
+
+
+def _problem_tokens(prompt: Prompt) -> list[int]:
+    """Return where the problem's tokens stand, without what was inserted among them."""
+    problem = range(*prompt.spans["problem"].indices(len(prompt)))
+    inserted = range(*prompt.spans["inserted"].indices(len(prompt)))
+    return [place for place in problem if place not in inserted]
+
+
+def _rows_by_class(
+    prompt: Prompt, places: Sequence[int], device: torch.device
+) -> list[torch.Tensor]:
+    """Return for each of TOKEN_CLASSES which of the tokens at these places it has."""
+    classes = token_classes(prompt.text, prompt.offsets)
+    by_class = []
+    for name in TOKEN_CLASSES:
+        rows = [row for row, place in enumerate(places) if classes[place] == name]
+        by_class.append(torch.tensor(rows, dtype=torch.long, device=device))
+    return by_class

@@ -14,7 +14,7 @@ from lib import paths
 from lib.arm.activations import MEASURES as ACTIVATIONS
 from lib.claims.claim import MEASURES, load_claims, values_of
 from lib.errors import InputError
-from lib.measurement.activations import NAMES
+from lib.measurement.activations import TOKEN_CLASSES
 
 N, HEADS = 50, [1, 2]
 ENTRY = paths.read_yaml(paths.DATA / "claims.yaml")["claims"][0]
@@ -74,7 +74,7 @@ def arrays():
     found["lambda_by_span"] = rng.uniform(0.5, 1.5, (5, N, 3, 2, 3, 2))
     found["measures"] = rng.uniform(0.5, 1.5, (5, N, 3, len(ACTIVATIONS)))
     return found | {
-        "classes": rng.uniform(0, 1, (5, N, 3, len(NAMES))),
+        "classes": rng.uniform(0, 1, (5, N, 3, len(TOKEN_CLASSES))),
         "shape": rng.uniform(-1, 1, (5, N, 3)),
     }
 
@@ -123,10 +123,10 @@ def expected(a):
             rises | {name: down[name] for name in ("near zero down", "Gini down")}
         ),
         "token-classes": {
-            name: plain[i] - plain[3] for i, name in enumerate(NAMES[:3])
+            name: plain[i] - plain[3] for i, name in enumerate(TOKEN_CLASSES[:3])
         },
         "classes-after": {
-            name: plain[i] - after[i] for i, name in enumerate(NAMES[:3])
+            name: plain[i] - after[i] for i, name in enumerate(TOKEN_CLASSES[:3])
         },
         "arm-like-mless": {"histogram": a["shape"][4, :, 0].mean()},
     }

@@ -12,7 +12,11 @@ from lib.arm.activations import BIN_EDGES, MEASURES, activation_module, gini, hi
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement import activations
-from lib.measurement.activations import NAMES, measure_activations, token_classes
+from lib.measurement.activations import (
+    TOKEN_CLASSES,
+    measure_activations,
+    token_classes,
+)
 from lib.measurement.attention import prompts_of
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
@@ -118,7 +122,7 @@ def expected_of(loaded, problem, layer, conditions, c):
             "gate variance": gate.var(),
             "classes": [
                 near[classes == label].mean() if label in classes else np.nan
-                for label in NAMES
+                for label in TOKEN_CLASSES
             ],
             "counts": np.histogram(values.clip(edges[0], edges[-1]), edges)[0],
             "elements": values - plain,

@@ -10,7 +10,7 @@ from lib.arm.activations import MEASURES
 from lib.claims.claim import load_claims
 from lib.claims.verdict import judge
 from lib.claims.words import rows_of
-from lib.measurement.activations import NAMES
+from lib.measurement.activations import TOKEN_CLASSES
 from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.plan import VARIABLES
 
@@ -56,7 +56,7 @@ def inside(n=40, heads=2, layers=3, embedded=True, networks=("trained",), **arra
         "span": SPANS,
         "query": QUERIES,
     }
-    labels |= {"measure": list(MEASURES), "class": list(NAMES)}
+    labels |= {"measure": list(MEASURES), "class": list(TOKEN_CLASSES)}
     return dataset(labels, arrays)
 
 
