@@ -17,7 +17,7 @@ from lib import evaluation, paths
 from lib.claims.verdict import read_verdicts
 from lib.claims.words import counts
 from lib.errors import InputError
-from lib.figures.page import RECORD, agreement
+from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure
 from lib.profiles import PARTS, Profile, profile_names
 

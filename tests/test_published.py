@@ -16,7 +16,7 @@ import pytest
 from lib import paths
 from lib.claims.claim import load_claims
 from lib.claims.measures import AFFINE
-from lib.figures.page import triples
+from lib.figures.tables import triples
 from lib.measurement.measured_tables import AFFINE_TEXT
 
 # What tells a number from the others of its column, besides model and n.

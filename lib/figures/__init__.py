@@ -1,43 +1,39 @@
 """Figures and tables that a notebook shows: tables go in, pictures and csv come out; no
 network, no model.
+
+Every figure is a function of a table by its name in figures/PROFILE. How things look is
+in `looks`, what several figures draw in `draw`, the page that is saved in `page`,
+whether it still shows the numbers of its files in `compare`, printed tables in
+`tables`, and one prompt seen from close in `prompt`.
 """
 
 import lazy_loader
 
-FIGURES = [
-    "fig04",
-    "fig06",
-    "fig07",
-    "fig08",
-    "fig09",
-    "fig10",
-    "fig10_right",
-    "fig11",
-    "fig12",
-    "fig13",
-    "fig18",
-]
-FIGURES += [
-    "activations_by_layer",
-    "answer_at_once",
-    "causes",
-    "inserted_span",
-    "lambda_by_head",
-    "lambda_by_layer",
-]
-FIGURES += [
-    "claims_matrix",
-    "lambda_map",
-    "likelihood",
-    "likelihood_courses",
-    "overview",
-]
+FIGURES = {
+    "activation_figures": ["fig04", "fig07"],
+    "answer_figures": ["fig06", "fig08", "fig10", "fig12"],
+    "attention_figures": [
+        "causes",
+        "fig09",
+        "fig10_right",
+        "fig11",
+        "fig13",
+        "fig18",
+        "inserted_span",
+        "lambda_by_head",
+        "lambda_by_layer",
+        "lambda_map",
+    ],
+    "likelihood_figures": [
+        "answer_at_once",
+        "likelihood",
+        "likelihood_courses",
+        "overview",
+    ],
+    "matrix": ["claims_matrix"],
+}
+PRINTED = {"compare": ["agreement"], "tables": ["say", "show"]}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "catalogue": FIGURES,
-        "page": ["agreement", "say", "show"],
-        "prompt": ["one_prompt"],
-    },
+    __name__, submod_attrs=FIGURES | PRINTED | {"prompt": ["one_prompt"]}
 )

@@ -1,222 +1,145 @@
-"""How a condition, a cause, a model or a verdict looks, and what several figures draw:
-estimates, curves, forests.
+"""What several figures draw on one panel: estimates with their intervals, the curves of
+a head, bars of accuracies, forests.
 
-Every function that draws takes axes and a table; `catalogue` says which figure is made
-of what.
+Every function takes axes and a table; the modules that end in `_figures` say which
+figure is made of what.
 """
 
-import re
 import textwrap
 from itertools import cycle
 from numbers import Number
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib import ticker
 
+from lib.figures.looks import (
+    EVEN,
+    INTERVAL,
+    NO_EFFECT,
+    PAPER_HATCH,
+    SERIES,
+    from_zero,
+    integer_axis,
+    look_of,
+)
 from lib.statistics import format_interval
 
-WIDTH, HEIGHT = 7.2, 1.9  # inches: a printed page, and a panel on it
-STYLE = {
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlesize": 7,
-    "figure.constrained_layout.use": True,
-    "font.size": 6.5,
-    "grid.color": "0.9",
-    "grid.linewidth": 0.5,
-    "legend.frameon": False,
-    "lines.linewidth": 1.0,
-    "lines.markersize": 3.5,
-    "patch.linewidth": 0.7,
-    "pdf.fonttype": 42,  # TrueType: text stays selectable, and publishers refuse Type 3
-}
-LAMBDA, RECEIVED = "λ = received with / without", "Average attention weight"
-EVEN = {
-    "color": "0.35",
-    "linestyle": "--",
-    "linewidth": 0.8,
-    "zorder": 1,
-}  # the line at which nothing changes
-BAND, HATCH = "#D5E8E1", "/////"
-INTERVAL = {"marker": "_", "markersize": 4, "linewidth": 0.9}
-NATS = (0.5, 1, 3, 10, 30, 100)  # ticks
+NAT_TICKS = (0.5, 1, 3, 10, 30, 100)  # on either side of 0
+MINUS = "\N{MINUS SIGN}"
+LIKELIER = "less likely  \N{LEFTWARDS ARROW}  nats  \N{RIGHTWARDS ARROW}  likelier"
+TENTH = "a tenth of what a worked example gives: within it, no effect"
 
 
-class Look(NamedTuple):
-    """How a series looks, and what it is called; of a verdict also the colour of its
-    cell.
-    """
+class SeriesStyle(NamedTuple):
+    """How the points of a series stand."""
 
-    colour: str
-    marker: str
-    name: str = ""
-    tint: str = ""
+    gap: float = 0.2  # from the series beside it, on the x axis
+    line: bool = False  # joins the points
+    band: bool = False  # shows the intervals as an area
 
 
-# Okabe and Ito's palette, but for a lighter green, in an order whose grey values
-# differ: 0.34, 0.47, 0.62, 0, 0.59.
-LOOKS = {
-    "none": Look("#0072B2", "o", "None"),
-    "mless": Look("#D55E00", "s", "Mless"),
-    "mful": Look("#5FBF9B", "^", "Mful"),
-    "random": Look("#000000", "D", "Random sentence"),
-    "arm": Look("#CC79A7", "v", "ARM"),
-    "both": Look("#D55E00", "s", "both: as inserted"),
-    "terms": Look("#0072B2", "o", "terms: inserted at the old distance"),
-    "distance": Look("#000000", "D", "distance: moved on, nothing inserted"),
-}
-SERIES = [
-    LOOKS[name] for name in ("none", "mless", "random", "mful", "arm")
-]  # of models, in their order
-# What is contradicted has the darkest cell in grey, what is undecided a nearly white
-# one.
-VERDICTS = {
-    "supported": Look("#0072B2", "o", tint="#BFDDEE"),
-    "in part": Look("#E69F00", "P", tint="#F6DFA9"),
-    "contradicted": Look("#D55E00", "X", tint="#EFAE7F"),
-    "no effect of that size": Look("#009E73", "s", tint="#D5E8E1"),
-    "undecided": Look("#000000", "d", tint="#F4F4F4"),
-}
+class HeadCurves(NamedTuple):
+    """Which conditions a panel of one head compares, and how."""
+
+    names: dict[str, str]  # of a condition: what the legend calls it
+    title: str = ""  # added to the model and the head
+    shade: str = ""  # what the legend calls the positions of the inserted tokens
+    fill: bool = False  # down to 0
+
+    def same_tokens(self):
+        """Return whether the inserted tokens are taken out: one curve has none."""
+        return "none" in self.names
 
 
-def look_of(label):
-    """Return (Look, text for the legend) of a condition or cause; mless:25 looks like
-    mless. Raises ValueError.
-    """
-    key = re.split("[:@+]", label)[0]
-    if key not in LOOKS:
-        raise ValueError(f"unknown condition {label!r}: use one of {', '.join(LOOKS)}")
-    return LOOKS[key], LOOKS[key].name if label == key else label
+POINTS = SeriesStyle()
+LINES = SeriesStyle(gap=0, line=True)
+BANDS = SeriesStyle(gap=0, line=True, band=True)
 
 
-def from_zero(ax):
-    """Let the y axis begin at 0, and leave room above the highest mark."""
-    ax.set_ylim(0, 1.08 * ax.dataLim.y1)
-
-
-def integer_axis(axis, name):
-    """Label an axis that counts tokens, layers or heads."""
-    axis.set_label_text(name)
-    axis.set_major_locator(
-        ticker.MaxNLocator(10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10])
-    )
-
-
-def ratio_axis(ax, low, high):
-    """Make the y axis one of ratios, from low to high with room, with ticks in plain
-    numbers, few enough to read.
-    """
-    low, high = min(0.9, low), max(1.1, high)
-    low, high = low / (high / low) ** 0.08, high * (high / low) ** 0.08
-    coarse = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
-    ticks = [
-        step
-        for step in sorted([*coarse, 0.6, 0.7, 0.8, 0.9, 1.1, 1.2, 1.5, 3])
-        if low <= step <= high
-    ]
-    ticks = ticks if len(ticks) <= 8 else [step for step in ticks if step in coarse]
-    ax.set(yscale="log", ylim=(low, high))
-    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.minorticks_off()
-
-
-def estimates(
-    ax,
-    table,
-    x,
-    y,
-    by="condition",
-    *,
-    gap=0.2,
-    line=False,
-    band=False,
-    even=None,
-    looks=None,
-):
+def estimates(ax, table, x, y, by="condition", looks=None, style=POINTS):
     """Draw estimates with their intervals over the column x, a series per value of
     `by`, and return the series.
 
     table: a row per point; the two columns behind y are its ends. An x of texts gives
-    places in their order. Series stand `gap` apart; a `line` joins their points, a
-    `band` is their interval. looks: of what is no condition.
+    places in their order. looks: of what is no condition.
     """
-    low, high = table.columns[table.columns.get_loc(y) + 1 :][:2]
-    names = (
-        None
-        if all(isinstance(value, Number) for value in table[x])
-        else list(dict.fromkeys(table[x]))
-    )
-    groups, series = list(table.groupby(by, sort=False)), []
-    if even is not None:
-        ax.axhline(even, **EVEN)
-    for index, (key, part) in enumerate(groups):
-        look, text = (looks[key], key) if looks else look_of(key)
-        at = part[x].map(names.index) if names else part[x].astype(float)
-        at = at + gap * (index - (len(groups) - 1) / 2)
-        if band:
-            ax.fill_between(
-                at, part[low], part[high], color=look.colour, alpha=0.2, linewidth=0
-            )
-        else:
-            ax.plot(
-                [at, at],
-                part[[low, high]].to_numpy(float).T,
-                color=look.colour,
-                **INTERVAL,
-            )
-        style = {
-            "linestyle": "-" if line else "none",
-            "marker": look.marker,
-            "color": look.colour,
-        }
-        series += ax.plot(at, part[y], label=text, **style)
-    if names:
-        texts = [look_of(name)[1] if x == by else name for name in names]
-        width = 12 if len(names) <= 3 else 8 if len(names) <= 5 else 5
-        ax.set_xticks(
-            range(len(names)),
-            [textwrap.fill(text, width, break_long_words=False) for text in texts],
+    ends = list(table.columns[table.columns.get_loc(y) + 1 :][:2])
+    names = list(dict.fromkeys(table[x]))
+    numeric = all(isinstance(name, Number) for name in names)
+    groups = list(table.groupby(by, sort=False))
+    series = []
+    for index, (key, rows) in enumerate(groups):
+        look, label = (looks[key], key) if looks else look_of(key)
+        places = rows[x].astype(float) if numeric else rows[x].map(names.index)
+        places = places + style.gap * (index - (len(groups) - 1) / 2)
+        _intervals(ax, places, rows[ends].to_numpy(float).T, look, style)
+        series += ax.plot(
+            places,
+            rows[y],
+            label=label,
+            linestyle="-" if style.line else "none",
+            marker=look.marker,
+            color=look.colour,
         )
-        ax.set_xlim(-0.6, len(names) - 0.4)
-        ax.grid(False, axis="x")
+    if not numeric:
+        texts = [look_of(name)[1] if x == by else name for name in names]
+        _named_places(ax, texts)
     return series
 
 
-def received(ax, head, names, what="", shade="", fill=False):
-    """Draw what the tokens of one prompt receive in a head, a curve per condition;
-    `what` is added to the title.
+def _intervals(ax, places, ends, look, style):
+    """Draw the ends (2, n) of estimates as an area or as bars."""
+    if style.band:
+        ax.fill_between(places, *ends, color=look.colour, alpha=0.2, linewidth=0)
+    else:
+        ax.plot([places, places], ends, color=look.colour, **INTERVAL)
 
-    head: a row per condition and token; names: a condition's key -> what the legend
-    calls it. Beside none the inserted tokens are taken out, so that curves compare the
-    same tokens; else `shade` names their positions. The first token, which takes most
-    of the mass, is left out.
+
+def _named_places(ax, names):
+    """Name the places 0, 1, ... of the x axis; the more there are, the narrower."""
+    if len(names) <= 3:
+        width = 12
+    elif len(names) <= 5:
+        width = 8
+    else:
+        width = 5
+    texts = [textwrap.fill(name, width, break_long_words=False) for name in names]
+    ax.set_xticks(range(len(names)), texts)
+    ax.set_xlim(-0.6, len(names) - 0.4)
+    ax.grid(False, axis="x")
+
+
+def received(ax, head, curves):
+    """Draw what the tokens of one prompt receive in a head, a curve per condition of
+    HeadCurves.
+
+    head: a row per condition and token. The first token, which takes most of the mass,
+    is left out.
     """
-    for condition, name in names.items():
+    for condition, name in curves.names.items():
         tokens = head[head.condition == condition]
-        tokens = (tokens[tokens.part != "inserted"] if "none" in names else tokens)[1:]
-        colour, x = look_of(condition)[0].colour, range(1, len(tokens) + 1)
-        ax.plot(x, tokens.received, color=colour, label=name)
-        if fill:
-            ax.fill_between(x, tokens.received, color=colour, alpha=0.12, linewidth=0)
+        if curves.same_tokens():
+            tokens = tokens[tokens.part != "inserted"]
+        weights = tokens.received[1:]
+        colour = look_of(condition)[0].colour
+        places = range(1, len(weights) + 1)
+        ax.plot(places, weights, color=colour, label=name)
+        if curves.fill:
+            ax.fill_between(places, weights, color=colour, alpha=0.12, linewidth=0)
     from_zero(ax)
     integer_axis(ax.xaxis, "Token position")
     model, layer, number = head[["model", "layer", "head"]].iloc[0]
-    ax.set_title(f"{model}\nLayer {layer} Head {number}{what}")
-    if shade:
-        inserted = head.position[
-            (head.part == "inserted") & (head.condition == "mless")
-        ]
-        ax.axvspan(
-            inserted.min() - 0.5,
-            inserted.max() + 0.5,
-            color="0.87",
-            linewidth=0,
-            zorder=0,
-            label=shade,
-        )
+    ax.set_title(f"{model}\nLayer {layer} Head {number}{curves.title}")
+    if curves.shade:
+        slashes = (head.part == "inserted") & (head.condition == "mless")
+        shade_positions(ax, head.position[slashes], curves.shade)
+
+
+def shade_positions(ax, positions, label, grey="0.87"):
+    """Shade a run of positions from the middle before it to the middle behind it."""
+    first = positions.min() - 0.5
+    last = positions.max() + 0.5
+    ax.axvspan(first, last, color=grey, linewidth=0, zorder=0, label=label)
 
 
 def bars(ax, table):
@@ -226,54 +149,57 @@ def bars(ax, table):
     table: columns source, model, condition, accuracy, low, high; of what is "the
     paper"'s the bars are hatched.
     """
-    groups, drawn = table.groupby(["source", "model"], sort=False), []
-    width = 0.84 / groups.size().max()
-    rotation = 90 * (len(table) > 9)  # level numbers would touch
-    style = {
-        "textcoords": "offset points",
-        "ha": "center",
-        "va": "bottom",
-        "size": "small",
-        "rotation": rotation,
-    }
-    for place, ((source, _), part) in enumerate(groups):
-        for index, row in enumerate(part.itertuples()):
-            x, colour = (
-                place + width * (index - (len(part) - 1) / 2),
-                look_of(row.condition)[0].colour,
-            )
-            hatched = {"facecolor": "white", "edgecolor": colour, "hatch": HATCH}
-            drawn += ax.bar(
-                x,
-                row.accuracy,
-                0.9 * width,
-                **(hatched if source == "the paper" else {"color": colour}),
-            )
+    groups = list(table.groupby(["source", "model"], sort=False))
+    width = 0.84 / max(len(rows) for _, rows in groups)
+    upright = len(table) > 9  # level numbers would touch
+    drawn = []
+    for place, ((source, _), rows) in enumerate(groups):
+        for index, row in enumerate(rows.itertuples()):
+            x = place + width * (index - (len(rows) - 1) / 2)
+            fill = _bar_fill(source, look_of(row.condition)[0].colour)
+            drawn += ax.bar(x, row.accuracy, 0.9 * width, **fill)
             ax.plot([x, x], [row.low, row.high], color="black", **INTERVAL)
-            text = f"{row.accuracy:.1f}" if np.isfinite(row.accuracy) else "n/a"
-            ax.annotate(
-                text, (x, np.nanmax([row.high, row.accuracy, 0])), (0, 2), **style
-            )
+            _write_above(ax, x, row, upright)
+
+    room = max(9, 40 // len(groups))
     labels = [
-        textwrap.fill(model, max(9, 40 // len(groups))) + f"\n({source})"
-        for (source, model), _ in groups
+        f"{textwrap.fill(model, room)}\n({source})" for (source, model), _ in groups
     ]
     ax.set_xticks(range(len(groups)), labels)
     ax.set(ylabel="Accuracy (%)", ylim=(0, 100))
     ax.grid(False, axis="x")
+
+    # The legend has a bar per condition, and one for what the paper reports.
     for condition in dict.fromkeys(table.condition):
         look, name = look_of(condition)
         ax.bar([np.nan], [np.nan], color=look.colour, label=name)
     if "the paper" in set(table.source):
-        ax.bar(
-            [np.nan],
-            [np.nan],
-            facecolor="white",
-            edgecolor="0.3",
-            hatch=HATCH,
-            label="reported in the paper",
-        )
+        fill = _bar_fill("the paper", "0.3")
+        ax.bar([np.nan], [np.nan], label="reported in the paper", **fill)
     return drawn
+
+
+def _bar_fill(source, colour):
+    """Return a bar's colours: hatched where the paper reports it."""
+    if source == "the paper":
+        return {"facecolor": "white", "edgecolor": colour, "hatch": PAPER_HATCH}
+    return {"color": colour}
+
+
+def _write_above(ax, x, row, upright):
+    """Write an accuracy above its bar and its interval."""
+    text = f"{row.accuracy:.1f}" if np.isfinite(row.accuracy) else "n/a"
+    top = np.nanmax([row.high, row.accuracy, 0])
+    ax.annotate(
+        text,
+        (x, top),
+        (0, 2),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        size="small",
+        rotation=90 if upright else 0,
+    )
 
 
 def forest(ax, table):
@@ -284,58 +210,56 @@ def forest(ax, table):
     band. The axis is linear to 1 nat, then logarithmic. Returns the points of each
     model.
     """
-    places = -(np.arange(len(table)) + (table.x != table.x.shift()).cumsum())
-    table, bands, points = table.assign(y=places), table.band.fillna(0), []
-    ax.barh(places, 2 * bands, 1.0, -bands, color=BAND, linewidth=0, zorder=0.5)
-    for look, (model, rows) in zip(
-        cycle(SERIES), table.groupby("model", sort=False), strict=False
-    ):
+    # Rows stand one below the other, with a gap of a row above each new pair.
+    pairs_so_far = (table.x != table.x.shift()).cumsum()
+    table = table.assign(y=-(np.arange(len(table)) + pairs_so_far))
+    bands = table.band.fillna(0)
+    ax.barh(table.y, 2 * bands, 1.0, -bands, color=NO_EFFECT, linewidth=0, zorder=0.5)
+
+    models = table.groupby("model", sort=False)
+    points = []
+    for look, (model, rows) in zip(cycle(SERIES), models, strict=False):
         ax.hlines(rows.y, rows.low, rows.high, color=look.colour, linewidth=1.1)
-        style = {
-            "color": look.colour,
-            "marker": look.marker,
-            "linestyle": "none",
-            "markersize": 4,
-        }
-        points += ax.plot(rows.effect, rows.y, label=model, **style)
-    for row in table.itertuples():
-        text = format_interval(row.effect, row.low, row.high, "+").replace(
-            "-", "\N{MINUS SIGN}"
+        points += ax.plot(
+            rows.effect,
+            rows.y,
+            label=model,
+            color=look.colour,
+            marker=look.marker,
+            linestyle="none",
+            markersize=4,
         )
-        text = f"{text}, n = {row.n}"
-        ax.text(
-            1.01,
-            row.y,
-            text,
-            transform=ax.get_yaxis_transform(),
-            va="center",
-            size="small",
-        )
+
+    _write_beside(ax, table)
     middles = table.groupby(["curve", "x"], sort=False).y.mean()
-    ax.set_yticks(
-        middles.to_numpy(), [f"{asks}\n({pair})" for asks, pair in middles.index]
-    )
-    ax.set_xlabel(
-        "less likely  \N{LEFTWARDS ARROW}  nats  \N{RIGHTWARDS ARROW}  likelier"
-    )
-    reach = 1.15 * max(1.0, table[["low", "high", "band"]].abs().max(axis=None))
-    ticks = [
-        tick
-        for tick in (*(-tick for tick in NATS[::-1]), 0, *NATS)
-        if abs(tick) <= reach
-    ]
-    ax.set_xscale("symlog", linthresh=1, linscale=1)
-    ax.set_xticks(ticks, [f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks])
-    ax.minorticks_off()
-    ax.set(xlim=(-reach, reach), ylim=(places.min() - 0.8, -0.2))
-    ax.axvline(0, **EVEN)
-    ax.grid(False, axis="y")
+    labels = [f"{question}\n({pair})" for question, pair in middles.index]
+    ax.set_yticks(middles.to_numpy(), labels)
     ax.tick_params(axis="y", length=0)
+    ax.set_ylim(table.y.min() - 0.8, -0.2)
+    ax.grid(False, axis="y")
+    _nat_axis(ax, table[["low", "high", "band"]].abs().max(axis=None))
     if table.band.notna().any():
-        ax.barh(
-            [np.nan],
-            [np.nan],
-            color=BAND,
-            label="a tenth of what a worked example gives: within it, no effect",
-        )
+        ax.barh([np.nan], [np.nan], color=NO_EFFECT, label=TENTH)
     return points
+
+
+def _write_beside(ax, table):
+    """Write each row's interval and n at the right of the panel."""
+    transform = ax.get_yaxis_transform()
+    for row in table.itertuples():
+        interval = format_interval(row.effect, row.low, row.high, "+")
+        text = f"{interval.replace('-', MINUS)}, n = {row.n}"
+        ax.text(1.01, row.y, text, transform=transform, va="center", size="small")
+
+
+def _nat_axis(ax, largest):
+    """Make the x axis one of nats, as far to the left as to the right."""
+    reach = 1.15 * max(1.0, largest)
+    ticks = [0, *NAT_TICKS, *(-tick for tick in NAT_TICKS)]
+    ticks = sorted(tick for tick in ticks if abs(tick) <= reach)
+    ax.set_xlabel(LIKELIER)
+    ax.set_xscale("symlog", linthresh=1, linscale=1)
+    ax.set_xticks(ticks, [f"{tick:g}".replace("-", MINUS) for tick in ticks])
+    ax.minorticks_off()
+    ax.set_xlim(-reach, reach)
+    ax.axvline(0, **EVEN)

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from lib.figures import page
-from lib.figures.draw import STYLE
+from lib.figures.looks import STYLE
 from lib.profiles import load_profile
 
 

@@ -1,0 +1,187 @@
+"""The figures of answers: accuracies beside the paper's, several samples, and ARM under
+other settings.
+
+run: a profile; tables: as `lib.evaluation.answer_tables` makes them. Of a table without
+rows nothing is drawn.
+"""
+
+import pandas as pd
+from matplotlib import colors, patches
+
+from lib import paths
+from lib.arm.settings import Arm
+from lib.figures import draw
+from lib.figures.attention_figures import HEAD_CURVES
+from lib.figures.looks import EVEN, LOOKS, RECEIVED
+from lib.figures.page import THIS_RUN, Layout, page, panels
+from lib.prompts.conditions import parse_condition
+from lib.statistics import format_interval
+
+# What the paper reports: {figure: {"source": text, "values": ...}}
+REPORTED = paths.DATA / "paper.yaml"
+SEVEN_B = "the paper, Qwen2.5-Math-7B on MATH-500"
+HOLLOW = {
+    "linestyle": "none",
+    "marker": "o",
+    "fillstyle": "none",
+    "clip_on": False,
+    "color": "0.3",
+}
+FRAME = {"fill": False, "edgecolor": "black", "linewidth": 1.5}
+
+
+def fig06(run, table):
+    """Draw pass@k and the diversity of several samples, a row per model and columns for
+    k and distinct 2-grams.
+    """
+    layout = Layout(
+        each=2, ylabel="% of problems", note="Several samples for each problem. "
+    )
+    for (left, right), rows in panels(
+        run, "fig06", table, ["model"], "accuracy", layout
+    ):
+        passed = _pass_at_k(rows)
+        model = rows.model.iloc[0]
+        style = draw.SeriesStyle(gap=0.08, line=True)
+        draw.estimates(left, passed, "k", "value", style=style)
+        left.set(title=f"{model}: pass@k", xlabel="k", ylim=(0, 100))
+        style = draw.SeriesStyle(gap=0)
+        draw.estimates(right, rows, "condition", "distinct 2-grams", style=style)
+        right.set(title=f"{model}: distinct 2-grams (%)", ylim=(0, 100))
+
+
+def _pass_at_k(table):
+    """Return a row per condition and k with pass@k as `value` and its two ends."""
+    names = [name for name in table if name.startswith("pass@") and " " not in name]
+    parts = []
+    for name in names:
+        columns = ["condition", name, f"{name} low", f"{name} high"]
+        part = table[columns].set_axis(["condition", "value", "low", "high"], axis=1)
+        parts.append(part.assign(k=name.removeprefix("pass@")))
+    return pd.concat(parts).sort_index(kind="stable")
+
+
+def fig08(run, table):
+    """Draw the accuracy under fillers of other lengths, places and kinds, beside the
+    paper's numbers for the 7B.
+    """
+    points = _reported_points()
+    models = list(dict.fromkeys(table.model))  # each in the order of the points
+    drawn = points.merge(table, on="condition").assign(source=THIS_RUN)
+    drawn = drawn.sort_values(
+        "model", key=lambda names: names.map(models.index), kind="stable"
+    )
+    layout = Layout(ylabel="Accuracy (%)")
+    looks = {THIS_RUN: LOOKS["mless"]}
+    for (ax,), rows in panels(
+        run, "fig08", drawn, ["model", "varied"], "accuracy", layout
+    ):
+        draw.estimates(ax, rows, "label", "accuracy", "source", looks=looks)
+        if rows.reported.notna().any():
+            ax.plot(range(len(rows)), rows.reported, label=SEVEN_B, **HOLLOW)
+        ax.set_ylim(0, 100)
+
+
+def _reported_points():
+    """Return a row per condition that the paper varies, with what it reports."""
+    varied = paths.read_yaml(REPORTED)["fig08"]["panels"]
+    parts = [
+        pd.DataFrame.from_dict(points, orient="index")
+        .rename_axis("condition")
+        .reset_index()
+        .assign(varied=name)
+        for name, points in varied.items()
+    ]
+    return pd.concat(parts)[["varied", "condition", "reported", "label"]]
+
+
+def fig10(run, table, curves):
+    """Draw accuracies, a row of the table each, beside the paper's, and at the right
+    the panels of `fig10_right`.
+    """
+    both = pd.concat([table.assign(source=THIS_RUN), _paper_bars()], ignore_index=True)
+    both = both[["source", "model", "condition", "n", "accuracy", "low", "high"]]
+    model, problem = curves[["model", "problem"]].iloc[0]
+    layout = Layout(
+        panels=3,
+        mosaic=[[0, 1], [0, 2]],
+        widths=(1.25, 1),
+        note="Left; the paper's bars: MATH-500, n = 500. "
+        f"Right: {model}. One prompt, of problem {problem}. ",
+    )
+    with page(run, "fig10", [both, curves], "accuracy", layout) as (left, *right):
+        draw.bars(left, both)
+        own = run.accuracy.problems == "math500"
+        left.set_title("Results on MATH-500" if own else "Accuracy")
+        for ax, compared in zip(right, HEAD_CURVES["fig10_right"], strict=True):
+            draw.received(ax, curves, compared)
+            ax.set_ylabel(RECEIVED)
+
+
+def _paper_bars():
+    """Return the accuracies that the paper reports, a row per model and condition."""
+    values = pd.DataFrame(paths.read_yaml(REPORTED)["fig10"]["values"])
+    rows = values.reset_index(names="condition")
+    rows = rows.melt("condition", var_name="model", value_name="accuracy")
+    return rows.assign(source="the paper", n=500)
+
+
+def fig12(run, table):
+    """Draw the effect of ARM under other settings as a map, framed where 0 lies
+    outside, and in other layers.
+    """
+    arms = [parse_condition(condition).arm or Arm() for condition in table.condition]
+    table = table.assign(
+        c=[arm.c for arm in arms],
+        p1=[arm.p1 for arm in arms],
+        layer=[arm.layer for arm in arms],
+    )
+    layout = Layout(
+        each=2,
+        note="Brackets and bars: intervals of paired differences; framed: 0 lies"
+        " outside. ",
+    )
+    for (left, right), rows in panels(
+        run, "fig12", table, ["model"], "accuracy", layout
+    ):
+        model = rows.model.iloc[0]
+        _effect_map(left, rows[rows.condition.str.contains("p1=")])
+        left.set_title(f"{model}: ARM in layer 1, points against none")
+
+        layers = rows[rows.condition.str.contains("layer=")]
+        layers = layers.astype({"layer": str}).assign(what="arm")
+        right.axhline(0, **EVEN)
+        draw.estimates(right, layers, "layer", "effect", "what")
+        right.set_title(f"{model}: ARM in other layers")
+        right.set(xlabel="Layer", ylabel="points against none")
+
+
+def _effect_map(ax, table):
+    """Draw effects as a map over ARM's two settings; where 0 lies outside the interval,
+    a frame.
+    """
+    effects = table.pivot(index="c", columns="p1", values="effect")
+    cs, p1s = list(effects.index), list(effects.columns)
+    reach = max(1.0, effects.abs().max(axis=None))
+    norm = colors.Normalize(-reach, reach)
+    ax.imshow(effects, cmap="PuOr_r", norm=norm, aspect="auto")
+    for row in table.itertuples():
+        x, y = p1s.index(row.p1), cs.index(row.c)
+        text = format_interval(row.effect, row.effect_low, row.effect_high, "+")
+        colour = "white" if abs(row.effect) > 0.6 * reach else "black"
+        ax.text(
+            x,
+            y,
+            text.replace(" [", "\n["),
+            size="small",
+            ha="center",
+            va="center",
+            color=colour,
+        )
+        if row.effect_low > 0 or row.effect_high < 0:
+            corner = (x - 0.47, y - 0.47)
+            ax.add_patch(patches.Rectangle(corner, 0.94, 0.94, **FRAME))
+    ax.set_xticks(range(len(p1s)), [f"{p1:g}" for p1 in p1s])
+    ax.set_yticks(range(len(cs)), [f"{c:g}" for c in cs])
+    ax.set(xlabel="p1 (percentile)", ylabel="c")
+    ax.grid(False)

@@ -1,0 +1,94 @@
+"""The figures of likelihoods: how much likelier the gold solution or the gold answer
+becomes.
+
+run: a profile; tables: as `lib.claims.contrasts` makes them, with the columns panel,
+curve, x, model, effect, low, high, n and band.
+"""
+
+from itertools import cycle
+
+from lib.figures import draw
+from lib.figures.attention_figures import HEAD_CURVES
+from lib.figures.draw import MINUS
+from lib.figures.looks import EVEN, HEIGHT, RECEIVED, SERIES, integer_axis
+from lib.figures.page import Layout, panels
+
+# What slashes give, what of it layer 1 gives, and what a real help gives.
+ANSWERING = [
+    f"mless {MINUS} none",
+    f"mless {MINUS} hidden-from-layer-1",
+    f"example {MINUS} none",
+]
+# The x axes of panels that vary one thing.
+COURSES = {
+    "length": "inserted slashes",
+    "place": "place of the slashes",
+    "depth": "k",
+}
+
+
+def likelihood(run, table, name="likelihood"):
+    """Draw differences of log p between conditions, those of the panel `pairs`, as a
+    forest.
+    """
+    pairs = table[table.panel == "pairs"]
+    asked = run.likelihood
+    layout = Layout(
+        height=0.7 + 0.14 * (len(pairs) + pairs.x.nunique()),
+        note=(
+            "Log p under the first condition less log p under the second,"
+            f" teacher-forced, {asked.dtype}, solutions of at most"
+            f" {asked.max_solution_tokens} tokens."
+        ),
+    )
+    for (ax,), rows in panels(run, name, pairs, ["panel"], "likelihood", layout):
+        draw.forest(ax, rows)
+        ax.set_title("")
+
+
+def answer_at_once(run, table):
+    """Draw the same of the gold answer, without a solution before it."""
+    likelihood(run, table, name="answer_at_once")
+
+
+def overview(run, table, curves):
+    """Draw the paper's picture and the answer: one head without and with the slashes,
+    and what they give in nats.
+    """
+    pairs = table[(table.panel == "pairs") & table.x.isin(ANSWERING)]
+    _, head = next(iter(curves.groupby(["model", "layer", "head"], sort=False)))
+    model, problem = head[["model", "problem"]].iloc[0]
+    layout = Layout(
+        each=2,
+        height=1.25 * HEIGHT,
+        widths=(1, 1.3),
+        ylabel=RECEIVED,
+        note=f"Left: {model}. One prompt, of problem {problem}. ",
+    )
+    saved = [pairs, head]
+    for (left, right), rows in panels(
+        run, "overview", pairs, ["panel"], "likelihood", layout, saved
+    ):
+        draw.received(left, head, HEAD_CURVES["fig13"][0])
+        draw.forest(right, rows)
+        right.set_title("How much likelier the worked solution becomes")
+
+
+def likelihood_courses(run, table):
+    """Draw what so many slashes, in another place, or seen by some layers only give
+    against none, in nats.
+    """
+    courses = table[table.panel.isin(list(COURSES))]
+    courses = courses.assign(series=courses.model + ", " + courses.curve)
+    series = dict.fromkeys(courses.series)
+    looks = dict(zip(series, cycle(SERIES), strict=False))
+    layout = Layout(ylabel="nats, to none")
+    for (ax,), rows in panels(
+        run, "likelihood_courses", courses, ["panel"], "likelihood", layout
+    ):
+        ax.axhline(0, **EVEN)
+        draw.estimates(ax, rows, "x", "effect", "series", looks=looks)
+        panel = rows.panel.iloc[0]
+        if panel == "depth":
+            integer_axis(ax.xaxis, "")
+        ax.set_xlabel(COURSES[panel])

@@ -1,0 +1,116 @@
+"""How a condition, a cause, a model or a verdict looks, and axes that several figures
+share.
+"""
+
+import re
+from typing import NamedTuple
+
+from matplotlib import ticker
+
+# Inches: a printed page, and a panel on it.
+WIDTH = 7.2
+HEIGHT = 1.9
+STYLE = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 7,
+    "figure.constrained_layout.use": True,
+    "font.size": 6.5,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 3.5,
+    "patch.linewidth": 0.7,
+    "pdf.fonttype": 42,  # TrueType: text stays selectable, and publishers refuse Type 3
+}
+LAMBDA = "λ = received with / without"
+RECEIVED = "Average attention weight"
+# The line at which nothing changes.
+EVEN = {"color": "0.35", "linestyle": "--", "linewidth": 0.8, "zorder": 1}
+INTERVAL = {"marker": "_", "markersize": 4, "linewidth": 0.9}
+NO_EFFECT = "#D5E8E1"  # what is too small to count
+PAPER_HATCH = "/////"  # of bars that the paper reports
+
+
+class Look(NamedTuple):
+    """How a series looks, and what it is called; of a verdict also the colour of its
+    cell.
+    """
+
+    colour: str
+    marker: str
+    name: str = ""
+    tint: str = ""
+
+
+# Okabe and Ito's palette, but for a lighter green, in an order whose grey values
+# differ: 0.34, 0.47, 0.62, 0, 0.59.
+LOOKS = {
+    "none": Look("#0072B2", "o", "None"),
+    "mless": Look("#D55E00", "s", "Mless"),
+    "mful": Look("#5FBF9B", "^", "Mful"),
+    "random": Look("#000000", "D", "Random sentence"),
+    "arm": Look("#CC79A7", "v", "ARM"),
+    "both": Look("#D55E00", "s", "both: as inserted"),
+    "terms": Look("#0072B2", "o", "terms: inserted at the old distance"),
+    "distance": Look("#000000", "D", "distance: moved on, nothing inserted"),
+}
+# Of models, in their order.
+SERIES = [LOOKS[name] for name in ("none", "mless", "random", "mful", "arm")]
+# What is contradicted has the darkest cell in grey, what is undecided a nearly white
+# one.
+VERDICT_LOOKS = {
+    "supported": Look("#0072B2", "o", tint="#BFDDEE"),
+    "in part": Look("#E69F00", "P", tint="#F6DFA9"),
+    "contradicted": Look("#D55E00", "X", tint="#EFAE7F"),
+    "no effect of that size": Look("#009E73", "s", tint="#D5E8E1"),
+    "undecided": Look("#000000", "d", tint="#F4F4F4"),
+}
+
+# Ticks of an axis of ratios, and those of them that stay where there are too many.
+RATIO_TICKS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.6, 0.7, 0.8, 0.9]
+RATIO_TICKS += [1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50]
+COARSE_TICKS = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50}
+MOST_TICKS = 8
+
+
+def look_of(label):
+    """Return (Look, text for the legend) of a condition or cause; mless:25 looks like
+    mless. Raises ValueError.
+    """
+    key = re.split("[:@+]", label)[0]
+    if key not in LOOKS:
+        raise ValueError(f"unknown condition {label!r}: use one of {', '.join(LOOKS)}")
+    look = LOOKS[key]
+    return look, look.name if label == key else label
+
+
+def from_zero(ax):
+    """Let the y axis begin at 0, and leave room above the highest mark."""
+    ax.set_ylim(0, 1.08 * ax.dataLim.y1)
+
+
+def integer_axis(axis, name):
+    """Label an axis that counts tokens, layers or heads."""
+    axis.set_label_text(name)
+    steps = [1, 2, 5, 10]
+    locator = ticker.MaxNLocator(10, integer=True, min_n_ticks=1, steps=steps)
+    axis.set_major_locator(locator)
+
+
+def ratio_axis(ax, low, high):
+    """Make the y axis one of ratios, from low to high with room, with ticks in plain
+    numbers, few enough to read.
+    """
+    low = min(0.9, low)
+    high = max(1.1, high)
+    room = (high / low) ** 0.08
+    ax.set(yscale="log", ylim=(low / room, high * room))
+    ticks = [tick for tick in RATIO_TICKS if low / room <= tick <= high * room]
+    if len(ticks) > MOST_TICKS:
+        ticks = [tick for tick in ticks if tick in COARSE_TICKS]
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()

@@ -1,0 +1,79 @@
+"""What a notebook prints: tables in few digits, and sentences."""
+
+import pandas as pd
+
+from lib.figures.compare import P_VALUE
+from lib.statistics import format_interval
+
+SMALLEST_P = 1e-3  # a smaller p-value is printed as less than this
+SIGNED = ("effect", "against others")  # differences, which are printed with a sign
+NOTHING = "Nothing to show: this profile does not ask for it. The profile demo does."
+# Without these the length of a number would decide where a line breaks.
+UNFOLDED = {"width": 1000, "max_columns": None, "max_colwidth": None}
+
+
+def show(table, columns=None, digits=2):
+    """Return columns of a DataFrame, all for none, rounded to so many digits, or to
+    those of each column that is named.
+
+    The first column is the index, printed once where it repeats; gaps are empty. A
+    p-value has three digits. An estimate and its ends become one column. A table
+    without rows is said to be one.
+    """
+    if table.empty:
+        print(NOTHING)
+        return None
+    for name, value in UNFOLDED.items():
+        pd.set_option(f"display.{name}", value)
+    shown = table[list(columns or table)].rename_axis(columns=None)
+    shown = shown.reset_index(drop=True)
+
+    # An estimate and the two columns of its ends become one column of texts.
+    for name, low, high in triples(list(shown)):
+        sign = "+" if name in SIGNED else ""
+        ends = zip(shown[name], shown.pop(low), shown.pop(high), strict=True)
+        shown[name] = [
+            "" if pd.isna(interval[0]) else format_interval(*interval, sign)
+            for interval in ends
+        ]
+
+    # Every other number is rounded as its column is.
+    for name in shown:
+        places = digits.get(name, 2) if isinstance(digits, dict) else digits
+        values = shown[name]
+        if values.isna().any():
+            values = values.convert_dtypes()  # counts stay whole beside gaps
+        shown[name] = [_cell(name, value, places) for value in values]
+
+    first = shown.pop(shown.columns[0])
+    return shown.set_index(first.where(first != first.shift(), ""))
+
+
+def triples(names):
+    """Return (estimate, low, high) of the columns that are an estimate followed by its
+    ends.
+    """
+    following = zip(names, names[1:], names[2:], strict=False)
+    return [
+        (name, low, high)
+        for name, low, high in following
+        if low.endswith("low") and high == f"{low.removesuffix('low')}high"
+    ]
+
+
+def _cell(name, value, places):
+    """Return a gap as nothing, and a fraction with as many places as the others of its
+    column.
+    """
+    if pd.isna(value):
+        return ""
+    if P_VALUE.fullmatch(name):
+        return f"< {SMALLEST_P}" if value < SMALLEST_P else f"{value:.3f}"
+    return f"{value:z.{places}f}" if isinstance(value, float) else value
+
+
+def say(*sentences):
+    """Print sentences, each on a line of its own, which its length does not fold: nbval
+    compares lines.
+    """
+    print(*sentences, sep="\n")

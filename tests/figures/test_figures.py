@@ -1,0 +1,293 @@
+"""Every figure from a table of a few rows: it draws, saves the numbers that it was
+given, and names its panels.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from lib import figures
+from lib.evaluation import answer_tables, store
+from lib.figures.attention_figures import SPAN_MEASURES
+from lib.figures.looks import VERDICT_LOOKS
+
+M = "SmolLM2-135M-Instruct"
+OTHER = "gemma-3-270m"
+CONDITIONS = ("none", "mless", "mful", "random", "arm")
+
+
+def product(**columns):
+    """Return a table with a row for every combination of the columns' values."""
+    index = pd.MultiIndex.from_product(columns.values(), names=columns)
+    return index.to_frame(index=False).assign(n=40)
+
+
+def estimated(name, prefix="", **columns):
+    """Return such a table with an estimate and its ends."""
+    ends = {name: 0.8, f"{prefix}low": 0.7, f"{prefix}high": 0.9}
+    return product(**columns).assign(**ends)
+
+
+def curves(*heads):
+    """Return what five tokens receive in heads of layer 1; two are inserted."""
+    parts = ["instruction"] * 2 + ["inserted"] * 2 + ["problem"]
+    tokens = pd.DataFrame({"position": range(5), "part": parts})
+    rows = product(layer=[1], head=heads, condition=CONDITIONS).drop(columns="n")
+    rows = rows.assign(model=M, problem="sum/1").merge(tokens, how="cross")
+    rows["received"] = 0.1 + 0.01 * rows.index
+    return rows[(rows.condition != "none") | (rows.part != "inserted")]
+
+
+SPANS = estimated(
+    "lambda", figure=["fig09", "fig10", "fig11"], model=[M], layer=[1], head=[1]
+)
+BY_HEAD = estimated(
+    "lambda", model=[M, OTHER], condition=["mless", "mful"], layer=[1, 2], head=[1, 2]
+)
+CONTROLS = product(model=[M], control=["untrained", "uniform"], layer=[1, 2])
+CONTROLS = CONTROLS.assign(lowest=0.5, highest=0.6)
+BY_LAYER = estimated(
+    "mean", model=[M], measure=["lambda"], condition=["mless", "mful"], layer=[1, 2]
+)
+SPAN = estimated(
+    "mean",
+    model=[M],
+    measure=list(SPAN_MEASURES),
+    condition=["mless", "random"],
+    layer=[1, 2],
+)
+CAUSES = estimated(
+    "lambda", model=[M], cause=["both", "terms", "distance"], head=[1, 2]
+)
+CHANGES = estimated(
+    "ratio",
+    model=[M],
+    condition=["mless", "arm"],
+    layer=[1, 2],
+    measure=["near zero", "L1", "L2", "variance", "gate variance"],
+)
+BINS = {
+    "network": ["trained"],
+    "condition": ["none", "mless", "arm"],
+    "layer": [1, 2],
+    "bin": [-2.0, -1, 0, 1],
+}
+COUNTS = xr.DataArray([[[[1, 60, 40, 1]] * 2] * 3], BINS, [*BINS])
+HISTOGRAMS = {M: xr.Dataset({"counts": COUNTS}, attrs={"model": M})}
+CLASSES = estimated(
+    "near zero", model=[M], condition=CONDITIONS, **{"class": ["digits", "others"]}
+)
+SAMPLES = product(model=[M], condition=["none", "arm"])
+for measure in ("pass@1", "pass@3", "distinct 2-grams"):
+    SAMPLES[measure] = 0.8
+    SAMPLES[f"{measure} low"] = 0.7
+    SAMPLES[f"{measure} high"] = 0.9
+FILLERS = estimated(
+    "accuracy", model=[M], condition=["none", "mless", "mless:10", "question"]
+)
+BARS = FILLERS[FILLERS.condition != "question"]
+ARMS = ["none", "arm:c=0.1:p1=90", "arm:c=0.1:p1=95", "arm:layer=2"]
+GRID = estimated("effect", "effect_", model=[M], condition=ARMS)
+NATS = estimated(
+    "effect", panel=["pairs"], curve=["slashes"], x=["mless − none"], model=[M]
+).assign(band=0.5)
+COURSES = pd.concat(
+    NATS.assign(panel=panel, x=x)
+    for panel, x in [("length", 10), ("length", 55), ("place", "end")]
+)
+VERDICTS = product(id=["a", "b"], model=[M, OTHER])
+VERDICTS = VERDICTS.assign(verdict="in part", training="also", n=24)
+VERDICTS["reading"] = ["literal", "literal", "strict", "strict"]
+
+DRAWN = {  # name: tables, how many panels, title of one of them
+    "fig09": ([curves(1, 2, 3), SPANS], 3, f"{M}\nLayer 1 Head 2"),
+    "fig10": ([BARS, curves(1)], 3, "Accuracy"),
+    "fig10_right": ([curves(1), SPANS], 2, f"{M}\nLayer 1 Head 1: whole prompt"),
+    "fig11": ([curves(1, 2), SPANS], 2, f"{M}\nLayer 1 Head 1"),
+    "fig13": ([curves(1, 2, 8)], 6, f"{M}\nLayer 1 Head 8"),
+    "fig18": ([curves(1)], 2, f"{M}\nLayer 1 Head 1"),
+    "lambda_by_head": ([BY_HEAD, CONTROLS], 4, f"{M}\nlayer 2"),
+    "lambda_by_layer": ([BY_LAYER, CONTROLS], 1, M),
+    "lambda_map": ([BY_HEAD], 2, f"{M}, 55 slashes"),
+    "inserted_span": ([SPAN], 3, f"{M}\nAttention mass"),
+    "causes": ([CAUSES], 1, M),
+    "fig04": ([CHANGES, HISTOGRAMS], 4, f"{M}\nlayer 2: histogram / that of None"),
+    "fig07": ([CLASSES], 1, M),
+    "fig06": ([SAMPLES], 2, f"{M}: pass@k"),
+    "fig08": ([FILLERS], 3, f"{M}\nLength (slashes)"),
+    "fig12": ([GRID], 2, f"{M}: ARM in other layers"),
+    "likelihood": ([NATS], 1, ""),
+    "answer_at_once": ([NATS], 1, ""),
+    "overview": ([NATS, curves(1)], 2, f"{M}\nLayer 1 Head 1"),
+    "likelihood_courses": ([COURSES], 2, "length"),
+    "claims_matrix": ([VERDICTS, lambda row: row["id"]], 1, ""),
+}
+# Those whose y axis has no numbers.
+IN_ROWS = ("likelihood", "answer_at_once", "overview", "claims_matrix", "lambda_map")
+NOT_FIGURES = {"agreement", "one_prompt", "say", "show"}
+
+
+@pytest.fixture
+def drawn(run, shown, monkeypatch):
+    """Draw a figure; return its axes, of panels alone."""
+    made = []
+    close = plt.close
+
+    def keep(figure):
+        made.append(figure)
+        close(figure)
+
+    def draw(name, *tables):
+        monkeypatch.setattr(plt, "close", keep)
+        getattr(figures, name)(run, *tables)
+        if not made:
+            return []
+        return [ax for ax in made[-1].axes if ax.get_label() != "<colorbar>"]
+
+    return draw
+
+
+@pytest.mark.parametrize("name", sorted({*figures.__all__} - NOT_FIGURES))
+def test_a_figure_draws_its_panels_and_saves_every_number_that_it_draws(
+    drawn, run, name
+):
+    tables, count, title = DRAWN[name]
+    axes = drawn(name, *tables)
+    assert len(axes) == count
+    assert title in {ax.get_title() for ax in axes}
+    assert (run.figures / f"{name}.png").stat().st_size > 500
+    table = pd.read_csv(run.figures / f"{name}.csv")
+    saved = table.select_dtypes("number").to_numpy().ravel()
+    numbers = heights(axes, name)
+    assert len(numbers) or name in IN_ROWS
+    for number in numbers:
+        assert np.isclose(saved, number, rtol=1e-5).any(), f"{number} is not saved"
+    if name in ("fig09", "fig10_right", "fig11"):
+        assert {0.7, 0.8, 0.9} <= set(saved)  # λ of the same heads over all problems
+
+
+def heights(axes, name):
+    """Return every number that the y axes show."""
+    if name in IN_ROWS:
+        return []
+    lines = [line for ax in axes for line in ax.lines]
+    own = [line for line in lines if line.get_transform() == line.axes.transData]
+    values = [np.asarray(line.get_ydata(), float) for line in own]
+    if name == "fig10":
+        values += [[bar.get_height() for bar in ax.patches] for ax in axes]
+    numbers = np.unique(np.concatenate(values))
+    return numbers[np.isfinite(numbers)]
+
+
+@pytest.mark.parametrize("name", ["fig06", "fig08", "fig12", "likelihood_courses"])
+def test_of_what_was_not_measured_nothing_is_drawn(drawn, run, name):
+    (table,), *_ = DRAWN[name]
+    assert drawn(name, table[:0]) == []
+    assert not run.figures.exists()
+
+
+def test_answers_that_are_none_have_no_columns_either(drawn, run):
+    assert drawn("fig06", answer_tables.diversity(store.frame([]))) == []
+    assert not run.figures.exists()
+
+
+def texts(labels):
+    return [label.get_text() for label in labels]
+
+
+def extents(ax, area):
+    return area.get_datalim(ax.transData).extents.tolist()
+
+
+@pytest.fixture
+def matrix(drawn):
+    """The matrix of two claims and two models, of which one cell was not tested."""
+    training = ["also", None, "weaker", None]
+    rows = VERDICTS.assign(training=training, n=[40, 0, 40, 40])
+    (ax,) = drawn("claims_matrix", rows, lambda row: row["model"])
+    return ax
+
+
+def test_the_matrix_names_other_readings_in_brackets(matrix):
+    assert texts(matrix.get_yticklabels()) == ["(b, strict)", "a"]
+    assert texts(matrix.get_xticklabels()) == [M, OTHER]
+
+
+def test_the_matrix_is_empty_where_nothing_was_tested(matrix):
+    assert texts(matrix.texts) == [M, M, OTHER]
+    assert len(matrix.patches) == 3
+
+
+def test_marks_of_the_matrix_are_hollow_where_training_adds_nothing(matrix):
+    shape = VERDICT_LOOKS["in part"].marker
+    shapes = [line for line in matrix.lines if line.get_marker() == shape]
+    marks = [line for line in shapes if len(line.get_xdata())]
+    cells = [(mark.get_xdata()[0] // 1, mark.get_ydata()[0] // 1) for mark in marks]
+    assert cells == [(0, 1), (0, 0), (1, 0)]
+    hollow = [mark.get_markerfacecolor() == "white" for mark in marks]
+    assert hollow == [True, False, False]
+
+
+def test_maps_of_all_models_have_one_scale_and_dots_above_one(drawn):
+    ratios = BY_HEAD.assign(**{"lambda": [0.3, 1.1, np.nan, 0.9] * 4})
+    ax, _ = drawn("lambda_map", ratios)
+    (image,) = ax.images
+    assert (image.norm.vmin, image.norm.vmax) == (0.5, 2)
+    assert image.get_extent() == [0.5, 2.5, 2.5, 0.5]
+    assert ax.collections[0].get_offsets().tolist() == [[2, 1]]
+    assert image.get_array().mask[1, 0]
+
+
+EFFECTS = [(5, 4, 6), (1, -1, 2), (-4, -10, -3), (0, -1, 1)]
+
+
+def test_the_map_of_arm_frames_only_cells_whose_interval_leaves_zero_out(drawn):
+    conditions = [f"arm:c={c}:p1={p1}" for c in (0.1, 0.2) for p1 in (90, 95)]
+    cells = pd.DataFrame(EFFECTS, columns=["effect", "effect_low", "effect_high"])
+    cells = cells.assign(model=M, condition=conditions, n=40)
+    ax, _ = drawn("fig12", pd.concat([cells, GRID[-1:]]))
+    assert ax.images[0].get_array().tolist() == [[5, 1], [-4, 0]]
+    corners = [(round(frame.get_x()), round(frame.get_y())) for frame in ax.patches]
+    assert corners == [(0, 0), (0, 1)]  # the gain and the loss that leave 0 out
+    assert ax.texts[0].get_text() == "+5.0\n[+4.0, +6.0]"
+    assert texts(ax.get_yticklabels()) == ["0.1", "0.2"]
+
+
+def test_controls_span_all_heads_of_their_layer(drawn):
+    controls = CONTROLS.assign(lowest=[0.3, 0.4, 0.5, 0.6])
+    ax, *_ = drawn("lambda_by_head", BY_HEAD, controls)
+    even = [line for line in ax.lines if line.get_linestyle() == ":"]
+    assert [line.get_xydata().tolist() for line in even] == [[[0.5, 0.5], [2.5, 0.5]]]
+    assert extents(ax, ax.collections[0]) == [0.5, 0.3, 2.5, 0.6]
+
+
+def test_controls_have_the_place_of_their_layer_among_layers(drawn):
+    (ax,) = drawn("lambda_by_layer", BY_LAYER, CONTROLS)
+    areas = [extents(ax, area)[::2] for area in ax.collections]
+    assert areas == [[0.5, 1.5], [1.5, 2.5]]
+
+
+def test_controls_higher_than_every_head_are_on_the_scale(drawn):
+    ax, *_ = drawn("lambda_by_head", BY_HEAD, CONTROLS.assign(highest=3.0))
+    assert ax.get_ylim()[1] > 3
+
+
+def test_fig08_shows_the_papers_numbers_hollow_on_all_of_the_scale(drawn):
+    length, place, _ = drawn("fig08", FILLERS)
+    assert length.get_ylim() == place.get_ylim() == (0, 100)
+    hollow = [line for line in place.lines if line.get_fillstyle() == "none"]
+    assert [list(line.get_ydata()) for line in hollow] == [[72.4, 75.0]]
+
+
+def test_fig04_has_the_histogram_of_layer_1_and_later_ones_as_ratio_to_none(drawn):
+    counts = COUNTS.copy()
+    counts.loc[{"condition": "mless", "bin": -1.0}] = 30
+    histograms = {M: xr.Dataset({"counts": counts}, attrs={"model": M})}
+    first, second, *_ = drawn("fig04", CHANGES, histograms)
+    none, mless = 60 / 102, 30 / 72
+    shares = [line.get_ydata()[0] for line in first.lines]
+    assert shares == pytest.approx([100 * none, 100 * mless, 100 * none])
+    ratios = [line.get_ydata()[0] for line in second.lines]
+    assert ratios == pytest.approx([1, mless / none, 1])

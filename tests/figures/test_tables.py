@@ -1,0 +1,63 @@
+"""Tables are printed in few digits, and sentences on lines of their own."""
+
+import pandas as pd
+import pytest
+
+from lib.figures.tables import say, show, triples
+
+TABLE = pd.DataFrame(
+    {
+        "model": ["a", "a"],
+        "effect": [0.1234, None],
+        "n": [1, None],
+        "kind": ["x", None],
+    }
+)
+PRINTED = [
+    (["model", "effect", "n"], 2, "model,effect,n\na,0.12,1\n,,\n"),
+    (["kind", "effect"], {"effect": 3}, "kind,effect\nx,0.123\n,\n"),
+    (["kind", "effect"], 0, "kind,effect\nx,0\n,\n"),
+]
+
+
+@pytest.mark.parametrize("columns, digits, csv", PRINTED)
+def test_show_rounds_and_leaves_gaps_and_what_repeats_empty(columns, digits, csv):
+    assert show(TABLE, columns, digits).to_csv() == csv
+
+
+def test_a_p_value_has_three_digits_whatever_the_table_has():
+    table = pd.DataFrame(
+        {"x": ["a", "b", "c"], "effect": [12.5, 10.42, None], "p": [1e-9, 0.25, None]}
+    )
+    assert show(table).to_csv() == "x,effect,p\na,12.50,< 0.001\nb,10.42,0.250\nc,,\n"
+
+
+@pytest.mark.parametrize(
+    "name, text", [("effect", "+2.0 [+1.0, +3.0]"), ("accuracy", "2.0 [1.0, 3.0]")]
+)
+def test_an_estimate_and_its_ends_are_one_column_and_differences_have_a_sign(
+    name, text
+):
+    row = {"x": ["a"], name: [2.0], f"{name}_low": [1.0], f"{name}_high": [3.0]}
+    shown = show(pd.DataFrame(row))
+    assert list(shown) == [name]
+    assert list(shown[name]) == [text]
+
+
+def test_ends_belong_to_the_estimate_before_them():
+    names = ["n", "mean", "low", "high", "effect", "effect_low", "effect_high", "low"]
+    assert triples(names) == [
+        ("mean", "low", "high"),
+        ("effect", "effect_low", "effect_high"),
+    ]
+
+
+def test_a_table_without_rows_says_so(capsys):
+    assert show(TABLE[:0]) is None
+    assert "profile demo" in capsys.readouterr().out
+
+
+def test_sentences_are_not_folded(capsys):
+    long = "mless-like words " * 20
+    say(long, "one more")
+    assert capsys.readouterr().out.splitlines() == [long, "one more"]
