@@ -5,6 +5,7 @@ descriptions the help.
 """
 
 import argparse
+import contextlib
 import inspect
 import io
 import json
@@ -183,11 +184,9 @@ def grade(options: GradeOptions) -> None:
 
     pairs = []
     for line, row in paths.json_lines(options.file):
-        texts = [_text_at(row, field) for field in (options.answer, options.response)]
-        if None in texts:
-            field = options.answer if texts[0] is None else options.response
-            raise InputError(f"{options.file}, line {line}: no text in field {field!r}")
-        pairs.append(tuple(texts))
+        place = f"{options.file}, line {line}"
+        answer = _text_at(row, options.answer, place)
+        pairs.append((answer, _text_at(row, options.response, place)))
     if not pairs:
         raise InputError(f"{options.file}: no lines to grade")
 
@@ -199,18 +198,17 @@ def grade(options: GradeOptions) -> None:
     print(f"{percent} % correct, n = {share.n}", file=sys.stderr)
 
 
-def _text_at(row: Any, field: str) -> str | None:
-    """Return the text or number at a dotted path of names and places, None if there is
-    none.
+def _text_at(row: Any, field: str, place: str) -> str:
+    """Return the text or number at a dotted path of names and places; raises InputError
+    where there is none.
     """
-    try:
+    with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
+        # The ValueError is of a place that is no number, or of thousands of digits.
         for step in field.split("."):
             row = row[step if isinstance(row, dict) else int(step)]
-        is_text = isinstance(row, str | int | float) and not isinstance(row, bool)
-        return str(row) if is_text else None
-    except (KeyError, IndexError, TypeError, ValueError):
-        # The ValueError is of a place that is no number, or of thousands of digits.
-        return None
+        if isinstance(row, str | int | float) and not isinstance(row, bool):
+            return str(row)
+    raise InputError(f"{place}: no text in field {field!r}")
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (
@@ -305,7 +303,8 @@ def _listed_alone(text: str) -> list[str]:
 
 def _by_name(text: str) -> dict[str, str]:
     """Return the values of a text such as tensor_parallel=2,block_size=16."""
-    return dict(part.partition("=")[::2] for part in _listed(text))
+    parts = [part.partition("=") for part in _listed(text)]
+    return {name: value for name, _, value in parts}
 
 
 # How the text of an option becomes what its model takes, by the field's type; a model

@@ -1,7 +1,6 @@
-r"""Grade answers to MATH problems: one frozen grader for every arm of a comparison, the
-authors' beside it.
+r"""Grade answers to MATH problems: one grader for every condition, the authors' too.
 
-    grade(r"\frac{1}{2}", r"... $\boxed{0.5}$.")  # Grade(correct=True, extracted="0.5", method="decimal", ...)
+    grade(r"\frac{1}{2}", r"... $\boxed{0.5}$.")  # Grade(correct=True, extracted="0.5")
     grade_many(pairs)                             # of (gold, response), in their order
     submit(gold, response).result()               # beside generation
 

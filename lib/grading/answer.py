@@ -1,8 +1,7 @@
-r"""What a response answers: its last closed `\boxed{...}` in one spelling, as an exact
-number, with its units.
+r"""Read what a response answers: its last closed `\boxed{...}`, number and units.
 
-All of it is linear in the text and changes no value. Numbers are exact fractions, never
-floats: 0.33 is not 1/3.
+An answer is brought into one spelling. All of it is linear in the text and changes no
+value. Numbers are exact fractions, never floats: 0.33 is not 1/3.
 """
 
 import re
@@ -24,35 +23,37 @@ _BRACE = re.compile(
 
 
 def cut_run_on(response: str) -> tuple[str, bool]:
-    """Return the response up to the first new problem or chat turn, and whether
-    anything came after it.
+    """Return the response up to its run-on, and whether there is one.
 
-    A header at the very start is the response's own; end-of-text tokens alone are no
-    run-on.
+    A run-on is a new problem or chat turn with what comes after it. A header at the
+    very start is the response's own; end-of-text tokens alone are no run-on.
     """
-    marker = _RUN_ON.search(response, next(_HEADER.finditer(response)).end())
-    end = marker.start() if marker else len(response)
-    return response[:end], bool(re.sub(_SPECIAL, "", response[end:]).strip())
+    header = _HEADER.match(response)
+    marker = _RUN_ON.search(response, header.end() if header else 0)
+    if marker is None:
+        return response, False
+    rest = response[marker.start() :]
+    return response[: marker.start()], bool(re.sub(_SPECIAL, "", rest).strip())
 
 
 def last_box(text: str) -> str | None:
-    r"""Return the content of the last closed `\boxed{...}` or `\fbox{...}`, None when
-    there is none.
+    r"""Return the content of the last closed `\boxed{...}` or `\fbox{...}`, if any.
 
     Of two nested boxes it is the inner one; a space may stand before the brace, and
     escaped braces do not count.
     """
-    opened, first, last = (
-        [],
-        -1,
-        -1,
-    )  # where the content of each open brace begins, -1 where it is no box
+    # Where the content of each open brace begins, -1 where the brace is no box's.
+    opened: list[int] = []
+    begin = end = -1
     for token in _BRACE.finditer(text):
         if token["opens"]:
             opened.append(token.end() if token["box"] else -1)
-        elif token["closes"] and opened and (begin := opened.pop()) > first:
-            first, last = begin, token.start()
-    return text[first:last] if first >= 0 else None
+        elif token["closes"] and opened:
+            closed = opened.pop()
+            if closed > begin:
+                begin = closed
+                end = token.start()
+    return text[begin:end] if begin >= 0 else None
 
 
 _COMMANDS = (
@@ -75,17 +76,10 @@ _SPELLINGS = [
     (r"(?<=\d)(?:,\s*\\!|\{,\}|,?\\,|\\!|\\ |~)\s*(?=\d{3}(?!\d))", ""),
     (r"(?<!\\)((?:\\\\)*)(?:\\[,;:!> ]|~)", r"\1 "),
     (r"^\s*\\[(\[]|\\[)\]]\s*$|\\?[$€£]", ""),
-    (
-        (
-            r"\\(?:text(?:bf|rm|it|sf|tt|normal)?|[mh]box|emph)\s*\{|\\mathrm\s*\{(?=\s*[A-Za-z][A-Za-z."
-            r" ]+\})"
-        ),
-        r"\\text{",
-    ),
-    (
-        rf"\\(?:left|right|[bB]igg?[lrm]?)(?![a-zA-Z])\s*\.?|\\(?:{_FONTS})(?![a-zA-Z])|\\q?quad(?![a-zA-Z])",
-        " ",
-    ),
+    (r"\\(?:text(?:bf|rm|it|sf|tt|normal)?|[mh]box|emph)\s*\{", r"\\text{"),
+    (r"\\mathrm\s*\{(?=\s*[A-Za-z][A-Za-z. ]+\})", r"\\text{"),
+    (r"\\(?:left|right|[bB]igg?[lrm]?)(?![a-zA-Z])\s*\.?", " "),
+    (rf"\\(?:{_FONTS})(?![a-zA-Z])|\\q?quad(?![a-zA-Z])", " "),
     (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
     (r"\\text\{\s*\\text\{([^{}]*)\}\s*\}", r"\\text{\1}"),
     (r"\^\s*\{?\s*\\circ\s*\}?|\\degrees?(?![a-zA-Z])", r"^\\circ "),
@@ -106,93 +100,103 @@ _SPELLINGS = [
 
 
 def clean(answer: str) -> str:
-    r"""Return an answer in one LaTeX spelling: plain characters, no fonts,
-    `\frac{a}{b}`, no full stop.
+    r"""Return an answer in one LaTeX spelling.
+
+    It has plain characters, no fonts, fractions as `\frac{a}{b}`, and no full stop.
     """
-    answer = re.sub(
-        "[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda run: f"^{{{normalize('NFKC', run[0])}}}", answer
-    )
-    answer = re.sub(
-        "[₀₁₂₃₄₅₆₇₈₉]+", lambda run: f"_{{{normalize('NFKC', run[0])}}}", answer
-    )
-    answer = re.sub(
-        "[¼½¾⅐-⅞]",
-        lambda one: re.sub("(.+)⁄(.+)", r"\\frac{\1}{\2}", normalize("NFKC", one[0])),
-        answer,
-    )
+    # Characters that stand for more than themselves, before NFKC makes digits of them.
+    answer = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda match: f"^{{{_plain(match)}}}", answer)
+    answer = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda match: f"_{{{_plain(match)}}}", answer)
+    answer = re.sub("[¼½¾⅐-⅞]", _fraction, answer)
     answer = re.sub(r"√\s*(\d+|\([^()]*\))", r"\\sqrt{\1}", answer)
+
     answer = normalize("NFKC", answer).translate(_CHARACTERS)
     for pattern, replacement in _SPELLINGS:
         answer = re.sub(pattern, replacement, answer)
-    while re.fullmatch(_NESTED, answer := answer.strip()):
-        answer = answer[1:-1]
+    answer = answer.strip()
+    while re.fullmatch(_NESTED, answer):
+        answer = answer[1:-1].strip()
     return answer
+
+
+def _plain(match: re.Match[str]) -> str:
+    return normalize("NFKC", match[0])
+
+
+def _fraction(match: re.Match[str]) -> str:
+    return re.sub("(.+)⁄(.+)", r"\\frac{\1}{\2}", _plain(match))
 
 
 _DECIMAL = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?: \d{3})+|\d+(?:\.\d*)?|\.\d+)"
 _SIGNED = rf"([+-]?{_DECIMAL})"
+_TEN_TO_THE = r"(?:\\times|\\cdot|\*) ?10 ?\^ ?\{? ?([+-]?\d{1,3}) ?\}?"
+
+
+def _quotient(a: Fraction, b: Fraction) -> Fraction:
+    return a / b
+
+
+def _mixed(whole: Fraction, a: Fraction, b: Fraction) -> Fraction:
+    return whole + a / b
+
+
+def _scaled(a: Fraction, n: Fraction) -> Fraction:
+    return a * Fraction(10) ** int(n)
+
+
+# How a number may be written, and what its parts give.
 _NUMBERS = {
-    rf"({_DECIMAL})": lambda value: value,
-    rf"\\frac ?\{{ ?{_SIGNED} ?\}} ?\{{ ?{_SIGNED} ?\}}": lambda a, b: a / b,
-    rf"{_SIGNED} ?/ ?{_SIGNED}": lambda a, b: a / b,
-    r"(\d+) ?\\frac ?\{ ?(\d+) ?\} ?\{ ?(\d+) ?\}": lambda whole, a, b: whole + a / b,
-    r"(\d+) (\d+) ?/ ?(\d+)": lambda whole, a, b: whole + a / b,
-    rf"({_DECIMAL}) ?(?:\\times|\\cdot|\*) ?10 ?\^ ?\{{? ?([+-]?\d{{1,3}}) ?\}}?": (
-        lambda a, n: a * Fraction(10) ** n
-    ),
-    r"(\d+\.\d+)[eE]([+-]?\d{1,3})": lambda a, n: a * Fraction(10) ** n,
+    rf"({_DECIMAL})": Fraction,
+    rf"\\frac ?\{{ ?{_SIGNED} ?\}} ?\{{ ?{_SIGNED} ?\}}": _quotient,
+    rf"{_SIGNED} ?/ ?{_SIGNED}": _quotient,
+    r"(\d+) ?\\frac ?\{ ?(\d+) ?\} ?\{ ?(\d+) ?\}": _mixed,
+    r"(\d+) (\d+) ?/ ?(\d+)": _mixed,
+    rf"({_DECIMAL}) ?{_TEN_TO_THE}": _scaled,
+    r"(\d+\.\d+)[eE]([+-]?\d{1,3})": _scaled,
 }
+_PERIODIC = re.compile(r"(\d*)\.(\d*) ?\\overline ?\{ ?(\d+) ?\}")
 
 
 def parse_number(cleaned: str) -> Fraction | None:
     r"""Return the exact value of a plain number, None for anything else.
 
-    Integers with or without groups of thousands, decimals, fractions, mixed numbers, `a
-    \times 10^b`, `0.\overline{3}`.
+    Plain are integers with or without groups of thousands, decimals, fractions, mixed
+    numbers, `a \times 10^b` and `0.\overline{3}`.
     """
-    body, sign = re.sub(r"\A[+-] ?", "", cleaned), -1 if cleaned.startswith("-") else 1
+    sign = -1 if cleaned.startswith("-") else 1
+    body = re.sub(r"\A[+-] ?", "", cleaned)
     for pattern, value in _NUMBERS.items():
-        if match := re.fullmatch(pattern, body):
+        match = re.fullmatch(pattern, body)
+        if match:
+            parts = [Fraction(re.sub("[, ]", "", part)) for part in match.groups()]
             with suppress(ZeroDivisionError):
-                return sign * value(
-                    *(Fraction(re.sub("[, ]", "", part)) for part in match.groups())
-                )
-    if match := re.fullmatch(r"(\d*)\.(\d*) ?\\overline ?\{ ?(\d+) ?\}", body):
-        whole, fixed, period = match.groups()
-        ninths = Fraction(
-            int(whole + fixed + period) - int(whole + fixed or 0), 10 ** len(period) - 1
-        )
-        return sign * ninths / 10 ** len(fixed)
-    return None
+                return sign * value(*parts)
+
+    match = _PERIODIC.fullmatch(body)
+    if match is None:
+        return None
+    whole, fixed, period = match.groups()
+    before = int(whole + fixed or 0)
+    ninths = Fraction(int(whole + fixed + period) - before, 10 ** len(period) - 1)
+    return sign * ninths / 10 ** len(fixed)
 
 
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-_NAMES = (
+# The first name of each unit is its spelling here.
+_UNIT_NAMES = (
     "mm millimeter millimetre; cm centimeter centimetre; m meter metre; km kilometer"
     " kilometre; in inch in inches; foot ft feet; yard yd; mile mi; second s sec;"
     " minute min; hour h hr; day; week; month; year yr; cent; dollar usd; degree deg;"
     " radian rad; g gram; kg kilogram; ounce oz; pound lb; ml milliliter millilitre; l"
     " liter litre; mph; am; pm"
 )
-_UNITS = {
-    alias: names.split()[0] for names in _NAMES.split(";") for alias in names.split()
-}
-UNITS = frozenset(_UNITS.values())
+_SPELLING_OF_UNIT = {}
+for _names in map(str.split, _UNIT_NAMES.split(";")):
+    _SPELLING_OF_UNIT |= dict.fromkeys(_names, _names[0])
+UNITS = frozenset(_SPELLING_OF_UNIT.values())
 _IGNORED = {"per", "square", "cubic", "sq", "cu", "unit", "of", "a", "an"}
-_NOT_UNITS = {
-    "or",
-    "and",
-    "not",
-    "no",
-    "if",
-    "is",
-    "are",
-    "where",
-    "when",
-    "for",
-    "base",
-    "mod",
-}
+_NOT_UNITS = {"or", "and", "not", "no", "if", "is", "are", "where", "when", "for"}
+_NOT_UNITS |= {"base", "mod"}
 _UNIT = re.compile(
     r"(?:(?P<sign>\^\\circ ?[CF]?| ?\\?%)|\\text\{(?P<text>[^{}]*)\} ?(?:\^ ?\{?\d\}?)?"
     r"|(?<=[\d}) ])(?P<plain>[A-Za-z]{2,})\.? ?(?:\^ ?\{?\d\}?)?)$"
@@ -205,46 +209,48 @@ _OPEN_END = re.compile(
 
 
 def split_unit(cleaned: str) -> tuple[str, tuple[str, ...]]:
-    """Return the value and its units, known ones in one spelling: `15 cm^2` gives
-    ("15", ("cm",)).
+    """Return the value and its units: `15 cm^2` gives ("15", ("cm",)).
 
-    A percent sign is the unit "%"; "3 million" becomes a power of ten. Nothing is split
-    off mere words.
+    Known units get one spelling. A percent sign is the unit "%"; "3 million" becomes a
+    power of ten. Nothing is split off mere words.
     """
-    rest, units = cleaned.rstrip(), ()
+    rest = cleaned.rstrip()
+    units: tuple[str, ...] = ()
     while match := _UNIT.search(rest):
-        before, text = (
-            rest[: match.start()].rstrip(),
-            match["text"] or match["plain"] or "",
-        )
-        found = re.findall(
-            "[a-z]+", text.lower().replace("p.m", "pm").replace("a.m", "am")
-        )
-        named = [
-            _UNITS.get(word) or _UNITS.get(word.removesuffix("s")) or word
-            for word in found
-        ]
-        known = match["text"] or set(named) <= UNITS | _SCALES.keys()
-        if match["sign"]:
-            named = ["%" if "%" in match["sign"] else "degree"]
-        elif (
-            not found
-            or not known
-            or not _UNIT_TEXT.fullmatch(text)
-            or _NOT_UNITS.intersection(found)
-        ):
+        before = rest[: match.start()].rstrip()
+        unit = _unit_of(match)
+        if unit is None or not before or _OPEN_END.search(before):
             break
-        if not before or _OPEN_END.search(before):
-            break
-        unit = tuple(
-            word.removesuffix("s")
-            for word in named
-            if word.removesuffix("s") not in _IGNORED
-        )
         if unit and unit[0] in _SCALES:
-            before, unit = rf"{before} \times 10^{{{_SCALES[unit[0]]}}}", unit[1:]
-        rest, units = before, unit + units
+            before = rf"{before} \times 10^{{{_SCALES[unit[0]]}}}"
+            unit = unit[1:]
+        rest = before
+        units = unit + units
     return rest, units
+
+
+def _unit_of(match: re.Match[str]) -> tuple[str, ...] | None:
+    """Return the words of what looks like a unit, without "square" and its like; None
+    for something else.
+    """
+    if match["sign"]:
+        return ("%",) if "%" in match["sign"] else ("degree",)
+
+    text = match["text"] or match["plain"] or ""
+    words = re.findall("[a-z]+", text.lower().replace("p.m", "pm").replace("a.m", "am"))
+    if not words or not _UNIT_TEXT.fullmatch(text) or _NOT_UNITS.intersection(words):
+        return None
+    spelled = [_spelled(word) for word in words]
+    # Letters that stand bare may be a product of variables.
+    if not match["text"] and not set(spelled) <= UNITS | _SCALES.keys():
+        return None
+    singular = [word.removesuffix("s") for word in spelled]
+    return tuple(word for word in singular if word not in _IGNORED)
+
+
+def _spelled(word: str) -> str:
+    singular = word.removesuffix("s")
+    return _SPELLING_OF_UNIT.get(word) or _SPELLING_OF_UNIT.get(singular) or word
 
 
 NAMED = re.compile(
@@ -271,37 +277,31 @@ _OPERATION = re.compile(
 
 
 def value_of(cleaned: str) -> str:
-    r"""Return what stands after the name of `x = 5` or `x \in [2, 7]`, or the answer
-    itself.
-    """
+    r"""Return what `x = 5` or `x \in [2, 7]` says of x, or an answer without a name."""
     named = NAMED.fullmatch(cleaned)
     return named[2] if named else cleaned
 
 
 def evaluated(gold: str, answer: str) -> bool:
-    r"""Return False when the gold is a number and no side of the answer is worked out,
-    as `8 + 4` for 12; both cleaned.
+    r"""Return whether an answer to a number is worked out, as 12 is and `8 + 4` is not.
 
     Fractions, roots, multiples of \pi and i, units, percents and powers of ten write a
     number; sums, products, powers, factorials and functions of numbers are still to be
-    carried out.
+    carried out. One side of an equation is enough, and to a gold answer that is no
+    number everything is worked out. Both are cleaned.
     """
-
-    def holds_operation(text: str) -> bool:
-        value = split_unit(text.strip())[0]
-        return (
-            parse_number(value) is None
-            and _OPERATION.search(_MULTIPLE.sub("", value)) is not None
-        )
-
     value = split_unit(value_of(gold))[0]
-    if parse_number(value) is None and (
-        not _PLAIN.fullmatch(value) or holds_operation(value)
-    ):
+    is_plain = _PLAIN.fullmatch(value) and not _holds_operation(value)
+    if parse_number(value) is None and not is_plain:
         return True
     sides = re.split(r"=|\\approx(?![a-zA-Z])", value_of(answer))
-    return any(
-        not holds_operation(side)
-        for side in sides
-        if re.search(r"\d|\\pi", side) or len(sides) == 1
-    )
+    if len(sides) > 1:
+        sides = [side for side in sides if re.search(r"\d|\\pi", side)]
+    return not all(_holds_operation(side) for side in sides)
+
+
+def _holds_operation(text: str) -> bool:
+    value = split_unit(text.strip())[0]
+    if parse_number(value) is not None:
+        return False
+    return _OPERATION.search(_MULTIPLE.sub("", value)) is not None

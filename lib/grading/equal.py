@@ -1,9 +1,9 @@
-r"""Decide whether two answers are equal: one spelling, typed rules, and math-verify
-where those settle nothing.
+r"""Decide whether two answers are equal.
 
-`settle` grades or, where only algebra can tell, gives the two answers as far as the
-rules have simplified them. `equal_by_algebra` takes those; it is to be called only
-where the process may be killed.
+`settle` brings both into one spelling and compares them by typed rules. Where only
+algebra can tell, it gives the two answers as far as the rules have simplified them.
+`equal_by_algebra` asks math-verify about those; it is to be called only where the
+process may be killed.
 """
 
 import itertools
@@ -40,22 +40,18 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Grade:
-    """Whether a response is correct, the content of its last box, and the rule,
-    "math-verify" or status that decided.
-
-    evaluated: False when the gold answer is a number and the box still holds an
-    operation to carry out.
-    """
+    """Whether a response is correct, and why."""
 
     correct: bool
-    extracted: str | None
-    method: str
+    extracted: str | None  # the content of its last box
+    method: str  # what decided: a rule, math-verify, or one of STATUSES
+    # False when the gold is a number and the box holds an operation to carry out.
     evaluated: bool = True
 
 
 def settle(gold: str, response: str) -> tuple[Grade, Pair | None]:
-    """Return the grade, and what only algebra can compare: gold and answer as far as
-    rules simplify them, or None.
+    """Return the grade, and gold and answer, simplified, if only algebra can compare
+    them.
     """
     extracted = last_box(cut_run_on(response)[0])
     if extracted is None:
@@ -64,38 +60,47 @@ def settle(gold: str, response: str) -> tuple[Grade, Pair | None]:
         return Grade(True, extracted, "equal"), None
     if _too_large(extracted) or _too_large(gold):
         return Grade(False, extracted, "refused"), None
-    cleaned, answer = clean(gold), clean(extracted)
+
+    expected = clean(gold)
+    answer = clean(extracted)
     if not re.sub(r"\\text|[\s{}~$]", "", answer):
         return Grade(False, extracted, "empty-box"), None
-    worked_out = evaluated(cleaned, answer)
-    for left in _simplified(
-        cleaned, re.split(r"\\approx(?![a-z])", answer)[0].strip() or answer
-    ):
-        if _key(left[0]) == _key(left[1]):
-            return Grade(True, extracted, "equal", worked_out), None
-        for rule in (_base, _choice, _word, _number, _items):
-            if verdict := rule(*left):
-                return Grade(verdict[0], extracted, verdict[1], worked_out), None
-    return Grade(False, extracted, "math-verify", worked_out), left
+
+    worked_out = evaluated(expected, answer)
+    exact = re.split(r"\\approx(?![a-z])", answer)[0].strip() or answer
+    for pair in _simplified(expected, exact):
+        verdict = _by_rule(*pair)
+        if verdict is not None:
+            return Grade(verdict[0], extracted, verdict[1], worked_out), None
+    return Grade(False, extracted, "math-verify", worked_out), pair
+
+
+def _by_rule(gold: str, answer: str) -> Verdict | None:
+    """Return the verdict of the first rule that settles it, None if none does."""
+    if _key(gold) == _key(answer):
+        return True, "equal"
+    for rule in (_base, _choice, _word, _number, _items):
+        verdict = rule(gold, answer)
+        if verdict is not None:
+            return verdict
+    return None
 
 
 def _too_large(answer: str) -> bool:
-    steps = (
-        1 if bracket in "([{" else -1 for bracket in re.findall(r"[()\[\]{}]", answer)
-    )
-    return (
-        len(answer) > MAX_CHARACTERS
-        or max(itertools.accumulate(steps), default=0) > MAX_DEPTH
-    )
+    depth = deepest = 0
+    for bracket in re.findall(r"[()\[\]{}]", answer):
+        depth += 1 if bracket in "([{" else -1
+        deepest = max(deepest, depth)
+    return len(answer) > MAX_CHARACTERS or deepest > MAX_DEPTH
 
 
 def _key(cleaned: str) -> str:
-    """Return a cleaned answer without spaces and braces that do not print; equal keys
-    are equal answers.
+    """Return a cleaned answer without spaces and braces that do not print.
+
+    Equal keys are equal answers.
     """
-    return re.sub(
-        r"([\^_])\{(\w)\}", r"\1\2", re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", cleaned)
-    )
+    without_spaces = re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", cleaned)
+    return re.sub(r"([\^_])\{(\w)\}", r"\1\2", without_spaces)
 
 
 def _words(cleaned: str) -> str:
@@ -105,27 +110,29 @@ def _words(cleaned: str) -> str:
 
 _RELATION = re.compile(r"[=<>]|\\(?:leq|geq|neq|in)(?![a-z])")
 _OR = re.compile(
-    r"\\text\{ ?,? ?(?:or|and) ?,?"
-    r" ?\}|(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])|\\(?:lor|land|vee|wedge)(?![a-z])|;"
+    r"\\text\{ ?,? ?(?:or|and) ?,? ?\}"
+    r"|(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])"
+    r"|\\(?:lor|land|vee|wedge)(?![a-z])|;"
 )
 
 
 def _simplified(gold: str, answer: str) -> Iterator[Pair]:
-    r"""Yield both with a row or column and `\langle 1, 2 \rangle` as tuples, then
-    without names, then without units.
+    r"""Yield gold and answer with tuples alike, then without names, then without units.
+
+    Of a row, a column and `\langle 1, 2 \rangle` each becomes a tuple.
     """
     if not (r"\begin" in gold and r"\begin" in answer):
-        gold, answer = _as_tuple(gold), _as_tuple(answer)
+        gold = _as_tuple(gold)
+        answer = _as_tuple(answer)
     yield gold, answer
+
     # Names go where both sides have the same or only one has any: y and f(x) name the
     # same curve, x and y do not.
-    names = {
-        _key(match[1]) for text in (gold, answer) if (match := NAMED.fullmatch(text))
-    }
+    matches = [NAMED.fullmatch(gold), NAMED.fullmatch(answer)]
+    names = {_key(match[1]) for match in matches if match}
+    same_name = len(names) < 2 or any(name.endswith(")") for name in names)
     values = value_of(gold), value_of(answer)
-    if (len(names) < 2 or any(name.endswith(")") for name in names)) and not any(
-        map(_RELATION.search, values)
-    ):
+    if same_name and not any(map(_RELATION.search, values)):
         gold, answer = values
     yield gold, answer
     yield _without_units(gold), _without_units(answer)
@@ -148,30 +155,30 @@ def _without_units(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, list[str]]:
-    """Return the brackets round a text, "" for none or braces, and its parts between
-    commas, "or" and "and".
+    """Return the brackets round a text and its parts between commas, "or" and "and".
+
+    The brackets are "" for none and for braces.
     """
     tokens = re.findall(r"\\.|.", _OR.sub(",", text))
-    depths = list(
-        itertools.accumulate(
-            (t in ("(", "[", "{", r"\{")) - (t in (")", "]", "}", r"\}"))
-            for t in tokens
-        )
-    )
-    outer = (
-        "".join(tokens[:1] + tokens[-1:])
-        if 0 not in depths[:-1] and depths[-1:] == [0]
-        else ""
-    )
-    parts, inside = [""], int(bool(outer))
-    for token, depth in list(zip(tokens, depths, strict=True))[
-        inside : len(tokens) - inside
-    ]:
-        if token == "," and depth == inside:
+    depths = list(itertools.accumulate(map(_depth_change, tokens)))
+    enclosed = depths[-1:] == [0] and 0 not in depths[:-1]
+    brackets = tokens[0] + tokens[-1] if enclosed else ""
+
+    inside = 1 if enclosed else 0
+    parts = [""]
+    for place in range(inside, len(tokens) - inside):
+        if tokens[place] == "," and depths[place] == inside:
             parts.append("")
         else:
-            parts[-1] += token
-    return outer.replace(r"\{\}", ""), [part.strip() for part in parts if part.strip()]
+            parts[-1] += tokens[place]
+    stripped = [part.strip() for part in parts]
+    return brackets.replace(r"\{\}", ""), [part for part in stripped if part]
+
+
+def _depth_change(token: str) -> int:
+    if token in ("(", "[", "{", r"\{"):
+        return 1
+    return -1 if token in (")", "]", "}", r"\}") else 0
 
 
 _BASES = {
@@ -187,75 +194,82 @@ _BASES = {
 
 
 def _base(gold: str, answer: str) -> Verdict | None:
-    r"""Compare digits and base as written, `52_8` is not `52_9` or 42; a base left out
-    is as asked.
+    """Compare digits and base as written: `52_8` is not `52_9` or 42.
+
+    A base left out is as asked.
     """
-
-    def split(cleaned: str) -> tuple[str | None, str | None]:
-        text = _key(re.sub(r"_?[{(]? ?base ?", "_", _words(cleaned))).rpartition("=")[2]
-        match = re.fullmatch(r"\(?(\d[0-9A-Z]*)\)?_\{?\(?(\d+|[a-z]+)\)?\}?", text)
-        if match and (base := _BASES.get(match[2], match[2])).isdecimal():
-            return match[1], base
-        return (text if text.isdecimal() else None), None
-
-    (gold_digits, gold_base), (digits, base) = split(gold), split(answer)
+    gold_digits, gold_base = _digits_and_base(gold)
+    digits, base = _digits_and_base(answer)
     if gold_base is None and (base is None or gold_digits is None):
         return None
-    return (
-        digits == gold_digits and (None in (gold_base, base) or gold_base == base),
-        "base",
-    )
+    same_base = gold_base == base or None in (gold_base, base)
+    return digits == gold_digits and same_base, "base"
+
+
+_IN_BASE = re.compile(r"\(?(\d[0-9A-Z]*)\)?_\{?\(?(\d+|[a-z]+)\)?\}?")
+
+
+def _digits_and_base(cleaned: str) -> tuple[str | None, str | None]:
+    subscripted = re.sub(r"_?[{(]? ?base ?", "_", _words(cleaned))
+    text = _key(subscripted).rpartition("=")[2]
+    match = _IN_BASE.fullmatch(text)
+    base = _BASES.get(match[2], match[2]) if match else ""
+    if match and base.isdecimal():
+        return match[1], base
+    return (text if text.isdecimal() else None), None
 
 
 def _choice(gold: str, answer: str) -> Verdict | None:
-    r"""Compare the letter of a multiple choice; `(C)` may be followed by what it stands
-    for.
-    """
+    """Compare the letter of a multiple choice, which what it stands for may follow."""
     letter = re.fullmatch(r"\(?([A-Z])\)?", _words(gold).replace(" ", ""))
     if not letter or not (r"\text" in gold or "(" in gold):
         return None
-    given = _words(answer)
-    found = re.fullmatch(
-        r"\(?([A-Z])\)?", given.upper().replace(" ", "")
-    ) or re.fullmatch(r"\(([A-Z])\)[^()]*", given)
-    return found is not None and found[1] == letter[1], "choice"
+    text = _words(answer)
+    alone = re.fullmatch(r"\(?([A-Z])\)?", text.upper().replace(" ", ""))
+    chosen = alone or re.fullmatch(r"\(([A-Z])\)[^()]*", text)
+    return chosen is not None and chosen[1] == letter[1], "choice"
 
 
 def _word(gold: str, answer: str) -> Verdict | None:
-    r"""Compare words without case, articles and the order of a list; a gold in `\text`
-    is settled by this.
+    r"""Compare words without case, articles and the order of a list.
+
+    A gold answer in `\text` is settled by this.
     """
+    expected = _listed_words(gold)
+    if expected is None:
+        return None
+    same = expected == _listed_words(answer)
+    if same or re.fullmatch(r"\\text\{[^{}]*\}", gold):
+        return same, "word"
+    return None
 
-    def listed(cleaned: str) -> list[str] | None:
-        plain = _words(cleaned).casefold()
-        if not re.fullmatch(r"[a-z][a-z .,'-]{2,}", plain) and not re.fullmatch(
-            r"\\text\{[^{}\d]*\}", cleaned
-        ):
-            return None
-        parts = re.split(r",|\band\b|\bor\b", re.sub(r"\b(?:the|an?) ", "", plain))
-        return sorted(
-            re.sub(r"[ .-]+", " ", part).strip() for part in parts if part.strip()
-        )
 
-    expected = listed(gold)
-    same = expected == listed(answer)
-    return (
-        (same, "word")
-        if expected is not None and (same or re.fullmatch(r"\\text\{[^{}]*\}", gold))
-        else None
+def _listed_words(cleaned: str) -> list[str] | None:
+    plain = _words(cleaned).casefold()
+    of_letters = re.fullmatch(r"[a-z][a-z .,'-]{2,}", plain)
+    if not of_letters and not re.fullmatch(r"\\text\{[^{}\d]*\}", cleaned):
+        return None
+    without_articles = re.sub(r"\b(?:the|an?) ", "", plain)
+    parts = re.split(r",|\band\b|\bor\b", without_articles)
+    return sorted(
+        re.sub(r"[ .-]+", " ", part).strip() for part in parts if part.strip()
     )
 
 
 def _number(gold: str, answer: str) -> Verdict | None:
-    """Compare units, and two plain numbers exactly; a percent sign on one side only may
-    count or not.
+    """Compare units, and two plain numbers exactly.
+
+    A percent sign on one side only may count or not.
     """
-    (gold_text, gold_unit), (text, unit) = split_unit(gold), split_unit(answer)
-    if (
-        gold_unit and unit and gold_unit != unit and {*gold_unit, *unit} <= UNITS
-    ):  # unknown or left out it may be any
+    gold_text, gold_unit = split_unit(gold)
+    text, unit = split_unit(answer)
+    # A unit that is unknown or left out may be any.
+    known = gold_unit and unit and {*gold_unit, *unit} <= UNITS
+    if known and gold_unit != unit:
         return False, "unit"
-    expected, value = parse_number(gold_text), parse_number(text)
+
+    expected = parse_number(gold_text)
+    value = parse_number(text)
     if expected is None or value is None:
         return None
     percents = ("%" in gold_unit) - ("%" in unit)
@@ -263,24 +277,21 @@ def _number(gold: str, answer: str) -> Verdict | None:
 
 
 def _items(gold: str, answer: str) -> Verdict | None:
-    """Refuse a tuple or interval for a list, other brackets, and another number of
+    """Refuse a tuple or interval for a list, other brackets, and other numbers of
     values.
     """
-    if _RELATION.search(gold + answer) or re.search(
-        r"\\(?:pm|cup|cap)(?![a-z])", gold + answer
-    ):
+    both = gold + answer
+    if _RELATION.search(both) or re.search(r"\\(?:pm|cup|cap)(?![a-z])", both):
         return None
-    (brackets, items), (others, given) = _split(gold), _split(answer)
+    gold_brackets, gold_items = _split(gold)
+    brackets, items = _split(answer)
+    if min(len(gold_items), len(items)) < 2:
+        return None
     # Three or more values are a point or a vector whatever the brackets; two may be an
     # interval.
-    alike = brackets == others or (
-        len(items) > 2 and {brackets, others} == {"()", "[]"}
-    )
-    return (
-        None
-        if min(len(items), len(given)) < 2 or (alike and len(items) == len(given))
-        else (False, "sequence")
-    )
+    of_point = len(gold_items) > 2 and {gold_brackets, brackets} == {"()", "[]"}
+    alike = gold_brackets == brackets or of_point
+    return None if alike and len(gold_items) == len(items) else (False, "sequence")
 
 
 # math-verify warns, once per process, that its time limits are off: they count whole
@@ -291,22 +302,22 @@ logging.getLogger("math_verify").setLevel(logging.ERROR)
 # The samples of one problem give the same few answers again and again.
 @lru_cache(maxsize=4096)
 def equal_by_algebra(gold: str, answer: str) -> bool:
-    """Compare what `settle` left; raises whatever math-verify raises, MemoryError
-    included.
+    """Compare what `settle` left.
+
+    Raises whatever math-verify raises, MemoryError included.
     """
-    expected, given = _parse(gold), _parse(answer)
-    letter = expected[0] if expected and given else None
+    expected = _parse(gold)
+    parsed = _parse(answer)
     # math-verify compares a lone letter by name only, and takes abc for a word; 2x - x
     # is x all the same.
-    if (
-        isinstance(letter, Symbol)
-        and isinstance(given[0], Expr)
-        and given[0].free_symbols == {letter}
-    ):
-        return simplify(letter - given[0]) == 0
+    if expected and parsed and isinstance(expected[0], Symbol):
+        letter = expected[0]
+        term = parsed[0]
+        if isinstance(term, Expr) and term.free_symbols == {letter}:
+            return simplify(letter - term) == 0
     return verify(
         expected,
-        given,
+        parsed,
         allow_set_relation_comp=True,
         timeout_seconds=None,
         raise_on_error=True,
@@ -315,33 +326,35 @@ def equal_by_algebra(gold: str, answer: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _parse(answer: str) -> list:
-    """Parse an answer: decimals exact, for floats are compared to six places only, and
-    2(3) a product.
+    """Parse an answer with exact decimals, for floats are compared to six places only,
+    and 2(3) as a product.
     """
-    text = re.sub(
-        r"((?<![_^\d])\d+|(?<=\d)\)) ?(?=\(-?\d+\))",
-        r"\1 \\cdot ",
-        _OR.sub(",", answer),
+    text = _OR.sub(",", answer)
+    text = re.sub(r"((?<![_^\d])\d+|(?<=\d)\)) ?(?=\(-?\d+\))", r"\1 \\cdot ", text)
+    text = re.sub(r"(?<![\d.])\d*\.\d+(?![\d.])", _as_fraction, text)
+    parsed = parse(
+        rf"\boxed{{{text}}}",
+        [LatexExtractionConfig(boxed_match_priority=0)],
+        parsing_timeout=None,
+        raise_on_error=True,
     )
-    exact = r"\frac{{{}}}{{{}}}".format
-    text = re.sub(
-        r"(?<![\d.])\d*\.\d+(?![\d.])",
-        lambda d: exact(*Fraction(d[0]).as_integer_ratio()),
-        text,
-    )
-    first = [LatexExtractionConfig(boxed_match_priority=0)]
     joined = And if re.search(r"and|\\land|\\wedge", answer) else Or
-    found = []
-    for one in parse(
-        rf"\boxed{{{text}}}", first, parsing_timeout=None, raise_on_error=True
-    ):
-        if isinstance(one, FiniteSet) and all(
-            isinstance(part, Ge | Gt | Le | Lt | And) for part in one
-        ):
-            one = joined(*one).as_set()  # several inequalities
-        elif not isinstance(one, str):
-            one = one.xreplace(
-                {letter: I for letter in one.free_symbols if letter.name == "i"}
-            )
-        found.append(one)
-    return found
+    return [_sympified(value, joined) for value in parsed]
+
+
+def _as_fraction(decimal: re.Match[str]) -> str:
+    numerator, denominator = Fraction(decimal[0]).as_integer_ratio()
+    return rf"\frac{{{numerator}}}{{{denominator}}}"
+
+
+def _sympified(value, joined: type[And] | type[Or]):
+    """Return what math-verify parsed, with several inequalities joined and i the
+    imaginary unit.
+    """
+    if isinstance(value, str):
+        return value
+    inequalities = Ge | Gt | Le | Lt | And
+    if isinstance(value, FiniteSet) and all(isinstance(p, inequalities) for p in value):
+        return joined(*value).as_set()
+    letters = [letter for letter in value.free_symbols if letter.name == "i"]
+    return value.xreplace(dict.fromkeys(letters, I))

@@ -1,5 +1,4 @@
-"""Grades that take bounded time and memory: algebra runs in processes that the kernel
-ends.
+"""Grade in bounded time and memory: algebra runs in processes that the kernel ends.
 
 A worker process answers pairs one at a time. It asks the kernel to end it when a pair
 takes too long and to refuse it more memory than it may have, so nobody has to watch it,
@@ -25,13 +24,16 @@ from lib.errors import InputError
 from lib.grading.equal import Grade, Pair, equal_by_algebra, settle
 from lib.paths import ROOT
 
-SECONDS, MEMORY = 8, 2 << 30  # for one pair: of processor time; bytes
+# What one pair may take: seconds of processor time, and bytes.
+SECONDS = 8
+MEMORY = 2 << 30
 _local = threading.local()  # .worker: a process for each thread of the pool
 
 
 def grade(gold: str, response: str) -> Grade:
-    """Grade the completion of one problem, in 0.2 ms, by algebra within SECONDS; raises
-    for no text whatever.
+    """Grade the completion of one problem, in 0.2 ms, or by algebra within SECONDS.
+
+    No text whatever makes it raise.
     """
     return submit(gold, response).result()
 
@@ -47,12 +49,13 @@ def grade_many(pairs: Iterable[tuple[str, str]]) -> list[Grade]:
 
 
 def submit(gold: str, response: str) -> "Future[Grade]":
-    """Return a future of the grade: done at once without algebra, else within SECONDS
-    of its turn.
+    """Return a future of the grade.
+
+    It is done at once without algebra, else within SECONDS of its turn.
     """
-    settled, left = settle(gold, response)
-    if left:
-        return _threads().submit(_finished, settled, left)
+    settled, undecided = settle(gold, response)
+    if undecided:
+        return _threads().submit(_finished, settled, undecided)
     future: Future[Grade] = Future()
     future.set_result(settled)
     return future
@@ -67,44 +70,50 @@ def _threads() -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
-def _finished(settled: Grade, left: Pair) -> Grade:
-    """Return the grade with the verdict of algebra, or with "timeout" or "crash" where
-    the worker ended over it.
+def _finished(settled: Grade, undecided: Pair) -> Grade:
+    """Return the grade with the verdict of algebra.
+
+    It is "timeout" or "crash" where the worker ended over it.
     """
-    worker, start = getattr(_local, "worker", None), cast(Any, subprocess.Popen)
+    worker = getattr(_local, "worker", None)
     if worker is None or worker.poll() is not None:
-        # One arithmetic on every machine; with gmpy2 some answers abort the process.
-        environment = {
-            "SYMPY_GROUND_TYPES": "python",
-            "MPMATH_NOGMPY": "1",
-            "PYTHONPATH": str(ROOT),
-        }
-        worker = _local.worker = start(
-            [sys.executable, "-m", "lib.grading.pool"],
-            env=os.environ | environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,  # an interrupt of the notebook must not reach it
-        )
-        if not worker.stdout.readline():
-            raise InputError(
-                "no grading worker starts: `python -m lib.grading.pool` says why"
-            )
+        worker = _local.worker = _started_worker()
     try:
-        print(json.dumps([SECONDS, *left]), file=worker.stdin, flush=True)
+        print(json.dumps([SECONDS, *undecided]), file=worker.stdin, flush=True)
         correct, method = json.loads(worker.stdout.readline())
-    except (OSError, ValueError):  # the worker is gone, maybe in the middle of a line
-        correct, method = (
-            False,
-            "timeout" if worker.wait() == -signal.SIGPROF else "crash",
-        )
+    except (OSError, ValueError):
+        # The worker is gone, maybe in the middle of a line.
+        correct = False
+        method = "timeout" if worker.wait() == -signal.SIGPROF else "crash"
     return replace(settled, correct=correct, method=method)
 
 
+def _started_worker() -> Any:
+    # One arithmetic on every machine; with gmpy2 some answers abort the process.
+    environment = {
+        "SYMPY_GROUND_TYPES": "python",
+        "MPMATH_NOGMPY": "1",
+        "PYTHONPATH": str(ROOT),
+    }
+    start = cast(Any, subprocess.Popen)
+    worker = start(
+        [sys.executable, "-m", "lib.grading.pool"],
+        env=os.environ | environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        # An interrupt of the notebook must not reach it.
+        start_new_session=True,
+    )
+    if not worker.stdout.readline():
+        advice = "`python -m lib.grading.pool` says why"
+        raise InputError(f"no grading worker starts: {advice}")
+    return worker
+
+
 def main() -> None:
-    """Compare answers until the input ends: a JSON line of seconds, gold and answer
+    """Compare answers until the input ends, a JSON line of seconds, gold and answer
     each.
     """
     with contextlib.suppress(ValueError):  # where a lower limit is in force
@@ -113,10 +122,10 @@ def main() -> None:
     # The kernel ends what is late, whatever code it is in. Seconds are the processor's:
     # no grade depends on its load.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    replies, sys.stdout = (
-        sys.stdout,
-        sys.stderr,
-    )  # for the complaints of the LaTeX parser
+
+    # The LaTeX parser complains on stdout, which is for replies alone.
+    replies = sys.stdout
+    sys.stdout = sys.stderr
     print("ready", file=replies, flush=True)
     for line in sys.stdin:
         seconds, gold, answer = json.loads(line)
@@ -124,9 +133,8 @@ def main() -> None:
         try:
             verdict = equal_by_algebra(gold, answer), "math-verify"
         except MemoryError:
-            os._exit(
-                1
-            )  # what was cut short may be half done; a fresh process takes over
+            # What was cut short may be half done: a fresh process takes over.
+            os._exit(1)
         except Exception:
             verdict = False, "crash"
         signal.setitimer(signal.ITIMER_PROF, 0)

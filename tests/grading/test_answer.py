@@ -1,6 +1,4 @@
-"""What a response answers: its last closed box before any run-on, as a number, and
-whether it is worked out.
-"""
+"""What a response answers: its last closed box, as a number, worked out or not."""
 
 from fractions import Fraction
 
@@ -27,17 +25,14 @@ balanced = st.recursive(
 
 @given(balanced, st.text(alphabet="ab \\{", max_size=5))
 def test_the_content_of_a_box_comes_back_whole(content, before):
-    assert (
-        last_box(before.rstrip("\\") + rf" \boxed{{{content}}} and so on.") == content
-    )
+    text = before.rstrip("\\") + rf" \boxed{{{content}}} and so on."
+    assert last_box(text) == content
 
 
 BOXES = {
     r"\boxed{1} then \boxed{2}": "2",
     r"\boxed {7}": "7",
     r"\boxed{\{1, 2\}}": r"\{1, 2\}",
-}
-BOXES |= {
     r"\boxed{\left\{ x \right.}": r"\left\{ x \right.",
     r"\boxed{\boxed{5}}": "5",
     r"} \boxed{5}": "5",
@@ -45,21 +40,18 @@ BOXES |= {
 
 
 def test_takes_the_last_closed_box():
-    assert {text: last_box(text) for text in BOXES} == BOXES and last_box(
-        r"\boxed 5"
-    ) is None
-    assert last_box(r"\boxed{" * 100_000) is None  # which is read once
+    assert {text: last_box(text) for text in BOXES} == BOXES
+    assert last_box(r"\boxed 5") is None
+    # Read again for every box this would not end.
+    assert last_box(r"\boxed{" * 100_000) is None
 
 
 def test_cuts_what_follows_the_answer_and_says_so():
     for rest in ("\n**Question 2:** find x.", "<|im_end|>\n<|im_start|>user\nfind x"):
         assert cut_run_on("It is 5." + rest) == ("It is 5.", True)
     assert cut_run_on("It is 5.<|im_end|><|endoftext|>") == ("It is 5.", False)
-    for start in (
-        "\nProblem: find x.\nIt",
-        "<|im_start|>assistant\nIt",
-        "The problem: it",
-    ):
+    headers = "\nProblem: find x.\nIt", "<|im_start|>assistant\nIt", "The problem: it"
+    for start in headers:
         assert cut_run_on(f"{start} is 5.") == (f"{start} is 5.", False)
 
 
@@ -68,48 +60,47 @@ NUMBERS = {
     "12 345": 12345,
     "-.5": Fraction(-1, 2),
     "1.5e3": 1500,
-}
-NUMBERS |= {
     r"\frac{3}{-4}": Fraction(-3, 4),
     r"-2\frac34": Fraction(-11, 4),
     "2 3/4": Fraction(11, 4),
+    r"1.5 \times 10^{-2}": Fraction(3, 200),
+    r"0.8\overline{3}": Fraction(5, 6),
+    r"1.\overline{09}": Fraction(12, 11),
+    "3/0": None,
+    "12,34": None,
+    "1.2.3": None,
 }
-NUMBERS |= {r"1.5 \times 10^{-2}": Fraction(3, 200), r"0.8\overline{3}": Fraction(5, 6)}
-NUMBERS |= {r"1.\overline{09}": Fraction(12, 11)} | dict.fromkeys(
-    ("3/0", "12,34", "1.2.3")
-)
 
 
 def test_numbers_are_exact():
     assert {text: parse_number(clean(text)) for text in NUMBERS} == NUMBERS
 
 
+UNITS = {
+    r"15 \text{ centimeters}^2": ("15", ("cm",)),
+    "5 km^2": ("5", ("km",)),
+    "40%": ("40", ("%",)),
+    "3 million dollars": (r"3 \times 10^{6}", ("dollar",)),
+    r"\pi m": (r"\pi m", ()),
+    "x + m": ("x + m", ()),
+}
+
+
 def test_units_have_one_spelling():
-    texts = [
-        r"15 \text{ centimeters}^2",
-        "5 km^2",
-        "40%",
-        "3 million dollars",
-        r"\pi m",
-        "x + m",
-    ]
-    values = [
-        ("15", ("cm",)),
-        ("5", ("km",)),
-        ("40", ("%",)),
-        (r"3 \times 10^{6}", ("dollar",)),
-        (r"\pi m", ()),
-    ]
-    assert [split_unit(clean(text)) for text in texts] == [*values, ("x + m", ())]
+    assert {text: split_unit(clean(text)) for text in UNITS} == UNITS
 
 
 # A gold answer, then ways to write it, and after ≠ what is still to be worked out.
 ANSWERS = r"""
-12 | 12.0 | - 12 | (12) | 24/2 | \frac{24}{2} | \$12 | 12\text{ m/s} | 12\text{ cm}^2 | 12\% | x | \text{twelve}
-12 | 8 + 4 = 12 | 12 = 8 + 4 | f(2) = 12 | 1.2 \times 10^1 ≠ 8 + 4 | 8 - (-4) | x = 16-4 | f(2) = 2(6)
+12 | 12.0 | - 12 | (12) | 24/2 | \frac{24}{2} | \$12 | 12\text{ m/s} | 12\text{ cm}^2
+12 | 12\% | x | \text{twelve}
+12 | 8 + 4 = 12 | 12 = 8 + 4 | f(2) = 12 | 1.2 \times 10^1
+12 ≠ 8 + 4 | 8 - (-4) | x = 16-4 | f(2) = 2(6)
 12 ≠ 8 + 4 = 6 + 6 | 8\text{ apples} + 4\text{ apples} | 8 \text{ plus } 4
-12 ≠ 3 \cdot 4 | 3*4 | (3)(4) | 24 \div 2 | 1\% \cdot 1200 | \frac{20+4}{2} | \sqrt{100+44} | \sqrt{12^2}
-12 ≠ \left|-12\right| | \lfloor 12.5 \rfloor | \gcd(12,24) | gcd(12, 24) | \operatorname{lcm}(3,4) | \log_2 4096
+12 ≠ 3 \cdot 4 | 3*4 | (3)(4) | 24 \div 2 | 1\% \cdot 1200 | \frac{20+4}{2}
+12 ≠ \sqrt{100+44} | \sqrt{12^2}
+12 ≠ \left|-12\right| | \lfloor 12.5 \rfloor | \gcd(12,24) | gcd(12, 24)
+12 ≠ \operatorname{lcm}(3,4) | \log_2 4096
 \frac{7}{3} | 2\frac{1}{3} | \frac{7}{3} \approx 2.33 | \frac{-7}{-3} | 2.\overline{3}
 \frac{1}{8} ≠ 2^{-3} | \frac{1}{16}+\frac{1}{16}
 3\sqrt{2} | 3 \cdot \sqrt{2} | \sqrt{18} | \frac{3}{1}\sqrt{2}
@@ -127,13 +118,9 @@ x+1 | 1+x
 
 def test_a_way_to_write_a_number_is_worked_out_and_an_operation_on_numbers_is_not():
     for line in ANSWERS.strip().splitlines():
-        done, _, left = line.partition(" ≠ ")
-        gold, *answers = done.split(" | ")
-        assert [
-            answer for answer in answers if not evaluated(clean(gold), clean(answer))
-        ] == []
-        assert [
-            answer
-            for answer in left.split(" | ")
-            if left and evaluated(clean(gold), clean(answer))
-        ] == []
+        done, _, to_do = line.partition(" ≠ ")
+        gold, *worked_out = done.split(" | ")
+        for answer in worked_out:
+            assert evaluated(clean(gold), clean(answer)), answer
+        for answer in to_do.split(" | ") if to_do else []:
+            assert not evaluated(clean(gold), clean(answer)), answer

@@ -10,8 +10,8 @@ RIGHT = [
     (r"\frac{1}{2}", "1/2"),
     (r"\frac12", r"\dfrac{1}{2}"),
     (r"\sqrt3", r"\sqrt{3}"),
+    ("0.25", ".25"),
 ]
-RIGHT += [("0.25", ".25")]
 CONTAINED = [("12", "1"), ("12", "")]
 WRONG = [
     ("12", r"\frac"),
@@ -29,16 +29,15 @@ def test_applies_the_dataset_string_rules(gold, answer):
 
 
 def test_a_box_is_looked_for_in_the_prompt_too_and_an_unclosed_last_one_is_wrong():
-    assert correct_authors("12", PROMPT, "I do not know.") and not correct_authors(
-        "12", "", "I do not know."
-    )
+    assert correct_authors("12", PROMPT, "I do not know.")
+    assert not correct_authors("12", "", "I do not know.")
     assert not correct_exact("12", "I do not know.")
     assert not correct_authors("12", PROMPT, r"\boxed{12} or \boxed{12")
 
 
 def test_exact_match_reads_up_to_a_run_on_and_the_authors_rule_beyond_it():
     response = "It is \\boxed{12}.\n\nProblem: What is 1 + 1?\n\\boxed{2}"
-    assert correct_exact("12", response) and not correct_exact("2", response)
-    assert correct_authors("2", "", response) and not correct_authors(
-        "12", "", response.replace("{2}", "{3}")
-    )
+    assert correct_exact("12", response)
+    assert not correct_exact("2", response)
+    assert correct_authors("2", "", response)
+    assert not correct_authors("12", "", response.replace("{2}", "{3}"))

@@ -1,6 +1,4 @@
-"""Bounds that only another process can keep: time, memory, and a worker that dies or
-outlives its parent.
-"""
+"""Bounds that only another process can keep: time, memory, a worker's own life."""
 
 import os
 import resource
@@ -18,35 +16,39 @@ from lib.errors import InputError
 from lib.grading import STATUSES, Grade, grade_many, pool
 from lib.paths import ROOT
 
+ENDLESS = "9^{9^{9^9}}"
 
-def left(gold, answer):
+
+def compared(gold, answer):
     """Let the worker of this thread compare two answers."""
     return pool._finished(Grade(False, answer, "math-verify"), (gold, answer))
 
 
 def test_a_worker_is_bounded_and_what_ends_it_costs_one_answer(monkeypatch):
-    assert left("2x", "x+x").correct
-    process = pool._local.worker
-    assert resource.prlimit(process.pid, resource.RLIMIT_AS) == (
-        pool.MEMORY,
-        pool.MEMORY,
-    )
-    assert (
-        os.getpgid(process.pid) == process.pid
-    )  # an interrupt of the notebook does not reach it
+    assert compared("2x", "x+x").correct
+    pid = pool._local.worker.pid
+    limits = resource.prlimit(pid, resource.RLIMIT_AS)
+    assert limits == (pool.MEMORY, pool.MEMORY)
+    # An interrupt of the notebook does not reach it.
+    assert os.getpgid(pid) == pid
+
     monkeypatch.setattr(pool, "SECONDS", 1)
-    late = left("12", "9^{9^{9^9}}")
-    assert not late.correct and late.method in STATUSES
+    late = compared("12", ENDLESS)
+    assert not late.correct
+    assert late.method in STATUSES
     monkeypatch.undo()
-    assert left("3x", "x+2x") == Grade(True, "x+2x", "math-verify")
-    pool._local.worker.kill()  # between two answers
+    assert compared("3x", "x+2x") == Grade(True, "x+2x", "math-verify")
+
+    # A worker is killed between two answers, and over one.
+    pool._local.worker.kill()
     pool._local.worker.wait()
-    assert left("2x", "x+x").correct
-    threading.Timer(0.5, pool._local.worker.kill).start()  # and over one
-    assert left("12", "9^{9^{9^9}}").method == "crash"
+    assert compared("2x", "x+x").correct
+    threading.Timer(0.5, pool._local.worker.kill).start()
+    assert compared("12", ENDLESS).method == "crash"
+
     monkeypatch.setattr(pool.sys, "executable", "/bin/false")
     with pytest.raises(InputError, match="no grading worker starts"):
-        left("2x", "x+x")
+        compared("2x", "x+x")
 
 
 # No guard of __main__, as in a notebook: a worker never imports what started it.
@@ -70,27 +72,24 @@ def test_workers_do_not_outlive_a_parent_that_is_killed():
     parent.kill()
     parent.communicate()
     _, alive = psutil.wait_procs(workers, timeout=60)
-    assert workers and not [
-        process for process in alive if process.status() != psutil.STATUS_ZOMBIE
-    ]
+    assert workers
+    assert {process.status() for process in alive} <= {psutil.STATUS_ZOMBIE}
 
 
 def test_grades_keep_their_order_in_threads_and_in_a_forked_child():
-    answers = [
-        rf"\sqrt{{{n * n}}}" if n % 2 else str(n) for n in range(2, 10)
-    ]  # every second one needs algebra
+    # Every second one needs algebra.
+    answers = [rf"\sqrt{{{n * n}}}" if n % 2 else str(n) for n in range(2, 10)]
+    pairs = [(str(n), rf"\boxed{{{answer}}}") for n, answer in enumerate(answers, 2)]
 
     def in_order():
-        grades = grade_many(
-            (str(n), rf"\boxed{{{answer}}}") for n, answer in enumerate(answers, 2)
-        )
-        return [(one.correct, one.extracted) for one in grades] == [
-            (True, answer) for answer in answers
-        ]
+        grades = grade_many(pairs)
+        same = [verdict.extracted for verdict in grades] == answers
+        return same and all(verdict.correct for verdict in grades)
 
     with ThreadPoolExecutor(3) as threads:
         assert all(threads.map(lambda _: in_order(), range(3)))
-    if (child := os.fork()) == 0:
+    child = os.fork()
+    if child == 0:
         signal.alarm(60)
         os._exit(0 if in_order() else 1)
     assert os.waitpid(child, 0)[1] == 0
