@@ -1,5 +1,4 @@
-"""From what was measured on each model to tables, the numbers behind notebooks 01, 02
-and 04.
+"""From what was measured on each model to tables: the numbers of notebooks 01 to 04.
 
 Most take Datasets by model and have a row per model and place: a mean over problems
 with its interval, low and high, and n. `every` takes all layers on the problems that
@@ -20,7 +19,8 @@ from lib.measurement.run import measure
 from lib.profiles import Figure, Panel, Profile
 from lib.statistics import ALPHA, holm, interval, ratio, signed_rank
 
-SPAN = ["mass", "flatness", "dispersion"]
+# What is measured of the inserted tokens.
+INSERTED_MEASURES = ["mass", "flatness", "dispersion"]
 AFFINE_TEXT = {
     "affine": "R2 of lambda * old + sigma",
     "line": "R2 with a coefficient of sigma per token",
@@ -31,392 +31,377 @@ AFFINE_TEXT = {
 }
 
 
-def estimates(
+def means_table(
     values: xr.DataArray, name: str = "mean", prefix: str = ""
 ) -> pd.DataFrame:
-    """Return a row per measured place of values (problem, ...): labels, mean over its
-    problems, low, high and n.
+    """Return a row per measured place of values (problem, ...).
+
+    A row has the place's labels, the mean over its problems under this name, low and
+    high, behind the prefix, and n.
     """
     places = stacked(values)
-    known = np.isfinite(places.values)
-    rows = np.full((4, places.sizes["place"]), np.nan)
-    for pattern in np.unique(known, axis=1).T:  # places that have the same problems
-        alike = (known == pattern[:, None]).all(0)
-        if pattern.any():
-            found = interval(
-                places.values[pattern][:, alike], places.problem.values[pattern]
-            )
-            rows[:, alike] = (
-                found.estimate,
-                found.low,
-                found.high,
-                np.full(alike.sum(), found.n),
-            )
-    table = pd.DataFrame(
-        dict(zip((name, f"{prefix}low", f"{prefix}high", "n"), rows, strict=True)),
-        places.indexes["place"],
-    )
+    measured = np.isfinite(places.values)
+    numbers = np.full((4, places.sizes["place"]), np.nan)
+    # The places that have the same problems are estimated together.
+    for pattern in np.unique(measured, axis=1).T:
+        if not pattern.any():
+            continue
+        alike = (measured == pattern[:, None]).all(0)
+        means = interval(
+            places.values[pattern][:, alike], places.problem.values[pattern]
+        )
+        n = np.full(alike.sum(), means.n)
+        numbers[:, alike] = means.estimate, means.low, means.high, n
+
+    columns = [name, f"{prefix}low", f"{prefix}high", "n"]
+    table = pd.DataFrame(numbers.T, places.indexes["place"], columns)
     return table[table.n > 0].astype({"n": int}).reset_index()
 
 
 def stacked(values: xr.DataArray) -> xr.DataArray:
     """Return values (problem, place): all other axes as one."""
-    return values.stack(
-        place=[dim for dim in values.dims if dim != "problem"]
-    ).transpose("problem", "place")
+    others = [dim for dim in values.dims if dim != "problem"]
+    return values.stack(place=others).transpose("problem", "place")
 
 
-def by_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-    """Make a table of one model's Dataset that of a dict of them: the model's name
-    comes first and n last.
+def of_each_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+    """Make a table of one model's Dataset that of a dict of them.
+
+    The model's name comes first and n last.
     """
 
     @functools.wraps(table)
     def together(measured: dict[str, xr.Dataset], **options: bool) -> pd.DataFrame:
-        found = pd.concat(
-            {name: table(one, **options) for name, one in measured.items()},
-            names=["model"],
-        )
-        return found.reset_index("model").assign(n=lambda rows: rows.pop("n"))
+        tables = {name: table(model, **options) for name, model in measured.items()}
+        rows = pd.concat(tables, names=["model"]).reset_index("model")
+        return rows[[name for name in rows if name != "n"] + ["n"]]
 
     return together
 
 
 def layers_of(values: xr.DataArray, every: bool = False) -> xr.DataArray:
-    """Return what was measured of the trained network: its first layers on all
-    problems, where a cell may be NaN, or `every` layer on the problems, and under the
-    conditions, that went through all.
+    """Return what was measured of the trained network's first layers on all problems.
+
+    A cell may be NaN. `every` layer instead on the problems, and under the conditions,
+    that went through all.
     """
     values = values.sel(network=TRAINED, drop=True).dropna("condition", how="all")
-    if every:
-        last = values.isel(layer=-1, drop=True).notnull()
-        return values.sel(
-            {
-                dim: last.any([d for d in last.dims if d != dim])
-                for dim in ("condition", "problem")
-            }
-        )
-    of_each_problem = values.notnull().any(
-        [dim for dim in values.dims if dim not in ("problem", "layer")]
-    )
-    return values.sel(layer=of_each_problem.all("problem"))
+    if not every:
+        others = [dim for dim in values.dims if dim not in ("problem", "layer")]
+        of_each_problem = values.notnull().any(others)
+        return values.sel(layer=of_each_problem.all("problem"))
+
+    last = values.isel(layer=-1, drop=True).notnull()
+    for dim in ("condition", "problem"):
+        others = [other for other in last.dims if other != dim]
+        values = values.sel({dim: last.any(others)})
+    return values
 
 
-@by_model
+@of_each_model
 def heads_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
-    """Return lambda by condition, layer and head, with the share of problems below 1,
-    Holm's p of the signed-rank test of log lambda (over a model's heads, layers and
-    conditions), and the means of mass, flatness and dispersion.
+    """Return lambda by condition, layer and head, and how surely it is not 1.
+
+    Beside it stand the share of problems below 1, Holm's p of the signed-rank test of
+    log lambda (over a model's heads, layers and conditions), and the means of what is
+    measured of the inserted tokens.
     """
-    found = xr.Dataset(
-        {name: layers_of(model[name], every) for name in ("lambda", *SPAN)}
-    )
-    lam, table = stacked(found["lambda"]), estimates(found["lambda"], "lambda")
-    table["problems < 1"], table["p"] = (
-        (lam < 1).mean("problem").values,
-        holm(signed_rank(np.log(lam.values))),
-    )
-    means = found[SPAN].mean("problem").to_dataframe().reset_index()
+    lam = layers_of(model["lambda"], every)
+    by_problem = stacked(lam)
+    table = means_table(lam, "lambda")
+    table["problems < 1"] = (by_problem < 1).mean("problem").values
+    table["p"] = holm(signed_rank(np.log(by_problem.values)))
+
+    inserted = {
+        name: layers_of(model[name], every).mean("problem")
+        for name in INSERTED_MEASURES
+    }
+    means = xr.Dataset(inserted).to_dataframe().reset_index()
     return table.merge(means, on=["condition", "layer", "head"])
 
 
-@by_model
+@of_each_model
 def layers_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
-    """Return the mean over heads by condition, layer and measure: lambda, mass,
-    flatness, dispersion.
+    """Return the mean over heads by condition, layer and measure.
+
+    The measures are lambda, mass, flatness and dispersion.
     """
-    found = {
-        name: layers_of(model[name], every).mean("head") for name in ("lambda", *SPAN)
+    means = {
+        name: layers_of(model[name], every).mean("head")
+        for name in ("lambda", *INSERTED_MEASURES)
     }
-    return estimates(xr.Dataset(found).to_dataarray("measure"))
+    return means_table(xr.Dataset(means).to_dataarray("measure"))
 
 
-@by_model
+@of_each_model
 def spans_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return lambda over the heads by condition, layer, and the tokens that receive
-    (span) and give (query).
+    """Return lambda over the heads by condition, layer, and the tokens concerned.
+
+    `span` are those that receive, `query` those that give.
     """
-    return estimates(
-        model.lambda_by_span.sel(network=TRAINED, drop=True).mean("head"), "lambda"
-    )
+    by_span = model.lambda_by_span.sel(network=TRAINED, drop=True)
+    return means_table(by_span.mean("head"), "lambda")
 
 
 def controls_table(measured: dict[str, xr.Dataset], condition: str) -> pd.DataFrame:
-    """Return a row per model, control (untrained, uniform) and first layer: the lowest
-    and the highest lambda of its heads (and networks), each the mean over problems.
+    """Return a row per model, control (untrained, uniform) and first layer.
+
+    It has the lowest and the highest lambda of the control's heads (and networks), each
+    the mean over problems.
     """
-    found = {}
-    for model, one in measured.items():
-        for name, networks in (("untrained", UNTRAINED), (UNIFORM, [UNIFORM])):
-            heads = (
-                one["lambda"]
-                .sel(condition=condition, network=networks, drop=True)
-                .dropna("layer")
-                .mean("problem")
+    tables = {}
+    for model, dataset in measured.items():
+        for control, networks in (("untrained", UNTRAINED), (UNIFORM, [UNIFORM])):
+            lam = dataset["lambda"].sel(
+                condition=condition, network=networks, drop=True
             )
+            heads = lam.dropna("layer").mean("problem")
             ends = {
                 "lowest": heads.min(["network", "head"]),
                 "highest": heads.max(["network", "head"]),
             }
-            found[model, name] = (
-                xr.Dataset(ends).to_dataframe()[list(ends)].reset_index()
-            )
-    return (
-        pd.concat(found, names=["model", "control"])
-        .reset_index(["model", "control"])
-        .reset_index(drop=True)
-    )
+            tables[model, control] = xr.Dataset(ends).to_dataframe().reset_index()
+    rows = pd.concat(tables, names=["model", "control", None])
+    return rows.reset_index(["model", "control"]).reset_index(drop=True)
 
 
 def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
-    """Return by model, condition and layer of `heads_table` how many heads surely lie
-    below and above 1: p < ALPHA.
+    """Return how many heads of `heads_table` surely lie below and above 1: p < ALPHA.
+
+    There is a row per model, condition and layer.
     """
     sure = heads.p < ALPHA
     counted = heads.assign(
-        below=sure & (heads["lambda"] < 1), above=sure & (heads["lambda"] > 1), heads=1
+        below=sure & (heads["lambda"] < 1),
+        above=sure & (heads["lambda"] > 1),
+        heads=1,
     )
-    return (
-        counted.groupby(["model", "condition", "layer"], sort=False)[
-            ["below", "above", "heads"]
-        ]
-        .sum()
-        .reset_index()
-    )
+    groups = counted.groupby(["model", "condition", "layer"], sort=False)
+    return groups[["below", "above", "heads"]].sum().reset_index()
 
 
-@by_model
+@of_each_model
 def causes_by_head(model: xr.Dataset) -> pd.DataFrame:
     """Return lambda by cause and head of layer 1."""
-    return estimates(model.cause_lambda.sel(network=TRAINED, drop=True), "lambda")
+    return means_table(model.cause_lambda.sel(network=TRAINED, drop=True), "lambda")
 
 
-@by_model
+@of_each_model
 def causes_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return lambda over the heads of layer 1 by cause, and its share of log lambda of
-    `both`.
+    """Return lambda over the heads of layer 1 by cause, and the cause's share.
+
+    The share is that of the log lambda of `both`.
     """
     lam = model.cause_lambda.sel(network=TRAINED, drop=True)
-    table, logs = estimates(lam.mean("head"), "lambda"), xr.ufuncs.log(lam).mean("head")
+    logs = xr.ufuncs.log(lam).mean("head")
     whole = logs.sel(cause="both")
+    table = means_table(lam.mean("head"), "lambda")
     shares = [
         ratio(logs.sel(cause=cause), whole, logs.problem.values)
         for cause in table.cause
     ]
-    ends = {"share": "estimate", "share low": "low", "share high": "high"}
-    return table.assign(
-        **{
-            name: [getattr(share, end) for share in shares]
-            for name, end in ends.items()
-        }
-    )
+    table["share"] = [share.estimate for share in shares]
+    table["share low"] = [share.low for share in shares]
+    table["share high"] = [share.high for share in shares]
+    return table
 
 
-@by_model
+@of_each_model
 def affine_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the measures of new = lambda * old + sigma in layer 1: mean over heads,
-    lowest and highest head.
+    """Return the measures of new = lambda * old + sigma in layer 1.
+
+    Each is a mean over heads, beside the lowest and the highest head.
     """
-    found = (
-        model[list(AFFINE_TEXT)].sel(network=TRAINED, drop=True).to_dataarray("measure")
-    )
-    table, heads = estimates(found.mean("head")), found.mean("problem")
-    lowest, highest = heads.min("head").values, heads.max("head").values
-    named = {
-        "measure": table["measure"].map(AFFINE_TEXT),
-        "lowest head": lowest,
-        "highest head": highest,
-    }
-    return table.assign(**named)
+    fits = model[list(AFFINE_TEXT)].sel(network=TRAINED, drop=True)
+    values = fits.to_dataarray("measure")
+    heads = values.mean("problem")
+    table = means_table(values.mean("head"))
+    table["measure"] = table["measure"].map(AFFINE_TEXT)
+    table["lowest head"] = heads.min("head").values
+    table["highest head"] = heads.max("head").values
+    return table
 
 
-@by_model
+@of_each_model
 def changes_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
-    """Return how many times as large as under none each measure of activations is
-    (geometric mean), by condition and layer, and Holm's p of the signed-rank test,
-    corrected for a model's rows.
+    """Return how many times as large as under none each measure of activations is.
 
-    The problem is the unit: tests over single activations, such as Levene's, would take
-    elements for independent.
+    It is a geometric mean, by condition and layer, with Holm's p of the signed-rank
+    test, corrected for a model's rows. The problem is the unit: tests over single
+    activations, such as Levene's, would take elements for independent.
     """
     logs = log_changes(layers_of(model.measures, every))
-    table = estimates(logs, "ratio")
-    table[["ratio", "low", "high"]] = np.exp(table[["ratio", "low", "high"]])
-    return table.assign(p=holm(signed_rank(stacked(logs).values)))
+    table = means_table(logs, "ratio")
+    ends = ["ratio", "low", "high"]
+    table[ends] = np.exp(table[ends])
+    table["p"] = holm(signed_rank(stacked(logs).values))
+    return table
 
 
 def log_changes(measures: xr.DataArray) -> xr.DataArray:
-    """Return log(measure / the same under none) of all other conditions; a share of
-    nothing counts as half of the smallest, of all conditions: a floor from none alone
-    would lift what ARM leaves near zero.
+    """Return log(measure / the same under none) of all other conditions.
+
+    A share of nothing counts as half of the smallest, of all conditions: a floor from
+    none alone would lift what ARM leaves near zero.
     """
-    smallest = measures.where(measures > 0).min(["condition", "problem"]) / 2
-    before, after = (
-        measures.sel(condition="none", drop=True),
-        measures.sel(condition=measures.condition != "none"),
-    )
-    return np.log(np.maximum(after, smallest) / np.maximum(before, smallest))
+    positive = measures.where(measures > 0)
+    floor = positive.min(["condition", "problem"]) / 2
+    before = measures.sel(condition="none", drop=True)
+    after = measures.sel(condition=measures.condition != "none")
+    return np.log(np.maximum(after, floor) / np.maximum(before, floor))
 
 
-@by_model
+@of_each_model
 def likeness_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the cosine between a condition's change and that of the slashes, by
-    condition and layer: of the histogram (`shape`) and of single activations
+    """Return the cosine between a condition's change and that of the slashes.
+
+    By condition and layer: of the histogram (`shape`) and of single activations
     (`elements`).
     """
-    changed = model[["shape", "elements"]].sel(condition=list(CHANGES[1:]))
-    shape, elements = (
-        estimates(layers_of(values), str(name), f"{name} ")
-        for name, values in changed.items()
+    others = list(CHANGES[1:])
+    shape = layers_of(model["shape"].sel(condition=others))
+    elements = layers_of(model["elements"].sel(condition=others))
+    return means_table(shape, "shape", "shape ").merge(
+        means_table(elements, "elements", "elements "), on=["condition", "layer", "n"]
     )
-    return shape.merge(elements, on=["condition", "layer", "n"])
 
 
-@by_model
+@of_each_model
 def classes_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the share near zero in % by condition and class of tokens in layer 1, and
-    its difference to the class `others`; n counts the problems that have tokens of
-    both.
+    """Return the share near zero in % by condition and class of tokens in layer 1.
+
+    Beside it stands its difference to the class `others`; n counts the problems that
+    have tokens of both.
     """
     shares = 100 * model.classes.sel(network=TRAINED, layer=1, drop=True)
-    apart = shares - shares.sel({"class": OTHERS}, drop=True)
-    return estimates(shares.where(apart.notnull()), "near zero").merge(
-        estimates(apart, "against others", "against ")
-    )
+    against = shares - shares.sel({"class": OTHERS}, drop=True)
+    of_both = means_table(shares.where(against.notnull()), "near zero")
+    return of_both.merge(means_table(against, "against others", "against "))
 
 
-# (layer, head) that a figure draws where a profile names none, as far as the model has
-# them.
-FIRST = {
+# The (layer, head) that a figure draws where a profile names none, as far as the model
+# has them.
+FIRST_HEADS = {
     "fig09": [(1, 1), (2, 1), (3, 1)],
     "fig10": [(1, 1)],
     "fig11": [(1, 1), (1, 2), (1, 3)],
     "fig13": [(1, 1), (1, 2), (1, 3)],
     "fig18": [(1, 4), (1, 5), (1, 6)],
 }
+# A row per drawn head, model first.
+HEAD_COLUMNS = ["model", "layer", "head"]
 
 
 def curves(profile: Profile, figure: Figure, conditions: Sequence[str]) -> pd.DataFrame:
-    """Return a row per token of each head that a figure draws, from left to right,
-    under these conditions: model, revision, problem, layer, head, condition, position,
-    part of the prompt and what it receives.
+    """Return a row per token of each head that a figure draws, from left to right.
 
-    Raises InputError when the model lacks a head, or what is stored of it.
+    Its columns are model, revision, problem, layer, head, condition, position, part of
+    the prompt and what the token receives. Raises InputError when the model lacks a
+    head, or what is stored of it.
     """
-    found = []
+    tables = []
     for place, head in _drawn(profile, figure, "tokens"):
         tokens = head[["received", "part"]].sel(condition=list(conditions))
         if tokens.received.isnull().all():
             raise InputError(f"{figure}: what {place} gives is not stored")
         rows = tokens.to_dataframe().reset_index(names=["condition", "position"])
-        about = {
-            "model": head.model,
-            "revision": head.revision,
-            "problem": head.example,
-        }
-        found.append(rows[rows.part != ""].assign(**about))
-    columns = [
-        "model",
-        "revision",
-        "problem",
-        "layer",
-        "head",
-        "condition",
-        "position",
-        "part",
-        "received",
-    ]
-    return pd.concat(found, ignore_index=True)[columns]
+        # Beyond the end of a shorter prompt a token has no part.
+        tables.append(
+            rows[rows.part != ""].assign(
+                model=head.model, revision=head.revision, problem=head.example
+            )
+        )
+    about = ["model", "revision", "problem", "layer", "head"]
+    columns = [*about, "condition", "position", "part", "received"]
+    return pd.concat(tables, ignore_index=True)[columns]
 
 
 def spans_of_heads(profile: Profile, *figures: Figure) -> pd.DataFrame:
-    """Return λ of the problem's and of the instruction's tokens (span, lambda, low,
-    high, n) over all problems, for each head that these figures draw, under the slashes
-    and from all later tokens.
+    """Return λ of the problem's and of the instruction's tokens over all problems.
+
+    There are two rows (span, lambda, low, high, n) for each head that these figures
+    draw, under the slashes and from all later tokens.
     """
-    asked = {
-        "network": TRAINED,
-        "condition": "mless",
-        "query": "all",
-        "span": ["problem", "instruction"],
-    }
     tables = []
-    for figure, head in (
-        (name, head)
-        for name in figures
-        for _, head in _drawn(profile, name, "attention")
-    ):
-        place = {
-            "model": head.model,
-            "layer": head.layer.item(),
-            "head": head["head"].item(),
-        }
-        tables.append(
-            estimates(head.lambda_by_span.sel(asked), "lambda").assign(
-                figure=figure, **place
+    for figure in figures:
+        for _, head in _drawn(profile, figure, "attention"):
+            by_span = head.lambda_by_span.sel(
+                network=TRAINED,
+                condition="mless",
+                query="all",
+                span=["problem", "instruction"],
             )
-        )
-    columns = ["figure", "model", "layer", "head", "span", "lambda", "low", "high", "n"]
+            rows = means_table(by_span, "lambda")
+            rows["figure"] = figure
+            rows["model"] = head.model
+            rows["layer"] = head.layer.item()
+            rows["head"] = head["head"].item()
+            tables.append(rows)
+    columns = ["figure", *HEAD_COLUMNS, "span", "lambda", "low", "high", "n"]
     return pd.concat(tables, ignore_index=True)[columns]
 
 
 def _drawn(
     profile: Profile, figure: Figure, part: str
 ) -> Iterator[tuple[str, xr.Dataset]]:
-    """Yield of the heads that a figure draws, the profile's or the FIRST of its first
-    model, what a message calls each and this part of what is measured on it; raises
-    InputError for one that the model lacks.
+    """Yield, of the heads that a figure draws, what a message calls each and its data.
+
+    The data are this part of what is measured on it. Raises InputError for a head that
+    the model lacks.
     """
-    asked, panels = profile.attention, profile.attention.panels.get(figure)
-    if not panels:
-        (measured,) = measure(profile, part, models=asked.models[:1]).values()
-        heads = measured.sizes["head"]
-        places = [
-            (layer, head)
-            for layer, head in FIRST[figure]
-            if layer <= asked.layers and head <= heads
-        ]
-        panels = [
-            Panel(model=asked.models[0], layer=layer, head=head)
-            for layer, head in places or [(1, heads)]
-        ]
-    for panel in panels:
+    panels = profile.attention.panels.get(figure)
+    for panel in panels or _first_panels(profile, figure, part):
         (measured,) = measure(profile, part, models=[panel.model]).values()
-        layers, heads = (measured[dim].values for dim in ("layer", "head"))
+        layers = measured["layer"].values
+        heads = measured["head"].values
         if panel.layer not in layers or panel.head not in heads:
-            last = f"layers 1 to {layers[-1]} and heads 1 to {heads[-1]}"
             raise InputError(
-                f"{figure}: {panel.model} has {last}, not layer {panel.layer}, head"
-                f" {panel.head}"
+                f"{figure}: {panel.model} has layers 1 to {layers[-1]} and heads 1 to"
+                f" {heads[-1]}, not layer {panel.layer}, head {panel.head}"
             )
         place = f"layer {panel.layer}, head {panel.head} of {panel.model}"
         yield place, measured.sel(layer=panel.layer, head=panel.head)
 
 
-def summary_of_heads(*figures: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per head of tables of `curves`: λ of its original tokens, without
-    the first and the last, under mless, the share of them that receive less, and what a
-    slash receives relative to an original token.
+def _first_panels(profile: Profile, figure: Figure, part: str) -> list[Panel]:
+    """Return the FIRST_HEADS of the profile's first model, at least its last head."""
+    spec = profile.attention.models[0]
+    (measured,) = measure(profile, part, models=[spec]).values()
+    heads = measured.sizes["head"]
+    places = [
+        (layer, head)
+        for layer, head in FIRST_HEADS[figure]
+        if layer <= profile.attention.layers and head <= heads
+    ]
+    return [
+        Panel(model=spec, layer=layer, head=head)
+        for layer, head in places or [(1, heads)]
+    ]
+
+
+def summary_of_heads(*tables: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per head of tables of `curves`.
+
+    It has λ of the original tokens, without the first and the last, under mless, the
+    share of them that receive less, and what a slash receives relative to an original
+    token.
     """
     rows = []
-    for place, head in (
-        one
-        for table in figures
-        for one in table.groupby(["model", "layer", "head"], sort=False)
-    ):
-        original, slashes = (
-            head[head.part != "inserted"],
-            head.received[head.part == "inserted"],
-        )
-        before, after = (
-            original.received[original.condition == name].to_numpy()[1:-1]
-            for name in ("none", "mless")
-        )
-        numbers = (
-            after.mean() / before.mean(),
-            np.mean(after < before),
-            slashes.mean() / after.mean(),
-        )
-        rows.append((*place, len(before), len(slashes), *numbers))
-    columns = ["tokens", "slashes", "λ", "receive less", "slash / original"]
-    return pd.DataFrame(rows, columns=["model", "layer", "head", *columns])
+    for table in tables:
+        for place, head in table.groupby(HEAD_COLUMNS, sort=False):
+            slashes = head.received[head.part == "inserted"]
+            original = head[head.part != "inserted"]
+            by_condition = original.groupby("condition").received
+            before = by_condition.get_group("none").to_numpy()[1:-1]
+            after = by_condition.get_group("mless").to_numpy()[1:-1]
+            rows.append(
+                {
+                    **dict(zip(HEAD_COLUMNS, place, strict=True)),
+                    "tokens": len(before),
+                    "slashes": len(slashes),
+                    "λ": after.mean() / before.mean(),
+                    "receive less": np.mean(after < before),
+                    "slash / original": slashes.mean() / after.mean(),
+                }
+            )
+    return pd.DataFrame(rows)

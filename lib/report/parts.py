@@ -14,7 +14,7 @@ from latex2mathml.converter import convert
 
 from lib import evaluation, paths
 from lib.errors import InputError
-from lib.measurement.measured_tables import estimates
+from lib.measurement.measured_tables import means_table
 from lib.measurement.plan import TRAINED
 from lib.measurement.store import read_measured
 from lib.profiles import Profile
@@ -202,7 +202,7 @@ def _packed(measured: xr.Dataset) -> dict:
     places = pd.MultiIndex.from_product(
         [lam["layer"].values.tolist(), lam["head"].values.tolist()]
     )
-    table = estimates(lam).set_index(["layer", "head"])  # of each condition
+    table = means_table(lam).set_index(["layer", "head"])  # of each condition
     tokens = measured[
         [name for name in ("received", "even", "part", "text") if name in measured]
     ]

@@ -12,7 +12,7 @@ from evidence import dataset
 from lib.errors import InputError
 from lib.measurement import measured_tables
 from lib.measurement.attention import QUERIES, SPANS
-from lib.measurement.measured_tables import curves, estimates, layers_of
+from lib.measurement.measured_tables import curves, layers_of, means_table
 from lib.profiles import Panel, load_profile
 from lib.statistics import interval
 
@@ -55,7 +55,7 @@ def test_the_first_layers_have_all_problems_and_every_layer_those_that_went_thro
 
 def test_n_counts_the_problems_of_each_place():
     values = np.array([[1.0, NAN, NAN], [2.0, 4.0, NAN], [4.0, 5.0, NAN]])
-    table = estimates(
+    table = means_table(
         xr.DataArray(
             values,
             {"problem": ["a", "b", "c"], "layer": [1, 2, 3]},
