@@ -1,10 +1,12 @@
-"""One prompt and any filler, live: what its tokens receive, and λ beside that of
-slashes, a sentence, even attention.
+"""One prompt and any filler, live: what its tokens receive, and λ beside others.
 
-tried = TryIt("demo")
-tried.show("What is $3 + 4$?", "/")                  # with sliders where somebody may
-move them tried.compare("What is $3 + 4$?", ["/", " ", "he"])  # a row of numbers per
-filler
+    tried = TryIt("demo")
+    # with sliders where somebody may move them
+    tried.show("What is $3 + 4$?", "/")
+    # a row of numbers per filler
+    tried.compare("What is $3 + 4$?", ["/", " ", "he"])
+
+The others are slashes, a sentence and attention that is spread evenly.
 """
 
 import functools
@@ -29,26 +31,26 @@ from lib.profiles import Panel, check_panel
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import POSITIONS, Filler
 
-LONGEST, DPI, WIDE = 220, 150, 900
-USUAL = {
-    "slashes": "mless",
-    "a sentence": "random",
-}  # what a filler is compared with: conditions
+LONGEST_FILLER = 220  # tokens, at the end of a slider
+PICTURE_DPI = 150
+PICTURE_WIDTH = 900  # pixels on the page
+# What a filler is compared with: conditions.
+COMPARED_WITH = {"slashes": "mless", "a sentence": "random"}
 
 
 class TryIt:
-    """The first layers of a model, ready for any prompt; what was asked just before is
-    not computed again.
+    """The first layers of a model, ready for any prompt.
+
+    What was asked just before is not computed again.
     """
 
     def __init__(self, model: str, layers: int = 3) -> None:
-        """Load a name of data/models.yaml, a hub id, a folder or a .gguf file; raises
-        InputError as loading does.
+        """Load a name of data/models.yaml, a hub id, a folder or a .gguf file.
+
+        Raises InputError as loading does.
         """
-        self.loaded, self.layers = (
-            load_cached(model, layers),
-            list(range(1, layers + 1)),
-        )
+        self.loaded = load_cached(model, layers)
+        self.layers = list(range(1, layers + 1))
         self.see = functools.lru_cache(64)(self._see)
 
     def show(
@@ -57,44 +59,45 @@ class TryIt:
         filler: str,
         length: int = 55,
         position: str = "between",
-        layer=1,
-        head=1,
+        layer: int = 1,
+        head: int = 1,
     ) -> None:
-        """Show the picture, under fields and sliders that draw it anew where somebody
-        may use them.
+        """Show the picture, under fields and sliders where somebody may use them.
 
         Raises InputError for what no prompt can be built of; a field that is changed to
         such says why.
         """
-        picture = Image(
-            self.picture(problem, filler, length, position, layer, head), width=WIDE
-        )
+        png = self.picture(problem, filler, length, position, layer, head)
+        picture = Image(png, width=PICTURE_WIDTH)
         if not _somebody_is_there():
             display(picture)
             return
 
-        def draw(**typed: Any) -> None:
+        def draw(**fields: Any) -> None:
             try:
-                display(Image(self.picture(**typed), width=WIDE))
+                display(Image(self.picture(**fields), width=PICTURE_WIDTH))
             except InputError as error:
                 print(f"error: {error}")
 
-        wide, narrow = ipywidgets.Layout(width="99%"), ipywidgets.Layout(width="32%")
+        wide = ipywidgets.Layout(width="99%")
+        narrow = ipywidgets.Layout(width="32%")
         slider = functools.partial(ipywidgets.IntSlider, min=1, layout=narrow)
-        drawn = ipywidgets.interactive(
+        interactive = ipywidgets.interactive(
             draw,
             problem=ipywidgets.Textarea(problem, rows=2, layout=wide),
             filler=ipywidgets.Textarea(filler, rows=1, layout=wide),
-            length=slider(length, max=LONGEST, description="tokens"),
+            length=slider(length, max=LONGEST_FILLER, description="tokens"),
             position=ipywidgets.Dropdown(
                 value=position, options=POSITIONS, layout=narrow
             ),
             layer=slider(layer, max=len(self.layers)),
             head=slider(head, max=self.loaded.heads),
         )
-        *fields, output = drawn.children
-        drawn.children = *fields[:2], ipywidgets.HBox(fields[2:]), output
-        display(drawn)
+        # The texts stand above each other, all else in a row below.
+        *fields, output = interactive.children
+        row = ipywidgets.HBox(fields[2:])
+        interactive.children = (*fields[:2], row, output)
+        display(interactive)
 
     def picture(
         self,
@@ -106,65 +109,58 @@ class TryIt:
         head: int,
     ) -> bytes:
         """Return the picture of one prompt and head as a png."""
-        check_panel(
-            "the picture",
-            Panel(model=self.loaded.spec, layer=layer, head=head),
-            self.loaded,
-        )
-        none, after, ratios, even = self.see(problem, filler, length, position)
-        inserted = np.flatnonzero(after.part == "inserted")
-        before = np.insert(
-            none.received, np.full(len(inserted), inserted[0]), np.nan, -1
-        )  # (L, H, T)
-        means = {
-            name: self.see(problem, "/", length, position, key)[2].mean(1)
-            for name, key in USUAL.items()
-        }
+        panel = Panel(model=self.loaded.spec, layer=layer, head=head)
+        check_panel("the picture", panel, self.loaded)
+        plain, filled, ratios, even = self.see(problem, filler, length, position)
+        references = {}
+        for name, condition in COMPARED_WITH.items():
+            _, _, others, _ = self.see(problem, "/", length, position, condition)
+            references[name] = others.mean(1)
+        references["even attention"] = even
+
+        # Without the filler the tokens keep the places that they have with it.
+        inserted = np.flatnonzero(filled.part == "inserted")
+        gap = np.full(len(inserted), inserted[0])
+        before = np.insert(plain.received, gap, np.nan, -1)  # (L, H, T)
+        after = filled.received.values
         with plt.rc_context(CLOSE), warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", "Glyph .* missing"
-            )  # of a script that the font lacks: a box stands there
-            curves = (
-                before[layer - 1, head - 1],
-                after.received.values[layer - 1, head - 1],
-            )
-            span, references = (
-                slice(inserted[0], inserted[-1] + 1),
-                means | {"even attention": even},
-            )
+            # Of a script that the font lacks: a box stands there.
+            warnings.filterwarnings("ignore", "Glyph .* missing")
             figure = draw_close(
-                after.text.values.tolist(),
-                span,
-                *curves,
+                filled.text.values.tolist(),
+                slice(inserted[0], inserted[-1] + 1),
+                before[layer - 1, head - 1],
+                after[layer - 1, head - 1],
                 ratios,
                 references,
                 (layer, head),
             )
             file = io.BytesIO()
-            figure.savefig(file, dpi=DPI)
+            figure.savefig(file, dpi=PICTURE_DPI)
             plt.close(figure)
         return file.getvalue()
 
     def compare(
-        self, problem: str, fillers: Sequence[str], length=55, position="between"
+        self,
+        problem: str,
+        fillers: Sequence[str],
+        length: int = 55,
+        position: str = "between",
     ) -> pd.DataFrame:
-        """Return a row per filler: mean λ of each layer, and in how many heads of layer
-        1 it is below 1.
+        """Return a row per filler, with the mean λ of each layer.
+
+        The last column says in how many heads of layer 1 λ is below 1.
         """
-        ratios = [self.see(problem, text, length, position)[2] for text in fillers]
-        below = [f"{(one[0] < 1).sum()} of {self.loaded.heads}" for one in ratios]
-        rows = [
-            (repr(text), *one.mean(1), last)
-            for text, one, last in zip(fillers, ratios, below, strict=True)
-        ]
-        return pd.DataFrame(
-            rows,
-            columns=[
-                "filler",
-                *(f"layer {n}" for n in self.layers),
-                "heads of layer 1 below 1",
-            ],
-        )
+        rows = []
+        for filler in fillers:
+            _, _, ratios, _ = self.see(problem, filler, length, position)
+            row: dict[str, object] = {"filler": repr(filler)}
+            for layer, mean in zip(self.layers, ratios.mean(1), strict=True):
+                row[f"layer {layer}"] = mean
+            below = (ratios[0] < 1).sum()
+            row["heads of layer 1 below 1"] = f"{below} of {self.loaded.heads}"
+            rows.append(row)
+        return pd.DataFrame(rows)
 
     def _see(
         self,
@@ -174,37 +170,46 @@ class TryIt:
         position: str,
         condition: str = "mless",
     ) -> tuple[xr.Dataset, xr.Dataset, np.ndarray, np.ndarray]:
-        """Return the tokens of the prompt without and with a filler, as
-        `measure_tokens` does, λ (L, H), and what it would be (L,) if attention were
-        spread evenly.
+        """Return what `measure_tokens` shows of the prompt without and with a filler.
+
+        Beside it λ (L, H), and what λ would be (L,) if attention were spread evenly.
         """
         filler = validated(
             Filler, {"mless": text, "length": length, "position": position}, "filler"
         )
-        both, tokenizer = ("none", condition), self.loaded.tokenizer
-        prompts = {
-            name: {"": build_prompt(tokenizer, problem, name, filler=filler)}
-            for name in both
-        }
+        prompts = {}
+        for name in ("none", condition):
+            prompt = build_prompt(self.loaded.tokenizer, problem, name, filler=filler)
+            prompts[name] = {"": prompt}
         tokens = measure_tokens(self.loaded, prompts, self.layers)
-        none, after = (
-            one.isel(token=one.part.values != "")
-            for one in (tokens.sel(condition=name) for name in both)
-        )
-        originals = (
-            one.isel(token=one.part.values != "inserted").isel(token=slice(1, -1))
-            for one in (none, after)
-        )
-        before, behind = (one[["received", "even"]].mean("token") for one in originals)
-        even = np.full(len(self.layers), float(behind.even / before.even))
-        return none, after, (behind.received / before.received).values, even
+        plain = _of_one_prompt(tokens, "none")
+        filled = _of_one_prompt(tokens, condition)
+
+        before = _original_mean(plain)
+        after = _original_mean(filled)
+        ratios = (after.received / before.received).values
+        even = np.full(len(self.layers), float(after.even / before.even))
+        return plain, filled, ratios, even
+
+
+def _of_one_prompt(tokens: xr.Dataset, condition: str) -> xr.Dataset:
+    """Return the tokens of the prompt under a condition; the other may be longer."""
+    prompt = tokens.sel(condition=condition)
+    return prompt.isel(token=prompt.part.values != "")
+
+
+def _original_mean(prompt: xr.Dataset) -> xr.Dataset:
+    """Return what the original tokens but the first and last receive on average."""
+    original = prompt.isel(token=prompt.part.values != "inserted")
+    return original[["received", "even"]].isel(token=slice(1, -1)).mean("token")
 
 
 def _somebody_is_there() -> bool:
-    """Return whether this cell may ask a person: JupyterLab lets it, while papermill,
-    nbconvert and nbval do not.
+    """Return whether this cell may ask a person.
+
+    JupyterLab lets it, while papermill, nbconvert and nbval do not.
     """
     kernel = getattr(get_ipython(), "kernel", None)
-    return bool(
-        kernel and kernel.get_parent("shell").get("content", {}).get("allow_stdin")
-    )
+    if not kernel:
+        return False
+    return bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin"))
