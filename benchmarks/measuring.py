@@ -1,6 +1,4 @@
-"""What the benchmarks share: options, ids, ways timed in turns, and where a table is
-kept with its machine.
-"""
+"""What the benchmarks share: options, ids, turns, and a table beside its machine."""
 
 import argparse
 import importlib.metadata
@@ -15,17 +13,18 @@ import torch
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = RESULTS.parent.parent.resolve()
-PACKAGES = (
-    ROOT / "packages"
-)  # of the folder that gpu_folder.py fills: what a node's own Python lacks
+# In the folder that gpu_folder.py fills: what a node's own Python lacks.
+PACKAGES = ROOT / "packages"
 sys.path += [str(ROOT), str(PACKAGES)]  # lib need not be installed
+VERSIONED = ("torch", "transformers", "transformer-lens")
 
 
 def lengths_and_repeats(
     about: str, tokens: list[int], repeats: int
 ) -> argparse.Namespace:
-    """Return the command line's `tokens` and `repeats`, else these; `about` is the
-    program's docstring.
+    """Return the command line's `tokens` and `repeats`, else these.
+
+    about: the program's docstring.
     """
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--tokens", type=int, nargs="+", default=tokens)
@@ -35,9 +34,8 @@ def lengths_and_repeats(
 
 def random_ids(tokens: int) -> torch.Tensor:
     """Return the one prompt of a length, (1, T)."""
-    return torch.randint(
-        100, 40_000, (1, tokens), generator=torch.Generator().manual_seed(0)
-    )
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(100, 40_000, (1, tokens), generator=generator)
 
 
 def in_turns(
@@ -47,43 +45,44 @@ def in_turns(
 
     Every other turn goes backwards, so that no way always follows the same one.
     """
-    times = {name: [] for name in ways}
+    times: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(repeats + 1):
-        for name, call in list(ways.items())[:: 1 if turn % 2 else -1]:
+        order = list(ways) if turn % 2 else list(reversed(ways))
+        for name in order:
             start = clock()
-            call()
-            times[name] += [clock() - start] if turn else []
+            ways[name]()
+            seconds = clock() - start
+            if turn:
+                times[name].append(seconds)
     return times
 
 
-def machine() -> dict[str, str]:
+def machine() -> dict[str, object]:
     """Describe what the numbers belong to."""
+    processor = platform.processor()
     info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    model = next(
-        (
-            line.split(":", 1)[1].strip()
-            for line in lines
-            if line.startswith("model name")
-        ),
-        "",
-    )
-    versions = {}
-    for package in ("torch", "transformers", "transformer-lens"):
-        try:
-            versions[package.replace("-", "_")] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            versions[package.replace("-", "_")] = ""
-    return {
-        "cpu": f"{model or platform.processor()} ({platform.machine()})",
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                processor = line.partition(":")[2].strip() or processor
+                break
+    description = {
+        "cpu": f"{processor} ({platform.machine()})",
         "cores": os.cpu_count(),
-        **versions,
     }
+    for package in VERSIONED:
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            version = ""
+        description[package.replace("-", "_")] = version
+    return description
 
 
 def keep(name: str, table: pd.DataFrame, **settings: object) -> pd.DataFrame:
-    """Write a table as results/<name>.csv with the settings and the machine that its
-    numbers belong to; return it.
+    """Write a table as results/<name>.csv, and return it.
+
+    Beside its numbers stand the settings and the machine that they belong to.
     """
     table = table.assign(**settings, **machine())
     RESULTS.mkdir(exist_ok=True)
