@@ -10,7 +10,7 @@ import contextlib
 import io
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import matplotlib.pyplot as plt
@@ -42,19 +42,24 @@ class Layout:
     panels: int = 1
     each: int = 1  # of `panels`: how many a group of rows has
     columns: int | None = None  # as many as panels up to three, else two
-    mosaic: list | None = None  # rows of panels' numbers, instead of columns
+    mosaic: list[list[Hashable]] | None = (
+        None  # rows of panels' numbers, instead of columns
+    )
     height: float = HEIGHT  # inches, of a row of panels
     heights: Sequence[float] | None = None  # of the rows, to each other
     widths: Sequence[float] | None = None  # of the columns, to each other
     ylabel: str = ""  # of the first column
     note: str = ""  # the end of the caption
 
-    def rows(self):
+    def rows(self) -> list[list[Hashable]]:
         """Return the rows of the page, as lists of panels' numbers."""
         if self.mosaic:
             return self.mosaic
         columns = self.columns or (self.panels if self.panels <= 3 else 2)
-        places = [*range(self.panels), *["."] * (-self.panels % columns)]
+        places: list[Hashable] = [
+            *range(self.panels),
+            *["."] * (-self.panels % columns),
+        ]
         starts = range(0, self.panels, columns)
         return [places[start : start + columns] for start in starts]
 

@@ -134,8 +134,8 @@ def _prompt_page(tokens, weights, place, *widths):
 
     def axes_at(left, bottom, width, tall):
         """Return axes at a place that is measured in inches."""
-        inches = np.array([left, bottom, width, tall])
-        return figure.add_axes(inches / [WIDTH, height, WIDTH, height])
+        place = (left / WIDTH, bottom / height, width / WIDTH, tall / height)
+        return figure.add_axes(place)
 
     prompt = axes_at(0.1, height - text - 0.22, LETTERS * LETTER, text)
     _draw_prompt(prompt, lines, weights)

@@ -24,14 +24,11 @@ from lib.errors import InputError
 from lib.models.names import resolve
 from lib.profiles import Accuracy, Attention, Profile
 from lib.prompts.problems import describe
-from lib.report.parts import (
-    FORMULA,
-    axis,
-    formulas,
-    read_answers,
-    read_figures,
-    read_heads,
-)
+from lib.report.answers import read_answers
+from lib.report.formulas import FORMULA, formulas
+from lib.report.gallery import read_figures
+from lib.report.heads import read_heads
+from lib.report.parts import axis
 
 TEMPLATES = Path(__file__).parent / "templates"
 SIGNS = dict(zip((*VERDICTS, *words.UNJUDGED), "✓◐✕≈??–", strict=True))

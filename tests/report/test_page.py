@@ -23,8 +23,10 @@ from lib.claims.claim import load_claims
 from lib.errors import InputError
 from lib.paths import read_yaml
 from lib.profiles import load_profile
+from lib.report.answers import TEXT_LIMIT, read_answers
+from lib.report.gallery import CAPTIONS
 from lib.report.page import write_report
-from lib.report.parts import CAPTIONS, EDGE, TEXT_LIMIT, WIDTH, axis, read_answers
+from lib.report.parts import EDGE, WIDTH, axis
 
 profile = made_profile
 

@@ -1,0 +1,102 @@
+"""What the page's table of answers needs: who solved which problem, and what was
+written.
+"""
+
+import numpy as np
+import pandas as pd
+
+from lib import evaluation
+from lib.errors import InputError
+from lib.profiles import Profile
+from lib.prompts.problems import load_problems
+
+TEXT_LIMIT = 2_000_000  # characters of answers in a page that people mail to each other
+PART_TITLES = {
+    "main": "accuracy",
+    "fillers": "fillers: lengths, places, kinds",
+    "sampling": "several samples",
+    "interventions": "ARM and tokens",
+    "arm_map": "ARM under other settings",
+}
+# What a sample of an answer shows, in this order; `text` is the index of its text.
+SAMPLE_FIELDS = ["correct", "correct_authors", "extracted", "text"]
+SAMPLE_FIELDS += ["finish_reason", "completion_tokens"]
+PROBLEM_FIELDS = ["problem_id", "level", "answer"]
+# Without one of these an answer cannot be shown.
+NEEDED_FIELDS = ["key", "model", "revision", "condition", *PROBLEM_FIELDS]
+NEEDED_FIELDS += ["sample", "response", "finish_reason", "completion_tokens"]
+NEEDED_FIELDS += ["correct", "correct_authors"]
+
+
+def read_answers(profile: Profile) -> tuple[dict, dict[str, str], list[str]]:
+    """Return what the page's table of answers needs, as JSON, the models' revisions,
+    and what is missing and why.
+
+    `runs` are parts and models: `conditions`, `problems` (id, level, gold answer, text
+    or None) and `cells` [problem][condition], a list of samples (SAMPLE_FIELDS, where
+    `text` is the index in `texts` or None). Only the project's own problems have a
+    text.
+    """
+    answers, missing = _stored_parts(profile)
+
+    # Each text is held once; those beyond the limit are left out.
+    codes, texts = pd.factorize(answers.response)
+    lengths = np.array([len(text) for text in texts], dtype=int)
+    kept = int((lengths.cumsum() <= TEXT_LIMIT).sum())
+    places = [int(code) if code < kept else None for code in codes]
+    answers["text"] = pd.Series(places, answers.index, dtype=object)
+    left_out = int((codes >= kept).sum())
+    if left_out:
+        missing.append(
+            f"{left_out} texts are left out, so that the page stays small:"
+            " completions.jsonl has all"
+        )
+
+    own_texts: dict[str, str] = {}
+    if profile.accuracy.problems == "embedded":
+        own_texts = {item.id: item.problem for item in load_problems("embedded")}
+    runs = []
+    # pandas cannot group by a name with a lone surrogate, which a model may have.
+    for part, model in dict.fromkeys(zip(answers.part, answers.model, strict=True)):
+        rows = answers[(answers.part == part) & (answers.model == model)]
+        runs.append({"part": part, "model": model} | _run(rows, own_texts))
+    revisions = dict(zip(answers.model, answers.revision, strict=True))
+    return {"texts": texts[:kept].tolist(), "runs": runs}, revisions, missing
+
+
+def _stored_parts(profile: Profile) -> tuple[pd.DataFrame, list[str]]:
+    """Return the answers of all parts that can be shown, and which cannot and why."""
+    parts: list[pd.DataFrame] = []
+    missing: list[str] = []
+    for part, title in PART_TITLES.items():
+        try:
+            rows = evaluation.stored_answers(profile, part)
+        except InputError as error:
+            missing.append(f"{title}: {error}")
+            continue
+        lacking = [name for name in NEEDED_FIELDS if rows[name].isna().any()]
+        if lacking:
+            missing.append(f"{title}: completions.jsonl: {lacking[0]}: missing field")
+            continue
+        parts.append(rows.sort_values("sample", kind="stable").assign(part=title))
+    if not parts:
+        return pd.DataFrame(columns=["part", *NEEDED_FIELDS, *SAMPLE_FIELDS]), missing
+    return pd.concat(parts), missing
+
+
+def _run(rows: pd.DataFrame, own_texts: dict[str, str]) -> dict:
+    """Return a model's answers of one part, a row of cells per problem."""
+    conditions = sorted(rows.condition.unique(), key=lambda name: name != "none")
+    samples: dict[tuple[str, str], list] = {}
+    fields = rows[["problem_id", "condition", *SAMPLE_FIELDS]]
+    for problem, condition, *sample in fields.values.tolist():
+        samples.setdefault((problem, condition), []).append(sample)
+    problems = rows.drop_duplicates("problem_id")[PROBLEM_FIELDS].values.tolist()
+    return {
+        "conditions": conditions,
+        "problems": [[*problem, own_texts.get(problem[0])] for problem in problems],
+        "cells": [
+            [samples.get((name, condition), []) for condition in conditions]
+            for name, *_ in problems
+        ],
+    }
