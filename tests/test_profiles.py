@@ -1,6 +1,4 @@
-"""Shipped profiles load and fit their models; whatever is wrong with a profile is said
-in a line.
-"""
+"""Profiles load and fit their models; what is wrong with one is said in a line."""
 
 import copy
 import json
@@ -14,15 +12,16 @@ from lib.profiles import check, load_profile, profile_names, run_profile, variat
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
 
-NAMES = ("demo", "families", "laptop", "paper")
+SHIPPED = ("demo", "families", "laptop", "paper")
 DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))
 # The paper's panels: model, layer and head.
-PAPERS = {"fig09": [("Q", 1, 22), ("Q", 2, 22), ("Q", 3, 22)], "fig10": [("Q", 1, 14)]}
-PAPERS |= {
+OF_THE_PAPER = {
+    "fig09": [("Q", 1, 22), ("Q", 2, 22), ("Q", 3, 22)],
+    "fig10": [("Q", 1, 14)],
     "fig11": [("Q", 1, 1), ("L", 1, 27), ("G", 1, 8)],
     "fig13": [("Q", 1, 1), ("Q", 1, 2), ("Q", 1, 8)],
+    "fig18": [("L", 1, 20), ("L", 1, 25), ("L", 1, 26)],
 }
-PAPERS |= {"fig18": [("L", 1, 20), ("L", 1, 25), ("L", 1, 26)]}
 
 
 def changed(place, **fields):
@@ -36,29 +35,27 @@ def changed(place, **fields):
     return content
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_shipped_profiles_load_their_models_exist_and_those_for_the_paper_draw_its_heads(
-    name,
-):
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_profiles_load_and_their_models_exist(name):
     profile = load_profile(name)
-    known = set(
-        yaml.safe_load((paths.DATA / "models.yaml").read_text(encoding="utf-8"))
-    )
-    assert (
-        profile_names() == list(NAMES)
-        and {*profile.attention.models, *profile.accuracy.models} <= known
-    )
-    assert [*map(str, profile.accuracy.conditions[:2])] == [
-        "none",
-        "mless",
-    ] and profile.filler == Filler()
+    models = (paths.DATA / "models.yaml").read_text(encoding="utf-8")
+    known = set(yaml.safe_load(models))
+    assert profile_names() == list(SHIPPED)
+    assert {*profile.attention.models, *profile.accuracy.models} <= known
+    assert [str(c) for c in profile.accuracy.conditions[:2]] == ["none", "mless"]
+    assert profile.filler == Filler()
     shown = {example.problem for example in profile.accuracy.examples}
     assert not shown & {item.problem for item in load_problems("embedded")}
-    panels = {
-        figure: [(p.model[:1], p.layer, p.head) for p in row]
-        for figure, row in profile.attention.panels.items()
+
+
+@pytest.mark.parametrize("name", ["laptop", "paper"])
+def test_profiles_of_the_papers_models_draw_its_heads(name):
+    panels = load_profile(name).attention.panels
+    drawn = {
+        figure: [(panel.model[:1], panel.layer, panel.head) for panel in row]
+        for figure, row in panels.items()
     }
-    assert panels == PAPERS or name in ("demo", "families")
+    assert drawn == OF_THE_PAPER
 
 
 @pytest.mark.parametrize(
@@ -117,100 +114,109 @@ def test_a_mistake_is_said_in_one_line(tmp_path, monkeypatch, content, expected)
     (tmp_path / "demo.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(InputError) as caught:
         check(load_profile("demo"))
-    said = str(caught.value).removeprefix(f"{tmp_path}/demo.yaml: ")
-    assert said.startswith(expected) and "\n" not in said
+    message = str(caught.value).removeprefix(f"{tmp_path}/demo.yaml: ")
+    assert message.startswith(expected)
+    assert "\n" not in message
 
 
-def test_an_override_replaces_everywhere_and_keeps_what_fits_the_model(
-    tmp_path, monkeypatch, tiny_llama
-):
+def heads(profile):
+    return {
+        figure: [(panel.layer, panel.head) for panel in row]
+        for figure, row in profile.attention.panels.items()
+    }
+
+
+def test_another_model_is_run_everywhere_with_what_fits_it(tiny_llama):
+    run = run_profile("families", model="demo")
+    sections = run.attention, run.accuracy, run.likelihood
+    assert [section.models for section in sections] == [["demo"]] * 3
+    of_demo = {"fig11": [(1, 9)], "fig18": [(1, 3), (1, 5), (1, 7)]}
+    assert heads(run) == {"fig09": [], "fig10": [], "fig13": []} | of_demo
+
+    of_three_layers = run_profile("demo", model=str(tiny_llama))
+    check(of_three_layers)
+    conditions = map(str, of_three_layers.accuracy.arm_map.conditions)
+    layers = {name for name in conditions if "layer" in name}
+    assert layers == {"arm:layer=2", "arm:layer=3"}
+
+
+def test_other_problems_are_all_asked_for_but_have_no_solutions(tmp_path, monkeypatch):
     (tmp_path / "mine.jsonl").write_text("")
     monkeypatch.chdir(tmp_path)
-    other = run_profile(
-        "families",
-        model="demo",
-        problems="mine.jsonl",
-        limit=7,
-        name="x",
-        dtype="bfloat16",
-    )
-    drawn = {
-        figure: [(p.layer, p.head) for p in row]
-        for figure, row in other.attention.panels.items()
-    }
-    assert drawn == {
-        "fig09": [],
-        "fig10": [],
-        "fig11": [(1, 9)],
-        "fig13": [],
-        "fig18": [(1, 3), (1, 5), (1, 7)],
-    }
-    for part in (other.attention, other.accuracy):
-        found = part.models, part.problems, part.limit, part.dtype
-        assert found == (["demo"], str(tmp_path / "mine.jsonl"), 7, "bfloat16")
-    assert other.likelihood is None  # of other problems no solutions are known
-    scored, stored = (
-        run_profile("families", model="demo", limit=7).likelihood,
-        load_profile("families").likelihood,
-    )
-    assert scored == stored.model_copy(update={"models": ["demo"], "limit": 7})
-    check(of_three_layers := run_profile("demo", model=str(tiny_llama)))
-    asked = [*map(str, of_three_layers.accuracy.arm_map.conditions)]
-    assert "arm:layer=3" in asked and "arm:layer=15" not in asked
+    run = run_profile("demo", problems="mine.jsonl")
+    for section in (run.attention, run.accuracy):
+        assert section.problems == str(tmp_path / "mine.jsonl")
+        assert section.limit is None
+    assert run.accuracy.levels is None
+    # The drawn problem is one of the profile's own.
+    assert run.attention.example is None
+    assert run_profile("families", problems="mine.jsonl").likelihood is None
+    assert run_profile("demo", problems="mine.jsonl", limit=3).accuracy.limit == 3
 
 
-@pytest.mark.parametrize(
-    "limit, limits", [(None, (None, None, 48)), (3, (3, 3, 3)), (500, (500, 500, 48))]
-)
-def test_an_override_changes_limits_and_other_problems_have_other_levels_and_none_that_is_drawn(
-    limit, limits
-):
-    profile = run_profile("demo", limit=limit, problems=None if limit else "math500")
-    assert (
-        profile.attention.limit,
-        profile.accuracy.limit,
-        profile.accuracy.fillers.limit,
-    ) == limits
-    of_problems = profile.accuracy.levels, profile.attention.example
-    assert of_problems == (([1, 2, 3], "embedded/draw/159") if limit else (None, None))
+@pytest.mark.parametrize("limit, of_fillers", [(3, 3), (500, 48)])
+def test_fewer_problems_go_everywhere_and_more_to_no_part(limit, of_fillers):
+    run = run_profile("demo", limit=limit)
+    assert run.attention.limit == run.accuracy.limit == limit
+    assert run.accuracy.fillers.limit == of_fillers
+    assert run.accuracy.levels == [1, 2, 3]
+    assert run.attention.example == "embedded/draw/159"
+    assert run_profile("families", limit=limit).likelihood.limit == limit
+
+
+def test_another_dtype_is_not_that_of_likelihoods():
+    base = load_profile("families")
+    run = run_profile("families", dtype="bfloat16")
+    assert run.attention == base.attention.model_copy(update={"dtype": "bfloat16"})
+    assert run.accuracy == base.accuracy.model_copy(update={"dtype": "bfloat16"})
+    assert run.likelihood == base.likelihood
+    assert run.likelihood.dtype == "float32"
 
 
 def test_an_override_has_a_name_and_folders_of_its_own():
-    first, again, *others = (
-        run_profile("demo", **one)
-        for one in ({"limit": 3}, {"limit": 3}, {"limit": 4}, {})
-    )
-    assert (
-        first == again
-        and first.name.startswith("demo-")
-        and first.name not in {one.name for one in others}
-    )
-    assert (first.results, first.figures) == (
-        paths.RESULTS / first.name,
-        paths.FIGURES / first.name,
-    )
+    first = run_profile("demo", limit=3)
+    assert first == run_profile("demo", limit=3)
+    assert first.name.startswith("demo-")
+    assert first.name not in {run_profile("demo", limit=4).name, "demo"}
+    assert run_profile("demo") == load_profile("demo")
+    assert run_profile("demo", limit=3, name="mine").name == "mine"
+    assert first.results == paths.RESULTS / first.name
+    assert first.figures == paths.FIGURES / first.name
+
+
+MINE = """
+name: mine
+description: x
+attention:
+  models: [tiny-llama]
+  problems: mine.jsonl
+  limit: 2
+accuracy:
+  models: [tiny-llama]
+  problems: mine.jsonl
+  limit: 2
+  max_new_tokens: 4
+"""
 
 
 def test_a_dozen_lines_run_a_model_on_problems_of_ones_own(
     tmp_path, tiny_checkpoint, monkeypatch
 ):
-    section = "  models: [tiny-llama]\n  problems: mine.jsonl\n  limit: 2\n"
-    lines = (
-        f"name: mine\ndescription: x\nattention:\n{section}accuracy:\n{section} "
-        " max_new_tokens: 4\n"
-    )
-    (tmp_path / "mine.jsonl").write_text(
-        json.dumps({"problem": "$1+1$?", "answer": "2", "unique_id": "p"})
-    )
-    (mine := tmp_path / "mine.yaml").write_text(lines)
-    monkeypatch.chdir("/")  # paths are the file's, wherever a run or a notebook starts
-    check(profile := load_profile(mine))
+    problem = {"problem": "$1+1$?", "answer": "2", "unique_id": "p"}
+    (tmp_path / "mine.jsonl").write_text(json.dumps(problem))
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(MINE)
+    # Paths are the file's, wherever a run or a notebook starts.
+    monkeypatch.chdir("/")
+    profile = load_profile(mine)
+    check(profile)
     assert profile.attention.models == profile.accuracy.models == [str(tiny_checkpoint)]
     assert profile.attention.problems == str(mine.with_name("mine.jsonl"))
+    # As a run hands it to its notebooks.
     mine.write_text(yaml.safe_dump(profile.model_dump()))
-    assert load_profile(mine) == profile  # as a run hands it to its notebooks
+    assert load_profile(mine) == profile
     for name in ("demo", "../demo"):
-        mine.write_text(lines.replace("name: mine", f"name: {name}"))
+        mine.write_text(MINE.replace("name: mine", f"name: {name}"))
         with pytest.raises(InputError, match="name: "):
             load_profile(mine)
 
@@ -218,10 +224,8 @@ def test_a_dozen_lines_run_a_model_on_problems_of_ones_own(
 def test_a_command_asks_for_a_run_as_it_can_be_asked_for_again(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     mine = run_profile("demo", limit=3, name="mine")
-    assert (load_profile("demo").options, mine.options) == (
-        "--profile demo",
-        "with the same options",
-    )
+    assert load_profile("demo").options == "--profile demo"
+    assert mine.options == "with the same options"
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "profile.yaml").write_text(yaml.safe_dump(mine.model_dump()))
     assert load_profile(mine.options.removeprefix("--profile ")) == mine
@@ -230,15 +234,11 @@ def test_a_command_asks_for_a_run_as_it_can_be_asked_for_again(tmp_path, monkeyp
 def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():
     accuracy = load_profile("demo").accuracy
     fillers = variation(accuracy, "fillers")
-    assert (
-        "mless:10" in map(str, fillers.conditions)
-        and fillers.limit == 48
-        and fillers.fillers is None
-    )
-    assert (fillers.max_new_tokens, fillers.elicit) == (
-        accuracy.max_new_tokens,
-        accuracy.elicit,
-    )
+    assert "mless:10" in map(str, fillers.conditions)
+    assert fillers.limit == 48
+    assert fillers.variations == {}
+    assert fillers.max_new_tokens == accuracy.max_new_tokens
+    assert fillers.elicit == accuracy.elicit
     assert variation(accuracy, "sampling").samples == 8
     with pytest.raises(InputError, match=r"this profile has no accuracy.sampling"):
         variation(load_profile("laptop").accuracy, "sampling")

@@ -1,0 +1,42 @@
+"""What to run: a validated `Profile`, what may override it, where its results go.
+
+    run = run_profile("demo", limit=3)  # of data/profiles, with an override
+    check(run)                          # refuses what cannot run
+    run.results, run.figures            # its folders
+
+`sections` are what a profile is made of, `profile` reads one, `overrides` changes it,
+and `checks` says what cannot run.
+"""
+
+from lib.profiles.checks import check, check_accuracy, check_panel
+from lib.profiles.overrides import Overrides, run_profile
+from lib.profiles.profile import Profile, load_profile, profile_names
+from lib.profiles.sections import (
+    PARTS,
+    Accuracy,
+    Attention,
+    Figure,
+    Likelihood,
+    Panel,
+    Variation,
+    variation,
+)
+
+__all__ = [
+    "PARTS",
+    "Accuracy",
+    "Attention",
+    "Figure",
+    "Likelihood",
+    "Overrides",
+    "Panel",
+    "Profile",
+    "Variation",
+    "check",
+    "check_accuracy",
+    "check_panel",
+    "load_profile",
+    "profile_names",
+    "run_profile",
+    "variation",
+]

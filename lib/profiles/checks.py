@@ -1,0 +1,73 @@
+"""What cannot run, said before any weights are read."""
+
+from typing import Any
+
+from lib.errors import InputError
+from lib.models.card import card
+from lib.models.names import Source
+from lib.profiles.profile import Profile
+from lib.profiles.sections import Accuracy, Attention, Panel, variation
+from lib.prompts.conditions import Condition, Filler
+from lib.prompts.problems import drawn_problem, load_problems
+
+# Tokens that a model has room for whose config does not say.
+USUAL_CONTEXT = 2**17
+
+
+def check(profile: Profile) -> None:
+    """Raise InputError for what the problems and the models' configs say cannot run."""
+    if profile.stored:
+        # Nothing runs.
+        return
+    _check_attention(profile.attention)
+    check_accuracy(profile.accuracy, profile.filler)
+    for part in profile.accuracy.variations:
+        check_accuracy(variation(profile.accuracy, part), profile.filler)
+
+
+def _check_attention(attention: Attention) -> None:
+    drawn_problem(attention.problems, attention.example)
+    for spec in attention.models:
+        deepest = Panel(model=spec, layer=attention.layers, head=1)
+        check_panel("attention.layers", deepest, card(spec))
+    for figure, row in attention.panels.items():
+        for panel in row:
+            check_panel(figure, panel, card(panel.model))
+
+
+def check_panel(figure: str, panel: Panel, known: Source | Any) -> None:
+    """Raise InputError when the model lacks a panel's layer or head."""
+    _check_number(figure, "layers", panel.layer, known.layers, known.spec)
+    _check_number(figure, "heads", panel.head, known.heads, known.spec)
+
+
+def _check_number(
+    figure: str, name: str, number: int, last: int | None, spec: str
+) -> None:
+    if last and number > last:
+        raise InputError(f"{figure}: {spec} has {name} 1 to {last}, not {number}")
+
+
+def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
+    """Raise InputError for problems that cannot be read, a model or layer that does not
+    exist, a filler too long.
+    """
+    load_problems(accuracy.problems, levels=accuracy.levels)
+    for known in [card(spec) for spec in accuracy.models]:
+        for condition in accuracy.conditions:
+            _check_condition(condition, known, accuracy, filler)
+
+
+def _check_condition(
+    condition: Condition, known: Source, accuracy: Accuracy, filler: Filler
+) -> None:
+    room = known.context or USUAL_CONTEXT
+    inserts = condition.inserted != "none"
+    length = condition.filler(filler).length if inserts else 0
+    if max(length, accuracy.max_new_tokens) >= room:
+        tokens = f"{length} inserted and {accuracy.max_new_tokens} new tokens"
+        raise InputError(
+            f"{condition}: {known.name} has room for {room} tokens, not for {tokens}"
+        )
+    if condition.arm and known.layers and condition.arm.layer > known.layers:
+        raise InputError(f"{condition}: the model has layers 1 to {known.layers}")

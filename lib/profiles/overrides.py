@@ -1,0 +1,183 @@
+"""A run that differs from its profile: in problems, model, how many, or dtype."""
+
+from collections.abc import Callable
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, PositiveInt
+
+from lib import paths
+from lib.errors import InputError, Settings, validated
+from lib.models.card import card
+from lib.models.names import Dtype
+from lib.profiles.profile import Profile, load_profile, profile_names
+from lib.profiles.sections import DTYPE, LIMIT, Accuracy, Place, Variation
+from lib.prompts.conditions import Condition
+
+
+class Overrides(Settings):
+    """Which profile, and what a notebook or the command line puts in its place."""
+
+    profile: str = Field(
+        "demo", description="a file of data/profiles, or a path to one"
+    )
+    model: Place | None = Field(
+        None,
+        description="this model everywhere: one name, hub id, folder or .gguf file",
+    )
+    problems: Place | None = Field(
+        None, description="embedded, math500 or a JSONL file, instead of the profile's"
+    )
+    limit: PositiveInt | None = Field(None, description=LIMIT)
+    name: str | None = Field(
+        None,
+        description="of the folders in results and figures, instead of one derived",
+    )
+    dtype: Dtype | None = Field(None, description=DTYPE)
+
+
+def run_profile(
+    profile: str, model=None, problems=None, limit=None, name=None, dtype=None
+) -> Profile:
+    """Return a profile with a notebook's or the command line's overrides.
+
+    It has a name and folders of its own, so that what is committed stays as it is: the
+    name is the one given, else <profile>-<digest of the overrides>. Paths are relative
+    to the current folder.
+    """
+    values = {
+        "profile": profile,
+        "model": model,
+        "problems": problems,
+        "limit": limit,
+        "name": name,
+        "dtype": dtype,
+    }
+    overrides = validated(Overrides, values, "parameters", context=Path.cwd())
+    base = load_profile(profile)
+    changes = overrides.model_dump(exclude_none=True, exclude={"profile"})
+    if not changes:
+        return base
+
+    run = base.model_copy(update={"name": _name(base, **changes)})
+    if overrides.problems is not None:
+        run = _with_problems(run, overrides.problems)
+    if overrides.model is not None:
+        run = _with_model(run, overrides.model)
+    if overrides.limit is not None:
+        run = _with_fewer_problems(run, overrides.limit)
+    if overrides.dtype is not None:
+        run = _with_dtype(run, overrides.dtype)
+    return validated(Profile, run.model_dump(), f"profile {profile}, overridden")
+
+
+def _name(base: Profile, name: str | None = None, **changes: Any) -> str:
+    name = name or f"{base.name}-{paths.settings_key(**changes)[:6]}"
+    if name in profile_names():
+        raise InputError(
+            f"name {name!r} is a profile of data/profiles: give another for what"
+            " differs from it"
+        )
+    return name
+
+
+def _with_problems(run: Profile, problems: str) -> Profile:
+    """Return a run on all of these problems.
+
+    The drawn problem and the levels belong to others, and likelihoods need solutions,
+    which these may lack.
+    """
+    attention = {"problems": problems, "limit": None, "example": None}
+    accuracy = {"problems": problems, "limit": None, "levels": None}
+    return run.model_copy(
+        update={
+            "attention": run.attention.model_copy(update=attention),
+            "accuracy": run.accuracy.model_copy(update=accuracy),
+            "likelihood": None,
+        }
+    )
+
+
+def _with_model(run: Profile, model: str) -> Profile:
+    """Return a run of this model alone.
+
+    Drawn are the heads that the profile names of it, else its first ones; no layer is
+    asked for that it does not have.
+    """
+    layers = card(model).layers or inf
+    panels = {
+        figure: [panel for panel in row if panel.model == model]
+        for figure, row in run.attention.panels.items()
+    }
+    attention = {
+        "models": [model],
+        "layers": min(run.attention.layers, layers),
+        "panels": panels,
+    }
+
+    def fitting(variation: Variation) -> dict[str, list[Condition]]:
+        conditions = variation.conditions
+        return {"conditions": [c for c in conditions if _layer_of_arm(c) <= layers]}
+
+    accuracy = _with_variations(run.accuracy, fitting)
+    accuracy = accuracy.model_copy(update={"models": [model]} | fitting(accuracy))
+    likelihood = run.likelihood
+    if likelihood is not None:
+        likelihood = likelihood.model_copy(update={"models": [model]})
+    return run.model_copy(
+        update={
+            "attention": run.attention.model_copy(update=attention),
+            "accuracy": accuracy,
+            "likelihood": likelihood,
+        }
+    )
+
+
+def _layer_of_arm(condition: Condition) -> int:
+    return condition.arm.layer if condition.arm else 1
+
+
+def _with_fewer_problems(run: Profile, limit: int) -> Profile:
+    """Return a run on so many problems; no part of it gets more than the profile's."""
+
+    def fewer(variation: Variation) -> dict[str, int]:
+        return {"limit": min(limit, variation.limit or limit)}
+
+    accuracy = _with_variations(run.accuracy, fewer)
+    sections = {
+        "attention": run.attention,
+        "accuracy": accuracy,
+        "likelihood": run.likelihood,
+    }
+    return run.model_copy(
+        update={
+            name: section and section.model_copy(update={"limit": limit})
+            for name, section in sections.items()
+        }
+    )
+
+
+def _with_dtype(run: Profile, dtype: Dtype) -> Profile:
+    """Return a run with other weights, but for likelihoods.
+
+    Theirs is float32 everywhere, so that differences of a hundredth of a nat count.
+    """
+    return run.model_copy(
+        update={
+            "attention": run.attention.model_copy(update={"dtype": dtype}),
+            "accuracy": run.accuracy.model_copy(update={"dtype": dtype}),
+        }
+    )
+
+
+def _with_variations(
+    accuracy: Accuracy, changes: Callable[[Variation], dict[str, Any]]
+) -> Accuracy:
+    """Return the accuracy with what `changes` makes of each of its smaller runs."""
+    return accuracy.model_copy(
+        update={
+            part: variation.model_copy(update=changes(variation))
+            for part, variation in accuracy.variations.items()
+        }
+    )

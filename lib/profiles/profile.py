@@ -1,0 +1,122 @@
+"""A profile: everything a run needs to know, read from a YAML file."""
+
+import os
+import re
+from pathlib import Path
+
+from pydantic import Field, NonNegativeInt
+
+from lib import paths
+from lib.errors import InputError, Settings, unknown, validated
+from lib.models.names import resolve
+from lib.profiles.sections import Accuracy, Attention, Likelihood
+from lib.prompts.conditions import Filler
+
+# A profile's name is that of a folder.
+FOLDER_NAME = r"^\w[\w.-]{0,79}$"
+UNUSUAL_CHARACTERS = re.compile(r"[^\w.=+@-]+")
+
+
+class Profile(Settings):
+    """Everything a run needs to know, and the only way to its folders."""
+
+    name: str = Field(
+        pattern=FOLDER_NAME,
+        description="of the profile and of its folders in results and figures",
+    )
+    description: str = Field(description="one line that says what the profile is for")
+    seed: NonNegativeInt = Field(
+        0, description="random draws repeat with the same seed"
+    )
+    filler: Filler = Filler()
+    attention: Attention
+    accuracy: Accuracy
+    likelihood: Likelihood | None = Field(
+        None, description="which gold solutions are scored; none if null"
+    )
+
+    @property
+    def results(self) -> Path:
+        return paths.RESULTS / self.name
+
+    @property
+    def figures(self) -> Path:
+        return paths.FIGURES / self.name
+
+    @property
+    def options(self) -> str:
+        """How a command asks for this profile.
+
+        That is by its name, by the file that records its run, or as before.
+        """
+        if self.name in profile_names():
+            return f"--profile {self.name}"
+        recorded = self.results / "profile.yaml"
+        if recorded.is_file():
+            return f"--profile {recorded}"
+        return "with the same options"
+
+    def measured_file(self, model: str) -> Path | None:
+        """Return what was measured on a model: here, else what the repository has.
+
+        It is None where neither is.
+        """
+        for folder in (self.results, paths.DATA / self.name):
+            file = self.measured_in(folder, model)
+            if file.is_file():
+                return file
+        return None
+
+    def measured_in(self, folder: Path, model: str) -> Path:
+        """Return the file of a model's measurements in a folder where they may lie."""
+        return folder / f"{UNUSUAL_CHARACTERS.sub('-', model)}.nc"
+
+    @property
+    def stored(self) -> bool:
+        """Whether the repository has the measurements of all of its models, and none
+        was begun anew.
+        """
+        for spec in self.attention.models:
+            file = self.measured_file(resolve(spec).name)
+            if file is None or file.parent == self.results:
+                return False
+        return True
+
+
+def profile_names() -> list[str]:
+    """Return the names `load_profile` takes."""
+    return sorted(path.stem for path in paths.PROFILES.glob("*.yaml"))
+
+
+def load_profile(name_or_path: str | Path) -> Profile:
+    """Return the profile of data/profiles/NAME.yaml, or of a YAML file.
+
+    Paths in a file are relative to it. An InputError says what is wrong with it.
+    """
+    name = str(name_or_path)
+    shipped = profile_names()
+    if name in shipped:
+        path = paths.PROFILES / f"{name}.yaml"
+    else:
+        path = Path(os.path.expanduser(name)).resolve()
+    if path.suffix not in (".yaml", ".yml") or not path.is_file():
+        raise unknown("profile", name, shipped, "choose from {}, or give a YAML file")
+
+    where = paths.relative_path(path)
+    content = paths.read_yaml(path)
+    profile = validated(Profile, content, where, context=path.parent)
+
+    # Figures and results go into a folder of this name: no file may write into
+    # another's.
+    if path.parent == paths.PROFILES:
+        if profile.name != path.stem:
+            raise InputError(
+                f"{where}: name: must be {path.stem!r} like the file, not"
+                f" {profile.name!r}"
+            )
+    elif profile.name in shipped:
+        raise InputError(
+            f"{where}: name: {profile.name!r} is a profile of data/profiles, choose"
+            " another"
+        )
+    return profile

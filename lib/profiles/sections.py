@@ -1,0 +1,235 @@
+"""A profile's sections: what is measured, answered and scored, and how."""
+
+import os
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationInfo,
+    model_validator,
+)
+
+from lib.arm.settings import Arm, parse_arm
+from lib.errors import InputError, Settings
+from lib.models.names import Dtype, known_models
+from lib.prompts.conditions import ConditionField, Example, Format
+
+# What several settings mean, as the command line's help and the README say it.
+LIMIT = "a seeded sample of so many problems, stratified by level; all if null"
+DTYPE = "of the weights: float32, bfloat16, float16, or auto, which goes by the device"
+FORMAT = "of the prompt: plain, or chat where the model has a template"
+CONDITIONS = (
+    "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm,"
+    " arm:c=0.1:p1=95"
+)
+# The fields of Accuracy that are a Variation.
+PARTS = ("fillers", "sampling", "interventions", "arm_map")
+# The figures of single heads.
+Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]
+
+
+def _placed(text: str, info: ValidationInfo) -> str:
+    """Return a path as an absolute one, from the folder that is the validation's
+    context; what is no file there is a name.
+    """
+    names = {"demo", "embedded", "math500", *known_models()}
+    if info.context is None or text in names:
+        return text
+    path = os.path.join(info.context, os.path.expanduser(text))
+    return os.path.abspath(path) if os.path.exists(path) else text
+
+
+# A name, or a file or folder.
+Place = Annotated[str, AfterValidator(_placed)]
+
+
+class Panel(Settings):
+    """One head of one layer of one model; both count from 1."""
+
+    model: Place
+    layer: PositiveInt
+    head: PositiveInt
+
+
+class Section(Settings):
+    """What a profile's sections share: which models get which problems, and how."""
+
+    models: list[Place] = Field(
+        min_length=1,
+        description="names of data/models.yaml, hub ids, folders or .gguf files",
+    )
+    problems: Place = Field("embedded", description="embedded, math500 or a JSONL file")
+    limit: PositiveInt | None = Field(None, description=LIMIT)
+    format: Format = Field("chat", description=FORMAT)
+    dtype: Dtype = Field("auto", description=DTYPE)
+
+
+class Attention(Section):
+    """Which first layers are loaded and measured, and which heads are drawn."""
+
+    layers: PositiveInt = Field(3, description="how many first layers are loaded")
+    format: Format = Field("plain", description=FORMAT)
+    map_problems: PositiveInt | None = Field(
+        None, description="how many problems go through all layers; none if null"
+    )
+    example: str | None = Field(
+        None,
+        description="id of the problem that the figures draw; the sample's first if"
+        " null",
+    )
+    panels: dict[Figure, list[Panel]] = Field(
+        {}, description="model, layer and head of a curve; else the first heads"
+    )
+
+    @model_validator(mode="after")
+    def _check_fields(self):
+        for figure, row in self.panels.items():
+            for panel in row:
+                if panel.layer > self.layers or panel.model not in self.models:
+                    raise ValueError(
+                        f"panels.{figure}: layer {panel.layer} of {panel.model} is not"
+                        " loaded"
+                    )
+        return self
+
+
+class Variation(Settings):
+    """A second, smaller run that differs from `accuracy` in these settings."""
+
+    limit: PositiveInt | None = Field(None, description=LIMIT)
+    conditions: list[ConditionField]
+    temperature: float = Field(0.0, ge=0, description="0 is greedy")
+    top_p: float = Field(
+        1.0, gt=0, le=1, description="share of the probability to draw from"
+    )
+    samples: int = Field(
+        1, ge=1, le=10_000, description="answers per problem and condition"
+    )
+
+
+def _arm_of_text(arm: Any) -> Any:
+    return parse_arm(arm) if isinstance(arm, str) else arm
+
+
+class Accuracy(Variation, Section):
+    """Under which conditions answers are asked for, and how models decode them."""
+
+    levels: list[NonNegativeInt] | None = Field(
+        None, description="only problems of these levels; of all if null"
+    )
+    examples: list[Example] = Field(
+        [], description="worked problems that are shown first, in chat form"
+    )
+    conditions: list[ConditionField] = Field(
+        ["none", "mless", "mful"], validate_default=True, description=CONDITIONS
+    )
+    max_new_tokens: PositiveInt = Field(
+        1024, description="an answer is cut after so many tokens"
+    )
+    elicit: bool = Field(False, description="ask for a boxed answer in a second step")
+    elicit_tokens: PositiveInt = Field(12, description="tokens of that second step")
+    batch_size: PositiveInt = Field(64, description="prompts that are answered at once")
+    engine: Literal["transformers", "vllm"] = Field(
+        "transformers", description="what generates: transformers or vllm"
+    )
+    engine_options: dict[str, PositiveInt] = Field(
+        {}, description="of the engine, such as vllm's tensor_parallel=2"
+    )
+    workers: NonNegativeInt = Field(
+        0, description="Ray processes with an engine each (CLUSTER.md); 0: none"
+    )
+    gpus_per_worker: NonNegativeInt | None = Field(
+        None, description="of each worker; 1 where there is a GPU if null"
+    )
+    arm: Annotated[Arm | None, BeforeValidator(_arm_of_text)] = Field(
+        None,
+        description="settings of ARM, such as c=0.13:p1=99.5:layer=1; the paper's for"
+        " each model if null",
+    )
+    fillers: Variation | None = Field(
+        None, description="lengths, places and kinds of filler: Fig. 8, Tables 4 and 5"
+    )
+    sampling: Variation | None = Field(
+        None, description="several samples: pass@k, diversity, noise between seeds"
+    )
+    interventions: Variation | None = Field(
+        None, description="ARM beside the tokens: Tables 2 and 3"
+    )
+    arm_map: Variation | None = Field(
+        None, description="ARM under other settings, in other layers: Fig. 12"
+    )
+
+    @property
+    def variations(self) -> dict[str, Variation]:
+        """The smaller runs that are asked for, by the names of PARTS."""
+        by_name = {part: getattr(self, part) for part in PARTS}
+        return {part: changes for part, changes in by_name.items() if changes}
+
+    @model_validator(mode="after")
+    def _check_fields(self):
+        names = [str(condition) for condition in self.conditions]
+        if names.count("none") != 1 or len(set(names)) != len(names):
+            raise ValueError(
+                "conditions must hold 'none', the baseline of the others, and each only"
+                " once"
+            )
+        if self.samples > 1 and self.temperature == 0:
+            raise ValueError(
+                f"samples is {self.samples} at temperature 0, where every sample is the"
+                " same"
+            )
+        if self.examples and self.format != "chat":
+            raise ValueError("examples are turns of a chat: format must be chat")
+        scored = [str(c) for c in self.conditions if c.for_likelihood]
+        if scored:
+            raise ValueError(
+                f"{', '.join(scored)}: only likelihoods are measured under it, no"
+                " answers"
+            )
+        return self
+
+
+def variation(accuracy: Accuracy, part: str) -> Accuracy:
+    """Return what the run of `part`, one of PARTS, does; raises InputError when the
+    profile has none.
+    """
+    changes = accuracy.variations.get(part)
+    if changes is None:
+        raise InputError(f"this profile has no accuracy.{part}")
+    own = accuracy.model_dump(exclude=set(PARTS))
+    return Accuracy.model_validate(own | changes.model_dump())
+
+
+class Likelihood(Section):
+    """Under which conditions gold solutions are scored."""
+
+    problems: Place = Field(
+        "embedded",
+        description="embedded, math500 or a JSONL file, each with a worked solution",
+    )
+    conditions: list[ConditionField] = Field(
+        ["none", "gap", "dilution", "mless"],
+        validate_default=True,
+        description=CONDITIONS + "; gap, dilution, layer-1-only, example, bare",
+    )
+    at_once: list[ConditionField] = Field(
+        [], description="where the gold answer is scored without its solution"
+    )
+    max_solution_tokens: PositiveInt = Field(
+        512, description="a problem with a longer solution is left out"
+    )
+    dtype: Dtype = Field("float32", description=DTYPE)
+
+    @model_validator(mode="after")
+    def _check_fields(self):
+        for condition in (*self.conditions, *self.at_once):
+            if condition.arm and condition.arm.mode != "text":
+                raise ValueError(
+                    f"{condition}: likelihoods take ARM in mode text, which leaves the"
+                    " scored text alone"
+                )
+        return self
