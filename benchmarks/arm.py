@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from measuring import in_turns, keep, lengths_and_repeats, random_ids
 
-from lib.arm.activations import histogram, measure, near_zero_bound, watched
+from lib.arm.activations import histogram, measures_of, near_zero_bound, watched
 from lib.arm.moving import installed, redistribute
 from lib.arm.settings import MODES
 from lib.models.loading import Loaded, load
@@ -26,7 +26,9 @@ from lib.models.loading import Loaded, load
 def reduce(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
     """Take in a layer's activations as notebook 04 does."""
     histogram(activation)
-    measure(gate[0], activation[0], near_zero_bound(activation.reshape(1, -1), 0.13))
+    measures_of(
+        gate[0], activation[0], near_zero_bound(activation.reshape(1, -1), 0.13)
+    )
 
 
 def ways(loaded: Loaded) -> dict:

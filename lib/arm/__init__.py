@@ -1,5 +1,4 @@
-"""The Activation Redistribution Module (the paper's Sec. 4) and the activations that it
-moves.
+"""The Activation Redistribution Module (Sec. 4) and the activations that it moves.
 
 Settings can be checked without torch: what needs it is imported when it is first asked
 for.

@@ -1,9 +1,8 @@
-"""What an MLP's activation function puts out: where it is, how it is seen while a model
-runs, and its measures.
+"""What an MLP's activation function puts out: where it is, and its measures.
 
 `act_fn(gate)` is what the paper's Fig. 4 and 7 show and what ARM changes; `gate` is its
-input. A forward hook sees both for one layer at a time, so nothing of a layer is held
-after it has been reduced.
+input. A forward hook sees both for one layer at a time while a model runs, so nothing
+of a layer is held after it has been reduced.
 """
 
 import contextlib
@@ -17,20 +16,16 @@ from transformers import PreTrainedModel
 from lib.attention.function import LastLayerDone
 from lib.errors import InputError
 
-NAMES = (
-    "act_fn",
-    "activation_fn",
-    "act",
-)  # of the module in a decoder layer's MLP, by family
-MEASURES = ("near zero", "L1", "L2", "Gini", "variance", "gate variance")
-# standard deviations of a normal distribution in one median absolute deviation
+# Of the module in a decoder layer's MLP, by family.
+ACTIVATION_NAMES = ("act_fn", "activation_fn", "act")
+ACTIVATION_MEASURES = ("near zero", "L1", "L2", "Gini", "variance", "gate variance")
+# Standard deviations of a normal distribution in one median absolute deviation.
 SIGMA = 1.4826
 # Bins of the histograms: SiLU and GELU put most of what they give near zero and nothing
 # below -0.28.
 BIN_EDGES = torch.linspace(-0.4, 2.0, 241)
-See = Callable[
-    [int, torch.Tensor, torch.Tensor], None
-]  # layer from 1, gate and activation, (B, T, F) each
+# Called with a layer, from 1, its gate and its activation, (B, T, F) each.
+See = Callable[[int, torch.Tensor, torch.Tensor], None]
 
 
 def activation_module(model: PreTrainedModel, layer: int) -> torch.nn.Module:
@@ -44,19 +39,21 @@ def activation_module(model: PreTrainedModel, layer: int) -> torch.nn.Module:
         raise InputError(
             f"layer {layer} asked for; the model has layers 1 to {len(layers)}"
         )
-    found, place = (
-        layers[layer - 1],
-        f"layer {layer} of this {model.config.get_text_config().model_type} model",
-    )
-    if any(name.rpartition(".")[2] == "experts" for name, _ in found.named_modules()):
+    decoder_layer = layers[layer - 1]
+    family = model.config.get_text_config().model_type
+    place = f"layer {layer} of this {family} model"
+    names = [name.rpartition(".")[2] for name, _ in decoder_layer.named_modules()]
+    if "experts" in names:
         raise InputError(
             f"{place} is a mixture of experts, which has no one activation"
         )
-    for part in (getattr(found, "mlp", None), found):
-        for name in NAMES:
-            if isinstance(getattr(part, name, None), torch.nn.Module):
-                return getattr(part, name)
-    raise InputError(f"{place} has no MLP activation module ({', '.join(NAMES)})")
+    for part in (getattr(decoder_layer, "mlp", None), decoder_layer):
+        for name in ACTIVATION_NAMES:
+            module = getattr(part, name, None)
+            if isinstance(module, torch.nn.Module):
+                return module
+    known = ", ".join(ACTIVATION_NAMES)
+    raise InputError(f"{place} has no MLP activation module ({known})")
 
 
 @contextlib.contextmanager
@@ -77,25 +74,26 @@ def watched(
 
     with contextlib.suppress(LastLayerDone), contextlib.ExitStack() as hooks:
         for layer in layers:
-            hooks.enter_context(
-                activation_module(model, layer).register_forward_hook(
-                    partial(seen, layer)
-                )
-            )
+            module = activation_module(model, layer)
+            hooks.enter_context(module.register_forward_hook(partial(seen, layer)))
         yield
 
 
 def near_zero_bound(
     values: torch.Tensor, c: float, median: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Return eps = c * 1.4826 * MAD of groups (groups, n), (groups, 1): the near-zero
-    bound of the paper's Sec. 4.
+    """Return the near-zero bound of the paper's Sec. 4, (groups, 1) of (groups, n): eps
+    = c * 1.4826 * MAD.
 
-    `median` (groups, 1), where it is known.
+    median: (groups, 1), where it is known.
     """
-    values, middle = values.float(), (values.shape[1] - 1) // 2
-    median = order_statistics(values, [middle])[0] if median is None else median
-    return c * SIGMA * order_statistics((values - median).abs_(), [middle])[0]
+    values = values.float()
+    middle = (values.shape[1] - 1) // 2
+    if median is None:
+        (median,) = order_statistics(values, [middle])
+    deviations = (values - median).abs_()
+    (deviation,) = order_statistics(deviations, [middle])
+    return c * SIGMA * deviation
 
 
 def order_statistics(
@@ -109,59 +107,64 @@ def order_statistics(
     time on CUDA.
     """
     if values.device.type == "cpu":
-        found = (
-            np.partition(values.detach().numpy(), index, -1)[:, index, None]
-            for index in indices
-        )
-        return [torch.from_numpy(element) for element in found]
+        array = values.detach().numpy()
+        partitioned = [np.partition(array, index, -1) for index in indices]
+        columns = zip(partitioned, indices, strict=True)
+        return [torch.from_numpy(part[:, index, None]) for part, index in columns]
     ordered = values.sort(-1).values
     return [ordered[:, index, None] for index in indices]
 
 
-def measure(
+def measures_of(
     gate: torch.Tensor, activation: torch.Tensor, bound: torch.Tensor
 ) -> torch.Tensor:
-    """Return MEASURES (6,) of tokens (n, F).
+    """Return ACTIVATION_MEASURES (6,) of tokens (n, F).
 
     near zero: share of elements within the bound; L1 and L2: mean over tokens of the
     token's norm; Gini: of the magnitudes of all elements, 0 when all are equal and near
     1 when one holds everything; variance: over all elements, of the activation and of
     the gate.
     """
-    values, magnitudes = activation.float(), activation.float().abs()
-    norms = (magnitudes.sum(-1).mean(), values.square().sum(-1).sqrt().mean())
-    spread = (values.var(correction=0), gate.float().var(correction=0))
-    return torch.stack(
-        [(magnitudes <= bound).float().mean(), *norms, gini(magnitudes), *spread]
-    )
+    values = activation.float()
+    magnitudes = values.abs()
+    measures = [
+        (magnitudes <= bound).float().mean(),
+        magnitudes.sum(-1).mean(),
+        values.square().sum(-1).sqrt().mean(),
+        gini(magnitudes),
+        values.var(correction=0),
+        gate.float().var(correction=0),
+    ]
+    return torch.stack(measures)
 
 
 def gini(magnitudes: torch.Tensor) -> torch.Tensor:
-    """Return the Gini coefficient of all elements, which must not be negative; 0 when
-    all are zero.
+    """Return the Gini coefficient of all elements; 0 when all are zero.
+
+    None of them may be negative.
     """
     flat = magnitudes.detach().flatten()
-    # On a CPU numpy's sort takes a twelfth of the time of torch's.
-    ordered = (
-        torch.from_numpy(np.sort(flat.numpy()))
-        if flat.device.type == "cpu"
-        else flat.sort().values
-    )
-    ordered = ordered.double()
-    n, total = len(ordered), ordered.sum()
+    if flat.device.type == "cpu":
+        # numpy's sort takes a twelfth of the time of torch's.
+        ordered = torch.from_numpy(np.sort(flat.numpy())).double()
+    else:
+        ordered = flat.sort().values.double()
+    n = len(ordered)
+    total = ordered.sum()
     ranks = torch.arange(1, n + 1, device=ordered.device, dtype=torch.float64)
-    uneven = 2 * (ranks * ordered).sum() / (n * total) - (n + 1) / n
-    return torch.where(
-        total > 0, uneven, 0.0
-    ).float()  # without a look at the total, which would wait for the device
+    unevenness = 2 * (ranks * ordered).sum() / (n * total) - (n + 1) / n
+    # Without a look at the total, which would wait for the device.
+    return torch.where(total > 0, unevenness, 0.0).float()
 
 
 def histogram(activation: torch.Tensor) -> torch.Tensor:
-    """Return how many elements fall into each bin of BIN_EDGES, int64 (240,); what lies
-    outside is in the end bins.
+    """Return how many elements fall into each bin of BIN_EDGES, int64 (240,).
+
+    What lies outside is in the end bins.
     """
-    low, high = float(BIN_EDGES[0]), float(BIN_EDGES[-1])
+    low = float(BIN_EDGES[0])
+    high = float(BIN_EDGES[-1])
     inside = activation.float().clamp(low, high)
-    return torch.histc(
-        inside, len(BIN_EDGES) - 1, low, high
-    ).long()  # float32 counts are exact up to 16 million
+    # float32 counts are exact up to 16 million.
+    counts = torch.histc(inside, len(BIN_EDGES) - 1, low, high)
+    return counts.long()

@@ -6,8 +6,10 @@ an activation module gives.
 
 The paper's Sec. 4, in two modes that differ where its text and its authors' code do:
 
-    text  the draw is added; statistics per sequence; the prompt alone is changed; a zero stays zero
-    code  the draw replaces the value; statistics over the whole tensor, in decoding too; a zero counts as positive
+    text  the draw is added; statistics per sequence; the prompt alone is changed;
+          a zero stays zero
+    code  the draw replaces the value; statistics over the whole tensor, in decoding
+          too; a zero counts as positive
 
 With x an activation, eps = c * 1.4826 * MAD(x) and fraction = clip(share of |x| <= eps,
 0.02, 0.25), the fraction of the elements that are smallest in magnitude is drawn
@@ -24,20 +26,19 @@ from lib.arm.activations import activation_module, near_zero_bound, order_statis
 from lib.arm.settings import Arm
 from lib.errors import validated
 
-PAPER = Arm()
-LEAST, MOST = 0.02, 0.25  # bounds of the fraction
-AT_ONCE = {
-    "cpu": 1 << 19,
-    "cuda": 1 << 27,
-}  # elements: 2 MiB stay near a processor's cache, a GPU wants more
+PAPER_ARM = Arm()
+LEAST_FRACTION = 0.02
+MOST_FRACTION = 0.25
+# Elements moved at once: 2 MiB stay near a processor's cache, a GPU wants more.
+ELEMENTS_AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 27}
 
 
 def redistribute(
     x: torch.Tensor,
-    c: float = PAPER.c,
-    p1: float = PAPER.p1,
+    c: float = PAPER_ARM.c,
+    p1: float = PAPER_ARM.p1,
     *,
-    mode: str = PAPER.mode,
+    mode: str = PAPER_ARM.mode,
     fraction: float | None = None,
     statistics: str | None = None,
     real: torch.Tensor | None = None,
@@ -52,41 +53,45 @@ def redistribute(
     on its batch; None: each starts from `seed`. Signs are kept and what moves stays
     within [min, Q_p1]. Raises InputError for settings out of range.
     """
-    given = {
+    fields = {
         "c": c,
         "p1": p1,
         "mode": mode,
         "fraction": fraction,
         "statistics": statistics,
     }
-    settings = validated(Arm, given, "ARM's settings")
+    settings = validated(Arm, fields, "ARM's settings")
     if x.numel() == 0:
         return x
     moved = x.clone().view(-1, *torch.atleast_2d(x).shape[-2:])
-    batch, tokens, width = moved.shape
+    batch, tokens, _ = moved.shape
     generators = generators or new_generators(batch, seed, x.device)
     if settings.per_tensor:
         return _moved(x.reshape(1, -1), settings, generators[:1]).view_as(x)
     lengths = [tokens] * batch if real is None else real.sum(1).tolist()
+    for rows in _alike(lengths, moved):
+        part = moved[rows]
+        kept: torch.Tensor | slice = slice(None)
+        if real is not None and lengths[rows[0]] < tokens:
+            kept = real[rows]
+        values = part[kept]
+        draws_from = [generators[row] for row in rows]
+        part[kept] = _moved(
+            values.reshape(len(rows), -1), settings, draws_from
+        ).view_as(values)
+        moved[rows] = part
+    return moved.view_as(x)
+
+
+def _alike(lengths: Sequence[int], x: torch.Tensor) -> Iterator[list[int]]:
+    """Yield the rows of (B, T, F) that have as many real tokens, so many at once that
+    memory stays flat; rows without any are left out.
+    """
     for length in sorted({*lengths} - {0}):
         alike = [row for row, own in enumerate(lengths) if own == length]
-        size = max(1, AT_ONCE[x.device.type] // (length * width))
-        for rows in (
-            alike[begin : begin + size] for begin in range(0, len(alike), size)
-        ):
-            part, kept = (
-                moved[rows],
-                slice(None) if real is None or length == tokens else real[rows],
-            )
-            values = part[kept]
-            found = _moved(
-                values.reshape(len(rows), -1),
-                settings,
-                [generators[row] for row in rows],
-            )
-            part[kept] = found.view_as(values)
-            moved[rows] = part
-    return moved.view_as(x)
+        size = max(1, ELEMENTS_AT_ONCE[x.device.type] // (length * x.shape[2]))
+        for begin in range(0, len(alike), size):
+            yield alike[begin : begin + size]
 
 
 def new_generators(
@@ -104,46 +109,52 @@ def _moved(
     """Return groups of shared statistics, (groups, n), after the move; each draws from
     its own generator.
     """
-    values, n = (
-        x.float(),
-        x.shape[1],
-    )  # bfloat16 has too few digits for a median of deviations
+    values = x.float()  # bfloat16 has too few digits for a median of deviations
+    n = x.shape[1]
     # The largest element that does not exceed the quantile p1.
-    median, high = order_statistics(
-        values, [(n - 1) // 2, int(settings.p1 / 100 * (n - 1))]
-    )
-    # The fraction smallest in magnitude: the share within a bound grows with the bound,
-    # so clipping the share is clipping the bound between two order statistics. What
-    # equals the bound stays where it would be too many.
-    counts = [
-        int((share if settings.fraction is None else settings.fraction) * n)
-        for share in (LEAST, MOST)
-    ]
-    magnitudes, none = values.abs(), torch.full_like(median, -1.0)
-    found = order_statistics(magnitudes, [max(count - 1, 0) for count in counts])
-    below, above = (
-        bound if count else none for bound, count in zip(found, counts, strict=True)
-    )
-    bound = torch.minimum(
-        torch.maximum(near_zero_bound(values, settings.c, median), below), above
-    )
-    within = magnitudes <= bound
-    chosen = torch.where(
-        within.sum(1, keepdim=True) <= counts[1], within, magnitudes < bound
-    )
-    high, low = high.clamp(min=0), values.amin(1, keepdim=True).clamp(max=0)
+    at_quantile = int(settings.p1 / 100 * (n - 1))
+    median, high = order_statistics(values, [(n - 1) // 2, at_quantile])
+    chosen = _smallest(values, median, settings)
+
+    high = high.clamp(min=0)
+    low = values.amin(1, keepdim=True).clamp(max=0)
     draws = torch.stack(
         [torch.rand(n, generator=own, device=values.device) for own in generators]
     )
     if settings.mode == "code":
         target = draws.mul_(torch.where(values >= 0, high, low))
     else:
-        target = torch.minimum(
-            draws.mul_(torch.where(values > 0, high, low)).add_(values).maximum(low),
-            high,
-        )
+        draws = draws.mul_(torch.where(values > 0, high, low))
+        target = torch.minimum(draws.add_(values).maximum(low), high)
         chosen &= (values != 0) & (values <= high)  # a zero has no sign to keep
     return torch.where(chosen, target.to(x.dtype), x)
+
+
+def _smallest(
+    values: torch.Tensor, median: torch.Tensor, settings: Arm
+) -> torch.Tensor:
+    """Return (groups, n) bool, which elements are the fraction smallest in magnitude.
+
+    The share within a bound grows with the bound, so clipping the share is clipping the
+    bound between two order statistics. What equals the bound stays where it would be
+    too many.
+    """
+    n = values.shape[1]
+    shares = (LEAST_FRACTION, MOST_FRACTION)
+    if settings.fraction is not None:
+        shares = (settings.fraction, settings.fraction)
+    least, most = (int(share * n) for share in shares)
+    magnitudes = values.abs()
+    places = [max(count - 1, 0) for count in (least, most)]
+    below, above = order_statistics(magnitudes, places)
+    none = torch.full_like(median, -1.0)
+    below = below if least else none
+    above = above if most else none
+    bound = near_zero_bound(values, settings.c, median)
+    bound = torch.minimum(torch.maximum(bound, below), above)
+    within = magnitudes <= bound
+    is_few = within.sum(1, keepdim=True) <= most
+    return torch.where(is_few, within, magnitudes < bound)
 
 
 class Installed:
@@ -159,11 +170,11 @@ class Installed:
         self._prompt = True
 
     def _before(self, decoder, args, kwargs) -> None:
-        """Look at a forward's arguments for padding and for whether it begins a prompt."""
-        past, mask = kwargs.get("past_key_values"), kwargs.get("attention_mask")
-        self._real = (
-            mask.bool() if isinstance(mask, torch.Tensor) and mask.dim() == 2 else None
-        )
+        """Look at a forward's arguments for padding, and whether it begins a prompt."""
+        mask = kwargs.get("attention_mask")
+        is_padding_mask = isinstance(mask, torch.Tensor) and mask.dim() == 2
+        self._real = mask.bool() if is_padding_mask else None
+        past = kwargs.get("past_key_values")
         self._prompt = past is None or past.get_seq_length() == 0
 
     def _change(self, module, inputs, output: torch.Tensor) -> torch.Tensor:
@@ -171,15 +182,12 @@ class Installed:
             return output
         if self._prompt or len(self._own) != len(output):
             self._own = new_generators(len(output), self.seed, output.device)
-        real = (
-            None
-            if self._real is None
-            else self._real[:, -output.shape[1] :].to(output.device)
-        )
+        real = self._real
+        if real is not None:
+            real = real[:, -output.shape[1] :].to(output.device)
         settings = self.settings.model_dump(exclude={"layer"})
-        return redistribute(
-            output, **settings, real=real, generators=self.generators or self._own
-        )
+        generators = self.generators or self._own
+        return redistribute(output, **settings, real=real, generators=generators)
 
 
 @contextlib.contextmanager
@@ -193,12 +201,11 @@ def installed(
     what `act_fn` gives. Padding is known from a forward's attention_mask. Raises
     InputError for a layer or MLP that ARM cannot work on.
     """
-    arm = Installed(
-        validated(Arm, {"layer": layer, **settings}, "ARM's settings"), seed
-    )
-    changed = activation_module(model, layer).register_forward_hook(arm._change)
-    with (
-        changed,
-        model.get_decoder().register_forward_pre_hook(arm._before, with_kwargs=True),
-    ):
-        yield arm
+    checked = validated(Arm, {"layer": layer, **settings}, "ARM's settings")
+    arm = Installed(checked, seed)
+    change = activation_module(model, layer).register_forward_hook(arm._change)
+    with change:
+        decoder = model.get_decoder()
+        look = decoder.register_forward_pre_hook(arm._before, with_kwargs=True)
+        with look:
+            yield arm

@@ -1,27 +1,29 @@
 """ARM's settings, their ranges, and how a text names them: c=0.1:p1=95."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, PositiveInt, WrapValidator
+from pydantic import (
+    Field,
+    PositiveInt,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from lib.errors import InputError, Settings, validated
 
 Mode = Literal["text", "code"]
 MODES = get_args(Mode)
-NAMED = (
-    "c",
-    "p1",
-    "fraction",
-    "layer",
-    "mode",
-)  # what a text may name; the statistics belong to the mode
-# A whole number stays one: completions are kept under the settings as they were given.
-Number = Annotated[
-    float,
-    WrapValidator(
-        lambda value, check: value if check(value) == value else check(value)
-    ),
-]
+# What a text may name; the statistics belong to the mode.
+NAMED_SETTINGS = ("c", "p1", "fraction", "layer", "mode")
+
+
+def _as_given(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """Keep a whole number one: completions are kept under the settings as given."""
+    checked = check(value)
+    return value if checked == value else checked
+
+
+Number = Annotated[float, WrapValidator(_as_given)]
 
 
 class Arm(Settings):
@@ -40,17 +42,17 @@ class Arm(Settings):
 
     @property
     def per_tensor(self) -> bool:
-        return (
-            self.statistics or ("tensor" if self.mode == "code" else "sequence")
-        ) == "tensor"
+        """Whether all sequences of a batch share their statistics."""
+        of_mode = "tensor" if self.mode == "code" else "sequence"
+        return (self.statistics or of_mode) == "tensor"
 
     def over(self, base: "Arm") -> "Arm":
         """Return `base` with the settings that were given here, defaults aside."""
-        given = self.model_dump(exclude_unset=True)
-        cleared = (
-            {"fraction": None} if "c" in given else {}
-        )  # which would otherwise overrule c
-        return base.model_copy(update=cleared | given)
+        settings = self.model_dump(exclude_unset=True)
+        if "c" in settings:
+            # A fraction of the base would overrule it.
+            settings.setdefault("fraction", None)
+        return base.model_copy(update=settings)
 
 
 def parse_arm(text: str) -> Arm:
@@ -59,14 +61,15 @@ def parse_arm(text: str) -> Arm:
 
     Raises InputError for an unknown setting or a value out of its range.
     """
-    given: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for part in filter(None, text.split(":")):
         name, _, value = part.partition("=")
-        if name not in NAMED or not value:
+        if name not in NAMED_SETTINGS or not value:
             raise InputError(
-                f"ARM setting {part!r}: give {', '.join(NAMED)}, such as c=0.1:p1=95"
+                f"ARM setting {part!r}: give {', '.join(NAMED_SETTINGS)}, such as"
+                " c=0.1:p1=95"
             )
-        if name in given:
+        if name in settings:
             raise InputError(f"ARM setting {name} is given twice")
-        given[name] = value
-    return validated(Arm, given, "ARM's settings", strict=False)
+        settings[name] = value
+    return validated(Arm, settings, "ARM's settings", strict=False)

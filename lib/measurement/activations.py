@@ -18,10 +18,10 @@ import xarray as xr
 
 from lib import progress
 from lib.arm.activations import (
+    ACTIVATION_MEASURES,
     BIN_EDGES,
-    MEASURES,
     histogram,
-    measure,
+    measures_of,
     near_zero_bound,
     watched,
 )
@@ -116,7 +116,7 @@ def measure_activations(
         "condition": list(prompts),
         "problem": problems,
         "layer": layers,
-        "measure": list(MEASURES),
+        "measure": list(ACTIVATION_MEASURES),
         "class": list(TOKEN_CLASSES),
         "bin": BIN_EDGES[:-1].double().numpy().round(6),  # where each begins
     }
@@ -219,7 +219,7 @@ def _measure_prompt(
         bound = references[layer].bound
         near = (activation.abs() <= bound).float().mean(-1)  # (n,)
         by_layer[layer] = {
-            "measures": measure(gate, activation, bound),
+            "measures": measures_of(gate, activation, bound),
             "classes": torch.stack([near[rows].mean() for rows in rows_of_class]),
             "counts": counts,
             **likeness,

@@ -1,5 +1,5 @@
-"""ARM: the pure function against its definition, and that the hook changes one layer,
-row by row, and leaves.
+"""ARM: the pure function against its definition; the hook changes one layer, row by
+row, and leaves.
 """
 
 import numpy as np
@@ -8,6 +8,7 @@ import torch
 from families import FAMILIES
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn.utils.rnn import pad_sequence
 
 from lib.arm.activations import activation_module, watched
 from lib.arm.moving import installed, redistribute
@@ -21,20 +22,17 @@ def by_definition(x, draws, c, p1, mode, fraction):
     def median(values):
         return np.quantile(values, 0.5, method="lower")
 
-    sizes, near = np.abs(x), np.abs(x) <= c * 1.4826 * median(np.abs(x - median(x)))
-    least, most = (
-        int((share if fraction is None else fraction) * len(x))
-        for share in (0.02, 0.25)
-    )
+    sizes = np.abs(x)
+    near = sizes <= c * 1.4826 * median(np.abs(x - median(x)))
+    least = int((0.02 if fraction is None else fraction) * len(x))
+    most = int((0.25 if fraction is None else fraction) * len(x))
     count = np.clip(near.sum(), least, most)
     bound = np.sort(sizes)[count - 1] if count else -1
     chosen = sizes <= bound
     if chosen.sum() > most:  # of equal magnitudes all move or none
         chosen = sizes < bound
-    high, low = (
-        np.maximum(np.quantile(x, p1 / 100, method="lower"), 0),
-        np.minimum(x.min(), 0),
-    )
+    high = np.maximum(np.quantile(x, p1 / 100, method="lower"), 0)
+    low = np.minimum(x.min(), 0)
     if mode == "code":
         return np.where(chosen, draws * np.where(x >= 0, high, low), x)
     target = np.clip(x + draws * np.where(x > 0, high, low), low, high)
@@ -64,37 +62,29 @@ def test_redistribution_is_its_definition(
     dtype, shape, seed, about, statistics, options
 ):
     # Quarters: many are equal, many zero, and none within a rounding of a bound.
-    x = (4 * np.random.default_rng(seed).normal(*about, shape)).round().astype(
-        "float32"
-    ) / 4
-    found = redistribute(
-        torch.tensor(x, dtype=dtype), **options, statistics=statistics, seed=seed
-    )
-    groups = (
-        x.reshape(1 if options["mode"] == "code" and not statistics else len(x), -1)
-        if x.size
-        else []
-    )
+    quarters = (4 * np.random.default_rng(seed).normal(*about, shape)).round()
+    x = quarters.astype("float32") / 4
+    activations = torch.tensor(x, dtype=dtype)
+    moved = redistribute(activations, **options, statistics=statistics, seed=seed)
+
+    of_tensor = options["mode"] == "code" and not statistics
+    groups = x.reshape(1 if of_tensor else len(x), -1) if x.size else []
     draws = torch.rand(x.size, generator=torch.Generator().manual_seed(seed)).numpy()
     expected = [
         by_definition(group, draws[: len(group)], **options) for group in groups
     ]
-    torch.testing.assert_close(
-        found, torch.tensor(np.array(expected)).to(dtype).reshape(shape)
-    )
+    expected = torch.tensor(np.array(expected)).to(dtype).reshape(shape)
+    torch.testing.assert_close(moved, expected)
 
 
 def test_padding_counts_for_nothing_and_stays():
     rows = [torch.randn(length, 24) for length in (5, 9, 7)]
-    padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=7.0)
-    together = redistribute(
-        padded, real=torch.arange(9) < torch.tensor([[5], [9], [7]])
-    )
-    for row, found in zip(rows, together, strict=True):
-        assert (
-            torch.equal(found[: len(row)], redistribute(row))
-            and (found[len(row) :] == 7).all()
-        )
+    padded = pad_sequence(rows, batch_first=True, padding_value=7.0)
+    real = torch.arange(9) < torch.tensor([[5], [9], [7]])
+    together = redistribute(padded, real=real)
+    for row, moved in zip(rows, together, strict=True):
+        assert torch.equal(moved[: len(row)], redistribute(row))
+        assert (moved[len(row) :] == 7).all()
 
 
 @pytest.mark.parametrize(
@@ -117,35 +107,42 @@ def test_settings_are_read_from_a_condition():
     base = Arm(c=0.2, fraction=0.1)
     assert parse_arm("").over(base) == base
     assert parse_arm("p1=95").over(base) == Arm(c=0.2, p1=95.0, fraction=0.1)
-    assert parse_arm("c=0.1:p1=95:layer=2:mode=code").over(base) == Arm(
-        c=0.1, p1=95.0, mode="code", layer=2
-    )
+    everything = Arm(c=0.1, p1=95.0, mode="code", layer=2)
+    assert parse_arm("c=0.1:p1=95:layer=2:mode=code").over(base) == everything
     assert parse_arm("c=0.1").over(base) == Arm(c=0.1)  # a fraction would overrule it
-    wrong = {
-        "d=1": "'d=1'",
-        "c=": "'c='",
-        "c=one": "c: must be .* number",
-        "layer=0": "layer: .* not '0'",
-    }
-    for text, named in wrong.items():
-        with pytest.raises(InputError, match=named):
-            parse_arm(text)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("d=1", "'d=1'"),
+        ("c=", "'c='"),
+        ("c=one", "c: must be .* number"),
+        ("layer=0", "layer: .* not '0'"),
+    ],
+)
+def test_settings_that_cannot_be_read_are_named(text, message):
+    with pytest.raises(InputError, match=message):
+        parse_arm(text)
 
 
 def seen(model, ids, layer, **inputs):
-    found = []
-    with (
-        watched(model, [layer], lambda _, gate, output: found.append(output.clone())),
-        torch.inference_mode(),
-    ):
+    """Return the activation of a layer in one forward."""
+    activations = []
+
+    def see(layer, gate, activation):
+        activations.append(activation.clone())
+
+    with watched(model, [layer], see), torch.inference_mode():
         model(ids, **inputs)
-    return found[0]
+    return activations[0]
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma3_text"])
 @pytest.mark.parametrize("layer", [1, 3])
 def test_it_works_on_its_layer_of_any_family_and_always_leaves(family, layer):
-    model, ids = FAMILIES[family]().eval(), torch.randint(1, 32, (2, 12))
+    model = FAMILIES[family]().eval()
+    ids = torch.randint(1, 32, (2, 12))
     before = seen(model, ids, layer)
     with (
         pytest.raises(RuntimeError, match="on purpose"),
@@ -157,51 +154,61 @@ def test_it_works_on_its_layer_of_any_family_and_always_leaves(family, layer):
     assert torch.equal(seen(model, ids, layer), before)
 
 
-def test_padding_on_either_side_is_left_out():
-    model, ids = FAMILIES["llama"](), torch.randint(1, 32, (1, 9))
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_on_either_side_is_left_out(side):
+    model = FAMILIES["llama"]()
+    ids = torch.randint(1, 32, (1, 9))
+    pads = torch.zeros(1, 4, dtype=torch.long)
+    padded = torch.cat([pads, ids] if side == "left" else [ids, pads], 1)
+    mask = (padded > 0).long()
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    batch = {
+        "attention_mask": mask.repeat(2, 1),
+        "position_ids": positions.repeat(2, 1),
+    }
     with installed(model):
         alone = seen(model, ids, 1)
-        for side in ("left", "right"):
-            pads = torch.zeros(1, 4, dtype=torch.long)
-            padded = torch.cat([pads, ids] if side == "left" else [ids, pads], 1)
-            mask = (padded > 0).long()
-            positions = (mask.cumsum(1) - 1).clamp(min=0)
-            batch = {
-                "attention_mask": mask.repeat(2, 1),
-                "position_ids": positions.repeat(2, 1),
-            }
-            found = seen(model, padded.repeat(2, 1), 1, **batch)[1]
-            torch.testing.assert_close(
-                found[mask[0].bool()], alone[0], atol=1e-6, rtol=1e-5
-            )
+        together = seen(model, padded.repeat(2, 1), 1, **batch)
+    real = together[1][mask[0].bool()]
+    torch.testing.assert_close(real, alone[0], atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("text", 1), ("code", 4)])
 def test_text_changes_the_prompt_alone_and_code_every_step(mode, expected, monkeypatch):
-    model, calls = FAMILIES["llama"](), []
-    monkeypatch.setattr(
-        "lib.arm.moving.redistribute",
-        lambda x, *args, **options: calls.append(x.shape) or x,
-    )
+    model = FAMILIES["llama"]()
+    calls = []
+
+    def redistribute(x, *args, **options):
+        calls.append(x.shape)
+        return x
+
+    monkeypatch.setattr("lib.arm.moving.redistribute", redistribute)
+    ids = torch.randint(1, 32, (1, 6))
     with installed(model, mode=mode):
-        model.generate(
-            torch.randint(1, 32, (1, 6)),
-            max_new_tokens=4,
-            min_new_tokens=4,
-            do_sample=False,
-        )
+        model.generate(ids, max_new_tokens=4, min_new_tokens=4, do_sample=False)
     assert len(calls) == expected
 
 
-def test_an_activation_is_found_without_a_gate_and_models_without_one_are_refused_by_name():
+def test_an_activation_is_found_without_a_gate():
     assert isinstance(activation_module(FAMILIES["opt"](), 1), torch.nn.Module)
-    bare = FAMILIES["llama"]()
-    del bare.model.layers[0].mlp.act_fn
-    bare.model.layers[0].mlp.act_fn = torch.nn.functional.silu
-    for model, layer, named in (
-        (FAMILIES["llama"](), 4, "layers 1 to 3"),
-        (FAMILIES["mixtral"](), 1, "mixtral model is a mixture of experts"),
-        (bare, 1, "layer 1 of this llama model has no MLP activation module"),
-    ):
-        with pytest.raises(InputError, match=named), installed(model, layer):
-            pass
+
+
+def llama_without_module():
+    model = FAMILIES["llama"]()
+    mlp = model.model.layers[0].mlp
+    del mlp.act_fn
+    mlp.act_fn = torch.nn.functional.silu
+    return model
+
+
+@pytest.mark.parametrize(
+    "make, layer, message",
+    [
+        (FAMILIES["llama"], 4, "layers 1 to 3"),
+        (FAMILIES["mixtral"], 1, "mixtral model is a mixture of experts"),
+        (llama_without_module, 1, "layer 1 of this llama model has no MLP activation"),
+    ],
+)
+def test_models_without_an_activation_are_refused_by_name(make, layer, message):
+    with pytest.raises(InputError, match=message), installed(make(), layer):
+        pass

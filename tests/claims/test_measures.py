@@ -11,7 +11,7 @@ from evidence import CLAIMS, answers, inside, right, row_of, scores
 from scipy import stats
 
 from lib import paths
-from lib.arm.activations import MEASURES as ACTIVATIONS
+from lib.arm.activations import ACTIVATION_MEASURES as ACTIVATIONS
 from lib.claims.claim import MEASURES, load_claims, values_of
 from lib.errors import InputError
 from lib.measurement.activations import TOKEN_CLASSES

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from lib.arm.activations import BIN_EDGES, MEASURES, activation_module, gini, histogram
+from lib.arm.activations import (
+    ACTIVATION_MEASURES,
+    BIN_EDGES,
+    activation_module,
+    gini,
+    histogram,
+)
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement import activations
@@ -145,7 +151,7 @@ def test_every_number_agrees_with_what_a_forward_shows(loaded, layer):
         for condition, there in expected.items():
             got = found.sel(problem=problem.id, condition=condition)
             counts[condition] = counts[condition] + there["counts"]
-            for name in MEASURES:
+            for name in ACTIVATION_MEASURES:
                 assert float(got.measures.sel(measure=name)) == pytest.approx(
                     there[name], rel=1e-3
                 ), name

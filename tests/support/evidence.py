@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.arm.activations import MEASURES
+from lib.arm.activations import ACTIVATION_MEASURES
 from lib.claims.claim import load_claims
 from lib.claims.verdict import judge
 from lib.claims.words import rows_of
@@ -56,7 +56,7 @@ def inside(n=40, heads=2, layers=3, embedded=True, networks=("trained",), **arra
         "span": SPANS,
         "query": QUERIES,
     }
-    labels |= {"measure": list(MEASURES), "class": list(TOKEN_CLASSES)}
+    labels |= {"measure": list(ACTIVATION_MEASURES), "class": list(TOKEN_CLASSES)}
     return dataset(labels, arrays)
 
 
