@@ -1,4 +1,4 @@
-"""What the attention code is held against: whole matrices from transformers' own eager
+"""What the attention code is held against: whole matrices of transformers' own eager
 attention.
 """
 
@@ -13,13 +13,13 @@ def hidden_by_hand(model, cut, layers):
     what `cut` (T, T) says.
     """
     decoder = model.get_decoder()
+    lowest = torch.finfo(torch.float32).min
 
-    def change(module, args, given):
+    def change(module, args, options):
         if module.layer_idx + 1 in layers:
-            given["attention_mask"] = given["attention_mask"].masked_fill(
-                cut, torch.finfo(torch.float32).min
-            )
-        return args, given
+            mask = options["attention_mask"]
+            options["attention_mask"] = mask.masked_fill(cut, lowest)
+        return args, options
 
     before = decoder.config._attn_implementation
     decoder.set_attn_implementation("eager")
@@ -27,9 +27,8 @@ def hidden_by_hand(model, cut, layers):
         hooks.callback(decoder.set_attn_implementation, before)
         for module in set(decoder.modules()) - set(decoder.layers):
             if hasattr(module, "layer_idx") and "ttention" in type(module).__name__:
-                hooks.enter_context(
-                    module.register_forward_pre_hook(change, with_kwargs=True)
-                )
+                hook = module.register_forward_pre_hook(change, with_kwargs=True)
+                hooks.enter_context(hook)
         yield
 
 
@@ -37,22 +36,19 @@ def matrices(model, ids, positions=None):
     """Return the attention of one prompt (T,) in every layer, (L, H, T, T), at these
     rotary positions if any.
     """
-    decoder, given = (
-        model.get_decoder(),
-        {} if positions is None else {"position_ids": positions[None]},
-    )
-    with hidden_by_hand(model, None, ()), torch.inference_mode():
+    decoder = model.get_decoder()
+    options = {
         # With a mask positions that go back are not taken for those of a second prompt.
-        mask = torch.ones(1, len(ids), dtype=torch.long)
-        found = decoder(
-            ids[None],
-            attention_mask=mask,
-            output_attentions=True,
-            use_cache=False,
-            **given,
-        ).attentions
-    assert len(found) == len(decoder.layers)
-    return torch.stack([attention[0, ..., : len(ids)] for attention in found])
+        "attention_mask": torch.ones(1, len(ids), dtype=torch.long),
+        "output_attentions": True,
+        "use_cache": False,
+    }
+    if positions is not None:
+        options["position_ids"] = positions[None]
+    with hidden_by_hand(model, None, ()), torch.inference_mode():
+        attentions = decoder(ids[None], **options).attentions
+    assert len(attentions) == len(decoder.layers)
+    return torch.stack([attention[0, ..., : len(ids)] for attention in attentions])
 
 
 def received(attention):
@@ -67,16 +63,20 @@ def outputs_of(model, ids, *names):
     """Return by (layer, name) what these modules of each layer put out for one prompt
     (T,), without the batch.
     """
-    found = {}
+    decoder = model.get_decoder()
+    outputs = {}
+
+    def keeping(place):
+        def keep(module, inputs, output):
+            outputs[place] = output[0]
+
+        return keep
+
     with contextlib.ExitStack() as hooks, torch.inference_mode():
-        for number, layer in enumerate(model.get_decoder().layers, 1):
+        for number, layer in enumerate(decoder.layers, 1):
             for name in names:
-
-                def keep(module, inputs, output, place=(number, name)):
-                    found[place] = output[0]
-
-                hooks.enter_context(
-                    layer.get_submodule(name).register_forward_hook(keep)
-                )
-        model.get_decoder()(ids[None], use_cache=False)
-    return found
+                module = layer.get_submodule(name)
+                hook = module.register_forward_hook(keeping((number, name)))
+                hooks.enter_context(hook)
+        decoder(ids[None], use_cache=False)
+    return outputs

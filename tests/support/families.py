@@ -11,27 +11,50 @@ from transformers import (
     Gemma3ForConditionalGeneration,
 )
 
-SMALL = dict(
-    vocab_size=97,
-    hidden_size=32,
-    intermediate_size=48,
-    num_hidden_layers=3,
-    num_attention_heads=4,
-)
-SMALL |= dict(num_key_value_heads=2, head_dim=8, max_position_embeddings=512)
-SMALL |= dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
-GEMMA = dict(
-    SMALL,
-    sliding_window=7,
-    layer_types=["sliding_attention", "full_attention", "sliding_attention"],
-)
+SMALL = {
+    "vocab_size": 97,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 512,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+GEMMA = {
+    **SMALL,
+    "sliding_window": 7,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+}
 # Small enough for a test, real enough to be built: the picture tower is never run.
-PICTURES = dict(
-    hidden_size=16,
-    intermediate_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    image_size=28,
+PICTURES = {
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "image_size": 28,
+}
+MULTI_HEAD_LATENT = {
+    "num_key_value_heads": 4,
+    "head_dim": 4,
+    "v_head_dim": 6,
+    "q_lora_rank": 8,
+    "kv_lora_rank": 8,
+    "qk_rope_head_dim": 4,
+    "qk_nope_head_dim": 8,
+}
+# Types of transformers, without windows and with them.
+PLAIN = (
+    "apertus arcee bitnet biogpt cohere ernie4_5 flex_olmo gemma glm glm4 gpt_neox"
+    " granite helium hunyuan_v1_dense llama nanochat nemotron olmo olmo2 olmoe opt"
+    " persimmon phi qwen2 qwen2_moe qwen3_moe seed_oss stablelm"
+)
+WINDOWED = (
+    "cohere2 cwm exaone4 gemma2 gemma3_text gpt_oss ministral mistral mixtral olmo3"
+    " phi3 qwen3 smollm3 starcoder2 vaultgemma"
 )
 
 
@@ -43,45 +66,28 @@ def gemma3_multimodal():
 
 
 def of_type(model_type, **others):
-    """A random model of one of transformers' types, with a window of seven where the
-    type knows windows.
+    """Make a random model of one of transformers' types, with a window of seven where
+    the type knows windows.
     """
-    window = (
-        {"sliding_window": 7}
-        if hasattr(AutoConfig.for_model(model_type), "sliding_window")
-        else {}
-    )
-    return AutoModelForCausalLM.from_config(
-        AutoConfig.for_model(model_type, **{**SMALL, **window, **others})
-    )
+    shape = SMALL.copy()
+    if hasattr(AutoConfig.for_model(model_type), "sliding_window"):
+        shape["sliding_window"] = 7
+    config = AutoConfig.for_model(model_type, **{**shape, **others})
+    return AutoModelForCausalLM.from_config(config)
 
 
-MULTI_HEAD_LATENT = dict(
-    num_key_value_heads=4, head_dim=4, v_head_dim=6, q_lora_rank=8, kv_lora_rank=8
-)
-MULTI_HEAD_LATENT |= dict(qk_rope_head_dim=4, qk_nope_head_dim=8)
-PLAIN = (
-    "apertus arcee bitnet biogpt cohere ernie4_5 flex_olmo gemma glm glm4 gpt_neox"
-    " granite helium hunyuan_v1_dense llama nanochat nemotron olmo olmo2 olmoe opt"
-    " persimmon phi qwen3_moe seed_oss stablelm"
-)
-WINDOWED = (
-    "cohere2 cwm exaone4 gemma2 gemma3_text gpt_oss ministral mistral mixtral olmo3"
-    " phi3 qwen3 smollm3 starcoder2 vaultgemma"
-)
 FAMILIES = {
-    name: functools.partial(of_type, name) for name in (PLAIN + " " + WINDOWED).split()
-} | {
-    "qwen2": lambda: of_type("qwen2"),
-    "qwen2-window": lambda: of_type(
-        "qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=1
-    ),
-    "qwen2_moe": lambda: of_type("qwen2_moe"),
-    "gemma4_text": lambda: of_type("gemma4_text", vocab_size_per_layer_input=97),
-    "gemma3-local-and-global": lambda: of_type("gemma3_text", **GEMMA),
-    "gemma3-multimodal": gemma3_multimodal,
-    "deepseek_v3": lambda: of_type("deepseek_v3", **MULTI_HEAD_LATENT),
+    name: functools.partial(of_type, name) for name in f"{PLAIN} {WINDOWED}".split()
 }
+FAMILIES["qwen2-window"] = functools.partial(
+    of_type, "qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=1
+)
+FAMILIES["gemma4_text"] = functools.partial(
+    of_type, "gemma4_text", vocab_size_per_layer_input=97
+)
+FAMILIES["gemma3-local-and-global"] = functools.partial(of_type, "gemma3_text", **GEMMA)
+FAMILIES["gemma3-multimodal"] = gemma3_multimodal
+FAMILIES["deepseek_v3"] = functools.partial(of_type, "deepseek_v3", **MULTI_HEAD_LATENT)
 
 
 def spread(model, width=0.3):

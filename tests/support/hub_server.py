@@ -37,17 +37,13 @@ class HubServer(ThreadingHTTPServer):
 
     def __init__(self, root: Path):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.root, self.url, self.lock = (
-            root,
-            f"http://127.0.0.1:{self.server_port}",
-            threading.Lock(),
-        )
-        self.gated, self.lost, self.ignore_range, self.break_after = (
-            {},
-            set(),
-            False,
-            None,
-        )
+        self.root = root
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.lock = threading.Lock()
+        self.gated = {}
+        self.lost = set()
+        self.ignore_range = False
+        self.break_after = None
         self.sent = self.sent_weights = self.ranged = 0
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -56,20 +52,21 @@ class HubServer(ThreadingHTTPServer):
         super().__exit__(*given)
 
     def commit(self, repo: str) -> str:
-        """Return the one commit of a repository: it changes with the names and sizes of
-        the files.
+        """Return the one commit of a repository, which changes with the names and sizes
+        of its files.
         """
-        return hashlib.sha1(
-            repr((repo, sorted(self.files(repo).items()))).encode()
-        ).hexdigest()
+        content = (repo, sorted(self.files(repo).items()))
+        return hashlib.sha1(repr(content).encode()).hexdigest()
 
     def files(self, repo: str) -> dict[str, int]:
         """Return the sizes of a repository's files by name."""
-        paths = [path for path in (self.root / repo).rglob("*") if path.is_file()]
-        return {
-            path.relative_to(self.root / repo).as_posix(): path.stat().st_size
-            for path in paths
-        }
+        folder = self.root / repo
+        sizes = {}
+        for path in folder.rglob("*"):
+            if path.is_file():
+                name = path.relative_to(folder).as_posix()
+                sizes[name] = path.stat().st_size
+        return sizes
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -80,99 +77,104 @@ class Handler(BaseHTTPRequestHandler):
     server: HubServer
 
     def do_GET(self) -> None:
-        path, hub = unquote(urlsplit(self.path).path), self.server
-        if not (match := API.fullmatch(path) or FILE.fullmatch(path)):
+        hub = self.server
+        path = unquote(urlsplit(self.path).path)
+        match = API.fullmatch(path) or FILE.fullmatch(path)
+        if not match:
             return self.refuse(404, "EntryNotFound")
-        repo, commit = match["repo"], match["revision"] or "main"
+        repo = match["repo"]
+        commit = match["revision"] or "main"
         if not (hub.root / repo).is_dir():
             return self.refuse(404, "RepoNotFound")
         if commit in hub.lost or not re.fullmatch("main|[0-9a-f]{40}", commit):
             return self.refuse(404, "RevisionNotFound")
-        commit = hub.commit(repo) if commit == "main" else commit
-        if match.re is FILE:
-            return self.send_file(
-                repo, commit, hub.root / repo / match["file"], bool(match["stored"])
-            )
-        sizes = hub.files(repo).items()
-        files = [
-            {"type": "file", "rfilename": name, "path": name, "size": size, "oid": name}
-            for name, size in sizes
-        ]
-        content = (
-            files
-            if match["what"] == "tree"
-            else {"id": repo, "sha": commit, "siblings": files}
-        )
-        body = json.dumps(content).encode()
-        self.answer(200, len(body), {"Content-Type": "application/json"})
-        self.send_body(body)
+        if commit == "main":
+            commit = hub.commit(repo)
+        if match.re is API:
+            return self.describe(repo, commit, as_tree=match["what"] == "tree")
+        file = hub.root / repo / match["file"]
+        return self.send_file(repo, commit, file, bool(match["stored"]))
 
     do_HEAD = do_GET
 
     def log_message(self, *_) -> None:
         pass
 
+    def describe(self, repo: str, commit: str, as_tree: bool) -> None:
+        """Send which files a repository has, in one of the hub's two ways."""
+        files = []
+        for name, size in self.server.files(repo).items():
+            entry = {"type": "file", "size": size, "oid": name}
+            files.append({**entry, "path": name, "rfilename": name})
+        content = files if as_tree else {"id": repo, "sha": commit, "siblings": files}
+        body = json.dumps(content).encode()
+        self.answer(200, len(body), {"Content-Type": "application/json"})
+        self.send_body(body)
+
     def refuse(self, status: int, code: str, **headers: str) -> None:
-        self.answer(
-            status, 0, {"X-Error-Code": code, "X-Error-Message": code, **headers}
-        )
+        error = {"X-Error-Code": code, "X-Error-Message": code}
+        self.answer(status, 0, {**error, **headers})
 
     def answer(self, status: int, length: int, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(length)}.items():
+        for name, value in headers.items():
             self.send_header(name, value)
+        self.send_header("Content-Length", str(length))
         self.end_headers()
 
     def send_file(self, repo: str, commit: str, path: Path, stored: bool) -> None:
-        hub, headers = self.server, {"X-Repo-Commit": commit}
+        hub = self.server
+        headers = {"X-Repo-Commit": commit}
         if repo in hub.gated:
             return self.refuse(hub.gated[repo], "GatedRepo")
         if not path.is_file():
             return self.refuse(404, "EntryNotFound", **headers)
-        size, weights, tag = (
-            path.stat().st_size,
-            path.suffix == ".safetensors",
-            f'"{etag(path)}"',
-        )
-        if weights and not stored:
-            place = f"http://localhost:{hub.server_port}/storage{self.path}"
-            return self.answer(
-                302,
-                0,
-                headers
-                | {"X-Linked-Size": str(size), "X-Linked-ETag": tag, "Location": place},
+        size = path.stat().st_size
+        tag = f'"{etag(path)}"'
+        is_weights = path.suffix == ".safetensors"
+        if is_weights and not stored:
+            headers["X-Linked-Size"] = str(size)
+            headers["X-Linked-ETag"] = tag
+            headers["Location"] = (
+                f"http://localhost:{hub.server_port}/storage{self.path}"
             )
-        headers |= {"ETag": tag, "Accept-Ranges": "bytes"}
-        start, stop, asked = 0, size, RANGE.fullmatch(self.headers.get("Range", ""))
-        if asked and not hub.ignore_range:
+            return self.answer(302, 0, headers)
+
+        headers["ETag"] = tag
+        headers["Accept-Ranges"] = "bytes"
+        start, stop, status = 0, size, 200
+        asked_range = RANGE.fullmatch(self.headers.get("Range", ""))
+        if asked_range and not hub.ignore_range:
             hub.ranged += 1
-            start, stop = int(asked[1]), min(int(asked[2]) + 1, size)
+            status = 206
+            start = int(asked_range[1])
+            stop = min(int(asked_range[2]) + 1, size)
             headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
-        self.answer(206 if "Content-Range" in headers else 200, stop - start, headers)
-        with open(path, "rb") as stream:
-            stream.seek(start)
+        self.answer(status, stop - start, headers)
+        with open(path, "rb") as file:
+            file.seek(start)
             while start < stop and not self.close_connection:
-                start += self.send_body(
-                    stream.read(min(PORTION, stop - start)), weights
-                )
+                portion = file.read(min(PORTION, stop - start))
+                start += self.send_body(portion, is_weights)
 
     def send_body(self, body: bytes, weights: bool = False) -> int:
         """Send so much of it as may go out before the connection is cut; return its
         whole length.
         """
-        hub, allowed = self.server, len(body)
+        hub = self.server
+        allowed = len(body)
         if self.command == "HEAD":
             return allowed
         with hub.lock:
-            if (
-                weights
-                and hub.break_after is not None
-                and hub.sent_weights + allowed > hub.break_after
-            ):
-                allowed, hub.break_after = hub.break_after - hub.sent_weights, None
-                self.close_connection = True
-            hub.sent_weights += allowed * weights
+            if weights and hub.break_after is not None:
+                left = hub.break_after - hub.sent_weights
+                if allowed > left:
+                    allowed = left
+                    hub.break_after = None
+                    self.close_connection = True
             hub.sent += allowed
+            if weights:
+                hub.sent_weights += allowed
         try:
             self.wfile.write(body[:allowed])
         except ConnectionError:  # a reader that has seen enough hangs up
@@ -185,11 +187,8 @@ def point_at(url: str, patch) -> None:
     HF_ENDPOINT long ago.
     """
     patch.setattr(constants, "ENDPOINT", url)
-    patch.setattr(
-        constants,
-        "HUGGINGFACE_CO_URL_TEMPLATE",
-        url + "/{repo_id}/resolve/{revision}/{filename}",
-    )
+    template = url + "/{repo_id}/resolve/{revision}/{filename}"
+    patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
 
 
 def etag(path: Path) -> str:
