@@ -29,7 +29,7 @@ def answered(profile: Profile, dtype: str, limit: int) -> tuple[pd.DataFrame, fl
     accuracy = profile.accuracy.model_copy(update=changes)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        answers = evaluate(accuracy, profile.filler, profile.seed, Path(folder))
+        answers = evaluate(accuracy, profile.filler, profile.seed, Path(folder)).answers
         return answers, len(answers) / (time.perf_counter() - start)
 
 

@@ -20,27 +20,29 @@ import torch
 from measuring import in_turns, keep
 from transformers import AutoModelForCausalLM
 
-from lib.evaluation.likelihood import Scored, log_likelihoods
+from lib.evaluation.scoring import TextToScore, log_likelihoods
 from lib.generation.prefill import logits_at
 from lib.models.loading import Loaded, load
 from lib.prompts.batches import pad
 from lib.prompts.building import build_prompt
+from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import Problem, load_problems
 
 CONDITIONS = ("none", "mless", "hidden-from-layer-1", "dilution")
 
 
-def scored(loaded: Loaded, problem: Problem, condition: str) -> Scored:
+def scored(loaded: Loaded, problem: Problem, name: str) -> TextToScore:
     """Return a problem with what follows its prompt."""
     text = loaded.tokenizer(
         problem.solution or problem.problem, add_special_tokens=False
     )["input_ids"]
+    condition = parse_condition(name)
     prompt = build_prompt(loaded.tokenizer, problem.problem, condition)
-    return Scored(problem, condition, None, "solution", prompt, [], text)
+    return TextToScore(problem, condition, None, "solution", prompt, [], text)
 
 
 @torch.inference_mode()
-def plain(model, batch: dict[str, Scored]) -> torch.Tensor:
+def plain(model, batch: dict[str, TextToScore]) -> torch.Tensor:
     """Return log p of each scored token, (N,), of one forward of the padded rows."""
     ids, lengths = pad([torch.tensor(one.ids) for one in batch.values()])
     places = [

@@ -154,10 +154,10 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     # With torch: a refusal does not wait for it.
     from lib.evaluation import answer_tables, run
 
-    answers = run.evaluate(
+    evaluated = run.evaluate(
         accuracy, filler, options.seed, options.out, shard, options.shorter
     )
-    print(answer_tables.as_text(answer_tables.summarise(answers)))
+    print(answer_tables.summary_as_text(evaluated.summary))
     print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 
 
@@ -171,9 +171,10 @@ def _shard(text: str) -> tuple[int, int]:
 
 def likelihood(options: RunOptions, likelihood: Likelihood) -> None:
     """Score gold solutions under several conditions."""
-    from lib.evaluation.likelihood import as_text, likelihoods
+    from lib.evaluation.likelihood import likelihoods, scores_as_text
 
-    print(as_text(likelihoods(likelihood, Filler(), options.seed, options.out)))
+    scores = likelihoods(likelihood, Filler(), options.seed, options.out)
+    print(scores_as_text(scores))
     print(f"files: {options.out}/scores.jsonl, run.json")
 
 

@@ -3,6 +3,10 @@ and say what it shows.
 
     answers = evaluation.answers(profile, "fillers")  # stored, or generated now
     answer_tables.summarise(answers)
+
+`run` completes and grades, by what `plan` asks for and through `graded`; `likelihood`
+scores solutions by `scoring`; `store` keeps the rows of both, `provenance` says what
+made them. `answer_tables` and `pass_rates` say what answers show.
 """
 
 from pathlib import Path
@@ -12,7 +16,7 @@ import pandas as pd
 from lib import paths
 from lib.evaluation.store import SCORE_FIELDS, frame, read
 from lib.models.names import resolve
-from lib.profiles import Profile, variation
+from lib.profiles import Accuracy, Profile, Variation, variation
 
 
 def answers(
@@ -24,30 +28,26 @@ def answers(
     They are what the repository has, else those of `folder` (None: of results/),
     generated as far as they are missing.
     """
-    asked = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
-    if asked is None or (folder is None and stored_file(profile, part)):
+    is_stored = folder is None and stored_file(profile, part) is not None
+    if is_stored or _settings_of(profile, part) is None:
         return _stored(profile, part)
-    from lib.evaluation.run import (
-        evaluate,
-    )  # with the libraries that run a network, which stored answers do without
+    # With the libraries that run a network, which stored answers do without.
+    from lib.evaluation.run import evaluate
 
-    asked, place = (
-        (profile.accuracy, "")
-        if part == "main"
-        else (variation(profile.accuracy, part), part)
-    )
-    return evaluate(
-        asked, profile.filler, profile.seed, Path(folder or profile.results / place)
-    ).assign(part=part)
+    accuracy = profile.accuracy
+    if part != "main":
+        accuracy = variation(accuracy, part)
+    if folder is None:
+        folder = _results(profile, part)
+    evaluated = evaluate(accuracy, profile.filler, profile.seed, Path(folder))
+    return evaluated.answers.assign(part=part)
 
 
 def stored_answers(profile: Profile, part: str = "main") -> pd.DataFrame:
     """Return a part's completions as far as results/ has any, else as the repository
     has them: nothing runs.
     """
-    rows = read(
-        *(profile.results / ("" if part == "main" else part)).glob("completions*.jsonl")
-    )
+    rows = read(*_results(profile, part).glob("completions*.jsonl"))
     return frame(rows, part) if rows else _stored(profile, part)
 
 
@@ -55,31 +55,29 @@ def scores(profile: Profile) -> pd.DataFrame:
     """Return the likelihoods of a profile, a row per text, stored or scored if needed;
     none if it asks for none.
     """
-    asked = profile.likelihood
+    if profile.likelihood is None:
+        return pd.DataFrame([], columns=SCORE_FIELDS)
     files = sorted((paths.DATA / profile.name / "likelihood").glob("*.jsonl.gz"))
-    if asked is None or files:
-        return pd.DataFrame(
-            _rows_of_models(asked.models, read(*files)) if asked else [],
-            columns=SCORE_FIELDS,
-        )
+    if files:
+        rows = _rows_of_models(profile.likelihood.models, read(*files))
+        return pd.DataFrame(rows, columns=SCORE_FIELDS)
     from lib.evaluation.likelihood import likelihoods
 
-    return likelihoods(
-        asked, profile.filler, profile.seed, profile.results / "likelihood"
-    )
+    folder = profile.results / "likelihood"
+    return likelihoods(profile.likelihood, profile.filler, profile.seed, folder)
 
 
-def same_texts(profile: Profile, found: pd.DataFrame) -> tuple[int, int]:
+def same_texts(profile: Profile, answers: pd.DataFrame) -> tuple[int, int]:
     """Return how many answers have the same text as the profile's stored ones, and how
     many could be compared.
     """
-    stored = _stored(profile, "main")
-    both = found.merge(
-        stored,
+    both = answers.merge(
+        _stored(profile, "main"),
         on=["model", "condition", "problem_id", "sample"],
         suffixes=("", "_stored"),
     )
-    return int((both["response"] == both["response_stored"]).sum()), len(both)
+    same = both["response"] == both["response_stored"]
+    return int(same.sum()), len(both)
 
 
 def stored_file(profile: Profile, part: str = "main") -> Path | None:
@@ -94,7 +92,7 @@ def _stored(profile: Profile, part: str) -> pd.DataFrame:
     """Return the stored completions of a part: those of the profile's models under the
     conditions that it asks for.
     """
-    settings = profile.accuracy if part == "main" else getattr(profile.accuracy, part)
+    settings = _settings_of(profile, part)
     path = stored_file(profile, part)
     if settings is None or path is None:
         return frame([], part)
@@ -103,10 +101,18 @@ def _stored(profile: Profile, part: str) -> pd.DataFrame:
     return frame(_rows_of_models(profile.accuracy.models, rows), part)
 
 
+def _settings_of(profile: Profile, part: str) -> Accuracy | Variation | None:
+    """Return what a profile asks for in a part, None where it lacks it."""
+    return profile.accuracy if part == "main" else getattr(profile.accuracy, part)
+
+
+def _results(profile: Profile, part: str) -> Path:
+    """Return the folder of a part's answers in results/."""
+    return profile.results if part == "main" else profile.results / part
+
+
 def _rows_of_models(models: list[str], rows: list[dict]) -> list[dict]:
     """Return the rows of these models, in their order."""
     names = [resolve(spec).name for spec in models]
-    return sorted(
-        (row for row in rows if row["model"] in names),
-        key=lambda row: names.index(row["model"]),
-    )
+    chosen = [row for row in rows if row["model"] in names]
+    return sorted(chosen, key=lambda row: names.index(row["model"]))

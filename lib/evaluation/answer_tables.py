@@ -160,7 +160,7 @@ def cut_apart(answers: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def as_text(table: pd.DataFrame) -> str:
+def summary_as_text(table: pd.DataFrame) -> str:
     """Return a line per row of `summarise`: accuracy, what was cut off or has no box,
     and the effect.
     """

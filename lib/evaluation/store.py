@@ -13,9 +13,9 @@ import gzip
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO, TypeVar
 
 import pandas as pd
 
@@ -23,52 +23,52 @@ from lib import progress
 from lib.errors import InputError
 from lib.paths import write_json
 
-RUN, COMPLETIONS, SCORES = "run.json", "completions.jsonl", "scores.jsonl"
+RUN = "run.json"
+COMPLETIONS = "completions.jsonl"
+SCORES = "scores.jsonl"
 ADVICE = "use another folder, or delete this one"
 FIELDS = [  # of a line of completions.jsonl
-    *(
-        "key",
-        "model",
-        "revision",
-    ),  # 16 hex digits that stand for all it depends on; commit, or digest of the files
-    *(
-        "condition",
-        "problem_id",
-        "level",
-        "subject",
-        "answer",
-        "sample",
-    ),  # 0 and "": not known; the gold answer
-    *(
-        "response",
-        "finish_reason",
-    ),  # with what was elicited; stop, length (token limit) or context (no room left)
-    *(
-        "prompt_tokens",
-        "completion_tokens",
-        "elicited",
-        "run_on",
-    ),  # run_on: a new problem follows the answer
-    *(
-        "extracted",
-        "method",
-        "correct",
-    ),  # content of the last box; what decided: `lib.grading.Grade`
-    *(
-        "correct_authors",
-        "correct_authors_on_completion",
-        "correct_exact",
-    ),  # theirs as published reads the prompt too
-    *(
-        "evaluated",
-        "dtype",
-        "processor",
-        "arm",
-    ),  # worked out; older runs lack the next two; ARM's settings, if any
-    "token_ids",  # of an answer that was drawn: its tokens, with the one that ended it
+    # 16 hex digits that stand for all that the completion depends on.
+    "key",
+    "model",
+    # A commit, or a digest of the files.
+    "revision",
+    "condition",
+    # Of the problem; level 0 and subject "" are not known, `answer` is the gold answer.
+    "problem_id",
+    "level",
+    "subject",
+    "answer",
+    "sample",
+    # The whole text, with what was elicited.
+    "response",
+    # stop, length (the token limit) or context (the model has no room for it).
+    "finish_reason",
+    "prompt_tokens",
+    "completion_tokens",
+    "elicited",
+    # Whether a new problem follows the answer.
+    "run_on",
+    # The content of the last box, and what decided: `lib.grading.equal.Grade`.
+    "extracted",
+    "method",
+    "correct",
+    # The authors' rule; as published it reads the prompt too.
+    "correct_authors",
+    "correct_authors_on_completion",
+    "correct_exact",
+    # Whether no operation is left to be carried out.
+    "evaluated",
+    # Older runs lack the next two.
+    "dtype",
+    "processor",
+    # ARM's settings, if any.
+    "arm",
+    # Of a drawn answer: its tokens, with the one that ended it.
+    "token_ids",
 ]
 NEEDED = ("model", "condition", "problem_id", "sample", "response", "correct")
-SCORE_FIELDS = [
+SCORE_FIELDS = [  # of a line of scores.jsonl
     "key",
     "model",
     "revision",
@@ -77,8 +77,13 @@ SCORE_FIELDS = [
     "problem_id",
     "level",
     "subject",
+    "prompt_tokens",
+    "tokens",
+    "nats",
+    "dtype",
+    "processor",
 ]
-SCORE_FIELDS += ["prompt_tokens", "tokens", "nats", "dtype", "processor"]
+Wanted = TypeVar("Wanted")
 
 
 @contextlib.contextmanager
@@ -86,8 +91,8 @@ def opened(
     folder: str | Path,
     settings: dict,
     environment: dict | None = None,
-    shard=(1, 1),
-    file=COMPLETIONS,
+    shard: tuple[int, int] = (1, 1),
+    file: str = COMPLETIONS,
 ) -> Iterator["Store"]:
     """Yield the store of a folder, new or resumed, alone with its file until the block
     ends: another run waits.
@@ -96,127 +101,26 @@ def opened(
     machines. Raises InputError for a folder that cannot be written, was made with other
     settings, or is damaged but for a half-written last line.
     """
-    path = Path(folder) / (
-        file if shard == (1, 1) else f"{Path(file).stem}-{shard[0]}-of-{shard[1]}.jsonl"
-    )
+    path = Path(folder) / file
+    if shard != (1, 1):
+        path = path.with_stem(f"{path.stem}-{shard[0]}-of-{shard[1]}")
     with contextlib.ExitStack() as stack:
         with _in_one_line(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             stream = stack.enter_context(open(path, "ab", buffering=0))
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                print(
-                    f"another run writes {path}: waiting for it",
-                    file=sys.stderr,
-                    flush=True,
-                )
-                fcntl.flock(stream, fcntl.LOCK_EX)
-            if not (run := path.with_name(RUN)).exists():
-                write_json(
-                    run, {"settings": settings, "environment": environment or {}}
-                )
-            was, now = _flat(read_run(path.parent)), _flat(settings)
-            for name in was | now:
-                if (old := was.get(name, "(absent)")) != (
-                    new := now.get(name, "(absent)")
-                ):
-                    raise InputError(
-                        f"{path.parent} was made with {name} = {old}, not {new}:"
-                        f" {ADVICE}"
-                    )
-            data = path.read_bytes()
-            rows, whole = _parsed(data, path), _whole(data)
-            if len(whole) < len(
-                data
-            ):  # nobody else writes: it is what a killed writer left
-                os.ftruncate(stream.fileno(), len(whole))
-                print(
-                    f"repaired: dropped a half-written last line of {path}",
-                    file=sys.stderr,
-                )
-            elif whole != data:
-                os.write(stream.fileno(), b"\n")
+            _lock(stream, path)
+            run = path.with_name(RUN)
+            if not run.exists():
+                content = {"settings": settings, "environment": environment or {}}
+                write_json(run, content)
+            _require_same(path.parent, settings)
+            rows = _mended_rows(stream, path)
         yield Store(path, stream.fileno(), rows)
-
-
-def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
-    """Return settings as JSON by name, those of a group as group.name."""
-    found = {}
-    for name, value in settings.items():
-        found |= (
-            _flat(value, f"{prefix}{name}.")
-            if isinstance(value, dict)
-            else {prefix + name: json.dumps(value)}
-        )
-    return found
-
-
-class Store:
-    """The rows of one run: `rows` by key in the file's order, `append` for more, `fill`
-    for all that is wanted.
-    """
-
-    def __init__(self, path: Path, descriptor: int, rows: dict[str, dict]):
-        self.path, self.rows, self._file = path, rows, descriptor
-
-    def append(self, row: dict) -> None:
-        """Write a row with a key, whole or not at all (InputError), unless its key is
-        there already.
-        """
-        line = json.dumps(row).encode() + b"\n"
-        row = json.loads(line)  # as a later reader will see it
-        if row["key"] in self.rows:
-            return
-        with _in_one_line(self.path):
-            before = os.fstat(self._file).st_size
-            try:
-                if os.write(self._file, line) < len(
-                    line
-                ):  # a disk that fills up is an error only in the next call
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            except OSError:
-                with contextlib.suppress(OSError):  # the next run mends it then
-                    os.ftruncate(self._file, before)
-                raise
-        self.rows[row["key"]] = row
-
-    def everything(self) -> dict[str, dict]:
-        """Return the rows of all shards so far, by key."""
-        stem = self.path.name.split("-")[0].removesuffix(".jsonl")
-        others = [
-            path
-            for path in self.path.parent.glob(f"{stem}*.jsonl")
-            if path != self.path
-        ]
-        return {row["key"]: row for row in read(*others)} | self.rows
-
-    def fill(
-        self,
-        name: str,
-        unit: str,
-        wanted: dict[str, Any],
-        make: Callable[..., Generator],
-    ) -> None:
-        """Append what no shard has of `wanted` as make(missing, bar) yields it, beside
-        a bar of this name.
-        """
-        known = self.everything()
-        if not (
-            missing := {key: asked for key, asked in wanted.items() if key not in known}
-        ):
-            return
-        with (
-            progress.bar(name, len(wanted), unit, len(wanted) - len(missing)) as bar,
-            contextlib.closing(make(missing, bar)) as rows,
-        ):
-            for row in rows:
-                self.append(row)
-                bar.update()
 
 
 @contextlib.contextmanager
 def _in_one_line(path: Path) -> Iterator[None]:
+    """Let what keeps a file from being written be an InputError."""
     try:
         yield
     except OSError as error:
@@ -227,6 +131,101 @@ def _in_one_line(path: Path) -> Iterator[None]:
         raise InputError(
             f"cannot write results to {path.parent}: {error.strerror}"
         ) from error
+
+
+def _lock(stream: BinaryIO, path: Path) -> None:
+    """Lock a file, and say so where another run has to end first."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"another run writes {path}: waiting for it", file=sys.stderr, flush=True)
+        fcntl.flock(stream, fcntl.LOCK_EX)
+
+
+def _require_same(folder: Path, settings: dict) -> None:
+    """Raise InputError for the first setting that a folder was not made with."""
+    was = _flat(read_run(folder))
+    now = _flat(settings)
+    for name in was | now:
+        old = was.get(name, "(absent)")
+        new = now.get(name, "(absent)")
+        if old != new:
+            raise InputError(
+                f"{folder} was made with {name} = {old}, not {new}: {ADVICE}"
+            )
+
+
+def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
+    """Return settings as JSON by name, those of a group as group.name."""
+    flat = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = json.dumps(value)
+    return flat
+
+
+def _mended_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
+    """Return the rows of a file that nobody else writes, without what a killed writer
+    left at its end.
+    """
+    data = path.read_bytes()
+    rows = _parsed(data, path)
+    whole = _whole(data)
+    if len(whole) < len(data):
+        os.ftruncate(stream.fileno(), len(whole))
+        print(f"repaired: dropped a half-written last line of {path}", file=sys.stderr)
+    elif whole != data:
+        os.write(stream.fileno(), b"\n")
+    return rows
+
+
+class Store:
+    """The rows of one run: `rows` by key in the file's order, and `append` for more."""
+
+    def __init__(self, path: Path, descriptor: int, rows: dict[str, dict]):
+        self.path = path
+        self.rows = rows
+        self._file = descriptor
+
+    def append(self, row: dict) -> None:
+        """Write a row with a key, whole or not at all (InputError), unless its key is
+        there already.
+        """
+        line = json.dumps(row).encode() + b"\n"
+        if row["key"] in self.rows:
+            return
+        with _in_one_line(self.path):
+            before = os.fstat(self._file).st_size
+            try:
+                # A disk that fills up is an error only in the next call.
+                if os.write(self._file, line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                # Where this fails too, the next run mends it.
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, before)
+                raise
+        self.rows[row["key"]] = json.loads(line)  # as a later reader will see it
+
+    def keep(self, rows: Generator[dict, None, None], bar: progress.Bar) -> None:
+        """Append rows as they are made, each of which is a step of the bar."""
+        with contextlib.closing(rows):
+            for row in rows:
+                self.append(row)
+                bar.update()
+
+    def everything(self) -> dict[str, dict]:
+        """Return the rows of all shards so far, by key."""
+        stem = self.path.name.split("-")[0].removesuffix(".jsonl")
+        others = set(self.path.parent.glob(f"{stem}*.jsonl")) - {self.path}
+        return {row["key"]: row for row in read(*sorted(others))} | self.rows
+
+    def missing(self, wanted: Mapping[str, Wanted]) -> dict[str, Wanted]:
+        """Return what no shard has of the wanted rows."""
+        known = self.everything()
+        return {key: item for key, item in wanted.items() if key not in known}
 
 
 def _whole(data: bytes) -> bytes:
@@ -244,7 +243,7 @@ def _parsed(data: bytes, path: Path) -> dict[str, dict]:
     """Return the rows of whole lines by key, the first of each; raises InputError
     naming a broken line.
     """
-    found: dict[str, dict] = {}
+    rows: dict[str, dict] = {}
     for number, line in enumerate(_whole(data).split(b"\n")[:-1], 1):
         try:
             row = json.loads(line.decode())
@@ -256,8 +255,8 @@ def _parsed(data: bytes, path: Path) -> dict[str, dict]:
             raise InputError(
                 f'line {number} of {path} is not a record: it needs a "key"'
             )
-        found.setdefault(row["key"], row)
-    return found
+        rows.setdefault(row["key"], row)
+    return rows
 
 
 def read(*files: str | Path) -> list[dict]:
@@ -267,20 +266,18 @@ def read(*files: str | Path) -> list[dict]:
     A last line without its end is left out: its writer is at it now, or was killed at
     it.
     """
-    found: dict[str, dict] = {}
+    rows: dict[str, dict] = {}
     for path in map(Path, files):
         try:
-            data = (
-                gzip.decompress(path.read_bytes())
-                if path.suffix == ".gz"
-                else path.read_bytes()
-            )
+            data = path.read_bytes()
+            if path.suffix == ".gz":
+                data = gzip.decompress(data)
         except (OSError, EOFError) as error:
-            raise InputError(
-                f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
-            ) from error
-        found = found | _parsed(data, path) | found  # in the order of the files
-    return list(found.values())
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot read {path}: {reason}") from error
+        for key, row in _parsed(data, path).items():
+            rows.setdefault(key, row)
+    return list(rows.values())
 
 
 def read_run(folder: Path) -> dict:
@@ -304,15 +301,14 @@ def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:
     tables and claims count: the same on the embedded set, whose problems are mostly
     sums, and correct elsewhere.
     """
-    if missing := [name for row in rows for name in NEEDED if name not in row]:
-        raise InputError(f"completions.jsonl: {missing[0]}: missing field")
-    table = pd.DataFrame(
-        rows, columns=FIELDS, dtype=object
-    )  # pandas' own strings refuse broken text
-    correct, sums = (
-        table["correct"].eq(True),
-        table["problem_id"].map(lambda name: name.startswith("embedded/")),
-    )
+    for row in rows:
+        for name in NEEDED:
+            if name not in row:
+                raise InputError(f"completions.jsonl: {name}: missing field")
+    # As objects: pandas' own strings refuse broken text.
+    table = pd.DataFrame(rows, columns=FIELDS, dtype=object)
+    correct = table["correct"].eq(True)
     worked_out = correct & table["evaluated"].ne(False)
-    right = correct.mask(sums.astype(bool), worked_out)
+    is_embedded = [name.startswith("embedded/") for name in table["problem_id"]]
+    right = correct.mask(pd.Series(is_embedded, table.index, dtype=bool), worked_out)
     return table.assign(part=part, correct=correct, worked_out=worked_out, right=right)

@@ -1,8 +1,8 @@
 """Prompts in, completions out: one small interface, two engines, here or in workers.
 
 An engine is a module with a `Writer` named `Engine(loaded, batch_size, **options)`. Its
-`load` reads what the engine needs of a model in this process, its `_accept` refuses
-what it cannot run, and its `_stream` writes.
+`load` turns a model that was loaded without weights into one that the engine can run,
+its `_accept` refuses what it cannot run, and its `_stream` writes.
 
     transformers  the project's own batches; a step of them is in `step`, the cache of
                   the rows in `slots`, prompts go in by `prefill`, tokens are chosen in
@@ -14,8 +14,9 @@ what it cannot run, and its `_stream` writes.
 import importlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lib.arm.activations import activation_module
 from lib.arm.settings import Arm
@@ -90,7 +91,12 @@ class Writer(ABC):
     """What every engine knows of its model.
 
     That is: which tokens end an answer, how much room there is, how an answer reads.
+    `status` is what a progress line says of workers, `failed` the reason of each prompt
+    that they gave up, by key.
     """
+
+    status = ""
+    failed: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, loaded, batch_size: int):
         self.loaded = loaded

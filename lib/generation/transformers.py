@@ -23,7 +23,7 @@ from lib.generation.drawing import choose
 from lib.generation.prefill import prefill
 from lib.generation.step import DecodeSteps
 from lib.grading.answer import last_box
-from lib.models.loading import load
+from lib.models.loading import with_weights
 from lib.prompts.batches import batch_tokens, in_batches, is_out_of_memory
 
 
@@ -48,7 +48,7 @@ class Engine(Writer):
     prompt.
     """
 
-    load = staticmethod(load)
+    load = staticmethod(with_weights)
 
     def _stream(
         self,

@@ -21,7 +21,7 @@ from lib.errors import InputError
 from lib.generation import Answer, Completion, Request, Sampling, Writer
 from lib.generation.vllm_arm import ArmExtension, change_for
 from lib.grading.answer import last_box
-from lib.models.loading import load_without_weights
+from lib.models.loading import Loaded, load_without_weights
 
 # Read when vLLM is imported, and by the processes it starts, which talk to each other
 # on this machine alone.
@@ -57,7 +57,10 @@ class Engine(Writer):
     any completion.
     """
 
-    load = staticmethod(load_without_weights)
+    @staticmethod
+    def load(loaded: Loaded) -> Loaded:
+        """Return a model with its weights fetched, which vLLM reads by itself."""
+        return load_without_weights(loaded.spec, loaded.device, loaded.dtype)
 
     def __init__(self, loaded, batch_size: int, tensor_parallel: int = 1):
         super().__init__(loaded, batch_size)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from lib.errors import InputError
 from lib.generation import Completion, Request, Sampling, engine_class, make_engine
-from lib.models.loading import Loaded
+from lib.models.loading import Loaded, load_without_weights
 
 # Read when Ray is imported, and by the processes it starts.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -62,14 +62,14 @@ class Worker:
         Raises InputError for what the engine cannot run.
         """
         name, *rest = making
-        loaded = engine_class(name).load(**loading)
+        loaded = load_without_weights(**loading)
         if loaded.revision != revision:
             raise InputError(
                 f"the worker at {ray.util.get_node_ip_address()} has revision"
                 f" {loaded.revision}, this run {loaded.spec} at revision {revision}"
             )
         self.sampling = sampling
-        self.engine = make_engine(name, loaded, *rest)
+        self.engine = make_engine(name, engine_class(name).load(loaded), *rest)
         self.engine.complete(longest, sampling)
         yield from ()  # a stream, like completions
 

@@ -9,7 +9,7 @@ To *change* a model, see `arm`; to read its attention, see `attention`.
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -84,19 +84,13 @@ def load(
     """
     source = resolve(spec)
     device, dtype = _placement(device, dtype)
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(
-            f"device {device} was asked for, but torch {torch.__version__} sees no GPU:"
-            " use device cpu"
-        )
+    _require(device)
     transformers_logging.disable_progress_bar()
     folder = _checkpoint(source, dtype, layers)
     with _naming(spec, folder):
         model = load_weights(folder, layers, dtype, head, seed)
         loaded = _described(source, folder, model, device, dtype, seed)
-    torch.nn.Module.to(model, device)
-    model.eval()
-    check_attention(model)
+    _set_up(model, device)
     return loaded
 
 
@@ -116,6 +110,37 @@ def load_without_weights(
     with _naming(spec, folder):
         model = empty_model(folder, dtype)
         return _described(source, folder, model, device, dtype)
+
+
+def with_weights(loaded: Loaded) -> Loaded:
+    """Return a whole model that was loaded without weights, with them and ready to run.
+
+    Raises InputError as `load` does for the weights, the device and the attention.
+    """
+    _require(loaded.device)
+    folder = _checkpoint(resolve(loaded.spec), loaded.dtype)
+    with _naming(loaded.spec, folder):
+        model = load_weights(folder, None, loaded.dtype)
+    _set_up(model, loaded.device)
+    return replace(loaded, model=model)
+
+
+def _require(device: str) -> None:
+    """Raise InputError for a GPU where torch sees none."""
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InputError(
+            f"device {device} was asked for, but torch {torch.__version__} sees no GPU:"
+            " use device cpu"
+        )
+
+
+def _set_up(model: transformers.PreTrainedModel, device: str) -> None:
+    """Put a model on its device, ready to run; raises InputError for an attention that
+    `attention` does not compute.
+    """
+    torch.nn.Module.to(model, device)
+    model.eval()
+    check_attention(model)
 
 
 def _placement(device: str, dtype: str) -> tuple[str, str]:

@@ -207,18 +207,19 @@ def _from_file(path: Path) -> list[Problem]:
     """Return the problems of a JSONL file, refusing an empty set and an id that comes
     twice.
     """
-    lines, problems = {}, []
+    status = path.stat()
+    return list(_parsed(path, status.st_mtime_ns, status.st_size))
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(path: Path, changed: int, size: int) -> tuple[Problem, ...]:
+    """Read a file once as long as it stays as it is: a run asks for it several times."""
+    lines: dict[str, int] = {}
+    problems = []
     for number, row in json_lines(path):
         place = f"{path}, line {number}"
-        if isinstance(
-            row, dict
-        ):  # what is null or blank is missing; without unique_id a line is its own
-            present = {
-                name: value
-                for name, value in row.items()
-                if value is not None and str(value).strip()
-            }
-            row = {"unique_id": f"line-{number}"} | present
+        if isinstance(row, dict):
+            row = _filled_in(row, number)
         problem = validated(Problem, row, place)
         if problem.id in lines:
             raise InputError(
@@ -229,4 +230,16 @@ def _from_file(path: Path) -> list[Problem]:
         problems.append(problem)
     if not problems:
         raise InputError(f"{path} holds no problems")
-    return problems
+    return tuple(problems)
+
+
+def _filled_in(row: dict, number: int) -> dict:
+    """Return a row without what is null or blank, which counts as missing; without
+    unique_id a line is its own.
+    """
+    present = {
+        name: value
+        for name, value in row.items()
+        if value is not None and str(value).strip()
+    }
+    return {"unique_id": f"line-{number}"} | present

@@ -148,7 +148,7 @@ def test_what_is_printed_says_what_was_cut_off_and_how_little_two_problems_say()
     answers = run("none", 1, 4, finish_reason="length") + run(
         "mless", 3, 4, method="no-box"
     )
-    none, mless = answer_tables.as_text(summarise(frame(answers))).splitlines()
+    none, mless = answer_tables.summary_as_text(summarise(frame(answers))).splitlines()
     assert (
         none == "none             25 [1, 81] %  n = 4  truncated 100 %  no box 0 % "
         " restated 0 %"
@@ -157,7 +157,7 @@ def test_what_is_printed_says_what_was_cut_off_and_how_little_two_problems_say()
         "  truncated 0 %  no box 100 %  restated 0 %  against none +50 [" in mless
         and mless.endswith("p = 0.5")
     )
-    _, mless = answer_tables.as_text(
+    _, mless = answer_tables.summary_as_text(
         summarise(frame(run("none", 0, 2) + run("mless", 0, 2)))
     ).splitlines()
     assert (

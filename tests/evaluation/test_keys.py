@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lib import evaluation
-from lib.evaluation.run import completions_wanted
+from lib.evaluation.plan import completions_wanted
 from lib.evaluation.store import read
 from lib.models.loading import load_without_weights
 from lib.profiles import PARTS, load_profile, variation

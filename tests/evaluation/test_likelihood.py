@@ -118,7 +118,7 @@ def test_a_score_is_what_a_plain_forward_gives(tiny, run, condition):
     found = run(conditions=[shown], at_once=[condition])
     nats = found.set_index(["problem_id", "target"]).nats
     for problem in map(Problem.model_validate, PROBLEMS):
-        lead = problem.solution * (condition == "thought") + likelihood.AT_ONCE
+        lead = problem.solution * (condition == "thought") + likelihood.BEFORE_ANSWER
         for target, given in {
             "solution": (problem.solution,),
             "answer": (problem.answer + "}", lead),
@@ -183,7 +183,7 @@ def test_what_is_printed_has_the_difference_to_the_first_condition(run):
     none, bare = (
         rows[rows.condition == name].nats.to_numpy() for name in ("none", "bare")
     )
-    head, first, second = likelihood.as_text(rows).splitlines()
+    head, first, second = likelihood.scores_as_text(rows).splitlines()
     assert (
         head == "tiny: nats per solution, n = 2"
         and first == f"  none: {none.mean():.2f}, +0.00"

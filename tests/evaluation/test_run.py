@@ -42,7 +42,7 @@ def answered(checkpoint, folder, *conditions, shorter=None, **changes):
         models=[str(checkpoint)],
         conditions=["none", *conditions],
     )
-    return evaluate(asked, Filler(), 0, folder, shorter=shorter)
+    return evaluate(asked, Filler(), 0, folder, shorter=shorter).answers
 
 
 class Says:
@@ -50,8 +50,14 @@ class Says:
     loses; `asked`: its calls.
     """
 
+    status = ""
+
     def __init__(self, text, loses=0):
-        self.text, self.loses, self.asked = text, loses, []
+        self.failed = {}
+        self.text = text
+        self.loses = loses
+        self.asked = []
+        self.loaded = None  # until it is made
 
     def complete(self, requests, sampling):
         self.asked.append((requests, sampling))
@@ -67,7 +73,12 @@ class Says:
 def says(monkeypatch):
     def use(text, loses=0):
         engine = Says(text, loses)
-        monkeypatch.setattr(module, "make_engine", lambda *args: engine)
+
+        def made(name, loaded, *options):
+            engine.loaded = loaded
+            return engine
+
+        monkeypatch.setattr(module, "make_engine", made)
         return engine
 
     return use

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from lib import progress
 from lib.errors import InputError
 from lib.evaluation.store import FIELDS, frame, opened, read
 from lib.paths import write_json
@@ -178,19 +179,19 @@ def test_a_file_or_folder_that_is_not_there_or_broken_is_named_in_one_line(tmp_p
 
 
 def test_what_is_there_is_not_made_again_and_what_is_made_is_kept_at_once(tmp_path):
-    asked = []
+    made = []
 
-    def make(missing, bar):
-        for key in missing:
-            asked.append((key, list(store.rows)))
+    def rows(keys):
+        for key in keys:
+            made.append((key, list(store.rows)))
             yield {"key": key}
 
     with opened(tmp_path, SETTINGS) as store:
         for wanted in ("ab", "abc", "a"):
-            store.fill("m", "row", dict.fromkeys(wanted), make)
-    assert asked == [("a", []), ("b", ["a"]), ("c", ["a", "b"])] and keys_of(
-        store.path
-    ) == ["a", "b", "c"]
+            missing = store.missing(dict.fromkeys(wanted))
+            store.keep(rows(missing), progress.bar("m", len(wanted)))
+    assert made == [("a", []), ("b", ["a"]), ("c", ["a", "b"])]
+    assert keys_of(store.path) == ["a", "b", "c"]
 
 
 def test_a_frame_has_every_field_and_what_counts_as_solved():

@@ -21,7 +21,7 @@ from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.evaluation.run import ELICITATION
 from lib.generation import Request, Sampling, engine_class
-from lib.models.loading import load
+from lib.models.loading import load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
@@ -139,7 +139,7 @@ def test_arm_works_in_every_family_with_a_fused_gate(
     demo.tokenizer.save_pretrained(tmp_path)
     tiny = load(str(tmp_path), device="cpu")
     kind = engine_class("vllm")
-    engine = kind(kind.load(str(tmp_path), device="cpu"), 4)
+    engine = kind(load_without_weights(str(tmp_path), device="cpu"), 4)
     assert engine.model.device.type == "meta"  # vLLM alone holds the weights
     some = under_arm(requests, plain=3, text=3, code=3)
     completions = complete(engine, some, GREEDY)

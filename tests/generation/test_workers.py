@@ -153,7 +153,7 @@ def run(folder, workers=2, model=MODEL):
         workers=workers,
         gpus_per_worker=0,
     )
-    return evaluate(accuracy, Filler(length=5), 0, folder)
+    return evaluate(accuracy, Filler(length=5), 0, folder).answers
 
 
 def lines(folder):

