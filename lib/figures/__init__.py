@@ -4,7 +4,8 @@ network, no model.
 Every figure is a function of a table by its name in figures/PROFILE. How things look is
 in `looks`, what several figures draw in `draw`, the page that is saved in `page`,
 whether it still shows the numbers of its files in `compare`, printed tables in
-`tables`, and one prompt seen from close in `prompt`.
+`tables`, the code that a notebook unfolds in `source`, and one prompt seen from close
+in `prompt`.
 """
 
 import lazy_loader
@@ -32,7 +33,7 @@ FIGURES = {
     ],
     "matrix": ["claims_matrix"],
 }
-PRINTED = {"compare": ["agreement"], "tables": ["say", "show"]}
+PRINTED = {"compare": ["agreement"], "source": ["unfold"], "tables": ["say", "show"]}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__, submod_attrs=FIGURES | PRINTED | {"prompt": ["one_prompt"]}

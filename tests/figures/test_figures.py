@@ -126,7 +126,7 @@ DRAWN = {  # name: tables, how many panels, title of one of them
 }
 # Those whose y axis has no numbers.
 IN_ROWS = ("likelihood", "answer_at_once", "overview", "claims_matrix", "lambda_map")
-NOT_FIGURES = {"agreement", "one_prompt", "say", "show"}
+NOT_FIGURES = {"agreement", "one_prompt", "say", "show", "unfold"}
 
 
 @pytest.fixture
