@@ -34,7 +34,7 @@ families: $(READY)
 scores: $(READY)
 	$(BIN)/python data/make_families.py --scores $(STORES)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0[67]*.ipynb
-	$(BIN)/python -m benchmarks.readme
+	$(BIN)/python -m docs.make_readme
 
 test: $(READY)
 	$(BIN)/python -m ruff check .
@@ -78,7 +78,7 @@ gpu-folder: $(READY)
 	$(BIN)/python benchmarks/gpu_folder.py
 
 readme: $(READY)
-	$(BIN)/python -m benchmarks.readme
+	$(BIN)/python -m docs.make_readme
 
 outputs: $(READY)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0*.ipynb

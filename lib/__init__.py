@@ -16,8 +16,7 @@ from the floors above it, and from no other room of its own floor:
 
 Three shapes pass between them: `measured`, one Dataset per model
 (lib.measurement.plan); `answers`, a DataFrame with a row per completion
-(lib.evaluation); `verdicts`, a DataFrame with a row per claim and model
-(lib.claims.verdict).
+(lib.evaluation); `verdicts`, a Verdict per claim and model (lib.claims.verdict).
 
 Where a change belongs: what a prompt holds, prompts; what is read off a network,
 attention and arm, over all problems and models measurement; what answers and

@@ -111,13 +111,15 @@ def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
 def claims(overrides: Overrides) -> None:
     """Judge every claim of the paper on what a profile measures."""
     profile = _checked(overrides)
-    from lib.claims import words
-    from lib.claims.claim import gather, load_claims
-    from lib.claims.verdict import judge, write_verdicts
+    from lib.claims import summary
+    from lib.claims.claim import load_claims
+    from lib.claims.evidence import gather
+    from lib.claims.judging import judge
+    from lib.claims.verdict import write_verdicts
 
     verdicts = judge(load_claims(), gather(profile))
-    print(words.listing(verdicts))
-    totals = words.totals(verdicts).items()
+    print(summary.listing(verdicts))
+    totals = summary.totals(verdicts).items()
     counts = ", ".join(f"{count} {name}" for name, count in totals)
     print(f"{counts}; {write_verdicts(profile, verdicts)}")
 

@@ -14,8 +14,8 @@ import papermill
 import yaml
 
 from lib import evaluation, paths
+from lib.claims.summary import counts
 from lib.claims.verdict import read_verdicts
-from lib.claims.words import counts
 from lib.errors import InputError
 from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure

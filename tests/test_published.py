@@ -15,7 +15,7 @@ import pytest
 
 from lib import paths
 from lib.claims.claim import load_claims
-from lib.claims.measures import AFFINE
+from lib.claims.network_measures import AFFINE
 from lib.figures.tables import triples
 from lib.measurement.measured_tables import AFFINE_TEXT
 

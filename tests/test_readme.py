@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 import yaml
 
-from benchmarks import readme
+from docs import make_readme as readme
 from lib import paths
 from lib.__main__ import parser
 from lib.measurement.plan import PER_HEAD
@@ -16,7 +16,7 @@ from lib.models.card import card
 from lib.profiles import load_profile
 
 TEXT = readme.README.read_text(encoding="utf-8")
-PROFILES = readme.PROFILES.read_text(encoding="utf-8")
+PROFILES = readme.PROFILES_PAGE.read_text(encoding="utf-8")
 CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
 
 
@@ -89,7 +89,9 @@ def test_the_files_that_are_named_exist():
     places = re.findall(r"\]\((?!https)([^)]+)\)", TEXT) + re.findall(
         r"-[rc] (\S+\.txt)", environment + binder
     )
-    places += re.findall(r"`((?:lib|tests|data|benchmarks)/[\w./]+)`", contributing)
+    places += re.findall(
+        r"`((?:lib|tests|data|benchmarks|studies)/[\w./]+)`", contributing
+    )
     places += re.findall(r"mybinder\.org/\S+labpath=([^)]+)\)", TEXT)
     missing = [
         place

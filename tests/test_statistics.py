@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchmarks import verdicts as simulation
 from lib import statistics
-from lib.claims.verdict import STATED, decide, p_value
+from lib.claims.rule import STATED, decide, p_value
 from lib.statistics import (
     clopper_pearson,
     holm,
@@ -24,6 +23,7 @@ from lib.statistics import (
     smallest_effect,
     tango,
 )
+from studies import verdicts as simulation
 
 SIMULATIONS = 200
 ALLOWED = STATED + 2 * np.sqrt(
@@ -52,9 +52,9 @@ def test_supported_is_never_reached_where_mcnemar_does_not_reject(n):
             if decide(differences(better, worse, n), low=0).verdict == "supported":
                 assert mcnemar_exact(worse, better) <= 0.05
     four = differences(4, 0, n)
-    assert decide(four, low=0).found.low == 0 and p_value(four, low=0) == pytest.approx(
-        0.125, rel=0.02
-    )
+    assert decide(four, low=0).interval.low == 0 and p_value(
+        four, low=0
+    ) == pytest.approx(0.125, rel=0.02)
 
 
 def test_without_templates_the_mean_is_students_and_a_long_tail_lengthens_its_side_of_the_interval():
@@ -197,7 +197,7 @@ def test_a_number_is_told_with_two_digits_of_half_its_interval(numbers):
     ids=lambda case: f"{case.kind} {case.data} {case.discordance} {case.clustered}",
 )
 def test_either_wrong_verdict_stays_under_the_stated_rate(case):
-    """A reduced version of benchmarks/verdicts.py, whose table holds more sizes and
+    """A reduced version of studies/verdicts.py, whose table holds more sizes and
     simulations.
     """
     simulations = SIMULATIONS // 4 if case.kind == "largest" else SIMULATIONS

@@ -1,16 +1,28 @@
 """Every claim of the paper: what it asks of what was measured, the rule that decides
 it, and what is said of it.
+
+`claim` has the claims, `evidence` what a profile knows, `network_measures` and
+`answer_measures` the numbers that a claim asks for; `rule` decides, `judging` makes a
+`verdict` of each; `words` and `summary` say it, `contrasts` shows the likelihoods.
 """
 
 import lazy_loader
 
-WORDS = ["accuracies", "cell_text", "counts", "found", "inside", "lead", "listing"]
-
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "claim": ["gather", "load_claims"],
-        "verdict": ["judge", "read_verdicts", "write_verdicts"],
-        "words": WORDS,
+        "claim": ["load_claims"],
+        "evidence": ["gather"],
+        "judging": ["judge"],
+        "verdict": ["read_verdicts", "verdict_table", "write_verdicts"],
+        "words": ["cell_texts"],
+        "summary": [
+            "accuracies",
+            "counts",
+            "inside",
+            "lead",
+            "listing",
+            "verdicts_on",
+        ],
     },
 )

@@ -1,45 +1,51 @@
-"""What the paper claims, as data/claims.yaml has it, and the evidence that a profile
-gives for each model.
+"""What the paper claims, as data/claims.yaml has it.
 
-claims, evidence = load_claims(), gather(profile)
-values_of(claims[0], evidence["gemma-3-270m"])  # the numbers that decide it
+claims = load_claims()
+values_of(claims[0], gather(profile)["gemma-3-270m"])  # the numbers that decide it
 """
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf, log
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
 import xarray as xr
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lib import evaluation, paths
-from lib.claims import measures
-from lib.claims.measures import Untestable
+from lib import paths
+from lib.claims import answer_measures, network_measures
+from lib.claims.rule import Untestable
 from lib.errors import InputError, validated
-from lib.measurement.run import measure
 from lib.paths import read_yaml, relative_path
-from lib.profiles import PARTS, Profile
 
-CLAIMS = paths.DATA / "claims.yaml"
-MEASURES = {
-    name: function
-    for name, function in inspect.getmembers(measures, inspect.isfunction)
-    if function.__module__ == measures.__name__ and not name.startswith("_")
-}
-NOTHING = {
+CLAIMS_FILE = paths.DATA / "claims.yaml"
+# Why there are no numbers, by the table that a measure asks for.
+NOTHING_KNOWN = {
     "measured": "measures nothing inside this model",
     "answers": "answers no problems with it",
+    "scores": "scores nothing with it",
 }
-NOTHING |= {"scores": "scores nothing with it"}
+
+
+def _public_functions(*modules: Any) -> dict[str, Callable[..., xr.DataArray]]:
+    """Return by name the functions that modules define for others."""
+    functions = {}
+    for module in modules:
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if function.__module__ == module.__name__ and not name.startswith("_"):
+                functions[name] = function
+    return dict(sorted(functions.items()))
+
+
+MEASURES = _public_functions(network_measures, answer_measures)
 
 
 class Claim(BaseModel):
-    """A statement of the paper and the rule that decides it; data/claims.yaml says what
-    its fields mean.
+    """A statement of the paper and the rule that decides it.
+
+    data/claims.yaml says what its fields mean.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -62,18 +68,20 @@ class Claim(BaseModel):
         return -inf if low is None else low, inf if high is None else high
 
     def reported(self, model: str) -> tuple[float, str] | tuple[None, None]:
-        """Return the paper's value for the model of the same family that is nearest in
-        size, and which that is.
+        """Return the paper's value for the nearest model of the family, and its name.
+
+        Nearest is in size; without a model of the family there is none.
         """
-        family, size = _family(model)
-        nearest = [
-            (abs(log(size / _family(of)[1])), of)
-            for of in self.paper
-            if _family(of)[0] == family
-        ]
-        return (
-            (self.paper[min(nearest)[1]], min(nearest)[1]) if nearest else (None, None)
-        )
+        family, size = _family_and_size(model)
+        distances = []
+        for name in self.paper:
+            its_family, its_size = _family_and_size(name)
+            if its_family == family:
+                distances.append((abs(log(size / its_size)), name))
+        if not distances:
+            return None, None
+        _, nearest = min(distances)
+        return self.paper[nearest], nearest
 
     @model_validator(mode="after")
     def _check_fields(self):
@@ -81,12 +89,13 @@ class Claim(BaseModel):
             raise ValueError(
                 f"unknown measure {self.measure!r}: choose from {', '.join(MEASURES)}"
             )
-        _, *wanted = inspect.signature(MEASURES[self.measure]).parameters
-        if sorted(wanted) != sorted(self.arguments):
+        _, *names = inspect.signature(MEASURES[self.measure]).parameters
+        if sorted(names) != sorted(self.arguments):
             raise ValueError(
-                f"measure {self.measure} takes {', '.join(wanted)} in `with`"
+                f"measure {self.measure} takes {', '.join(names)} in `with`"
             )
-        if self.range == (None, None) or self.ends[0] >= self.ends[1]:
+        low, high = self.ends
+        if low >= high or self.range == (None, None):
             raise ValueError(
                 f"range {list(self.range)} claims nothing: give [low, high], null where"
                 " it has no end"
@@ -94,78 +103,49 @@ class Claim(BaseModel):
         return self
 
 
-def _family(model: str) -> tuple[str, float]:
-    """Return the family that a model's name begins with, and its parameters in
-    billions, 1 where it names none.
+def _family_and_size(model: str) -> tuple[str, float]:
+    """Return the family that a model's name begins with, and billions of parameters.
+
+    A name without a size counts as 1 billion.
     """
+    family = re.split(r"[^a-z]", model.lower())[0]
     size = re.search(r"(\d+(?:\.\d+)?)(b|m)\b", model, re.IGNORECASE)
+    if not size:
+        return family, 1.0
     scale = {"b": 1.0, "m": 1e-3}
-    return re.split(r"[^a-z]", model.lower())[0], (
-        float(size[1]) * scale[size[2].lower()] if size else 1.0
-    )
+    return family, float(size[1]) * scale[size[2].lower()]
 
 
-def load_claims(path: Path = CLAIMS) -> list[Claim]:
-    """Return the claims of a YAML file; raises InputError naming the claim and what is
-    wrong with it.
+def load_claims(path: Path = CLAIMS_FILE) -> list[Claim]:
+    """Return the claims of a YAML file.
+
+    Raises InputError naming the claim and what is wrong with it.
     """
+    place = relative_path(path)
     content = read_yaml(path)
     entries = content.get("claims") if isinstance(content, dict) else None
     if not isinstance(entries, list):
-        raise InputError(f"{relative_path(path)}: no list of claims")
-    names = [
-        one.get("id", number) if isinstance(one, dict) else number
-        for number, one in enumerate(entries, 1)
-    ]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"{relative_path(path)}: claim {twice[0]} stands there twice")
-    return [
-        validated(Claim, entry, f"{relative_path(path)}: claim {name}")
-        for name, entry in zip(names, entries, strict=True)
-    ]
+        raise InputError(f"{place}: no list of claims")
+
+    claims = []
+    names = []
+    for number, entry in enumerate(entries, 1):
+        name = entry.get("id", number) if isinstance(entry, dict) else number
+        if name in names:
+            raise InputError(f"{place}: claim {name} stands there twice")
+        names.append(name)
+        claims.append(validated(Claim, entry, f"{place}: claim {name}"))
+    return claims
 
 
-def gather(
-    profile: Profile, completions: str | None = None
-) -> dict[str, dict[str, Any]]:
-    """Return by model what the profile measures, computing only what results/ lacks;
-    attention's models come first.
-    """
-    parts = [
-        evaluation.answers(profile, "main", completions),
-        *(evaluation.answers(profile, part) for part in PARTS),
-    ]
-    measured = measure(profile, "attention", "activations", "controls")
-    return by_model(
-        profile, measured=measured, answers=parts, scores=evaluation.scores(profile)
-    )
+def values_of(claim: Claim, evidence: Mapping[str, Any]) -> xr.DataArray:
+    """Return the numbers (network, component, problem) that decide a claim.
 
-
-def by_model(profile: Profile, **at_hand: Any) -> dict[str, dict[str, Any]]:
-    """Return by model what is at hand: `measured`, by model; `answers`, a frame per
-    part; `scores`.
-    """
-    evidence = {
-        name: {"measured": one}
-        for name, one in (at_hand.pop("measured", None) or {}).items()
-    }
-    if answers := at_hand.pop("answers", None):
-        plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
-        at_hand["answers"] = pd.concat(answers, ignore_index=True).assign(plain=plain)
-    for kind, table in at_hand.items():
-        for name, one in () if table is None else table.groupby("model", sort=False):
-            evidence.setdefault(name, {})[kind] = one
-    return evidence
-
-
-def values_of(claim: Claim, given: Mapping[str, Any]) -> xr.DataArray:
-    """Return the numbers (network, component, problem) that decide a claim; raises
-    Untestable where there are none.
+    Raises Untestable where there are none.
     """
     function = MEASURES[claim.measure]
-    kind = next(iter(inspect.signature(function).parameters))
-    if kind not in given:
-        raise Untestable(f"the profile {NOTHING[kind]}")
-    return function(given[kind], **claim.arguments).transpose(
-        "network", "component", "problem"
-    )
+    table = next(iter(inspect.signature(function).parameters))
+    if table not in evidence:
+        raise Untestable(f"the profile {NOTHING_KNOWN[table]}")
+    values = function(evidence[table], **claim.arguments)
+    return values.transpose("network", "component", "problem")

@@ -1,27 +1,27 @@
-"""What the likelihoods of a profile show: one condition less another per model, and
-what a nat goes with.
+"""What likelihoods show: one condition less another, and what a nat goes with.
 
 scores = evaluation.scores(run)  # a row per text that was scored
-table = differences(scores, "solution", run.filler)  # a row per pair of conditions and model, in nats per problem
+differences(scores, "solution", run.filler)  # a row per pair and model, in nats
 """
 
-from itertools import product
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from lib.claims.measures import POSITIVE
+from lib.claims.answer_measures import POSITIVE
 from lib.errors import InputError
 from lib.evaluation.answer_tables import shares
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.conditions import EVERY_LAYER, NO_LAYER, Filler, parse_condition
-from lib.statistics import ENOUGH, interval
+from lib.statistics import ENOUGH, POINTS, interval
 
-# of the positive control's gain: what lies within it counts as none, as the claims have
-# it
-SHARE = 0.1
+# Of the positive control's gain: what lies within it counts as none, as the claims have
+# it.
+MARGIN_SHARE = 0.1
 # Pairs of conditions, by what is scored, and what the first has that the second lacks.
 PAIRS = {
     "solution": {
@@ -41,14 +41,24 @@ PAIRS = {
         POSITIVE: "a worked example",
     },
 }
-COLUMNS = ("panel", "curve", "x", "model", "effect", "low", "high", "n", "band")
+CONTRAST_COLUMNS = ("panel", "curve", "x", "model", "effect", "low", "high", "n")
+CONTRAST_COLUMNS += ("band",)
+
+
+class Contrast(NamedTuple):
+    """Two conditions, and where their difference is drawn."""
+
+    panel: str
+    curve: str
+    x: str | int
+    more: str
+    less: str
 
 
 def one_problem(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return what the first model gives the gold solution of its first problem, a row
-    per condition, none first.
+    """Return what the first model gives the gold solution of its first problem.
 
-    Raises InputError where nothing is scored.
+    A row per condition, none first. Raises InputError where nothing is scored.
     """
     if scores.empty:
         raise InputError(
@@ -57,181 +67,186 @@ def one_problem(scores: pd.DataFrame) -> pd.DataFrame:
         )
     rows = scores[(scores.model == scores.model[0]) & (scores.target == "solution")]
     table = rows[rows.problem_id == rows.problem_id.iloc[0]]
-    table = table.sort_values(
-        "condition", key=lambda names: names != "none", kind="stable", ignore_index=True
-    )
-    table["per token"], table["to none"] = (
-        table.nats / table.tokens,
-        table.nats - table.nats[0],
-    )
+    is_other = table.condition != "none"
+    order = is_other.sort_values(kind="stable").index
+    table = table.loc[order].reset_index(drop=True)
+    table["per token"] = table.nats / table.tokens
+    table["to none"] = table.nats - table.nats[0]
     return table[["condition", "problem_id", "tokens", "nats", "per token", "to none"]]
 
 
 def differences(scores: pd.DataFrame, target: str, filler: Filler) -> pd.DataFrame:
-    """Return a row of COLUMNS per difference of log p(solution), or (answer), and
-    model, in nats per problem.
+    """Return a row of CONTRAST_COLUMNS per difference of log p and model.
 
-    Panel pairs has those of PAIRS; length, place and depth what so many slashes, in
-    another place, or seen by some layers only, give against none. `band` is what counts
-    as no effect, NaN without the positive control. A difference has ENOUGH problems,
-    and a curve two points.
+    In nats per problem, of log p(solution) or (answer). Panel pairs has those of PAIRS;
+    length, place and depth what so many slashes, in another place, or seen by some
+    layers only, give against none. `band` is what counts as no effect, NaN without the
+    positive control. A difference has ENOUGH problems, and a curve two points.
     """
-    some, rows = scores[scores.target == target], []
-    asked = [
-        ("pairs", text, f"{more} \N{MINUS SIGN} {less}", more, less)
-        for (more, less), text in PAIRS[target].items()
-    ]
-    if target == "solution":
-        asked += [
-            (*place, name, "none")
-            for name in some.condition.unique()
-            for place in _places(name, filler)
-        ]
-    models = list(some.groupby("model", sort=False))
-    tables = [
-        (name, one.pivot(index="problem_id", columns="condition", values="nats"))
-        for name, one in models
-    ]
-    for (*place, more, less), (model, nats) in product(asked, tables):
-        nats = nats.reindex(
-            columns=list({more, less, *POSITIVE})
-        )  # NaN under a condition that was not scored
-        apart, gain = (
-            (nats[more] - nats[less]).dropna(),
-            (nats[POSITIVE[0]] - nats[POSITIVE[1]]).mean(),
-        )
-        if len(apart) >= ENOUGH:
-            found = interval(apart, apart.index)
-            ends = found.estimate, found.low, found.high, found.n
-            rows.append((*place, model, *ends, SHARE * gain if gain > 0 else np.nan))
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    scored = scores[scores.target == target]
+    tables = {
+        model: rows.pivot(index="problem_id", columns="condition", values="nats")
+        for model, rows in scored.groupby("model", sort=False)
+    }
+    bands = {model: _band(nats) for model, nats in tables.items()}
+
+    rows = []
+    for contrast in _contrasts(scored, target, filler):
+        place = contrast[:3]
+        for model, nats in tables.items():
+            if not {contrast.more, contrast.less} <= set(nats):
+                continue
+            apart = (nats[contrast.more] - nats[contrast.less]).dropna()
+            if len(apart) >= ENOUGH:
+                shown = interval(apart, apart.index)
+                ends = shown.estimate, shown.low, shown.high
+                rows.append((*place, model, *ends, shown.n, bands[model]))
+    table = pd.DataFrame(rows, columns=list(CONTRAST_COLUMNS))
+
     points = table.groupby(["panel", "curve", "model"]).x.transform("nunique")
-    return table[(table.panel == "pairs") | (points > 1)].reset_index(drop=True)
+    drawn = (table.panel == "pairs") | (points > 1)
+    return table[drawn].reset_index(drop=True)
 
 
-def _places(condition: str, filler: Filler) -> list[tuple]:
-    """Return the panels that a condition belongs to, with curve and x: the profile's
-    own length and place to two.
+def _contrasts(scores: pd.DataFrame, target: str, filler: Filler) -> Iterator[Contrast]:
+    """Yield the contrasts that are drawn of what was scored."""
+    for (more, less), text in PAIRS[target].items():
+        x = f"{more} \N{MINUS SIGN} {less}"
+        yield Contrast("pairs", text, x, more, less)
+    if target == "solution":
+        for condition in scores.condition.unique():
+            for panel, curve, x in _places(condition, filler):
+                yield Contrast(panel, curve, x, condition, "none")
+
+
+def _band(nats: pd.DataFrame) -> float:
+    """Return what counts as no effect of a model: a share of what the example gains."""
+    if not set(POSITIVE) <= set(nats):
+        return np.nan
+    more, less = POSITIVE
+    gain = (nats[more] - nats[less]).mean()
+    return MARGIN_SHARE * gain if gain > 0 else np.nan
+
+
+def _places(name: str, filler: Filler) -> list[tuple[str, str, str | int]]:
+    """Return the panels that a condition belongs to, with curve and x.
+
+    The profile's own length and place belong to two.
     """
-    asked = parse_condition(condition)
-    view = asked.view
-    if asked.inserted != "mless" or asked.arm:
+    condition = parse_condition(name)
+    view = condition.view
+    if condition.inserted != "mless" or condition.arm:
         return []
     if view == EVERY_LAYER:
-        found: list[tuple] = []
-        if not asked.position:
-            found.append(("length", "slashes", asked.length or filler.length))
-        if not asked.length:
-            found.append(("place", "slashes", asked.position or filler.position))
-        return found
-    if view.silent or view == NO_LAYER or asked.length:
+        places: list[tuple[str, str, str | int]] = []
+        if not condition.position:
+            length = condition.length or filler.length
+            places.append(("length", "slashes", length))
+        if not condition.length:
+            place = condition.position or filler.position
+            places.append(("place", "slashes", place))
+        return places
+
+    if view.silent or view == NO_LAYER or condition.length:
         return []
-    hidden = ("depth", "hidden from layers 1 to k", view.first - 1)
-    return [
-        (
-            hidden
-            if view.last is None
-            else ("depth", "shown to layers 1 to k alone", view.last)
-        )
-    ]
+    if view.last is None:
+        return [("depth", "hidden from layers 1 to k", view.first - 1)]
+    return [("depth", "shown to layers 1 to k alone", view.last)]
 
 
 def unscored(run: Profile, scores: pd.DataFrame) -> list[str]:
-    """Say what the profile asks for and nobody has scored on ENOUGH problems, in a
-    sentence per model; none if none.
+    """Say what the profile asks for and nobody has scored on ENOUGH problems.
+
+    In a sentence per model; none if none.
     """
     assert run.likelihood
-    said = []
-    for name in (resolve(spec).name for spec in run.likelihood.models):
-        counts = scores[scores.model == name].value_counts(["target", "condition"])
-        asked = (
-            ("solution", run.likelihood.conditions),
-            ("answer", run.likelihood.at_once),
-        )
-        missing = {
-            t: [str(c) for c in some if counts.get((t, str(c)), 0) < ENOUGH]
-            for t, some in asked
-        }
-        parts = [f"{t}s under {', '.join(some)}" for t, some in missing.items() if some]
-        if parts:
-            said.append(
-                f"Not scored with {name}: {'; '.join(parts)}."
-                if len(counts)
-                else f"Not scored: {name}."
-            )
-    return said
+    wanted = {
+        "solution": run.likelihood.conditions,
+        "answer": run.likelihood.at_once,
+    }
+    sentences = []
+    for spec in run.likelihood.models:
+        model = resolve(spec).name
+        rows = scores[scores.model == model]
+        counts = rows.value_counts(["target", "condition"])
+        lacks = []
+        for target, conditions in wanted.items():
+            names = map(str, conditions)
+            missing = [c for c in names if counts.get((target, c), 0) < ENOUGH]
+            if missing:
+                lacks.append(f"{target}s under {', '.join(missing)}")
+        if lacks and len(rows):
+            sentences.append(f"Not scored with {model}: {'; '.join(lacks)}.")
+        elif lacks:
+            sentences.append(f"Not scored: {model}.")
+    return sentences
 
 
 def worth(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Return per model what log p(solution) per token under none says of the answer
-    under none: whether it is right.
+    """Return per model what log p(solution) per token says of the answer, under none.
 
-    A correlation over problems: `slope` of a logistic regression in log odds per nat
-    and token, `auc` the chance in % that of two problems the solved one has the
-    likelier solution, `points` of accuracy that go with one nat on every solution, all
-    with intervals. Models with both for ENOUGH problems, some solved and some not.
+    Whether it is right: a correlation over problems. `slope` of a logistic regression
+    in log odds per nat and token, `auc` the chance in % that of two problems the solved
+    one has the likelier solution, `points` of accuracy that go with one nat on every
+    solution, all with intervals. Models with both for ENOUGH problems, some solved and
+    some not.
     """
     rows = []
-    solutions = scores[
-        (scores.target == "solution") & (scores.condition == "none")
-    ].set_index("problem_id")
-    for model, some in solutions.groupby("model", sort=False):
+    unaided = scores[(scores.target == "solution") & (scores.condition == "none")]
+    for model, solutions in unaided.groupby("model", sort=False):
         answered = answers[(answers.model == model) & (answers.condition == "none")]
-        both = some.join(shares(answered).rename("right"), how="inner")
-        solved = both.right.to_numpy() > 50
-        if len(both) >= ENOUGH and 0 < solved.sum() < len(both):
-            tokens = both.tokens.to_numpy(float)
-            likely = both.nats.to_numpy(float) / tokens
-            slopes, steepness = _slopes(likely, solved)
-            slope, area = (
-                interval(slopes, both.index),
-                interval(100 * _orders(likely, solved), both.index, "share"),
-            )
-            scale = 100 * float((steepness / tokens).mean())
-            row = {"model": model, "n": len(both), "solved": 100 * solved.mean()}
-            for what, found, by in (
-                ("slope", slope, 1),
-                ("auc", area, 1),
-                ("points", slope, scale),
-            ):
-                row |= {
-                    what: by * found.estimate,
-                    f"{what}_low": by * found.low,
-                    f"{what}_high": by * found.high,
-                }
-            rows.append(row)
+        right = shares(answered).rename("right")
+        both = solutions.set_index("problem_id").join(right, how="inner")
+        solved = both.right.to_numpy() > POINTS / 2
+        if len(both) < ENOUGH or solved.all() or not solved.any():
+            continue
+
+        tokens = both.tokens.to_numpy(float)
+        per_token = both.nats.to_numpy(float) / tokens
+        slopes, steepness = _slopes(per_token, solved)
+        slope = interval(slopes, both.index)
+        area = interval(POINTS * _orders(per_token, solved), both.index, "share")
+        points = POINTS * float((steepness / tokens).mean())  # of a slope of 1
+        row = {"model": model, "n": len(both), "solved": POINTS * solved.mean()}
+        for name, shown, scale in (
+            ("slope", slope, 1),
+            ("auc", area, 1),
+            ("points", slope, points),
+        ):
+            row[name] = scale * shown.estimate
+            row[f"{name}_low"] = scale * shown.low
+            row[f"{name}_high"] = scale * shown.high
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
 def _slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (N,): the slope of a logistic regression plus each problem's
-    influence on it, and p (1 - p).
+    """Return two arrays (N,): the slope of a logistic regression, and p (1 - p).
 
-    The first has the slope as its mean, which has the slope's standard error too (the
-    sandwich estimator).
+    To the slope each problem's influence on it is added: the mean of the first array is
+    the slope, and its standard error the slope's (the sandwich estimator).
     """
-    design, beta = np.stack([np.ones_like(x), x - x.mean()], axis=1), np.zeros(2)
+    design = np.stack([np.ones_like(x), x - x.mean()], axis=1)  # (N, 2)
+    beta = np.zeros(2)
     for _ in range(50):  # Newton's method, which needs about 7
         chance = expit(design @ beta)
         steepness = chance * (1 - chance)
-        weighted = (
-            np.linalg.pinv(design.T @ (design * steepness[:, None]))
-            @ (design * (right - chance)[:, None]).T
-        )
-        beta = beta + weighted.sum(1)
-    return beta[1] + len(x) * weighted[1], steepness
+        curvature = design.T @ (design * steepness[:, None])
+        gradients = design * (right - chance)[:, None]  # (N, 2)
+        influence = np.linalg.pinv(curvature) @ gradients.T  # (2, N)
+        beta = beta + influence.sum(1)
+    return beta[1] + len(x) * influence[1], steepness
 
 
 def _orders(x: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return (N,) with the area under the ROC curve as mean, which has its standard
-    error too (DeLong et al. 1988).
+    """Return (N,) whose mean is the area under the ROC curve (DeLong et al. 1988).
+
+    The mean has the area's standard error too.
     """
-    above = (
-        np.sign(x[right][:, None] - x[~right]) / 2 + 0.5
-    )  # (right, wrong): 1 in order, 0.5 for a tie
+    # (right, wrong): 1 where the two are in order, 0.5 for a tie.
+    in_order = np.sign(x[right][:, None] - x[~right]) / 2 + 0.5
+    area = in_order.mean()
     values = np.empty(len(x))
-    values[right] = above.mean() + (above.mean(1) - above.mean()) * len(x) / right.sum()
-    values[~right] = (
-        above.mean() + (above.mean(0) - above.mean()) * len(x) / (~right).sum()
-    )
+    values[right] = area + (in_order.mean(1) - area) * len(x) / right.sum()
+    values[~right] = area + (in_order.mean(0) - area) * len(x) / (~right).sum()
     return values

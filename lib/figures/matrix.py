@@ -13,15 +13,15 @@ MATRIX_NOTE = (
 )
 
 
-def claims_matrix(run, table, cell_text):
+def claims_matrix(run, table, texts):
     """Draw each claim that was tested in a row, a column per model: the verdict as
     colour and mark, and what was found.
 
-    table: a row per claim and model, as `lib.claims` judges them; cell_text: a row ->
-    what is written in its cell. Other readings than the literal one stand in brackets.
+    table: a row per claim and model, as `lib.claims` judges them; texts: what is
+    written in the cell of each. Other readings than the literal one stand in brackets.
     A mark is hollow where the claim stands so without training too.
     """
-    tested = table[table.n > 0]
+    tested = table.assign(text=texts)[table.n > 0]
     in_brackets = "(" + tested.id + ", " + tested.reading + ")"
     tested = tested.assign(id=tested.id.where(tested.reading == "literal", in_brackets))
     names = list(dict.fromkeys(tested.id))[::-1]
@@ -30,13 +30,13 @@ def claims_matrix(run, table, cell_text):
     with page(run, "claims_matrix", [table], None, layout) as (ax,):
         for row in tested.to_dict("records"):
             corner = (models.index(row["model"]), names.index(row["id"]))
-            _draw_cell(ax, corner, row, cell_text(row))
+            _draw_cell(ax, corner, row)
         _matrix_axes(ax, names, models)
         hollow = {"marker": "o", "markerfacecolor": "white", "linestyle": "none"}
         ax.plot([], [], label="hollow: also without training", color="0.2", **hollow)
 
 
-def _draw_cell(ax, corner, row, text):
+def _draw_cell(ax, corner, row):
     """Draw a verdict as the colour of a cell and a mark, and write beside it."""
     x, y = corner
     look = VERDICT_LOOKS[row["verdict"]]
@@ -50,7 +50,7 @@ def _draw_cell(ax, corner, row, text):
     inner = "white" if row["training"] == "also" else look.colour
     ax.plot([x + 0.09], [y + 0.5], markerfacecolor=inner, **mark)
     ax.plot([], [], label=row["verdict"], **mark)
-    ax.text(x + 0.16, y + 0.5, text, va="center", size=4.7, linespacing=1.3)
+    ax.text(x + 0.16, y + 0.5, row["text"], va="center", size=4.7, linespacing=1.3)
 
 
 def _matrix_axes(ax, names, models):

@@ -18,8 +18,8 @@ import jinja2
 from markupsafe import Markup
 
 from lib import paths
-from lib.claims import words
-from lib.claims.verdict import VERDICTS, read_verdicts
+from lib.claims import summary, words
+from lib.claims.verdict import UNJUDGED, VERDICTS, Verdict, read_verdicts
 from lib.errors import InputError
 from lib.models.names import resolve
 from lib.profiles import Accuracy, Attention, Profile
@@ -31,7 +31,7 @@ from lib.report.heads import read_heads
 from lib.report.parts import axis
 
 TEMPLATES = Path(__file__).parent / "templates"
-SIGNS = dict(zip((*VERDICTS, *words.UNJUDGED), "✓◐✕≈??–", strict=True))
+SIGNS = dict(zip((*VERDICTS, *UNJUDGED), "✓◐✕≈??–", strict=True))
 OPENING = (
     "overview",
     "fig13",
@@ -52,13 +52,20 @@ def write_report(profile: Profile) -> Path:
     figures, beyond = read_figures(profile)
     answers, revisions, answers_missing = read_answers(profile)
     heads, heads_missing = read_heads(profile)
-    lead, rows, claims, notebooks = words.lead(verdicts), [], {}, {}
-    for row in words.rows_of(verdicts):
-        anchor = "claim-" + re.sub(r"[^\w.]+", "-", f"{row['id']}-{row['model']}")
-        rows.append(row | {"anchor": anchor, "axis": axis(row)})
-        claim = claims.setdefault(row["id"], {"first": rows[-1], "cells": {}})
-        if row["n"]:
-            claim["cells"][row["model"]] = rows[-1]
+    lead, rows, claims, notebooks = summary.lead(verdicts), [], {}, {}
+    for verdict in verdicts:
+        name = re.sub(r"[^\w.]+", "-", f"{verdict.id}-{verdict.model}")
+        row = {
+            "verdict": verdict,
+            "told": words.verdict_text(verdict),
+            "measured": words.measured_text(verdict),
+            "anchor": f"claim-{name}",
+            "axis": axis(verdict),
+        }
+        rows.append(row)
+        claim = claims.setdefault(verdict.id, {"first": row, "cells": {}})
+        if verdict.n:
+            claim["cells"][verdict.model] = row
     for claim in (
         claims
     ):  # which notebooks draw its figures: the executed copies, where they are
@@ -86,16 +93,16 @@ def write_report(profile: Profile) -> Path:
         "rows": rows,
         "claims": claims,
     }
-    content |= {"words": lead, "counts": words.totals(verdicts)}
-    content |= {"finding": next(iter(words.finding(verdicts)), lead[0])}
+    content |= {"words": lead, "counts": summary.totals(verdicts)}
+    content |= {"finding": next(iter(summary.finding(verdicts)), lead[0])}
     content |= {
-        "models": list(dict.fromkeys(row["model"] for row in rows)),
+        "models": summary.models_of(verdicts),
         "notebooks": notebooks,
     }
     content |= {
         "facts": _facts(
             profile,
-            rows,
+            verdicts,
             {head["name"]: head["revision"] for head in heads} | revisions,
         )
     }
@@ -152,7 +159,7 @@ def _page(content: dict, data: dict) -> str:
 
 
 def _facts(
-    profile: Profile, rows: list[dict], revisions: dict[str, str]
+    profile: Profile, verdicts: list[Verdict], revisions: dict[str, str]
 ) -> dict[str, list[str]]:
     """Return what was run, by the name of the fact; a model has one revision, and the n
     of its claims.
@@ -166,15 +173,11 @@ def _facts(
     except InputError:  # a folder that is not on this machine
         weights = {}
     models = []
-    for name in dict.fromkeys(row["model"] for row in rows):
-        sizes = [row["n"] for row in rows if row["model"] == name and row["n"]]
+    for name in summary.models_of(verdicts):
+        sizes = [row.n for row in verdicts if row.model == name and row.n]
         label = f"{name} @ {revisions[name]}" if name in revisions else name
         label += f", {weights[name]}" if weights.get(name) else ""
-        n = (
-            f"n = {min(sizes):.0f} to {max(sizes):.0f}"
-            if sizes
-            else "nothing was measured"
-        )
+        n = f"n = {min(sizes)} to {max(sizes)}" if sizes else "nothing was measured"
         models.append(f"{label}; {n}")
     judged = datetime.fromtimestamp(
         (profile.results / "claims.json").stat().st_mtime, UTC

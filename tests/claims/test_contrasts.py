@@ -39,7 +39,7 @@ def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example(
     assert list(table.band) == pytest.approx([0.8] * 4) and set(table.n) == {N}
     assert all(table.low < table.effect) and all(table.effect < table.high)
     assert {claim.equivalence for claim in CLAIMS.values() if claim.equivalence} == {
-        contrasts.SHARE
+        contrasts.MARGIN_SHARE
     }
     harmed = contrasts.differences(
         scores({"mless": 1, "example": -1}, target="answer"), "answer", Filler()
@@ -50,7 +50,7 @@ def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example(
     )
 
 
-def test_a_difference_takes_the_problems_that_both_conditions_scored_and_enough_of_them():
+def test_a_difference_takes_the_problems_that_both_conditions_scored_if_enough():
     rows = pd.concat(
         [scores({"mless": 1}), scores({"gap": 1}, n=19).query("condition == 'gap'")],
         ignore_index=True,

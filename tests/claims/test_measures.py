@@ -7,7 +7,7 @@ from inspect import signature
 import numpy as np
 import pytest
 import yaml
-from evidence import CLAIMS, answers, inside, right, row_of, scores
+from evidence import CLAIMS, answers, inside, right, scores, verdict_on
 from scipy import stats
 
 from lib import paths
@@ -146,18 +146,20 @@ def test_the_parts_of_a_claim_about_the_inside_are_these_numbers(name, arrays):
     assert dict(
         zip(found.component.values, found.mean("problem").values, strict=True)
     ) == pytest.approx(parts)
-    row = row_of(name, given, **changes)
-    assert row["effect"] == pytest.approx(parts[row["part"]]) and row["parts"] == len(
+    row = verdict_on(name, given, **changes)
+    assert row.estimate.effect == pytest.approx(parts[row.part]) and row.parts == len(
         parts
     )
-    assert (row["n"], row["clusters"]) == (N, 25)
+    assert (row.n, row.clusters) == (N, 25)
 
 
 def test_deeper_layers_count_where_some_problems_went_through_them():
     lam = np.ones((5, 30, 6, 2))
     lam[:, :, 4:] = np.where(np.arange(30)[:, None, None] < 24, 1.2, np.nan)
-    row = row_of("later-layers", {"measured": inside(30, layers=6, **{"lambda": lam})})
-    assert (row["n"], row["part"], row["effect"]) == (
+    row = verdict_on(
+        "later-layers", {"measured": inside(30, layers=6, **{"lambda": lam})}
+    )
+    assert (row.n, row.part, row.estimate.effect) == (
         24,
         "layers 5 to 6",
         pytest.approx(1.2),
@@ -169,44 +171,43 @@ def test_a_mean_over_heads_tells_in_how_many_of_them_it_is_as_claimed():
         np.broadcast_to([0.5, 0.9, 1.1], (5, 30, 3, 3))
         + 0.01 * np.sin(np.arange(30))[:, None, None]
     )
-    row = row_of("dilution", {"measured": inside(30, heads=3, **{"lambda": lam})})
-    assert (row["verdict"], row["heads_held"], row["heads"]) == ("supported", 2, 3)
+    row = verdict_on("dilution", {"measured": inside(30, heads=3, **{"lambda": lam})})
+    assert (row.verdict, row.heads_held, row.heads) == ("supported", 2, 3)
 
 
 def test_accuracies_are_compared_over_the_problems_that_both_answered():
-    row = row_of(
+    row = verdict_on(
         "accuracy-mless",
         answers(none=right(10, 40), mless=[1] * 5 + [0] * 5 + [1] * 20),
     )
-    assert row["n"] == 30 and row["effect"] == pytest.approx(100 * (20 - 5) / 30)
+    assert row.n == 30 and row.estimate.effect == pytest.approx(100 * (20 - 5) / 30)
 
 
 @pytest.mark.parametrize("embedded", [False, True])
 def test_templates_are_counted_where_the_ids_have_them(embedded):
-    row = row_of(
+    row = verdict_on(
         "accuracy-mless",
         answers(embedded=embedded, none=right(0, 50), mless=right(20, 50)),
     )
-    assert (row["n"], row["clusters"]) == (50, 25 if embedded else 50)
+    assert (row.n, row.clusters) == (50, 25 if embedded else 50)
 
 
 def test_a_share_has_the_exact_interval_where_the_model_writes_its_answer_itself_once():
-    row = row_of("position-end", answers("fillers", mless_end=right(2)))
+    row = verdict_on("position-end", answers("fillers", mless_end=right(2)))
     exact = stats.binomtest(2, 60).proportion_ci(method="exact")
-    assert [row["effect"], row["low"], row["high"]] == pytest.approx(
+    assert [row.estimate.effect, row.estimate.low, row.estimate.high] == pytest.approx(
         [200 / 60, 100 * exact.low, 100 * exact.high]
     )
-    row = row_of("position-end", answers("fillers", plain=False, mless_end=right(2)))
-    assert (
-        row["n"] == 0
-        and "asked in chat form, or its answer is elicited" in row["reason"]
+    row = verdict_on(
+        "position-end", answers("fillers", plain=False, mless_end=right(2))
     )
-    row = row_of(
+    assert row.n == 0 and "asked in chat form, or its answer is elicited" in row.reason
+    row = verdict_on(
         "position-end", answers("fillers", samples=4, mless_end=[1, 0, 0, 0] * 15)
     )
     exact = stats.binomtest(15, 240).proportion_ci(method="exact")
-    assert row["n"] == 60 and row["effect"] == pytest.approx(6.25)
-    assert row["low"] != pytest.approx(100 * exact.low) and row["low"] > 0
+    assert row.n == 60 and row.estimate.effect == pytest.approx(6.25)
+    assert row.estimate.low != pytest.approx(100 * exact.low) and row.estimate.low > 0
 
 
 def test_samples_are_compared_by_pass_at_3_and_by_their_words():
@@ -223,16 +224,16 @@ def test_samples_are_compared_by_pass_at_3_and_by_their_words():
     assert found.mean("problem").values == pytest.approx(
         [100 * 2.75 / 4, 100 * (len(distinct) - 3) / 16]
     )
-    row = row_of(
+    row = verdict_on(
         "arm-diversity", answers("sampling", samples=2, none=[0] * 24, arm=[0] * 24)
     )
     assert (
-        row["reason"] == "pass@3 needs 3 samples of each problem, and 2 were taken"
-        and row["n"] == 0
+        row.reason == "pass@3 needs 3 samples of each problem, and 2 were taken"
+        and row.n == 0
     )
 
 
-def test_the_best_of_many_settings_has_the_effect_of_the_best_and_is_held_against_chance():
+def test_the_best_of_many_settings_is_held_against_what_choosing_gives():
     given = answers(
         "arm_map", none=right(10, 40), a=right(15, 40), b=right(30, 40), c=right(0, 40)
     )
@@ -241,34 +242,34 @@ def test_the_best_of_many_settings_has_the_effect_of_the_best_and_is_held_agains
         found.mean("problem").values == pytest.approx([12.5, 50, -25])
         and found.attrs["kind"] == "largest"
     )
-    row = row_of("arm-peak", given)
-    assert (row["effect"], row["part"], row["verdict"]) == (
+    row = verdict_on("arm-peak", given)
+    assert (row.estimate.effect, row.part, row.verdict) == (
         50,
         "best of 3",
         "supported",
     )
     same = dict.fromkeys("abcdefgh", right(20))
     assert (
-        row_of("arm-peak", answers("arm_map", none=right(20), **same))["verdict"]
+        verdict_on("arm-peak", answers("arm_map", none=right(20), **same)).verdict
         == "undecided"
     )
 
 
 def test_likelihoods_are_compared_over_the_problems_that_both_scored():
     some = scores({"mless": 1.0, "example": 8}).drop([31, 32])  # of mless
-    row = row_of("likelihood-gain", {"scores": some})
+    row = verdict_on("likelihood-gain", {"scores": some})
     assert (
-        row["n"] == 28
-        and row["effect"] == pytest.approx(1, abs=0.01)
-        and row["verdict"] == "supported"
+        row.n == 28
+        and row.estimate.effect == pytest.approx(1, abs=0.01)
+        and row.verdict == "supported"
     )
 
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_what_cannot_be_tested_says_why(name):
-    row = row_of(name, {})
-    assert (row["verdict"], row["n"], row["stands"]) == ("undecided", 0, "not tested")
-    assert row["reason"].startswith("the profile")
+    row = verdict_on(name, {})
+    assert (row.verdict, row.n, row.stands) == ("undecided", 0, "not tested")
+    assert row.reason.startswith("the profile")
 
 
 def test_the_papers_number_is_that_of_the_nearest_model_of_the_family():
@@ -286,11 +287,11 @@ def test_a_layer_that_was_not_measured_and_too_few_problems_are_named():
         {"condition": "mless", "layer": 7, "heads": "each"},
     )
     assert (
-        row_of("dilution", given, arguments=asked)["reason"]
+        verdict_on("dilution", given, arguments=asked).reason
         == "layer 7 was not measured, only 1, 2, 3"
     )
     lam = np.where(
         np.arange(40)[:, None, None] % 25 == 3, 0.5, np.nan
     )  # 3 and 28, of one template
-    few = row_of("dilution", {"measured": inside(**{"lambda": lam})})
-    assert few["reason"] == "mean of 2 heads: 2 problems of 1 templates are too few"
+    few = verdict_on("dilution", {"measured": inside(**{"lambda": lam})})
+    assert few.reason == "mean of 2 heads: 2 problems of 1 templates are too few"

@@ -1,178 +1,160 @@
-"""Every sentence about the stored verdicts is true: recomputed from their numbers, as a
-reader would who doubts it.
+"""Every sentence about the stored verdicts is true.
+
+Recomputed from their numbers, as a reader would who doubts it.
 """
 
-import json
 import re
 
 import pandas as pd
 import pytest
+from evidence import CLAIMS
 
 from lib import paths
-from lib.claims import words
-from lib.claims.claim import load_claims
+from lib.claims import summary
+from lib.claims.verdict import stored_verdicts, verdicts_of
 from lib.statistics import holm, rounded
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-CLAIMS = {claim.id: claim for claim in load_claims()}
+
+
+def stored(profile):
+    """Return the rows of a profile's verdicts as they lie in the repository."""
+    return pd.read_csv(stored_verdicts(profile)).to_dict("records")
 
 
 @pytest.fixture(params=["demo", "families"])
 def rows(request):
-    """The rows of a profile's claims.json, from the table beside its figure."""
-    table = pd.read_csv(paths.FIGURES / request.param / "claims_matrix.csv")
-    return json.loads(table.to_json(orient="records"))
+    return stored(request.param)
+
+
+@pytest.fixture
+def verdicts(rows):
+    return verdicts_of(pd.DataFrame(rows))
 
 
 def numbers(text):
     return [float(number.replace(",", "")) for number in NUMBER.findall(text)]
 
 
+def names(value):
+    return [] if pd.isna(value) else value.split(", ")
+
+
+def standing(row):
+    """Return how a row stands, by hand."""
+    if row is None or row["n"] == 0:
+        return "not tested"
+    return "too few" if row["n"] < 20 else row["verdict"]
+
+
 def counted(rows):
-    """How the literal claims stand on each model, by hand."""
-    found = {}
-    for name in {row["id"] for row in rows if row["reading"] == "literal"}:
+    """Return how the literal claims stand on each model, by hand."""
+    claims = {row["id"] for row in rows if row["reading"] == "literal"}
+    by_place = {(row["id"], row["model"]): row for row in rows}
+    counts = {}
+    for claim in claims:
         for model in {row["model"] for row in rows}:
-            row = next(
-                (
-                    row
-                    for row in rows
-                    if (row["id"], row["model"]) == (name, model) and row["n"]
-                ),
-                None,
-            )
-            word = (
-                "not tested"
-                if row is None
-                else "too few"
-                if row["n"] < 20
-                else row["verdict"]
-            )
-            found[word] = found.get(word, 0) + 1
-    return found
+            word = standing(by_place.get((claim, model)))
+            counts[word] = counts.get(word, 0) + 1
+    return counts
 
 
 def test_each_verdict_follows_from_its_own_interval_parts_and_controls(rows):
     for row in (row for row in rows if row["n"] >= 20):
-        low, high = (
-            (-float("inf") if row["low_end"] is None else row["low_end"]),
-            row["high_end"],
-        )
-        high = float("inf") if high is None else high
-        inside, outside = (
-            low < row["low"] and row["high"] < high,
-            row["high"] < low or row["low"] > high,
-        )
-        refuted = [name for name in (row["refuted"] or "").split(", ") if name]
-        assert (row["verdict"] == "supported") == (
-            row["held"] == row["parts"]
-        ) and inside >= (row["verdict"] == "supported")
-        assert (row["verdict"] == "in part") == (row["held"] > 0 and bool(refuted))
-        assert (row["verdict"] == "contradicted") == (
-            row["held"] == 0 and bool(refuted)
-        )
-        assert (
-            outside
-            or row["verdict"] not in ("contradicted", "in part")
-            or row["parts"] > 1
-        )
-        assert row["training"] is None or row["control_verdict"] == row["verdict"]
+        low = -float("inf") if pd.isna(row["low_end"]) else row["low_end"]
+        high = float("inf") if pd.isna(row["high_end"]) else row["high_end"]
+        inside = low < row["low"] and row["high"] < high
+        outside = row["high"] < low or row["low"] > high
+        refuted = bool(names(row["refuted"]))
+        supported = row["verdict"] == "supported"
+        assert supported == (row["held"] == row["parts"])
+        assert inside or not supported
+        assert (row["verdict"] == "in part") == (row["held"] > 0 and refuted)
+        assert (row["verdict"] == "contradicted") == (row["held"] == 0 and refuted)
+        if row["verdict"] == "contradicted" and row["parts"] == 1:
+            assert outside
+        if not pd.isna(row["training"]):
+            assert row["control_verdict"] == row["verdict"]
         assert CLAIMS[row["id"]].reading == row["reading"]
 
 
-def test_what_is_lost_is_what_holm_loses(rows):
+def test_what_is_lost_is_what_holm_loses(rows, verdicts):
     tested = [row for row in rows if row["n"]]
     for row, p in zip(tested, holm([row["p"] for row in tested]), strict=True):
         assert row["p_holm"] == pytest.approx(p, rel=1e-4)
-        assert bool(row["survives"]) == (row["verdict"] != "undecided" and p <= 0.05)
-    lost = [
-        row
-        for row in tested
-        if row["n"] >= 20 and row["verdict"] != "undecided" and row["p_holm"] > 0.05
-    ]
-    decided = [
-        row for row in tested if row["n"] >= 20 and row["verdict"] != "undecided"
-    ]
-    said = words.closing(pd.DataFrame(rows))[-1]
-    assert numbers(said)[:2] == [len(decided) - len(lost), len(decided)]
-    assert set(re.findall(r"[\w-]+(?= \(|,|\.$)", said.split(": ")[1])) >= {
-        row["id"] for row in lost
-    }
+        survives = row["verdict"] != "undecided" and p <= 0.05
+        assert bool(row["survives"]) == survives
+
+    enough = [row for row in tested if row["n"] >= 20]
+    decided = [row for row in enough if row["verdict"] != "undecided"]
+    lost = {row["id"] for row in decided if row["p_holm"] > 0.05}
+    sentence = summary.closing(verdicts)[-1]
+    stand = sum(row["p_holm"] <= 0.05 for row in decided)
+    assert numbers(sentence)[:2] == [stand, len(decided)]
+    assert set(re.findall(r"[\w-]+(?= \(|,|\.$)", sentence.split(": ")[1])) >= lost
 
 
-def test_the_counts_add_up_to_the_cells_and_are_the_verdicts(rows):
-    table, by_hand = pd.DataFrame(rows), counted(rows)
-    assert words.totals(table) == by_hand
-    claims, models = (
-        {row[name] for row in rows if row["reading"] == "literal"}
-        for name in ("id", "model")
-    )
+def test_the_counts_add_up_to_the_cells_and_are_the_verdicts(rows, verdicts):
+    by_hand = counted(rows)
+    assert summary.totals(verdicts) == by_hand
+    literal = [row for row in rows if row["reading"] == "literal"]
+    claims = {row["id"] for row in literal}
+    models = {row["model"] for row in literal}
     assert sum(by_hand.values()) == len(claims) * len(models)
-    said = words.lead(table)[0].split(": ", 1)[1].rstrip(".")
-    assert dict(reversed(part.split(" ", 1)) for part in said.split(", ")) == {
-        k: str(v) for k, v in by_hand.items()
-    }
-    for wide in words.counts(table).to_dict("records"):
+
+    sentence = summary.lead(verdicts)[0].split(": ", 1)[1].rstrip(".")
+    counts = dict(reversed(part.split(" ", 1)) for part in sentence.split(", "))
+    assert counts == {word: str(count) for word, count in by_hand.items()}
+    for wide in summary.counts(verdicts).to_dict("records"):
         model = wide.pop("model")
-        mine = [
-            row for row in rows if row["model"] == model and row["reading"] == "literal"
-        ]
-        assert wide["supported"] == sum(
-            row["verdict"] == "supported" and row["n"] >= 20 for row in mine
-        )
+        words = [standing(row) for row in literal if row["model"] == model]
+        assert wide["supported"] == words.count("supported")
         assert sum(wide.values()) == len(claims)
 
 
-def test_what_training_does_is_the_range_of_the_models(rows):
+def test_what_training_does_is_the_range_of_the_models(rows, verdicts):
     diluted = [row for row in rows if row["id"] == "dilution" and row["n"]]
-    said, *later = words.finding(pd.DataFrame(rows))
-    for of in ("", "control_", "uniform_"):
-        for end in (min, max):
-            assert round(end(row[f"{of}effect"] for row in diluted), 2) in numbers(said)
+    sentence, *later = summary.finding(verdicts)
+    for kind in ("", "control_", "uniform_"):
+        effects = [row[f"{kind}effect"] for row in diluted]
+        assert round(min(effects), 2) in numbers(sentence)
+        assert round(max(effects), 2) in numbers(sentence)
     undone = [
         100 * (row["effect"] - row["control_effect"]) / (1 - row["control_effect"])
         for row in diluted
     ]
-    assert {round(min(undone)), round(max(undone))} <= set(numbers(said))
-    deep = [row for row in rows if row["id"] == "later-layers" and row["n"]]
-    assert all(
-        f"{row['model']} {rounded(row['effect'], row['low'], row['high'])} ["
-        in later[0]
-        for row in deep
-    )
+    assert {round(min(undone)), round(max(undone))} <= set(numbers(sentence))
+    for row in rows:
+        if row["id"] == "later-layers" and row["n"]:
+            effect = rounded(row["effect"], row["low"], row["high"])
+            assert f"{row['model']} {effect} [" in later[0]
 
 
-def test_supported_in_all_some_and_none_is_so(rows):
-    for sentence in words.inside(pd.DataFrame(rows))[:3]:
-        which, claims = re.match(
-            r"Supported in (\w+) of \d models: (.*)\.$", sentence
-        ).groups()
+def test_supported_in_all_some_and_none_is_so(rows, verdicts):
+    for sentence in summary.inside(verdicts)[:3]:
+        pattern = r"Supported in (\w+) of \d models: (.*)\.$"
+        which, claims = re.match(pattern, sentence).groups()
         for claim in claims.split("; ") if claims != "nothing" else []:
-            part = [
+            supported = [
                 row["verdict"] == "supported"
                 for row in rows
                 if row["claim"].startswith(claim) and row["n"] >= 20
             ]
-            assert {
-                "all": all(part),
-                "some": any(part) and not all(part),
-                "none": not any(part),
-            }[which], claim
+            true_of = {"all": all(supported), "none": not any(supported)}
+            true_of["some"] = any(supported) and not all(supported)
+            assert true_of[which], claim
 
 
-def test_the_readme_tells_these_sentences_and_no_others():
-    for profile, block in (("families", "families"), ("demo", "claims")):
-        table = pd.read_csv(paths.FIGURES / profile / "claims_matrix.csv")
-        told = (
-            re.search(rf"<!-- begin {block} -->\n(.*?)<!-- end", README, re.S)[1]
-            .strip()
-            .split("\n")
-        )
-        known = [*words.inside(table), *words.lead(table), *words.accuracies(table)]
-        unknown = [line for line in told if line.removeprefix("- ") not in known]
-        assert not [
-            line
-            for line in unknown
-            if not line.startswith("- With slashes λ is below 1 in")
-        ], "make readme"
+@pytest.mark.parametrize(
+    ("profile", "block"), [("families", "families"), ("demo", "claims")]
+)
+def test_the_readme_tells_these_sentences_and_no_others(profile, block):
+    verdicts = verdicts_of(pd.DataFrame(stored(profile)))
+    pattern = rf"<!-- begin {block} -->\n(.*?)<!-- end"
+    lines = re.search(pattern, README, re.S)[1].strip().split("\n")
+    known = [*summary.inside(verdicts), *summary.lead(verdicts)]
+    known += summary.accuracies(verdicts)
+    unknown = [line for line in lines if line.removeprefix("- ") not in known]
+    heads = "- With slashes λ is below 1 in"
+    assert not [line for line in unknown if not line.startswith(heads)], "make readme"

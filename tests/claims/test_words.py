@@ -1,32 +1,52 @@
-"""The words about a row follow from its numbers; what is said of all of them is held
-against the README.
+"""The words about a verdict follow from its numbers.
+
+What is said of all of them is held against the README.
 """
 
-import pandas as pd
 import pytest
-from report_folder import CONTROL, claim
 
 from lib.claims import words
+from lib.claims.verdict import Answers, Control, Estimate, Verdict
 
-PART = {
+UNTRAINED = {"control": Control("undecided", Estimate(0.95, 0.9, 1.02, 24))}
+EVEN = {"uniform": Control("supported", Estimate(0.45, 0.4, 0.5, 24))}
+SUPPORTED = {
+    "verdict": "supported",
+    "parts": 2,
+    "holds": ("head 1", "head 2"),
+}
+IN_PART = {
     "verdict": "in part",
-    "held": 4,
     "parts": 5,
-    "holds": "L1 up, L2 up",
-    "refuted": "Gini down",
+    "holds": ("L1 up", "L2 up"),
+    "refuted": ("Gini down",),
 }
 
 
-def said(**changes):
-    (row,) = words.rows_of(pd.DataFrame([claim(**changes)]))
-    return row
+def verdict(n=24, **changes):
+    """Return a verdict on a claim that two heads support, unless changed."""
+    fields = {
+        "id": "dilution",
+        "claim": "Every head drops",
+        "reading": "literal",
+        "source": "Fig. 2",
+        "model": "tiny",
+        "unit": "λ",
+        "range": (None, 1),
+        "written": "after",
+        "part": "head 1",
+        "estimate": Estimate(0.8, 0.7, 0.9, n),
+        "survives": True,
+    }
+    return Verdict(**(fields | SUPPORTED | changes))
 
 
 @pytest.mark.parametrize(
-    "changes, told",
+    ("changes", "text"),
     [
-        (PART, "in part (4 of 5)"),
-        (PART | {"survives": False}, "in part (4 of 5) †"),
+        (IN_PART, "in part (2 of 5)"),
+        (IN_PART | {"survives": False}, "in part (2 of 5) †"),
+        ({"survives": False}, "supported †"),
         ({"verdict": "undecided", "survives": False}, "undecided"),
         ({"training": "also"}, "supported, also without training"),
         ({"training": "weaker"}, "supported, weaker than without training"),
@@ -34,56 +54,43 @@ def said(**changes):
         ({"n": 0, "reason": "no layer 7"}, "not tested"),
     ],
 )
-def test_a_verdict_is_told_with_its_parts_what_training_adds_and_whether_it_is_lost(
-    changes, told
-):
-    assert said(**changes)["told"] == told
+def test_a_verdict_is_told_with_its_parts_and_whether_it_is_lost(changes, text):
+    assert words.verdict_text(verdict(**changes)) == text
 
 
 def test_numbers_name_problems_templates_heads_parts_and_controls():
-    uniform = {
-        "uniform_verdict": "supported",
-        "uniform_effect": 0.45,
-        "uniform_low": 0.4,
-        "uniform_high": 0.5,
-    }
-    measured = said(**CONTROL, **uniform, n=100, clusters=28, heads=9, heads_held=8)[
-        "measured"
-    ]
-    start = (
+    changes = {"clusters": 28, "heads": 9, "heads_held": 8}
+    text = words.measured_text(verdict(n=100, controls=UNTRAINED | EVEN, **changes))
+    assert text == (
         "head 1: 0.80 [0.70, 0.90] λ, claimed < 1, n = 100 of 28 templates; as claimed"
-        " in 8 of 9 heads; all 2 parts"
+        " in 8 of 9 heads; all 2 parts hold; untrained 0.900 to 1.020; evenly spread"
+        " attention 0.450 [0.400, 0.500]"
     )
-    assert (
-        measured.startswith(start)
-        and "evenly spread attention 0.450 [0.400" in measured
-    )
-    assert (
-        "of 5 parts hold: L1 up, L2 up; refuted: Gini down" in said(**PART)["measured"]
-    )
-    for low, high, text in (
-        (0.9, 1.1, "claimed 0.9 to 1.1,"),
-        (0, None, "claimed > 0,"),
-    ):
-        assert text in said(low_end=low, high_end=high)["measured"]
+    text = words.measured_text(verdict(**IN_PART))
+    assert "of 5 parts hold: L1 up, L2 up; refuted: Gini down" in text
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [((0.9, 1.1), "claimed 0.9 to 1.1,"), ((0, None), "claimed > 0,")],
+)
+def test_the_claimed_range_is_told_by_its_ends(ends, text):
+    assert text in words.measured_text(verdict(range=ends))
 
 
 def test_cells_tell_part_unit_effect_control_and_n():
-    cell = words.cell_text(claim(**CONTROL))
-    assert (
-        cell == "head 1, λ\n0.80 [0.70, 0.90]\nuntrained 0.900 to 1.020\nn = 24; 2 of 2"
-        " parts"
+    assert words.cell_text(verdict(controls=UNTRAINED)) == (
+        "head 1, λ\n0.80 [0.70, 0.90]\nuntrained 0.900 to 1.020\nn = 24; 2 of 2 parts"
     )
-    answers = {
-        "parts": 1,
-        "heads": 4,
-        "heads_held": 3,
-        "n": 19,
-        "cut": 25.5,
-        "cut_less": 24,
-        "finished_n": 60,
-    }
-    cell = words.cell_text(claim(**answers, finished=1.5))
-    assert cell.endswith(
+    answers = Answers(25.5, 24, Estimate(1.5, -1, 4, 60))
+    heads = {"heads": 4, "heads_held": 3}
+    text = words.cell_text(verdict(n=19, parts=1, answers=answers, **heads))
+    assert text.endswith(
         "]\ncut 26, 24 %; both ended +1.5\nn = 19, too few; 3 of 4 heads"
     )
+
+
+def test_a_verdict_that_is_lost_has_a_dagger_in_its_cell_and_no_other_has():
+    for survives in (True, False):
+        lines = words.cell_text(verdict(survives=survives)).split("\n")
+        assert lines[1] == "0.80 [0.70, 0.90]" + " †" * (not survives)

@@ -122,7 +122,7 @@ DRAWN = {  # name: tables, how many panels, title of one of them
     "answer_at_once": ([NATS], 1, ""),
     "overview": ([NATS, curves(1)], 2, f"{M}\nLayer 1 Head 1"),
     "likelihood_courses": ([COURSES], 2, "length"),
-    "claims_matrix": ([VERDICTS, lambda row: row["id"]], 1, ""),
+    "claims_matrix": ([VERDICTS, VERDICTS.id], 1, ""),
 }
 # Those whose y axis has no numbers.
 IN_ROWS = ("likelihood", "answer_at_once", "overview", "claims_matrix", "lambda_map")
@@ -206,7 +206,7 @@ def matrix(drawn):
     """The matrix of two claims and two models, of which one cell was not tested."""
     training = ["also", None, "weaker", None]
     rows = VERDICTS.assign(training=training, n=[40, 0, 40, 40])
-    (ax,) = drawn("claims_matrix", rows, lambda row: row["model"])
+    (ax,) = drawn("claims_matrix", rows, rows.model)
     return ax
 
 

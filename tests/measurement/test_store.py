@@ -241,7 +241,7 @@ def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
     code = """if True:
         import sys
         import lib.measurement.measured_tables, lib.reproduce
-        from lib.claims.claim import gather
+        from lib.claims.evidence import gather
         from lib.profiles import load_profile
         assert gather(load_profile("families")) and not {"torch", "transformers"} & set(sys.modules)
     """

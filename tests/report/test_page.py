@@ -20,6 +20,7 @@ from report_folder import (
 
 from lib import paths
 from lib.claims.claim import load_claims
+from lib.claims.verdict import verdict_of
 from lib.errors import InputError
 from lib.paths import read_yaml
 from lib.profiles import load_profile
@@ -184,7 +185,7 @@ WIDE = {"low_end": 5e-5, "high_end": None, "effect": 1e-4, "low": -1e6, "high": 
     "changes", [WIDE, {"high_end": 0, "effect": 0, "low": 0, "high": 0}]
 )
 def test_the_axis_holds_interval_and_range_with_round_ticks(changes):
-    drawn = axis(claim(**changes))
+    drawn = axis(verdict_of(claim(**changes)))
     low, middle, high = drawn["bar"]
     assert (
         EDGE <= low <= middle <= high <= WIDTH - EDGE

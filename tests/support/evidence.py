@@ -8,8 +8,7 @@ import xarray as xr
 
 from lib.arm.activations import ACTIVATION_MEASURES
 from lib.claims.claim import load_claims
-from lib.claims.verdict import judge
-from lib.claims.words import rows_of
+from lib.claims.judging import judge
 from lib.measurement.activations import TOKEN_CLASSES
 from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.plan import VARIABLES
@@ -24,14 +23,14 @@ DIMS = {
 }
 
 
-def row_of(name, evidence, model="m", **changes):
-    """Return the row of a claim, with other arguments or range than it has, on what is
-    known of a model.
+def verdict_on(name, evidence, model="m", **changes):
+    """Return the verdict on a claim, of what is known of a model.
+
+    The claim may have other arguments or another range than it has.
     """
-    (row,) = rows_of(
-        judge([CLAIMS[name].model_copy(update=changes)], {model: evidence})
-    )
-    return row
+    claim = CLAIMS[name].model_copy(update=changes)
+    (verdict,) = judge([claim], {model: evidence})
+    return verdict
 
 
 def problems(n, embedded=True):

@@ -1,4 +1,4 @@
-"""A small profile's results and figures, made by hand: what the report is written from."""
+"""A small profile's results and figures, made by hand, from which a report is made."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from lib import paths
-from lib.claims.verdict import COLUMNS
+from lib.claims.verdict import VERDICT_COLUMNS
 from lib.measurement.store import save_measured
 from lib.profiles import load_profile
 
@@ -25,7 +25,7 @@ EVIL = (
 
 def claim(**changes) -> dict:
     """Return a row of claims.json, supported unless changed."""
-    row = dict.fromkeys(COLUMNS) | {
+    row = dict.fromkeys(VERDICT_COLUMNS) | {
         "id": "dilution",
         "claim": "Every head drops",
         "source": "Fig. 2",
@@ -38,6 +38,7 @@ def claim(**changes) -> dict:
         "part": "head 1",
         "parts": 2,
         "held": 2,
+        "holds": "head 1, head 2",
         "effect": 0.8,
     }
     row |= {

@@ -1,9 +1,10 @@
-"""How often the claims' rules err: each kind of number at the edge of a claimed range,
-where neither verdict is right.
+"""How often the claims' rules err: numbers at the edge of a claimed range.
 
-    python benchmarks/verdicts.py [--simulations 2000]
+There neither verdict is right.
 
-Writes benchmarks/results/verdicts.csv: a row per rule, data, n, discordance and number
+    python -m studies.verdicts [--simulations 2000]
+
+Writes studies/results/verdicts.csv: a row per rule, data, n, discordance and number
 of parts, all of them at the edge, with the rates at which the claim that they lie above
 it, or below it, is contradicted. Of one part these are also the rates at which the
 opposite claim is supported, and several are supported more rarely: `either` is the
@@ -18,11 +19,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.claims.verdict import Parts, decide
+from lib.claims.rule import Parts, decide
 from lib.statistics import POINTS
 
-RESULTS = Path(__file__).parent / "results" / "verdicts.csv"
+TABLE = Path(__file__).parent / "results" / "verdicts.csv"
 SIZES = (20, 50, 100, 200, 500)
+# The problems of each of the embedded set's 28 templates.
 FAMILIES = (
     20,
     20,
@@ -38,20 +40,18 @@ FAMILIES = (
     6,
     6,
     4,
-)  # the embedded set's 28 templates
+)
 ALTERNATIVES = 13  # settings of ARM that the profiles compare
-# skewness 3.3: shown to say where the rule for means ends, and not held to the stated
-# rate
+# Skewness 3.3: shown to say where the rule for means ends, and not held to the stated
+# rate.
 EXTREME = 0.75
 OPPOSITE = {
     "supported": "contradicted",
     "contradicted": "supported",
     "undecided": "undecided",
 }
-WRONG = (
-    "contradicted",
-    "in part",
-)  # of a claim none of whose parts is refuted in truth
+# Of a claim none of whose parts is refuted in truth.
+WRONG = ("contradicted", "in part")
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
@@ -74,9 +74,8 @@ def families(rng: np.random.Generator, n: int) -> np.ndarray:
     """Return the family (n,) of each problem, of a sample that keeps the families'
     shares.
     """
-    return rng.permutation(
-        np.resize(rng.permutation(np.repeat(np.arange(len(FAMILIES)), FAMILIES)), n)
-    )
+    problems = np.repeat(np.arange(len(FAMILIES)), FAMILIES)
+    return rng.permutation(np.resize(rng.permutation(problems), n))
 
 
 def normal(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -103,10 +102,10 @@ def paired(discordance: float, edge: float = 0.0) -> Draw:
     """Return differences of 100, 0 or -100 with that share of changed answers and a
     mean of `edge` points.
     """
-    better, worse = (discordance + edge / POINTS) / 2, (discordance - edge / POINTS) / 2
-    return lambda rng, n: (
-        POINTS * rng.choice([1.0, 0.0, -1.0], n, p=[better, 1 - better - worse, worse])
-    )
+    better = (discordance + edge / POINTS) / 2
+    worse = (discordance - edge / POINTS) / 2
+    chances = [better, 1 - better - worse, worse]
+    return lambda rng, n: POINTS * rng.choice([1.0, 0.0, -1.0], n, p=chances)
 
 
 def several(discordance: float) -> Draw:
@@ -145,14 +144,14 @@ def cases() -> Iterator[Case]:
 def parts(case: Case, rng: np.random.Generator, n: int) -> Parts:
     """Return the case's parts, all with their mean at the edge."""
     named = families(rng, n) if case.clustered else None
-    found = {}
+    drawn = {}
     for index in range(case.parts):
         values = np.asarray(case.draw(rng, n), dtype=float)
         if case.clustered:  # half of the problems answer as their family does
             shared = np.asarray(case.draw(rng, len(FAMILIES)), dtype=float)[named]
             values = np.where(rng.random(n) < 0.5, shared, values)
-        found[str(index)] = values, named, case.kind
-    return found
+        drawn[str(index)] = values, named, case.kind
+    return drawn
 
 
 def rates(case: Case, n: int, simulations: int, seed: int = 0) -> tuple[float, float]:
@@ -162,15 +161,17 @@ def rates(case: Case, n: int, simulations: int, seed: int = 0) -> tuple[float, f
     Of one part, that is how often the other claim is supported; of several, each is
     supported more rarely.
     """
-    rng, contradicted = np.random.default_rng([seed, n]), np.zeros(2)
+    rng = np.random.default_rng([seed, n])
+    wrong_above = 0
+    wrong_below = 0
     for _ in range(simulations):
-        found = parts(case, rng, n)
-        above = decide(found, low=case.edge).verdict
-        below = (
-            decide(found, high=case.edge).verdict if case.parts > 1 else OPPOSITE[above]
-        )
-        contradicted += above in WRONG, below in WRONG
-    return tuple(contradicted / simulations)
+        drawn = parts(case, rng, n)
+        above = decide(drawn, low=case.edge).verdict
+        below = OPPOSITE[above] if case.parts == 1 else None
+        below = below or decide(drawn, high=case.edge).verdict
+        wrong_above += above in WRONG
+        wrong_below += below in WRONG
+    return wrong_above / simulations, wrong_below / simulations
 
 
 def simulate(simulations: int, sizes: tuple[int, ...] = SIZES) -> pd.DataFrame:
@@ -178,19 +179,22 @@ def simulate(simulations: int, sizes: tuple[int, ...] = SIZES) -> pd.DataFrame:
     rows = []
     for case in cases():
         for n in sizes:
-            count = (
-                simulations // 4 if case.kind == "largest" else simulations
-            )  # itself a simulation, and slow
+            # The largest is itself a simulation, and slow.
+            count = simulations // 4 if case.kind == "largest" else simulations
             above, below = rates(case, n, count)
             row = {
                 "rule": case.kind,
                 "data": case.data,
                 "n": n,
                 "clusters": len(FAMILIES) if case.clustered else n,
+                "discordance": case.discordance,
+                "parts": case.parts,
+                "above": above,
+                "below": below,
+                "either": max(above, below),
+                "simulations": count,
             }
-            row |= {"discordance": case.discordance, "parts": case.parts}
-            row |= {"above": above, "below": below, "either": max(above, below)}
-            rows.append(row | {"simulations": count})
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -199,5 +203,5 @@ if __name__ == "__main__":
     parser.add_argument("--simulations", type=int, default=2000)
     table = simulate(parser.parse_args().simulations)
     table["discordance"] = table["discordance"].astype("Int64")
-    table.to_csv(RESULTS, index=False)
+    table.to_csv(TABLE, index=False)
     print(table.sort_values("either", ascending=False).head(20).to_string(index=False))

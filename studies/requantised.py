@@ -1,15 +1,13 @@
-"""What another rounding of the weights would change: the first layers measured again
-after quantising once more.
+"""What another rounding of the weights would change: quantised once more, to Q4_0.
 
-    python benchmarks/requantised.py [--models demo ...] [--limit 24]
+    python -m studies.requantised [--models demo ...] [--limit 24]
 
 The models of data/profiles/families.yaml come with 4-bit weights, which nothing here
-can compare with the original ones. So their matrices are quantised once more, to Q4_0,
-and every claim on the inside is judged on both, on the same problems. Writes
-benchmarks/results/requantised.csv, a row as each model is done, and prints it: the
-largest change of lambda in layer 1, heads that cross 1, the largest change of a log
-ratio of activations, and the claims whose verdict moves. Needs
-requirements/families.txt.
+can compare with the original ones. So the matrices of their first layers are quantised
+once more, and every claim on the inside is judged on both, on the same problems. Writes
+studies/results/requantised.csv, a row as each model is done, and prints it: the largest
+change of lambda in layer 1, heads that cross 1, the largest change of a log ratio of
+activations, and the claims whose verdict moves. Needs requirements/families.txt.
 """
 
 import argparse
@@ -19,7 +17,6 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from measuring import keep
 
 from lib import progress
 from lib.claims import judge, load_claims
@@ -32,6 +29,7 @@ from lib.models.loading import Loaded, load
 from lib.models.names import arm_for
 from lib.profiles import Profile, load_profile
 from lib.prompts.problems import Problem, load_problems
+from studies.keeping import keep
 
 KIND = gguf.GGMLQuantizationType.Q4_0
 
@@ -40,28 +38,45 @@ def quantise(loaded: Loaded) -> None:
     """Round the matrices of the loaded layers to Q4_0, in place."""
     for module in loaded.model.modules():
         if isinstance(module, torch.nn.Linear) and module.in_features % 32 == 0:
-            rounded = gguf.dequantize(
-                gguf.quantize(module.weight.detach().numpy(), KIND), KIND
-            )
+            weights = module.weight.detach().numpy()
+            rounded = gguf.dequantize(gguf.quantize(weights, KIND), KIND)
             module.weight.data = torch.from_numpy(rounded.astype(np.float32))
 
 
 def measured(loaded: Loaded, problems: list[Problem], profile: Profile) -> xr.Dataset:
     """Return what the claims on the inside of the trained network ask for."""
-    found = xr.Dataset()
     prompts = prompts_of(
         loaded, problems, CHANGES, profile.attention.format, profile.filler
     )
     inserted = {name: prompts[name] for name in ("none", *INSERTIONS)}
-    pieces = [*measure_attention(loaded, inserted), measure_causes(loaded, prompts)]
-    pieces.append(
-        measure_activations(
-            loaded, prompts, arm=arm_for(loaded.spec), seed=profile.seed
-        )
-    )
+    arm = arm_for(loaded.spec)
+    pieces = [
+        *measure_attention(loaded, inserted),
+        measure_causes(loaded, prompts),
+        measure_activations(loaded, prompts, arm=arm, seed=profile.seed),
+    ]
+    dataset = xr.Dataset()
     for piece in pieces:
-        found = joined(found, piece.expand_dims(network=["trained"]))
-    return found
+        dataset = joined(dataset, piece.expand_dims(network=["trained"]))
+    return dataset
+
+
+def mean_lambda(dataset: xr.Dataset) -> xr.DataArray:
+    """Return lambda of the heads of layer 1 under slashes."""
+    place = {"network": "trained", "layer": 1, "condition": "mless"}
+    return dataset["lambda"].sel(place).mean("problem")
+
+
+def mean_log_ratio(dataset: xr.Dataset) -> xr.DataArray:
+    """Return the mean log ratio of the measures of activations to none."""
+    none = dataset.measures.sel(condition="none")
+    return np.log(dataset.measures / none).mean("problem")
+
+
+def verdict_by_claim(dataset: xr.Dataset, model: str) -> dict[str, str]:
+    """Return the verdicts on what was measured of a model."""
+    verdicts = judge(load_claims(), {model: {"measured": dataset}})
+    return {verdict.id: verdict.verdict for verdict in verdicts if verdict.n}
 
 
 def compared(spec: str, profile: Profile, limit: int) -> dict:
@@ -71,32 +86,22 @@ def compared(spec: str, profile: Profile, limit: int) -> dict:
     before = measured(loaded, problems, profile)
     quantise(loaded)
     after = measured(loaded, problems, profile)
-    first, again = (
-        some["lambda"]
-        .sel(network="trained", layer=1, condition="mless")
-        .mean("problem")
-        for some in (before, after)
-    )
-    logs = [
-        np.log(some.measures / some.measures.sel(condition="none")).mean("problem")
-        for some in (before, after)
-    ]
-    verdicts = []
-    for some in (before, after):
-        rows = judge(load_claims(), {loaded.name: {"measured": some}})
-        verdicts.append(rows[rows.n > 0].set_index("id").verdict)
-    moved = [
-        name for name in verdicts[0].index if verdicts[0][name] != verdicts[1][name]
-    ]
+
+    old_lambda = mean_lambda(before)
+    new_lambda = mean_lambda(after)
+    crossing = (old_lambda < 1) != (new_lambda < 1)
+    log_change = mean_log_ratio(after) - mean_log_ratio(before)
+    old = verdict_by_claim(before, loaded.name)
+    new = verdict_by_claim(after, loaded.name)
     return {
         "model": loaded.name,
         "n": len(problems),
-        "lambda_largest_change": float(abs(again - first).max()),
-        "heads": first.size,
-        "heads_crossing_1": int(((first < 1) != (again < 1)).sum()),
-        "log_ratio_largest_change": float(abs(logs[1] - logs[0]).max()),
-        "claims": len(verdicts[0]),
-        "verdicts_moved": " ".join(moved),
+        "lambda_largest_change": float(abs(new_lambda - old_lambda).max()),
+        "heads": old_lambda.size,
+        "heads_crossing_1": int(crossing.sum()),
+        "log_ratio_largest_change": float(abs(log_change).max()),
+        "claims": len(old),
+        "verdicts_moved": " ".join(name for name in old if old[name] != new[name]),
     }
 
 

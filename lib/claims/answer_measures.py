@@ -1,0 +1,171 @@
+"""What a claim asks of answers and likelihoods: a number per problem and component.
+
+A public function is what data/claims.yaml names as `measure`; its first parameter says
+what it is given: `answers`, a row per completion, or `scores`, a row per likelihood.
+Each returns (network, component, problem) of the one trained network, with the kind of
+its numbers (`lib.statistics`) as attribute; or it raises Untestable.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from lib.claims.rule import Untestable
+from lib.evaluation.answer_tables import distinct_2, groups, shares, solved
+from lib.statistics import POINTS, interval, pass_at_k
+
+# The positive control, a worked example: its gain is the scale of an effect.
+POSITIVE = ("example", "none")
+
+
+def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.DataArray:
+    """Return the accuracy under a condition in %, of answers that are not helped.
+
+    The model is left to write its answer itself.
+    """
+    accuracy = _by_condition(answers, part, [condition], shares)
+    if not answers.plain.all():
+        raise Untestable(
+            "the model is asked in chat form, or its answer is elicited after what was"
+            " inserted"
+        )
+    return _values(accuracy[[condition]], "share")
+
+
+def accuracy_differences(
+    answers: pd.DataFrame, part: str, pairs: Sequence[Sequence[str]]
+) -> xr.DataArray:
+    """Return for each pair of conditions the accuracy of the first less the second's.
+
+    In points. With one pair, `cut` has the shares of answers that a limit cut, in %,
+    and the effect where both ended.
+    """
+    right = _by_condition(answers, part, chain.from_iterable(pairs), shares)
+    differences = {
+        f"{more} - {less}": right[more] - right[less] for more, less in pairs
+    }
+    values = _values(differences, "difference")
+    if len(pairs) > 1:
+        return values
+
+    # Which of the problems' answers all came to an end under both conditions.
+    more, less = pairs[0]
+    ended = _by_condition(answers, part, (more, less), _ended)[[more, less]]
+    (difference,) = differences.values()
+    finished = difference[(ended == 1).all(axis=1)].dropna()
+    cut: dict[str, Any] = {
+        "cut": POINTS * (1 - ended[more].mean()),
+        "cut_less": POINTS * (1 - ended[less].mean()),
+        "finished": None,
+    }
+    if len(finished):
+        cut["finished"] = interval(finished, finished.index, "difference")
+    return values.assign_attrs(cut=cut)
+
+
+def _ended(group: pd.DataFrame) -> pd.Series:
+    """Return the share of each problem's answers that no limit cut."""
+    whole = group.assign(ended=group.finish_reason.eq("stop"))
+    return solved(whole, "ended").mean(axis=1)
+
+
+def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
+    """Return each condition's accuracy less that of none, in points.
+
+    The best of them is to be more than choosing it gives.
+    """
+    conditions = answers[answers.part == part].condition.unique()
+    right = _by_condition(answers, part, ["none", *conditions], shares).dropna()
+    if right.shape[1] < 3:
+        raise Untestable(
+            f"the profile compares fewer than two conditions with none ({part})"
+        )
+    gains = right.drop(columns="none").sub(right["none"], axis=0)
+    return _values(gains, "largest")
+
+
+def sampling_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
+    """Return a condition less none: pass@k, and the share of distinct 2-grams.
+
+    In points, over a problem's samples.
+    """
+
+    def passed(group: pd.DataFrame) -> pd.Series:
+        samples = solved(group)
+        fewest = samples.count(axis=1).min()
+        if fewest < k:
+            raise Untestable(
+                f"pass@{k} needs {k} samples of each problem, and {fewest} were taken"
+            )
+        return pd.Series(pass_at_k(samples, k), samples.index)
+
+    def distinct(group: pd.DataFrame) -> pd.Series:
+        return group.groupby("problem_id", sort=False).response.agg(distinct_2)
+
+    differences = {}
+    for name, number in ((f"pass@{k}", passed), ("distinct 2-grams", distinct)):
+        names = [condition, "none"]
+        table = POINTS * _by_condition(answers, "sampling", names, number)
+        differences[name] = table[condition] - table["none"]
+    return _values(differences, "difference")
+
+
+def pass_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
+    """Return a condition less none: pass@k alone, in points."""
+    both = sampling_differences(answers, condition, k)
+    return both.sel(component=[f"pass@{k}"])
+
+
+def likelihood_differences(
+    scores: pd.DataFrame, target: str, pairs: Sequence[Sequence[str]]
+) -> xr.DataArray:
+    """Return for each pair of conditions log p under the first less the second's.
+
+    In nats per problem.
+    """
+    rows = scores[scores.target == target]
+    if rows.empty:
+        raise Untestable(f"the profile scores no {target}s")
+    nats = rows.pivot(index="problem_id", columns="condition", values="nats")
+    _check_known(nats, chain.from_iterable(pairs), "scores nothing")
+    differences = {f"{more} - {less}": nats[more] - nats[less] for more, less in pairs}
+    return _values(differences, "mean")
+
+
+def _by_condition(
+    answers: pd.DataFrame,
+    part: str,
+    names: Iterable[str],
+    number: Callable[[pd.DataFrame], pd.Series],
+) -> pd.DataFrame:
+    """Return a column per named condition: a number per problem, of its answers."""
+    names = list(dict.fromkeys(names))
+    by_condition = groups(answers[answers.part == part])
+    columns = {
+        condition: number(group)
+        for (_, condition), group in by_condition.items()
+        if condition in names
+    }
+    table = pd.DataFrame(columns)
+    _check_known(table, names, f"answers no problems ({part})")
+    return table
+
+
+def _check_known(table: pd.DataFrame, names: Iterable[str], lacks: str) -> None:
+    """Raise Untestable where a condition has no column."""
+    missing = [name for name in dict.fromkeys(names) if name not in table]
+    if missing:
+        raise Untestable(f"the profile {lacks} under {', '.join(missing)}")
+
+
+def _values(columns: Mapping[str, pd.Series] | pd.DataFrame, kind: str) -> xr.DataArray:
+    """Return columns by problem as the values of one network, of a kind of numbers.
+
+    They are NaN where a problem has none.
+    """
+    table = pd.DataFrame(columns)
+    table = table.rename_axis(index="problem", columns="component")
+    return xr.DataArray(table).expand_dims(network=["trained"]).assign_attrs(kind=kind)

@@ -1,0 +1,54 @@
+"""What a profile knows of each model: what its claims are judged on.
+
+evidence = gather(profile)  # by model: what is `measured`, its `answers` and `scores`
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from lib import evaluation
+from lib.measurement.run import measure
+from lib.profiles import PARTS, Profile
+
+
+def gather(
+    profile: Profile, completions: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return by model what the profile measures, computing only what results/ lacks.
+
+    The models whose attention is measured come first.
+    """
+    answers = [evaluation.answers(profile, "main", completions)]
+    answers += [evaluation.answers(profile, part) for part in PARTS]
+    measured = measure(profile, "attention", "activations", "controls")
+    scores = evaluation.scores(profile)
+    return by_model(profile, measured=measured, answers=answers, scores=scores)
+
+
+def by_model(
+    profile: Profile,
+    measured: Mapping[str, xr.Dataset] | None = None,
+    answers: Sequence[pd.DataFrame] = (),
+    scores: pd.DataFrame | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return by model what is at hand.
+
+    `measured` has a Dataset per model, `answers` a frame per part.
+    """
+    evidence: dict[str, dict[str, Any]] = defaultdict(dict)
+    for model, dataset in (measured or {}).items():
+        evidence[model]["measured"] = dataset
+    if answers:
+        accuracy = profile.accuracy
+        unaided = accuracy.format == "plain" and not accuracy.elicit
+        whole = pd.concat(answers, ignore_index=True).assign(plain=unaided)
+        for model, rows in whole.groupby("model", sort=False):
+            evidence[str(model)]["answers"] = rows
+    if scores is not None:
+        for model, rows in scores.groupby("model", sort=False):
+            evidence[str(model)]["scores"] = rows
+    return dict(evidence)

@@ -1,0 +1,150 @@
+"""The rule that decides a claim.
+
+A claim has one part or several and one range for them, fixed beforehand. A part holds
+when its 95 % interval lies inside the range, and is refuted when its interval lies
+outside at a level corrected for the number of parts (Bonferroni). Supported: every part
+holds. In part: some hold and some are refuted. Contradicted: none holds and some are
+refuted. Undecided: else, or fewer than ENOUGH problems. So either wrong verdict has a
+chance of about 2.5 % at the edge of the range, and is held below STATED
+(studies/verdicts.py). Shown is always the interval of 95 %.
+"""
+
+from collections.abc import Mapping
+from math import inf, isclose
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from lib.statistics import (
+    ALPHA,
+    ENOUGH,
+    Interval,
+    clusters_of,
+    interval,
+    smallest_level,
+)
+
+# The rate of either wrong verdict that the simulations hold every rule to.
+STATED = 0.05
+# Of the distance to the range: parts this near the least favourable are as unfavourable
+# to a reader.
+TIED = 0.01
+# By label, the values of problems, their ids and the kind, as `interval` takes them.
+Parts = Mapping[str, tuple]
+
+
+class Untestable(ValueError):
+    """Says why what was measured cannot test a claim."""
+
+
+class Decision(NamedTuple):
+    """A verdict with the part that decides it, the least favourable one."""
+
+    verdict: str
+    part: str
+    interval: Interval  # of 95 %, of that part
+    holds: list[str]  # the parts inside the range
+    refuted: list[str]
+
+
+def parts_of(values: xr.DataArray) -> dict[str, tuple]:
+    """Return the Parts of one network's values (component, problem).
+
+    Those of the kind largest are one part. Raises Untestable for a part with a number
+    of fewer than two independent problems.
+    """
+    kind = values.attrs.get("kind", "mean")
+    if kind == "largest":
+        labelled = {f"best of {len(values)}": values.T}
+    else:
+        labelled = {str(row.component.item()): row for row in values}
+
+    parts = {}
+    for label, row in labelled.items():
+        known = row.where(np.isfinite(row)).dropna("problem")
+        problems = known.problem.values
+        clusters = len(set(clusters_of(problems)))
+        if clusters < 2:
+            raise Untestable(
+                f"{label}: {len(problems)} problems of {clusters} templates are too few"
+            )
+        parts[label] = known.values, problems, kind
+    return parts
+
+
+def decide(parts: Parts, low: float = -inf, high: float = inf) -> Decision:
+    """Return the verdict on parts that are all claimed to lie between low and high."""
+    intervals = {label: interval(*part) for label, part in parts.items()}
+    holds: list[str] = []
+    refuted: list[str] = []
+    few = [label for label, shown in intervals.items() if shown.n < ENOUGH]
+    if not few:  # a claim with a part of too few problems is not decided
+        alpha = ALPHA / len(parts)
+        for label, part in parts.items():
+            if lies_inside(intervals[label], low, high):
+                holds.append(label)
+            if lies_outside(interval(*part, alpha=alpha), low, high):
+                refuted.append(label)
+
+    if len(holds) == len(parts):
+        verdict = "supported"
+    elif refuted:
+        verdict = "in part" if holds else "contradicted"
+    else:
+        verdict = "undecided"
+    decisive = {label: intervals[label] for label in few or refuted or parts}
+    part = _least_favourable(decisive, low, high)
+    return Decision(verdict, part, intervals[part], holds, refuted)
+
+
+def _least_favourable(
+    intervals: Mapping[str, Interval], low: float, high: float
+) -> str:
+    """Return the part whose estimate lies least inside the range, or most outside it.
+
+    Counted in standard errors; of parts that are as unfavourable, the first.
+    """
+    slacks = {}
+    for label, shown in intervals.items():
+        distance = distance_inside(shown.estimate, low, high)
+        error = float(np.nan_to_num(shown.error))
+        if error:
+            slacks[label] = distance / error
+        else:
+            slacks[label] = inf * distance if distance else 0.0
+    least = min(slacks.values())
+    ties = [label for label in slacks if isclose(slacks[label], least, rel_tol=TIED)]
+    return ties[0]
+
+
+def distance_inside(value: float, low: float, high: float) -> float:
+    """Return how far inside a range a value lies, negative outside."""
+    return min(value - low, high - value)
+
+
+def lies_inside(shown: Interval, low: float, high: float) -> bool:
+    """Return whether a whole interval lies inside a range."""
+    return low < shown.low and shown.high < high
+
+
+def lies_outside(shown: Interval, low: float, high: float) -> bool:
+    """Return whether a whole interval lies outside a range, on one side of it."""
+    return shown.high < low or shown.low > high
+
+
+def p_value(parts: Parts, low: float = -inf, high: float = inf) -> float:
+    """Return the smallest level, two-sided, at which all parts hold or one is refuted.
+
+    It is to be corrected over claims.
+    """
+
+    def holds(shown: Interval) -> bool:
+        return lies_inside(shown, low, high)
+
+    def fails(shown: Interval) -> bool:
+        return lies_outside(shown, low, high)
+
+    supporting = max(smallest_level(holds, *part) for part in parts.values())
+    against = min(smallest_level(fails, *part) for part in parts.values())
+    return min(supporting, len(parts) * against, 1.0)

@@ -1,0 +1,255 @@
+"""What all verdicts say together: how many stand how, and the findings in sentences.
+
+The literal readings are what is counted and told.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from lib.claims.claim import load_claims
+from lib.claims.evidence import by_model
+from lib.claims.judging import judge
+from lib.claims.verdict import (
+    EVEN,
+    NOT_TESTED,
+    OTHER_HEADS,
+    UNJUDGED,
+    UNTRAINED,
+    VERDICTS,
+    Verdict,
+    verdict_table,
+)
+from lib.claims.words import (
+    LOST,
+    TRAINING,
+    answers_text,
+    measured_text,
+    verdict_text,
+)
+from lib.paths import DATA, read_yaml
+from lib.profiles import Profile
+from lib.statistics import ALPHA, ENOUGH
+
+
+def models_of(verdicts: Iterable[Verdict]) -> list[str]:
+    """Return the models of some verdicts, in their order."""
+    return list(dict.fromkeys(verdict.model for verdict in verdicts))
+
+
+def about(verdicts: Iterable[Verdict], claim: str, least: int = 1) -> list[Verdict]:
+    """Return the verdicts on a claim by its id, of at least so many problems."""
+    return [row for row in verdicts if row.id == claim and row.n >= least]
+
+
+def literal(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts on what the paper's sentences say."""
+    return [verdict for verdict in verdicts if verdict.reading == "literal"]
+
+
+def counts(verdicts: Sequence[Verdict]) -> pd.DataFrame:
+    """Return a row per model: how many literal claims stand how.
+
+    What was not tested counts too.
+    """
+    claims = {verdict.id for verdict in literal(verdicts)}
+    rows = []
+    for model in models_of(verdicts):
+        own = [row for row in literal(verdicts) if row.model == model and row.n]
+        stands = Counter(verdict.stands for verdict in own)
+        stands[NOT_TESTED] = len(claims) - len(own)
+        rows.append({"model": model, **stands})
+    table = pd.DataFrame(rows, columns=["model", *VERDICTS, *UNJUDGED])
+    table = table.fillna(0).astype(dict.fromkeys(table.columns[1:], int))
+    used = [name for name in table.columns[1:] if table[name].any()]
+    return table[["model", *used]]
+
+
+def totals(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """Return how many literal claims stand how, over all models."""
+    return counts(verdicts).set_index("model").sum().to_dict()
+
+
+def closing(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return what the number of rows means.
+
+    How many wrong verdicts they lead one to expect, and which do not stand corrected
+    for all rows.
+    """
+    tested = [verdict for verdict in verdicts if verdict.stands not in UNJUDGED]
+    decided = [verdict for verdict in tested if verdict.decided]
+    several = len(models_of(verdicts)) > 1
+    lost = [
+        f"{verdict.id} ({verdict.model})" if several else verdict.id
+        for verdict in decided
+        if verdict.lost
+    ]
+    return [
+        (
+            f"{len(tested)} rows were tested, each wrong with a chance of"
+            f" {100 * ALPHA / 2:g} % where the truth lies at the edge of what is"
+            f" claimed: at most {len(tested) * ALPHA / 2:.1f} wrong verdicts are to be"
+            " expected."
+        ),
+        (
+            f"Corrected for all rows (Holm) {len(decided) - len(lost)} of"
+            f" {len(decided)} verdicts stand; not ({LOST.strip()}):"
+            f" {', '.join(lost) or 'none'}."
+        ),
+    ]
+
+
+def lead(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return how many literal claims stand how, what was found, and what that is worth.
+
+    Worth with so many verdicts: `closing`.
+    """
+    by_verdict = totals(verdicts)
+    numbers = ", ".join(f"{count} {name}" for name, count in by_verdict.items())
+    claims = {verdict.id for verdict in literal(verdicts)}
+    models = models_of(verdicts)
+    where = models[0]
+    if len(models) > 1:
+        where = f"{len(models)} models ({sum(by_verdict.values())} cells)"
+    first = f"{len(claims)} claims, as the paper words them, on {where}: {numbers}."
+    return [first, *finding(verdicts), *closing(verdicts)]
+
+
+def listing(verdicts: Sequence[Verdict]) -> str:
+    """Return the claims as lines, then what the number of rows means.
+
+    A claim has its verdict, its statement, and what was measured.
+    """
+    lines = []
+    for verdict in verdicts:
+        where = f"{verdict.id} ({verdict.source}, {verdict.reading}), {verdict.model}"
+        lines.append(f"{verdict_text(verdict).upper()}: {where}")
+        lines.append(f"    {verdict.claim}.")
+        lines.append(f"    {measured_text(verdict)}.")
+    return "\n".join([*lines, *closing(verdicts)])
+
+
+def verdicts_on(run: Profile, notebook: str, **evidence: Any) -> pd.DataFrame:
+    """Return how the claims stand on which a notebook's figures bear.
+
+    Those that data/figures.yaml names, as far as they are tested; the evidence is as
+    `by_model` takes it. A row per model and claim: verdict, effect with its ends, unit,
+    n. Whether a verdict stands when corrected for all rows is told where all are
+    judged, in notebook 06.
+    """
+    names = set()
+    for captions in read_yaml(DATA / "figures.yaml").values():
+        for caption in captions:
+            if caption["notebook"].startswith(notebook):
+                names |= set(caption["claims"])
+    claims = [claim for claim in load_claims() if claim.id in names]
+    verdicts = [row for row in judge(claims, by_model(run, **evidence)) if row.n]
+
+    models = models_of(verdicts)
+    verdicts.sort(key=lambda verdict: models.index(verdict.model))
+    texts = [verdict_text(verdict, mark_lost=False) for verdict in verdicts]
+    table = verdict_table(verdicts).assign(verdict=texts)
+    columns = ["model", "claim", "reading", "verdict", "effect", "low", "high"]
+    return table[[*columns, "unit", "n"]]
+
+
+def finding(verdicts: Sequence[Verdict]) -> list[str]:
+    """Say what training does to the dilution of layer 1, and how far it reaches."""
+    rows = [
+        verdict
+        for verdict in about(verdicts, "dilution")
+        if {UNTRAINED, EVEN} <= set(verdict.controls)
+    ]
+    if not rows:
+        return []
+    effects = [verdict.estimate.effect for verdict in rows]
+    untrained = _control_effects(rows, UNTRAINED)
+    text = (
+        f"Slashes leave layer 1's original tokens {span(effects)} of their attention"
+        f" (λ, mean over heads); untrained networks {span(untrained)}, evenly spread"
+        f" attention {span(_control_effects(rows, EVEN))}"
+    )
+    if keys := _control_effects(rows, OTHER_HEADS):
+        text += f", trained heads with another head's keys {span(keys)}"
+    text += "."
+
+    undone = [
+        100 * (effect - other) / (1 - other)
+        for effect, other in zip(effects, untrained, strict=True)
+    ]
+    if min(undone) > 0:
+        text += f" So training undoes {span(undone, 0)} % of the dilution."
+    later = about(verdicts, "later-layers")
+    if not later:
+        return [text]
+    layer = later[0].part.split()[1]
+    deep = "; ".join(f"{verdict.model} {verdict.estimate}" for verdict in later)
+    return [text, f"From layer {layer} on mean λ is: {deep}."]
+
+
+def _control_effects(verdicts: Iterable[Verdict], kind: str) -> list[float]:
+    """Return what the networks of a kind give, as far as they are measured."""
+    return [
+        verdict.controls[kind].estimate.effect
+        for verdict in verdicts
+        if kind in verdict.controls
+    ]
+
+
+def span(values: Iterable[float], digits: int = 2) -> str:
+    """Return the lowest and the highest of some numbers."""
+    values = list(values)
+    low = f"{min(values):.{digits}f}"
+    high = f"{max(values):.{digits}f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def inside(verdicts: Sequence[Verdict]) -> list[str]:
+    """Say which literal claims on the inside hold in all, some and none of the models.
+
+    Of several models that tested a claim; and what training adds.
+    """
+    by_claim: dict[str, list[Verdict]] = {}
+    for verdict in literal(verdicts):
+        answered = verdict.answers or verdict.unit == "nats"
+        if verdict.n >= ENOUGH and not answered:
+            by_claim.setdefault(verdict.claim, []).append(verdict)
+    shared = {claim: rows for claim, rows in by_claim.items() if len(rows) > 1}
+    if not shared:
+        return []
+
+    supported: dict[str, list[str]] = {"all": [], "some": [], "none": []}
+    for claim, rows in shared.items():
+        held = [verdict.verdict == "supported" for verdict in rows]
+        which = "all" if all(held) else "some" if any(held) else "none"
+        supported[which].append(claim)
+    tested = [verdict for rows in shared.values() for verdict in rows]
+    models = len(models_of(tested))
+    lines = [
+        f"Supported in {which} of {models} models: {'; '.join(claims) or 'nothing'}."
+        for which, claims in supported.items()
+    ]
+
+    trained = Counter(verdict.training for verdict in tested)
+    numbers = ", ".join(
+        f"{trained[how]} {text.removeprefix(', ')}" for how, text in TRAINING.items()
+    )
+    decided = sum(verdict.verdict != "undecided" for verdict in tested)
+    return [*lines, f"Of {decided} verdicts on the inside {numbers}."]
+
+
+def accuracies(verdicts: Iterable[Verdict]) -> list[str]:
+    """Return a sentence per claim and model on answers.
+
+    The effect, and what belongs beside it.
+    """
+    lines = []
+    for verdict in verdicts:
+        if verdict.answers and verdict.n:
+            lines.append(
+                f"{verdict.claim}? {verdict.model}: {verdict.estimate:+} points, n ="
+                f" {verdict.n}, {verdict_text(verdict)}{answers_text(verdict)}."
+            )
+    return lines or ["No model's accuracy was tested."]

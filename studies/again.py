@@ -1,0 +1,52 @@
+"""What asking again changes: stored answers beside those of a second run.
+
+In other batches, or on another processor:
+
+    python -m lib evaluate --model Qwen2.5-Coder-1.5B-Instruct --problems math500 \\
+        --limit 100 --conditions none --max-new-tokens 768 --dtype bfloat16 \\
+        --batch-size 30 --out runs/again
+    python -m studies.again runs/again...
+
+An accuracy moves by that much with nothing changed. The second run asks as
+data/profiles/families.yaml does. Writes studies/results/again.csv, a row per model,
+dtype and pair of processors, and prints it: answers with another text, right ones that
+are wrong the second time, and wrong ones that are right.
+"""
+
+import argparse
+from pathlib import Path
+
+from lib import evaluation
+from lib.evaluation.store import frame, read
+from lib.profiles import load_profile
+from studies.keeping import keep
+
+# What an answer is known by, asked once or again.
+SAME_ANSWER = ["model", "revision", "dtype", "condition", "problem_id", "sample"]
+
+
+def main() -> None:
+    """Compare the answers of all folders with the stored ones and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="+", type=Path)
+    files = []
+    for folder in parser.parse_args().folders:
+        files += sorted(folder.glob("completions*.jsonl"))
+
+    first = evaluation.answers(load_profile("families"))
+    second = frame(read(*files))
+    both = first.merge(second, on=SAME_ANSWER, suffixes=("", "_again"))
+    both["other_text"] = both.response != both.response_again
+    both["lost"] = both.right & ~both.right_again
+    both["gained"] = ~both.right & both.right_again
+
+    runs = ["model", "dtype", "processor", "processor_again"]
+    groups = both.groupby(runs, sort=False)
+    table = groups[["other_text", "lost", "gained"]].sum().astype(int)
+    table.insert(0, "n", groups.size())
+    keep("again", table.reset_index())
+    print(table.to_string())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""The rule that decides, on parts whose numbers are known."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lib.claims.rule import decide, p_value
+from lib.statistics import ENOUGH, interval
+
+FOR = np.linspace(4, 6, 24)
+OPEN = np.linspace(-1, 1.2, 24)
+AGAINST = np.linspace(-1.5, -0.5, 24)
+
+
+def parts(*values):
+    return {str(index): (part,) for index, part in enumerate(values)}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected", "part", "holds", "refuted"),
+    [
+        ([FOR, FOR - 3.5], "supported", "1", ["0", "1"], []),
+        ([FOR, OPEN], "undecided", "1", ["0"], []),
+        ([FOR, AGAINST, OPEN], "in part", "1", ["0"], ["1"]),
+        ([OPEN, AGAINST], "contradicted", "1", [], ["1"]),
+        ([AGAINST, 3 * AGAINST], "contradicted", "0", [], ["0", "1"]),
+        # What never varies decides without an interval, if there is enough of it.
+        ([np.full(ENOUGH, -1.0)], "contradicted", "0", [], ["0"]),
+        ([np.full(30, 8 / 9) + 1e-16 * np.arange(30)], "supported", "0", ["0"], []),
+        ([np.zeros(30)], "undecided", "0", [], []),
+        ([np.linspace(5, 6, ENOUGH - 1), np.ones(100)], "undecided", "0", [], []),
+        # Of parts that are equal but for rounding, or infinitely far inside, the first
+        # decides.
+        ([(1 + 1e-5) * FOR, FOR], "supported", "0", ["0", "1"], []),
+        ([np.ones(20)] * 2, "supported", "0", ["0", "1"], []),
+    ],
+)
+def test_a_verdict_names_the_part_that_decides_and_those_that_hold_or_are_refuted(
+    values, expected, part, holds, refuted
+):
+    decision = decide(parts(*values), low=0)
+    assert (decision.verdict, decision.part) == (expected, part)
+    assert (decision.holds, decision.refuted) == (holds, refuted)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, np.inf), (-np.inf, 0), (-0.2, 0.2)])
+def test_the_interval_that_is_shown_lies_as_the_verdict_says(low, high):
+    rng = np.random.default_rng(4)
+    seen = set()
+    for _ in range(200):
+        values = rng.normal(rng.uniform(-1, 1), 0.15, size=(3, 30))
+        decision = decide(parts(*values), low, high)
+        shown = decision.interval
+        seen.add(decision.verdict)
+        if decision.verdict in ("contradicted", "in part"):
+            assert shown.high < low or shown.low > high
+        if decision.verdict == "supported":
+            assert low < shown.low < shown.high < high
+
+        # It is the interval of 95 %, however many parts there are.
+        alone = interval(values[int(decision.part)])
+        assert shown.low == pytest.approx(alone.low)
+        assert shown.high == pytest.approx(alone.high)
+    assert seen >= {"supported", "contradicted", "undecided"}
+
+
+def test_a_verdict_against_one_of_several_parts_is_corrected_for_their_number():
+    values = 0.25 + np.linspace(-1, 1, 30)
+    single = parts(values)
+    four = parts(*[values] * 4)
+    assert decide(single, high=0).verdict == "contradicted"
+    assert decide(four, high=0).verdict == "undecided"
+
+    p = p_value(single, high=0)
+    assert p == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=0.02)
+    assert p_value(four, high=0) == pytest.approx(4 * p)
+    assert p_value(four, low=0) == p  # in favour all must be shown, none is chosen
