@@ -5,6 +5,7 @@ compared.
 import numpy as np
 import pandas as pd
 import pytest
+from artists import extents, texts
 
 from lib.figures import draw
 from lib.figures.draw import HeadCurves, SeriesStyle
@@ -24,14 +25,6 @@ POINTS = rows(
     ("mless", 1, NAN, NAN, NAN),
     ("mless", 3, 1, 0, 9),
 )
-
-
-def texts(labels):
-    return [label.get_text() for label in labels]
-
-
-def extents(ax, area):
-    return area.get_datalim(ax.transData).extents.tolist()
 
 
 def test_estimates_stand_beside_each_other(ax):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from artists import extents, texts
 
 from lib import figures
 from lib.evaluation import answer_tables, store
@@ -191,14 +192,6 @@ def test_of_what_was_not_measured_nothing_is_drawn(drawn, run, name):
 def test_answers_that_are_none_have_no_columns_either(drawn, run):
     assert drawn("fig06", answer_tables.diversity(store.frame([]))) == []
     assert not run.figures.exists()
-
-
-def texts(labels):
-    return [label.get_text() for label in labels]
-
-
-def extents(ax, area):
-    return area.get_datalim(ax.transData).extents.tolist()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Conditions and models are told apart, and axes have few plain ticks."""
 
 import pytest
+from artists import texts
 
 from lib.figures.looks import LOOKS, look_of, ratio_axis
 
@@ -26,7 +27,7 @@ def test_an_unknown_condition_is_refused():
 @pytest.mark.parametrize("low, high", [(0.97, 1.03), (0.1, 1.2), (0.5, 8.0)])
 def test_ticks_of_ratios_are_plain_few_and_include_one(ax, low, high):
     ratio_axis(ax, low, high)
-    labels = [label.get_text() for label in ax.get_yticklabels()]
+    labels = texts(ax.get_yticklabels())
     assert "1" in labels
     assert 2 <= len(labels) <= 8
     bottom, top = ax.get_ylim()

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from artists import texts
 
 from lib.errors import InputError
 from lib.figures.compare import recorded
@@ -120,7 +121,7 @@ def four_panels(request, run, shown, monkeypatch):
 def test_the_legend_stands_once_above_the_panels(four_panels):
     figure, axes, labels, columns = four_panels
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == labels
+    assert texts(legend.get_texts()) == labels
     assert legend._ncols == columns
     highest = max(ax.get_tightbbox().y1 for ax in axes)
     assert legend.get_window_extent().y0 >= highest

@@ -2,68 +2,68 @@
 
 import numpy as np
 import pytest
+from artists import texts
 
 from lib.figures.prompt import LETTERS, draw_close
 
 TOKENS = ["Add", " $3$", " /", " /", "   ", "\n", " now", "."]
+FILLER = slice(2, 6)
+RATIOS = np.array([[0.5, 0.9], [1.1, 1.2]])
+REFERENCES = {
+    "slashes": np.array([0.7, 1.0]),
+    "even attention": np.array([0.5, 0.5]),
+}
 
 
 @pytest.fixture
 def figure():
     after = np.array([9.0, 0.2, 0.1, 0.1, 0.1, 0.1, 0.4, np.nan])
-    without = np.where(np.isin(range(8), [2, 3, 4, 5]), np.nan, 2 * after)
-    ratios = np.array([[0.5, 0.9], [1.1, 1.2]])
-    references = {
-        "slashes": np.array([0.7, 1.0]),
-        "even attention": np.array([0.5, 0.5]),
-    }
-    return draw_close(TOKENS, slice(2, 6), without, after, ratios, references, (2, 1))
+    without = 2 * after
+    without[FILLER] = np.nan
+    chosen = (2, 1)
+    return draw_close(TOKENS, FILLER, without, after, RATIOS, REFERENCES, chosen)
 
 
 def test_tokens_are_written_as_they_are_and_what_cannot_be_seen_by_signs(figure):
     (line,) = figure.axes[0].texts
-    assert line.get_text() == "Add $3$ / /␣×3↵ now." and not line.get_parse_math()
+    assert line.get_text() == "Add $3$ / /␣×3↵ now."
+    assert not line.get_parse_math()
 
 
 def test_the_more_a_token_receives_the_darker_it_is(figure):
     (grounds,) = figure.axes[0].collections
-    light = grounds.get_facecolors()[:, 2]
-    assert light[6] < light[1] < light[2] == light[5] and light[7] == pytest.approx(
-        0.85
-    )
+    blue = grounds.get_facecolors()[:, 2]
+    assert blue[6] < blue[1] < blue[2] == blue[5]
+    assert blue[7] == pytest.approx(0.85)
 
 
 def test_long_prompts_are_broken_between_tokens():
-    ones = np.ones(200)
-    many = draw_close(
-        [" token"] * 200,
-        slice(1, 2),
-        ones,
-        ones,
-        np.ones((1, 1)),
-        {"slashes": [1.0]},
-        (1, 1),
+    tokens = [" token"] * 200
+    even = np.ones(200)
+    one_head = np.ones((1, 1))
+    figure = draw_close(
+        tokens, slice(1, 2), even, even, one_head, {"slashes": [1.0]}, (1, 1)
     )
-    lines = [text.get_text() for text in many.axes[0].texts]
-    assert "".join(lines) == " token" * 200 and max(map(len, lines)) <= LETTERS
-    assert many.get_figheight() > 3
+    lines = texts(figure.axes[0].texts)
+    assert "".join(lines) == " token" * 200
+    assert max(map(len, lines)) <= LETTERS
+    assert figure.get_figheight() > 3
 
 
-def test_curves_leave_out_the_first_token_and_dots_are_the_heads(figure):
-    _, curve, dots = figure.axes
+def test_curves_leave_out_the_first_token(figure):
+    curve = figure.axes[1]
     without, after = (line.get_ydata() for line in curve.lines)
-    assert (
-        len(after) == 7
-        and after[0] == 0.2
-        and np.isnan(without[1:5]).all()
-        and without[5] == 0.8
-    )
-    assert [line.get_ydata().tolist() for line in dots.lines[1:]] == [
-        [0.5, 0.9, 1.1, 1.2],
-        [1.1],
-    ]
+    assert len(after) == 7
+    assert after[0] == 0.2
+    assert np.isnan(without[1:5]).all()
+    assert without[5] == 0.8
     assert curve.get_title("left") == "Layer 2, head 1: λ = 1.10"
-    assert [text.get_text() for text in dots.get_legend().get_texts()] == [
-        "slashes",
-        "even attention",
-    ]
+
+
+def test_dots_are_the_heads_and_a_ring_is_the_chosen_one(figure):
+    dots = figure.axes[2]
+    _, heads, ring = dots.lines
+    assert heads.get_ydata().tolist() == [0.5, 0.9, 1.1, 1.2]
+    assert ring.get_ydata().tolist() == [1.1]
+    labels = texts(dots.get_legend().get_texts())
+    assert labels == ["slashes", "even attention"]
