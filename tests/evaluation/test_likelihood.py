@@ -17,20 +17,20 @@ from lib.models.loading import Loaded, load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, parse_condition
-from lib.prompts.problems import Problem, load_problems
+from lib.prompts.problems import Problem, load_problems, sampling_order
 
-PROBLEMS = [
+SOLUTIONS = ["It is $\\boxed{0}$.", "Adding gives $2$, so $\\boxed{2}$.", "$4$"]
+ROWS = [
     {
         "unique_id": f"p{i}",
         "problem": f"What is ${i} + {i}$?",
         "answer": str(2 * i),
-        "solution": text,
+        "solution": solution,
         "level": 1,
     }
-    for i, text in enumerate(
-        ["It is $\\boxed{0}$.", "Adding gives $2$, so $\\boxed{2}$.", "$4$"]
-    )
+    for i, solution in enumerate(SOLUTIONS)
 ]
+PROBLEMS = [Problem.model_validate(row) for row in ROWS]
 
 
 @pytest.fixture(scope="module", params=["llama", "gemma3-local-and-global"])
@@ -45,66 +45,68 @@ def tiny(request, demo):
 
 @pytest.fixture
 def run(tiny, tmp_path, monkeypatch):
+    """Score with the tiny model; `folder`, `filler` and `seed` aside, by settings."""
     monkeypatch.setattr(likelihood, "load", lambda spec, dtype: tiny)
     problems = tmp_path / "problems.jsonl"
 
-    def scored(rows=PROBLEMS, folder="out", **settings):
-        problems.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        asked = Likelihood(models=["demo"], problems=str(problems), **settings)
-        return likelihood.likelihoods(asked, Filler(), 0, tmp_path / folder)
+    def scored(rows=ROWS, folder="out", filler=None, seed=0, **settings):
+        lines = [json.dumps(row) + "\n" for row in rows]
+        problems.write_text("".join(lines))
+        settings = Likelihood(models=["demo"], problems=str(problems), **settings)
+        return likelihood.likelihoods(
+            settings, filler or Filler(), seed, tmp_path / folder
+        )
 
     return scored
 
 
+def ids_of(loaded, text):
+    return loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
 def score(logits, ids):
     """log p of the tokens that stand last, given the logits of every place."""
-    return float(
-        logits[-len(ids) - 1 : -1]
-        .log_softmax(-1)
-        .gather(1, torch.tensor(ids)[:, None])
-        .sum()
-    )
+    before = logits[-len(ids) - 1 : -1].log_softmax(-1)
+    return float(before.gather(1, torch.tensor(ids)[:, None]).sum())
 
 
+# Which layers hide the slashes from later tokens.
 HIDDEN = {
     "gap": slice(None),
     "dilution": slice(1, None),
     "layer-1-only": slice(1, None),
+    "hidden-from-layer-1": slice(1),
 }
-HIDDEN |= {
-    "hidden-from-layer-1": slice(1)
-}  # which layers hide the slashes from later tokens
 
 
-def by_hand(loaded, problem, condition, text, lead=""):
+def by_hand(loaded, problem, condition, text, lead="", style="chat", filler=None):
     """log p(text | prompt, lead) by one eager forward, with the mask and the values
     that the condition means.
     """
-    prompt = build_prompt(loaded.tokenizer, problem.problem, condition, format="chat")
-    lead, text = (
-        loaded.tokenizer(part, add_special_tokens=False)["input_ids"]
-        for part in (lead, text)
+    prompt = build_prompt(
+        loaded.tokenizer, problem.problem, condition, format=style, filler=filler
     )
-    ids, span = (
-        torch.tensor([[*prompt.input_ids.tolist(), *lead, *text]]),
-        prompt.spans["inserted"],
-    )
-    place, layers = torch.arange(ids.shape[1]), range(1, loaded.layers + 1)
+    text = ids_of(loaded, text)
+    ids = torch.tensor([[*prompt.input_ids.tolist(), *ids_of(loaded, lead), *text]])
+    span = prompt.spans["inserted"]
+    place = torch.arange(ids.shape[1])
     inserted = (place >= span.start) & (place < span.stop)
     cut = (place >= span.stop)[:, None] & inserted
+    layers = range(1, loaded.layers + 1)[HIDDEN.get(condition, slice(0))]
     with contextlib.ExitStack() as hooks, torch.inference_mode():
-        hooks.enter_context(
-            hidden_by_hand(loaded.model, cut, layers[HIDDEN.get(condition, slice(0))])
-        )
+        hooks.enter_context(hidden_by_hand(loaded.model, cut, layers))
         if condition == "dilution":
-            # In layer 1 the slashes give nothing; later layers hide them, so that their
-            # own states do not matter.
-            values = loaded.model.model.layers[0].self_attn.v_proj
-            silenced = values.register_forward_hook(
-                lambda _, given, output: output.masked_fill(inserted[:, None], 0.0)
-            )
-            hooks.enter_context(silenced)
+            hooks.enter_context(silenced_by_hand(loaded.model, inserted))
         return score(loaded.model(ids, use_cache=False).logits[0].double(), text)
+
+
+def silenced_by_hand(model, inserted):
+    """In layer 1 the slashes give nothing; later layers hide them, so that their own
+    states do not matter.
+    """
+    return model.model.layers[0].self_attn.v_proj.register_forward_hook(
+        lambda _, given, output: output.masked_fill(inserted[:, None], 0.0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,83 +114,116 @@ def by_hand(loaded, problem, condition, text, lead=""):
     ["none", "mless:5", "random:7", "mless:3@end", "example", "bare", "thought"],
 )
 def test_a_score_is_what_a_plain_forward_gives(tiny, run, condition):
-    shown = (
-        "none" if condition == "thought" else condition
-    )  # the solution stands before the answer
-    found = run(conditions=[shown], at_once=[condition])
-    nats = found.set_index(["problem_id", "target"]).nats
-    for problem in map(Problem.model_validate, PROBLEMS):
-        lead = problem.solution * (condition == "thought") + likelihood.BEFORE_ANSWER
-        for target, given in {
-            "solution": (problem.solution,),
-            "answer": (problem.answer + "}", lead),
-        }.items():
-            assert nats[problem.id, target] == pytest.approx(
-                by_hand(tiny, problem, shown, *given), abs=1e-3
-            )
+    # Under `thought` the solution stands before the answer, and the prompt is none's.
+    prompt = "none" if condition == "thought" else condition
+    rows = run(conditions=[prompt], at_once=[condition])
+    nats = rows.set_index(["problem_id", "target"]).nats
+    for problem in PROBLEMS:
+        thought = problem.solution if condition == "thought" else ""
+        solution = by_hand(tiny, problem, prompt, problem.solution)
+        answer = by_hand(
+            tiny,
+            problem,
+            prompt,
+            problem.answer + "}",
+            lead=thought + likelihood.BEFORE_ANSWER,
+        )
+        assert nats[problem.id, "solution"] == pytest.approx(solution, abs=1e-3)
+        assert nats[problem.id, "answer"] == pytest.approx(answer, abs=1e-3)
+
+
+def test_a_profiles_own_filler_sample_and_format_reach_the_scores(tiny, run):
+    filler = Filler(mless="!", length=3, position="end")
+    rows = run(filler=filler, seed=3, limit=2, conditions=["mless"], format="plain")
+    drawn = sampling_order(PROBLEMS, 3)[:2]
+    assert rows.problem_id.tolist() == [problem.id for problem in drawn]
+    assert drawn != sampling_order(PROBLEMS, 0)[:2]
+    for problem, nats in zip(drawn, rows.nats, strict=True):
+        # Nothing but a line break ends the question of a plain prompt.
+        expected = by_hand(
+            tiny,
+            problem,
+            "mless",
+            problem.solution,
+            lead="\n",
+            style="plain",
+            filler=filler,
+        )
+        assert nats == pytest.approx(expected, abs=1e-3)
+
+
+def test_as_many_dots_stand_for_a_thought_as_the_solution_has_tokens(tiny):
+    settings = Likelihood(
+        models=["demo"], conditions=["none"], at_once=["dots-for-thought"]
+    )
+    wanted = likelihood.texts_wanted(tiny, settings, Filler(), PROBLEMS)
+    leads = {text.problem.id: text.lead for text in wanted.values() if text.lead}
+    for problem in PROBLEMS:
+        dots = ids_of(tiny, ".") * len(ids_of(tiny, problem.solution))
+        assert leads[problem.id] == dots + ids_of(tiny, likelihood.BEFORE_ANSWER)
 
 
 def test_arm_changes_the_prompt_alone(tiny, run):
     rows = run(conditions=["arm:c=1.0"]).set_index("problem_id")
     arm = parse_condition("arm:c=1.0").arm.model_copy(update={"statistics": "sequence"})
-    for problem in map(
-        Problem.model_validate, PROBLEMS
-    ):  # one batch, each row of which draws from its own seed
-        prompt = build_prompt(
-            tiny.tokenizer, problem.problem, "none", format="chat"
-        ).input_ids
-        row, ids = (
-            rows.loc[problem.id],
-            tiny.tokenizer(problem.solution, add_special_tokens=False)["input_ids"],
-        )
+    for problem in PROBLEMS:  # one batch, each row of which draws from its own seed
+        row = rows.loc[problem.id]
+        prompt = build_prompt(tiny.tokenizer, problem.problem, "none", format="chat")
+        ids = ids_of(tiny, problem.solution)
+        seed = int(row["key"], 16) % 2**63
         with (
             torch.inference_mode(),
-            installed(tiny.model, seed=int(row["key"], 16) % 2**63, **arm.model_dump()),
+            installed(tiny.model, seed=seed, **arm.model_dump()),
         ):
-            first = tiny.model(prompt[None], use_cache=True)
+            first = tiny.model(prompt.input_ids[None], use_cache=True)
             rest = tiny.model(
                 torch.tensor([ids]),
                 past_key_values=first.past_key_values,
                 use_cache=True,
             )
-        assert row["nats"] == pytest.approx(
-            score(torch.cat([first.logits[0, -1:], rest.logits[0]]), ids), abs=1e-3
-        )
-        assert row["nats"] != pytest.approx(
-            by_hand(tiny, problem, "none", problem.solution), abs=1e-3
-        )
+        logits = torch.cat([first.logits[0, -1:], rest.logits[0]])
+        plain = by_hand(tiny, problem, "none", problem.solution)
+        assert row["nats"] == pytest.approx(score(logits, ids), abs=1e-3)
+        assert row["nats"] != pytest.approx(plain, abs=1e-3)
 
 
-def test_a_longer_solution_is_left_out_and_one_that_is_not_there_or_does_not_fit_is_named(
-    run, capsys
-):
-    assert set(run(conditions=["none"], max_solution_tokens=3).problem_id) == {"p2"}
+def test_a_longer_solution_is_left_out_and_counted(run, capsys):
+    rows = run(conditions=["none"], max_solution_tokens=3)
+    assert set(rows.problem_id) == {"p2"}
     assert "2 problems have solutions of over 3 tokens" in capsys.readouterr().err
-    long = r"p0: prompt and solution are \d+ tokens, tiny has room for 512"
-    for solution, message in (
+
+
+@pytest.mark.parametrize(
+    "solution, message",
+    [
         (" ", "p0 has no solution"),
-        ("one two three " * 200, long),
-    ):
-        with pytest.raises(InputError, match=message):
-            run(
-                [{**PROBLEMS[0], "solution": solution}],
-                "other",
-                conditions=["none"],
-                max_solution_tokens=9999,
-            )
+        (
+            "one two three " * 200,
+            r"p0: prompt and solution are \d+ tokens, tiny has room for 512",
+        ),
+    ],
+)
+def test_a_solution_that_is_not_there_or_does_not_fit_is_named(run, solution, message):
+    rows = [ROWS[0] | {"solution": solution}]
+    with pytest.raises(InputError, match=message):
+        run(rows, conditions=["none"], max_solution_tokens=9999)
+
+
+def test_a_folder_of_another_solution_limit_is_not_continued(run):
+    run(conditions=["none"], limit=1)
+    with pytest.raises(InputError, match=r"with max_solution_tokens = 512, not 511:"):
+        run(conditions=["none"], limit=1, max_solution_tokens=511)
 
 
 def test_what_is_printed_has_the_difference_to_the_first_condition(run):
     rows = run(conditions=["none", "bare"], limit=2)
-    none, bare = (
-        rows[rows.condition == name].nats.to_numpy() for name in ("none", "bare")
-    )
+    none = rows[rows.condition == "none"].nats
+    bare = rows[rows.condition == "bare"].nats
     head, first, second = likelihood.scores_as_text(rows).splitlines()
-    assert (
-        head == "tiny: nats per solution, n = 2"
-        and first == f"  none: {none.mean():.2f}, +0.00"
-    )
-    assert second.startswith(f"  bare: {bare.mean():.2f}, ") and "[" in second
+    assert head == "tiny: nats per solution, n = 2"
+    assert first == f"  none: {none.mean():.2f}, +0.00"
+    assert second.startswith(f"  bare: {bare.mean():.2f}, ")
+    assert "[" in second
 
 
 @pytest.mark.parametrize("condition", ["arm:mode=code", "layer-2-only", "gap+dilution"])
@@ -211,17 +246,16 @@ def test_scores_of_a_real_model_equal_an_independent_computation(
             f"the wheels of {spec} are not installed: requirements/families.txt"
         )
     monkeypatch.setattr(likelihood, "load", lambda spec, dtype: loaded)
-    asked = Likelihood(
+    settings = Likelihood(
         models=[spec],
         problems="embedded",
         limit=problems,
         conditions=["none", "mless", *HIDDEN],
     )
-    rows = likelihood.likelihoods(asked, Filler(), 0, tmp_path)
+    rows = likelihood.likelihoods(settings, Filler(), 0, tmp_path)
     by_id = {problem.id: problem for problem in load_problems("embedded")}
     assert len(rows) == 6 * problems
     for row in rows.to_dict("records"):
         problem = by_id[row["problem_id"]]
-        assert row["nats"] == pytest.approx(
-            by_hand(loaded, problem, row["condition"], problem.solution), abs=1e-3
-        )
+        expected = by_hand(loaded, problem, row["condition"], problem.solution)
+        assert row["nats"] == pytest.approx(expected, abs=1e-3)

@@ -16,15 +16,14 @@ from lib.evaluation.store import FIELDS, read
 from lib.generation import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems
 
-SETTINGS = {
+SHORT = {
     "problems": "embedded",
     "limit": 4,
     "format": "plain",
     "max_new_tokens": 6,
     "elicit": False,
-}
-SETTINGS |= {
     "elicit_tokens": 4,
     "temperature": 0.0,
     "top_p": 1.0,
@@ -33,16 +32,16 @@ SETTINGS |= {
 }
 
 
-def answered(checkpoint, folder, *conditions, shorter=None, **changes):
+def answered(checkpoint, folder, *conditions, shorter=None, seed=0, **changes):
     """Return the answers of a run into `folder` with these settings in place of
-    SETTINGS.
+    SHORT's.
     """
-    asked = Accuracy(
-        **(SETTINGS | changes),
+    accuracy = Accuracy(
+        **(SHORT | changes),
         models=[str(checkpoint)],
         conditions=["none", *conditions],
     )
-    return evaluate(asked, Filler(), 0, folder, shorter=shorter).answers
+    return evaluate(accuracy, Filler(), seed, folder, shorter=shorter).answers
 
 
 class Says:
@@ -53,17 +52,17 @@ class Says:
     status = ""
 
     def __init__(self, text, loses=0):
-        self.failed = {}
         self.text = text
         self.loses = loses
         self.asked = []
+        self.failed = {}
         self.loaded = None  # until it is made
 
     def complete(self, requests, sampling):
         self.asked.append((requests, sampling))
+        words = self.text.split(" ")[: sampling.max_new_tokens]
+        finish = "stop" if len(words) < sampling.max_new_tokens else "length"
         for request in requests[self.loses :]:
-            words = self.text.split(" ")[: sampling.max_new_tokens]
-            finish = "stop" if len(words) < sampling.max_new_tokens else "length"
             yield Completion(
                 request.key, " ".join(words), finish, len(request.input_ids), len(words)
             )
@@ -84,8 +83,17 @@ def says(monkeypatch):
     return use
 
 
+GRADES = (
+    "correct",
+    "correct_exact",
+    "correct_authors",
+    "correct_authors_on_completion",
+    "run_on",
+)
+
+
 @pytest.mark.parametrize(
-    "text, method, right",  # correct, exact, authors', theirs on the completion, run on
+    "text, method, grades",
     [
         # The authors' rule finds the prompt's empty box where there is none, and part
         # of the answer is enough for it.
@@ -106,102 +114,123 @@ def says(monkeypatch):
     ],
 )
 def test_whatever_a_model_writes_is_kept_and_graded_by_each_rule(
-    tiny_llama, tmp_path, says, text, method, right
+    tiny_llama, tmp_path, says, text, method, grades
 ):
-    (path := tmp_path / "one.jsonl").write_text(
-        json.dumps({"problem": "What is $6 + 6$?", "answer": "12"})
-    )
+    path = tmp_path / "one.jsonl"
+    path.write_text(json.dumps({"problem": "What is $6 + 6$?", "answer": "12"}))
     says(text)
-    asked = {"limit": None, "problems": str(path), "max_new_tokens": 99}
-    once, again = (answered(tiny_llama, tmp_path / "out", **asked) for _ in range(2))
+    settings = {"limit": None, "problems": str(path), "max_new_tokens": 99}
+    once = answered(tiny_llama, tmp_path / "out", **settings)
+    again = answered(tiny_llama, tmp_path / "out", **settings)
     assert_frame_equal(once, again)
     (row,) = once.to_dict("records")
-    fields = (
-        "correct",
-        "correct_exact",
-        "correct_authors",
-        "correct_authors_on_completion",
-        "run_on",
-    )
-    assert [row[name] for name in fields] == right and row["response"] == text
-    assert row["method"] == (method or row["method"]) and (
-        row["extracted"] is None or row["extracted"] in text
-    )
-    assert (
-        json.loads((tmp_path / "out" / "summary.json").read_text())[0]["accuracy"]
-        == 100 * right[0]
-    )
+    assert [row[name] for name in GRADES] == grades
+    assert row["response"] == text
+    assert method is None or row["method"] == method
+    assert row["extracted"] is None or row["extracted"] in text
+    (summary,) = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["accuracy"] == 100 * grades[0]
 
 
-def test_an_engine_is_asked_for_what_the_settings_say(tiny_checkpoint, tmp_path, says):
-    engine, drawn = says("1"), {"temperature": 0.7, "top_p": 0.9, "samples": 3}
-    conditions = "arm", "mless:5+arm", "arm:c=1:p1=90:layer=2:mode=code"
-    answers = answered(tiny_checkpoint, tmp_path, *conditions, arm={"c": 0.5}, **drawn)
-    answered(tiny_checkpoint, tmp_path / "elicited", elicit=True)
+def test_a_run_draws_its_problems_by_its_own_seed_and_levels(
+    tiny_llama, tmp_path, says
+):
+    says("1")
+    chosen = {"limit": 5, "levels": [2, 3]}
+    answers = answered(tiny_llama, tmp_path, seed=3, **chosen)
+    expected = load_problems("embedded", 5, seed=3, levels=[2, 3])
+    assert answers.problem_id.tolist() == [problem.id for problem in expected]
+    assert expected != load_problems("embedded", 5, seed=0, levels=[2, 3])
+
+
+def test_an_engine_is_asked_for_what_the_settings_say(tiny_llama, tmp_path, says):
+    engine = says("1")
+    drawn = {"temperature": 0.7, "top_p": 0.9, "samples": 3}
+    answers = answered(tiny_llama, tmp_path, "mless:5", **drawn)
+    answered(tiny_llama, tmp_path / "elicited", elicit=True)
     (requests, sampling), (_, elicited) = engine.asked
-    assert sampling == Sampling(6, 0.7, 0.9, "", 4) and elicited == Sampling(
-        6, 0.0, 1.0, module.ELICITATION, 4
-    )
-    assert {request.key: request.seed for request in requests} == {
-        key: int(key, 16) % 2**63 for key in answers.key
-    }
-    assert answers.condition.value_counts().to_dict() == dict.fromkeys(
-        ("none", *conditions), 12
-    )
-    rows = {row["key"]: row for row in read(tmp_path / "completions.jsonl")}
-    assert all(
-        (request.arm and request.arm.model_dump()) == rows[request.key].get("arm")
-        for request in requests
-    )
-    first = {row["condition"]: row for row in reversed(rows.values())}
-    assert list(first["arm"]) == FIELDS  # the documented ones, in their order
-    assert list(first["none"]) == [name for name in FIELDS if name != "arm"]
-    greedy = read(tmp_path / "elicited" / "completions.jsonl")
+    assert sampling == Sampling(6, 0.7, 0.9, "", 4)
+    assert elicited == Sampling(6, 0.0, 1.0, module.ELICITATION, 4)
+    assert answers.condition.value_counts().to_dict() == {"none": 12, "mless:5": 12}
+    assert {request.key for request in requests} == set(answers.key)
+    # A sample's seed is fixed by its key alone.
+    seeds = {request.key: request.seed for request in requests}
+    assert len(set(seeds.values())) == 24
+    assert all(f"{seed:016x}"[1:] == key[1:] for key, seed in seeds.items())
+
+
+def test_a_row_has_the_documented_fields_and_tokens_where_it_was_drawn(
+    tiny_llama, tmp_path, says
+):
+    says("1")
+    answered(tiny_llama, tmp_path / "drawn", "arm", temperature=0.7)
+    answered(tiny_llama, tmp_path / "greedy")
+    rows = read(tmp_path / "drawn" / "completions.jsonl")
+    by_condition = {row["condition"]: row for row in rows}
+    assert list(by_condition["arm"]) == FIELDS
+    assert list(by_condition["none"]) == [name for name in FIELDS if name != "arm"]
+    greedy = read(tmp_path / "greedy" / "completions.jsonl")
     assert not any("token_ids" in row for row in greedy)
-    code, *settings = (first[name]["arm"] for name in reversed(conditions))
-    assert (code["c"], code["mode"], code["layer"]) == (1, "code", 2) and {
-        s["c"] for s in settings
-    } == {0.5}
-    assert {s["statistics"] for s in (code, *settings)} == {"sequence"}
-    plain, *tokens = (first[name]["prompt_tokens"] for name in ("none", *conditions))
+
+
+def test_arms_settings_are_the_conditions_over_the_runs(tiny_llama, tmp_path, says):
+    engine = says("1")
+    conditions = "arm", "mless:5+arm", "arm:c=1:p1=90:layer=2:mode=code"
+    answers = answered(tiny_llama, tmp_path, *conditions, arm={"c": 0.5})
+    rows = {row["key"]: row for row in read(tmp_path / "completions.jsonl")}
+    for request in engine.asked[0][0]:
+        settings = request.arm and request.arm.model_dump()
+        assert settings == rows[request.key].get("arm")
+    by_condition = {row["condition"]: row for row in rows.values()}
+    arm, both, code = (by_condition[name]["arm"] for name in conditions)
+    assert arm["c"] == both["c"] == 0.5
+    assert (code["c"], code["mode"], code["layer"]) == (1, "code", 2)
+    assert {row["statistics"] for row in (arm, both, code)} == {"sequence"}
+
+    # Their prompts are those of none and mless.
+    plain = by_condition["none"]["prompt_tokens"]
+    tokens = [by_condition[name]["prompt_tokens"] for name in conditions]
     assert tokens == [plain, plain + 5, plain]
-    other = answered(tiny_checkpoint, tmp_path, "arm", arm={"c": 0.6}, **drawn)
-    assert set(other.key) & set(answers.key) == set(
-        answers.key[:12]
-    )  # other settings are other completions
+
+    # Other settings are other completions.
+    other = answered(tiny_llama, tmp_path, "arm", arm={"c": 0.6})
+    plain_keys = answers[answers.condition == "none"].key
+    assert set(other.key) & set(answers.key) == set(plain_keys)
 
 
 def test_what_an_engine_loses_is_named_and_made_up_for_later(
-    tiny_checkpoint, tmp_path, says, capsys, monkeypatch
+    tiny_llama, tmp_path, says, capsys, monkeypatch
 ):
     says("1", loses=3)
     with pytest.raises(
         InputError,
         match="engine transformers returned nothing for 3 prompts; run again to retry",
     ):
-        answered(tiny_checkpoint, tmp_path)
+        answered(tiny_llama, tmp_path)
     capsys.readouterr()
     says("1")
     monkeypatch.setattr(progress, "shown", True)
-    assert len(answered(tiny_checkpoint, tmp_path)) == 4
+    assert len(answered(tiny_llama, tmp_path)) == 4
     shown = capsys.readouterr().err.splitlines()[-1]
-    assert "4/4" in shown and "0% correct" in shown and "tokens/s" in shown
+    assert "4/4" in shown
+    assert "0% correct" in shown
+    assert "tokens/s" in shown
 
 
 def test_another_dtype_is_another_completion_and_every_row_says_which(
-    tiny_checkpoint, tmp_path, says
+    tiny_llama, tmp_path, says
 ):
     says("1")
-    dtypes = "float32", "bfloat16", "auto"
     plain, narrow, auto = (
-        answered(tiny_checkpoint, tmp_path / dtype, dtype=dtype) for dtype in dtypes
+        answered(tiny_llama, tmp_path / dtype, dtype=dtype)
+        for dtype in ("float32", "bfloat16", "auto")
     )
-    assert set(narrow.dtype) == {"bfloat16"} and all(narrow.processor)
-    assert auto.equals(plain) and not set(plain.key) & set(narrow.key)
-    assert (
-        json.loads((tmp_path / "bfloat16/run.json").read_text())["environment"]["dtype"]
-        == "bfloat16"
-    )
+    assert set(narrow.dtype) == {"bfloat16"}
+    assert all(narrow.processor)
+    assert auto.equals(plain)
+    assert not set(plain.key) & set(narrow.key)
+    run = json.loads((tmp_path / "bfloat16" / "run.json").read_text())
+    assert run["environment"]["dtype"] == "bfloat16"
 
 
 @pytest.mark.parametrize(
@@ -220,29 +249,38 @@ def test_what_is_not_installed_is_named_in_one_line(
         answered(tiny_llama, tmp_path, **{setting: value})
 
 
+def test_a_folder_made_with_worked_examples_does_not_go_on_without_them(
+    tiny_llama, tmp_path, says
+):
+    says("1")
+    example = {"problem": "What is $1 + 1$?", "solution": "$\\boxed{2}$"}
+    # The tiny model's tokenizer has the demo's chat template.
+    answered(tiny_llama, tmp_path, format="chat", examples=[example])
+    with pytest.raises(InputError, match=r"was made with examples = .*, not \(absent"):
+        answered(tiny_llama, tmp_path, format="chat")
+
+
 def test_a_longer_run_takes_over_what_is_finished_and_continues_the_rest(
-    tiny_checkpoint, tmp_path, says, monkeypatch
+    tiny_llama, tmp_path, says, monkeypatch
 ):
     monkeypatch.setattr(
         module,
         "resumed_tokens",
         lambda tokenizer, row: (7, 8, row["completion_tokens"]),
     )
-    engine, short, long = (
-        says("one two three four five"),
-        tmp_path / "short",
-        tmp_path / "long",
-    )
-    cut = answered(tiny_checkpoint, short, max_new_tokens=3)
-    whole = answered(tiny_checkpoint, long, shorter=short, max_new_tokens=9)
-    again = answered(
-        tiny_checkpoint, tmp_path / "longest", shorter=long, max_new_tokens=12
-    )
-    assert [
+    engine = says("one two three four five")
+    short, long = tmp_path / "short", tmp_path / "long"
+    cut = answered(tiny_llama, short, max_new_tokens=3)
+    whole = answered(tiny_llama, long, shorter=short, max_new_tokens=9)
+    again = answered(tiny_llama, tmp_path / "longest", shorter=long, max_new_tokens=12)
+    resumed = [
         [request.resumed_tokens for request in requests] for requests, _ in engine.asked
-    ] == [[()] * 4, [(7, 8, 3)] * 4]
-    assert set(cut.finish_reason) == {"length"} and set(whole.finish_reason) == {"stop"}
-    assert list(cut.key) == list(whole.key) and again.equals(whole)
+    ]
+    assert resumed == [[()] * 4, [(7, 8, 3)] * 4]
+    assert set(cut.finish_reason) == {"length"}
+    assert set(whole.finish_reason) == {"stop"}
+    assert cut.key.tolist() == whole.key.tolist()
+    assert again.equals(whole)
 
 
 def test_tokens_are_read_back_from_the_text_where_it_gives_them(demo):
@@ -250,17 +288,13 @@ def test_tokens_are_read_back_from_the_text_where_it_gives_them(demo):
     ids = demo.tokenizer(row["response"], add_special_tokens=False)["input_ids"]
     row["completion_tokens"] = len(ids)
     assert resumed_tokens(demo.tokenizer, row) == tuple(ids)
-    assert (
-        resumed_tokens(demo.tokenizer, row | {"completion_tokens": 4})
-        == resumed_tokens(demo.tokenizer, row | {"arm": {}})
-        == ()
-    )
+    for change in ({"completion_tokens": 4}, {"arm": {}}):
+        assert resumed_tokens(demo.tokenizer, row | change) == ()
 
 
-def test_a_run_that_cannot_be_continued_is_refused(tiny_llama, tmp_path, says):
-    says("one two three four five")
-    answered(tiny_llama, tmp_path / "short", max_new_tokens=3)
-    for shorter, changes, message in (
+@pytest.mark.parametrize(
+    "shorter, changes, message",
+    [
         (
             "short",
             {"max_new_tokens": 3},
@@ -282,12 +316,18 @@ def test_a_run_that_cannot_be_continued_is_refused(tiny_llama, tmp_path, says):
             "only greedy answers without elicitation can be continued",
         ),
         ("nowhere", {}, r"nowhere holds no run: it has no run.json"),
-    ):
-        with pytest.raises(InputError, match=message):
-            answered(
-                tiny_llama,
-                tmp_path / "long",
-                shorter=tmp_path / shorter,
-                **{"max_new_tokens": 9} | changes,
-            )
-        assert not (tmp_path / "long").exists()
+    ],
+)
+def test_a_run_that_cannot_be_continued_is_refused(
+    tiny_llama, tmp_path, says, shorter, changes, message
+):
+    says("one two three four five")
+    answered(tiny_llama, tmp_path / "short", max_new_tokens=3)
+    with pytest.raises(InputError, match=message):
+        answered(
+            tiny_llama,
+            tmp_path / "long",
+            shorter=tmp_path / shorter,
+            **{"max_new_tokens": 9} | changes,
+        )
+    assert not (tmp_path / "long").exists()
