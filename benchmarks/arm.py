@@ -1,5 +1,4 @@
-"""What ARM adds to a forward pass of the demo model, and what counting activations
-adds: ratios to the plain forward.
+"""What ARM, or counting activations, adds to a forward pass of the demo model.
 
     python benchmarks/arm.py [--tokens 128 512 2048] [--repeats 9]
 
@@ -10,6 +9,7 @@ forward and ratios to it, medians over the turns.
 """
 
 import contextlib
+import functools
 import statistics
 import time
 
@@ -44,27 +44,25 @@ def ways(loaded: Loaded) -> dict:
 def redistribute_alone(
     loaded: Loaded, ids: torch.Tensor, repeats: int
 ) -> dict[str, list[float]]:
-    """Return seconds of `redistribute` in each mode on the first layer's activations of
-    one prompt.
-    """
-    kept = []
-    with (
-        torch.inference_mode(),
-        watched(
-            loaded.model, [1], lambda layer, gate, activation: kept.append(activation)
-        ),
-    ):
+    """Return seconds of `redistribute` in each mode on one prompt's first layer."""
+    activations = []
+
+    def keep_activation(layer, gate, activation) -> None:
+        activations.append(activation)
+
+    with torch.inference_mode(), watched(loaded.model, [1], keep_activation):
         loaded.model(input_ids=ids, use_cache=False, logits_to_keep=1)
     calls = {
-        f"{mode}_alone": lambda mode=mode: redistribute(kept[0], mode=mode)
+        f"{mode}_alone": functools.partial(redistribute, activations[0], mode=mode)
         for mode in MODES
     }
     return in_turns(calls, repeats, time.perf_counter)
 
 
 def measure_length(loaded: Loaded, tokens: int, repeats: int) -> dict:
-    """Return the median seconds of the plain forward, and of each other way the median
-    ratio to it in the same turn.
+    """Return the median seconds of the plain forward, and median ratios to it.
+
+    A ratio is of two ways in the same turn.
     """
     ids = random_ids(tokens)
 
@@ -72,30 +70,25 @@ def measure_length(loaded: Loaded, tokens: int, repeats: int) -> dict:
         with torch.inference_mode(), context():
             loaded.model(input_ids=ids, use_cache=False, logits_to_keep=1)
 
-    calls = {
-        name: lambda context=context: forward(context)
-        for name, context in ways(loaded).items()
-    }
+    contexts = ways(loaded).items()
+    calls = {name: functools.partial(forward, context) for name, context in contexts}
     times = in_turns(calls, repeats, time.perf_counter)
     plain = times.pop("plain")
     times |= redistribute_alone(loaded, ids, repeats)
-    ratios = {
-        name: [own / base for own, base in zip(found, plain, strict=True)]
-        for name, found in times.items()
-    }
-    medians = {
-        f"{name}_of_plain": statistics.median(found) for name, found in ratios.items()
-    }
-    return {"tokens": tokens, "plain": statistics.median(plain)} | medians
+
+    medians = {"tokens": tokens, "plain": statistics.median(plain)}
+    for name, seconds in times.items():
+        pairs = zip(seconds, plain, strict=True)
+        medians[f"{name}_of_plain"] = statistics.median(a / b for a, b in pairs)
+    return medians
 
 
 def main() -> None:
     """Measure every length and write the table."""
     options = lengths_and_repeats(__doc__, [128, 512, 2048], 9)
     loaded = load("demo", device="cpu", dtype="float32")
-    table = pd.DataFrame(
-        [measure_length(loaded, tokens, options.repeats) for tokens in options.tokens]
-    )
+    rows = [measure_length(loaded, n, options.repeats) for n in options.tokens]
+    table = pd.DataFrame(rows)
     keep("arm", table, repeats=options.repeats)
     print(table.round(3).to_string(index=False))
 

@@ -1,8 +1,7 @@
-"""Time and extra memory of received attention against the usual ways, on the demo model
-and this machine.
+"""Time and extra memory of received attention against the usual ways.
 
-Each way and length runs in a process of its own, so that peak memory belongs to it
-alone:
+It is measured on the demo model and this machine. Each way and length runs in a process
+of its own, so that peak memory belongs to it alone:
 
     python benchmarks/extraction.py [--tokens 1024 2048] [--repeats 5]
 
@@ -44,12 +43,15 @@ WAYS = {
     "lens_all": "TL, all layers",
 }
 LEGEND = """
-ours: lib.attention.received_attention; SDPA: a plain forward, no attention read; eager: transformers with
-output_attentions=True; TL: TransformerLens' run_with_cache on the patterns. s/... and MiB/...: seconds and extra memory
-against that way at the same length, where TL is its layer 1 for our layer 1 and all its layers for the rest."""
+ours: lib.attention.received_attention; SDPA: a plain forward, no attention read;
+eager: transformers with output_attentions=True; TL: TransformerLens' run_with_cache on
+the patterns. s/... and MiB/...: seconds and extra memory against that way at the same
+length, where TL is its layer 1 for our layer 1 and all its layers for the rest."""
 AGREE_TOKENS = (128, 512)  # ours takes the queries in one block, and in several
 AGREE_WITHIN = 1e-4
 MIB = 1 << 20
+GIB = 1 << 30
+KILLED = "killed, most likely for lack of memory"
 SLOW = 40  # seconds: a way that takes longer is called once, which then counts
 
 
@@ -58,9 +60,7 @@ def demo_folder():
 
 
 def build(way: str):
-    """Return the function that runs one way on (1, T) token ids, and the config of its
-    model.
-    """
+    """Return what runs one way on (1, T) token ids, and the config of its model."""
     if way.startswith("lens"):
         from transformer_lens.model_bridge import TransformerBridge
 
@@ -85,9 +85,7 @@ def build(way: str):
 
 
 def lens(bridge, ids: torch.Tensor, layers: int) -> torch.Tensor:
-    """Return the received attention (L, H, T) of the first layers through
-    TransformerLens' cache.
-    """
+    """Return the received attention (L, H, T) through TransformerLens' cache."""
     names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(layers)]
     stop = layers if layers < bridge.cfg.n_layers else None
     # Logits of every position and a key-value cache are no part of the task: none of
@@ -100,8 +98,9 @@ def lens(bridge, ids: torch.Tensor, layers: int) -> torch.Tensor:
 
 
 def reduce(patterns) -> torch.Tensor:
-    """Return the mean of each column below the diagonal, (L, H, T), of L patterns (1,
-    H, T, T).
+    """Return the mean of each column below the diagonal, (L, H, T).
+
+    There are L patterns (1, H, T, T).
     """
     # Above the diagonal a causal pattern is zero, so no masked copy is needed.
     sums = [
@@ -114,23 +113,23 @@ def reduce(patterns) -> torch.Tensor:
 
 
 def measure(way: str, tokens: int, repeats: int) -> dict:
-    """Run one way in this process: median seconds, and peak extra memory in MiB over
-    the loaded, warm model.
+    """Run one way in this process; return its median seconds and extra memory.
+
+    The memory is the peak in MiB over the loaded, warm model.
     """
     call, config = build(way)
-    if reason := lacks_memory(way, tokens, config):
+    reason = lacks_memory(way, tokens, config)
+    if reason:
         return {"way": way, "tokens": tokens, "skipped": reason}
     ids = random_ids(tokens)
     with torch.inference_mode():
-        call(
-            ids[:, :16]
-        )  # touches the weights, which would count as extra memory otherwise
+        # Touches the weights, which would count as extra memory otherwise.
+        call(ids[:, :16])
         before = restart_peak()
-        first = seconds(call, ids)
+        times = [seconds(call, ids)]
         extra = peak() - before
-        times = (
-            [seconds(call, ids) for _ in range(repeats)] if first < SLOW else [first]
-        )
+        if times[0] < SLOW:
+            times = [seconds(call, ids) for _ in range(repeats)]
     return {
         "way": way,
         "tokens": tokens,
@@ -147,86 +146,72 @@ def seconds(call, ids: torch.Tensor) -> float:
 
 
 def lacks_memory(way: str, tokens: int, config) -> str | None:
-    """Say why a way that holds whole patterns does not fit into the memory that is free
-    now.
-    """
-    held = {
-        "eager": config.num_hidden_layers,
-        "lens_all": config.num_hidden_layers,
-        "lens_layer1": 1,
-    }.get(way)
-    if held is None:
+    """Say why a way that holds whole patterns does not fit into free memory, if so."""
+    layers = config.num_hidden_layers
+    patterns = {"eager": layers, "lens_all": layers, "lens_layer1": 1}
+    if way not in patterns:
         return None
     # While a layer runs, its scores, masked scores and weights exist besides the
     # patterns that are kept.
-    needed = (held + 3) * config.num_attention_heads * tokens**2 * 4
-    available = psutil.virtual_memory().available
-    if needed * 1.1 < available:
+    needed = (patterns[way] + 3) * config.num_attention_heads * tokens**2 * 4
+    free = psutil.virtual_memory().available
+    if needed * 1.1 < free:
         return None
-    return (
-        f"needs {needed / 2**30:.1f} GiB and a tenth more, {available / 2**30:.1f} GiB"
-        " free"
-    )
+    return f"needs {needed / GIB:.1f} GiB and a tenth more, {free / GIB:.1f} GiB free"
 
 
 def restart_peak() -> float:
-    """Set the kernel's peak of resident memory back to what is resident now, and return
-    that, in bytes.
+    """Set the kernel's peak of resident memory to what is resident now; return that.
+
+    It is in bytes, and NaN where the kernel does not tell.
     """
     try:
         # Memory that loading freed and the allocator kept would be used again and hide
         # as much of the peak.
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
-    except (
-        OSError,
-        AttributeError,
-        TypeError,
-    ):  # not Linux, or a C library without malloc_trim
+    except (OSError, AttributeError, TypeError):
+        # This is not Linux, or a C library without malloc_trim.
         return math.nan
     return peak()
 
 
 def peak() -> float:
-    """Return the peak resident memory since `restart_peak`, in bytes; NaN where the
-    kernel does not tell.
-    """
+    """Return the peak resident memory since `restart_peak`, in bytes, or NaN."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
-    return next(
-        (int(line.split()[1]) * 1024.0 for line in lines if line.startswith("VmHWM")),
-        math.nan,
-    )
+    for line in lines:
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024.0
+    return math.nan
 
 
 def agree(ways: list[str]) -> list[dict]:
-    """Return each way's largest difference from our received attention, over all
-    layers, heads and tokens.
+    """Return each way's largest difference from our received attention.
+
+    It is over all layers, heads and tokens.
     """
-    calls = {way: build(way)[0] for way in ["all", *ways]}
-    found = []
+    ours = build("all")[0]
+    calls = {way: build(way)[0] for way in ways}
+    rows = []
     with torch.inference_mode():
         for tokens in AGREE_TOKENS:
-            values = {
-                way: call(random_ids(tokens))[..., :-1] for way, call in calls.items()
-            }
-            for way in ways:
-                difference = (values[way] - values["all"]).abs().max().item()
-                found.append({"way": way, "tokens": tokens, "difference": difference})
-    return found
+            ids = random_ids(tokens)
+            expected = ours(ids)[..., :-1]
+            for way, call in calls.items():
+                difference = (call(ids)[..., :-1] - expected).abs().max().item()
+                rows.append({"way": way, "tokens": tokens, "difference": difference})
+    return rows
 
 
 def run_apart(*arguments: str) -> dict | list | None:
-    """Run this file with arguments in a new, offline process; None when it was killed,
-    as for lack of memory.
+    """Return what this file prints in a new, offline process.
+
+    It is None when the process was killed, as for lack of memory.
     """
     command = [sys.executable, __file__, *arguments]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
+    offline = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=offline)
     if done.returncode == -signal.SIGKILL:
         return None
     if done.returncode:
@@ -255,80 +240,60 @@ def main() -> None:
 
 
 def compare(lengths: list[int], repeats: int) -> None:
-    """Measure every way that is installed, one process after the other; write the csv
-    and print the tables.
+    """Measure every way that is installed, write the csv and print the tables.
+
+    One process runs after the other.
     """
     ways = list(WAYS)
     if importlib.util.find_spec("transformer_lens") is None:
         ways = [way for way in ways if not way.startswith("lens")]
-        print(
-            "TransformerLens is not installed, skipped: pip install -r"
-            " requirements/bench.txt"
-        )
-    converted(
-        resolve("demo"), "float32"
-    )  # converts the model now: the processes below pass on nothing that is printed
+        install = "pip install -r requirements/bench.txt"
+        print(f"TransformerLens is not installed, skipped: {install}")
+    # Converts the model now: the processes below pass on nothing that is printed.
+    demo_folder()
     check_agreement(ways)
+
     rows = []
     for tokens in lengths:
         for way in ways:
             row = run_apart("--repeats", str(repeats), "--one", way, str(tokens))
-            rows.append(
-                row
-                or {
-                    "way": way,
-                    "tokens": tokens,
-                    "skipped": "killed, most likely for lack of memory",
-                }
-            )
-            print(
-                f"{tokens} tokens, {WAYS[way]}: {outcome(rows[-1])}",
-                file=sys.stderr,
-                flush=True,
-            )
-    table = pd.DataFrame(
-        rows, columns=["way", "tokens", "seconds", "extra_mib", "skipped"]
-    )
+            row = row or {"way": way, "tokens": tokens, "skipped": KILLED}
+            rows.append(row)
+            progress = f"{tokens} tokens, {WAYS[way]}: {outcome(row)}"
+            print(progress, file=sys.stderr, flush=True)
+    columns = ["way", "tokens", "seconds", "extra_mib", "skipped"]
+    table = pd.DataFrame(rows, columns=columns)
     table = with_ratios(table).assign(growth=table.way.map(growth(table)))
     print_tables(keep("extraction", table, repeats=repeats))
 
 
 def check_agreement(ways: list[str]) -> None:
-    """Print how far eager and TransformerLens are from ours, and stop when it is too
-    far.
-    """
-    found = run_apart("--agree", *[way for way in ways if way in ("eager", "lens_all")])
-    if found is None:
-        sys.exit(
-            "the check that the ways agree was killed, most likely for lack of memory"
-        )
-    for row in found:
+    """Print how far eager and TransformerLens are from ours; stop if it is too far."""
+    others = [way for way in ways if way in ("eager", "lens_all")]
+    rows = run_apart("--agree", *others)
+    if rows is None:
+        sys.exit(f"the check that the ways agree was {KILLED}")
+    for row in rows:
+        difference = row["difference"]
         print(
             f"{row['tokens']} tokens: {WAYS[row['way']]} differ from ours by at most"
-            f" {row['difference']:.1e}"
+            f" {difference:.1e}"
         )
-        if not row["difference"] <= AGREE_WITHIN:
-            sys.exit(
-                f"that is more than {AGREE_WITHIN:.0e}: the ways do not measure the"
-                " same"
-            )
+        if not difference <= AGREE_WITHIN:
+            limit = f"more than {AGREE_WITHIN:.0e}"
+            sys.exit(f"that is {limit}: the ways do not measure the same")
 
 
 def with_ratios(table: pd.DataFrame) -> pd.DataFrame:
-    """Add seconds and extra memory against SDPA, eager and TransformerLens at the same
-    length.
-    """
+    """Add seconds and extra memory against the usual ways at the same length."""
     table = table.copy()
     measured = table.set_index(["way", "tokens"])
     for other in ("sdpa", "eager", "lens"):
+        counterparts = [counterpart(way, other) for way in table.way]
+        places = list(zip(counterparts, table.tokens, strict=True))
         for column, name in (("seconds", "time"), ("extra_mib", "extra_memory")):
-            pairs = [
-                (counterpart(way, other), tokens)
-                for way, tokens in zip(table.way, table.tokens, strict=True)
-            ]
-            table[f"of_{other}_{name}"] = (
-                table[column] / measured[column].reindex(pairs).to_numpy()
-            )
+            divisor = measured[column].reindex(places).to_numpy()
+            table[f"of_{other}_{name}"] = table[column] / divisor
     return table
 
 
@@ -340,81 +305,72 @@ def counterpart(way: str, other: str) -> str:
 
 
 def growth(table: pd.DataFrame) -> dict[str, float]:
-    """Return per way the slope of log seconds over log tokens in the upper half of the
-    lengths, at least two.
+    """Return per way the slope of log seconds over log tokens.
+
+    It is that of the upper half of the lengths, at least two.
     """
     lengths = sorted(table.tokens.unique())
-    upper = table[table.tokens.isin(lengths[-max(2, len(lengths) // 2) :])].dropna(
-        subset="seconds"
-    )
+    upper = lengths[-max(2, len(lengths) // 2) :]
+    measured = table[table.tokens.isin(upper)].dropna(subset="seconds")
     slopes = {}
-    for way, rows in upper.groupby("way"):
+    for way, rows in measured.groupby("way"):
         if len(rows) > 1:
-            points = [
-                (math.log(tokens), math.log(s))
-                for tokens, s in zip(rows.tokens, rows.seconds, strict=True)
-            ]
-            slopes[way] = statistics.linear_regression(*zip(*points, strict=True)).slope
+            tokens = [math.log(value) for value in rows.tokens]
+            times = [math.log(value) for value in rows.seconds]
+            slopes[way] = statistics.linear_regression(tokens, times).slope
     return slopes
 
 
 def outcome(row: dict) -> str:
     """Say in a few words how one measurement went."""
-    return (
-        f"skipped: {row['skipped']}" if "skipped" in row else f"{row['seconds']:.3f} s"
-    )
+    if "skipped" in row:
+        return f"skipped: {row['skipped']}"
+    return f"{row['seconds']:.3f} s"
+
+
+# The columns of the printed table, by their heads.
+PRINTED = {
+    "seconds": "seconds",
+    "MiB": "extra_mib",
+    "s/SDPA": "of_sdpa_time",
+    "s/eager": "of_eager_time",
+    "s/TL": "of_lens_time",
+    "MiB/SDPA": "of_sdpa_extra_memory",
+    "MiB/eager": "of_eager_extra_memory",
+    "MiB/TL": "of_lens_extra_memory",
+}
 
 
 def print_tables(table: pd.DataFrame) -> None:
     """Print the csv as two markdown tables of at most 120 columns."""
     first = table.iloc[0]
+    lens = first.transformer_lens or "not installed"
     print(
         f"\n{first.cpu}, {first.cores} cores, float32, median of {first.repeats}, torch"
-        f" {first.torch}",
-        end="",
+        f" {first.torch}, transformers {first.transformers}, transformer-lens {lens}\n"
     )
-    print(
-        f", transformers {first.transformers}, transformer-lens"
-        f" {first.transformer_lens or 'not installed'}\n"
-    )
-    ratios = [
-        f"of_{way}_{what}"
-        for what in ("time", "extra_memory")
-        for way in ("sdpa", "eager", "lens")
-    ]
-    heads = [
-        "seconds",
-        "MiB",
-        "s/SDPA",
-        "s/eager",
-        "s/TL",
-        "MiB/SDPA",
-        "MiB/eager",
-        "MiB/TL",
-    ]
-    widths = [max(7, len(head)) for head in heads]
-    print(
-        "| tokens | way               |",
-        *[f"{head:>{width}} |" for head, width in zip(heads, widths, strict=True)],
-    )
-    print(
-        "|-------:|-------------------|"
-        + "|".join("-" * (width + 1) + ":" for width in widths)
-        + "|"
-    )
+
+    widths = [max(7, len(head)) for head in PRINTED]
+    rules = ["-" * (width + 1) + ":" for width in widths]
+    print("| tokens | way               |", _cells(list(PRINTED), widths))
+    print(f"|-------:|-------------------|{'|'.join(rules)}|")
     for _, row in table.iterrows():
-        cells = [number(row[column]) for column in ("seconds", "extra_mib", *ratios)]
-        cells = [
-            f"{cell:>{width}} |" for cell, width in zip(cells, widths, strict=True)
-        ]
         if isinstance(row.skipped, str):
-            cells = [outcome(row), "|" * len(heads)]
-        print(f"| {row.tokens:6} | {WAYS[row.way]:17} |", *cells)
+            cells = f"{outcome(row)} {'|' * len(PRINTED)}"
+        else:
+            cells = _cells([number(row[name]) for name in PRINTED.values()], widths)
+        print(f"| {row.tokens:6} | {WAYS[row.way]:17} |", cells)
     print(LEGEND)
+
     print("\n| way               | seconds grow as tokens to the power of |")
     print("|-------------------|---------------------------------------:|")
     for way, rows in table.groupby("way", sort=False):
         print(f"| {WAYS[way]:17} | {number(rows.growth.iloc[0]):>38} |")
+
+
+def _cells(texts: list[str], widths: list[int]) -> str:
+    pairs = zip(texts, widths, strict=True)
+    return " ".join(f"{text:>{width}} |" for text, width in pairs)
 
 
 def number(value: float) -> str:

@@ -1,11 +1,11 @@
-"""What the first layers of the paper's models weigh: bytes to fetch and memory to hold,
-from their configurations.
+"""What the first layers of the paper's models weigh, from their configurations.
 
     python benchmarks/first_layers.py
 
-Nothing is fetched: the configurations are written below, the models are built without
-weights and their parameters counted. Writes benchmarks/results/first_layers.csv, which
-`make readme` puts into the README, and prints it.
+Told are the bytes to fetch and the memory to hold them. Nothing is fetched: the
+configurations are written below, the models are built without weights and their
+parameters counted. Writes benchmarks/results/first_layers.csv, which `make readme` puts
+into the README, and prints it.
 """
 
 from pathlib import Path
@@ -22,28 +22,27 @@ KEYS = (
     "hidden_size",
     "intermediate_size",
     "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
 )
-KEYS += ("num_attention_heads", "num_key_value_heads", "head_dim")
 SHAPES = {
     "Qwen2.5-Math-1.5B": ("qwen2", 151936, 1536, 8960, 28, 12, 2, 128),
     "Qwen2.5-Math-7B": ("qwen2", 152064, 3584, 18944, 28, 28, 4, 128),
     "Llama-3.1-8B-Instruct": ("llama", 128256, 4096, 14336, 32, 32, 8, 128),
     "Gemma-3-4b-it": ("gemma3_text", 262208, 2560, 10240, 34, 8, 4, 256),
 }
-STORED = 2  # bytes of a weight on the hub, bfloat16
-HELD = 4  # and in memory on a CPU, float32
+BYTES_ON_HUB = 2  # of a weight in bfloat16
+BYTES_IN_MEMORY = 4  # of a weight in float32, on a CPU
 GB = 1e9
 RESULTS = Path(__file__).parent / "results" / "first_layers.csv"
 
 
 def parameters(config: dict, layers: int) -> int:
-    """Return how many weights embedding, the first `layers` layers and the final norm
-    have.
-    """
+    """Return how many weights embedding, first layers and final norm have."""
+    shape = AutoConfig.for_model(**config | {"num_hidden_layers": layers})
     with torch.device("meta"):
-        model = AutoModel.from_config(
-            AutoConfig.for_model(**config | {"num_hidden_layers": layers})
-        )
+        model = AutoModel.from_config(shape)
     return sum(weights.numel() for weights in model.parameters())
 
 
@@ -51,17 +50,14 @@ def main() -> None:
     """Write and print a row per model."""
     rows = []
     for name, shape in SHAPES.items():
-        row, config = {"model": name}, dict(zip(KEYS, shape, strict=True))
-        for layers, label in (
-            (1, "layer 1"),
-            (3, "layers 1-3"),
-            (config["num_hidden_layers"], "all layers"),
-        ):
+        config = dict(zip(KEYS, shape, strict=True))
+        labels = {1: "layer 1", 3: "layers 1-3"}
+        labels[config["num_hidden_layers"]] = "all layers"
+        row = {"model": name}
+        for layers, label in labels.items():
             count = parameters(config, layers)
-            row |= {
-                f"{label}: GB to fetch": count * STORED / GB,
-                f"{label}: GB of RAM": count * HELD / GB,
-            }
+            row[f"{label}: GB to fetch"] = count * BYTES_ON_HUB / GB
+            row[f"{label}: GB of RAM"] = count * BYTES_IN_MEMORY / GB
         rows.append(row)
     table = pd.DataFrame(rows).round(2)
     RESULTS.parent.mkdir(exist_ok=True)

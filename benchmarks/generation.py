@@ -1,12 +1,12 @@
-"""Completions per second of this project's engines against lm-evaluation-harness and
-one prompt at a time.
+"""Completions per second of this project's engines and of others.
 
-    python benchmarks/generation.py [--problems embedded FILE ...] [--limit 100] [--new-tokens 64] [--repeats 2]
+    python benchmarks/generation.py [--problems embedded FILE ...] [--limit 100]
+        [--new-tokens 64] [--repeats 2]
 
-All ways get the same prompts, decode greedily in float32 on the demo model and stop at
-the same limit, each in a process of its own. Loading is not timed; a call that takes
-over 60 s is not repeated. Writes benchmarks/results/generation.csv and prints the
-table.
+The others are lm-evaluation-harness, and `generate` with one prompt at a time. All ways
+get the same prompts, decode greedily in float32 on the demo model and stop at the same
+limit, each in a process of its own. Loading is not timed; a call that takes over 60 s
+is not repeated. Writes benchmarks/results/generation.csv and prints the table.
 """
 
 import argparse
@@ -32,20 +32,22 @@ from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.problems import load_problems
 
 HARNESS_BATCHES = (8, 32)  # the best of them counts
-ENOUGH = 60  # seconds of calls
-ONE_AT_A_TIME = 16  # prompts are enough for a rate
+ENOUGH_SECONDS = 60  # of calls
+ENOUGH_PROMPTS = 16  # one at a time, for a rate
 Way = Callable[[list[Prompt], int], list[str]]  # prompts, new tokens -> texts in order
 
 
 def ours(loaded: Loaded, engine: str, batch: int) -> Way:
     """Return one of the project's engines as a way."""
-    made = make_engine(engine, loaded, batch, {})
+    writer = make_engine(engine, loaded, batch, {})
 
-    def run(asked: list[Prompt], new_tokens: int) -> list[str]:
+    def run(prompts: list[Prompt], new_tokens: int) -> list[str]:
         requests = [
-            Request(str(i), prompt.input_ids.tolist()) for i, prompt in enumerate(asked)
+            Request(str(i), prompt.input_ids.tolist())
+            for i, prompt in enumerate(prompts)
         ]
-        texts = {c.key: c.text for c in made.complete(requests, Sampling(new_tokens))}
+        completions = writer.complete(requests, Sampling(new_tokens))
+        texts = {completion.key: completion.text for completion in completions}
         return [texts[request.key] for request in requests]
 
     return run
@@ -56,142 +58,141 @@ def harness(batch: int) -> Way:
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 
-    options = {"device": "cpu", "dtype": "float32", "add_bos_token": False}
-    made = HFLM(
+    model = HFLM(
         pretrained=str(converted(resolve("demo"), "float32")),
         batch_size=batch,
-        **options,
+        device="cpu",
+        dtype="float32",
+        add_bos_token=False,
     )
 
-    def run(asked: list[Prompt], new_tokens: int) -> list[str]:
+    def run(prompts: list[Prompt], new_tokens: int) -> list[str]:
         settings = {"until": [], "max_gen_toks": new_tokens, "do_sample": False}
-        given = [
+        instances = [
             Instance("generate_until", {}, (prompt.text, dict(settings)), i)
-            for i, prompt in enumerate(asked)
+            for i, prompt in enumerate(prompts)
         ]
-        return made.generate_until(given, disable_tqdm=True)
+        return model.generate_until(instances, disable_tqdm=True)
 
     return run
 
 
 def one_at_a_time(loaded: Loaded) -> Way:
-    """Return `generate`, called with one prompt after the other as in the authors'
-    code, as a way.
+    """Return `generate`, called with each prompt alone as in the authors' code, as a
+    way.
     """
 
-    def run(asked: list[Prompt], new_tokens: int) -> list[str]:
+    def run(prompts: list[Prompt], new_tokens: int) -> list[str]:
         texts = []
-        for prompt in asked:
+        for prompt in prompts:
             ids = prompt.input_ids[None]
-            options = {
-                "attention_mask": torch.ones_like(ids),
-                "max_new_tokens": new_tokens,
-                "do_sample": False,
-            }
-            made = loaded.model.generate(
-                ids, pad_token_id=loaded.tokenizer.eos_token_id, **options
-            )[0, ids.shape[1] :]
-            texts.append(loaded.tokenizer.decode(made, skip_special_tokens=True))
+            output = loaded.model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=new_tokens,
+                do_sample=False,
+                pad_token_id=loaded.tokenizer.eos_token_id,
+            )
+            new = output[0, ids.shape[1] :]
+            texts.append(loaded.tokenizer.decode(new, skip_special_tokens=True))
         return texts
 
     return run
 
 
-def measure(
-    way: str, batch: int, source: str, limit: int, new_tokens: int, repeats: int
-) -> dict:
-    """Run one way in this process on prompts with 55 slashes; return its median
-    completions per second and texts.
+def measure(way: str, batch: int, source: str, options: argparse.Namespace) -> dict:
+    """Run one way in this process; return its median completions per second and texts.
+
+    The prompts have 55 slashes.
     """
     loaded = load("demo", device="cpu", dtype="float32")
-    problems = load_problems(
-        source, limit=ONE_AT_A_TIME if way == "one at a time" else limit
-    )
-    asked = [
-        build_prompt(loaded.tokenizer, p.problem, "mless", format="chat")
-        for p in problems
+    alone = way == "one at a time"
+    problems = load_problems(source, limit=ENOUGH_PROMPTS if alone else options.limit)
+    prompts = [
+        build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat")
+        for problem in problems
     ]
-    if way == "one at a time":
+    if alone:
         run = one_at_a_time(loaded)
+    elif way == "lm-eval hf":
+        run = harness(batch)
     else:
-        run = harness(batch) if way == "lm-eval hf" else ours(loaded, way, batch)
-    run(
-        sorted(asked, key=len)[-2:], new_tokens
-    )  # first use: buffers, processes, lengths
-    times = []
-    while len(times) < repeats and sum(times) < ENOUGH:
+        run = ours(loaded, way, batch)
+
+    # The first use makes buffers and processes, for the greatest lengths.
+    run(sorted(prompts, key=len)[-2:], options.new_tokens)
+    texts: list[str] = []
+    times: list[float] = []
+    while len(times) < options.repeats and sum(times) < ENOUGH_SECONDS:
         start = time.perf_counter()
-        texts = run(asked, new_tokens)
+        texts = run(prompts, options.new_tokens)
         times.append(time.perf_counter() - start)
-    rate = len(asked) / statistics.median(times)
-    answers = {
-        prompt.text: text.strip() for prompt, text in zip(asked, texts, strict=True)
+    pairs = zip(prompts, texts, strict=True)
+    return {
+        "way": way,
+        "batch": batch,
+        "prompts": len(prompts),
+        "calls": len(times),
+        "per_second": len(prompts) / statistics.median(times),
+        "texts": {prompt.text: text.strip() for prompt, text in pairs},
     }
-    counts = {"batch": batch, "prompts": len(asked), "calls": len(times)}
-    return {"way": way, **counts, "per_second": rate, "texts": answers}
 
 
 def ways() -> list[tuple[str, int]]:
     """Return what can be measured here, with batch sizes; what is absent is said."""
-    found = [("transformers", 64), ("one at a time", 1)]
+    with_batches = [("transformers", 64), ("one at a time", 1)]
     if importlib.util.find_spec("vllm"):
-        found.append(("vllm", 64))
+        with_batches.append(("vllm", 64))
     else:
         print("vllm is not installed, skipped: see requirements/vllm.txt")
     if importlib.util.find_spec("lm_eval"):
-        return found + [("lm-eval hf", batch) for batch in HARNESS_BATCHES]
-    print(
-        "lm-evaluation-harness is not installed, skipped: pip install -r"
-        " requirements/bench.txt"
-    )
-    return found
+        with_batches += [("lm-eval hf", batch) for batch in HARNESS_BATCHES]
+    else:
+        install = "pip install -r requirements/bench.txt"
+        print(f"lm-evaluation-harness is not installed, skipped: {install}")
+    return with_batches
 
 
 def compare(source: str, options: argparse.Namespace) -> list[dict]:
-    """Return a row per way on one problem set: rate, how many times slower than ours,
-    how many texts equal ours.
+    """Return a row per way on one problem set.
+
+    It has the rate, how many times slower than ours that is, and how many texts equal
+    ours.
     """
     rows = []
     for way, batch in ways():
-        settings = [
-            f"--limit={options.limit}",
-            f"--new-tokens={options.new_tokens}",
-            f"--repeats={options.repeats}",
-        ]
-        command = [
-            sys.executable,
-            __file__,
-            *settings,
-            "--one",
-            way,
-            str(batch),
-            source,
-        ]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "HF_HUB_OFFLINE": "1"},
-        )
-        if done.returncode:
-            sys.exit(f"{way} failed:\n{done.stderr[-3000:]}")
-        rows.append(
-            {"problems": Path(source).stem} | json.loads(done.stdout.splitlines()[-1])
-        )
-        print(
-            f"{rows[-1]['problems']}, {way}, batch {batch}:"
-            f" {rows[-1]['per_second']:.2f} completions/s",
-            flush=True,
-        )
+        row = {"problems": Path(source).stem} | apart(way, batch, source, options)
+        rows.append(row)
+        rate = f"{row['per_second']:.2f} completions/s"
+        print(f"{row['problems']}, {way}, batch {batch}: {rate}", flush=True)
+
     first = rows[0]
+    of_first = first["texts"]
     for row in rows:
+        texts = row.pop("texts")
         row["ours_is_faster_by"] = first["per_second"] / row["per_second"]
-        row["same_texts"] = sum(
-            first["texts"].get(prompt) == text for prompt, text in row["texts"].items()
-        )
-    return [
-        {name: value for name, value in row.items() if name != "texts"} for row in rows
+        row["same_texts"] = sum(of_first.get(name) == texts[name] for name in texts)
+    return rows
+
+
+def apart(way: str, batch: int, source: str, options: argparse.Namespace) -> dict:
+    """Return what `measure` does in a process of its own."""
+    command = [
+        sys.executable,
+        __file__,
+        f"--limit={options.limit}",
+        f"--new-tokens={options.new_tokens}",
+        f"--repeats={options.repeats}",
+        "--one",
+        way,
+        str(batch),
+        source,
     ]
+    offline = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=offline)
+    if done.returncode:
+        sys.exit(f"{way} failed:\n{done.stderr[-3000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def main() -> None:
@@ -212,18 +213,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.one:
         way, batch, source = options.one
-        print(
-            json.dumps(
-                measure(
-                    way,
-                    int(batch),
-                    source,
-                    options.limit,
-                    options.new_tokens,
-                    options.repeats,
-                )
-            )
-        )
+        print(json.dumps(measure(way, int(batch), source, options)))
         return
     rows = [row for source in options.problems for row in compare(source, options)]
     table = keep("generation", pd.DataFrame(rows), new_tokens=options.new_tokens)

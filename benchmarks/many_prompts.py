@@ -1,8 +1,8 @@
-"""Layer 1 of the demo model over many problems and four conditions, against the plain
-forward of the same batches.
+"""Layer 1 of the demo model over many prompts, against the plain forward of them.
 
     python benchmarks/many_prompts.py [--problems embedded] [--repeats 3]
 
+The prompts are those of many problems under four conditions, in the same batches.
 Writes benchmarks/results/many_prompts.csv and prints the medians: `measure` is all of
 lambda, mass, flatness and dispersion including prompts and tables; `observe` the
 forwards behind it; `plain` the same batches through SDPA.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from measuring import keep
+from measuring import in_turns, keep
 
 from lib.attention.received import received_attention
 from lib.measurement.attention import measure_attention, prompts_of
@@ -31,20 +31,19 @@ def batches(
     loaded: Loaded, problems: list[Problem]
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Return (ids, lengths) of every batch that the measurement forms."""
-    made = []
+    formed = []
     for condition in ("none", *INSERTIONS):
-        ids = [
-            build_prompt(loaded.tokenizer, p.problem, condition).input_ids
-            for p in problems
+        prompts = [
+            build_prompt(loaded.tokenizer, problem.problem, condition).input_ids
+            for problem in problems
         ]
-        lengths = [len(one) for one in ids]
-        made += [
-            batch
-            for _, batch in in_batches(
-                lengths, lambda indices, ids=ids: pad([ids[i] for i in indices])
-            )
-        ]
-    return made
+
+        def padded(places: list[int], prompts=prompts):
+            return pad([prompts[place] for place in places])
+
+        lengths = [len(ids) for ids in prompts]
+        formed += [batch for _, batch in in_batches(lengths, padded)]
+    return formed
 
 
 def main() -> None:
@@ -55,42 +54,37 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    loaded, problems = (
-        load("demo", layers=1, device="cpu", dtype="float32"),
-        load_problems(options.problems),
-    )
-    prepared, decoder = batches(loaded, problems), loaded.model.get_decoder()
-    calls = {
-        "measure": lambda: list(
-            measure_attention(loaded, prompts_of(loaded, problems, INSERTIONS), [1])
-        ),
-        "observe": lambda: [
+
+    loaded = load("demo", layers=1, device="cpu", dtype="float32")
+    problems = load_problems(options.problems)
+    prepared = batches(loaded, problems)
+    decoder = loaded.model.get_decoder()
+
+    def measure() -> None:
+        prompts = prompts_of(loaded, problems, INSERTIONS)
+        for _ in measure_attention(loaded, prompts, [1]):
+            pass
+
+    def observe() -> None:
+        for ids, lengths in prepared:
             received_attention(loaded.model, ids, [1], lengths)
-            for ids, lengths in prepared
-        ],
-        "plain": lambda: [
-            decoder(input_ids=ids, use_cache=False) for ids, _ in prepared
-        ],
-    }
-    times = {name: [] for name in calls}
+
+    def plain() -> None:
+        for ids, _ in prepared:
+            decoder(input_ids=ids, use_cache=False)
+
+    ways = {"measure": measure, "observe": observe, "plain": plain}
     with torch.inference_mode():
-        for _ in range(options.repeats):
-            for name, call in calls.items():
-                start = time.perf_counter()
-                call()
-                times[name].append(time.perf_counter() - start)
-    seconds = {name: statistics.median(found) for name, found in times.items()}
+        times = in_turns(ways, options.repeats, time.perf_counter)
+    seconds = {name: statistics.median(times[name]) for name in ways}
     row = {
         "problems": Path(options.problems).stem,
         "n": len(problems),
         "prompts": 4 * len(problems),
-    } | seconds
-    table = keep(
-        "many_prompts",
-        pd.DataFrame(
-            [row | {"observe_of_plain": seconds["observe"] / seconds["plain"]}]
-        ),
-    )
+        **seconds,
+        "observe_of_plain": seconds["observe"] / seconds["plain"],
+    }
+    table = keep("many_prompts", pd.DataFrame([row]))
     print(table.iloc[:, :7].round(2).to_string(index=False))
 
 

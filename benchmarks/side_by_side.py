@@ -1,14 +1,13 @@
-"""Received attention against what it cannot do without, in turns in one process, on the
-demo model and one thread.
+"""Received attention against what it cannot do without, on the demo model.
 
     python benchmarks/side_by_side.py [--tokens 128 256 1024] [--repeats 15]
 
 All layers against a plain forward with SDPA, and layer 1 against its floor: embedding,
 norm, the q and k projections, causal scores, exp and column sums in the best torch
-calls, without what the model adds to them (rotary positions, values). Times are of the
-processor, which other work on the machine disturbs least. Writes
-benchmarks/results/side_by_side.csv and prints the table: milliseconds and ratios,
-medians over the turns.
+calls, without what the model adds to them (rotary positions, values). The ways take
+turns in one process, on one thread. Times are of the processor, which other work on the
+machine disturbs least. Writes benchmarks/results/side_by_side.csv and prints the table:
+milliseconds and ratios, medians over the turns.
 """
 
 import statistics
@@ -22,29 +21,28 @@ from lib.attention.function import BLOCK_ELEMENTS
 from lib.attention.received import received_attention
 from lib.models.loading import load
 
+# A ratio is of two ways in the same turn.
+RATIOS = (("all", "sdpa"), ("layer1", "floor"))
+
 
 def floor(decoder, ids: torch.Tensor) -> torch.Tensor:
-    """Return column sums (H, T) of the first layer's attention without positions and
-    values.
+    """Return column sums (H, T) of the first layer's attention.
+
+    Positions and values are left out.
     """
-    layer, config, tokens = decoder.layers[0], decoder.config, ids.shape[1]
-    heads, groups, width = (
-        config.num_attention_heads,
-        config.num_key_value_heads,
-        config.head_dim,
-    )
-    hidden = layer.input_layernorm(decoder.embed_tokens(ids))
-    query = (
-        layer.self_attn.q_proj(hidden)
-        .view(tokens, groups, -1, width)
-        .permute(1, 2, 0, 3)
-        * width**-0.5
-    )
-    key = layer.self_attn.k_proj(hidden).view(tokens, groups, width).permute(1, 2, 0)
-    sums, size = (
-        torch.zeros(heads, 1, tokens),
-        max(16, min(tokens, BLOCK_ELEMENTS // (heads * tokens))),
-    )
+    attention = decoder.layers[0].self_attn
+    heads = decoder.config.num_attention_heads
+    groups = decoder.config.num_key_value_heads
+    width = decoder.config.head_dim
+    tokens = ids.shape[1]
+
+    hidden = decoder.layers[0].input_layernorm(decoder.embed_tokens(ids))
+    query = attention.q_proj(hidden).view(tokens, groups, -1, width)
+    query = query.permute(1, 2, 0, 3) * width**-0.5
+    key = attention.k_proj(hidden).view(tokens, groups, width).permute(1, 2, 0)
+
+    sums = torch.zeros(heads, 1, tokens)
+    size = max(16, min(tokens, BLOCK_ELEMENTS // (heads * tokens)))
     for start in range(0, tokens, size):
         stop = min(start + size, tokens)
         scores = query[:, :, start:stop].flatten(1, 2) @ key[..., :stop]
@@ -56,7 +54,8 @@ def floor(decoder, ids: torch.Tensor) -> torch.Tensor:
 
 def row(model, tokens: int, repeats: int) -> dict:
     """Return the medians of one length."""
-    decoder, ids = model.get_decoder(), random_ids(tokens)
+    decoder = model.get_decoder()
+    ids = random_ids(tokens)
     ways = {
         "all": lambda: received_attention(model, ids),
         "sdpa": lambda: decoder(ids, use_cache=False),
@@ -65,13 +64,14 @@ def row(model, tokens: int, repeats: int) -> dict:
     }
     with torch.inference_mode():
         times = in_turns(ways, repeats, time.process_time)
-    found = {f"{name}_ms": 1000 * statistics.median(of) for name, of in times.items()}
-    for ours, other in (("all", "sdpa"), ("layer1", "floor")):
-        ratios = [
-            one / base for one, base in zip(times[ours], times[other], strict=True)
-        ]
-        found[f"{ours}_of_{other}"] = statistics.median(ratios)
-    return {"tokens": tokens} | found
+
+    medians: dict[str, float] = {"tokens": tokens}
+    for name, seconds in times.items():
+        medians[f"{name}_ms"] = 1000 * statistics.median(seconds)
+    for ours, other in RATIOS:
+        pairs = zip(times[ours], times[other], strict=True)
+        medians[f"{ours}_of_{other}"] = statistics.median(a / b for a, b in pairs)
+    return medians
 
 
 def main() -> None:
@@ -79,9 +79,8 @@ def main() -> None:
     options = lengths_and_repeats(__doc__, [128, 256, 512, 1024, 2048, 4096], 15)
     torch.set_num_threads(1)
     model = load("demo", device="cpu", dtype="float32").model
-    table = pd.DataFrame(
-        [row(model, tokens, options.repeats) for tokens in options.tokens]
-    )
+    rows = [row(model, tokens, options.repeats) for tokens in options.tokens]
+    table = pd.DataFrame(rows)
     keep("side_by_side", table, repeats=options.repeats)
     print(table.round(2).to_string(index=False))
 

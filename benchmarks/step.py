@@ -1,7 +1,7 @@
-"""Tokens per second of one core in a step of generation, by how many positions each
-row's cache holds.
+"""Tokens per second of one core in a step of generation, by the length of the cache.
 
-    python benchmarks/step.py [--models demo ...] [--dtype float32] [--rows 64] [--positions 128 850] [--steps 8]
+    python benchmarks/step.py [--models demo ...] [--dtype float32] [--rows 64]
+        [--positions 128 850] [--steps 8]
 
 One prompt is prefilled and stands in every row; then so many steps are taken at each
 length, the lengths in turns. Times are the processor's. Writes
@@ -26,10 +26,38 @@ def filled(loaded: Loaded, rows: int, positions: int, steps: int) -> DecodeSteps
     """Return steps whose rows all hold the same prompt of so many tokens."""
     prefilled = DynamicCache()
     loaded.model(random_ids(positions), past_key_values=prefilled, use_cache=True)
-    found = DecodeSteps(loaded.model, rows, positions + steps)
+    filled_steps = DecodeSteps(loaded.model, rows, positions + steps)
     for row in range(rows):
-        found.cache.write(row, prefilled, [positions])
-    return found
+        filled_steps.cache.write(row, prefilled, [positions])
+    return filled_steps
+
+
+def measure(loaded: Loaded, options: argparse.Namespace) -> list[dict]:
+    """Return a row for each length, whose steps were taken in turns."""
+    positions = options.positions
+    taken = {n: filled(loaded, options.rows, n, options.steps + 1) for n in positions}
+    times = {n: [] for n in positions}
+    for turn in range(options.steps + 1):
+        for n, steps in taken.items():
+            start = time.process_time()
+            steps([100] * options.rows)
+            seconds = time.process_time() - start
+            # The first turn warms up.
+            if turn:
+                times[n].append(seconds)
+    return [
+        {
+            "model": loaded.name,
+            "dtype": options.dtype,
+            "rows": options.rows,
+            "positions": n,
+            "seconds": np.median(seconds),
+            "fastest": min(seconds),
+            "slowest": max(seconds),
+            "tokens_per_second": options.rows / np.median(seconds),
+        }
+        for n, seconds in times.items()
+    ]
 
 
 def main() -> None:
@@ -41,33 +69,12 @@ def main() -> None:
     parser.add_argument("--positions", type=int, nargs="+", default=[128, 850])
     parser.add_argument("--steps", type=int, default=8)
     options = parser.parse_args()
+
     torch.set_num_threads(1)
     rows = []
     for spec in options.models:
         loaded = load(spec, device="cpu", dtype=options.dtype)
-        taken = {
-            n: filled(loaded, options.rows, n, options.steps + 1)
-            for n in options.positions
-        }
-        times = {n: [] for n in options.positions}
-        for turn in range(options.steps + 1):  # the first warms up
-            for positions, steps in taken.items():
-                start = time.process_time()
-                steps([100] * options.rows)
-                times[positions] += [time.process_time() - start] if turn else []
-        for positions, seconds in times.items():
-            row = {
-                "model": loaded.name,
-                "dtype": options.dtype,
-                "rows": options.rows,
-                "positions": positions,
-            }
-            row |= {
-                "seconds": np.median(seconds),
-                "fastest": min(seconds),
-                "slowest": max(seconds),
-            }
-            rows.append(row | {"tokens_per_second": options.rows / row["seconds"]})
+        rows += measure(loaded, options)
     table = keep("step", pd.DataFrame(rows), threads=1)
     print(table.iloc[:, :8].round(3).to_string(index=False))
 

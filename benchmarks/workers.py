@@ -1,13 +1,13 @@
-"""Completions per second of one process with all cores against workers with one each,
-on the demo model.
+"""Completions per second of one process against workers, on the demo model.
 
     python benchmarks/workers.py [--prompts 64] [--new-tokens 32] [--cores 2]
 
-Every way has the same number of rows in all, which its processes share. Each runs twice
-in processes of its own, on so many prompts and on three times as many; the rate is that
-of the difference, so that starting Ray and loading the model, which `start_seconds`
-gives, do not count. Writes benchmarks/results/workers.csv and prints the table; `load`
-is the machine's load average when a way began.
+The process has all cores, each worker one. Every way has the same number of rows in
+all, which its processes share. Each runs twice in processes of its own, on so many
+prompts and on three times as many; the rate is that of the difference, so that starting
+Ray and loading the model, which `start_seconds` gives, do not count. Writes
+benchmarks/results/workers.csv and prints the table; `load` is the machine's load
+average when a way began.
 """
 
 import argparse
@@ -29,29 +29,25 @@ ROWS = 64  # of all processes together
 
 
 def run(workers: int, prompts: int, new_tokens: int) -> float:
-    """Return the seconds from nothing to the last completion, in this process and so
-    many workers.
+    """Return the seconds from nothing to the last completion of so many workers.
+
+    Without any this process completes.
     """
     start = time.perf_counter()
     loaded = load("demo", device="cpu", read=not workers)
-    problems = load_problems("embedded", limit=prompts, seed=0)
-    built = [
-        build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat")
-        for problem in problems
-    ]
-    requests = [
-        Request(str(n), prompt.input_ids.tolist()) for n, prompt in enumerate(built)
-    ]
-    engine, batch = "transformers", ROWS // max(workers, 1)
-    if not workers:
-        done = list(
-            make_engine(engine, loaded, batch, {}).complete(
-                requests, Sampling(new_tokens)
-            )
-        )
+    requests = []
+    for problem in load_problems("embedded", limit=prompts, seed=0):
+        prompt = build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat")
+        requests.append(Request(problem.id, prompt.input_ids.tolist()))
+
+    sampling = Sampling(new_tokens)
+    if workers:
+        batch = ROWS // workers
+        with workers_class()(workers, 0, loaded, "transformers", batch, {}) as crew:
+            done = list(crew.complete(requests, sampling))
     else:
-        with workers_class()(workers, 0, loaded, engine, batch, {}) as crew:
-            done = list(crew.complete(requests, Sampling(new_tokens)))
+        engine = make_engine("transformers", loaded, ROWS, {})
+        done = list(engine.complete(requests, sampling))
     assert len(done) == prompts
     return time.perf_counter() - start
 
@@ -75,13 +71,20 @@ def apart(workers: int, threads: int, prompts: int, new_tokens: int) -> float:
 
 def measure(workers: int, threads: int, options: argparse.Namespace) -> dict:
     """Return the row of one way."""
-    load_average, few, many = os.getloadavg()[0], options.prompts, 3 * options.prompts
-    short, long = (
-        apart(workers, threads, count, options.new_tokens) for count in (few, many)
-    )
+    load_average = os.getloadavg()[0]
+    few = options.prompts
+    many = 3 * few
+    short = apart(workers, threads, few, options.new_tokens)
+    long = apart(workers, threads, many, options.new_tokens)
     rate = (many - few) / (long - short)
-    row = {"workers": workers, "threads": threads, "prompts": many, "per_second": rate}
-    return row | {"start_seconds": short - few / rate, "load": load_average}
+    return {
+        "workers": workers,
+        "threads": threads,
+        "prompts": many,
+        "per_second": rate,
+        "start_seconds": short - few / rate,
+        "load": load_average,
+    }
 
 
 def main() -> None:

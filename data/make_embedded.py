@@ -1,11 +1,12 @@
-"""Write embedded.jsonl, the project's own 300 short problems in MATH's schema, 60 for
-each level.
+"""Write embedded.jsonl: the project's own 300 short problems in MATH's schema.
 
+There are 60 for each level.
 Run `python data/make_embedded.py` to write the file again: the same bytes every time.
 Beside MATH's fields each line carries `check`, the problem as an expression that sympy
 can work out without this script.
 """
 
+import itertools
 import json
 import random
 from collections.abc import Callable
@@ -24,9 +25,7 @@ ANIMALS = ("birds", "ducks", "rabbits", "cows", "goats", "frogs")
 
 @dataclass(frozen=True)
 class Family:
-    """A kind of problem: format templates, the cases they may be filled with, and the
-    rule for the answer.
-    """
+    """A kind of problem: templates, the cases that fill them, the rule for the answer."""
 
     level: int
     subject: str
@@ -40,12 +39,12 @@ class Family:
 
 
 def grid(keep: Callable[[dict], bool] = lambda case: True, **axes) -> list[dict]:
-    """Return every combination of the axes' values for which `keep` holds, the last
-    axis running fastest.
+    """Return every combination of the axes' values for which `keep` holds.
+
+    The last axis runs fastest.
     """
-    cases = [{}]
-    for name, values in axes.items():
-        cases = [{**case, name: value} for case in cases for value in values]
+    combinations = itertools.product(*axes.values())
+    cases = [dict(zip(axes, values, strict=True)) for values in combinations]
     return [case for case in cases if keep(case)]
 
 
@@ -305,9 +304,7 @@ FAMILIES = LEVEL_1 + LEVEL_2 + LEVEL_3 + LEVEL_4 + LEVEL_5
 
 
 def latex(value: int | Fraction) -> str:
-    """Return the value as MATH writes answers: an integer, or a fraction in lowest
-    terms.
-    """
+    """Return the value as MATH writes answers: an integer, or a reduced fraction."""
     value = Fraction(value)
     if value.denominator == 1:
         return str(value.numerator)
@@ -330,9 +327,7 @@ def row(family: Family, case: dict, number: int) -> dict:
 
 
 def render() -> str:
-    """Return the whole file as text, the families in order and a seeded draw of cases
-    from each.
-    """
+    """Return the whole file as text: of each family in turn a seeded draw of cases."""
     # Only random() promises the same stream in every Python version; sample() and
     # shuffle() do not.
     stream = random.Random(SEED)
@@ -340,8 +335,11 @@ def render() -> str:
     for family in FAMILIES:
         order = sorted(family.cases, key=lambda case: stream.random())
         drawn += [(family, case) for case in order[: family.count]]
-    rows = [row(family, case, number) for number, (family, case) in enumerate(drawn, 1)]
-    return "".join(json.dumps(line) + "\n" for line in rows)
+
+    lines = []
+    for number, (family, case) in enumerate(drawn, 1):
+        lines.append(json.dumps(row(family, case, number)) + "\n")
+    return "".join(lines)
 
 
 if __name__ == "__main__":
