@@ -10,7 +10,7 @@ where the baseline is the pass rate of the problem's other answers, which does n
 the answer itself: a control variate (Owen, Monte Carlo theory, chapters 8 and 9). The
 mean is unbiased for every condition, also for masks that nobody can generate with.
 
-    draws = joined(answers, scores)  # a row per answer, its log p under each condition
+    draws = scored_draws(answers, scores)  # a row per answer, its log p under each condition
     table = pass_rate_table(draws, [("mless", "none")])  # in points, per model
 """
 
@@ -24,28 +24,37 @@ from lib.statistics import POINTS, interval
 
 HALVES = ("none", "mless")  # what answers are drawn under
 LARGEST_SPREAD = 1.5  # of log p_mless - log p_none: above it counting is narrower
-DRAW = ["model", "problem_id", "drawn_under", "sample", "right"]
-ENDS = ["points", "low", "high"]
-COUNTED = ["counted", "counted_low", "counted_high"]
-COLUMNS = ["model", "more", "less", *ENDS, "n", "answers", *COUNTED]
-COLUMNS += ["effective", "largest_weight", "spread"]
+DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right"]
+POINT_ENDS = ["points", "low", "high"]
+COUNTED_ENDS = ["counted", "counted_low", "counted_high"]
+PASS_RATE_COLUMNS = [
+    "model",
+    "more",
+    "less",
+    *POINT_ENDS,
+    "n",
+    "answers",
+    *COUNTED_ENDS,
+]
+PASS_RATE_COLUMNS += ["effective", "largest_weight", "spread"]
 
 
-def joined(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per drawn answer: DRAW, and log p in nats under each condition.
+def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per drawn answer: DRAW_FIELDS, and log p in nats under each condition.
 
     answers: a row per completion, as `lib.evaluation.store.frame` has them; scores: a
     row per answer and condition, which `answer` names by its completion's key.
     """
-    drawn = answers.rename(columns={"condition": "drawn_under"}).set_index("key")[DRAW]
+    drawn = answers.rename(columns={"condition": "drawn_under"})
+    drawn = drawn.set_index("key")[DRAW_FIELDS]
     nats = scores.pivot(index="answer", columns="condition", values="nats")
     return drawn.join(nats, how="inner").reset_index(drop=True)
 
 
-def differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
+def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
     """Return the pass rate under `more` less that under `less`, in points by problem.
 
-    draws: of one model, as `joined` has them. Problems count whose answers are all
+    draws: of one model, as `scored_draws` has them. Problems count whose answers are all
     scored under both conditions and which have two or more answers of each half.
     """
     draws = _scored(draws, more, less)
@@ -66,7 +75,7 @@ def counted(draws: pd.DataFrame) -> pd.Series:
 def pass_rate_table(
     draws: pd.DataFrame, pairs: Sequence[tuple[str, str]]
 ) -> pd.DataFrame:
-    """Return a row of COLUMNS per model and pair of conditions that is scored.
+    """Return a row of PASS_RATE_COLUMNS per model and pair of conditions that is scored.
 
     `points` are weighted, `counted` the plain difference of the halves, for mless less
     none alone. `effective` is the effective number of answers, (sum of weights)² over
@@ -79,7 +88,7 @@ def pass_rate_table(
             if {more, less} <= set(of_model.columns):
                 row = {"model": model, "more": more, "less": less}
                 rows.append(row | _estimates(of_model, more, less))
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=PASS_RATE_COLUMNS)
 
 
 def _estimates(draws: pd.DataFrame, more: str, less: str) -> dict[str, float]:
@@ -87,9 +96,9 @@ def _estimates(draws: pd.DataFrame, more: str, less: str) -> dict[str, float]:
     draws = _scored(draws, more, less)
     weights = np.stack([_weights(draws, more), _weights(draws, less)])  # (2, answers)
     effective = weights.sum(1) ** 2 / (weights**2).sum(1)
-    row = _ends(ENDS, differences(draws, more, less))
+    row = _mean_and_ends(POINT_ENDS, point_differences(draws, more, less))
     if (more, less) == HALVES[::-1]:
-        row |= _ends(COUNTED, counted(draws))
+        row |= _mean_and_ends(COUNTED_ENDS, counted(draws))
     return row | {
         "n": draws["problem_id"].nunique(),
         "answers": len(draws),
@@ -99,7 +108,7 @@ def _estimates(draws: pd.DataFrame, more: str, less: str) -> dict[str, float]:
     }
 
 
-def _ends(names: Sequence[str], by_problem: pd.Series) -> dict[str, float]:
+def _mean_and_ends(names: Sequence[str], by_problem: pd.Series) -> dict[str, float]:
     """Return the mean of a Series by problem and its ends, under three names."""
     mean = interval(by_problem, by_problem.index)
     return dict(zip(names, (mean.estimate, mean.low, mean.high), strict=True))

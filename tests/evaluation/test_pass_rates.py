@@ -12,9 +12,9 @@ from lib.errors import InputError
 from lib.evaluation.pass_rates import (
     _weights,
     counted,
-    differences,
-    joined,
     pass_rate_table,
+    point_differences,
+    scored_draws,
 )
 
 RIGHT = np.array([1, 1, 0, 1, 0, 0, 0, 1, 0, 0], dtype=bool)
@@ -28,7 +28,7 @@ def probabilities(seed=0):
 
 
 def draws_of(texts, halves, p, problem="a", model="tiny"):
-    """Return the rows of drawn texts, as `joined` has them."""
+    """Return the rows of drawn texts, as `scored_draws` has them."""
     texts = np.asarray(texts)
     columns = {name: np.log(p[name][texts]) for name in CONDITIONS}
     return pd.DataFrame(
@@ -58,7 +58,9 @@ def test_the_mean_over_all_draws_is_the_exact_difference(more, less):
     table = draws_of(texts, HALVES * len(tuples), p)
     table["problem_id"] = np.repeat(np.arange(len(tuples)), 4)
     expected = 100 * (p[more] - p[less]) @ RIGHT
-    assert differences(table, more, less) @ chance == pytest.approx(expected, abs=1e-9)
+    assert point_differences(table, more, less) @ chance == pytest.approx(
+        expected, abs=1e-9
+    )
 
 
 def test_weights_average_one_under_the_mixture():
@@ -100,10 +102,10 @@ def test_equal_probabilities_weigh_nothing_and_differ_by_nothing():
 def test_problems_with_an_answer_that_is_not_scored_are_left_out():
     draws = sampled(3, probabilities())
     draws.loc[0, "layer-1-only"] = np.nan
-    assert list(differences(draws, "layer-1-only", "none").index) == ["p1", "p2"]
+    assert list(point_differences(draws, "layer-1-only", "none").index) == ["p1", "p2"]
     assert list(counted(draws).index) == ["p0", "p1", "p2"]
     with pytest.raises(InputError, match="two answers of each half"):
-        differences(draws[draws.drawn_under == "none"], "mless", "none")
+        point_differences(draws[draws.drawn_under == "none"], "mless", "none")
 
 
 def test_answers_are_joined_with_their_scores_by_key():
@@ -124,7 +126,7 @@ def test_answers_are_joined_with_their_scores_by_key():
             "nats": [-3.0, -1.0, -2.0],
         }
     )
-    draws = joined(answers, scores)
+    draws = scored_draws(answers, scores)
     assert draws["drawn_under"].tolist() == ["none", "mless"]
     assert draws["none"].tolist() == [-1.0, -3.0]
     assert draws["mless"].isna().tolist() == [True, False]
