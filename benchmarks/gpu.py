@@ -261,7 +261,8 @@ class Rows:
         model.get_decoder()(
             random_ids(1).to(self.device), past_key_values=prefilled, use_cache=True
         )
-        steps = DecodeSteps(model, rows, POSITIONS + 2 * STEPS, eager)
+        steps = DecodeSteps(model, rows, POSITIONS + 2 * STEPS)
+        steps.eager = eager
         steps.cache.write(0, prefilled, [1])
         steps.cache.lengths = [POSITIONS] * rows
         tokens, draws = [1] * rows, [torch.Generator() for _ in range(rows)]

@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from transformers import PretrainedConfig
+
 from lib.arm.activations import activation_module
 from lib.arm.settings import Arm
 from lib.errors import InputError
@@ -91,14 +93,15 @@ class Writer(ABC):
     """What every engine knows of its model.
 
     That is: which tokens end an answer, how much room there is, how an answer reads.
-    `status` is what a progress line says of workers, `failed` the reason of each prompt
-    that they gave up, by key.
+    Without a `batch_size` it answers as many prompts at once as memory allows. `status`
+    is what a progress line says of workers, `failed` the reason of each prompt that
+    they gave up, by key.
     """
 
     status = ""
     failed: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, loaded, batch_size: int):
+    def __init__(self, loaded, batch_size: int | None):
         self.loaded = loaded
         self.model = loaded.model
         self.tokenizer = loaded.tokenizer
@@ -177,16 +180,11 @@ class Writer(ABC):
 
     def _bytes_per_position(self) -> int:
         """Return the size of one position's keys and values in all layers."""
-        config = self.model.config.get_text_config()
-        heads = (
-            getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        )
-        width = (
-            getattr(config, "head_dim", None)
-            or config.hidden_size // config.num_attention_heads
-        )
-        numbers = 2 * config.num_hidden_layers * heads * width
-        return numbers * self.model.dtype.itemsize
+        whole = self.model.config.get_text_config()
+        # Some families, such as Gemma 4, have heads of another width in some layers.
+        layers = getattr(whole, "per_layer_config", None)
+        numbers = sum(map(_key_numbers, layers or [whole] * whole.num_hidden_layers))
+        return 2 * numbers * self.model.dtype.itemsize
 
     def _decode(self, ids: list[int]) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=True)
@@ -209,6 +207,13 @@ class Writer(ABC):
         )
 
 
+def _key_numbers(layer: PretrainedConfig) -> int:
+    """Return how many numbers the keys of one position have in a layer."""
+    heads = getattr(layer, "num_key_value_heads", None) or layer.num_attention_heads
+    width = getattr(layer, "head_dim", None)
+    return heads * (width or layer.hidden_size // layer.num_attention_heads)
+
+
 def engine_class(name: str):
     """Return the class of an engine.
 
@@ -222,7 +227,7 @@ def workers_class():
     return importlib.import_module("lib.generation.workers").Workers
 
 
-def make_engine(name: str, loaded, batch_size: int, options: dict[str, int]):
+def make_engine(name: str, loaded, batch_size: int | None, options: dict[str, int]):
     """Return the engine called `name`, ready for prompts.
 
     Raises InputError for an option that it does not have.

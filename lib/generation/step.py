@@ -19,38 +19,54 @@ from lib.generation.drawing import on_device
 from lib.generation.slots import SlotCache
 from lib.prompts.batches import is_out_of_memory
 
-GRAPH_POSITIONS = 128  # a graph's positions are a multiple of these
-GRAPH_PARTS = 8  # and its rows a multiple of the slots over this
+# On CUDA positions are a multiple of these, rows of that part of all slots: a graph is
+# recorded for each shape, and kernels plan anew for some.
+POSITIONS_UNIT = 128
+ROWS_PART = 1 / 8
 
 
 class DecodeSteps:
     """The steps of the rows in `cache`.
 
-    On CUDA they are graphs, unless they are to be `eager` or the model's forward waits
-    itself.
+    On CUDA they are graphs, unless `eager` is set or the model's forward waits for the
+    device itself.
     """
 
-    def __init__(
-        self, model: PreTrainedModel, slots: int, capacity: int, eager: bool = False
-    ):
+    def __init__(self, model: PreTrainedModel, slots: int, capacity: int):
+        device = model.device
+        self.rounded = device.type == "cuda"  # whether shapes are
         self.model = model
-        self.cache = SlotCache(slots, capacity, model.device)
-        self.as_graphs = model.device.type == "cuda" and not eager
+        self.cache = SlotCache(slots, capacity, device)
+        # Set by who changes the model by what no graph can hold.
+        self.eager = False
+        # Cleared where the model's forward waits for the device.
+        self.recordable = True
         self.graphs: dict[tuple[int, int], Any] = {}
         # What every graph reads: tokens and their positions.
-        self.inputs = torch.zeros(slots, 2, dtype=torch.long, device=model.device)
+        self.inputs = torch.zeros(slots, 2, dtype=torch.long, device=device)
         # What every graph writes to, (slots, vocabulary).
         self.logits: torch.Tensor | None = None
         # Memory of what graphs hold in between, which all of them share.
-        self.pool = torch.cuda.graph_pool_handle() if self.as_graphs else None
+        self.pool = torch.cuda.graph_pool_handle() if self.rounded else None
+
+    def fits(self, slots: int, capacity: int) -> bool:
+        """Say whether so many rows of so many positions have room in the cache."""
+        return slots <= self.cache.slots and capacity <= self.cache.capacity
+
+    @property
+    def as_graphs(self) -> bool:
+        """Whether the next step is a graph."""
+        return self.rounded and self.recordable and not self.eager
 
     @torch.inference_mode()
     def __call__(self, tokens: list[int]) -> torch.Tensor:
         """Feed the first rows a token each; return their next logits (rows, V)."""
         rows = len(tokens)
         lengths = self.cache.lengths
-        longest = max(lengths[:rows]) + 1
         pairs = list(zip(tokens, lengths, strict=False))
+        longest = max(lengths[:rows]) + 1
+        if self.rounded:
+            longest = min(rounded_up(longest, POSITIONS_UNIT), self.cache.capacity)
 
         logits = self._replay(pairs, longest) if self.as_graphs else None
         if logits is None:
@@ -82,31 +98,29 @@ class DecodeSteps:
     def _replay(
         self, pairs: list[tuple[int, int]], longest: int
     ) -> torch.Tensor | None:
-        """Do the same by a graph, with shapes rounded up.
+        """Do the same by a graph, with a number of rows that is rounded up.
 
         Returns None, then and later, for a model whose forward waits for the device.
         """
         slots = self.cache.slots
-        part = math.ceil(slots / GRAPH_PARTS)
-        rows = min(_rounded_up(len(pairs), part), slots)
-        positions = min(_rounded_up(longest, GRAPH_POSITIONS), self.cache.capacity)
+        rows = min(rounded_up(len(pairs), math.ceil(slots * ROWS_PART)), slots)
 
         # An idle row writes to the first position of a free slot, which is written anew
         # before it is looked at.
         padded = pairs + [(0, 0)] * (rows - len(pairs))
         self.inputs[:rows] = on_device(torch.tensor(padded), self.inputs.device)
-        if (rows, positions) not in self.graphs:
+        if (rows, longest) not in self.graphs:
             try:
-                graph = captured(lambda: self._write(rows, positions), self.pool)
+                graph = captured(lambda: self._write(rows, longest), self.pool)
             except RuntimeError as error:
                 if is_out_of_memory(error):
                     raise
-                self.as_graphs = False
+                self.recordable = False
                 reason = str(error).splitlines()[0]
                 print(f"steps are not replayed as graphs: {reason}", file=sys.stderr)
                 return None
-            self.graphs[rows, positions] = graph
-        self.graphs[rows, positions].replay()
+            self.graphs[rows, longest] = graph
+        self.graphs[rows, longest].replay()
         return self.logits
 
     def _write(self, rows: int, longest: int) -> None:
@@ -117,7 +131,7 @@ class DecodeSteps:
         self.logits[:rows] = logits
 
 
-def _rounded_up(number: int, unit: int) -> int:
+def rounded_up(number: int, unit: int) -> int:
     """Return the smallest multiple of `unit` that is no smaller than a number."""
     return math.ceil(number / unit) * unit
 
@@ -133,7 +147,19 @@ def captured(run: Callable[[], None], pool: Any) -> Any:
         run()
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+    stream = torch.cuda.current_stream()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool):
-        run()
+    try:
+        # What other threads ask of the device meanwhile is no business of this graph.
+        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+            run()
+    except RuntimeError as error:
+        # A capture that breaks leaves its own stream the current one, and ends with an
+        # error of its own, behind which the reason stands.
+        torch.cuda.set_stream(stream)
+        reason = error.__context__
+        if reason is None:
+            raise
+        raise reason from None
     return graph

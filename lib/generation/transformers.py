@@ -21,10 +21,14 @@ from lib.errors import InputError
 from lib.generation import Answer, Completion, Request, Sampling, Writer
 from lib.generation.drawing import choose
 from lib.generation.prefill import prefill
-from lib.generation.step import DecodeSteps
+from lib.generation.step import POSITIONS_UNIT, DecodeSteps, rounded_up
 from lib.grading.answer import last_box
 from lib.models.loading import with_weights
 from lib.prompts.batches import batch_tokens, in_batches, is_out_of_memory
+
+# Of the memory that is free, what the cache of all rows may take.
+GPU_SHARE = 0.8
+CPU_SHARE = 0.5
 
 
 class _Row:
@@ -45,10 +49,14 @@ class Engine(Writer):
 
     Greedy output in float32 does not depend on their composition. Out of memory halves
     the batch and starts what was unfinished again, with the same draws, down to one
-    prompt.
+    prompt. The cache and the graphs of steps stay while they fit what is asked for.
     """
 
     load = staticmethod(with_weights)
+
+    def __init__(self, loaded, batch_size: int | None):
+        super().__init__(loaded, batch_size)
+        self._steps: DecodeSteps | None = None
 
     def _stream(
         self,
@@ -59,31 +67,27 @@ class Engine(Writer):
     ) -> Iterator[Completion]:
         arm = requests[0].arm
         unfinished = {request.key: request for request in requests}
-        slots = self.batch_size
-        # What ARM draws in code mode comes from each row's own generator, which no
-        # graph holds.
-        eager = arm is not None and arm.mode == "code"
+        slots = self.batch_size or len(unfinished)
         with contextlib.ExitStack() as stack:
             hook = None
             if arm:
                 hook = stack.enter_context(installed(self.model, **arm.model_dump()))
             while unfinished:
-                batch = None  # one that ran out of memory
-                slots = min(slots, len(unfinished), self._room(positions))
+                slots = min(slots, len(unfinished))
                 try:
-                    # No name of this frame but `batch` holds the cache.
-                    batch = _Batch(
-                        self,
-                        DecodeSteps(self.model, slots, positions, eager=eager),
-                        sampling,
-                        elicitation,
-                        hook,
-                    )
+                    steps = self._steps_for(slots, positions)
+                    slots = min(slots, steps.cache.slots)
+                    # What ARM draws in code mode comes from each row's own generator,
+                    # which no graph holds.
+                    steps.eager = arm is not None and arm.mode == "code"
+                    batch = _Batch(self, steps, slots, sampling, elicitation, hook)
                     for completion in batch.run(list(unfinished.values())):
                         del unfinished[completion.key]
                         yield completion
                 except (MemoryError, RuntimeError, InputError) as error:
                     slots = self._fewer(slots, positions, error)
+                    # Before the next ones are made, nothing may hold the cache.
+                    self._steps = steps = batch = None
 
     def _fewer(self, slots: int, positions: int, error: Exception) -> int:
         """Return with how many slots to go on after memory ran out; else raise."""
@@ -101,16 +105,32 @@ class Engine(Writer):
         )
         return slots // 2
 
+    def _steps_for(self, slots: int, positions: int) -> DecodeSteps:
+        """Return steps for rows of so many positions, at most so many at once.
+
+        Those that are there already come with their graphs.
+        """
+        if self.model.device.type == "cuda":
+            positions = rounded_up(positions, POSITIONS_UNIT)
+        if self._steps is None or not self._steps.fits(slots, positions):
+            self._steps = None  # before there are two
+            slots = min(slots, self._room(positions))
+            self._steps = DecodeSteps(self.model, slots, positions)
+        return self._steps
+
     def _room(self, positions: int) -> int:
-        """Return how many rows of so many positions fit into half of what is free."""
+        """Return how many rows of so many positions fit into the memory that is free.
+
+        On a GPU prefills need the rest of it, on a CPU all else that the machine does.
+        """
         if self.model.device.type == "cuda":
             # Else what an earlier batch gave back would count as taken.
             torch.cuda.empty_cache()
-            free = torch.cuda.mem_get_info(self.model.device)[0]
+            free = torch.cuda.mem_get_info(self.model.device)[0] * GPU_SHARE
         else:
-            free = psutil.virtual_memory().available
+            free = psutil.virtual_memory().available * CPU_SHARE
         row = self._bytes_per_position() * positions
-        return max(1, free // 2 // row)
+        return max(1, int(free // row))
 
 
 @dataclass
@@ -119,6 +139,7 @@ class _Batch:
 
     engine: Engine
     steps: DecodeSteps
+    slots: int  # of the cache, that are used
     sampling: Sampling
     elicitation: list[int]  # its tokens
     hook: Installed | None  # ARM
@@ -126,7 +147,7 @@ class _Batch:
 
     def run(self, requests: list[Request]) -> Iterator[Completion]:
         """Yield a completion for each request as it finishes."""
-        slots = self.steps.cache.slots
+        slots = self.slots
         waiting = sorted(requests, key=self._order)
         while waiting or self.rows:
             # A prefill stops everybody: wait until it serves a good part of the batch.

@@ -62,7 +62,7 @@ class Engine(Writer):
         """Return a model with its weights fetched, which vLLM reads by itself."""
         return load_without_weights(loaded.spec, loaded.device, loaded.dtype)
 
-    def __init__(self, loaded, batch_size: int, tensor_parallel: int = 1):
+    def __init__(self, loaded, batch_size: int | None, tensor_parallel: int = 1):
         super().__init__(loaded, batch_size)
         self.folder = loaded.model.name_or_path
         self.tensor_parallel = tensor_parallel
@@ -219,10 +219,11 @@ class Engine(Writer):
             "tensor_parallel_size": self.tensor_parallel,
             "enable_prefix_caching": True,
             "max_model_len": self.needed,
-            "max_num_seqs": self.batch_size,
             "disable_log_stats": True,
             "use_tqdm_on_load": False,
         }
+        if self.batch_size:
+            arguments["max_num_seqs"] = self.batch_size
         if self.changes:
             arguments |= self._arguments_for_arm()
         if self.loaded.device == "cpu":
@@ -258,9 +259,11 @@ class Engine(Writer):
         By itself vLLM takes nine tenths of all memory. Where a whole batch needs more
         than half of what is free, prompts wait for each other.
         """
+        half = psutil.virtual_memory().available // 2
+        if not self.batch_size:
+            return half
         positions = self.batch_size * (self.needed + CPU_BLOCK)
-        whole_batch = positions * self._bytes_per_position()
-        return min(whole_batch, psutil.virtual_memory().available // 2)
+        return min(positions * self._bytes_per_position(), half)
 
 
 def _without_end(generated) -> tuple[list[int], list[int]]:

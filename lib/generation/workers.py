@@ -37,6 +37,8 @@ except ImportError as error:
 
 # Batches of a chunk at least: at its end a batch is no longer full.
 CHUNK_BATCHES = 4
+# Prompts of a batch, for this purpose, where it is as large as memory allows.
+ROOMY_BATCH = 256
 # Workers that a prompt may lose before it is given up.
 MOST_DEATHS = 3
 # Seconds without any worker, which an autoscaling cluster may need to start a machine.
@@ -108,7 +110,7 @@ class Workers:
         gpus: int,
         loaded: Loaded,
         engine: str,
-        batch_size: int,
+        batch_size: int | None,
         options: dict[str, int],
     ):
         self.count = count
@@ -198,7 +200,7 @@ class Workers:
         # share it.
         left = sorted(requests, key=lambda request: repr(request.arm))
         share = math.ceil(len(left) / self.count)
-        least = min(CHUNK_BATCHES * self.batch_size, share)
+        least = min(CHUNK_BATCHES * (self.batch_size or ROOMY_BATCH), share)
         while left:
             size = max(least, len(left) // (2 * self.count))
             yield _Chunk(left[:size], deaths=0)

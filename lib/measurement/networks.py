@@ -5,6 +5,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import torch
 import xarray as xr
 from transformers import PreTrainedModel
 
@@ -45,6 +46,8 @@ def free() -> None:
     """Let go of the model that is kept, before something else is loaded."""
     _newest.clear()
     gc.collect()  # hooks and configs refer to each other
+    # Torch keeps what it gave back, and vLLM would not start beside it.
+    torch.cuda.empty_cache()
 
 
 def provenance_of(spec: str, layers: int, dtype: str) -> dict[str, str]:

@@ -140,6 +140,9 @@ def _set_up(model: transformers.PreTrainedModel, device: str) -> None:
     """
     torch.nn.Module.to(model, device)
     model.eval()
+    if device.startswith("cuda"):
+        # It plans anew, for up to half a second, for each shape that it is asked for.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     check_attention(model)
 
 

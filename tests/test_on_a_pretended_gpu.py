@@ -1,0 +1,265 @@
+"""What touches a GPU, on one that is not there: the CPU's numbers, and few waits."""
+
+import contextlib
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import pytest
+import torch
+from families import FAMILIES, spread
+from gpu_tensor import OnGpu
+from pretend_gpu import PretendGpu
+
+from lib.arm.activations import histogram, measure, near_zero_bound, watched
+from lib.arm.moving import installed
+from lib.arm.settings import Arm
+from lib.attention.check import check_attention
+from lib.attention.function import hiding
+from lib.attention.received import observe, observe_uniform
+from lib.generation import Request, Sampling, transformers
+from lib.generation.prefill import prefill
+from lib.generation.step import DecodeSteps
+from lib.generation.transformers import Engine
+from lib.measurement.networks import free
+from lib.models.loading import Loaded, load
+
+pytestmark = pytest.mark.skipif(
+    torch.cuda.is_available(), reason="a real GPU runs test_on_a_gpu.py"
+)
+MODELS = ["llama", "qwen2-window", "gemma3-local-and-global", "gpt_oss"]
+EXPERTS = {"gpt_oss"}  # who have no one activation that ARM could change
+LENGTHS = [30, 21, 12]
+IDS = torch.randint(3, 97, (3, 30), generator=torch.Generator().manual_seed(5))
+SPANS = [slice(3, 9), slice(2, 5), slice(1, 4)]
+TEXT = Arm(fraction=0.3)
+CODE = Arm(mode="code", statistics="sequence")
+GREEDY = Sampling(9)
+STEP_FILES = ("generation/step.py", "generation/slots.py", "attention/")
+
+
+def made(family):
+    torch.manual_seed(1)
+    return spread(FAMILIES[family](), 0.2)
+
+
+def on_host(value):
+    """Return numbers from wherever they lie."""
+    if isinstance(value, OnGpu):
+        return value.held.clone()
+    if isinstance(value, list | tuple):
+        return [on_host(part) for part in value]
+    return value
+
+
+def received(model):
+    queries = torch.ones(3, 2, 30, dtype=torch.bool)
+    queries[:, 1, 5:9] = False
+    lengths = torch.tensor(LENGTHS)
+    observed = observe(
+        model, IDS, None, lengths, queries=queries, values=True, outputs=True
+    )
+    apart = observe(model, IDS, [1], positions=torch.arange(30).repeat(3, 1) * 2)
+    even = observe_uniform(model, IDS, [1, 2], lengths, queries=queries)
+    values = [*observed.values, *observed.outputs]
+    return [observed.received, *values, apart.received, even.received]
+
+
+def activations(model):
+    measured = []
+
+    def see(_, gate, activation):
+        bound = near_zero_bound(activation.reshape(1, -1), 0.1)
+        measured.append(measure(gate, activation, bound))
+        measured.append(histogram(activation))
+
+    with torch.inference_mode(), watched(model, [1, 2], see, stop=True):
+        model.get_decoder()(input_ids=IDS.to(model.device), use_cache=False)
+    return measured
+
+
+def likelihood(model, arm=None):
+    """The logits that score a text, with layers that hide the inserted tokens."""
+    rows = [row[:length].tolist() for row, length in zip(IDS, LENGTHS, strict=True)]
+    places = [range(len(row) - 5, len(row) - 1) for row in rows]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(hiding(model, SPANS, [2], [1]))
+        changed = None
+        if arm:
+            stack.enter_context(installed(model, **arm.model_dump()))
+            changed = [len(row) - 8 for row in rows]
+        return prefill(model, rows, places, changed)[1]
+
+
+def likelihood_under_arm(model):
+    return likelihood(model, TEXT)
+
+
+# What is measured, and how often the host may wait for the device at most.
+MEASURED = {
+    check_attention: 8,
+    received: 17,
+    activations: 3,
+    likelihood: 3,
+    likelihood_under_arm: 20,
+}
+
+
+@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize("work", MEASURED, ids=lambda work: work.__name__)
+def test_what_is_measured_is_what_a_cpu_finds(family, work):
+    if family in EXPERTS and work in (activations, likelihood_under_arm):
+        pytest.skip("a mixture of experts has no one activation")
+    with PretendGpu() as gpu:
+        results = on_host(work(gpu.take(made(family))))
+    expected = work(made(family))
+    torch.testing.assert_close(results, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
+    assert gpu.waits.total() <= MEASURED[work], gpu.waits
+
+
+def decode(ids, skip_special_tokens=True):
+    return " ".join(map(str, ids))
+
+
+def engine_of(model, slots=4):
+    """An engine whose texts are token ids."""
+    spoken = SimpleNamespace(eos_token_id=None, decode=decode)
+    place = str(model.device)
+    loaded = Loaded(model, spoken, "tiny", "tiny", "none", place, "float32", 3)
+    engine = Engine(loaded, slots)
+    engine.stops = {11, 12, 13}
+    return engine
+
+
+def requests(arm=None):
+    """Prompts of several lengths, one of which grows over 128 positions."""
+    made = []
+    for number, length in enumerate((3, 9, 125, 4, 30, 60, 7)):
+        prompt = [number + 5, *(k % 80 + 9 for k in range(length - 1))]
+        made.append(Request(str(number), prompt, number, arm))
+    return made
+
+
+def answers(engine, sampling=GREEDY, arm=None):
+    """Return the tokens of each answer, by key."""
+    completions = engine.complete(requests(arm), sampling)
+    return {completion.key: completion.token_ids for completion in completions}
+
+
+# Kinds of answers, and how often the host may wait at most: once a step for its tokens,
+# of which there are 20, and a few times for each prefill and each move of ARM's.
+ANSWERS = {
+    "greedy": (None, GREEDY, 31),
+    "drawn": (None, Sampling(9, temperature=0.8, top_p=0.9), 31),
+    "ARM, text": (TEXT, GREEDY, 59),
+    "ARM, code": (CODE, GREEDY, 91),
+}
+
+
+@pytest.mark.parametrize(
+    "family, kind",
+    [
+        *(("llama", kind) for kind in ANSWERS),
+        ("qwen2-window", "drawn"),
+        ("qwen2-window", "ARM, code"),
+        ("gemma3-local-and-global", "greedy"),
+        ("gemma4_text", "greedy"),
+        ("gpt_oss", "greedy"),
+    ],
+)
+def test_answers_are_those_of_a_cpu_and_a_step_waits_once(family, kind):
+    arm, sampling, most_waits = ANSWERS[kind]
+    with PretendGpu() as gpu:
+        engine = engine_of(gpu.take(made(family)))
+        results = answers(engine, sampling, arm)
+    assert results == answers(engine_of(made(family)), sampling, arm)
+    assert gpu.waits.total() <= most_waits, gpu.waits
+    of_steps = [where for _, where in gpu.waits if where.startswith(STEP_FILES)]
+    assert not of_steps
+    assert bool(gpu.graphs) == (arm is not CODE)
+    assert gpu.replays >= len(gpu.graphs)
+
+
+def test_graphs_stay_while_they_fit_and_text_mode_shares_them():
+    with PretendGpu() as gpu:
+        engine = engine_of(gpu.take(made("llama")))
+        plain = answers(engine)
+        steps = engine._steps
+        assert gpu.graphs
+        under_arm = answers(engine, arm=TEXT)
+        assert answers(engine) == plain
+        assert engine._steps is steps
+        assert len(gpu.graphs) == len(steps.graphs)  # each shape once
+        assert gpu.capture_modes == {"thread_local"}
+    assert under_arm == answers(engine_of(made("llama")), arm=TEXT)
+
+
+def test_eager_steps_have_few_shapes_too(monkeypatch):
+    """Kernels plan anew for some: of attention those that cuDNN has."""
+    shapes = set()
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def spy(query, key, value, attn_mask=None, **kwargs):
+        if attn_mask is not None and attn_mask.shape[2] == 1:  # of a step
+            shapes.add((key.shape[2], key.stride()))
+        return attend(query, key, value, attn_mask=attn_mask, **kwargs)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", spy)
+    with PretendGpu() as gpu:
+        answers(engine_of(gpu.take(made("llama"))), arm=CODE)
+    positions = {length for length, _ in shapes}
+    assert positions == {128, 256}
+    assert len(shapes) == len(positions)
+
+
+class BreakingSteps(DecodeSteps):
+    """Runs out of memory while the first graph is captured."""
+
+    broken = 0
+
+    def _write(self, rows, longest):
+        super()._write(rows, longest)
+        capturing = torch.cuda.current_stream().name == "side"
+        if capturing and not BreakingSteps.broken:
+            BreakingSteps.broken += 1
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def test_a_capture_without_memory_goes_on_with_half_of_the_slots(monkeypatch, capsys):
+    monkeypatch.setattr(transformers, "DecodeSteps", BreakingSteps)
+    with PretendGpu() as gpu:
+        engine = engine_of(gpu.take(made("llama")))
+        results = answers(engine)
+        assert gpu.stream is gpu.main_stream
+        assert engine._steps.cache.slots == 2
+        assert gpu.replays
+    message = "out of memory: going on with 2 prompts at once\n"
+    assert capsys.readouterr().err == message
+    assert results == answers(engine_of(made("llama")))
+
+
+def test_a_batch_without_a_size_takes_four_fifths_of_the_memory():
+    position = 2 * 3 * 2 * 8 * 4  # keys and values, layers, heads, numbers, bytes
+    rows = 3 * position * 256  # what the longest prompt needs, rounded up
+    with PretendGpu(free=rows / 0.8 + 1) as gpu:
+        engine = engine_of(gpu.take(made("llama")), slots=None)
+        results = answers(engine)
+        assert engine._steps.cache.slots == 3
+        assert gpu.emptied
+    assert results == answers(engine_of(made("llama")))
+
+
+def test_a_model_is_loaded_without_cudnn_attention(tiny_llama, monkeypatch):
+    enabled = Mock()
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", enabled)
+    load(str(tiny_llama), device="cpu")
+    enabled.assert_not_called()
+    with PretendGpu():
+        loaded = load(str(tiny_llama), device="cuda", dtype="float32")
+        assert loaded.model.device.type == "cuda"
+    enabled.assert_called_once_with(False)
+
+
+def test_a_model_that_is_let_go_of_leaves_its_memory_to_others():
+    with PretendGpu() as gpu:
+        free()
+        assert gpu.emptied == 1
