@@ -10,12 +10,13 @@ from families import FAMILIES, spread
 from gpu_tensor import OnGpu
 from pretend_gpu import PretendGpu
 
-from lib.arm.activations import histogram, measure, near_zero_bound, watched
+from lib.arm.activations import histogram, measures_of, near_zero_bound, watched
 from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.attention.check import check_attention
 from lib.attention.function import hiding
 from lib.attention.received import observe, observe_uniform
+from lib.evaluation.provenance import provenance
 from lib.generation import Request, Sampling, transformers
 from lib.generation.prefill import prefill
 from lib.generation.step import DecodeSteps
@@ -69,7 +70,7 @@ def activations(model):
 
     def see(_, gate, activation):
         bound = near_zero_bound(activation.reshape(1, -1), 0.1)
-        measured.append(measure(gate, activation, bound))
+        measured.append(measures_of(gate, activation, bound))
         measured.append(histogram(activation))
 
     with torch.inference_mode(), watched(model, [1, 2], see, stop=True):
@@ -246,6 +247,17 @@ def test_a_batch_without_a_size_takes_four_fifths_of_the_memory():
         assert engine._steps.cache.slots == 3
         assert gpu.emptied
     assert results == answers(engine_of(made("llama")))
+
+
+def test_rows_of_a_worker_need_no_gpu_where_they_are_written():
+    name = "a GPU that is not there"
+    with PretendGpu() as gpu:
+        engine = engine_of(gpu.take(made("llama")))
+        too_long = Request("too long", [5] * 600)
+        completions = list(engine.complete([*requests()[:1], too_long], GREEDY))
+    assert {completion.finish_reason for completion in completions} > {"context"}
+    for completion in completions:
+        assert provenance(engine.loaded, completion.processor)["processor"] == name
 
 
 def test_a_model_is_loaded_without_cudnn_attention(tiny_llama, monkeypatch):

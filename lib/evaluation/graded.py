@@ -67,7 +67,8 @@ def _row(
     """Return a line of completions.jsonl: FIELDS, in their order."""
     problem = wanted.problem
     text = completion.text
-    row = problem.model_dump() | vars(completion) | vars(grade) | provenance(loaded)
+    row = problem.model_dump() | vars(completion) | vars(grade)
+    row |= provenance(loaded, completion.processor)
     row |= {
         "condition": str(wanted.condition),
         "problem_id": problem.id,

@@ -5,8 +5,7 @@ them.
 import platform
 from importlib import metadata
 
-import torch
-
+from lib.generation import processor_name
 from lib.models.loading import Loaded
 
 PACKAGES = (
@@ -29,15 +28,14 @@ def versions() -> dict[str, str]:
     return installed
 
 
-def provenance(loaded: Loaded) -> dict[str, str]:
-    """Return what a row says of the model, its weights' dtype and the processor."""
-    if loaded.device == "cpu":
-        processor = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
-    else:
-        processor = torch.cuda.get_device_name(loaded.device)
+def provenance(loaded: Loaded, processor: str = "") -> dict[str, str]:
+    """Return what a row says of the model, its weights' dtype and the processor.
+
+    The processor is this process' own, unless a worker named its one.
+    """
     return {
         "model": loaded.name,
         "revision": loaded.revision,
         "dtype": loaded.dtype,
-        "processor": processor,
+        "processor": processor or processor_name(loaded.device),
     }

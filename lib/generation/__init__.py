@@ -11,6 +11,7 @@ its `_accept` refuses what it cannot run, and its `_stream` writes.
     workers       either of them in many processes, on this machine or a cluster
 """
 
+import functools
 import importlib
 import inspect
 from abc import ABC, abstractmethod
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import torch
 from transformers import PretrainedConfig
 
 from lib.arm.activations import activation_module
@@ -68,6 +70,7 @@ class Completion:
     `finish_reason` is stop, length (the token limit) or context (the model has no room
     for the prompt). `token_ids` are the answer's tokens before an elicitation, with the
     one that ended it, which the text leaves out and `completion_tokens` does not count.
+    `processor` is what it was computed on, which may be another machine's.
     """
 
     key: str
@@ -77,6 +80,7 @@ class Completion:
     completion_tokens: int
     elicited: bool = False
     token_ids: tuple[int, ...] = ()
+    processor: str = ""
 
 
 @dataclass
@@ -141,8 +145,8 @@ class Writer(ABC):
 
         def completions() -> Iterator[Completion]:
             for request in without_room:
-                prompt_tokens = len(request.input_ids)
-                yield Completion(request.key, "", "context", prompt_tokens, 0)
+                nothing = Answer([], [], [], finish_reason="context")
+                yield self._completion(request, sampling, nothing)
             for arm, group in by_arm.items():
                 yield from self._stream(group, sampling, elicitation, positions[arm])
 
@@ -186,6 +190,11 @@ class Writer(ABC):
         numbers = sum(map(_key_numbers, layers or [whole] * whole.num_hidden_layers))
         return 2 * numbers * self.model.dtype.itemsize
 
+    @functools.cached_property
+    def processor(self) -> str:
+        """What this engine computes on."""
+        return processor_name(self.loaded.device)
+
     def _decode(self, ids: list[int]) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=True)
 
@@ -204,7 +213,15 @@ class Writer(ABC):
             completion_tokens=len(answer.written) + len(answer.elicited),
             elicited=bool(answer.elicited),
             token_ids=(*answer.written, *answer.end),
+            processor=self.processor,
         )
+
+
+def processor_name(device: str) -> str:
+    """Return the name of a device of this machine, as rows keep it."""
+    if device == "cpu":
+        return f"CPU with {torch.backends.cpu.get_cpu_capability()}"
+    return torch.cuda.get_device_name(device)
 
 
 def _key_numbers(layer: PretrainedConfig) -> int:
