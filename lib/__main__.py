@@ -86,6 +86,16 @@ class EvaluateOptions(RunOptions):
     position: Position = Field("between", description="before, between, end or random")
 
 
+class LikelihoodOptions(RunOptions):
+    """What `likelihood` takes beside the fields of Likelihood."""
+
+    answers: AnyPath | None = Field(
+        None,
+        description="folder of drawn answers, which are scored instead of solutions"
+        " at the temperature they were drawn with",
+    )
+
+
 class GradeOptions(Settings):
     """Where what is graded lies."""
 
@@ -171,11 +181,16 @@ def _shard(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def likelihood(options: RunOptions, likelihood: Likelihood) -> None:
-    """Score gold solutions under several conditions."""
+def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
+    """Score gold solutions, or answers that were drawn, under several conditions."""
+    # With torch: a refusal does not wait for it.
+    from lib.evaluation.draws import score_draws
     from lib.evaluation.likelihood import likelihoods, scores_as_text
 
-    scores = likelihoods(likelihood, Filler(), options.seed, options.out)
+    if options.answers is None:
+        scores = likelihoods(likelihood, Filler(), options.seed, options.out)
+    else:
+        scores = score_draws(likelihood, options.answers, options.out)
     print(scores_as_text(scores))
     print(f"files: {options.out}/scores.jsonl, run.json")
 

@@ -5,8 +5,9 @@ and say what it shows.
     answer_tables.summarise(answers)
 
 `run` completes and grades, by what `plan` asks for and through `graded`; `likelihood`
-scores solutions by `scoring`; `store` keeps the rows of both, `provenance` says what
-made them. `answer_tables` and `pass_rates` say what answers show.
+scores solutions by `scoring`, and `draws` answers that were drawn; `store` keeps the
+rows of all, `provenance` says what made them. `answer_tables` says what answers show,
+`pass_rates` what answers that were drawn and scored do.
 """
 
 from pathlib import Path

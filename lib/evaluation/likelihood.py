@@ -110,7 +110,7 @@ def texts_wanted(
                 lead += before_answer
             scored = solution if target == "solution" else answer
             text = TextToScore(problem, condition, arm, target, prompt, lead, scored)
-            require_room(loaded, text)
+            require_room(loaded, text, "lower max_solution_tokens")
             wanted[score_key(loaded, text)] = text
     return wanted
 
@@ -142,7 +142,10 @@ def scores_as_text(scores: pd.DataFrame) -> str:
     """
     lines = []
     for (target, model), table in scores.groupby(["target", "model"], sort=False):
-        by_problem = table.pivot(index="problem_id", columns="condition", values="nats")
+        # The mean of a problem's answers, where there are several.
+        by_problem = table.pivot_table(
+            index="problem_id", columns="condition", values="nats"
+        )
         conditions = list(dict.fromkeys(table["condition"]))
         first = by_problem[conditions[0]]
         lines.append(f"{model}: nats per {target}, n = {len(by_problem)}")

@@ -4,7 +4,7 @@ prompt) in nats, summed over the text's tokens.
 
 import contextlib
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -36,10 +36,13 @@ class TextToScore:
     problem: Problem
     condition: Condition
     arm: Arm | None
-    target: str  # solution or answer
+    target: str  # solution, answer or draw
     prompt: Prompt
     lead: list[int]  # tokens between prompt and text, which are not scored
     text: list[int]
+    temperature: float = 1.0
+    # Of an answer that was drawn: what its row says of it beside SCORE_FIELDS.
+    draw: dict = field(default_factory=dict)
 
     @property
     def ids(self) -> list[int]:
@@ -60,16 +63,19 @@ def score_key(loaded: Loaded, text: TextToScore) -> str:
     }
     if text.arm:
         parts["arm"] = text.arm.model_dump()
+    if text.draw:
+        parts["temperature"] = text.temperature
+        parts["answer"] = text.draw["answer"]
     return settings_key(**parts)
 
 
-def require_room(loaded: Loaded, text: TextToScore) -> None:
+def require_room(loaded: Loaded, text: TextToScore, advice: str) -> None:
     """Raise InputError where a text does not fit behind its prompt."""
     length = len(text.ids)
     if length > loaded.context:
         raise InputError(
             f"{text.problem.id}: prompt and {text.target} are {length} tokens,"
-            f" {loaded.name} has room for {loaded.context}: lower max_solution_tokens"
+            f" {loaded.name} has room for {loaded.context}: {advice}"
         )
 
 
@@ -105,7 +111,9 @@ def _groups(texts: Mapping[str, TextToScore]) -> Iterable[list[str]]:
 
 
 def _row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
-    """Return a line of scores.jsonl: SCORE_FIELDS, in their order."""
+    """Return a line of scores.jsonl: SCORE_FIELDS, or DRAW_FIELDS of an answer that was
+    drawn, in their order.
+    """
     row = text.problem.model_dump() | provenance(loaded)
     row |= {
         "key": key,
@@ -116,13 +124,13 @@ def _row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
         "tokens": len(text.text),
         "nats": round(nats, 4),
     }
-    return {name: row[name] for name in SCORE_FIELDS}
+    return {name: row[name] for name in SCORE_FIELDS} | text.draw
 
 
 @torch.inference_mode()
 def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[float]:
-    """Return log p of each text of a batch of one condition; what all rows begin with
-    is computed once.
+    """Return log p of each text of a batch of one condition and temperature; what all
+    rows begin with is computed once.
 
     ARM changes the prompts' activations alone, as where texts are generated; the keys
     seed what it draws.
@@ -147,6 +155,7 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
             changed = [len(text.prompt) for text in texts]
         _, logits = prefill(model, rows, before, changed)
 
+    logits /= texts[0].temperature
     tokens = [token for text in texts for token in text.text]
     ids = torch.tensor(tokens, device=model.device)[:, None]
     nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)

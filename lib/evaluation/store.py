@@ -83,6 +83,8 @@ SCORE_FIELDS = [  # of a line of scores.jsonl
     "dtype",
     "processor",
 ]
+# Of the score of an answer that was drawn: its key, and how it was drawn.
+DRAW_FIELDS = [*SCORE_FIELDS, "answer", "sample", "drawn_under", "temperature"]
 Wanted = TypeVar("Wanted")
 
 

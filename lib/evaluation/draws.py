@@ -1,0 +1,155 @@
+"""How likely a model finds answers that were drawn from it, under every condition: what
+`pass_rates` weighs them by.
+
+An answer is scored at the temperature that it was drawn with, by the tokens that were
+drawn, with the one that ended it.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+
+from lib import progress
+from lib.errors import InputError
+from lib.evaluation.plan import arm_of, run_settings
+from lib.evaluation.provenance import versions
+from lib.evaluation.scoring import TextToScore, require_room, score_key, score_rows
+from lib.evaluation.store import DRAW_FIELDS, SCORES, opened, read, read_run
+from lib.models.loading import Loaded, load
+from lib.profiles import Likelihood
+from lib.prompts.building import build_prompt
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import Problem, digest, load_problems, sampling_order
+
+
+def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFrame:
+    """Score the answers in one folder as far as another lacks that, each kept at once,
+    then return the rows, in the order of a growing sample.
+
+    Filler, seed, format and temperature are those of the answers. Raises InputError for
+    answers that were not drawn from a whole distribution, have no tokens, or are of
+    other problems, models or weights than `settings` name.
+    """
+    drawn_with = read_run(answers)
+    _require_draws(answers, drawn_with)
+    every = load_problems(settings.problems)
+    if digest(every) != drawn_with["problems_sha256"]:
+        raise InputError(
+            f"{answers} answers {drawn_with['problems']}, not {settings.problems}:"
+            " name its problems by --problems"
+        )
+    seed = drawn_with["seed"]
+    filler = Filler(**drawn_with["filler"])
+    problems = sampling_order(every, seed)[: settings.limit]
+    rows = read(*answers.glob("completions*.jsonl"))
+
+    shared = run_settings(settings.problems, filler, seed)
+    shared |= {name: drawn_with[name] for name in ("temperature", "format")}
+    keys = []
+    with opened(folder, shared, versions(), file=SCORES) as store:
+        for spec in settings.models:
+            loaded = load(spec, dtype=settings.dtype)
+            own = _rows_of(loaded, rows, answers)
+            wanted = draws_wanted(loaded, settings, own, problems, drawn_with)
+            missing = store.missing(wanted)
+            done = len(wanted) - len(missing)
+            with progress.bar(loaded.name, len(wanted), "score", done) as bar:
+                store.keep(score_rows(loaded, missing), bar)
+            keys += wanted
+    return pd.DataFrame([store.rows[key] for key in keys], columns=DRAW_FIELDS)
+
+
+def draws_wanted(
+    loaded: Loaded,
+    settings: Likelihood,
+    rows: list[dict],
+    problems: list[Problem],
+    drawn_with: dict,
+) -> dict[str, TextToScore]:
+    """Return by key every answer under every condition, problem by problem; raises
+    InputError where one does not fit.
+    """
+    temperature = drawn_with["temperature"]
+    by_problem: dict[str, list[dict]] = {}
+    for row in sorted(rows, key=lambda row: (row["condition"], row["sample"])):
+        by_problem.setdefault(row["problem_id"], []).append(row)
+
+    wanted = {}
+    for problem in problems:
+        for condition in settings.conditions:
+            prompt = build_prompt(
+                loaded.tokenizer,
+                problem.problem,
+                condition,
+                format=drawn_with["format"],
+                filler=Filler(**drawn_with["filler"]),
+            )
+            for row in by_problem.get(problem.id, []):
+                text = TextToScore(
+                    problem,
+                    condition,
+                    arm_of(condition, loaded),
+                    "draw",
+                    prompt,
+                    lead=[],
+                    text=row["token_ids"],
+                    temperature=temperature,
+                    draw={
+                        "answer": row["key"],
+                        "sample": row["sample"],
+                        "drawn_under": row["condition"],
+                        "temperature": temperature,
+                    },
+                )
+                require_room(loaded, text, "leave this problem out")
+                wanted[score_key(loaded, text)] = text
+    return wanted
+
+
+def _require_draws(folder: Path, drawn_with: dict) -> None:
+    """Raise InputError for answers whose texts were not drawn with a probability."""
+    how = f"{folder} was made with"
+    again = "draw answers anew: evaluate --temperature 0.6 --samples 2 --top-p 1"
+    if drawn_with["temperature"] == 0:
+        raise InputError(f"{how} temperature = 0, which draws nothing: {again}")
+    if drawn_with["top_p"] < 1:
+        raise InputError(
+            f"{how} top_p = {drawn_with['top_p']}, under which what was cut off has no"
+            f" probability: {again}"
+        )
+    if drawn_with["elicit"]:
+        raise InputError(
+            f"{how} elicit, and what follows an elicitation is not scored: {again}"
+        )
+    if "examples" in drawn_with:
+        raise InputError(
+            f"{how} examples, which prompts that are scored do not have: {again}"
+        )
+
+
+def _rows_of(loaded: Loaded, rows: list[dict], folder: Path) -> list[dict]:
+    """Return a model's answers; raises InputError where there are none, where one has
+    no tokens or where they were drawn from other weights.
+    """
+    own = [row for row in rows if row["model"] == loaded.name]
+    if not own:
+        others = " and ".join(sorted({row["model"] for row in rows})) or "no model"
+        raise InputError(
+            f"{folder} has answers of {others}, not of {loaded.name}: name it by"
+            " --model"
+        )
+    for row in own:
+        weights = f"{row.get('revision')} in {row.get('dtype')}"
+        scored = f"{loaded.revision} in {loaded.dtype}"
+        if weights != scored:
+            raise InputError(
+                f"{folder}: answers were drawn from revision {weights}, not {scored}:"
+                " their probabilities are others; score the weights and --dtype that"
+                " they were drawn from"
+            )
+        if not row.get("token_ids"):
+            raise InputError(
+                f"{folder}: the answer {row['key']} to {row['problem_id']} has no"
+                " token ids, which an older run did not keep: draw it anew"
+            )
+    return own

@@ -1,0 +1,182 @@
+"""Drawn answers are scored at their temperature, by their own tokens, under every
+condition; answers that have no probability are refused.
+"""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from families import spread
+from transformers import LlamaForCausalLM
+
+from lib.errors import InputError
+from lib.evaluation.draws import score_draws
+from lib.evaluation.pass_rates import pass_rate_table, scored_draws
+from lib.evaluation.run import evaluate
+from lib.evaluation.store import DRAW_FIELDS, frame, read
+from lib.models.loading import load
+from lib.profiles import Accuracy, Likelihood
+from lib.prompts.building import build_prompt
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems
+
+TEMPERATURE = 0.8
+FILLER = Filler(mless="!", length=5)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tiny_llama, tmp_path_factory):
+    """A random model whose next token hangs on what came before."""
+    folder = tmp_path_factory.mktemp("spread") / "tiny-llama"
+    shutil.copytree(tiny_llama, folder)
+    torch.manual_seed(1)
+    spread(LlamaForCausalLM.from_pretrained(tiny_llama)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def drawn(checkpoint, tmp_path_factory):
+    """A folder of two answers to each of two problems under none and mless."""
+    folder = tmp_path_factory.mktemp("drawn")
+    draw(checkpoint, folder, limit=2, samples=2, max_new_tokens=5)
+    return folder
+
+
+def draw(checkpoint, folder, **settings):
+    accuracy = Accuracy(
+        models=[str(checkpoint)],
+        conditions=["none", "mless"],
+        format="plain",
+        temperature=TEMPERATURE,
+        batch_size=16,
+        **settings,
+    )
+    return evaluate(accuracy, FILLER, 3, folder)
+
+
+def scored(checkpoint, answers, folder, *conditions, **settings):
+    likelihood = Likelihood(
+        models=[str(checkpoint)], conditions=list(conditions), **settings
+    )
+    return score_draws(likelihood, answers, folder)
+
+
+def by_hand(loaded, problem, condition, tokens):
+    """log p(tokens | prompt) at TEMPERATURE, by one plain forward."""
+    prompt = build_prompt(loaded.tokenizer, problem, condition, filler=FILLER)
+    ids = torch.tensor([[*prompt.input_ids.tolist(), *tokens]])
+    with torch.inference_mode():
+        logits = loaded.model(ids, use_cache=False).logits[0].double()
+    before = logits[-len(tokens) - 1 : -1] / TEMPERATURE
+    return float(before.log_softmax(-1).gather(1, torch.tensor(tokens)[:, None]).sum())
+
+
+def test_a_draw_is_scored_by_its_tokens_at_its_temperature(checkpoint, drawn, tmp_path):
+    scores = scored(checkpoint, drawn, tmp_path, "none", "mless", "gap")
+    answers = {row["key"]: row for row in read(drawn / "completions.jsonl")}
+    problems = {item.id: item.problem for item in load_problems("embedded")}
+    loaded = load(str(checkpoint), dtype="float32")
+    assert list(scores) == DRAW_FIELDS
+    assert len(scores) == 8 * 3
+    assert set(scores.target) == {"draw"}
+    assert set(scores.temperature) == {TEMPERATURE}
+    for row in scores[scores.condition != "gap"].to_dict("records"):
+        answer = answers[row["answer"]]
+        tokens = answer["token_ids"]
+        expected = by_hand(
+            loaded, problems[row["problem_id"]], row["condition"], tokens
+        )
+        assert row["nats"] == pytest.approx(expected, abs=1e-3)
+        assert row["tokens"] == len(tokens)
+        assert row["drawn_under"] == answer["condition"]
+        assert row["sample"] == answer["sample"]
+
+
+def test_what_is_scored_is_not_scored_again(checkpoint, drawn, tmp_path):
+    first = scored(checkpoint, drawn, tmp_path, "none", limit=1)
+    lines = (tmp_path / "scores.jsonl").read_text()
+    whole = scored(checkpoint, drawn, tmp_path, "none", "mless")
+    assert (tmp_path / "scores.jsonl").read_text().startswith(lines)
+    assert set(first.key) < set(whole.key)
+
+
+def test_weights_of_a_models_own_draws_average_one(checkpoint, tmp_path):
+    answers = draw(
+        checkpoint, tmp_path / "drawn", limit=1, samples=150, max_new_tokens=2
+    ).answers
+    scores = scored(
+        checkpoint, tmp_path / "drawn", tmp_path / "scores", "none", "mless"
+    )
+    draws = scored_draws(answers, scores)
+    assert len(draws) == 300
+    mixture = np.logaddexp(draws["none"], draws["mless"]) - np.log(2)
+    for condition in ("none", "mless"):
+        weights = np.exp(draws[condition] - mixture)
+        error = weights.std() / np.sqrt(len(weights))
+        assert weights.std() > 0.01
+        assert weights.mean() == pytest.approx(1, abs=4 * error)
+    (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
+    assert row["answers"] == 300
+
+
+def with_setting(name, value):
+    """A change of what a folder of answers was made with."""
+
+    def change(folder):
+        run = json.loads((folder / "run.json").read_text())
+        run["settings"][name] = value
+        (folder / "run.json").write_text(json.dumps(run))
+
+    return change
+
+
+def with_field(name, value):
+    """A change of every answer of a folder."""
+
+    def change(folder):
+        rows = [row | {name: value} for row in read(folder / "completions.jsonl")]
+        lines = [json.dumps(row) + "\n" for row in rows]
+        (folder / "completions.jsonl").write_text("".join(lines))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (with_setting("temperature", 0), "with temperature = 0, which draws nothing"),
+        (with_setting("top_p", 0.9), "with top_p = 0.9, under which what was cut off"),
+        (with_setting("elicit", True), "with elicit, and what follows"),
+        (with_setting("examples", []), "with examples, which prompts that are scored"),
+        (with_setting("problems_sha256", "0"), "answers embedded set, not embedded"),
+        (with_field("model", "other"), "has answers of other, not of tiny-llama"),
+        (with_field("revision", "other"), "were drawn from revision other in float32"),
+        (with_field("dtype", "bfloat16"), "in bfloat16, not .* in float32: their prob"),
+        (with_field("token_ids", []), "has no token ids, which an older run"),
+    ],
+)
+def test_answers_without_a_probability_are_refused_in_one_line(
+    checkpoint, drawn, tmp_path, change, message
+):
+    folder = shutil.copytree(drawn, tmp_path / "drawn")
+    change(folder)
+    with pytest.raises(InputError, match=message) as caught:
+        scored(checkpoint, folder, tmp_path / "scores", "none")
+    assert "\n" not in str(caught.value)
+
+
+def test_scores_of_another_temperature_are_not_continued(checkpoint, drawn, tmp_path):
+    scored(checkpoint, drawn, tmp_path / "scores", "none", limit=1)
+    folder = shutil.copytree(drawn, tmp_path / "drawn")
+    with_setting("temperature", 0.5)(folder)
+    with pytest.raises(InputError, match=r"made with temperature = 0.8, not 0.5:"):
+        scored(checkpoint, folder, tmp_path / "scores", "none", limit=1)
+
+
+def test_a_frame_keeps_what_draws_are_joined_by(drawn):
+    answers = frame(read(drawn / "completions.jsonl"))
+    assert {"key", "model", "problem_id", "condition", "sample", "right"} <= set(
+        answers
+    )
