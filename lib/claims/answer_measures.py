@@ -1,7 +1,8 @@
 """What a claim asks of answers and likelihoods: a number per problem and component.
 
 A public function is what data/claims.yaml names as `measure`; its first parameter says
-what it is given: `answers`, a row per completion, or `scores`, a row per likelihood.
+what it is given: `answers`, a row per completion, `scores`, a row per likelihood, or
+`draws`, a row per drawn answer with its log p under each condition.
 Each returns (network, component, problem) of the one trained network, with the kind of
 its numbers (`lib.statistics`) as attribute; or it raises Untestable.
 """
@@ -14,7 +15,9 @@ import pandas as pd
 import xarray as xr
 
 from lib.claims.rule import Untestable
+from lib.errors import InputError
 from lib.evaluation.answer_tables import distinct_2, groups, shares, solved
+from lib.evaluation.pass_rates import point_differences
 from lib.statistics import POINTS, interval, pass_at_k
 
 # The positive control, a worked example: its gain is the scale of an effect.
@@ -133,6 +136,21 @@ def likelihood_differences(
     _check_known(nats, chain.from_iterable(pairs), "scores nothing")
     differences = {f"{more} - {less}": nats[more] - nats[less] for more, less in pairs}
     return _values(differences, "mean")
+
+
+def pass_rates(draws: pd.DataFrame, more: str, less: str) -> xr.DataArray:
+    """Return the pass rate under `more` less that under `less`.
+
+    In points per problem, by drawn answers that are weighted.
+    """
+    unscored = [name for name in (more, less) if name not in draws]
+    if unscored:
+        raise Untestable(f"no drawn answer is scored under {', '.join(unscored)}")
+    try:
+        points = point_differences(draws, more, less)
+    except InputError as error:
+        raise Untestable(str(error)) from error
+    return _values({f"{more} - {less}": points}, "mean")
 
 
 def _by_condition(

@@ -26,6 +26,7 @@ NOTHING_KNOWN = {
     "measured": "measures nothing inside this model",
     "answers": "answers no problems with it",
     "scores": "scores nothing with it",
+    "draws": "draws no answers with it",
 }
 
 
@@ -60,6 +61,7 @@ class Claim(BaseModel):
     reading: Literal["literal", "strict", "generous"]
     paper: dict[str, float] = {}
     equivalence: float | None = Field(None, gt=0)
+    margin: float | None = Field(None, gt=0)
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """What a profile knows of each model: what its claims are judged on.
 
-evidence = gather(profile)  # by model: what is `measured`, its `answers` and `scores`
+evidence = gather(profile)  # by model: what is `measured`, its `answers`, ...
 """
 
 from collections import defaultdict
@@ -25,8 +25,13 @@ def gather(
     answers = [evaluation.answers(profile, "main", completions)]
     answers += [evaluation.answers(profile, part) for part in PARTS]
     measured = measure(profile, "attention", "activations", "controls")
-    scores = evaluation.scores(profile)
-    return by_model(profile, measured=measured, answers=answers, scores=scores)
+    return by_model(
+        profile,
+        measured=measured,
+        answers=answers,
+        scores=evaluation.scores(profile),
+        draws=evaluation.draws(profile),
+    )
 
 
 def by_model(
@@ -34,6 +39,7 @@ def by_model(
     measured: Mapping[str, xr.Dataset] | None = None,
     answers: Sequence[pd.DataFrame] = (),
     scores: pd.DataFrame | None = None,
+    draws: pd.DataFrame | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Return by model what is at hand.
 
@@ -48,7 +54,8 @@ def by_model(
         whole = pd.concat(answers, ignore_index=True).assign(plain=unaided)
         for model, rows in whole.groupby("model", sort=False):
             evidence[str(model)]["answers"] = rows
-    if scores is not None:
-        for model, rows in scores.groupby("model", sort=False):
-            evidence[str(model)]["scores"] = rows
+    for kind, table in {"scores": scores, "draws": draws}.items():
+        if table is not None:
+            for model, rows in table.groupby("model", sort=False):
+                evidence[str(model)][kind] = rows
     return dict(evidence)

@@ -155,26 +155,31 @@ def _power(
 def _judge_equivalence(
     verdict: Verdict, claim: Claim, evidence: Mapping[str, Any], parts: Parts
 ) -> None:
-    """Note the margin of no effect, and call what lies within it one.
-
-    The margin is a share of what the positive control gains with the same model; a
-    control that gains nothing gives no scale.
-    """
-    if not claim.equivalence:
+    """Note the margin of no effect, and call what lies within it one."""
+    margin = claim.margin
+    if claim.equivalence:
+        gain = _gain_of_example(claim, evidence)
+        margin = claim.equivalence * gain if gain else None
+    if margin is None:
         return
-    try:
-        target = claim.arguments["target"]
-        gains = likelihood_differences(evidence["scores"], target, [POSITIVE])
-    except Untestable:
-        return
-    gain = float(gains.mean())
-    if not gain > 0:
-        return
-    margin = claim.equivalence * gain
     verdict.equivalence = margin
     if decide(parts, -margin, margin).verdict == "supported":
         verdict.verdict = NO_EFFECT
         verdict.p = p_value(parts, -margin, margin)
+
+
+def _gain_of_example(claim: Claim, evidence: Mapping[str, Any]) -> float | None:
+    """Return what the positive control, a worked example, gains with the same model.
+
+    A control that gains nothing gives no scale.
+    """
+    try:
+        target = claim.arguments["target"]
+        gains = likelihood_differences(evidence["scores"], target, [POSITIVE])
+    except Untestable:
+        return None
+    gain = float(gains.mean())
+    return gain if gain > 0 else None
 
 
 def _compare_with_controls(

@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import paths
+from lib.evaluation.pass_rates import scored_draws
 from lib.evaluation.store import SCORE_FIELDS, frame, read
 from lib.models.names import resolve
 from lib.profiles import Accuracy, Profile, Variation, variation
@@ -66,6 +67,17 @@ def scores(profile: Profile) -> pd.DataFrame:
 
     folder = profile.results / "likelihood"
     return likelihoods(profile.likelihood, profile.filler, profile.seed, folder)
+
+
+def draws(profile: Profile) -> pd.DataFrame | None:
+    """Return the drawn answers that the repository has of a profile, as
+    `lib.evaluation.pass_rates.scored_draws` gives them; None where it has none.
+    """
+    answers = stored_file(profile, "draws")
+    scores = sorted((paths.DATA / profile.name / "draws").glob("*.jsonl.gz"))
+    if answers is None or not scores:
+        return None
+    return scored_draws(frame(read(answers), "draws"), pd.DataFrame(read(*scores)))
 
 
 def same_texts(profile: Profile, answers: pd.DataFrame) -> tuple[int, int]:

@@ -40,7 +40,8 @@ PASS_RATE_COLUMNS += ["effective", "largest_weight", "spread"]
 
 
 def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per drawn answer: DRAW_FIELDS, and log p in nats under each condition.
+    """Return a row per drawn answer: DRAW_FIELDS, and log p in nats under each
+    condition.
 
     answers: a row per completion, as `lib.evaluation.store.frame` has them; scores: a
     row per answer and condition, which `answer` names by its completion's key.
@@ -54,8 +55,8 @@ def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
 def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
     """Return the pass rate under `more` less that under `less`, in points by problem.
 
-    draws: of one model, as `scored_draws` has them. Problems count whose answers are all
-    scored under both conditions and which have two or more answers of each half.
+    draws: of one model, as `scored_draws` has them. Problems count whose answers are
+    all scored under both conditions and which have two or more answers of each half.
     """
     draws = _scored(draws, more, less)
     change = _weights(draws, more) - _weights(draws, less)
@@ -75,7 +76,8 @@ def counted(draws: pd.DataFrame) -> pd.Series:
 def pass_rate_table(
     draws: pd.DataFrame, pairs: Sequence[tuple[str, str]]
 ) -> pd.DataFrame:
-    """Return a row of PASS_RATE_COLUMNS per model and pair of conditions that is scored.
+    """Return a row of PASS_RATE_COLUMNS per model and pair of conditions that is
+    scored.
 
     `points` are weighted, `counted` the plain difference of the halves, for mless less
     none alone. `effective` is the effective number of answers, (sum of weights)² over

@@ -1,0 +1,68 @@
+"""Claims on weighted pass rates: their numbers, their margin, and why there are none."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.claims.answer_measures import pass_rates
+from lib.claims.claim import Claim
+from lib.claims.judging import judge_one
+from lib.claims.rule import Untestable
+from lib.claims.verdict import NO_EFFECT
+from lib.evaluation.pass_rates import point_differences
+
+HALVES = ["none", "none", "mless", "mless"]
+
+
+@pytest.fixture
+def draws():
+    """Sixty problems with two right answers of four, hardly likelier under mless."""
+    rng = np.random.default_rng(0)
+    size = 60 * len(HALVES)
+    none = rng.normal(-50, 5, size)
+    return pd.DataFrame(
+        {
+            "problem_id": np.repeat([f"p{i}" for i in range(60)], len(HALVES)),
+            "drawn_under": HALVES * 60,
+            "right": [True, False] * (size // 2),
+            "none": none,
+            "mless": none + rng.normal(0, 0.05, size),
+        }
+    )
+
+
+def claim_with(margin):
+    return Claim.model_validate(
+        {
+            "id": "points",
+            "claim": "Slashes raise the pass rate",
+            "source": "Table 1",
+            "measure": "pass_rates",
+            "with": {"more": "mless", "less": "none"},
+            "range": [0, None],
+            "unit": "points",
+            "written": "before",
+            "reading": "literal",
+            "margin": margin,
+        }
+    )
+
+
+def test_a_claim_gets_the_points_of_each_problem(draws):
+    values = pass_rates(draws, "mless", "none")
+    expected = point_differences(draws, "mless", "none")
+    assert values.sel(network="trained").values[0] == pytest.approx(expected.values)
+
+
+def test_an_interval_within_the_margin_is_no_effect_of_that_size(draws):
+    verdict = judge_one(claim_with(margin=5), "tiny", {"draws": draws})
+    assert verdict.verdict == NO_EFFECT and verdict.equivalence == 5
+    verdict = judge_one(claim_with(margin=0.01), "tiny", {"draws": draws})
+    assert verdict.verdict == "undecided"
+
+
+def test_a_condition_that_nobody_scored_cannot_be_tested(draws):
+    with pytest.raises(Untestable, match="scored under gap"):
+        pass_rates(draws, "mless", "gap")
+    with pytest.raises(Untestable, match="two answers of each half"):
+        pass_rates(draws[draws.drawn_under == "none"], "mless", "none")
