@@ -1,9 +1,4 @@
-"""Dilution and its causes, each number held against the definitions: whole matrices,
-planted maps, hidden positions.
-"""
-
-import gc
-import weakref
+"""What insertions do to received attention, held against whole matrices."""
 
 import numpy as np
 import pytest
@@ -12,16 +7,8 @@ import xarray as xr
 from eager import matrices, outputs_of, received
 
 from lib.errors import InputError
-from lib.measurement import networks
-from lib.measurement.attention import (
-    SPANS,
-    measure_attention,
-    prompts_of,
-)
-from lib.measurement.causes import affine_fits, measure_causes
-from lib.measurement.plan import CAUSES
+from lib.measurement.attention import SPANS, measure_attention, prompts_of
 from lib.models.loading import load
-from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
 PROBLEMS = load_problems("embedded", limit=4)
@@ -33,56 +20,22 @@ def loaded():
 
 
 def dilution(loaded, problems, conditions, layers=None):
-    return xr.concat(
-        measure_attention(loaded, prompts_of(loaded, problems, conditions), layers),
-        "condition",
-    )
+    prompts = prompts_of(loaded, problems, conditions)
+    return xr.concat(measure_attention(loaded, prompts, layers), "condition")
 
 
-def prompts(loaded, problem, condition="mless"):
-    return [
-        build_prompt(loaded.tokenizer, problem.problem, name)
-        for name in ("none", condition)
-    ]
+def reference(loaded, before, after):
+    """Return the variables of one problem, (L, H) or (L, H, span, query).
 
-
-def reference(loaded, problem, condition):
-    """The variables of one problem, (L, H) or (L, H, span, query), from the definitions
-    and the whole matrices.
+    They are made of the definitions and the whole matrices of its prompts without and
+    with the insertion.
     """
-    before, after = both = prompts(loaded, problem, condition)
-    span, matrix = after.spans["inserted"], matrices(loaded.model, after.input_ids)
-    given = received(matrices(loaded.model, before.input_ids))
-    old = given[..., before.original[1:-1]].numpy()
-    new, inserted = (
-        received(matrix)[..., tokens].numpy() for tokens in (after.original[1:-1], span)
-    )
-    later = torch.tril(torch.ones(len(after), len(after)), -1)
-    original = (
-        later * torch.isin(torch.arange(len(after)), after.original)[:, None]
-    )  # rows of original tokens alone
-    spans = [[prompt.original[1:-1] for prompt in both]]
-    for name in SPANS[1:]:
-        spans.append(
-            [
-                slice(max(p.spans[name].start, 1), min(p.spans[name].stop, len(p) - 1))
-                for p in both
-            ]
-        )
-    by_query = [(matrix * rows).sum(2) / rows.sum(0) for rows in (later, original)]
-    by_span = [
-        [every[..., two].mean(-1) / given[..., one].mean(-1) for every in by_query]
-        for one, two in spans
-    ]
-    values = torch.stack(
-        [*outputs_of(loaded.model, after.input_ids, "self_attn.v_proj").values()]
-    )[:, span].numpy()
-    heads = values.reshape(
-        *values.shape[:2], -1, loaded.model.config.head_dim
-    ).swapaxes(1, 2)  # (L, key heads, n, D)
-    away = ((heads - heads.mean(2, keepdims=True)) ** 2).sum((2, 3)) / (heads**2).sum(
-        (2, 3)
-    )
+    span = after.spans["inserted"]
+    matrix = matrices(loaded.model, after.input_ids)
+    baseline = received(matrices(loaded.model, before.input_ids))
+    old = baseline[..., before.original[1:-1]].numpy()
+    new = received(matrix)[..., after.original[1:-1]].numpy()
+    inserted = received(matrix)[..., span].numpy()
     return {
         "lambda": new.mean(-1) / old.mean(-1),
         "level": new.mean(-1),
@@ -91,28 +44,72 @@ def reference(loaded, problem, condition):
         "unevenness": new.std(-1) / new.mean(-1),
         "mass": matrix[:, :, span.stop :, span].sum(-1).mean(-1).numpy(),
         "flatness": inserted.std(-1) / inserted.mean(-1),
-        "dispersion": np.repeat(away**0.5, loaded.heads // away.shape[1], 1),
+        "dispersion": dispersion(loaded, after),
         "portion": inserted.mean(-1) / new.mean(-1),
-        "lambda_by_span": np.moveaxis(np.array(by_span), (0, 1), (2, 3)),
+        "lambda_by_span": lambda_by_span(matrix, baseline, before, after),
     }
 
 
+def dispersion(loaded, prompt):
+    """Return (L, H) of the values that the projections of each layer put out."""
+    outputs = outputs_of(loaded.model, prompt.input_ids, "self_attn.v_proj")
+    values = torch.stack(list(outputs.values()))[:, prompt.spans["inserted"]].numpy()
+    layers, tokens, _ = values.shape
+    width = loaded.model.config.head_dim
+    heads = values.reshape(layers, tokens, -1, width).swapaxes(1, 2)  # (L, K, n, D)
+    away = heads - heads.mean(2, keepdims=True)
+    share = (away**2).sum((2, 3)) / (heads**2).sum((2, 3))
+    return np.repeat(share**0.5, loaded.heads // share.shape[1], 1)
+
+
+def lambda_by_span(matrix, baseline, before, after):
+    """Return (L, H, span, query) of a matrix with the insertion, and of what is
+    received without it.
+    """
+    later = torch.tril(torch.ones(len(after), len(after)), -1)
+    is_original = torch.isin(torch.arange(len(after)), after.original)
+    by_query = []
+    for rows in (later, later * is_original[:, None]):
+        by_query.append((matrix * rows).sum(2) / rows.sum(0))
+
+    by_span = []
+    for name in SPANS:
+        old, new = inner_tokens(before, name), inner_tokens(after, name)
+        without = baseline[..., old].mean(-1)
+        by_span.append([given[..., new].mean(-1) / without for given in by_query])
+    return np.moveaxis(np.array(by_span), (0, 1), (2, 3))
+
+
+def inner_tokens(prompt, name):
+    """Return where a span's tokens stand but the prompt's first and last."""
+    if name == "original":
+        return prompt.original[1:-1]
+    span = prompt.spans[name]
+    return slice(max(span.start, 1), min(span.stop, len(prompt) - 1))
+
+
 def test_every_number_agrees_with_the_attention_matrices(loaded):
-    found = dilution(loaded, PROBLEMS, ["mless", "random"])
-    assert {dim: found.sizes[dim] for dim in found["lambda"].dims} == dict(
-        condition=2, problem=4, layer=3, head=9
-    )
+    conditions = ["mless", "random"]
+    prompts = prompts_of(loaded, PROBLEMS, conditions)
+    measured = dilution(loaded, PROBLEMS, conditions)
+    sizes = {dim: measured.sizes[dim] for dim in measured["lambda"].dims}
+    assert sizes == {"condition": 2, "problem": 4, "layer": 3, "head": 9}
     for problem in PROBLEMS:
-        for condition in ("mless", "random"):
-            there = found.sel(problem=problem.id, condition=condition)
-            for name, expected in reference(loaded, problem, condition).items():
+        before = prompts["none"][problem.id]
+        for condition in conditions:
+            expected = reference(loaded, before, prompts[condition][problem.id])
+            there = measured.sel(problem=problem.id, condition=condition)
+            for name, numbers in expected.items():
                 np.testing.assert_allclose(
-                    there[name], expected, rtol=2e-3, atol=2e-3, err_msg=name
+                    there[name], numbers, rtol=2e-3, atol=2e-3, err_msg=name
                 )
-    (second,) = dilution(loaded, PROBLEMS[:1], ["mless"], [2])["lambda"].values
-    np.testing.assert_allclose(
-        second[:, 0], reference(loaded, PROBLEMS[0], "mless")["lambda"][[1]], rtol=1e-3
-    )
+
+
+def test_a_layer_alone_has_the_numbers_that_it_has_among_others(loaded):
+    every = dilution(loaded, PROBLEMS[:1], ["mless"])
+    second = dilution(loaded, PROBLEMS[:1], ["mless"], [2])
+    assert second.layer.values.tolist() == [2]
+    xr.testing.assert_allclose(second, every.sel(layer=[2]), rtol=1e-5)
 
 
 def test_what_cannot_be_measured_is_refused(loaded):
@@ -120,108 +117,3 @@ def test_what_cannot_be_measured_is_refused(loaded):
     spoilt.model.layers[0].self_attn.q_proj.weight.data[0, 0] = float("nan")
     with pytest.raises(InputError, match=r"gives NaN attention on problem embedded/"):
         dilution(spoilt, PROBLEMS, ["mless"])
-
-
-def test_each_cause_agrees_with_the_attention_matrices_at_its_positions(loaded):
-    causes = measure_causes(loaded, prompts_of(loaded, PROBLEMS, ["mless"]))
-    for problem in PROBLEMS:
-        before, after = prompts(loaded, problem)
-        span, old, new = (
-            after.spans["inserted"],
-            torch.arange(len(before)),
-            torch.arange(len(after)),
-        )
-        shift = span.stop - span.start
-        runs = {"none": (before, old), "both": (after, new)}
-        runs["terms"] = (
-            after,
-            new + shift * (new < span.start),
-        )  # the instruction as near to the problem as it was
-        runs["distance"] = (
-            before,
-            old + shift * (old >= span.start),
-        )  # the problem as far away as in both
-        means = {}
-        for cause, (prompt, positions) in runs.items():
-            matrix = matrices(loaded.model, prompt.input_ids, positions)[0]
-            matrix = matrix[:, prompt.original][
-                :, :, prompt.original
-            ]  # (H, n, n): original tokens alone
-            means[cause] = received(matrix)[:, 1:-1].mean(-1).numpy()
-        for cause in CAUSES:
-            there = causes.cause_lambda.sel(cause=cause, problem=problem.id)
-            np.testing.assert_allclose(
-                there, means[cause] / means["none"], rtol=1e-4, err_msg=cause
-            )
-
-
-OLD, NOISE = torch.randn(
-    2, 400, 2, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
-)
-LEFT = torch.rand(
-    2, 400, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
-)
-
-
-@pytest.mark.parametrize(
-    ("new", "high", "low"),
-    [
-        (0.6 * OLD + torch.arange(8.0), {"affine", "line", "direction"}, {"shifted"}),
-        (OLD + 3, {"shifted", "affine"}, set()),
-        # A large sigma with noise around it: along one line through zero, but in no
-        # direction about its mean.
-        (0.5 * OLD + 10 + NOISE, {"direction"}, {"affine", "component"}),
-        (NOISE, set(), {"affine", "softmax", "direction", "component"}),
-        (
-            0.01 * OLD + LEFT.T[..., None] * torch.arange(8.0),
-            {"line", "direction", "component"},
-            set(),
-        ),
-        (
-            LEFT.T[..., None] * OLD + (1 - LEFT.T[..., None]) * torch.arange(8.0),
-            {"softmax"},
-            {"affine"},
-        ),
-    ],
-)
-def test_each_fit_finds_what_was_planted(new, high, low):
-    found = affine_fits(OLD, new, LEFT)
-    for name in high | low:
-        assert (found[name] > 0.99 if name in high else found[name] < 0.9).all(), name
-
-
-def test_with_other_keys_a_head_meets_the_keys_of_the_one_before_it(loaded):
-    changed, width = (
-        networks.with_other_keys(loaded.model),
-        loaded.model.config.head_dim,
-    )
-    for (name, was), now in zip(
-        loaded.model.named_parameters(), changed.parameters(), strict=True
-    ):
-        first, *others = was.split(width)
-        expected = (
-            torch.cat([*others[-1:], first, *others[:-1]])
-            if ".k_proj." in name
-            else was
-        )
-        assert torch.equal(now, expected)
-
-
-def test_memory_holds_one_model(tiny_checkpoint, monkeypatch):
-    alive = weakref.WeakSet()
-
-    def counted(spec, **options):
-        gc.collect()
-        assert not alive
-        alive.add((loaded := load(spec, **options)).model)
-        return loaded
-
-    monkeypatch.setattr(networks, "load", counted)
-    spec = str(tiny_checkpoint)
-    for layers, seed in ((1, None), (1, None), (2, 0)):
-        networks.load_cached(spec, layers, seed=seed)
-    assert networks.load_cached(spec, 2, seed=0) is networks.load_cached(
-        spec, 2, seed=0
-    )
-    networks.free()
-    assert not alive

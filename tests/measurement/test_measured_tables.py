@@ -1,18 +1,32 @@
-"""The tables of notebooks 01, 02 and 04, on hand-written measurements.
-
-Those that are means and their intervals alone are held by the numbers that the
-notebooks store.
-"""
+"""The tables of the notebooks against plain numpy, on measurements written by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from evidence import dataset
+from scipy import stats
 
 from lib.errors import InputError
 from lib.measurement import measured_tables
 from lib.measurement.attention import QUERIES, SPANS
-from lib.measurement.measured_tables import curves, layers_of, means_table
+from lib.measurement.measured_tables import (
+    AFFINE_TEXT,
+    affine_table,
+    causes_table,
+    changes_table,
+    classes_table,
+    controls_table,
+    count_heads,
+    curves,
+    heads_table,
+    layers_of,
+    layers_table,
+    likeness_table,
+    means_table,
+    summary_of_heads,
+)
+from lib.measurement.plan import CAUSES, UNIFORM, UNTRAINED
 from lib.profiles import Panel, load_profile
 from lib.statistics import interval
 
@@ -26,72 +40,217 @@ LABELS = {
 LABELS |= {"measure": ["near zero", "L1"], "layer": [1], "condition": ["none", "mless"]}
 
 
-def test_the_first_layers_have_all_problems_and_every_layer_those_that_went_through_all():
+def test_the_first_layers_have_all_problems_and_every_layer_those_that_reached_it():
     lam = np.ones((1, 2, 2, 3, 1))  # (network, condition, problem, layer, head)
-    lam[0, 0, 0] = [
-        [NAN],
-        [1],
-        [NAN],
-    ]  # a cell that is not defined, and the deeper layer, which only b went through
+    # A cell that is not defined, and the deeper layer, which only b went through.
+    lam[0, 0, 0, :, 0] = [NAN, 1, NAN]
     lam[0, 1, :, 2] = NAN
     labels = LABELS | {
         "condition": ["mless", "random"],
         "layer": [1, 2, 3],
         "head": [1],
     }
-    found = dataset(labels, {"lambda": lam})["lambda"]
-    first, every = layers_of(found), layers_of(found, every=True)
-    assert (
-        first.condition.size == 2
-        and first.layer.values.tolist() == [1, 2]
-        and first.problem.size == 2
-    )
-    assert (
-        every.condition.values == ["mless"]
-        and every.problem.values == ["b"]
-        and every.layer.size == 3
-    )
+    measured = dataset(labels, {"lambda": lam})["lambda"]
+    first = layers_of(measured)
+    assert first.sizes == {"condition": 2, "problem": 2, "layer": 2, "head": 1}
+    assert first.layer.values.tolist() == [1, 2]
+    every = layers_of(measured, every=True)
+    assert every.condition.values == ["mless"]
+    assert every.problem.values == ["b"]
+    assert every.layer.size == 3
 
 
 def test_n_counts_the_problems_of_each_place():
     values = np.array([[1.0, NAN, NAN], [2.0, 4.0, NAN], [4.0, 5.0, NAN]])
-    table = means_table(
-        xr.DataArray(
-            values,
-            {"problem": ["a", "b", "c"], "layer": [1, 2, 3]},
-            ["problem", "layer"],
-        )
-    )
-    assert table.layer.tolist() == [1, 2] and table.n.tolist() == [3, 2]
+    labels = {"problem": ["a", "b", "c"], "layer": [1, 2, 3]}
+    table = means_table(xr.DataArray(values, labels, ["problem", "layer"]))
+    assert table.layer.tolist() == [1, 2]
+    assert table.n.tolist() == [3, 2]
     ends = interval([4.0, 5.0])
-    assert table.loc[1, ["mean", "low", "high"]].tolist() == pytest.approx(
-        [4.5, ends.low, ends.high]
-    )
+    numbers = table.loc[1, ["mean", "low", "high"]].tolist()
+    assert numbers == pytest.approx([4.5, ends.low, ends.high])
 
 
 @pytest.mark.parametrize(
     ("before", "after", "ratio"),
     [
-        (
-            [0.2, 0.4],
-            [0.0, 0.2],
-            [0.5, 0.5],
-        ),  # a share of nothing counts as half the smallest of its own measure
-        ([0.2, 0.2], [0.006, 0.2], [0.03, 1]),  # one below all of none is told as it is
+        # A share of nothing counts as half the smallest of its own measure.
+        ([0.2, 0.4], [0.0, 0.2], [0.5, 0.5]),
+        # One that is below all of none is told as it is.
+        ([0.2, 0.2], [0.006, 0.2], [0.03, 1]),
+        # The smallest is that of all conditions, for none as for the others.
+        ([0.2, 0.0], [0.0, 0.006], [0.015, 2]),
     ],
 )
 def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
-    others = np.array(
-        [[8e-4, 9e-4], [8e-4, 9e-4]]
-    )  # of another measure, whose smallest is no floor of shares
-    values = np.stack([[before, after], others], -1)[
-        :, :, None
-    ]  # (condition, problem, layer, measure)
-    measures = dataset(LABELS, {"measures": values}).measures.sel(network="trained")
-    logs = measured_tables.log_changes(measures).sel(
-        condition="mless", measure="near zero", layer=1
+    # Another measure, whose smallest is no floor of shares.
+    others = np.array([[8e-4, 9e-4], [8e-4, 9e-4]])
+    values = np.stack([[before, after], others], -1)  # (condition, problem, measure)
+    measured = dataset(LABELS, {"measures": values[:, :, None]})
+    measures = measured.measures.sel(network="trained")
+    logs = measured_tables.log_changes(measures)
+    shares = logs.sel(condition="mless", measure="near zero", layer=1)
+    np.testing.assert_allclose(np.exp(shares), ratio)
+
+
+# Four problems, of which no two are of one template.
+FOUR = {"network": ["trained"], "problem": ["a", "b", "c", "d"], "layer": [1]}
+
+
+def wilcoxon(values):
+    """Return scipy's p of the signed-rank test of a column against 0."""
+    return stats.wilcoxon(values, method="asymptotic").pvalue
+
+
+def test_heads_have_the_mean_over_problems_and_holms_p_over_all_of_a_models_heads():
+    lam = np.array([[0.5, 0.9], [0.6, 1.2], [0.7, 1.3], [0.8, 1.0]])  # (problem, head)
+    arrays = {
+        "lambda": lam[:, None],
+        "mass": 2 * lam[:, None],
+        "flatness": 0.25,
+        "dispersion": 0.125,
+    }
+    labels = FOUR | {"condition": ["mless"], "head": [1, 2]}
+    table = heads_table({"m": dataset(labels, arrays)})
+    assert table[["model", "condition", "layer"]].values.tolist() == [
+        ["m", "mless", 1],
+        ["m", "mless", 1],
+    ]
+    assert table["head"].tolist() == [1, 2]
+    assert table["lambda"].tolist() == pytest.approx([0.65, 1.1])
+    assert table["problems < 1"].tolist() == [1, 0.25]
+    assert table["mass"].tolist() == pytest.approx([1.3, 2.2])
+    assert (table.flatness == 0.25).all() and (table.dispersion == 0.125).all()
+    assert table.n.tolist() == [4, 4]
+
+    first = wilcoxon(np.log([0.5, 0.6, 0.7, 0.8]))
+    second = wilcoxon(np.log([0.9, 1.2, 1.3, 1.0]))
+    assert first < second
+    assert table.p.tolist() == pytest.approx([2 * first, max(2 * first, second)])
+    ends = interval([0.5, 0.6, 0.7, 0.8])
+    assert table.loc[0, ["low", "high"]].tolist() == pytest.approx(
+        [ends.low, ends.high]
     )
-    np.testing.assert_allclose(np.exp(logs), ratio)
+
+
+def test_layers_have_the_mean_over_heads_and_controls_their_extreme_heads():
+    lam = np.array([[0.5, 0.9], [0.7, 1.3]])  # (problem, head)
+    networks = ["trained", *UNTRAINED, UNIFORM]
+    factors = np.array([1, 0.5, 0.6, 0.7, 0.8])[:, None, None, None, None]
+    labels = LABELS | {"network": networks, "condition": ["mless"], "head": [1, 2]}
+    arrays = {"lambda": factors * lam[:, None], "mass": 0.25, "flatness": 0.5}
+    measured = {"m": dataset(labels, arrays | {"dispersion": 0.125})}
+    layers = layers_table(measured).set_index("measure")["mean"]
+    assert layers["lambda"] == pytest.approx(0.85)
+    assert layers["mass"] == 0.25 and layers["flatness"] == 0.5
+    controls = controls_table(measured, "mless")
+    assert controls.control.tolist() == ["untrained", "uniform"]
+    # Heads have means of 0.6 and 1.1, times the networks' factors.
+    assert controls.lowest.tolist() == pytest.approx([0.6 * 0.5, 0.6 * 0.8])
+    assert controls.highest.tolist() == pytest.approx([1.1 * 0.7, 1.1 * 0.8])
+
+
+def test_a_head_counts_where_it_surely_lies_below_or_above_1():
+    heads = pd.DataFrame(
+        [
+            ("m", "mless", 1, 0.9, 0.01),
+            ("m", "mless", 1, 1.2, 0.04),
+            ("m", "mless", 1, 0.5, 0.06),
+            ("m", "mless", 2, 0.5, 0.04),
+        ],
+        columns=["model", "condition", "layer", "lambda", "p"],
+    )
+    assert count_heads(heads).values.tolist() == [
+        ["m", "mless", 1, 1, 1, 3],
+        ["m", "mless", 2, 1, 0, 1],
+    ]
+
+
+def test_a_causes_share_is_of_the_log_of_both():
+    both, terms = [0.5, 0.25], [0.5, 0.5]  # by problem
+    distance = [1.0, 0.5]
+    cause_lambda = np.array([both, terms, distance])[..., None]  # one head
+    labels = LABELS | {"cause": list(CAUSES), "head": [1]}
+    table = causes_table({"m": dataset(labels, {"cause_lambda": cause_lambda})})
+    assert table.cause.tolist() == ["both", "terms", "distance"]
+    assert table["lambda"].tolist() == [0.375, 0.5, 0.75]
+    # In halvings: both has 1 and 2, terms 1 and 1, distance none and 1.
+    assert table["share"].tolist() == pytest.approx([1, 2 / 3, 1 / 3])
+    assert table["share low"][1] < 2 / 3 < table["share high"][1]
+
+
+def test_fits_have_their_mean_and_their_extreme_heads():
+    fits = dict.fromkeys(AFFINE_TEXT, 0.5) | {"affine": [[0.2, 0.6], [0.4, 1.0]]}
+    measured = dataset(LABELS | {"head": [1, 2]}, fits)
+    table = affine_table({"m": measured}).set_index("measure")
+    row = table.loc["R2 of lambda * old + sigma"]
+    assert row["mean"] == pytest.approx(0.55)
+    assert row["lowest head"] == pytest.approx(0.3)
+    assert row["highest head"] == pytest.approx(0.8)
+
+
+def test_changes_are_geometric_means_over_problems_with_holms_p():
+    before = np.array([[0.1, 1.0], [0.2, 2.0], [0.1, 4.0], [0.2, 8.0]])
+    factor = np.array([[2.0, 1.1], [8.0, 0.5], [4.0, 1.2], [4.0, 3.0]])
+    measures = np.stack([before, before * factor])[:, :, None]
+    labels = LABELS | FOUR
+    table = changes_table({"m": dataset(labels, {"measures": measures})})
+    assert table["measure"].tolist() == ["near zero", "L1"]
+    assert (table.condition == "mless").all() and table.n.tolist() == [4, 4]
+    logs = np.log(factor)
+    assert table.ratio.tolist() == pytest.approx([4, np.exp(logs[:, 1].mean())])
+    ends = interval(logs[:, 0])
+    assert table.low[0] == pytest.approx(np.exp(ends.low))
+    assert table.high[0] == pytest.approx(np.exp(ends.high))
+    first, second = wilcoxon(logs[:, 0]), wilcoxon(logs[:, 1])
+    assert table.p.tolist() == pytest.approx([2 * first, max(2 * first, second)])
+
+
+def test_likeness_is_a_mean_cosine_of_either_kind():
+    labels = LABELS | {"condition": ["mful", "random", "arm"]}
+    shape = np.array([[0.5, 0.7], [0.1, 0.3], [0, 0]])[..., None]
+    arrays = {"shape": shape, "elements": shape / 2}
+    table = likeness_table({"m": dataset(labels, arrays)})
+    assert table.condition.tolist() == ["mful", "random", "arm"]
+    assert table["shape"].tolist() == pytest.approx([0.6, 0.2, 0])
+    assert table["elements"].tolist() == pytest.approx([0.3, 0.1, 0])
+    ends = interval([0.5, 0.7])
+    assert table["shape low"][0] == pytest.approx(ends.low)
+
+
+def test_a_class_counts_the_problems_that_have_tokens_of_it_and_of_the_others():
+    # digits, operators and others of three problems; the last has no digits.
+    shares = np.array([[0.2, 0.4, 0.1], [0.4, 0.2, 0.2], [NAN, 0.3, 0.6]])
+    labels = {"network": ["trained"], "condition": ["none"], "layer": [1]}
+    labels |= {"problem": ["a", "b", "c"], "class": ["digits", "operators", "others"]}
+    table = classes_table({"m": dataset(labels, {"classes": shares[:, None]})})
+    assert table["class"].tolist() == ["digits", "operators", "others"]
+    assert table.n.tolist() == [2, 3, 3]
+    assert table["near zero"].tolist() == pytest.approx([30, 30, 30])
+    assert table["against others"].tolist() == pytest.approx([15, 0, 0])
+    ends = interval([10, 20])
+    assert table["against low"][0] == pytest.approx(ends.low)
+    assert table["against high"][0] == pytest.approx(ends.high)
+
+
+def test_a_drawn_heads_summary_leaves_out_its_first_and_last_token():
+    def rows(condition, *tokens):
+        return [
+            {"model": "m", "layer": 1, "head": 4, "condition": condition}
+            | {"part": part, "received": received}
+            for part, received in tokens
+        ]
+
+    none = [("problem", value) for value in (9, 0.4, 0.2, 0.4, 7)]
+    slashes = [("inserted", 0.1), ("inserted", 0.3)]
+    after = [("problem", value) for value in (9, 0.2, 0.3, 0.2, 7)]
+    curves = rows("none", *none) + rows("mless", *after[:2], *slashes, *after[2:])
+    table = summary_of_heads(pd.DataFrame(curves))
+    assert table[["model", "layer", "head"]].values.tolist() == [["m", 1, 4]]
+    assert table.tokens.tolist() == [3] and table.slashes.tolist() == [2]
+    assert table["λ"].tolist() == pytest.approx([0.7])
+    assert table["receive less"].tolist() == pytest.approx([2 / 3])
+    assert table["slash / original"].tolist() == pytest.approx([0.2 / (0.7 / 3)])
 
 
 @pytest.fixture

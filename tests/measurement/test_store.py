@@ -2,13 +2,16 @@
 be.
 """
 
+import itertools
 import json
 import subprocess
 import sys
 from unittest.mock import DEFAULT, Mock
 
+import numpy as np
 import pytest
 import xarray as xr
+from transformers import LlamaForCausalLM
 
 from lib import paths, progress
 from lib.errors import InputError
@@ -77,7 +80,10 @@ def test_a_file_has_every_variable_of_every_network(whole, tmp_path):
         counts.sel(network=["untrained 1", "uniform"]).values.tolist()
         == [[2, 2, 0]] * 2
     )
-    assert not lam.sel(network="untrained 0").equals(lam.sel(network="untrained 1"))
+    first = lam.sel(layer=1)
+    drawn = [first.sel(network=name).values for name in plan.UNTRAINED]
+    for one, other in itertools.combinations(drawn, 2):
+        assert not np.array_equal(one, other)
     assert found.dispersion.sel(network="uniform").isnull().all()
     assert found.received.notnull().any(["condition", "token"]).all()  # of all layers
 
@@ -126,15 +132,31 @@ def test_an_interruption_loses_one_condition(profile, monkeypatch):
 
 
 def test_other_weights_are_measured_again(profile, tiny_checkpoint):
+    before = measure(profile, "tokens", "attention")[NAME]
+    model = LlamaForCausalLM.from_pretrained(tiny_checkpoint)
+    model.model.layers[0].self_attn.q_proj.weight.data[0, 0] += 50
+    model.save_pretrained(tiny_checkpoint)
+    after = measure(profile, "tokens", "attention", "activations")[NAME]
+    assert after.revision != before.revision
+    here = {"network": "trained", "condition": "mless", "layer": 1}
+    change = abs(after["lambda"].sel(here).values - before["lambda"].sel(here).values)
+    assert (change > 1e-4).any()
+    assert not np.array_equal(after.received.values, before.received.values)
+
+
+@pytest.mark.parametrize("name", ["revision", "dtype", "device", None])
+def test_numbers_of_another_provenance_are_measured_again(profile, name):
     before = measure(profile, "tokens")[NAME]
-    config = json.loads((tiny_checkpoint / "config.json").read_text())
-    (tiny_checkpoint / "config.json").write_text(
-        json.dumps(config | {"rms_norm_eps": 1e-3})
-    )
-    after = measure(profile, "tokens", "activations")[NAME]
-    assert after.revision != before.revision and not after.received.equals(
-        before.received
-    )
+    other = before.assign(received=2 * before.received)
+    if name is not None:
+        other = other.assign_attrs({name: "another"})
+    save_measured(profile.results / f"{NAME}.nc", other)
+    after = measure(profile, "tokens", "attention")[NAME]
+    expected = other if name is None else before
+    first = after.received.sel(layer=1).values
+    np.testing.assert_array_equal(first, expected.received.sel(layer=1).values)
+    assert after.attrs[name or "device"] == before.attrs[name or "device"]
+    assert set(plan.VARIABLES["attention"]) < set(after)
 
 
 @pytest.mark.parametrize(
@@ -209,9 +231,7 @@ def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(
     )
 
 
-def test_another_example_is_drawn_in_the_sample_or_not_and_nothing_else_is_measured_again(
-    whole, profile
-):
+def test_another_example_is_drawn_and_nothing_else_is_measured_again(whole, profile):
     def drawing(example):
         return profile.model_copy(
             update={
@@ -243,7 +263,8 @@ def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
         import lib.measurement.measured_tables, lib.reproduce
         from lib.claims.evidence import gather
         from lib.profiles import load_profile
-        assert gather(load_profile("families")) and not {"torch", "transformers"} & set(sys.modules)
+        assert gather(load_profile("families"))
+        assert not {"torch", "transformers"} & set(sys.modules)
     """
     subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, check=True)
 

@@ -1,0 +1,121 @@
+"""Why layer 1 dilutes: causes against whole matrices, fits against planted maps."""
+
+import numpy as np
+import pytest
+import torch
+from eager import matrices, received
+
+from lib.measurement.attention import prompts_of
+from lib.measurement.causes import affine_fits, measure_causes
+from lib.measurement.plan import CAUSES
+from lib.models.loading import load
+from lib.prompts.problems import load_problems
+
+PROBLEMS = load_problems("embedded", limit=4)
+
+
+def level(loaded, prompt, positions):
+    """Return (H,), what original tokens at these positions receive of each other."""
+    matrix = matrices(loaded.model, prompt.input_ids, positions)[0]
+    among = matrix[:, prompt.original][:, :, prompt.original]  # (H, n, n)
+    return received(among)[:, 1:-1].mean(-1).numpy()
+
+
+def test_each_cause_agrees_with_the_attention_matrices_at_its_positions():
+    loaded = load("demo", layers=1, device="cpu")
+    prompts = prompts_of(loaded, PROBLEMS, ["mless"])
+    measured = measure_causes(loaded, prompts)
+    for problem in PROBLEMS:
+        before = prompts["none"][problem.id]
+        after = prompts["mless"][problem.id]
+        span = after.spans["inserted"]
+        shift = span.stop - span.start
+        old = torch.arange(len(before))
+        new = torch.arange(len(after))
+        # The instruction as near to the problem as it was, the problem as far away.
+        levels = {
+            "both": level(loaded, after, new),
+            "terms": level(loaded, after, new + shift * (new < span.start)),
+            "distance": level(loaded, before, old + shift * (old >= span.start)),
+        }
+        without = level(loaded, before, old)
+        for cause in CAUSES:
+            there = measured.cause_lambda.sel(cause=cause, problem=problem.id)
+            np.testing.assert_allclose(
+                there, levels[cause] / without, rtol=1e-4, err_msg=cause
+            )
+
+
+OLD, NOISE = torch.randn(
+    2, 400, 2, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+)
+LEFT = torch.rand(
+    2, 400, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+)
+OWN = LEFT.T[..., None]  # each token's lambda
+
+
+@pytest.mark.parametrize(
+    ("new", "high", "low"),
+    [
+        (0.6 * OLD + torch.arange(8.0), {"affine", "line", "direction"}, {"shifted"}),
+        (OLD + 3, {"shifted", "affine"}, set()),
+        # A large sigma with noise around it: along one line through zero, but in no
+        # direction about its mean.
+        (0.5 * OLD + 10 + NOISE, {"direction"}, {"affine", "component"}),
+        (NOISE, set(), {"affine", "softmax", "direction", "component"}),
+        (
+            0.01 * OLD + OWN * torch.arange(8.0),
+            {"line", "direction", "component"},
+            set(),
+        ),
+        (OWN * OLD + (1 - OWN) * torch.arange(8.0), {"softmax"}, {"affine"}),
+    ],
+)
+def test_each_fit_finds_what_was_planted(new, high, low):
+    fits = affine_fits(OLD, new, LEFT)
+    for name in high:
+        assert (fits[name] > 0.99).all(), name
+    for name in low:
+        assert (fits[name] < 0.9).all(), name
+
+
+def unexplained(target, *columns):
+    """Return the squares that the best combination of these columns leaves, and it."""
+    matrix = np.stack([column.ravel() for column in columns], -1)
+    best, *_ = np.linalg.lstsq(matrix, target.ravel(), rcond=None)
+    return ((target.ravel() - matrix @ best) ** 2).sum(), best
+
+
+def fits_of_head(x, y, own):
+    """Return the fits of one head's outputs (n, D), with each token's lambda (n, 1)."""
+    # A sigma and a v have a number for each place of the vectors.
+    ones = [np.tile(place, (len(x), 1)) for place in np.eye(x.shape[1])]
+    total, _ = unexplained(y, *ones)
+    shifted, _ = unexplained(y - x, *ones)
+    affine, (scale, *_) = unexplained(y, x, *ones)
+    softmax, _ = unexplained(y - own * x, *[(1 - own) * one for one in ones])
+    sigma = y - scale * x
+    through_zero = np.linalg.eigvalsh(sigma.T @ sigma)
+    about_mean = np.linalg.eigvalsh(np.cov(sigma.T))
+    return {
+        "shifted": 1 - shifted / total,
+        "affine": 1 - affine / total,
+        "line": 1 - through_zero[:-1].sum() / total,
+        "softmax": 1 - softmax / total,
+        "direction": through_zero[-1] / through_zero.sum(),
+        "component": about_mean[-1] / about_mean.sum(),
+    }
+
+
+def test_each_fit_is_that_of_least_squares():
+    tokens, heads, width = 4, 2, 3
+    rng = np.random.default_rng(0)
+    old = rng.normal(size=(tokens, heads, width))
+    new = rng.normal(size=(tokens, heads, width))
+    left = rng.uniform(size=(heads, tokens))
+    fits = affine_fits(torch.tensor(old), torch.tensor(new), torch.tensor(left))
+    for head in range(heads):
+        expected = fits_of_head(old[:, head], new[:, head], left[head][:, None])
+        for name, number in expected.items():
+            assert fits[name][head] == pytest.approx(number), name
