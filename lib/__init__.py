@@ -11,6 +11,7 @@ from the floors above it, and from no other room of its own floor:
     profiles generation figures
     measurement evaluation
     claims
+    plan
     report reproduce
     __main__
 
@@ -21,7 +22,8 @@ Three shapes pass between them: `measured`, one Dataset per model
 Where a change belongs: what a prompt holds, prompts; what is read off a network,
 attention and arm, over all problems and models measurement; what answers and
 likelihoods are, evaluation; whether one is right, grading; what is asked of all of it
-and the rule that decides, claims; how a table looks, figures. CONTRIBUTING.md has an
+and the rule that decides, claims; what a run will take, plan; how a table looks,
+figures. CONTRIBUTING.md has an
 example of each.
 
 Shapes are written with one alphabet: B batch, L layers asked for, H heads, K key heads,

@@ -118,6 +118,25 @@ def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
     reproduce.reproduce(profile, notebooks, options.fresh)
 
 
+def plan(overrides: Overrides) -> None:
+    """Say what a profile will fetch, need and take on this machine; nothing runs."""
+    profile = run_profile(**dict(overrides))
+    from lib.plan.planning import make_plan
+    from lib.plan.words import as_text
+
+    print(as_text(make_plan(profile, notebooks=len(paths.notebooks()))))
+
+
+def fetch(overrides: Overrides) -> None:
+    """Fetch the weights and problems of a profile, so that it runs without network."""
+    profile = run_profile(**dict(overrides))
+    from lib.plan.fetching import fetch
+
+    for line in fetch(profile):
+        print(line, flush=True)
+    print("everything is here: HF_HUB_OFFLINE=1 works from now on")
+
+
 def claims(overrides: Overrides) -> None:
     """Judge every claim of the paper on what a profile measures."""
     profile = _checked(overrides)
@@ -230,6 +249,8 @@ def _text_at(row: Any, field: str, place: str) -> str:
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (
+    plan,
+    fetch,
     reproduce,
     claims,
     report,

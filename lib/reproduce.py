@@ -19,6 +19,10 @@ from lib.claims.verdict import read_verdicts
 from lib.errors import InputError
 from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure
+from lib.plan.planning import make_plan, refuse
+from lib.plan.speed import NOTEBOOK_SECONDS, remembered
+from lib.plan.tasks import CHECKED
+from lib.plan.words import summary
 from lib.profiles import PARTS, Profile, profile_names
 
 # What a notebook needs computed when it starts: parts of measurements, parts of
@@ -38,20 +42,23 @@ NEEDS = {
 }
 SHOWS_VERDICTS = "06_claims"
 SHOWS_LIKELIHOODS = "07_does_it_help"
-# How many problems of the demo's stored answers are answered again: a minute of the six
-# that a run takes.
-CHECKED = 32
 
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     """Run these notebooks under `profile` and print how the claims stand.
 
     What is finished is reused unless `fresh`. The demo's answers are those stored with
-    the repository, checked on CHECKED problems, unless `fresh`. Raises InputError for a
-    notebook that stops.
+    the repository, checked on CHECKED problems, unless `fresh`. What the run will take
+    is said first. Raises InputError at once for all that hinders it, and for a notebook
+    that stops.
     """
     started = time.monotonic()
     notebooks = _with_something_to_show(notebooks, profile)
+    needs = [need for path in notebooks for need in NEEDS.get(path.stem, ())]
+    needs = list(dict.fromkeys(needs))
+    plan = make_plan(profile, fresh, needs, len(notebooks))
+    refuse(plan.refusals)
+    print(summary(plan), flush=True)
     _begin_results(profile, fresh)
     parameters = _parameters(profile, fresh)
 
@@ -60,9 +67,11 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
         for need in NEEDS.get(notebook.stem, ()):
             if need not in prepared:
-                _prepare(need, profile, fresh)
+                with remembered(*plan.of_part(need)):
+                    _prepare(need, profile, fresh)
                 prepared.add(need)
-        _execute(notebook, profile.results, parameters)
+        with remembered("notebook", NOTEBOOK_SECONDS):
+            _execute(notebook, profile.results, parameters)
 
     if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
         table = counts(read_verdicts(profile)).to_string(index=False)

@@ -7,6 +7,8 @@ import yaml
 
 from lib import evaluation, paths, reproduce
 from lib.errors import InputError
+from lib.plan.machine import Machine
+from lib.plan.planning import Plan
 from lib.profiles import load_profile
 
 VERDICTS = pd.DataFrame({"model": ["m"], "supported": [3]})
@@ -17,6 +19,7 @@ def runs(monkeypatch, tmp_path):
     """Run no notebook and measure nothing; return what would have been, in order."""
     calls = []
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
 
     def execute(notebook, executed, parameters, **options):
         name = notebook.rpartition("/")[2].removesuffix(".ipynb")
@@ -29,7 +32,11 @@ def runs(monkeypatch, tmp_path):
         calls.append(("answers", part, profile.accuracy.limit, folder))
         return stored[:3]
 
+    def make_plan(profile, *options):
+        return Plan(profile, Machine("cpu", 0, 0), [], {}, [], [], [])
+
     stored = evaluation.stored_answers(load_profile("demo"))
+    monkeypatch.setattr(reproduce, "make_plan", make_plan)
     monkeypatch.setattr(papermill, "execute_notebook", execute)
     monkeypatch.setattr(reproduce, "measure", measure)
     monkeypatch.setattr(evaluation, "answers", answers)

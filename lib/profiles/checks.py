@@ -19,10 +19,24 @@ def check(profile: Profile) -> None:
     if profile.stored:
         # Nothing runs.
         return
+    scored = profile.likelihood.models if profile.likelihood else []
+    _check_models([*profile.attention.models, *profile.accuracy.models, *scored])
     _check_attention(profile.attention)
     check_accuracy(profile.accuracy, profile.filler)
     for part in profile.accuracy.variations:
         check_accuracy(variation(profile.accuracy, part), profile.filler)
+
+
+def _check_models(specs: list[str]) -> None:
+    """Raise InputError for all models at once that cannot be had."""
+    reasons = []
+    for spec in dict.fromkeys(specs):
+        try:
+            card(spec)
+        except InputError as error:
+            reasons.append(str(error))
+    if reasons:
+        raise InputError("; ".join(reasons))
 
 
 def _check_attention(attention: Attention) -> None:

@@ -1,18 +1,27 @@
-"""A run that differs from its profile: in problems, model, how many, or dtype."""
+"""A run that differs from its profile: in problems, model, how many, dtype, engine."""
 
 from collections.abc import Callable
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from lib import paths
 from lib.errors import InputError, Settings, validated
 from lib.models.card import card
 from lib.models.names import Dtype
 from lib.profiles.profile import Profile, load_profile, profile_names
-from lib.profiles.sections import DTYPE, LIMIT, Accuracy, Place, Variation
+from lib.profiles.sections import (
+    DTYPE,
+    ENGINE,
+    LIMIT,
+    WORKERS,
+    Accuracy,
+    Engine,
+    Place,
+    Variation,
+)
 from lib.prompts.conditions import Condition
 
 
@@ -35,28 +44,32 @@ class Overrides(Settings):
         description="of the folders in results and figures, instead of one derived",
     )
     dtype: Dtype | None = Field(None, description=DTYPE)
+    engine: Engine | None = Field(None, description=ENGINE)
+    workers: NonNegativeInt | None = Field(None, description=WORKERS)
 
 
 def run_profile(
-    profile: str, model=None, problems=None, limit=None, name=None, dtype=None
+    profile: str, model=None, problems=None, limit=None, name=None, **how: Any
 ) -> Profile:
     """Return a profile with a notebook's or the command line's overrides.
 
     It has a name and folders of its own, so that what is committed stays as it is: the
     name is the one given, else <profile>-<digest of the overrides>. Paths are relative
-    to the current folder.
+    to the current folder. how: dtype, engine and workers; the last change no result, so
+    that alone they give no other name.
     """
-    values = {
+    values = how | {
         "profile": profile,
         "model": model,
         "problems": problems,
         "limit": limit,
         "name": name,
-        "dtype": dtype,
     }
     overrides = validated(Overrides, values, "parameters", context=Path.cwd())
     base = load_profile(profile)
-    changes = overrides.model_dump(exclude_none=True, exclude={"profile"})
+    if overrides.workers is not None:
+        base = _with_answers_by(base, workers=overrides.workers)
+    changes = overrides.model_dump(exclude_none=True, exclude={"profile", "workers"})
     if not changes:
         return base
 
@@ -69,6 +82,8 @@ def run_profile(
         run = _with_fewer_problems(run, overrides.limit)
     if overrides.dtype is not None:
         run = _with_dtype(run, overrides.dtype)
+    if overrides.engine is not None:
+        run = _with_answers_by(run, engine=overrides.engine)
     return validated(Profile, run.model_dump(), f"profile {profile}, overridden")
 
 
@@ -169,6 +184,11 @@ def _with_dtype(run: Profile, dtype: Dtype) -> Profile:
             "accuracy": run.accuracy.model_copy(update={"dtype": dtype}),
         }
     )
+
+
+def _with_answers_by(run: Profile, **how: Any) -> Profile:
+    """Return a run whose answers another engine gives, or so many workers."""
+    return run.model_copy(update={"accuracy": run.accuracy.model_copy(update=how)})
 
 
 def _with_variations(

@@ -22,12 +22,15 @@ from lib.prompts.conditions import ConditionField, Example, Format
 LIMIT = "a seeded sample of so many problems, stratified by level; all if null"
 DTYPE = "of the weights: float32, bfloat16, float16, or auto, which goes by the device"
 FORMAT = "of the prompt: plain, or chat where the model has a template"
+ENGINE = "what generates: transformers or vllm"
+WORKERS = "Ray processes with an engine each (CLUSTER.md); 0: none"
 CONDITIONS = (
     "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm,"
     " arm:c=0.1:p1=95"
 )
 # The fields of Accuracy that are a Variation.
 PARTS = ("fillers", "sampling", "interventions", "arm_map")
+Engine = Literal["transformers", "vllm"]
 # The figures of single heads.
 Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]
 
@@ -133,15 +136,11 @@ class Accuracy(Variation, Section):
     elicit: bool = Field(False, description="ask for a boxed answer in a second step")
     elicit_tokens: PositiveInt = Field(12, description="tokens of that second step")
     batch_size: PositiveInt = Field(64, description="prompts that are answered at once")
-    engine: Literal["transformers", "vllm"] = Field(
-        "transformers", description="what generates: transformers or vllm"
-    )
+    engine: Engine = Field("transformers", description=ENGINE)
     engine_options: dict[str, PositiveInt] = Field(
         {}, description="of the engine, such as vllm's tensor_parallel=2"
     )
-    workers: NonNegativeInt = Field(
-        0, description="Ray processes with an engine each (CLUSTER.md); 0: none"
-    )
+    workers: NonNegativeInt = Field(0, description=WORKERS)
     gpus_per_worker: NonNegativeInt | None = Field(
         None, description="of each worker; 1 where there is a GPU if null"
     )

@@ -1,0 +1,84 @@
+"""What would make a run quicker or smaller, with what it is worth on this machine."""
+
+from collections.abc import Iterator
+from math import sqrt
+
+from lib.plan.planning import GB, HOUR, Cost, Plan
+from lib.plan.speed import overhead_of, speed_of
+
+# What is worth saying: so many times as fast, and so many seconds of a run.
+FASTER = 1.3
+# Of the answers of a 1.5B so many change between right and wrong with the slashes: the
+# half-width of a paired difference follows from it (data/families).
+CHANGED = 0.11
+POINTS = 100
+Z95 = 1.96
+ENOUGH_POINTS = 4.0
+
+
+def quicker(plan: Plan) -> Iterator[str]:
+    """Yield advice, each a sentence with its number."""
+    answers = [
+        one for one in plan.costs if one.task.kind == "answers" and one.task.left
+    ]
+    yield from _bfloat16(plan, answers)
+    yield from _fewer(plan, answers)
+    yield from _fetch_first(plan)
+
+
+def _bfloat16(plan: Plan, answers: list[Cost]) -> Iterator[str]:
+    """Yield what answers in bfloat16 save where the processor computes in it."""
+    single = [one for one in answers if plan.machine.dtype(one.task.dtype) == "float32"]
+    if not single:
+        return
+    half = speed_of(plan.machine, "bfloat16")
+    seconds = 0.0
+    for one in single:
+        overhead, _ = overhead_of(one.task.kind)
+        seconds += overhead * half.seconds(one.task.work)
+    before = sum(one.seconds for one in single)
+    if before > FASTER * seconds:
+        yield (
+            f"--dtype bfloat16 answers in {seconds / HOUR:.1f} hours instead of"
+            f" {before / HOUR:.1f} here"
+        )
+
+
+def half_width(problems: int) -> float:
+    """Return the points to either side of a difference in accuracy on n problems."""
+    return Z95 * POINTS * sqrt(CHANGED / problems)
+
+
+def _fewer(plan: Plan, answers: list[Cost]) -> Iterator[str]:
+    """Yield how many problems say the same to within ENOUGH_POINTS."""
+    enough = int((Z95 * POINTS / ENOUGH_POINTS) ** 2 * CHANGED)
+    accuracy = plan.profile.accuracy
+    main = [one.task for one in answers if one.task.name == "main"]
+    if not main:
+        return
+    texts = len(accuracy.conditions) * accuracy.samples
+    problems = main[0].prompts // texts
+    if problems > enough:
+        yield (
+            f"--limit {enough} tells differences in accuracy to within"
+            f" {ENOUGH_POINTS:.0f} points, all {problems} to within"
+            f" {half_width(problems):.1f}"
+        )
+
+
+def _fetch_first(plan: Plan) -> Iterator[str]:
+    """Yield what is fetched twice where first layers come before the whole model."""
+    twice = 0
+    for weights in plan.weights:
+        depths = {
+            one.task.layers
+            for one in plan.costs
+            if one.task.model == weights.spec and one.task.left
+        }
+        if None in depths:
+            twice += sum(weights.to_fetch(layers) for layers in depths if layers)
+    if twice:
+        yield (
+            f"`python -m lib fetch` first saves {twice / GB:.1f} GB: first layers are"
+            " then read from the whole model"
+        )

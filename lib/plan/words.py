@@ -1,0 +1,139 @@
+"""A plan as text: what is fetched, what is computed, what comes out, and one last line
+that says it all.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from lib.plan.outcome import EVIDENCE, decidable, models_of
+from lib.plan.planning import GB, HOUR, Cost, Plan
+from lib.plan.quicker import quicker
+
+# Below so many seconds a time is said in minutes.
+TWO_HOURS = 2 * HOUR
+MINUTE = 60
+
+
+def as_text(plan: Plan) -> str:
+    """Return a plan in full; its last line is `summary`."""
+    profile = plan.profile
+    blocks = [
+        [f"{profile.name}: {profile.description}"],
+        _weights_table(plan),
+        _steps_table(plan),
+        [*_machine(plan), *_outcome(plan)],
+        [f"quicker: {advice}" for advice in quicker(plan)],
+        [f"refused: {reason}" for reason in dict.fromkeys(plan.refusals)],
+        [summary(plan)],
+    ]
+    return "\n\n".join("\n".join(lines) for lines in blocks if lines)
+
+
+def summary(plan: Plan) -> str:
+    """Return what a run takes, in one line."""
+    if not plan.prompts:
+        return "Plan: nothing to fetch or compute, everything is stored"
+    learned = all(one.learned for one in plan.left)
+    basis = "its last runs" if learned else "a trial of ten seconds"
+    return (
+        f"Plan: {gigabytes(plan.bytes_to_fetch)} to fetch, {plan.prompts:,} prompts,"
+        f" about {duration(plan.seconds)} on this machine, by {basis}"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a person says it."""
+    if seconds < MINUTE:
+        return "a minute"
+    if seconds < TWO_HOURS:
+        return f"{seconds / MINUTE:.0f} minutes"
+    return f"{seconds / HOUR:.1f} hours"
+
+
+def gigabytes(size: float) -> str:
+    return f"{size / GB:.1f} GB"
+
+
+def _weights_table(plan: Plan) -> list[str]:
+    """Return a line per model that something is left to do with."""
+    rows = [("model", "licence", "to fetch", "here", "memory", "read")]
+    for weights in plan.weights:
+        steps = [
+            one
+            for one in plan.costs
+            if one.task.model == weights.spec and one.task.left
+        ]
+        if not steps:
+            continue
+        fetched = plan.to_fetch[weights.spec]
+        rows.append(
+            (
+                weights.name,
+                "gated" if weights.gated else "open",
+                gigabytes(fetched),
+                gigabytes(weights.here),
+                gigabytes(max(one.memory for one in steps)),
+                _how_read(steps),
+            )
+        )
+    return _aligned(rows) if len(rows) > 1 else []
+
+
+def _how_read(steps: list[Cost]) -> str:
+    """Return in which ways a model's weights are held in memory."""
+    ways = []
+    for one in steps:
+        if one.task.layers:
+            ways.append(f"first {one.task.layers} layers")
+        else:
+            ways.append("one layer at a time" if one.streamed else "whole")
+    return ", ".join(dict.fromkeys(ways))
+
+
+def _steps_table(plan: Plan) -> list[str]:
+    """Return a line per step and model."""
+    rows = [("step", "model", "prompts", "stored", "tokens at most", "time")]
+    names = {weights.spec: weights.name for weights in plan.weights}
+    for one in plan.costs:
+        step = one.task
+        rows.append(
+            (
+                step.name,
+                names[step.model],
+                f"{step.prompts:,}",
+                f"{step.stored:,}",
+                f"{step.tokens:,}",
+                duration(one.seconds) if step.left else "-",
+            )
+        )
+    return _aligned(rows)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines whose columns stand below each other."""
+    columns = zip(*rows, strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _machine(plan: Plan) -> Iterator[str]:
+    machine = plan.machine
+    yield (
+        f"this machine: {machine.device}, {gigabytes(machine.memory)} of memory and"
+        f" {gigabytes(machine.disk)} of disk free"
+    )
+
+
+def _outcome(plan: Plan) -> Iterator[str]:
+    """Yield which claims are decided, by what decides them."""
+    claims = decidable(plan.profile)
+    for evidence in EVIDENCE.values():
+        names = ", ".join(claim.id for claim in claims[evidence])
+        models = ", ".join(models_of(plan.profile, evidence))
+        if names:
+            yield f"decides by {evidence}, on {models}: {names}"
+        else:
+            yield f"decides by {evidence}: nothing"

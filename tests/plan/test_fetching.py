@@ -1,0 +1,57 @@
+"""What is fetched is as much as was planned, and then no network is needed."""
+
+import re
+
+import pytest
+from hub_server import point_at
+from huggingface_hub import constants
+
+from lib import evaluation
+from lib.__main__ import main
+from lib.measurement.run import measure
+from lib.plan.planning import make_plan
+
+OPEN, GATED = "org/open", "org/gated"
+
+
+def test_after_fetching_a_run_says_no_word_to_the_network(
+    hub, small, profile_file, capsys, monkeypatch
+):
+    planned = make_plan(small).to_fetch
+    assert main(["fetch", "--profile", str(profile_file)]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^open: .* fetched", printed, re.M)
+    assert re.search(r"^gated: .* fetched", printed, re.M)
+    assert hub.sent_weights == pytest.approx(planned[GATED] * 2, rel=0.05)
+
+    point_at("http://127.0.0.1:9", monkeypatch)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    sent = hub.sent
+    plan = make_plan(small)
+    assert (plan.bytes_to_fetch, plan.refusals) == (0, [])
+    measure(small, "tokens")
+    assert len(evaluation.answers(small)) == 6
+    assert len(evaluation.scores(small)) == 24
+    assert hub.sent == sent
+
+
+def test_first_layers_alone_come_by_their_bytes(hub, small, profile_file):
+    text = profile_file.read_text()
+    text = text.replace(
+        "accuracy:\n  models: [org/open]", "accuracy:\n  models: [org/gated]"
+    )
+    profile_file.write_text(text)
+    assert main(["fetch", "--profile", str(profile_file), "--debug"]) == 0
+    assert hub.ranged > 0
+    plan = make_plan(small, parts=["tokens"])
+    assert plan.bytes_to_fetch == 0
+
+
+def test_a_fetch_is_refused_for_all_models_at_once_but_not_for_memory(
+    hub, profile_file, capsys
+):
+    hub.gated[OPEN] = hub.gated[GATED] = 403
+    assert main(["fetch", "--profile", str(profile_file)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.count("is gated") == 2
+    assert hub.sent_weights == 0

@@ -1,0 +1,180 @@
+"""A plan counts what a run then does, says what is done, and refuses all at once."""
+
+import re
+
+import pytest
+
+from lib import evaluation
+from lib.__main__ import main
+from lib.evaluation.likelihood import likelihoods
+from lib.measurement.run import measure
+from lib.plan import planning, speed
+from lib.plan.machine import Machine
+from lib.plan.planning import make_plan
+from lib.plan.quicker import half_width, quicker
+from lib.plan.words import as_text, duration, summary
+from lib.profiles import load_profile, run_profile
+
+OPEN, GATED = "org/open", "org/gated"
+
+
+def counts(plan):
+    """Return by task the prompts that are asked for, and those that are stored."""
+    return [(one.task.name, one.task.prompts, one.task.stored) for one in plan.costs]
+
+
+def test_what_is_planned_is_what_a_run_stores_and_nothing_is_left_then(hub, small):
+    plan = make_plan(small)
+    assert counts(plan) == [
+        ("tokens", 4, 0),
+        ("attention", 4 * 4, 0),
+        ("activations", 5 * 4, 0),
+        ("controls", 3 * 7 * 4 + 2 * 3 * 4, 0),
+        ("main", 3 * 2, 0),
+        ("likelihood", 6 * 4, 0),
+    ]
+    measure(small)
+    answers = evaluation.answers(small)
+    scores = evaluation.scores(small)
+    assert (len(answers), len(scores)) == (6, 24)
+
+    after = make_plan(small)
+    assert counts(after) == [(name, n, n) for name, n, _ in counts(plan)]
+    everything = "Plan: nothing to fetch or compute, everything is stored"
+    assert summary(after) == everything
+    assert not after.refusals and after.bytes_to_fetch == 0
+    again = make_plan(small, fresh=True)
+    assert again.prompts == plan.prompts
+
+
+def test_a_likelihood_run_that_was_stopped_is_counted_as_far_as_it_came(hub, small):
+    fewer = small.likelihood.model_copy(update={"limit": 2})
+    likelihoods(fewer, small.filler, small.seed, small.results / "likelihood")
+    plan = make_plan(small, parts=["likelihood"])
+    assert counts(plan) == [("likelihood", 24, 8)]
+    (cost,) = plan.left
+    whole = make_plan(small, fresh=True, parts=["likelihood"]).left[0]
+    assert cost.products == pytest.approx(whole.products * 16 / 24)
+
+
+def test_time_is_that_of_the_products_times_the_overhead_of_the_last_runs(hub, small):
+    first = make_plan(small, parts=["likelihood"]).left[0]
+    assert not first.learned
+    assert first.products * 100e9 == pytest.approx(
+        2 * first.task.tokens * first.task.work.read * 1e9 / (2 * first.task.tokens)
+    )
+    with speed.remembered("likelihood", products=1.0):
+        pass  # too short to say anything
+    assert speed.overhead_of("likelihood") == (speed.OVERHEADS["likelihood"], False)
+    with speed.remembered("likelihood", products=speed.SHORTEST):
+        pass
+    overhead, learned = speed.overhead_of("likelihood")
+    assert learned and overhead < 0.1
+
+
+def test_a_run_is_refused_at_once_for_all_its_models_and_leaves_nothing(
+    hub, profile_file, tmp_path, capsys
+):
+    for repo in (OPEN, GATED):
+        hub.gated[repo] = 403
+    assert main(["reproduce", "--profile", str(profile_file)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{OPEN} is gated" in line and f"{GATED} is gated" in line
+    assert not (tmp_path / "results").exists()
+
+
+# A change of the profile's text, and the reason for which it is refused.
+REFUSED = [
+    ("format: plain", "format: chat", "org/open has no chat template"),
+    ("models: [org/gated]", "models: [org/none]", "org/none was not found"),
+]
+
+
+@pytest.mark.parametrize("old, new, reason", REFUSED)
+def test_what_would_be_refused_hours_later_is_refused_at_once(
+    hub, repositories, profile_file, old, new, reason
+):
+    folder = repositories / OPEN
+    (folder / "chat_template.jinja").unlink(missing_ok=True)
+    (folder / "tokenizer_config.json").write_text("{}")
+    profile_file.write_text(profile_file.read_text().replace(old, new))
+    (refusal,) = make_plan(load_profile(profile_file)).refusals
+    assert reason in refusal
+
+
+def test_problems_without_solutions_no_memory_and_no_disk_are_refused(
+    hub, small, profile_file, monkeypatch
+):
+    problems = profile_file.with_name("mine.jsonl")
+    problems.write_text(problems.read_text().replace('"solution"', '"unused"'))
+    tight = Machine(device="cpu", memory=10**9, disk=10**6)
+    monkeypatch.setattr(planning, "this_machine", lambda: tight)
+    refusals = "\n".join(make_plan(small).refusals)
+    for reason in ("6 problems have no solution", "GB of memory", "GB of disk"):
+        assert reason in refusals
+
+
+def test_a_model_beyond_half_of_the_memory_is_read_one_layer_at_a_time(
+    hub, small, monkeypatch
+):
+    memory = {name: [] for name in ("likelihood", "main")}
+    for free in (10**12, 6 * 10**6):
+        machine = Machine(device="cpu", memory=free, disk=10**12)
+        monkeypatch.setattr(planning, "this_machine", lambda machine=machine: machine)
+        for one in make_plan(small, parts=list(memory)).costs:
+            memory[one.task.name].append((one.streamed, one.memory))
+    (whole, _), (cut, _) = memory["likelihood"]
+    assert (whole, cut) == (False, True)
+    # Answers are written by a model that is whole.
+    assert [streamed for streamed, _ in memory["main"]] == [False, False]
+
+
+def test_fewer_notebooks_need_fewer_parts(hub, small):
+    plan = make_plan(small, parts=["tokens"], notebooks=1)
+    assert [one.task.name for one in plan.costs] == ["tokens"]
+    assert plan.seconds >= speed.NOTEBOOK_SECONDS
+
+
+def test_half_as_fast_products_double_the_time_and_bfloat16_is_recommended(
+    hub, small, monkeypatch
+):
+    by_dtype = {"float32": 50.0, "bfloat16": 200.0}
+    monkeypatch.setattr(speed, "_timed", lambda device, dtype, rows: by_dtype[dtype])
+    plan = make_plan(small)
+    assert any("--dtype bfloat16" in advice for advice in quicker(plan))
+    assert half_width(264) == pytest.approx(4, abs=0.01)
+
+
+def test_a_plan_as_text_names_models_tasks_claims_and_ends_with_its_summary(hub, small):
+    hub.gated[GATED] = 401
+    text = as_text(make_plan(small, notebooks=7))
+    lines = text.splitlines()
+    for begin in ("model ", "open ", "gated ", "likelihood ", "this machine: cpu"):
+        assert any(line.startswith(begin) for line in lines)
+    assert re.search(r"^decides by accuracy, on org/open: accuracy-mless$", text, re.M)
+    assert re.search(r"^refused: org/gated is gated: request access", text, re.M)
+    assert re.fullmatch(
+        r"Plan: 0.0 GB to fetch, 178 prompts, about \w+ minutes? on this machine, by a"
+        r" trial of ten seconds",
+        lines[-1],
+    )
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [(3, "a minute"), (600, "10 minutes"), (7100, "118 minutes"), (9000, "2.5 hours")],
+)
+def test_times_are_said_as_a_person_says_them(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_the_repositorys_own_profiles_are_stored_and_need_no_model(hub):
+    plan = make_plan(load_profile("families"))
+    assert (plan.prompts, plan.bytes_to_fetch, plan.refusals) == (0, 0, [])
+
+
+def test_engine_and_workers_are_overrides_and_workers_give_no_name(hub):
+    assert run_profile("demo", workers=2).accuracy.workers == 2
+    assert run_profile("demo", workers=2).name == "demo"
+    other = run_profile("demo", engine="vllm")
+    assert other.accuracy.engine == "vllm" and other.name != "demo"
