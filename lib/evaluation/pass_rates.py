@@ -10,7 +10,7 @@ where the baseline is the pass rate of the problem's other answers, which does n
 the answer itself: a control variate (Owen, Monte Carlo theory, chapters 8 and 9). The
 mean is unbiased for every condition, also for masks that nobody can generate with.
 
-    draws = scored_draws(answers, scores)  # a row per answer, its log p under each condition
+    draws = scored_draws(answers, scores)  # a row per answer, log p by condition
     table = pass_rate_table(draws, [("mless", "none")])  # in points, per model
 """
 
