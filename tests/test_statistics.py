@@ -57,7 +57,7 @@ def test_supported_is_never_reached_where_mcnemar_does_not_reject(n):
     ) == pytest.approx(0.125, rel=0.02)
 
 
-def test_without_templates_the_mean_is_students_and_a_long_tail_lengthens_its_side_of_the_interval():
+def test_without_templates_the_mean_is_students_longer_on_the_side_of_a_long_tail():
     values, tailed = 0.3 + np.linspace(-1, 1, 40), np.r_[np.zeros(35), np.full(5, 10.0)]
     test, exact = (
         stats.ttest_1samp(values, 0),
@@ -68,6 +68,38 @@ def test_without_templates_the_mean_is_students_and_a_long_tail_lengthens_its_si
     low, high = ends(interval(tailed))
     assert low == pytest.approx(exact.low) and high > exact.high
     assert ends(interval(-tailed)) == pytest.approx((-high, -low))
+
+
+def test_an_interval_of_unequal_templates_and_one_of_a_tailed_sample_are_these():
+    # One problem of each of three templates, and five of a fourth.
+    ids = ["embedded/a/1", "embedded/b/1", "embedded/c/1"]
+    ids += [f"embedded/d/{index}" for index in range(5)]
+    shown = interval([1, 3, 2, 4, 5, 6, 5, 4], ids)
+    assert shown.error == pytest.approx(1.16113, rel=1e-5)
+    assert ends(shown) == pytest.approx((-4.64918, 42.18636), rel=1e-5)
+
+    tailed = np.append(np.zeros(35), np.full(5, 10.0))
+    assert ends(interval(tailed)) == pytest.approx((0.17884, 3.19300), rel=1e-4)
+
+
+def test_unequal_templates_have_the_degrees_of_freedom_of_their_error():
+    # Twice the squared mean of the error's square, over its variance, in simulations.
+    shares = np.array([1, 1, 1, 5]) / 8
+    effects = np.random.default_rng(0).normal(size=(200_000, 4))
+    apart = effects - (effects @ shares)[:, None]
+    squares = ((shares * apart) ** 2 / (1 - shares)).sum(1)
+    freedom = 2 * squares.mean() ** 2 / squares.var()
+    quantile = statistics._quantile((1, 1, 1, 5), 0.05)
+    assert quantile == pytest.approx(stats.t.ppf(0.975, freedom), rel=0.03)
+
+
+def test_templates_widen_a_ratio_too():
+    rng = np.random.default_rng(5)
+    top = rng.normal(3, 1, 25)
+    bottom = rng.normal(2, 0.2, 25)
+    ids = [f"embedded/{index // 4}/{index}" for index in range(100)]
+    repeated = statistics.ratio(top.repeat(4), bottom.repeat(4), ids)
+    assert ends(repeated) == pytest.approx(ends(statistics.ratio(top, bottom)))
 
 
 def test_problems_that_repeat_their_template_count_as_one():
@@ -234,9 +266,7 @@ def test_known_and_published_values(found, expected):
 
 
 @given(st.integers(1, 500), st.data())
-def test_intervals_hold_their_estimates_on_their_scales_and_tangos_mirrors_with_the_sides(
-    n, data
-):
+def test_intervals_hold_their_estimates_and_tangos_mirrors_with_the_sides(n, data):
     only_a = data.draw(st.integers(0, n))
     only_b = data.draw(st.integers(0, n - only_a))
     low, high = tango(only_a, only_b, n)
@@ -263,7 +293,7 @@ def test_effect_and_sample_size_undo_each_other(n, deviation):
     )  # n + 1 by rounding alone
 
 
-def test_signed_rank_equals_scipys_for_each_column_and_shows_nothing_without_a_difference():
+def test_signed_rank_equals_scipys_for_each_column_and_is_1_without_a_difference():
     values = np.random.default_rng(4).normal([0, 0.5, -0.5], 1, (20, 3))
     values[:2, 2] = 0.5  # a tie, which changes nothing for the other columns
     expected = [

@@ -1,6 +1,6 @@
-"""What likelihoods show, on small tables whose differences, slopes and orders are
-known.
-"""
+"""What likelihoods show, on small tables whose differences and orders are known."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,117 +11,182 @@ from scipy import optimize, stats
 from lib.claims import contrasts
 from lib.evaluation.store import frame
 from lib.prompts.conditions import Filler
+from lib.statistics import interval
 
 N = 30  # problems of `scores`
 
 
 def answers(right, model="m"):
-    fixed = {"model": model, "condition": "none", "sample": 0, "response": ""}
-    return frame(
-        [
-            fixed | {"problem_id": f"p{i:03d}", "correct": bool(solved)}
-            for i, solved in enumerate(right)
-        ]
-    )
+    """Return answers under none, a list of samples or one of them per problem."""
+    rows = []
+    for index, samples in enumerate(right):
+        for sample, solved in enumerate(np.atleast_1d(samples)):
+            row = {"model": model, "condition": "none", "sample": sample}
+            row |= {"problem_id": f"p{index:03d}", "correct": bool(solved)}
+            rows.append(row | {"response": ""})
+    return frame(rows)
+
+
+def of_solutions(table):
+    return contrasts.differences(table, "solution", Filler())
 
 
 def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example():
-    rows = scores({"mless": 0.5, "gap": -1, "dilution": -2, "example": 8})
-    table = contrasts.differences(rows, "solution", Filler())
-    assert list(table.panel.unique()) == ["pairs"]
-    assert list(table.x) == [
-        "mless − none",
-        "gap − none",
-        "dilution − gap",
-        "example − none",
-    ]
-    assert list(table.effect) == pytest.approx([0.5, -1, -1, 8])
-    assert list(table.band) == pytest.approx([0.8] * 4) and set(table.n) == {N}
-    assert all(table.low < table.effect) and all(table.effect < table.high)
-    assert {claim.equivalence for claim in CLAIMS.values() if claim.equivalence} == {
-        contrasts.MARGIN_SHARE
-    }
-    harmed = contrasts.differences(
-        scores({"mless": 1, "example": -1}, target="answer"), "answer", Filler()
+    shifts = {"mless": 0.5, "gap": -1, "dilution": -2, "example": 8}
+    table = of_solutions(scores(shifts))
+    effects = dict(zip(table.x, table.effect, strict=True))
+    assert effects == pytest.approx(
+        {
+            "mless − none": 0.5,
+            "gap − none": -1,
+            "dilution − gap": -1,
+            "example − none": 8,
+        }
     )
-    assert (
-        list(harmed.x) == ["mless − none", "example − none"]
-        and harmed.band.isna().all()
-    )
+    assert set(table.panel) == {"pairs"}
+    assert set(table.n) == {N}
+    assert list(table.band) == pytest.approx([0.8] * 4)
+    assert (table.low < table.effect).all()
+    assert (table.effect < table.high).all()
+
+    shares = {claim.equivalence for claim in CLAIMS.values()} - {None}
+    assert shares == {contrasts.MARGIN_SHARE}
+
+
+def test_an_example_that_harms_gives_no_scale():
+    rows = scores({"mless": 1, "example": -1}, target="answer")
+    table = contrasts.differences(rows, "answer", Filler())
+    assert list(table.x) == ["mless − none", "example − none"]
+    assert table.band.isna().all()
 
 
 def test_a_difference_takes_the_problems_that_both_conditions_scored_if_enough():
-    rows = pd.concat(
-        [scores({"mless": 1}), scores({"gap": 1}, n=19).query("condition == 'gap'")],
-        ignore_index=True,
-    )
-    table = contrasts.differences(rows, "solution", Filler())
-    assert list(table.x) == ["mless − none"] and table.band.isna().all()
-    more = contrasts.differences(
-        pd.concat([rows, scores({"mless": 1}, "other", n=25)]), "solution", Filler()
-    )
-    assert list(zip(more.model, more.n, strict=True)) == [("m", N), ("other", 25)]
+    few = scores({"gap": 1}, n=19)
+    rows = [scores({"mless": 1}), few[few.condition == "gap"]]
+    table = of_solutions(pd.concat(rows, ignore_index=True))
+    assert list(table.x) == ["mless − none"]
+    assert table.band.isna().all()
+
+    rows.append(scores({"mless": 1}, "other", n=25))
+    table = of_solutions(pd.concat(rows, ignore_index=True))
+    assert list(zip(table.model, table.n, strict=True)) == [("m", N), ("other", 25)]
+
+
+def test_problems_of_one_template_count_as_dependent():
+    # Four problems of each of 25 templates, all with their template's effect.
+    rows = scores({"mless": 0}, n=100)
+    ids = [f"embedded/{index // 4}/{index}" for index in range(100)]
+    rows["problem_id"] = ids * 2
+    effects = np.linspace(-1, 2, 25)
+    rows["nats"] = np.append(np.zeros(100), effects.repeat(4))
+    (row,) = of_solutions(rows).to_dict("records")
+    alone = interval(effects)
+    assert (row["low"], row["high"]) == pytest.approx((alone.low, alone.high))
+
+
+def panels(shifts, filler=None):
+    table = contrasts.differences(scores(shifts), "solution", filler or Filler())
+    by_panel = {}
+    for row in table.to_dict("records"):
+        by_panel.setdefault(row["panel"], {})[row["x"]] = round(row["effect"], 6)
+    return by_panel, table
 
 
 def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points():
-    shifts = {
-        "mless:10": 1,
-        "mless": 2,
-        "mless:110": 3,
-        "mless@end": 4,
-        "mless@random": 5,
-        "gap": 6,
-        "mful:10": 7,
-    }
-    shifts |= {
-        "hidden-from-layer-1": 1,
-        "hidden-from-layers-1-to-4": 2,
-        "layer-1-only": 3,
-        "dilution": 4,
-    }
-    table = contrasts.differences(scores(shifts), "solution", Filler()).set_index(
-        "panel"
-    )
-    effects = {
-        panel: dict(zip(part.x, part.effect.round(6), strict=True))
-        for panel, part in table.groupby("panel")
-    }
+    slashes = {"mless:10": 1, "mless": 2, "mless:110": 3}
+    slashes |= {"mless@end": 4, "mless@random": 5, "gap": 6, "mful:10": 7}
+    views = {"hidden-from-layer-1": 1, "hidden-from-layers-1-to-4": 2}
+    views |= {"layer-1-only": 3, "dilution": 4}
+    effects, table = panels(slashes | views)
     assert effects["length"] == {10: 1, 55: 2, 110: 3}
     assert effects["place"] == {"between": 2, "end": 4, "random": 5}
-    assert effects["depth"] == {1: 1, 4: 2} and set(table.loc["depth"].curve) == {
-        "hidden from layers 1 to k"
-    }
+    assert effects["depth"] == {1: 1, 4: 2}
+    curves = set(table[table.panel == "depth"].curve)
+    assert curves == {"hidden from layers 1 to k"}
 
 
-def test_what_a_nat_is_worth_is_a_logistic_regressions_slope_and_a_rank_statistic():
+def test_slashes_without_length_or_place_have_those_of_the_profile():
+    shifts = {"mless": 2, "mless:10": 1, "mless@random": 5}
+    effects, _ = panels(shifts, Filler(length=20, position="end"))
+    assert effects["length"] == {20: 2, 10: 1}
+    assert effects["place"] == {"end": 2, "random": 5}
+
+
+@pytest.fixture
+def likelier():
+    """400 problems with texts of unequal lengths, the solved ones likelier.
+
+    Log p per token is a whole number of 64ths, so that many tie.
+    """
     rng = np.random.default_rng(0)
-    likely = rng.normal(-1, 0.3, 400)
-    right = rng.random(400) < 1 / (1 + np.exp(-(2 + 3 * likely)))
-    rows = scores({}, n=400).assign(nats=50 * likely, tokens=50)
+    per_token = (64 * rng.normal(-1, 0.3, 400)).round() / 64
+    tokens = rng.integers(20, 120, 400)
+    right = rng.random(400) < 1 / (1 + np.exp(-(2 + 3 * per_token)))
+    return per_token, tokens, right
+
+
+def fitted(x, right):
+    """Return a logistic regression's coefficients by another optimiser."""
+
+    def loss(beta):
+        return np.logaddexp(0, -(2 * right - 1) * (beta[0] + beta[1] * x)).sum()
+
+    return optimize.minimize(loss, (0, 0))
+
+
+def test_what_a_nat_is_worth_is_a_logistic_regressions_slope(likelier):
+    per_token, tokens, right = likelier
+    rows = scores({}, n=400).assign(nats=tokens * per_token, tokens=tokens)
     (row,) = contrasts.worth(rows, answers(right)).to_dict("records")
-    against = optimize.minimize(
-        lambda b: np.logaddexp(0, -(2 * right - 1) * (b[0] + b[1] * likely)).sum(),
-        (0, 0),
-    )
-    assert row["slope"] == pytest.approx(against.x[1], abs=1e-3)
+    model = fitted(per_token, right)
+    assert row["n"] == 400
+    assert row["solved"] == pytest.approx(100 * right.mean())
+    assert row["slope"] == pytest.approx(model.x[1], abs=1e-3)
     error = (row["slope_high"] - row["slope_low"]) / 2 / 1.97
-    assert error == pytest.approx(np.sqrt(against.hess_inv[1, 1]), rel=0.15)
-    wins = stats.mannwhitneyu(likely[right], likely[~right]).statistic
-    assert row["auc"] == pytest.approx(100 * wins / right.sum() / (~right).sum())
-    assert row["auc_low"] < row["auc"] < row["auc_high"] <= 100 and row["n"] == 400
+    assert error == pytest.approx(np.sqrt(model.hess_inv[1, 1]), rel=0.15)
 
-    # A nat on all solutions is a 50th of one per token: what the fitted curve then
-    # gives more.
-    def share(more):
-        return (
-            1 / (1 + np.exp(-(against.x[0] + against.x[1] * (likely + more / 50))))
-        ).mean()
+    # A nat on a whole solution is the less per token, the longer the solution is.
+    def accuracy(nats):
+        logits = model.x[0] + model.x[1] * (per_token + nats / tokens)
+        return (1 / (1 + np.exp(-logits))).mean()
 
-    assert row["points"] == pytest.approx(
-        100 * (share(0.01) - share(0)) / 0.01, rel=0.02
-    )
+    points = 100 * (accuracy(0.01) - accuracy(0)) / 0.01
+    assert row["points"] == pytest.approx(points, rel=0.02)
 
 
-@pytest.mark.parametrize("right", [[True] * N, [True] * 10])
+def test_the_area_counts_pairs_in_order_and_half_of_those_that_tie(likelier):
+    per_token, tokens, right = likelier
+    rows = scores({}, n=400).assign(nats=tokens * per_token, tokens=tokens)
+    (row,) = contrasts.worth(rows, answers(right)).to_dict("records")
+    assert len(set(per_token)) < 200
+    wins = stats.mannwhitneyu(per_token[right], per_token[~right]).statistic
+    pairs = right.sum() * (~right).sum()
+    assert row["auc"] == pytest.approx(100 * wins / pairs)
+    assert row["auc_low"] < row["auc"] < row["auc_high"] <= 100
+
+
+def test_a_problem_is_solved_where_more_than_half_of_its_answers_are_right():
+    samples = [[1, 1]] * 10 + [[1, 0]] * 10 + [[0, 0]] * 10
+    rows = scores({}).assign(nats=np.arange(N), tokens=1)
+    (row,) = contrasts.worth(rows, answers(samples)).to_dict("records")
+    assert row["solved"] == pytest.approx(100 / 3)
+    assert row["auc"] == 0  # the solved ones are the ten least likely
+
+
+@pytest.mark.parametrize("right", [[True] * N, [False] * N, [True, False] * 5])
 def test_without_both_kinds_of_answers_or_with_few_a_nat_has_no_worth(right):
     assert contrasts.worth(scores({}), answers(right)).empty
+
+
+def test_what_the_profile_asks_for_and_nobody_scored_is_said():
+    wanted = SimpleNamespace(
+        models=["demo", "gemma-3-270m"], conditions=["none", "gap"], at_once=["none"]
+    )
+    run = SimpleNamespace(likelihood=wanted)
+    rows = scores({"gap": 1}, "SmolLM2-135M-Instruct")
+    rows = rows[(rows.condition == "none") | (rows.problem_id < "p010")]
+    assert contrasts.unscored(run, rows) == [
+        "Not scored with SmolLM2-135M-Instruct: solutions under gap; answers under"
+        " none.",
+        "Not scored: gemma-3-270m.",
+    ]

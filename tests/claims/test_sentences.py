@@ -5,13 +5,18 @@ Recomputed from their numbers, as a reader would who doubts it.
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
-from evidence import CLAIMS
+from evidence import CLAIMS, answers, inside, right
 
-from lib import paths
+from lib import evaluation, paths
 from lib.claims import summary
-from lib.claims.verdict import stored_verdicts, verdicts_of
+from lib.claims.evidence import by_model
+from lib.claims.judging import judge
+from lib.claims.verdict import stored_verdicts, verdict_table, verdicts_of
+from lib.claims.words import cell_texts
+from lib.profiles import load_profile
 from lib.statistics import holm, rounded
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
@@ -23,8 +28,27 @@ def stored(profile):
     return pd.read_csv(stored_verdicts(profile)).to_dict("records")
 
 
-@pytest.fixture(params=["demo", "families"])
+def judged():
+    """Return verdicts on two models whose numbers are made up here."""
+    evidence = {}
+    for model, shift in (("a", 0.0), ("b", 0.3)):
+        # λ of five networks in six layers: the trained one's last is the evenest.
+        means = np.array([0.6 + shift, 0.5, 0.55, 0.45, 0.4])
+        lam = np.broadcast_to(means[:, None, None, None, None], (5, 5, 40, 6, 2))
+        noise = np.random.default_rng(1).normal(0, 0.02, (5, 1, 40, 6, 2))
+        deeper = 0.1 * np.arange(6)[:, None]
+        arrays = {"lambda": lam + noise + deeper}
+        networks = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
+        known = {"measured": inside(layers=6, networks=networks, **arrays)}
+        known |= answers(none=right(20), mless=right(30), mful=right(19))
+        evidence[model] = known
+    return judge(list(CLAIMS.values()), evidence)
+
+
+@pytest.fixture(params=["demo", "families", "judged"])
 def rows(request):
+    if request.param == "judged":
+        return verdict_table(judged()).to_dict("records")
     return stored(request.param)
 
 
@@ -33,12 +57,37 @@ def verdicts(rows):
     return verdicts_of(pd.DataFrame(rows))
 
 
+def test_verdicts_say_the_same_before_they_are_kept_and_after():
+    before = judged()
+    after = verdicts_of(verdict_table(before))
+    assert summary.lead(before) == summary.lead(after)
+    assert summary.listing(before) == summary.listing(after)
+    assert summary.inside(before) == summary.inside(after)
+    assert summary.accuracies(before) == summary.accuracies(after)
+    assert cell_texts(before) == cell_texts(after)
+
+
+@pytest.mark.parametrize("claim", ["accuracy-mless", "likelihood-gain"])
+def test_what_is_stored_is_what_the_stored_answers_and_scores_give(claim):
+    run = load_profile("families")
+    tables = {"answers": [evaluation.answers(run)], "scores": evaluation.scores(run)}
+    verdicts = judge([CLAIMS[claim]], by_model(run, **tables))
+    kept = {row["model"]: row for row in stored("families") if row["id"] == claim}
+    for row in verdict_table(verdicts).to_dict("records"):
+        known = kept[row["model"]]
+        for name in ("verdict", "part", "n"):
+            assert row[name] == known[name]
+        for name in ("effect", "low", "high", "cut", "finished_high", "needed_low"):
+            now = np.array(row[name], dtype=float)
+            np.testing.assert_allclose(now, known[name], rtol=1e-4)
+
+
 def numbers(text):
     return [float(number.replace(",", "")) for number in NUMBER.findall(text)]
 
 
 def names(value):
-    return [] if pd.isna(value) else value.split(", ")
+    return [] if pd.isna(value) or not value else value.split(", ")
 
 
 def standing(row):

@@ -16,6 +16,7 @@ from lib.claims.verdict import (
     write_verdicts,
 )
 from lib.profiles import load_profile
+from lib.statistics import clopper_pearson, n_deciding, tango
 
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 
@@ -124,6 +125,51 @@ def test_a_verdict_whose_p_is_small_but_not_when_corrected_is_lost():
         assert verdict.p < 0.05 < verdict.p_holm
         assert verdict.verdict == "supported"
         assert (verdict.survives, verdict.lost) == (False, True)
+
+
+def test_an_accuracys_interval_is_tangos_and_its_power_that_of_the_paper():
+    # 10 lost and 12 gained of 60, of a model whose nearest of the paper gained 2.3.
+    solved = [0] * 10 + [1] * 10 + [1] * 12 + [0] * 28
+    evidence = answers(none=right(20), mless=solved)
+    judged = verdict_on("accuracy-mless", evidence, model="Qwen2.5-Math-7B")
+    low, high = tango(10, 12, 60)
+    assert judged.estimate.low == pytest.approx(100 * low)
+    assert judged.estimate.high == pytest.approx(100 * high)
+
+    values = 100 * np.array([-1] * 10 + [1] * 12 + [0] * 38)
+    deviation = stats.tstd(values)
+    assert judged.power.needed == n_deciding(2.3, deviation)
+    fewest, most = clopper_pearson(22, 60)
+    assert judged.power.low == n_deciding(2.3, 100 * fewest**0.5)
+    assert judged.power.high == n_deciding(2.3, 100 * most**0.5)
+    stranger = verdict_on("accuracy-mless", evidence, model="SmolLM2-135M-Instruct")
+    assert (stranger.paper, stranger.power) == (None, None)
+
+
+def test_twice_as_many_problems_of_a_template_are_needed_where_they_answer_alike():
+    solved = [[0] * 10 + [1] * 10 + [1] * 12 + [0] * 18, right(20, 50)]
+    alone = {"mless": solved[0][:25], "none": solved[1][:25]}
+    twice = {name: values * 2 for name, values in alone.items()}
+    once = verdict_on("accuracy-mless", answers(**alone), model="Qwen2.5-Math-7B")
+    pairs = answers(embedded=True, **twice)
+    both = verdict_on("accuracy-mless", pairs, model="Qwen2.5-Math-7B")
+    assert (both.n, both.clusters, once.n) == (50, 25, 25)
+    assert both.power.needed == pytest.approx(2 * once.power.needed, rel=0.01)
+
+
+def test_the_effect_where_both_ended_leaves_out_what_was_cut():
+    evidence = answers(none=right(20), mless=right(38))
+    table = evidence["answers"]
+    late = table.problem_id.isin([f"test/{index}.json" for index in range(30)])
+    cut = late & (table.condition == "mless")
+    table["finish_reason"] = np.where(cut, "length", "stop")
+    judged = verdict_on("accuracy-mless", evidence)
+    assert (judged.answers.cut, judged.answers.cut_less) == (50, 0)
+    finished = judged.answers.finished
+    assert finished.n == 30
+    assert finished.effect == pytest.approx(100 * 8 / 30)
+    low, high = tango(0, 8, 30)
+    assert (finished.low, finished.high) == pytest.approx((100 * low, 100 * high))
 
 
 def test_an_interval_within_a_tenth_of_the_worked_example_is_no_effect_of_that_size():

@@ -1,0 +1,44 @@
+"""What a profile knows of each model, from the tables at hand."""
+
+import pandas as pd
+import pytest
+from evidence import answers, right, verdict_on
+
+from lib.claims.evidence import by_model
+from lib.profiles import load_profile
+
+
+@pytest.fixture
+def table():
+    return answers("fillers", mless_end=right(2))["answers"].drop(columns="plain")
+
+
+@pytest.mark.parametrize(
+    ("changes", "unaided"),
+    [
+        ({"format": "plain", "elicit": False}, True),
+        ({"format": "plain", "elicit": True}, False),
+        ({"format": "chat", "elicit": False}, False),
+    ],
+)
+def test_answers_are_unaided_where_the_model_writes_them_itself(
+    table, changes, unaided
+):
+    profile = load_profile("demo")
+    accuracy = profile.accuracy.model_copy(update=changes)
+    profile = profile.model_copy(update={"accuracy": accuracy})
+    evidence = by_model(profile, answers=[table])
+    assert evidence["m"]["answers"].plain.all() == unaided
+    judged = verdict_on("position-end", evidence["m"])
+    assert judged.n == (60 if unaided else 0)
+
+
+def test_each_model_has_what_is_at_hand_of_it(table):
+    profile = load_profile("demo")
+    scores = pd.DataFrame({"model": ["m", "b"], "nats": [-1.0, -2.0]})
+    measured = {"a": "arrays", "m": "others"}
+    evidence = by_model(profile, measured=measured, answers=[table], scores=scores)
+    assert list(evidence) == ["a", "m", "b"]  # measured models come first
+    assert set(evidence["m"]) == {"measured", "answers", "scores"}
+    assert set(evidence["a"]) == {"measured"}
+    assert evidence["b"]["scores"].nats.tolist() == [-2.0]
