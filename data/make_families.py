@@ -2,6 +2,7 @@
 
     python data/make_families.py STORE...           # completions of `evaluate`
     python data/make_families.py --scores STORE...  # scores of `likelihood`
+    python data/make_families.py --draws STORE...   # drawn answers and their scores
 
 A STORE is a folder of such a run, or one of its files. Without any the script measures
 what results/families lacks, which takes an hour and the wheels of
@@ -121,6 +122,41 @@ def write_scores(stores: list[Path]) -> None:
         _write(FOLDER / "likelihood" / f"{name}.jsonl.gz", kept)
 
 
+def write_draws(stores: list[Path]) -> None:
+    """Write the drawn answers of all stores, and a file per model with their scores.
+
+    A problem is kept where every answer to it is scored under none and mless, which
+    its weights need; under other conditions as far as every answer is scored.
+    """
+    answers = {row["key"]: row for row in _records(stores, "completions")}
+    scores = {row["key"]: row for row in _records(stores, "scores")}
+    scored = defaultdict(set)
+    for row in scores.values():
+        scored[row["answer"]].add(row["condition"])
+
+    conditions = defaultdict(list)
+    for key, row in answers.items():
+        conditions[row["model"], row["problem_id"]].append(scored[key])
+    shared = {place: set.intersection(*sets) for place, sets in conditions.items()}
+    kept = {place for place, names in shared.items() if {"none", "mless"} <= names}
+
+    drawn = [row for row in answers.values() if _problem_of(row) in kept]
+    _write(FOLDER / "answers" / "draws.jsonl.gz", _graded(drawn))
+    by_model = defaultdict(list)
+    for row in scores.values():
+        place = _problem_of(row)
+        if place in kept and row["condition"] in shared[place]:
+            by_model[row["model"]].append(row)
+    for name, rows in by_model.items():
+        rows.sort(key=lambda row: (row["answer"], row["condition"]))
+        _write(FOLDER / "draws" / f"{name}.jsonl.gz", rows)
+        print(f"{name}: scores of drawn answers to {_extent(rows)}")
+
+
+def _problem_of(row: dict) -> tuple[str, str]:
+    return row["model"], row["problem_id"]
+
+
 def _extent(rows: list[dict]) -> str:
     problems = {row["problem_id"] for row in rows}
     conditions = {row["condition"] for row in rows}
@@ -204,6 +240,11 @@ def main() -> None:
         "--scores", action="store_true", help="the stores hold scores of `likelihood`"
     )
     parser.add_argument(
+        "--draws",
+        action="store_true",
+        help="the stores hold drawn answers and their scores",
+    )
+    parser.add_argument(
         "--about",
         default="{}",
         type=json.loads,
@@ -213,6 +254,8 @@ def main() -> None:
     progress.shown = True
     if options.scores:
         write_scores(options.stores)
+    elif options.draws:
+        write_draws(options.stores)
     elif options.stores:
         write_answers(options.stores, options.about)
     else:

@@ -86,3 +86,34 @@ def test_answers_of_one_model_are_renewed_to_the_same_bytes_and_others_stay(
     )
     script.write_answers([tmp_path], about={})
     assert kept.read_bytes() == before
+
+
+def test_draws_are_kept_where_every_answer_is_scored_under_both_halves(
+    script, tmp_path
+):
+    grades = {"answer": "4", "response": r"\boxed{4}", "finish_reason": "stop"}
+    answers = [
+        {"key": f"{problem}-{half}", "model": "m", "problem_id": problem, **grades}
+        | {"condition": half, "sample": 0, "correct": True, "token_ids": [1, 2]}
+        for problem in ("p1", "p2")
+        for half in ("none", "mless")
+    ]
+    scored = [("none", 4), ("mless", 4), ("gap", 3)]
+    scores = [
+        {"key": f"{condition}-{row['key']}", "model": "m", "condition": condition}
+        | {"answer": row["key"], "problem_id": row["problem_id"], "nats": -1.0}
+        for condition, count in scored
+        for row in answers[:count]
+    ]
+    del scores[-4]  # of p2 an answer under mless
+    for name, rows in {"completions": answers, "scores": scores}.items():
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(lines)
+
+    script.write_draws([tmp_path])
+
+    kept = read(tmp_path / "families" / "answers" / "draws.jsonl.gz")
+    assert {row["problem_id"] for row in kept} == {"p1"}
+    rows = read(tmp_path / "families" / "draws" / "m.jsonl.gz")
+    conditions = {row["condition"] for row in rows}
+    assert len(rows) == 6 and conditions == {"none", "mless", "gap"}

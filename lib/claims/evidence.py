@@ -30,7 +30,7 @@ def gather(
         measured=measured,
         answers=answers,
         scores=evaluation.scores(profile),
-        draws=evaluation.draws(profile),
+        draws=evaluation.stored_draws(profile),
     )
 
 

@@ -69,7 +69,7 @@ def scores(profile: Profile) -> pd.DataFrame:
     return likelihoods(profile.likelihood, profile.filler, profile.seed, folder)
 
 
-def draws(profile: Profile) -> pd.DataFrame | None:
+def stored_draws(profile: Profile) -> pd.DataFrame | None:
     """Return the drawn answers that the repository has of a profile, as
     `lib.evaluation.pass_rates.scored_draws` gives them; None where it has none.
     """
