@@ -203,13 +203,14 @@ def _shard(text: str) -> tuple[int, int]:
 def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     """Score gold solutions, or answers that were drawn, under several conditions."""
     # With torch: a refusal does not wait for it.
-    from lib.evaluation.draws import score_draws
+    from lib.evaluation.draws import points_as_text, score_draws
     from lib.evaluation.likelihood import likelihoods, scores_as_text
 
     if options.answers is None:
         scores = likelihoods(likelihood, Filler(), options.seed, options.out)
     else:
         scores = score_draws(likelihood, options.answers, options.out)
+        print(points_as_text(options.answers, scores))
     print(scores_as_text(scores))
     print(f"files: {options.out}/scores.jsonl, run.json")
 

@@ -11,10 +11,22 @@ import pandas as pd
 
 from lib import progress
 from lib.errors import InputError
+from lib.evaluation.pass_rates import (
+    pass_rate_table,
+    pass_rates_as_text,
+    scored_draws,
+)
 from lib.evaluation.plan import arm_of, run_settings
 from lib.evaluation.provenance import versions
 from lib.evaluation.scoring import TextToScore, require_room, score_key, score_rows
-from lib.evaluation.store import DRAW_FIELDS, SCORES, opened, read, read_run
+from lib.evaluation.store import (
+    DRAW_SCORE_FIELDS,
+    SCORES,
+    frame,
+    opened,
+    read,
+    read_run,
+)
 from lib.models.loading import Loaded, load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
@@ -56,7 +68,7 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
             with progress.bar(loaded.name, len(wanted), "score", done) as bar:
                 store.keep(score_rows(loaded, missing), bar)
             keys += wanted
-    return pd.DataFrame([store.rows[key] for key in keys], columns=DRAW_FIELDS)
+    return pd.DataFrame([store.rows[key] for key in keys], columns=DRAW_SCORE_FIELDS)
 
 
 def draws_wanted(
@@ -104,6 +116,15 @@ def draws_wanted(
                 require_room(loaded, text, "leave this problem out")
                 wanted[score_key(loaded, text)] = text
     return wanted
+
+
+def points_as_text(answers: Path, scores: pd.DataFrame) -> str:
+    """Return a line per model and condition: its pass rate less that under the first
+    condition, empty where answers or scores are too few.
+    """
+    draws = scored_draws(frame(read(*answers.glob("completions*.jsonl"))), scores)
+    first, *others = dict.fromkeys(scores["condition"])
+    return pass_rates_as_text(pass_rate_table(draws, [(c, first) for c in others]))
 
 
 def _require_draws(folder: Path, drawn_with: dict) -> None:

@@ -12,6 +12,9 @@ mean is unbiased for every condition, also for masks that nobody can generate wi
 
     draws = scored_draws(answers, scores)  # a row per answer, log p by condition
     table = pass_rate_table(draws, [("mless", "none")])  # in points, per model
+
+Weights say more than counts as long as both conditions give an answer like
+probabilities. Where they do not, the two halves are counted.
 """
 
 from collections.abc import Sequence
@@ -20,10 +23,14 @@ import numpy as np
 import pandas as pd
 
 from lib.errors import InputError
-from lib.statistics import POINTS, interval
+from lib.statistics import POINTS, format_interval, interval
 
-HALVES = ("none", "mless")  # what answers are drawn under
-LARGEST_SPREAD = 1.5  # of log p_mless - log p_none: above it counting is narrower
+# What answers are drawn under, and the pair whose pass rates can be counted too.
+HALVES = ("none", "mless")
+COUNTABLE = ("mless", "none")
+# Of log p under one condition less log p under another, over answers, in nats: above it
+# counting is narrower, and a few answers decide what weights say.
+LARGEST_SPREAD = 1.5
 DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right"]
 POINT_ENDS = ["points", "low", "high"]
 COUNTED_ENDS = ["counted", "counted_low", "counted_high"]
@@ -32,16 +39,18 @@ PASS_RATE_COLUMNS = [
     "more",
     "less",
     *POINT_ENDS,
+    "by",
     "n",
     "answers",
     *COUNTED_ENDS,
+    "effective",
+    "largest_weight",
+    "spread",
 ]
-PASS_RATE_COLUMNS += ["effective", "largest_weight", "spread"]
 
 
 def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per drawn answer: DRAW_FIELDS, and log p in nats under each
-    condition.
+    """Return a row per drawn answer: DRAW_FIELDS, and log p in nats by condition.
 
     answers: a row per completion, as `lib.evaluation.store.frame` has them; scores: a
     row per answer and condition, which `answer` names by its completion's key.
@@ -57,8 +66,31 @@ def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
 
     draws: of one model, as `scored_draws` has them. Problems count whose answers are
     all scored under both conditions and which have two or more answers of each half.
+    Weighted, but for a spread above LARGEST_SPREAD: then mless less none is counted,
+    and another pair raises InputError, as do draws without such a problem.
     """
     draws = _scored(draws, more, less)
+    if draws.empty:
+        raise InputError(
+            f"no problem has two answers of each half scored under {more} and {less}:"
+            " draw with --samples 2 or more, and score all of them"
+        )
+    way = _way(draws, more, less)
+    if way == "weights":
+        return weighted(draws, more, less)
+    if way == "counting":
+        return counted(draws)
+    raise InputError(
+        f"the weights of answers explode between {more} and {less}, under which log p"
+        f" differs with a spread of {_spread(draws, more, less):.1f} nats (at most"
+        f" {LARGEST_SPREAD}): answer under both and count"
+    )
+
+
+def weighted(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
+    """Return the difference of the pass rates by the answers' weights, in points by
+    problem.
+    """
     change = _weights(draws, more) - _weights(draws, less)
     values = POINTS * (draws["right"].astype(float) - _baselines(draws)) * change
     return values.groupby(draws["problem_id"], sort=False).mean()
@@ -70,7 +102,7 @@ def counted(draws: pd.DataFrame) -> pd.Series:
     """
     halves = draws.groupby(["problem_id", "drawn_under"], sort=False)["right"].mean()
     rates = halves.astype(float).unstack()
-    return POINTS * (rates[HALVES[1]] - rates[HALVES[0]])
+    return POINTS * (rates["mless"] - rates["none"])
 
 
 def pass_rate_table(
@@ -79,35 +111,83 @@ def pass_rate_table(
     """Return a row of PASS_RATE_COLUMNS per model and pair of conditions that is
     scored.
 
-    `points` are weighted, `counted` the plain difference of the halves, for mless less
-    none alone. `effective` is the effective number of answers, (sum of weights)² over
-    the sum of their squares, of the condition that has fewer; `spread` the standard
-    deviation of log p under the first less log p under the second, in nats.
+    `points` are those of `point_differences`, NaN where weights explode; `by` says
+    whether weights or counting gave them. `counted` is the plain difference of the
+    halves, for mless less none alone. `effective` is the effective number of answers,
+    (sum of weights)² over the sum of their squares, of the condition that has fewer;
+    `spread` the standard deviation of log p under the first less log p under the
+    second, in nats.
     """
     rows = []
     for model, of_model in draws.groupby("model", sort=False):
         for more, less in pairs:
-            if {more, less} <= set(of_model.columns):
+            scored = _scored(of_model, more, less)
+            if not scored.empty:
                 row = {"model": model, "more": more, "less": less}
-                rows.append(row | _estimates(of_model, more, less))
+                rows.append(row | _estimates(scored, more, less))
     return pd.DataFrame(rows, columns=PASS_RATE_COLUMNS)
 
 
-def _estimates(draws: pd.DataFrame, more: str, less: str) -> dict[str, float]:
+def _estimates(draws: pd.DataFrame, more: str, less: str) -> dict[str, object]:
     """Return the numbers of a row of `pass_rate_table`."""
-    draws = _scored(draws, more, less)
     weights = np.stack([_weights(draws, more), _weights(draws, less)])  # (2, answers)
     effective = weights.sum(1) ** 2 / (weights**2).sum(1)
-    row = _mean_and_ends(POINT_ENDS, point_differences(draws, more, less))
-    if (more, less) == HALVES[::-1]:
-        row |= _mean_and_ends(COUNTED_ENDS, counted(draws))
-    return row | {
+    row: dict[str, object] = {
+        "by": _way(draws, more, less),
         "n": draws["problem_id"].nunique(),
         "answers": len(draws),
         "effective": effective.min(),
         "largest_weight": weights.max(),
-        "spread": (draws[more] - draws[less]).std(),
+        "spread": _spread(draws, more, less),
     }
+    if row["by"]:
+        row |= _mean_and_ends(POINT_ENDS, point_differences(draws, more, less))
+    if (more, less) == COUNTABLE:
+        row |= _mean_and_ends(COUNTED_ENDS, counted(draws))
+    return row
+
+
+def pass_rates_as_text(table: pd.DataFrame) -> str:
+    """Return a line per row of `pass_rate_table`: the points, how they were found, and
+    how far the weights can be trusted.
+    """
+    lines = []
+    for row in table.to_dict("records"):
+        if row["by"]:
+            text = f"{_ends_as_text(row, POINT_ENDS)} points by {row['by']}"
+        else:
+            text = "the weights explode: answer under both and count"
+        if row["by"] == "counting":
+            text += ", since the weights are too uneven"
+        elif not np.isnan(row["counted"]):
+            text += f", {_ends_as_text(row, COUNTED_ENDS)} by counting"
+        lines.append(
+            f"{row['model']}, {row['more']} less {row['less']}: {text};"
+            f" n = {row['n']}, {row['answers']} answers, effective"
+            f" {row['effective']:.0f}, largest weight {row['largest_weight']:.1f},"
+            f" spread {row['spread']:.2f}"
+        )
+    return "\n".join(lines)
+
+
+def _ends_as_text(row: dict, names: Sequence[str]) -> str:
+    """Return an estimate and its ends, which have these names in a row."""
+    estimate, low, high = names
+    return format_interval(row[estimate], row[low], row[high], "+")
+
+
+def _way(draws: pd.DataFrame, more: str, less: str) -> str:
+    """Return how a difference is estimated: by weights, by counting or, empty, not at
+    all.
+    """
+    if _spread(draws, more, less) <= LARGEST_SPREAD:
+        return "weights"
+    return "counting" if (more, less) == COUNTABLE else ""
+
+
+def _spread(draws: pd.DataFrame, more: str, less: str) -> float:
+    """Return the standard deviation, over answers, of the difference of log p."""
+    return float((draws[more] - draws[less]).std())
 
 
 def _mean_and_ends(names: Sequence[str], by_problem: pd.Series) -> dict[str, float]:
@@ -118,19 +198,14 @@ def _mean_and_ends(names: Sequence[str], by_problem: pd.Series) -> dict[str, flo
 
 def _scored(draws: pd.DataFrame, more: str, less: str) -> pd.DataFrame:
     """Return the answers to problems of which every answer is scored, and each half has
-    two or more; raises InputError where there is none.
+    two or more.
     """
-    known = draws[[*HALVES, more, less]].notna().all(axis=1)
+    conditions = list({*HALVES, more, less})
+    known = draws.reindex(columns=conditions).notna().all(axis=1)
     whole = known.groupby(draws["problem_id"]).transform("all")
     halves = draws.groupby(["problem_id", "drawn_under"]).size().unstack(fill_value=0)
     enough = halves.reindex(columns=HALVES, fill_value=0).min(axis=1) >= 2
-    scored = draws[whole & draws["problem_id"].map(enough)]
-    if scored.empty:
-        raise InputError(
-            f"no problem has two answers of each half scored under {more} and {less}:"
-            " draw with --samples 2 or more, and score all of them"
-        )
-    return scored
+    return draws[whole & draws["problem_id"].map(enough)]
 
 
 def _weights(draws: pd.DataFrame, condition: str) -> pd.Series:

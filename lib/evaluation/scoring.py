@@ -111,8 +111,8 @@ def _groups(texts: Mapping[str, TextToScore]) -> Iterable[list[str]]:
 
 
 def _row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
-    """Return a line of scores.jsonl: SCORE_FIELDS, or DRAW_FIELDS of an answer that was
-    drawn, in their order.
+    """Return a line of scores.jsonl: SCORE_FIELDS, of a draw DRAW_SCORE_FIELDS, in
+    their order.
     """
     row = text.problem.model_dump() | provenance(loaded)
     row |= {

@@ -84,7 +84,7 @@ SCORE_FIELDS = [  # of a line of scores.jsonl
     "processor",
 ]
 # Of the score of an answer that was drawn: its key, and how it was drawn.
-DRAW_FIELDS = [*SCORE_FIELDS, "answer", "sample", "drawn_under", "temperature"]
+DRAW_SCORE_FIELDS = [*SCORE_FIELDS, "answer", "sample", "drawn_under", "temperature"]
 Wanted = TypeVar("Wanted")
 
 

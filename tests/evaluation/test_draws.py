@@ -11,11 +11,12 @@ import torch
 from families import spread
 from transformers import LlamaForCausalLM
 
+from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation.draws import score_draws
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.run import evaluate
-from lib.evaluation.store import DRAW_FIELDS, frame, read
+from lib.evaluation.store import DRAW_SCORE_FIELDS, frame, read
 from lib.models.loading import load
 from lib.profiles import Accuracy, Likelihood
 from lib.prompts.building import build_prompt
@@ -78,7 +79,7 @@ def test_a_draw_is_scored_by_its_tokens_at_its_temperature(checkpoint, drawn, tm
     answers = {row["key"]: row for row in read(drawn / "completions.jsonl")}
     problems = {item.id: item.problem for item in load_problems("embedded")}
     loaded = load(str(checkpoint), dtype="float32")
-    assert list(scores) == DRAW_FIELDS
+    assert list(scores) == DRAW_SCORE_FIELDS
     assert len(scores) == 8 * 3
     assert set(scores.target) == {"draw"}
     assert set(scores.temperature) == {TEMPERATURE}
@@ -92,6 +93,20 @@ def test_a_draw_is_scored_by_its_tokens_at_its_temperature(checkpoint, drawn, tm
         assert row["tokens"] == len(tokens)
         assert row["drawn_under"] == answer["condition"]
         assert row["sample"] == answer["sample"]
+
+
+def test_the_command_line_scores_answers_and_prints_points(
+    checkpoint, drawn, tmp_path, capsys
+):
+    options = f"--model {checkpoint} --conditions none,mless,gap"
+    command = f"likelihood {options} --answers {drawn} --out {tmp_path / 'scores'}"
+    assert main(command.split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("tiny-llama, mless less none: ")
+    assert lines[1].startswith("tiny-llama, gap less none: ")
+    assert all("n = 2, 8 answers, effective" in line for line in lines[:2])
+    assert lines[2] == "tiny-llama: nats per draw, n = 2"
+    assert len(read(tmp_path / "scores" / "scores.jsonl")) == 24
 
 
 def test_what_is_scored_is_not_scored_again(checkpoint, drawn, tmp_path):

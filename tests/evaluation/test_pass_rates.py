@@ -10,9 +10,11 @@ import pytest
 
 from lib.errors import InputError
 from lib.evaluation.pass_rates import (
+    LARGEST_SPREAD,
     _weights,
     counted,
     pass_rate_table,
+    pass_rates_as_text,
     point_differences,
     scored_draws,
 )
@@ -97,6 +99,32 @@ def test_equal_probabilities_weigh_nothing_and_differ_by_nothing():
     row = pass_rate_table(sampled(20, p), [("layer-1-only", "none")]).iloc[0]
     assert (row.points, row.effective, row.largest_weight) == (0, 80, 1)
     assert np.isnan(row.counted)
+
+
+def test_where_weights_explode_the_halves_are_counted_and_others_left_open():
+    p = probabilities(2)
+    skewed = p["mless"] ** 6  # nearly always one of its texts
+    p |= {"mless": skewed / skewed.sum(), "layer-1-only": p["none"]}
+    draws = sampled(40, p)
+    pairs = [("mless", "none"), ("layer-1-only", "none"), ("layer-1-only", "mless")]
+    table = pass_rate_table(draws, pairs)
+    assert table.by.tolist() == ["counting", "weights", ""]
+    assert (table.spread > LARGEST_SPREAD).tolist() == [True, False, True]
+    slashes = table.iloc[0]
+    assert slashes.points == slashes.counted == pytest.approx(counted(draws).mean())
+    assert point_differences(draws, "mless", "none").equals(counted(draws))
+    assert table.iloc[2][["points", "low", "high"]].isna().all()
+    with pytest.raises(InputError, match="weights of answers explode between layer-1"):
+        point_differences(draws, "layer-1-only", "mless")
+
+    by_counting, by_weights, not_at_all = pass_rates_as_text(table).splitlines()
+    assert "points by counting, since the weights are too uneven; n = 40" in by_counting
+    assert "+0.00 points by weights; n = 40, 160 answers" in by_weights
+    assert "the weights explode: answer under both and count" in not_at_all
+
+
+def test_a_pair_that_is_not_scored_has_no_row():
+    assert pass_rate_table(sampled(3, probabilities()), [("gap", "none")]).empty
 
 
 def test_problems_with_an_answer_that_is_not_scored_are_left_out():
