@@ -38,7 +38,7 @@ NEEDS = {
         *("main", *PARTS),
         "likelihood",
     ),
-    "07_does_it_help": ("main", "likelihood"),
+    "07_does_it_help": ("likelihood", "main"),
 }
 SHOWS_VERDICTS = "06_claims"
 SHOWS_LIKELIHOODS = "07_does_it_help"

@@ -46,7 +46,7 @@ evaluate --model dem | unknown model 'dem' (did you mean demo?): give demo
 evaluate --model org/name | org/name: cannot be fetched
 evaluate --out '' | out: must not be empty
 evaluate --speed 3 | unrecognized arguments: --speed 3
-reproduce --profile dmo | (did you mean demo?): choose from demo, families, laptop, paper, or give a YAML file
+reproduce --profile dmo | (did you mean demo?): choose from demo, families, laptop, paper, paper-all, or give a YAML file
 reproduce --profile twice.yaml | twice.yaml: line 8: limit is given twice
 reproduce --profile object.yaml | could not determine a constructor
 reproduce --only 77 | unknown notebook '77': choose from 01_attention_maps

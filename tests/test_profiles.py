@@ -12,7 +12,7 @@ from lib.profiles import check, load_profile, profile_names, run_profile, variat
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
 
-SHIPPED = ("demo", "families", "laptop", "paper")
+SHIPPED = ("demo", "families", "laptop", "paper", "paper-all")
 DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))
 # The paper's panels: model, layer and head.
 OF_THE_PAPER = {
@@ -48,7 +48,7 @@ def test_shipped_profiles_load_and_their_models_exist(name):
     assert not shown & {item.problem for item in load_problems("embedded")}
 
 
-@pytest.mark.parametrize("name", ["laptop", "paper"])
+@pytest.mark.parametrize("name", ["laptop", "paper", "paper-all"])
 def test_profiles_of_the_papers_models_draw_its_heads(name):
     panels = load_profile(name).attention.panels
     drawn = {

@@ -59,8 +59,8 @@ def test_what_a_notebook_needs_is_computed_once_before_it_starts(runs):
         ("measure", "attention", True),
         ("measure", "controls", True),
         ("02_meaningless_effect", {"profile": "families"}),
-        ("answers", "main", 350, None),
         "scores",
+        ("answers", "main", 350, None),
         ("07_does_it_help", {"profile": "families"}),
     ]
     assert set(reproduce.NEEDS) == {path.stem for path in paths.notebooks()}

@@ -7,6 +7,9 @@ scores what its measure asks for.
 import inspect
 from collections.abc import Iterator
 
+import pandas as pd
+
+from lib import evaluation
 from lib.claims.claim import MEASURES, Claim, load_claims
 from lib.profiles import Profile, variation
 
@@ -15,6 +18,7 @@ EVIDENCE = {
     "measured": "attention and activations",
     "answers": "accuracy",
     "scores": "likelihood",
+    "draws": "weighted pass rates",
 }
 # The measure of what a model writes with no turns of a chat and no second step.
 UNAIDED = "accuracy_unaided"
@@ -36,7 +40,16 @@ def models_of(profile: Profile, evidence: str) -> list[str]:
         return profile.attention.models
     if evidence == EVIDENCE["answers"]:
         return profile.accuracy.models
-    return profile.likelihood.models if profile.likelihood else []
+    if evidence == EVIDENCE["scores"]:
+        return profile.likelihood.models if profile.likelihood else []
+    draws = _draws(profile)
+    return sorted(set(draws.model)) if len(draws) else []
+
+
+def _draws(profile: Profile) -> pd.DataFrame:
+    """Return the drawn answers that the repository has of a profile."""
+    draws = evaluation.draws(profile)
+    return pd.DataFrame() if draws is None else draws
 
 
 def kind_of(claim: Claim) -> str:
@@ -50,6 +63,9 @@ def is_decidable(claim: Claim, kind: str, profile: Profile) -> bool:
         return _deepest(claim) <= profile.attention.layers or bool(
             profile.attention.map_problems
         )
+    if kind == "draws":
+        pair = {claim.arguments["more"], claim.arguments["less"]}
+        return pair <= set(_draws(profile).columns)
     if kind == "scores":
         at_hand = _scored(profile, claim.arguments["target"])
     else:

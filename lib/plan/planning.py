@@ -19,7 +19,8 @@ from lib.prompts.problems import Problem, load_problems
 GB = 1e9
 HOUR = 3600
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-# A model that does not fit into half of what is free is read one layer at a time.
+# Where it scores, a model that does not fit into half of what is free is read one layer
+# at a time.
 SHARE_OF_MEMORY = 0.5
 # Logits, caches and what Python itself takes.
 WORKING_MEMORY = 1.5e9
@@ -62,6 +63,10 @@ class Plan:
     def left(self) -> list[Cost]:
         """The tasks that are not done yet."""
         return [cost for cost in self.costs if cost.task.left]
+
+    def shape_of(self, spec: str) -> Shape | None:
+        """Return the shape of one of the models, if it is known."""
+        return {known.spec: known.shape for known in self.weights}[spec]
 
     def of_part(self, part: str) -> tuple[str, float]:
         """Return the kind of a part's tasks, and the seconds of their products."""
@@ -179,8 +184,8 @@ def _cost_of(task: Task, shape: Shape | None, machine: Machine) -> Cost:
     """Return what a task takes on this machine."""
     dtype = machine.dtype(task.dtype)
     memory = _memory(task, shape, DTYPE_BYTES[dtype])
-    answers = task.kind == "answers"
-    streamed = not answers and memory > SHARE_OF_MEMORY * machine.memory
+    scored = task.kind == "likelihood"
+    streamed = scored and memory > SHARE_OF_MEMORY * machine.memory
     if streamed and shape:
         memory = int((shape.embedding + 2 * shape.layer) * DTYPE_BYTES[dtype])
     products = speed_of(machine, dtype).seconds(task.work) if task.left else 0.0
@@ -195,14 +200,15 @@ def _cost_of(task: Task, shape: Shape | None, machine: Machine) -> Cost:
     )
 
 
-def _memory(task: Task, shape: Shape | None, parameter_bytes: int) -> int:
-    """Return what the weights of a task take in memory."""
+def _memory(task: Task, shape: Shape | None, number_bytes: int) -> int:
+    """Return what a task's weights and caches take in memory."""
     if shape is None:
         return 0
-    parameters = shape.parameters(task.layers)
-    if task.layers is None and not task.head:
-        parameters = shape.parameters(shape.layers)
-    return parameters * parameter_bytes
+    layers = task.layers
+    if layers is None and not task.head:
+        layers = shape.layers
+    caches = min(task.batch_size, task.left) * task.longest * shape.cache
+    return (shape.parameters(layers) + caches) * number_bytes
 
 
 def _to_fetch(weights: ModelWeights, left: list[Task]) -> int:

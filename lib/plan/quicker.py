@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import sqrt
 
-from lib.plan.planning import GB, HOUR, Cost, Plan
+from lib.plan.planning import DTYPE_BYTES, GB, HOUR, WORKING_MEMORY, Cost, Plan
 from lib.plan.speed import overhead_of, speed_of
 
 # What is worth saying: so many times as fast, and so many seconds of a run.
@@ -22,6 +22,7 @@ def quicker(plan: Plan) -> Iterator[str]:
         one for one in plan.costs if one.task.kind == "answers" and one.task.left
     ]
     yield from _bfloat16(plan, answers)
+    yield from _larger_batch(plan, answers)
     yield from _fewer(plan, answers)
     yield from _fetch_first(plan)
 
@@ -42,6 +43,24 @@ def _bfloat16(plan: Plan, answers: list[Cost]) -> Iterator[str]:
             f"--dtype bfloat16 answers in {seconds / HOUR:.1f} hours instead of"
             f" {before / HOUR:.1f} here"
         )
+
+
+def _larger_batch(plan: Plan, answers: list[Cost]) -> Iterator[str]:
+    """Yield how many answers a GPU has room for at once, if that is many more."""
+    if plan.machine.device != "cuda":
+        return
+    sizes = []
+    for one in answers:
+        shape = plan.shape_of(one.task.model)
+        if shape and one.task.batch_size:
+            number_bytes = DTYPE_BYTES[plan.machine.dtype(one.task.dtype)]
+            per_answer = one.task.longest * shape.cache * number_bytes
+            free = plan.machine.memory - WORKING_MEMORY
+            free -= shape.parameters() * number_bytes
+            sizes.append(int(free / per_answer))
+    batch_size = plan.profile.accuracy.batch_size
+    if sizes and min(sizes) > FASTER * batch_size:
+        yield f"batch_size {min(sizes)} fits, the profile has {batch_size}"
 
 
 def half_width(problems: int) -> float:

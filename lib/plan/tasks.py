@@ -51,6 +51,10 @@ class Task:
     layers: int | None = None  # that are loaded; None: all
     head: bool = True  # whether the output head is loaded too
     dtype: str = "auto"
+    # How many answers grow at once where this project's engine keeps their caches, and
+    # how long each may get.
+    batch_size: int = 0
+    longest: int = 0
 
     @property
     def kind(self) -> str:
@@ -229,6 +233,8 @@ def _answer_task(
             written=_operations(left * written, multiplied),
         ),
         dtype=accuracy.dtype,
+        batch_size=accuracy.batch_size if accuracy.engine == "transformers" else 0,
+        longest=int(prompt_tokens + accuracy.max_new_tokens),
     )
 
 

@@ -49,6 +49,7 @@ class Shape:
     layers: int
     head: int  # multiplied; stored only where it is not the embedding once more
     tied: bool
+    cache: int = 0  # numbers that a token's keys and values take while answers grow
 
     def parameters(self, layers: int | None = None) -> int:
         """Return how many are stored: of the whole model, or of its first layers."""
@@ -278,4 +279,13 @@ def _shape(config: Any) -> Shape:
         layers=decoder.num_hidden_layers,
         head=decoder.vocab_size * decoder.hidden_size,
         tied=bool(decoder.tie_word_embeddings),
+        cache=_cache_numbers(decoder),
     )
+
+
+def _cache_numbers(decoder: Any) -> int:
+    """Return how many numbers the keys and values of a token take in all layers."""
+    heads = decoder.num_attention_heads
+    key_heads = getattr(decoder, "num_key_value_heads", None) or heads
+    width = getattr(decoder, "head_dim", None) or decoder.hidden_size // heads
+    return 2 * decoder.num_hidden_layers * key_heads * width

@@ -12,6 +12,7 @@ from lib.plan import planning, speed
 from lib.plan.machine import Machine
 from lib.plan.planning import make_plan
 from lib.plan.quicker import half_width, quicker
+from lib.plan.weights import weights_of
 from lib.plan.words import as_text, duration, summary
 from lib.profiles import load_profile, run_profile
 
@@ -178,3 +179,23 @@ def test_engine_and_workers_are_overrides_and_workers_give_no_name(hub):
     assert run_profile("demo", workers=2).name == "demo"
     other = run_profile("demo", engine="vllm")
     assert other.accuracy.engine == "vllm" and other.name != "demo"
+
+
+@pytest.mark.parametrize("gigabytes, advised", [(80, True), (0.001, False)])
+def test_a_gpu_with_room_is_advised_to_answer_more_at_once(
+    hub, small, monkeypatch, gigabytes, advised
+):
+    gpu = Machine(device="cuda", memory=int(gigabytes * 1e9 + 1.5e9), disk=10**12)
+    monkeypatch.setattr(planning, "this_machine", lambda: gpu)
+    plan = make_plan(small)
+    assert any("batch_size" in advice for advice in quicker(plan)) == advised
+
+
+def test_caches_of_answers_that_grow_at_once_count_as_memory(hub, small):
+    (cost,) = make_plan(small, parts=["main"]).left
+    shape = weights_of(OPEN).shape
+    # Three layers with keys and values of one head that is four wide.
+    assert shape.cache == 2 * 3 * 4
+    caches = 6 * cost.task.longest * shape.cache
+    weights = (shape.parameters() + caches) * 4
+    assert cost.memory == weights + planning.WORKING_MEMORY
