@@ -3,12 +3,14 @@
 It is tried on ten tokens when a model is loaded.
 """
 
-from typing import Any, NamedTuple
+import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.function import Recording, attending
+from lib.attention.function import LastLayerDone, Recording, attending
 from lib.errors import InputError
 
 CHECK_TOKENS = 10
@@ -22,24 +24,15 @@ ROUNDINGS = 4
 LEAST_TOLERANCE = 1e-4
 
 
-class _Call(NamedTuple):
-    """A call of an attention module in the model's own forward."""
-
-    module: Any
-    args: tuple
-    options: dict
-    output: Any
-
-
 @torch.inference_mode()
 def check_attention(model: PreTrainedModel) -> None:
     """Verify on ten tokens that this module computes what the model's own attention
     does, in every layer.
 
-    Each attention module is given the very inputs it has in the model's own forward, so
-    that rounding does not pile up. Raises InputError naming the model type when it does
-    not: layers without softmax attention, another mask, an ingredient that is unknown
-    here; and when the weights give NaN.
+    Each attention module is given the very inputs it has in the model's own forward,
+    while its layer's weights are there, so that rounding does not pile up. Raises
+    InputError naming the model type when it does not: layers without softmax attention,
+    another mask, an ingredient that is unknown here; and when the weights give NaN.
     """
     decoder = model.get_decoder()
     family = model.config.model_type
@@ -47,28 +40,25 @@ def check_attention(model: PreTrainedModel) -> None:
     if family in COMBINED:
         raise InputError(f"{refusal}: its heads combine several attention matrices")
     ids = torch.arange(1, CHECK_TOKENS + 1, device=model.device)[None]
-    state, calls = _own_forward(decoder, ids)
+    comparison = _Comparison(decoder, refusal)
+    state = comparison.run(ids)
     if not state.isfinite().all():
         raise InputError(
             f"weights of this {family} model give NaN or infinity: damaged, or wrong"
             f" for {state.dtype}"
         )
+    comparison.see_masks(ids)
 
-    # A model's own code may fail in any way on what it does not expect.
-    recording = Recording()
-    try:
-        differences = _differences(decoder, ids, calls, recording)
-    except Exception as error:
-        raise InputError(f"{refusal}: {error}") from error
-
+    windows = comparison.recording.windows
     numbers = range(decoder.config.num_hidden_layers)
-    if silent := [i + 1 for i in numbers if i not in recording.windows]:
+    if silent := [i + 1 for i in numbers if i not in windows]:
         raise InputError(f"{refusal}: layers {silent} show no attention matrix")
-    windows = _expected_windows(decoder, recording)
-    if unseen := [i + 1 for i in numbers if recording.windows[i] != windows[i]]:
+    expected = _expected_windows(decoder, comparison.recording)
+    if unseen := [i + 1 for i in numbers if windows[i] != expected[i]]:
         raise InputError(
             f"{refusal}: layers {unseen} do not say how far they look back"
         )
+    differences = comparison.differences
     worst = max(differences, key=lambda layer: differences[layer])
     tolerance = max(LEAST_TOLERANCE, ROUNDINGS * torch.finfo(state.dtype).eps)
     if not differences[worst] < tolerance:  # nor NaN
@@ -78,51 +68,75 @@ def check_attention(model: PreTrainedModel) -> None:
         )
 
 
-def _own_forward(
-    decoder: PreTrainedModel, ids: torch.Tensor
-) -> tuple[torch.Tensor, list[_Call]]:
-    """Return the last hidden state of the model's own forward, and the calls of its
-    attention modules.
+class _Comparison:
+    """How far this attention is from a model's own; its recording learns of windows and
+    masks.
     """
-    # Whatever calls the attention interface has a layer_idx; some layers have one
-    # themselves, but keep the residual stream, beside which a wrong attention may look
-    # small.
-    layers = set(decoder.get_submodule("layers").children())
-    calls = []
 
-    def keep(*call) -> None:
-        calls.append(_Call(*call))
+    def __init__(self, decoder: PreTrainedModel, refusal: str):
+        self.decoder = decoder
+        self.refusal = refusal
+        self.recording = Recording()
+        # By layer, relative to the norm of the model's own output.
+        self.differences: dict[int, float] = {}
+        self._is_comparing = False
 
-    hooks = [
-        module.register_forward_hook(keep, with_kwargs=True)
-        for module in decoder.modules()
-        if hasattr(module, "layer_idx") and module not in layers
-    ]
-    state = decoder(input_ids=ids, use_cache=False).last_hidden_state
-    for hook in hooks:
-        hook.remove()
-    return state, calls
+    def run(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return the last hidden state of the model's own forward, in which every
+        attention module is compared as it is called.
+        """
+        # Whatever calls the attention interface has a layer_idx; some layers have one
+        # themselves, but keep the residual stream, beside which a wrong attention may
+        # look small.
+        layers = set(self.decoder.get_submodule("layers").children())
+        hooks = [
+            module.register_forward_hook(self._compare, with_kwargs=True)
+            for module in self.decoder.modules()
+            if hasattr(module, "layer_idx") and module not in layers
+        ]
+        try:
+            return self.decoder(input_ids=ids, use_cache=False).last_hidden_state
+        finally:
+            for hook in hooks:
+                hook.remove()
 
+    def see_masks(self, ids: torch.Tensor) -> None:
+        """Let the model make its masks for this attention, which no layer need see."""
 
-def _differences(
-    decoder: PreTrainedModel,
-    ids: torch.Tensor,
-    calls: list[_Call],
-    recording: Recording,
-) -> dict[int, float]:
-    """Return by layer how far this attention's output is from the model's own, relative
-    to its norm; the recording learns of windows and masks.
-    """
-    differences: dict[int, float] = {}
-    with attending(decoder, recording=recording):
-        decoder(input_ids=ids, use_cache=False)
-        for call in calls:
-            expected = _attention_output(call.output)
-            output = _attention_output(call.module(*call.args, **call.options))
-            difference = float((output - expected).norm() / expected.norm())
-            layer = call.module.layer_idx
-            differences[layer] = max(difference, differences.get(layer, 0.0))
-    return differences
+        def stop(module, inputs) -> None:
+            raise LastLayerDone
+
+        first = next(self.decoder.get_submodule("layers").children())
+        ending = first.register_forward_pre_hook(stop, prepend=True)
+        with ending, self._attending():
+            self.decoder(input_ids=ids, use_cache=False)
+
+    def _compare(self, module, args, options, output) -> None:
+        """Call an attention module again, with this attention."""
+        if self._is_comparing:  # the second call, which ends here too
+            return
+        self._is_comparing = True
+        try:
+            with self._attending():
+                again = _attention_output(module(*args, **options))
+        finally:
+            self._is_comparing = False
+        expected = _attention_output(output)
+        difference = float((again - expected).norm() / expected.norm())
+        layer = module.layer_idx
+        self.differences[layer] = max(difference, self.differences.get(layer, 0.0))
+
+    @contextlib.contextmanager
+    def _attending(self) -> Iterator[None]:
+        """Let the model attend by this module, and refuse it for whatever it raises.
+
+        Its own code may fail in any way on what it does not expect.
+        """
+        try:
+            with attending(self.decoder, recording=self.recording):
+                yield
+        except Exception as error:
+            raise InputError(f"{self.refusal}: {error}") from error
 
 
 def _attention_output(output: Any) -> torch.Tensor:

@@ -60,7 +60,7 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
     keys = []
     with opened(folder, shared, versions(), file=SCORES) as store:
         for spec in settings.models:
-            loaded = load(spec, dtype=settings.dtype)
+            loaded = load(spec, dtype=settings.dtype, streamed=None)
             own = _rows_of(loaded, rows, answers)
             wanted = draws_wanted(loaded, settings, own, problems, drawn_with)
             missing = store.missing(wanted)

@@ -49,7 +49,7 @@ def likelihoods(
     keys = []
     with opened(folder, shared, versions(), file=SCORES) as store:
         for spec in settings.models:
-            loaded = load(spec, dtype=settings.dtype)
+            loaded = load(spec, dtype=settings.dtype, streamed=None)
             short = _with_short_solutions(loaded, settings, problems)
             wanted = texts_wanted(loaded, settings, filler, short)
             missing = store.missing(wanted)

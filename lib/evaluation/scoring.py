@@ -3,7 +3,8 @@ prompt) in nats, summed over the text's tokens.
 """
 
 import contextlib
-from collections.abc import Generator, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -14,7 +15,7 @@ from lib.attention.function import hiding
 from lib.errors import InputError
 from lib.evaluation.provenance import provenance
 from lib.evaluation.store import SCORE_FIELDS
-from lib.generation.prefill import prefill
+from lib.generation.prefill import logits_of, prefill
 from lib.models.loading import Loaded
 from lib.paths import settings_key
 from lib.prompts.batches import in_batches
@@ -27,6 +28,9 @@ from lib.prompts.problems import Problem
 PROBLEMS_OF_A_CHUNK = 32
 # Padded tokens at once: bounds the logits of a vocabulary of 150,000 to 1.2 GB.
 SCORED_TOKENS = 2048
+# Padded tokens that go through a streamed model together: reading its weights takes a
+# twentieth of computing them, and a run that is killed loses minutes.
+SWEPT_TOKENS = 8192
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,9 @@ def score_rows(
     """Yield a line of scores.jsonl for each text: chunk by chunk, in it by condition,
     those of like length in one forward.
     """
+    if loaded.stream:
+        yield from _swept_rows(loaded, texts)
+        return
     for keys in _groups(texts):
         lengths = [len(texts[key].ids) for key in keys]
 
@@ -96,6 +103,39 @@ def score_rows(
             for place, nats in zip(places, values, strict=True):
                 key = keys[place]
                 yield _row(loaded, key, texts[key], nats)
+
+
+def _swept_rows(
+    loaded: Loaded, texts: Mapping[str, TextToScore]
+) -> Generator[dict, None, None]:
+    """Yield the line of each text, where batches go through the layers together."""
+    for batches in _sweeps(texts):
+        calls = [functools.partial(log_likelihoods, loaded, batch) for batch in batches]
+        for batch, values in zip(batches, loaded.sweep(calls), strict=True):
+            for key, nats in zip(batch, values, strict=True):
+                yield _row(loaded, key, texts[key], nats)
+
+
+def _sweeps(
+    texts: Mapping[str, TextToScore],
+) -> Iterator[list[dict[str, TextToScore]]]:
+    """Yield the batches of each sweep: what is lost when a run is killed in it."""
+    batches: list[dict[str, TextToScore]] = []
+    tokens = 0
+    for keys in _groups(texts):
+        waiting = sorted(keys, key=lambda key: -len(texts[key].ids))
+        while waiting:
+            longest = len(texts[waiting[0]].ids)
+            size = max(1, SCORED_TOKENS // longest)
+            batches.append({key: texts[key] for key in waiting[:size]})
+            tokens += longest * len(batches[-1])
+            waiting = waiting[size:]
+            if tokens >= SWEPT_TOKENS:
+                yield batches
+                batches = []
+                tokens = 0
+    if batches:
+        yield batches
 
 
 def _groups(texts: Mapping[str, TextToScore]) -> Iterable[list[str]]:
@@ -153,7 +193,10 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
             hook = stack.enter_context(installed(model, **arm.model_dump()))
             hook.generators = [_generator(model.device, key) for key in batch]
             changed = [len(text.prompt) for text in texts]
-        _, logits = prefill(model, rows, before, changed)
+        if loaded.stream:
+            logits = logits_of(model, rows, before, changed)
+        else:
+            _, logits = prefill(model, rows, before, changed)
 
     logits /= texts[0].temperature
     tokens = [token for text in texts for token in text.text]

