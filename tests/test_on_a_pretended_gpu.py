@@ -17,7 +17,8 @@ from lib.attention.check import check_attention
 from lib.attention.function import hiding
 from lib.attention.received import observe, observe_uniform
 from lib.evaluation.provenance import provenance
-from lib.generation import Request, Sampling, transformers
+from lib.generation import Request, Sampling, drawing, transformers
+from lib.generation.drawing import choose
 from lib.generation.prefill import prefill
 from lib.generation.step import DecodeSteps
 from lib.generation.transformers import Engine
@@ -36,6 +37,13 @@ TEXT = Arm(fraction=0.3)
 CODE = Arm(mode="code", statistics="sequence")
 GREEDY = Sampling(9)
 STEP_FILES = ("generation/step.py", "generation/slots.py", "attention/")
+
+
+sort = torch.Tensor.sort
+
+
+def stable_sort(tensor, descending=False, stable=True):
+    return sort(tensor, dim=-1, descending=descending, stable=True)
 
 
 def made(family):
@@ -178,6 +186,24 @@ def test_answers_are_those_of_a_cpu_and_a_step_waits_once(family, kind):
     assert not of_steps
     assert bool(gpu.graphs) == (arm is not CODE)
     assert gpu.replays >= len(gpu.graphs)
+
+
+@pytest.mark.parametrize("nucleus", [3, 40, 97])
+@pytest.mark.parametrize("like_ones", [False, True])
+def test_draws_from_few_tokens_are_those_from_all(nucleus, like_ones, monkeypatch):
+    logits = 3 * torch.randn(60, 97)
+    if like_ones:
+        logits = logits.round()
+    sampling = Sampling(1, temperature=0.8, top_p=0.9)
+    monkeypatch.setattr(drawing, "NUCLEUS", nucleus)
+    with PretendGpu() as gpu:
+        generators = [torch.Generator().manual_seed(row) for row in range(60)]
+        tokens = choose(logits.to("cuda"), sampling, generators)
+        assert gpu.waits.total() <= 3  # the logits' way there, and at most two choices
+    generators = [torch.Generator().manual_seed(row) for row in range(60)]
+    # Of like ones the first count there, which a CPU's sort does not promise.
+    monkeypatch.setattr(torch.Tensor, "sort", stable_sort)
+    assert tokens == choose(logits, sampling, generators)
 
 
 def test_graphs_stay_while_they_fit_and_text_mode_shares_them():

@@ -11,6 +11,7 @@ which reach 140,000 in layer 1, move a token's output by a tenth.
 """
 
 import contextlib
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ ATTENTION_NAME = "meaningless_tokens"  # under which transformers knows the func
 # keep memory flat; a GPU, for which launches count instead, gets 512 MiB.
 BLOCK_ELEMENTS = 1 << 19
 GPU_BLOCK_ELEMENTS = 1 << 27
+# So many blocks there are at least, of scores that are no trifle to a GPU.
+GPU_CAUSAL_BLOCKS = 8
+GPU_UNDIVIDED_ELEMENTS = 1 << 24
 # Keywords that a model may pass and that change nothing in an inference forward over a
 # whole prompt.
 HARMLESS = (
@@ -241,7 +245,12 @@ def _attend(
     past = tokens - query.shape[2]  # keys of an earlier forward, which a cache kept
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     if not query.is_cuda:  # where products of halves have no sums in float32
-        query, key, scaling = query.float() * scaling, key.float(), 1.0
+        query, key = query.float(), key.float()
+    # Queries are scaled instead of all scores, where that rounds nothing.
+    power_of_two = math.frexp(scaling)[0] == 0.5
+    if query.dtype == torch.float32 or power_of_two:
+        query = query * scaling
+        scaling = 1.0
     query = query.unflatten(1, (key.shape[1], -1))  # (B, K, groups, T, D)
     output = value.new_empty(*query.shape[:4], value.shape[-1])
     blocks = _blocks(query, key, scaling, sliding_window, softcap, mask)
@@ -331,8 +340,14 @@ def _blocks(
     past = tokens - queries
     if mask is not None:
         window = None
-    elements = GPU_BLOCK_ELEMENTS if query.is_cuda else BLOCK_ELEMENTS
-    size = max(16, min(queries, elements // (batch * heads * tokens)))
+    elements = BLOCK_ELEMENTS
+    most = queries
+    if query.is_cuda:
+        elements = GPU_BLOCK_ELEMENTS
+        if batch * heads * queries * tokens > GPU_UNDIVIDED_ELEMENTS:
+            # A block ends at its last query: of one block half would be hidden.
+            most = math.ceil(queries / GPU_CAUSAL_BLOCKS)
+    size = max(16, min(most, elements // (batch * heads * tokens)))
     for start in range(past, tokens, size):
         stop = min(start + size, tokens)
         first = max(0, start - window + 1) if window else 0

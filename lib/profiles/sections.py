@@ -135,7 +135,9 @@ class Accuracy(Variation, Section):
     )
     elicit: bool = Field(False, description="ask for a boxed answer in a second step")
     elicit_tokens: PositiveInt = Field(12, description="tokens of that second step")
-    batch_size: PositiveInt = Field(64, description="prompts that are answered at once")
+    batch_size: PositiveInt | None = Field(
+        64, description="prompts that are answered at once; as many as fit if null"
+    )
     engine: Engine = Field("transformers", description=ENGINE)
     engine_options: dict[str, PositiveInt] = Field(
         {}, description="of the engine, such as vllm's tensor_parallel=2"
