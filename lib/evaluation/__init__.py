@@ -7,7 +7,8 @@ and say what it shows.
 `run` completes and grades, by what `plan` asks for and through `graded`; `likelihood`
 scores solutions by `scoring`, and `draws` answers that were drawn; `store` keeps the
 rows of all, `provenance` says what made them. `answer_tables` says what answers show,
-`pass_rates` what answers that were drawn and scored do.
+`sample_tables` what several samples do, `pass_rates` what drawn answers do that were
+scored.
 """
 
 from pathlib import Path

@@ -1,12 +1,11 @@
-"""What answers show, in % and points: accuracy, each condition against none, graders,
-power, and several samples.
+"""What answers show, in % and points: accuracy, each condition against none, graders
+and power. What several samples of an answer show is in `sample_tables`.
 
 All take a frame of one part (`lib.evaluation.answers`); every interval is that of
 `lib.statistics`, over problems.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ import pandas as pd
 
 from lib.statistics import (
     POINTS,
+    Interval,
     format_interval,
     holm,
     interval,
     n_deciding,
-    pass_at_k,
     smallest_effect,
     smallest_level,
 )
@@ -30,24 +29,20 @@ GRADERS = {
     "correct_authors_on_completion": "authors' rule, completion only",
     "correct_authors": "authors' rule as published",
 }
-RATES: dict[
-    str, Callable[[pd.DataFrame], pd.Series]
-] = {  # the share in % of a group's answers
-    "accuracy_authors": lambda some: some["correct_authors"],
-    "no_box": lambda some: some["method"].isin(("no-box", "empty-box")),
-    "truncated": lambda some: some["finish_reason"] != "stop",
-    "run_on": (
-        lambda some: some["run_on"].eq(True)
-    ),  # answers of an older run may lack it
-    "elicited": lambda some: some["elicited"],
-    "ungraded": lambda some: some["method"].isin(("timeout", "crash", "refused")),
-    "restated": lambda some: some["correct"] & ~some["worked_out"],
-}
-GROUP, ENDS = ["model", "condition"], ["accuracy", "low", "high"]
+GROUP = ["model", "condition"]
+ACCURACY_ENDS = ["accuracy", "low", "high"]
+RATES = [  # shares in % of a group's answers, by `_rates`
+    "accuracy_authors",
+    "no_box",
+    "truncated",
+    "run_on",
+    "elicited",
+    "ungraded",
+    "restated",
+]
+EFFECT_ENDS = ["effect", "effect_low", "effect_high"]
 PAIRED = [
-    "effect",
-    "effect_low",
-    "effect_high",
+    *EFFECT_ENDS,
     "p_value",
     "only_none",
     "only_this",
@@ -60,27 +55,24 @@ def groups(answers: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     """Return (model, condition) -> answers, models and conditions as they come, none
     first.
     """
-    found = {}
-    for model, table in answers.groupby("model", sort=False):
-        ordered = table.sort_values(
+    by_condition: dict[Any, pd.DataFrame] = {}
+    for model, of_model in answers.groupby("model", sort=False):
+        ordered = of_model.sort_values(
             "condition", key=lambda names: names != "none", kind="stable"
         )
-        found |= {
-            (model, condition): group
-            for condition, group in ordered.groupby("condition", sort=False)
-        }
-    return found
+        for condition, group in ordered.groupby("condition", sort=False):
+            by_condition[model, condition] = group
+    return by_condition
 
 
 def solved(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
     """Return 1 or 0 (problems, samples) of one model and condition, by `right` or
     another column; NaN: missing.
     """
-    first = group.drop_duplicates(
-        ["problem_id", "sample"]
-    )  # models of one name may answer the same problems
-    values = first.pivot(index="problem_id", columns="sample", values=by)
-    return values.loc[group["problem_id"].unique()].astype(float)
+    # Models of one name may answer the same problems.
+    first = group.drop_duplicates(["problem_id", "sample"])
+    table = first.pivot(index="problem_id", columns="sample", values=by)
+    return table.loc[group["problem_id"].unique()].astype(float)
 
 
 def shares(group: pd.DataFrame) -> pd.Series:
@@ -90,7 +82,7 @@ def shares(group: pd.DataFrame) -> pd.Series:
     return POINTS * solved(group).mean(axis=1)
 
 
-def _rows(
+def rows_of_groups(
     answers: pd.DataFrame, least: int = 1
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
     """Yield of each model and condition with so many samples how its row begins, its
@@ -98,27 +90,25 @@ def _rows(
     """
     for (model, condition), group in groups(answers).items():
         values = solved(group)
-        if values.shape[1] >= least:
-            yield (
-                {
-                    "model": model,
-                    "condition": condition,
-                    "n": len(values),
-                    "samples": values.shape[1],
-                },
-                group,
-                values,
-            )
+        problems, samples = values.shape
+        if samples >= least:
+            row = {
+                "model": model,
+                "condition": condition,
+                "n": problems,
+                "samples": samples,
+            }
+            yield row, group, values
 
 
-def _ends(
-    names: Sequence[str], values: pd.Series, kind: str = "share"
+def mean_and_ends(
+    names: Sequence[str], by_problem: pd.Series, kind: str = "share"
 ) -> dict[str, float]:
     """Return the mean of a Series by problem, of a kind of `lib.statistics`, and its
     ends under three names.
     """
-    found = interval(values, values.index, kind)
-    return dict(zip(names, (found.estimate, found.low, found.high), strict=True))
+    mean = interval(by_problem, by_problem.index, kind)
+    return dict(zip(names, (mean.estimate, mean.low, mean.high), strict=True))
 
 
 def summarise(answers: pd.DataFrame) -> pd.DataFrame:
@@ -128,59 +118,35 @@ def summarise(answers: pd.DataFrame) -> pd.DataFrame:
     `p_value` is the smallest level at which the effect's interval leaves 0 out, which
     `p_holm` corrects for all rows; PAIRED are NaN without answers to pair.
     """
-    rows, none = [], {}
-    for row, group, values in _rows(answers):
-        row |= _ends(ENDS, POINTS * values.mean(axis=1))
-        row |= {
-            name: POINTS * float(rate(group).mean()) for name, rate in RATES.items()
-        }
+    rows = []
+    of_none = {}
+    for row, group, values in rows_of_groups(answers):
+        row |= mean_and_ends(ACCURACY_ENDS, POINTS * values.mean(axis=1))
+        row |= _rates(group)
         if row["condition"] == "none":
-            none[row["model"]] = values
-        elif row["model"] in none:
-            row |= _paired(none[row["model"]], values)
+            of_none[row["model"]] = values
+        elif row["model"] in of_none:
+            row |= _paired(of_none[row["model"]], values)
         rows.append(row)
-    table = pd.DataFrame(rows, columns=[*GROUP, "n", "samples", *ENDS, *RATES, *PAIRED])
+    columns = [*GROUP, "n", "samples", *ACCURACY_ENDS, *RATES, *PAIRED]
+    table = pd.DataFrame(rows, columns=columns)
     tested = table["p_value"].dropna()
     return table.assign(p_holm=pd.Series(holm(tested), tested.index))
 
 
-def cut_apart(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return `summarise` of all problems, then of those that a model finished under
-    every condition.
-    """
-    whole = (
-        answers["finish_reason"]
-        .eq("stop")
-        .groupby([answers["model"], answers["problem_id"]])
-        .transform("all")
-    )
-    both = {"all": answers, "finished": answers[whole]}
-    return pd.concat(
-        [summarise(some).assign(problems=which) for which, some in both.items()]
-    )
-
-
-def summary_as_text(table: pd.DataFrame) -> str:
-    """Return a line per row of `summarise`: accuracy, what was cut off or has no box,
-    and the effect.
-    """
-    lines = []
-    for row in table.to_dict("records"):
-        text = (
-            f"{row['condition']:16} {format_interval(row['accuracy'], row['low'], row['high'])} % "
-            f" n = {row['n']}"
-        )
-        text += (
-            "  truncated {truncated:.0f} %  no box {no_box:.0f} %  restated"
-            " {restated:.0f} %".format_map(row)
-        )
-        if not np.isnan(row["p_value"]):
-            effect = format_interval(
-                row["effect"], row["effect_low"], row["effect_high"], "+"
-            )
-            text += f"  against none {effect} points  p = {row['p_value']:.2g}"
-        lines.append(text)
-    return "\n".join(lines)
+def _rates(group: pd.DataFrame) -> dict[str, float]:
+    """Return RATES of one model and condition."""
+    method = group["method"]
+    answers = {
+        "accuracy_authors": group["correct_authors"],
+        "no_box": method.isin(("no-box", "empty-box")),
+        "truncated": group["finish_reason"] != "stop",
+        "run_on": group["run_on"].eq(True),  # answers of an older run may lack it
+        "elicited": group["elicited"],
+        "ungraded": method.isin(("timeout", "crash", "refused")),
+        "restated": group["correct"] & ~group["worked_out"],
+    }
+    return {name: POINTS * float(answers[name].mean()) for name in RATES}
 
 
 def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
@@ -191,41 +157,74 @@ def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
     if differences.empty:
         return {}
     by_problem = POINTS * differences.mean(axis=1)
-    lost, gained = (
-        int(changed.to_numpy().sum()) for changed in (differences < 0, differences > 0)
-    )
+    lost = int((differences < 0).to_numpy().sum())
+    gained = int((differences > 0).to_numpy().sum())
+
+    def leaves_out_zero(mean: Interval) -> bool:
+        return mean.low * mean.high > 0
+
     p_value = smallest_level(
-        lambda found: found.low * found.high > 0,
-        by_problem,
-        by_problem.index,
-        "difference",
+        leaves_out_zero, by_problem, by_problem.index, "difference"
     )
-    numbers = (
-        p_value,
-        lost,
-        gained,
-        POINTS * (lost + gained) / differences.count().sum(),
+    return mean_and_ends(EFFECT_ENDS, by_problem, "difference") | {
+        "p_value": p_value,
+        "only_none": lost,
+        "only_this": gained,
+        "discordant": POINTS * (lost + gained) / differences.count().sum(),
+    }
+
+
+def cut_apart(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return `summarise` of all problems, then of those that a model finished under
+    every condition.
+    """
+    ended = answers["finish_reason"].eq("stop")
+    by_problem = ended.groupby([answers["model"], answers["problem_id"]])
+    finished = answers[by_problem.transform("all")]
+    return pd.concat(
+        [
+            summarise(answers).assign(problems="all"),
+            summarise(finished).assign(problems="finished"),
+        ]
     )
-    return _ends(PAIRED[:3], by_problem, "difference") | dict(
-        zip(PAIRED[3:7], numbers, strict=True)
-    )
+
+
+def summary_as_text(table: pd.DataFrame) -> str:
+    """Return a line per row of `summarise`: accuracy, what was cut off or has no box,
+    and the effect.
+    """
+    lines = []
+    for row in table.to_dict("records"):
+        accuracy = format_interval(row["accuracy"], row["low"], row["high"])
+        text = (
+            f"{row['condition']:16} {accuracy} %  n = {row['n']}"
+            f"  truncated {row['truncated']:.0f} %  no box {row['no_box']:.0f} %"
+            f"  restated {row['restated']:.0f} %"
+        )
+        if not np.isnan(row["p_value"]):
+            effect = format_interval(
+                row["effect"], row["effect_low"], row["effect_high"], "+"
+            )
+            text += f"  against none {effect} points  p = {row['p_value']:.2g}"
+        lines.append(text)
+    return "\n".join(lines)
 
 
 def graders(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model, condition and grader: accuracy, disagreements with this
     project's, effect.
     """
-    tables, found = [], groups(answers).values()
-    for by, name in GRADERS.items():
-        if answers[by].notna().all():  # an older run may lack one
-            table = summarise(answers.assign(right=answers[by])).assign(grader=name)
-            different = [(group[by] != group["correct"]).sum() for group in found]
-            tables.append(
-                table.assign(n=[len(group) for group in found], disagree=different)
-            )
-    table = pd.concat(tables).sort_index(
-        kind="stable", ignore_index=True
-    )  # a group's graders side by side
+    by_condition = groups(answers).values()
+    sizes = [len(group) for group in by_condition]
+    tables = []
+    for field, name in GRADERS.items():
+        if answers[field].isna().any():  # an older run may lack one
+            continue
+        different = [(group[field] != group["correct"]).sum() for group in by_condition]
+        table = summarise(answers.assign(right=answers[field]))
+        tables.append(table.assign(grader=name, n=sizes, disagree=different))
+    # A group's graders stand side by side.
+    table = pd.concat(tables).sort_index(kind="stable", ignore_index=True)
     return table[[*GROUP, "grader", "n", "accuracy", "disagree", *PAIRED[:4]]]
 
 
@@ -233,13 +232,12 @@ def breakdown(answers: pd.DataFrame, field: str) -> pd.DataFrame:
     """Return a row per model, condition and level or subject: n and accuracy with its
     interval.
     """
-    rows = [
-        {"model": model, "condition": condition, field: value, "n": len(part)}
-        | _ends(ENDS, shares(part))
-        for (model, condition), group in groups(answers).items()
-        for value, part in group.groupby(field)
-    ]
-    return pd.DataFrame(rows, columns=[*GROUP, field, "n", *ENDS])
+    rows = []
+    for (model, condition), group in groups(answers).items():
+        for value, part in group.groupby(field):
+            row = {"model": model, "condition": condition, field: value, "n": len(part)}
+            rows.append(row | mean_and_ends(ACCURACY_ENDS, shares(part)))
+    return pd.DataFrame(rows, columns=[*GROUP, field, "n", *ACCURACY_ENDS])
 
 
 def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:
@@ -250,99 +248,17 @@ def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:
     more than changes at all.
     """
     tested = table[table["p_value"].notna()]
-    found = tested[[*GROUP, "discordant"]].assign(pairs=tested["n"] * tested["samples"])
-    pairs, rate = found["pairs"], found["discordant"]
-    deviations = ((POINTS * rate - tested["effect"] ** 2) * pairs / (pairs - 1)) ** 0.5
+    pairs = tested["n"] * tested["samples"]
+    changed = tested["discordant"]
+    variances = (POINTS * changed - tested["effect"] ** 2) * pairs / (pairs - 1)
+    deviations = variances**0.5
     smallest = [smallest_effect(*row) for row in zip(pairs, deviations, strict=True)]
     needed = [n_deciding(effect, deviation) for deviation in deviations]
-    smallest, needed = (
-        pd.Series(some, found.index, dtype=float) for some in (smallest, needed)
+
+    shown = pd.Series(smallest, tested.index, dtype=float)
+    enough = pd.Series(needed, tested.index, dtype=float)
+    return tested[[*GROUP, "discordant"]].assign(
+        pairs=pairs,
+        smallest=shown.where(shown <= changed),
+        needed=enough.where(changed >= effect),
     )
-    return found.assign(
-        smallest=smallest.where(smallest <= rate), needed=needed.where(rate >= effect)
-    )
-
-
-def diversity(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model and condition with several samples: pass@k and distinct
-    2-grams, in %, with intervals.
-    """
-    rows = []
-    for row, group, values in _rows(answers, 2):
-        shares: dict[str, Any] = {
-            f"pass@{k}": pass_at_k(values, k)
-            for k in (1, 3, 4, 8, 16)
-            if k <= values.shape[1]
-        }
-        shares["distinct 2-grams"] = group.groupby("problem_id", sort=False)[
-            "response"
-        ].agg(distinct_2)
-        rows.append(row | _means(pd.DataFrame(shares, values.index)))
-    return pd.DataFrame(rows)
-
-
-def best_of(answers: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Return a row per model and condition, in %: one sample, best of n (pass@n),
-    majority of the first n; Table 8.
-    """
-
-    def majority(
-        some: pd.DataFrame,
-    ) -> bool:  # the first of the most frequent answers; none is no vote
-        first = some.sort_values("sample").head(n)
-        votes = Counter(filter(None, first["extracted"])).most_common(1)
-        return bool(votes) and first["right"][first["extracted"] == votes[0][0]].any()
-
-    rows = []
-    for row, group, values in _rows(answers, n):
-        voted = [majority(some) for _, some in group.groupby("problem_id", sort=False)]
-        shares = {
-            "one": values.mean(axis=1),
-            "best": pass_at_k(values, n),
-            "majority": voted,
-        }
-        rows.append(row | _means(pd.DataFrame(shares, values.index)))
-    return pd.DataFrame(rows)
-
-
-def _means(shares: pd.DataFrame) -> dict[str, float]:
-    """Return the mean over problems of each column in %, with its ends."""
-    found = {}
-    for name, share in shares.items():
-        found |= _ends([str(name), f"{name} low", f"{name} high"], POINTS * share)
-    return found
-
-
-def distinct_2(texts: Iterable[str]) -> float:
-    """Return the share of distinct pairs of neighbouring words among all of them, over
-    the texts; 0 without any.
-    """
-    pairs = [
-        two
-        for text in texts
-        for two in zip(text.split(), text.split()[1:], strict=False)
-    ]
-    return len(set(pairs)) / len(pairs) if pairs else 0.0
-
-
-def noise_floor(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model: how far two runs of none that differ in nothing but the
-    seed lie apart, in points.
-
-    `difference` and `largest` are of two samples' accuracies, `discordant` of problems
-    that one of the two solves.
-    """
-    rows = []
-    for row, _, values in _rows(answers[answers["condition"] == "none"], 2):
-        first, second = np.triu_indices(row["samples"], 1)
-        apart = POINTS * (
-            values.to_numpy()[:, first] - values.to_numpy()[:, second]
-        )  # (problems, pairs of samples)
-        between = np.abs(apart.mean(0))
-        row |= {
-            "difference": between.mean(),
-            "discordant": np.abs(apart).mean(),
-            "largest": between.max(),
-        }
-        rows.append({name: value for name, value in row.items() if name != "condition"})
-    return pd.DataFrame(rows)

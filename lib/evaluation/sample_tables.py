@@ -1,0 +1,109 @@
+"""What several samples of each answer show: pass@k, diversity, the best of n, and how
+far runs lie apart that differ in nothing but the seed.
+
+All take a frame of one part (`lib.evaluation.answers`) and leave out models and
+conditions with too few samples.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from lib.evaluation.answer_tables import mean_and_ends, rows_of_groups
+from lib.statistics import POINTS, pass_at_k
+
+PASSES = (1, 3, 4, 8, 16)  # k of the pass@k that are shown
+
+
+def diversity(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per model and condition with several samples: pass@k and distinct
+    2-grams, in %, with intervals.
+    """
+    rows = []
+    for row, group, values in rows_of_groups(answers, 2):
+        samples = values.shape[1]
+        shares = pd.DataFrame(index=values.index)
+        for k in PASSES:
+            if k <= samples:
+                shares[f"pass@{k}"] = pass_at_k(values, k)
+        texts = group.groupby("problem_id", sort=False)["response"]
+        shares["distinct 2-grams"] = texts.agg(distinct_2)
+        rows.append(row | _means(shares))
+    return pd.DataFrame(rows)
+
+
+def distinct_2(texts: Iterable[str]) -> float:
+    """Return the share of distinct pairs of neighbouring words among all of them, over
+    the texts; 0 without any.
+    """
+    pairs = []
+    for text in texts:
+        words = text.split()
+        pairs += itertools.pairwise(words)
+    return len(set(pairs)) / len(pairs) if pairs else 0.0
+
+
+def best_of(answers: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Return a row per model and condition, in %: one sample, best of n (pass@n),
+    majority of the first n; Table 8.
+    """
+    rows = []
+    for row, group, values in rows_of_groups(answers, n):
+        by_problem = group.groupby("problem_id", sort=False)
+        shares = pd.DataFrame(
+            {
+                "one": values.mean(axis=1),
+                "best": pass_at_k(values, n),
+                "majority": [_majority_is_right(part, n) for _, part in by_problem],
+            },
+            values.index,
+        )
+        rows.append(row | _means(shares))
+    return pd.DataFrame(rows)
+
+
+def _majority_is_right(answers: pd.DataFrame, n: int) -> bool:
+    """Say whether the most frequent of a problem's first n answers is right, the first
+    of several; none is no vote.
+    """
+    first = answers.sort_values("sample").head(n)
+    votes = Counter(filter(None, first["extracted"])).most_common(1)
+    if not votes:
+        return False
+    winner, _ = votes[0]
+    return bool(first["right"][first["extracted"] == winner].any())
+
+
+def _means(shares: pd.DataFrame) -> dict[str, float]:
+    """Return the mean over problems of each column in %, with its ends."""
+    means = {}
+    for name, share in shares.items():
+        names = [str(name), f"{name} low", f"{name} high"]
+        means |= mean_and_ends(names, POINTS * share)
+    return means
+
+
+def noise_floor(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per model: how far two runs of none that differ in nothing but the
+    seed lie apart, in points.
+
+    `difference` and `largest` are of two samples' accuracies, `discordant` of problems
+    that one of the two solves.
+    """
+    rows = []
+    for row, _, values in rows_of_groups(answers[answers["condition"] == "none"], 2):
+        del row["condition"]
+        first, second = np.triu_indices(row["samples"], 1)
+        samples = POINTS * values.to_numpy()
+        apart = samples[:, first] - samples[:, second]  # (problems, pairs of samples)
+        between = np.abs(apart.mean(0))
+        row |= {
+            "difference": between.mean(),
+            "discordant": np.abs(apart).mean(),
+            "largest": between.max(),
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
