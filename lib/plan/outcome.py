@@ -48,7 +48,7 @@ def models_of(profile: Profile, evidence: str) -> list[str]:
 
 def _draws(profile: Profile) -> pd.DataFrame:
     """Return the drawn answers that the repository has of a profile."""
-    draws = evaluation.draws(profile)
+    draws = evaluation.stored_draws(profile)
     return pd.DataFrame() if draws is None else draws
 
 
