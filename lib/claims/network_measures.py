@@ -78,8 +78,8 @@ def after_layer_1(
 ) -> xr.DataArray:
     """Return by how much a variable's mean over heads is larger than in layer 1.
 
-    In each of these layers. Of lambda, or of irregularity: the deviation over tokens of
-    log(received with / without).
+    In each of these layers. Of lambda, of irregularity (the deviation over tokens of
+    log(received with / without)), or of mass (the share that the insertion takes).
     """
     values = _selected(measured, variable, condition=condition, layer=[1, *layers])
     means = values.mean("head")

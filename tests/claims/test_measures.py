@@ -65,6 +65,7 @@ def arrays():
         "flatness",
         "dispersion",
         "portion",
+        "mass",
     )
     found = {name: rng.uniform(0.5, 1.5, (5, N, 3, 2)) for name in names}
     found |= {
@@ -100,6 +101,10 @@ def expected(a):
         },
         "layer-1-most": {
             f"layer {k}": (lam[1, :, k - 1] - lam[1, :, 0]).mean() for k in (2, 3)
+        },
+        "layer-1-mass": {
+            f"layer {k}": (a["mass"][1, :, k - 1] - a["mass"][1, :, 0]).mean()
+            for k in (2, 3)
         },
         "later-layers": {"layers 2 to 3": lam[1, :, 1:].mean()},
         "flat-filler": {"level": a["portion"][1, :, 0].mean(), "evenness": even.mean()},
