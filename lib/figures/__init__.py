@@ -24,6 +24,7 @@ FIGURES = {
         "lambda_by_head",
         "lambda_by_layer",
         "lambda_map",
+        "mass_by_layer",
     ],
     "likelihood_figures": [
         "answer_at_once",

@@ -14,7 +14,15 @@ from matplotlib import colors
 
 from lib.figures import draw
 from lib.figures.draw import HeadCurves
-from lib.figures.looks import EVEN, LAMBDA, RECEIVED, from_zero, integer_axis
+from lib.figures.looks import (
+    EVEN,
+    LAMBDA,
+    LOOKS,
+    RECEIVED,
+    Look,
+    from_zero,
+    integer_axis,
+)
 from lib.figures.page import Layout, page, panels
 
 # The panels of a head, by figure.
@@ -46,6 +54,12 @@ SPAN_MEASURES = {
     "mass": "Attention mass",
     "flatness": "Coefficient of variation",
     "dispersion": "Dispersion of values",
+}
+MASS_LOOKS = {
+    "slashes": LOOKS["mless"],
+    "a sentence as long": LOOKS["random"],
+    "slashes, untrained networks": Look("0.6", "v"),
+    "slashes, attention spread evenly": Look("0.35", "_"),
 }
 UNTRAINED_STYLE = {"color": "0.85", "linewidth": 0, "zorder": 0.5}
 UNIFORM_STYLE = {"color": "0.45", "linestyle": ":", "linewidth": 1.4, "zorder": 0.9}
@@ -140,6 +154,14 @@ def lambda_by_layer(run, table, controls):
         ax.axhline(1, **EVEN)
         draw.estimates(ax, rows, "layer", "mean", style=draw.LINES)
         _controls(ax, rows, "layer", controls)
+        _lambda_axes(ax, rows, "layer")
+
+
+def mass_by_layer(run, table):
+    """Draw the share of attention that the inserted tokens take over the layers."""
+    layout = Layout(ylabel="% of later tokens' attention", note="Means over heads. ")
+    for (ax,), rows in panels(run, "mass_by_layer", table, ["model"], layout=layout):
+        draw.estimates(ax, rows, "layer", "mass", "inserted", MASS_LOOKS, draw.LINES)
         _lambda_axes(ax, rows, "layer")
 
 

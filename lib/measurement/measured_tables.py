@@ -134,6 +134,32 @@ def layers_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
 
 
 @of_each_model
+def mass_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
+    """Return the share of attention, in %, that the inserted tokens take, by layer.
+
+    It is what the original tokens after the insertion give it, the mean over heads. The
+    slashes stand beside a sentence as long and, in the first layers, beside what they
+    would take of networks that were never trained and of attention spread evenly.
+    """
+    mass = 100 * model.mass
+    trained = layers_of(mass, every)
+    controls = mass.sel(condition="mless")
+    by_source = {
+        "slashes": trained.sel(condition="mless"),
+        "a sentence as long": trained.sel(condition="random"),
+        "slashes, untrained networks": controls.sel(network=UNTRAINED).mean("network"),
+        "slashes, attention spread evenly": controls.sel(network=UNIFORM),
+    }
+    tables = {
+        source: means_table(values.mean("head"), "mass")[
+            ["layer", "mass", "low", "high", "n"]
+        ]
+        for source, values in by_source.items()
+    }
+    return pd.concat(tables, names=["inserted"]).reset_index("inserted")
+
+
+@of_each_model
 def spans_table(model: xr.Dataset) -> pd.DataFrame:
     """Return lambda over the heads by condition, layer, and the tokens concerned.
 
@@ -220,6 +246,19 @@ def affine_table(model: xr.Dataset) -> pd.DataFrame:
     table["lowest head"] = heads.min("head").values
     table["highest head"] = heads.max("head").values
     return table
+
+
+def affine_sentence(table: pd.DataFrame) -> str:
+    """Return a sentence on how well Eq. 2 fits the models of an `affine_table`."""
+    ranges = {}
+    for name in ("affine", "softmax"):
+        means = table[table.measure == AFFINE_TEXT[name]]["mean"]
+        ends = dict.fromkeys(f"{end:.2f}" for end in (means.min(), means.max()))
+        ranges[name] = " to ".join(ends)
+    return (
+        f"R² is {ranges['affine']} with one λ for all tokens, as Eq. 2 has it, and"
+        f" {ranges['softmax']} with each token's own λ."
+    )
 
 
 @of_each_model

@@ -59,6 +59,9 @@ SPAN = estimated(
     condition=["mless", "random"],
     layer=[1, 2],
 )
+MASS = estimated(
+    "mass", model=[M], inserted=["slashes", "a sentence as long"], layer=[1, 2]
+)
 CAUSES = estimated(
     "lambda", model=[M], cause=["both", "terms", "distance"], head=[1, 2]
 )
@@ -111,6 +114,7 @@ DRAWN = {  # name: tables, how many panels, title of one of them
     "fig18": ([curves(1)], 2, f"{M}\nLayer 1 Head 1"),
     "lambda_by_head": ([BY_HEAD, CONTROLS], 4, f"{M}\nlayer 2"),
     "lambda_by_layer": ([BY_LAYER, CONTROLS], 1, M),
+    "mass_by_layer": ([MASS], 1, M),
     "lambda_map": ([BY_HEAD], 2, f"{M}, 55 slashes"),
     "inserted_span": ([SPAN], 3, f"{M}\nAttention mass"),
     "causes": ([CAUSES], 1, M),

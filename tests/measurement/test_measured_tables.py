@@ -12,6 +12,7 @@ from lib.measurement import measured_tables
 from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.measured_tables import (
     AFFINE_TEXT,
+    affine_sentence,
     affine_table,
     causes_table,
     changes_table,
@@ -23,6 +24,7 @@ from lib.measurement.measured_tables import (
     layers_of,
     layers_table,
     likeness_table,
+    mass_table,
     means_table,
     summary_of_heads,
 )
@@ -148,6 +150,40 @@ def test_layers_have_the_mean_over_heads_and_controls_their_extreme_heads():
     # Heads have means of 0.6 and 1.1, times the networks' factors.
     assert controls.lowest.tolist() == pytest.approx([0.6 * 0.5, 0.6 * 0.8])
     assert controls.highest.tolist() == pytest.approx([1.1 * 0.7, 1.1 * 0.8])
+
+
+def test_mass_is_in_percent_beside_a_sentence_untrained_networks_and_even_attention():
+    networks = ["trained", *UNTRAINED, UNIFORM]
+    # Two heads, of which the second takes nothing.
+    mass = np.zeros((len(networks), 2, 2, 1, 2))
+    mass[0, :, :, 0, 0] = [[0.2, 0.4], [0.4, 0.6]]  # (condition, problem)
+    for network, share in enumerate([0.6, 0.8, 1.0, 0.9], 1):
+        mass[network, 0, :, 0, 0] = share
+    labels = LABELS | {"network": networks, "condition": ["mless", "random"]}
+    measured = dataset(labels | {"head": [1, 2]}, {"mass": mass})
+    table = mass_table({"m": measured})
+    assert list(table) == ["model", "inserted", "layer", "mass", "low", "high", "n"]
+    assert table.inserted.tolist() == [
+        "slashes",
+        "a sentence as long",
+        "slashes, untrained networks",
+        "slashes, attention spread evenly",
+    ]
+    assert table.mass.tolist() == pytest.approx([15, 25, 40, 45])
+    assert (table.layer == 1).all() and (table.n == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("means", "words"),
+    [
+        ([0.55, 0.89], "R² is 0.55 to 0.89 with one λ for all tokens"),
+        ([0.7], "R² is 0.70 with one λ for all tokens"),
+    ],
+)
+def test_a_sentence_says_how_well_eq_2_fits_the_models(means, words):
+    rows = [(AFFINE_TEXT[name], mean) for name in AFFINE_TEXT for mean in means]
+    sentence = affine_sentence(pd.DataFrame(rows, columns=["measure", "mean"]))
+    assert sentence.startswith(words)
 
 
 def test_a_head_counts_where_it_surely_lies_below_or_above_1():
