@@ -47,10 +47,16 @@ def shaken(values):
     if values.dtype.kind != "f":
         return values
     moved = values * (1 + 1e-5 * rng.uniform(-1, 1, values.shape)).astype("float32")
-    return moved.where(values.network != "uniform", values) if "network" in values.dims else moved
+    if "network" not in values.dims:
+        return moved
+    return moved.where(values.network != "uniform", values)
 
-def shaking(measure):  # a notebook has a `measure` of its own
-    return lambda *args, **kw: {name: one.map(shaken, keep_attrs=True) for name, one in measure(*args, **kw).items()}
+def shaking(measure):
+    def measured(*args, **kw):
+        datasets = measure(*args, **kw)
+        return {name: datasets[name].map(shaken, keep_attrs=True) for name in datasets}
+
+    return measured
 
 measuring.measure = shaking(measuring.measure)
 """
@@ -131,13 +137,12 @@ def text_of(cell):
     """Return what a cell printed and the tables it showed, as one text: a kernel may
     send a print in pieces.
     """
-    told = [
-        output for output in cell.get("outputs", []) if output.get("name") != "stderr"
-    ]
-    return "\n".join(
-        output.get("text") or output.get("data", {}).get("text/plain", "")
-        for output in told
-    )
+    texts = []
+    for output in cell.get("outputs", []):
+        if output.get("name") != "stderr":
+            table = output.get("data", {}).get("text/plain", "")
+            texts.append(output.get("text") or table)
+    return "\n".join(texts)
 
 
 def same_text(one, other):

@@ -1,4 +1,4 @@
-"""00_try_it in JupyterLab in a real Chromium: what is typed is drawn within a second."""
+"""00_try_it in JupyterLab, in a real Chromium: what is typed is drawn in a second."""
 
 import os
 import shutil
@@ -22,7 +22,9 @@ SOURCE = f"return document.querySelector('{PICTURE}')?.src"
 # The bytes of what is drawn, as the browser has them.
 BYTES = """
     const done = arguments[arguments.length - 1];
-    fetch(document.querySelector('.widget-output img').src).then(found => found.text()).then(done);
+    fetch(document.querySelector('.widget-output img').src)
+        .then(picture => picture.text())
+        .then(done);
 """
 
 

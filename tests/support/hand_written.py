@@ -8,29 +8,22 @@ def record(condition, problem, correct, sample=0, **others):
         "model": "m",
         "condition": condition,
         "problem_id": problem,
+        "level": 1,
+        "subject": "Algebra",
+        "answer": "1",
         "sample": sample,
-        "correct": correct,
-    }
-    fields |= dict.fromkeys(
-        ("correct_authors", "correct_exact", "correct_authors_on_completion"), correct
-    )
-    fields |= {
-        "method": "equal",
+        "response": "a b c",
         "finish_reason": "stop",
         "elicited": False,
         "run_on": False,
+        "extracted": "1",
+        "method": "equal",
+        "correct": correct,
+        "correct_authors": correct,
+        "correct_authors_on_completion": correct,
+        "correct_exact": correct,
     }
-    return (
-        fields
-        | {
-            "level": 1,
-            "subject": "Algebra",
-            "response": "a b c",
-            "answer": "1",
-            "extracted": "1",
-        }
-        | others
-    )
+    return fields | others
 
 
 def run(condition, right, n, **others):
@@ -40,6 +33,7 @@ def run(condition, right, n, **others):
 
 def solved(**right):
     """Answers to 40 problems, of which each condition solves the first so many."""
-    return frame(
-        [row for condition, count in right.items() for row in run(condition, count, 40)]
-    )
+    rows = []
+    for condition, count in right.items():
+        rows += run(condition, count, 40)
+    return frame(rows)

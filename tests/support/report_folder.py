@@ -30,8 +30,7 @@ def claim(**changes) -> dict:
         "claim": "Every head drops",
         "source": "Fig. 2",
         "model": "tiny",
-    }
-    row |= {
+        "reading": "literal",
         "unit": "λ",
         "high_end": 1,
         "verdict": "supported",
@@ -40,8 +39,6 @@ def claim(**changes) -> dict:
         "held": 2,
         "holds": "head 1, head 2",
         "effect": 0.8,
-    }
-    row |= {
         "low": 0.7,
         "high": 0.9,
         "n": 24,
@@ -49,7 +46,7 @@ def claim(**changes) -> dict:
         "written": "after",
         "survives": True,
     }
-    return row | {"reading": "literal"} | changes
+    return row | changes
 
 
 CONTROL = {
@@ -57,8 +54,10 @@ CONTROL = {
     "control_low": 0.9,
     "control_high": 1.02,
     "control_verdict": "undecided",
+    "difference": -0.15,
+    "difference_low": -0.2,
+    "difference_high": -0.1,
 }
-CONTROL |= {"difference": -0.15, "difference_low": -0.2, "difference_high": -0.1}
 PAPER = {"needed": 90, "paper": -2.0, "paper_of": "a bigger model", "unit": "points"}
 NOTHING = dict.fromkeys(("effect", "low", "high", "part")) | {"n": 0, "parts": 0}
 CLAIMS = [
@@ -89,19 +88,13 @@ def answer(problem: str, condition: str, correct: bool, **changes) -> dict:
         "key": f"{problem}-{condition}-{changes.get('sample', 0)}",
         "model": "tiny",
         "revision": "abc",
-    }
-    record |= {
         "condition": condition,
         "problem_id": problem,
         "level": 1,
         "answer": "4",
         "sample": 0,
-    }
-    record |= {
         "response": f"{problem} under {condition}: \\boxed{{4}}",
         "extracted": "4" if correct else "5",
-    }
-    record |= {
         "finish_reason": "stop",
         "completion_tokens": 9,
         "correct": correct,
@@ -113,8 +106,6 @@ def answer(problem: str, condition: str, correct: bool, **changes) -> dict:
 ANSWERS = [
     answer("sum/1", "none", True),
     answer("sum/1", "mless", True, correct_authors=False),
-]
-ANSWERS += [
     answer("sum/2", "none", False, level=2),
     answer("sum/2", "mless", True, level=2),
 ]
