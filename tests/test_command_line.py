@@ -1,4 +1,4 @@
-"""The commands as a user types them: real runs, in a temporary copy of the repository."""
+"""The commands as a user types them: real runs, in a copy of the repository."""
 
 import json
 import shutil
@@ -11,6 +11,7 @@ from commands import copy_repository
 from lib import paths, progress
 from lib.__main__ import main
 from lib.measurement.networks import free
+from lib.profiles import PARTS
 
 ROOT = paths.ROOT
 
@@ -22,16 +23,14 @@ def copy(tmp_path_factory, tiny_llama):
     profile = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text())
     del profile["attention"]["panels"]
     profile["name"] = "tiny"
+    profile["attention"] |= {"models": [str(tiny_llama)], "limit": 3, "map_problems": 2}
     profile["accuracy"] |= {
         "models": [str(tiny_llama)],
         "limit": 6,
         "max_new_tokens": 100,
         "batch_size": 1,
+        **dict.fromkeys(PARTS),
     }
-    profile["accuracy"] |= dict.fromkeys(
-        ("fillers", "sampling", "interventions", "arm_map")
-    )
-    profile["attention"] |= {"models": [str(tiny_llama)], "limit": 3, "map_problems": 2}
     (folder / "data" / "profiles" / "tiny.yaml").write_text(yaml.safe_dump(profile))
     return folder
 
@@ -48,7 +47,8 @@ def typed(copy, monkeypatch, capsys):
     monkeypatch.chdir(copy)
 
     def run(*arguments):
-        code, written = main(list(arguments)), capsys.readouterr()
+        code = main(list(arguments))
+        written = capsys.readouterr()
         assert code == 0, written.err
         return written
 
@@ -57,31 +57,27 @@ def typed(copy, monkeypatch, capsys):
 
 
 def keys(path):
-    return [
-        json.loads(line)["key"]
-        for line in path.read_text().splitlines()
-        if line.endswith("}")
-    ]
+    lines = path.read_text().splitlines()
+    return [json.loads(line)["key"] for line in lines if line.endswith("}")]
+
+
+def bytes_of_files(folder):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path: path.read_bytes() for path in files}
 
 
 def test_another_model_is_measured_over_the_problems_given_and_what_is_committed_stays(
     copy, typed, tiny_llama
 ):
     shutil.copytree(ROOT / "figures" / "demo", copy / "figures" / "demo")
-    before = {
-        path: path.read_bytes()
-        for path in (copy / "figures").rglob("*")
-        if path.is_file()
-    }
-    done = typed(
-        "reproduce", "--only", "01,02,04", "--model", str(tiny_llama), "--limit", "4"
-    )
+    before = bytes_of_files(copy / "figures")
+    options = ["--only", "01,02,04", "--model", str(tiny_llama), "--limit", "4"]
+    done = typed("reproduce", *options)
     (name,) = {path.name for path in (copy / "results").iterdir()} - {"tiny"}
-    assert (
-        name.startswith("demo-")
-        and f"profile {name}: results/{name}, figures/{name}" in done.err
-    )
-    assert {path: path.read_bytes() for path in before} == before
+    assert name.startswith("demo-")
+    assert f"profile {name}: results/{name}, figures/{name}" in done.err
+    after = bytes_of_files(copy / "figures")
+    assert {path: after[path] for path in before} == before
     for figure in (
         "fig13",
         "fig18",
@@ -94,72 +90,48 @@ def test_another_model_is_measured_over_the_problems_given_and_what_is_committed
         "fig07",
     ):
         table = pd.read_csv(copy / "figures" / name / f"{figure}.csv")
-        assert (
-            set(table.model) == {tiny_llama.name}
-            and table.get("n", pd.Series(4)).max() == 4
-        )
+        assert set(table.model) == {tiny_llama.name}
+        assert table.get("n", pd.Series(4)).max() == 4
 
 
 def test_a_profile_is_run_judged_and_reported_with_nothing_but_the_main_run(
     copy, typed
 ):
-    done, results = (
-        typed("reproduce", "--profile", "tiny", "--only", "03"),
-        copy / "results" / "tiny",
-    )
+    results = copy / "results" / "tiny"
+    done = typed("reproduce", "--profile", "tiny", "--only", "03")
     assert len(keys(results / "completions.jsonl")) == 18
-    assert (
-        "1 new figure was drawn" in done.out
-        and (copy / "figures" / "tiny" / "fig10.csv").exists()
-    )
-    done, rows = (
-        typed("claims", "--profile", "tiny"),
-        json.loads((results / "claims.json").read_text()),
-    )
+    assert "1 new figure was drawn" in done.out
+    assert (copy / "figures" / "tiny" / "fig10.csv").exists()
+
+    done = typed("claims", "--profile", "tiny")
+    rows = json.loads((results / "claims.json").read_text())
     numbers = {row["id"]: row["n"] for row in rows}
-    assert (
-        numbers["dilution"] == 3
-        and numbers["accuracy-mless"] == 6
-        and not numbers["length"]
-    )
-    assert (
-        all(name in done.out for name in numbers)
-        and "activations in 3 layers: 100%" in done.err
-    )
+    assert numbers["dilution"] == 3
+    assert numbers["accuracy-mless"] == 6
+    assert numbers["length"] == 0
+    assert all(name in done.out for name in numbers)
+    assert "activations in 3 layers: 100%" in done.err
+
     done = typed("report", "--profile", "tiny")
-    assert (
-        done.out.strip().endswith("results/tiny/report.html")
-        and (results / "report.html").is_file()
-    )
+    assert done.out.strip().endswith("results/tiny/report.html")
+    assert (results / "report.html").is_file()
 
 
 def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(
     tmp_path, capsys
 ):
-    solved = ("1/2", r"so \boxed{0.5}"), (3, "three")
-    rows = [
-        {"doc": {"answer": gold}, "resps": [[said, "other"]]} for gold, said in solved
-    ]  # lm-evaluation-harness's
-    (tmp_path / "samples.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    assert (
-        main(
-            [
-                "grade",
-                str(tmp_path / "samples.jsonl"),
-                "--answer",
-                "doc.answer",
-                "--response",
-                "resps.0.0",
-            ]
-        )
-        == 0
-    )
+    # As lm-evaluation-harness writes them.
+    right = {"doc": {"answer": "1/2"}, "resps": [[r"so \boxed{0.5}", "other"]]}
+    wrong = {"doc": {"answer": 3}, "resps": [["three", "other"]]}
+    file = tmp_path / "samples.jsonl"
+    file.write_text(json.dumps(right) + "\n" + json.dumps(wrong))
+    fields = ["--answer", "doc.answer", "--response", "resps.0.0"]
+    assert main(["grade", str(file), *fields]) == 0
+
     captured = capsys.readouterr()
-    found = [json.loads(line) for line in captured.out.splitlines()]
-    assert [(row["correct"], row["extracted"]) for row in found] == [
-        (True, "0.5"),
-        (False, None),
-    ]
+    grades = [json.loads(line) for line in captured.out.splitlines()]
+    assert [grade["correct"] for grade in grades] == [True, False]
+    assert [grade["extracted"] for grade in grades] == ["0.5", None]
     assert "50 [1, 99] % correct, n = 2" in captured.err
 
 
@@ -168,14 +140,10 @@ def evaluate(tiny_llama, tmp_path, capsys):
     """Run `evaluate`; return its exit code, what it wrote, and the summary."""
 
     def run(options):
-        code = main(
-            f"evaluate --model {tiny_llama} --format plain --out {tmp_path} {options}".split()
-        )
-        return (
-            code,
-            capsys.readouterr(),
-            json.loads((tmp_path / "summary.json").read_text()),
-        )
+        settings = f"--model {tiny_llama} --format plain --out {tmp_path} {options}"
+        code = main(["evaluate", *settings.split()])
+        summary = json.loads((tmp_path / "summary.json").read_text())
+        return code, capsys.readouterr(), summary
 
     return run
 
@@ -187,33 +155,34 @@ def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_setti
         "--limit 3 --conditions none,mless:5,question@end --max-new-tokens 4"
         " --temperature 1 --samples 2"
     )
-    assert [evaluate(f"{options} --shard {shard}")[0] for shard in ("1/2", "2/2")] == [
-        0,
-        0,
-    ]
+    assert evaluate(f"{options} --shard 1/2")[0] == 0
+    assert evaluate(f"{options} --shard 2/2")[0] == 0
+    first = keys(tmp_path / "completions-1-of-2.jsonl")
+    second = keys(tmp_path / "completions-2-of-2.jsonl")
+    assert len(first) == len(second) == len({*first, *second}) / 2 == 9
+
     code, written, summary = evaluate(options)
-    parts = [keys(tmp_path / f"completions-{i}-of-2.jsonl") for i in (1, 2)]
-    assert [len(part) for part in parts] == [9, 9] and not set(parts[0]) & set(parts[1])
-    assert code == 0 and keys(tmp_path / "completions.jsonl") == []
-    assert [line.split()[0] for line in written.out.splitlines()] == [
-        "none",
-        "mless:5",
-        "question@end",
-        "files:",
-    ]
+    assert code == 0
+    assert keys(tmp_path / "completions.jsonl") == []
+    begins = [line.split()[0] for line in written.out.splitlines()]
+    assert begins == ["none", "mless:5", "question@end", "files:"]
     assert [(row["n"], row["samples"]) for row in summary] == [(3, 2)] * 3
     settings = json.loads((tmp_path / "run.json").read_text())["settings"]
-    assert settings["problems"] == "embedded set" and settings["problems_sha256"]
+    assert settings["problems"] == "embedded set"
+    assert settings["problems_sha256"]
     code, written, _ = evaluate(f"{options} --max-new-tokens 5")
-    assert code == 2 and "max_new_tokens" in written.err.splitlines()[-1]
+    assert code == 2
+    assert "max_new_tokens" in written.err.splitlines()[-1]
 
 
-def test_a_context_too_short_is_counted_and_said(evaluate):
-    code, written, summary = evaluate(
-        "--limit 2 --max-new-tokens 480 --conditions none,mless"
-    )
-    assert code == 0 and summary[1]["truncated"] == 100
-    assert (
-        "context too short, counted as truncated: " in written.err
-        and "(mless)" in written.err
-    )
+def test_a_prompt_without_room_for_its_answer_is_refused_before_anything_is_kept(
+    tiny_llama, tmp_path, capsys
+):
+    out = tmp_path / "out"
+    options = "--format plain --limit 2 --max-new-tokens 450 --conditions none,mless"
+    command = ["evaluate", "--model", str(tiny_llama), "--out", str(out)]
+    assert main([*command, *options.split()]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "mless: tiny-llama has room for 512 tokens, not for a prompt of" in line
+    assert line.endswith("462 that may follow: lower max_new_tokens")
+    assert not out.exists()

@@ -7,7 +7,6 @@ of `shorter` finished answers are taken over, cut ones continued.
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -29,6 +28,7 @@ from lib.generation import (
     Writer,
     engine_class,
     make_engine,
+    positions_after,
     workers_class,
 )
 from lib.models.loading import Loaded, load_without_weights
@@ -86,6 +86,7 @@ def evaluate(
             spec, _device(accuracy), accuracy.dtype, fetch=False
         )
         wanted = completions_wanted(loaded, accuracy, filler, seed, problems)
+        _require_room(loaded, accuracy, wanted)
         wanted_of_models.append((loaded, wanted))
 
     settings = _settings(accuracy, filler, seed)
@@ -128,6 +129,35 @@ def _settings(accuracy: Accuracy, filler: Filler, seed: int) -> dict:
     return settings
 
 
+def _sampling(accuracy: Accuracy) -> Sampling:
+    """Return how answers are decoded."""
+    return Sampling(
+        accuracy.max_new_tokens,
+        accuracy.temperature,
+        accuracy.top_p,
+        ELICITATION if accuracy.elicit else "",
+        accuracy.elicit_tokens,
+    )
+
+
+def _require_room(
+    loaded: Loaded, accuracy: Accuracy, wanted: Mapping[str, WantedCompletion]
+) -> None:
+    """Raise InputError where an answer may not fit behind its prompt.
+
+    One that is not begun for want of room would count as a wrong one.
+    """
+    following = positions_after(loaded.tokenizer, _sampling(accuracy))
+    for completion in wanted.values():
+        length = len(completion.prompt)
+        if length + following > loaded.context:
+            raise InputError(
+                f"{completion.problem.id}, {completion.condition}: {loaded.name} has"
+                f" room for {loaded.context} tokens, not for a prompt of {length} and"
+                f" {following} that may follow: lower max_new_tokens"
+            )
+
+
 def _complete_missing(
     store: Store,
     loaded: Loaded,
@@ -148,13 +178,7 @@ def _complete_missing(
         _request(loaded.tokenizer, key, completion, was_shorter.get(key))
         for key, completion in missing.items()
     ]
-    sampling = Sampling(
-        accuracy.max_new_tokens,
-        accuracy.temperature,
-        accuracy.top_p,
-        ELICITATION if accuracy.elicit else "",
-        accuracy.elicit_tokens,
-    )
+    sampling = _sampling(accuracy)
     done = len(wanted) - len(missing)
     with (
         progress.bar(loaded.name, len(wanted), "completion", done) as bar,
@@ -162,7 +186,6 @@ def _complete_missing(
     ):
         store.keep(graded_rows(engine, requests, sampling, missing, bar), bar)
 
-    _warn_of_short_context(store, missing)
     lost = missing.keys() - store.rows.keys() - engine.failed.keys()
     if lost:
         raise InputError(
@@ -254,22 +277,6 @@ def _rows_of_shorter(folder: Path, settings: dict) -> dict[str, dict]:
             f"{folder} allows {was['max_new_tokens']} new tokens already: ask for more"
         )
     return {row["key"]: row for row in read(*folder.glob("completions*.jsonl"))}
-
-
-def _warn_of_short_context(
-    store: Store, missing: Mapping[str, WantedCompletion]
-) -> None:
-    """Name the prompts whose answers were not begun for want of room."""
-    cramped = []
-    for key, wanted in missing.items():
-        row = store.rows.get(key)
-        if row and row["finish_reason"] == "context":
-            cramped.append(f"{wanted.problem.id} ({wanted.condition})")
-    if cramped:
-        print(
-            f"context too short, counted as truncated: {', '.join(cramped)}",
-            file=sys.stderr,
-        )
 
 
 def _record_failures(completions: Path, failures: list[dict]) -> None:

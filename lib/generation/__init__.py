@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import torch
 from transformers import PretrainedConfig
@@ -93,6 +94,19 @@ class Answer:
     finish_reason: str = ""  # empty while it goes on
 
 
+def elicitation_tokens(tokenizer: Any, sampling: Sampling) -> list[int]:
+    """Return the tokens of the text that is appended to an answer without a box."""
+    if not sampling.elicit:
+        return []
+    return tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"]
+
+
+def positions_after(tokenizer: Any, sampling: Sampling) -> int:
+    """Return how many positions an answer may take behind its prompt."""
+    elicitation = len(elicitation_tokens(tokenizer, sampling))
+    return sampling.max_new_tokens + elicitation + sampling.elicit_tokens
+
+
 class Writer(ABC):
     """What every engine knows of its model.
 
@@ -122,10 +136,8 @@ class Writer(ABC):
         One for which the context has no room comes back empty. Raises InputError at the
         call, before the first completion, where the engine cannot run ARM.
         """
-        elicitation = self._elicitation(sampling)
-        following = (
-            sampling.max_new_tokens + len(elicitation) + sampling.elicit_tokens
-        )  # positions that may follow a prompt
+        elicitation = elicitation_tokens(self.tokenizer, sampling)
+        following = positions_after(self.tokenizer, sampling)
 
         # The engine takes one setting of ARM after the other.
         by_arm: dict[Arm | None, list[Request]] = {}
@@ -151,12 +163,6 @@ class Writer(ABC):
                 yield from self._stream(group, sampling, elicitation, positions[arm])
 
         return completions()
-
-    def _elicitation(self, sampling: Sampling) -> list[int]:
-        """Return the tokens of the text that is appended to an answer without a box."""
-        if not sampling.elicit:
-            return []
-        return self.tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"]
 
     def _accept(self, arm: Arm | None, positions: int) -> None:
         """Raise InputError where ARM cannot work.
