@@ -167,7 +167,10 @@ def _squares(vectors: torch.Tensor) -> torch.Tensor:
 def _first_share(vectors: torch.Tensor) -> torch.Tensor:
     """Return (H,), the share of the squares of vectors (H, n, D) along their best line.
 
-    The line goes through zero.
+    The line goes through zero. Without vectors, as where nothing follows what was
+    inserted, the share is NaN.
     """
+    if vectors.shape[1] == 0:
+        return vectors.new_full((len(vectors),), torch.nan)
     strengths = torch.linalg.svdvals(vectors).square()
     return strengths[:, 0] / strengths.sum(1)
