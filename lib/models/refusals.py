@@ -42,6 +42,8 @@ def checkpoint_errors(place: str | Path) -> Iterator[None]:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if isinstance(error, struct.error):
             reason = "it is damaged, or a part of it is missing"
+        if reason.startswith("Couldn't instantiate the backend tokenizer"):
+            reason = "no tokenizer.json"
         message = _disk_full(error) or f"{place}: cannot be loaded: {reason}"
         raise InputError(message) from error
 

@@ -189,7 +189,7 @@ def without_tokenizer(folder):
         (without_header, f"{SHARD}: cannot be loaded: "),
         (with_short_shard, f"{SHARD}: cannot be loaded: "),
         (without_a_tensor, UP_PROJECTION.removeprefix("model.")),
-        (without_tokenizer, "cannot be loaded"),
+        (without_tokenizer, "no tokenizer.json"),
     ],
 )
 def test_an_unusable_folder_is_refused(
