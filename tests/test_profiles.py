@@ -2,6 +2,7 @@
 
 import copy
 import json
+import types
 
 import pytest
 import yaml
@@ -242,3 +243,18 @@ def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():
     assert variation(accuracy, "sampling").samples == 8
     with pytest.raises(InputError, match=r"this profile has no accuracy.sampling"):
         variation(load_profile("laptop").accuracy, "sampling")
+
+
+@pytest.mark.parametrize("injected, name", [("limt = 3", "limt"), ("limit = 3", None)])
+def test_a_parameter_that_a_notebook_does_not_have_is_refused(
+    monkeypatch, injected, name
+):
+    cells = ["", 'profile = "demo"\nlimit = None', f"# Parameters\n{injected}\n"]
+    shell = types.SimpleNamespace(user_ns={"In": cells})
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    if name is None:
+        assert run_profile("demo", limit=3).accuracy.limit == 3
+        return
+    message = r"unknown parameter 'limt' \(did you mean limit\?\): choose from profile"
+    with pytest.raises(InputError, match=message):
+        run_profile("demo")

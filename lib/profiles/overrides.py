@@ -1,5 +1,7 @@
 """A run that differs from its profile: in problems, model, how many, dtype, engine."""
 
+import ast
+import sys
 from collections.abc import Callable
 from math import inf
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from lib import paths
-from lib.errors import InputError, Settings, validated
+from lib.errors import InputError, Settings, unknown, validated
 from lib.models.card import card
 from lib.models.names import Dtype
 from lib.profiles.profile import Profile, load_profile, profile_names
@@ -23,6 +25,9 @@ from lib.profiles.sections import (
     Variation,
 )
 from lib.prompts.conditions import Condition
+
+# How the cell begins that papermill puts into a notebook.
+INJECTED = "# Parameters\n"
 
 
 class Overrides(Settings):
@@ -65,6 +70,7 @@ def run_profile(
         "limit": limit,
         "name": name,
     }
+    _refuse_unknown_parameters()
     overrides = validated(Overrides, values, "parameters", context=Path.cwd())
     base = load_profile(profile)
     if overrides.workers is not None:
@@ -85,6 +91,31 @@ def run_profile(
     if overrides.engine is not None:
         run = _with_answers_by(run, engine=overrides.engine)
     return validated(Profile, run.model_dump(), f"profile {profile}, overridden")
+
+
+def _refuse_unknown_parameters() -> None:
+    """Raise InputError in a notebook that papermill gave a name that it does not have.
+
+    Papermill puts a cell of its own behind the cell of parameters, and lets it set
+    whatever was typed.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    cells = shell.user_ns.get("In", []) if shell else []
+    for place, cell in enumerate(cells):
+        if place > 0 and cell.startswith(INJECTED):
+            declared = _assigned(cells[place - 1])
+            for name in _assigned(cell):
+                if name not in declared:
+                    raise unknown("parameter", name, declared)
+
+
+def _assigned(cell: str) -> list[str]:
+    """Return the names that a cell of parameters sets."""
+    statements = ast.parse(cell).body
+    assignments = [node for node in statements if isinstance(node, ast.Assign)]
+    targets = [target for node in assignments for target in node.targets]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def _name(base: Profile, name: str | None = None, **changes: Any) -> str:
