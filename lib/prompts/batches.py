@@ -13,11 +13,8 @@ from lib.errors import InputError
 # Padded tokens of one batch: on a CPU what a 1.5B keeps of them stays below a gigabyte;
 # a GPU wants more at once.
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}
-NO_MEMORY = (
-    "can't allocate memory",
-    "not enough memory",
-    "out of memory",
-)  # torch's words on CPU and GPU
+# torch's words on CPU and GPU.
+NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 Result = TypeVar("Result")
 
 
@@ -28,9 +25,10 @@ def pad(
     lengths (B,).
     """
     lengths = torch.tensor([len(ids) for ids in prompts])
-    return torch.nn.utils.rnn.pad_sequence(
+    padded = torch.nn.utils.rnn.pad_sequence(
         list(prompts), batch_first=True, padding_value=value
-    ), lengths
+    )
+    return padded, lengths
 
 
 def in_batches(
@@ -63,8 +61,8 @@ def in_batches(
             yield batch, result
             waiting = waiting[len(batch) :]
             continue
-        # only here, outside the handler, is what the failed batch held no longer
-        # referred to
+        # Only here, outside the handler, is what the failed batch held no longer
+        # referred to.
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
@@ -77,6 +75,6 @@ def batch_tokens(device: str) -> int:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Say whether an error means that memory ran out, on CPU or GPU."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
-        text in str(error) for text in NO_MEMORY
-    )
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return any(words in str(error) for words in NO_MEMORY)

@@ -37,9 +37,8 @@ class Prompt:
     spans: dict[str, slice]
     original: torch.Tensor
     text: str = field(repr=False)
-    offsets: list[tuple[int, int]] = field(
-        repr=False, default_factory=list
-    )  # (T,) start, stop in the text
+    # (T,) start and stop in the text.
+    offsets: list[tuple[int, int]] = field(repr=False, default_factory=list)
 
     def __len__(self) -> int:
         return len(self.input_ids)
@@ -92,13 +91,9 @@ def build_prompt(
     if condition.inserted == "none":
         return baseline
     reasons = []
-    for place, text in _insertions(
-        tokenizer,
-        content,
-        parts["problem"][0] - 1,
-        filler.text(condition.inserted),
-        filler,
-    ):
+    between = parts["problem"][0] - 1
+    inserted = filler.text(condition.inserted)
+    for place, text in _insertions(tokenizer, content, between, inserted, filler):
         # What is behind the place moves; a part that the place lies in holds the
         # insertion.
         moved = {
@@ -112,11 +107,10 @@ def build_prompt(
         prompt = _encode(
             tokenizer, content[:place] + text + content[place:], moved, format, turns
         )
-        reasons.append(
-            _what_changed(tokenizer, baseline, prompt, condition, filler.length)
-        )
-        if not reasons[-1]:
+        reason = _what_changed(tokenizer, baseline, prompt, condition, filler.length)
+        if not reason:
             return prompt
+        reasons.append(reason)
     raise InputError(reasons[0])
 
 
@@ -138,9 +132,8 @@ def _insertions(
         inserted = cut_to_tokens(tokenizer, text, filler.length)
         return [(0, f"{shorter}\n"), (0, f"{inserted}\n"), (0, f"{inserted} ")]
     places = [between if filler.position == "between" else len(content)]
-    if (
-        filler.position == "random"
-    ):  # drawn from the text alone, so alike for every filler
+    if filler.position == "random":
+        # Drawn from the text alone, so alike for every filler.
         places = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", content)]
         random.Random(hashlib.sha256(content.encode()).digest()).shuffle(places)
     inserted = cut_to_tokens(tokenizer, text, filler.length)
@@ -154,9 +147,8 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
     word = text.strip()
     # A word is at least one token, so `length` copies are enough. Spaces and line
     # breaks share tokens.
-    for copies in (
-        [length] if word else [length * 2**doublings for doublings in range(9)]
-    ):
+    numbers = [length] if word else [length * 2**doublings for doublings in range(9)]
+    for copies in numbers:
         # The full stop stands for the instruction: vocabularies that mark the start of
         # a text mark it there.
         repeated = "." + (f" {word}" * copies if word else f" {text * copies}")
@@ -177,12 +169,10 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
             for n, (end, following) in enumerate(itertools.pairwise(ends), 1)
             if end != following
         ]
-        near = " or ".join(
-            map(str, sorted(sorted(whole, key=lambda n: abs(n - length))[:2]))
-        )
+        nearest = sorted(whole, key=lambda n: abs(n - length))[:2]
         raise InputError(
             f"the filler {text!r} cannot be cut to {length} tokens inside a character:"
-            f" take {near}"
+            f" take {' or '.join(map(str, sorted(nearest)))}"
         )
     cut = repeated[2 : ends[length - 1]]
     if word and not cut:
@@ -198,7 +188,8 @@ def _encode(
     encoding = tokenizer(
         text, add_special_tokens=format == "plain", return_offsets_mapping=True
     )
-    ids, bos = encoding["input_ids"], tokenizer.bos_token_id
+    ids = encoding["input_ids"]
+    bos = tokenizer.bos_token_id
     # Chat models such as SmolLM2 open every turn with their BOS token, so only a
     # doubled one is a mistake.
     if bos is not None and ids[:2] == [bos, bos]:
@@ -206,13 +197,15 @@ def _encode(
             "the prompt starts with two BOS tokens: the chat template adds what the"
             " tokenizer adds"
         )
-    spans, begin = {}, text.index(content)
+    spans = {}
+    begin = text.index(content)
     for name, (start, stop) in parts.items():
         # A token belongs to the part that holds its last character, and the space
         # before a part is the part's: it may be a token of its own, whose offsets some
         # tokenizers trim to nothing behind it.
         spaced = start > 0 and content[start - 1] == " "
-        first, last = begin + start + (not spaced), begin + stop
+        first = begin + start + (not spaced)
+        last = begin + stop
         inside = [
             i
             for i, (_, end) in enumerate(encoding["offset_mapping"])
@@ -268,10 +261,8 @@ def _what_changed(
     """Say which of the original tokens inserting has changed, or that it has another
     length; "" for neither.
     """
-    before, after = (
-        baseline.input_ids.tolist(),
-        prompt.input_ids[prompt.original].tolist(),
-    )
+    before = baseline.input_ids.tolist()
+    after = prompt.input_ids[prompt.original].tolist()
     for number, pair in enumerate(zip(before, after, strict=False), 1):
         if pair[0] != pair[1]:
             old, new = tokenizer.convert_ids_to_tokens(pair)
@@ -285,12 +276,11 @@ def _what_changed(
             f"inserting changes the number of original tokens from {len(before)} to"
             f" {len(after)}"
         )
-    if (
-        found := prompt.spans["inserted"].stop - prompt.spans["inserted"].start
-    ) == length:
+    inserted = prompt.spans["inserted"]
+    tokens = inserted.stop - inserted.start
+    if tokens == length:
         return ""
-    advice = "its ends merge with them; choose another filler text"
     return (
-        f"filler for {condition} became {found} tokens between its neighbours, not"
-        f" {length}: {advice}"
+        f"filler for {condition} became {tokens} tokens between its neighbours, not"
+        f" {length}: its ends merge with them; choose another filler text"
     )

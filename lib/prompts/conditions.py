@@ -156,7 +156,7 @@ class Condition(Settings):
     view: View = EVERY_LAYER  # which layers show what was inserted
     example: bool = False  # whether a worked problem stands first
     instructed: bool = True
-    # What stands before the answer: the gold solution, or as many dots as it has tokens.
+    # Before the answer: the gold solution, or as many dots as it has tokens.
     thought: Literal["solution", "dots"] | None = None
 
     def __str__(self) -> str:

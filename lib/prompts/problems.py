@@ -27,25 +27,24 @@ MATH500_SHA256 = "0a7389c2f2827aa8a29e82dd296afb85ce0ac0c3a02541ac975f00c3c57f0f
 # Divisors r + 0.45 apportion samples; of all such rules they depart from largest
 # remainders at the fewest sizes.
 DIVISOR = 0.45
-NAMES = {"embedded": "embedded set", "math500": "MATH-500"}  # as captions say them
-SECONDS = 10  # that the hub may stay silent
+# The sources that have a name, as captions say it.
+SOURCES = {"embedded": "embedded set", "math500": "MATH-500"}
+HUB_TIMEOUT = 10  # seconds that the hub may stay silent
 
 
-def _number(level: object) -> object:
-    return (
-        int(level[6:])
-        if isinstance(level, str) and re.fullmatch(r"Level \d{1,9}", level)
-        else level
-    )
+def _level_number(level: object) -> object:
+    """Return 3 for "Level 3", and anything else as it is."""
+    if isinstance(level, str) and re.fullmatch(r"Level \d{1,9}", level):
+        return int(level.removeprefix("Level "))
+    return level
 
 
-# 7 for "7"
-Text = Annotated[
-    str,
-    BeforeValidator(
-        lambda value: json.dumps(value) if isinstance(value, int | float) else value
-    ),
-]
+def _text_of_number(value: object) -> object:
+    return json.dumps(value) if isinstance(value, int | float) else value
+
+
+# A text, for which a file may have a number: 7 for "7".
+Text = Annotated[str, BeforeValidator(_text_of_number)]
 
 
 class Problem(Settings):
@@ -59,7 +58,7 @@ class Problem(Settings):
     answer: Text
     solution: str = ""
     subject: str = ""
-    level: Annotated[NonNegativeInt, BeforeValidator(_number)] = 0  # 3 or "Level 3"
+    level: Annotated[NonNegativeInt, BeforeValidator(_level_number)] = 0
 
 
 def load_problems(
@@ -75,22 +74,27 @@ def load_problems(
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}: ask for at least 1 problem")
-    path = EMBEDDED if source == "embedded" else Path(os.path.expanduser(source))
-    if source != "math500" and not path.exists():
-        raise unknown(
-            "problems",
-            str(source),
-            NAMES,
-            "give {} or the path to a JSONL file that exists",
-        )
-    problems = _math500() if source == "math500" else _from_file(path)
+    problems = _math500() if source == "math500" else _from_file(_file_of(source))
     if levels is not None:
-        problems = [item for item in problems if item.level in levels]
+        problems = [problem for problem in problems if problem.level in levels]
         if not problems:
             raise InputError(
                 f"{source} has no problem of level {' or '.join(map(str, levels))}"
             )
     return problems if limit is None else stratified_sample(problems, limit, seed)
+
+
+def _file_of(source: str | Path) -> Path:
+    """Return the file of a source; raises InputError where there is none."""
+    path = EMBEDDED if source == "embedded" else Path(os.path.expanduser(source))
+    if not path.exists():
+        raise unknown(
+            "problems",
+            str(source),
+            SOURCES,
+            "give {} or the path to a JSONL file that exists",
+        )
+    return path
 
 
 def drawn_problem(
@@ -103,9 +107,9 @@ def drawn_problem(
     """
     if wanted is None:
         return load_problems(source, limit, seed)[0]
-    for item in load_problems(source):
-        if item.id == wanted:
-            return item
+    for problem in load_problems(source):
+        if problem.id == wanted:
+            return problem
     raise InputError(f"example {wanted!r} is none of the problems of {source}")
 
 
@@ -113,51 +117,50 @@ def describe(source: str | Path) -> str:
     """Return a short name for captions, which calls MATH-500 by its name wherever it
     was read from.
     """
-    if source in NAMES:
-        return NAMES[str(source)]
+    if source in SOURCES:
+        return SOURCES[str(source)]
     path = Path(source)
-    return (
-        f"MATH-500 (given as {path.name})"
-        if digest(_from_file(path)) == MATH500_SHA256
-        else path.name
-    )
+    if digest(_from_file(path)) == MATH500_SHA256:
+        return f"MATH-500 (given as {path.name})"
+    return path.name
 
 
 def digest(problems: Iterable[Problem]) -> str:
     """Return the sha256 of the (id, problem, answer) triples, in order, as compact JSON
     in ASCII.
     """
-    triples = [(item.id, item.problem, item.answer) for item in problems]
-    return hashlib.sha256(
-        json.dumps(triples, separators=(",", ":")).encode("ascii")
-    ).hexdigest()
+    triples = [(problem.id, problem.problem, problem.answer) for problem in problems]
+    text = json.dumps(triples, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Problem]:
     """Return `limit` problems in their old order, every level keeping its share; a
     larger sample holds the smaller.
     """
-    chosen = {item.id for item in sampling_order(problems, seed)[:limit]}
-    return [item for item in problems if item.id in chosen]
+    chosen = {problem.id for problem in sampling_order(problems, seed)[:limit]}
+    return [problem for problem in problems if problem.id in chosen]
 
 
 def sampling_order(problems: list[Problem], seed: int) -> list[Problem]:
     """Return the problems in the order in which a growing stratified sample takes them
     in.
     """
-    sizes, drawn, turns = Counter(item.level for item in problems), Counter[int](), {}
-    # Ranking by a hash draws the same problems in every version of Python and for every
-    # order of the file.
-    for item in sorted(
-        problems, key=lambda item: hashlib.sha256(f"{seed}:{item.id}".encode()).digest()
-    ):
-        turns[item.id] = (
-            (drawn[item.level] + DIVISOR) / sizes[item.level],
-            item.level,
-            item.id,
-        )
-        drawn[item.level] += 1
-    return sorted(problems, key=lambda item: turns[item.id])
+
+    def rank(problem: Problem) -> bytes:
+        # By a hash the same problems are drawn in every version of Python and for every
+        # order of the file.
+        return hashlib.sha256(f"{seed}:{problem.id}".encode()).digest()
+
+    # A level's problems take their turns at even distances; the lower level goes first.
+    sizes = Counter(problem.level for problem in problems)
+    drawn = Counter[int]()
+    turns = {}
+    for problem in sorted(problems, key=rank):
+        level = problem.level
+        turns[problem.id] = ((drawn[level] + DIVISOR) / sizes[level], level, problem.id)
+        drawn[level] += 1
+    return sorted(problems, key=lambda problem: turns[problem.id])
 
 
 def _math500() -> list[Problem]:
@@ -166,40 +169,44 @@ def _math500() -> list[Problem]:
     """
     copy = paths.CACHE / "math500.jsonl"
     for path in (DATA / "math500.jsonl", copy):
-        if path.is_file() and digest(found := _from_file(path)) == MATH500_SHA256:
-            return found
+        if path.is_file():
+            problems = _from_file(path)
+            if digest(problems) == MATH500_SHA256:
+                return problems
+
     lines = [json.dumps(row) for row in _from_hub()]
     copy.parent.mkdir(parents=True, exist_ok=True)
     write_whole(copy, "\n".join(lines).encode())
-    found = _from_file(copy)
-    if digest(found) != MATH500_SHA256:
+    problems = _from_file(copy)
+    if digest(problems) != MATH500_SHA256:
         raise InputError(
             f"{MATH500} at revision {MATH500_REVISION} is not the known MATH-500: its"
             " digest differs"
         )
-    return found
+    return problems
 
 
-@functools.cache  # one that does not answer is asked once
+@functools.cache  # a hub that does not answer is asked once
 def _from_hub() -> list[dict]:
-    """Return the rows of MATH-500 on the hub, which is asked first whether it answers:
-    `datasets` tries on and on.
+    """Return the rows of MATH-500 on the hub.
+
+    It is asked first whether it answers, since `datasets` tries on and on.
     """
     import datasets  # takes a second to import, and only this source needs it
 
     datasets.disable_progress_bars()  # half a megabyte
     try:
-        HfApi().dataset_info(MATH500, revision=MATH500_REVISION, timeout=SECONDS)
-        return datasets.load_dataset(
+        HfApi().dataset_info(MATH500, revision=MATH500_REVISION, timeout=HUB_TIMEOUT)
+        dataset = datasets.load_dataset(
             MATH500, split="test", revision=MATH500_REVISION
-        ).to_list()
-    except (
-        Exception
-    ) as error:  # datasets, the hub and the network each have classes of their own
+        )
+        return dataset.to_list()
+    except Exception as error:
+        # Of any kind: datasets, the hub and the network have classes of their own.
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
-            f"{MATH500} could not be fetched"
-            f" ({' '.join(str(error).split()) or type(error).__name__}); give the path"
-            " to a JSONL file of it, or put one at data/math500.jsonl"
+            f"{MATH500} could not be fetched ({reason}); give the path to a JSONL file"
+            " of it, or put one at data/math500.jsonl"
         ) from error
 
 
@@ -213,7 +220,7 @@ def _from_file(path: Path) -> list[Problem]:
 
 @functools.lru_cache(maxsize=8)
 def _parsed(path: Path, changed: int, size: int) -> tuple[Problem, ...]:
-    """Read a file once as long as it stays as it is: a run asks for it several times."""
+    """Read a file once while it stays as it is: a run asks for it several times."""
     lines: dict[str, int] = {}
     problems = []
     for number, row in json_lines(path):
