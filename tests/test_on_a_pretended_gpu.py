@@ -1,6 +1,7 @@
 """What touches a GPU, on one that is not there: the CPU's numbers, and few waits."""
 
 import contextlib
+import functools
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -17,13 +18,16 @@ from lib.attention.check import check_attention
 from lib.attention.function import hiding
 from lib.attention.received import observe, observe_uniform
 from lib.evaluation.provenance import provenance
+from lib.evaluation.scoring import TextToScore, log_likelihoods
 from lib.generation import Request, Sampling, drawing, transformers
 from lib.generation.drawing import choose
-from lib.generation.prefill import prefill
+from lib.generation.prefill import logits_of, prefill
 from lib.generation.step import DecodeSteps
 from lib.generation.transformers import Engine
 from lib.measurement.networks import free
 from lib.models.loading import Loaded, load
+from lib.prompts.building import Prompt
+from lib.prompts.conditions import parse_condition
 
 pytestmark = pytest.mark.skipif(
     torch.cuda.is_available(), reason="a real GPU runs test_on_a_gpu.py"
@@ -103,6 +107,28 @@ def likelihood_under_arm(model):
     return likelihood(model, TEXT)
 
 
+def scores(model, arm=None):
+    """Log p of drawn texts at their temperature, as pass rates are weighted by."""
+    texts = {}
+    condition = parse_condition("dilution")
+    for number, (row, span) in enumerate(zip(IDS, SPANS, strict=True)):
+        prompt = Prompt(row[:-5], {"inserted": span}, torch.arange(25), "")
+        text = TextToScore(
+            problem=None,
+            condition=condition,
+            arm=arm,
+            target="draw",
+            prompt=prompt,
+            lead=[],
+            text=row[-5:].tolist(),
+            temperature=0.7,
+        )
+        texts[f"{number:016x}"] = text
+    place = str(model.device)
+    loaded = Loaded(model, None, "tiny", "tiny", "none", place, "float32", 3)
+    return log_likelihoods(loaded, texts)
+
+
 # What is measured, and how often the host may wait for the device at most.
 MEASURED = {
     check_attention: 8,
@@ -110,6 +136,7 @@ MEASURED = {
     activations: 3,
     likelihood: 3,
     likelihood_under_arm: 20,
+    scores: 5,
 }
 
 
@@ -284,6 +311,24 @@ def test_rows_of_a_worker_need_no_gpu_where_they_are_written():
     assert {completion.finish_reason for completion in completions} > {"context"}
     for completion in completions:
         assert provenance(engine.loaded, completion.processor)["processor"] == name
+
+
+def test_a_model_that_is_streamed_scores_as_a_whole_one(tiny_llama, monkeypatch):
+    # Other threads would see no GPU.
+    monkeypatch.setenv("HF_DEACTIVATE_ASYNC_LOAD", "1")
+    rows = [row[:length].tolist() for row, length in zip(IDS, LENGTHS, strict=True)]
+    places = [range(len(row) - 5, len(row) - 1) for row in rows]
+    model = load(str(tiny_llama), device="cpu").model
+    expected = logits_of(model, rows, places)
+    with PretendGpu() as gpu:
+        loaded = load(str(tiny_llama), device="cuda", dtype="float32", streamed=True)
+        gpu.waits.clear()
+        first = functools.partial(logits_of, loaded.model, rows[:2], places[:2])
+        second = functools.partial(logits_of, loaded.model, rows[2:], places[2:])
+        results = on_host(loaded.sweep([first, second]))
+    torch.testing.assert_close(torch.cat(results), expected, rtol=1e-4, atol=1e-5)
+    of_forwards = [where for _, where in gpu.waits if "stages" not in where]
+    assert len(of_forwards) <= 6, gpu.waits
 
 
 def test_a_model_is_loaded_without_cudnn_attention(tiny_llama, monkeypatch):

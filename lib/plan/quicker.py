@@ -59,7 +59,7 @@ def _larger_batch(plan: Plan, answers: list[Cost]) -> Iterator[str]:
             free -= shape.parameters() * number_bytes
             sizes.append(int(free / per_answer))
     batch_size = plan.profile.accuracy.batch_size
-    if sizes and min(sizes) > FASTER * batch_size:
+    if batch_size and sizes and min(sizes) > FASTER * batch_size:
         yield f"batch_size {min(sizes)} fits, the profile has {batch_size}"
 
 

@@ -233,7 +233,8 @@ def _answer_task(
             written=_operations(left * written, multiplied),
         ),
         dtype=accuracy.dtype,
-        batch_size=accuracy.batch_size if accuracy.engine == "transformers" else 0,
+        # Without a size what fits is answered at once: one prompt at least.
+        batch_size=(accuracy.batch_size or 1) * (accuracy.engine == "transformers"),
         longest=int(prompt_tokens + accuracy.max_new_tokens),
     )
 
