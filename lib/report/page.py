@@ -10,9 +10,8 @@ import base64
 import hashlib
 import json
 import re
-import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -20,25 +19,20 @@ from markupsafe import Markup
 from lib import paths
 from lib.claims import summary, words
 from lib.claims.verdict import UNJUDGED, VERDICTS, Verdict, read_verdicts
-from lib.errors import InputError
-from lib.models.names import resolve
-from lib.profiles import Accuracy, Attention, Profile
-from lib.prompts.problems import describe
+from lib.profiles import Profile
 from lib.report.answers import read_answers
+from lib.report.facts import facts
 from lib.report.formulas import FORMULA, formulas
 from lib.report.gallery import read_figures
 from lib.report.heads import read_heads
 from lib.report.parts import axis
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATE_FOLDER = Path(__file__).parent / "templates"
 SIGNS = dict(zip((*VERDICTS, *UNJUDGED), "✓◐✕≈??–", strict=True))
-OPENING = (
-    "overview",
-    "fig13",
-)  # the figure that stands first: of these the first that is there
-UNSAFE = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
-)  # what could end a script element
+# The figure that stands first: of these the first that is there.
+OPENING = ("overview", "fig13")
+# What could end a script element.
+UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def write_report(profile: Profile) -> Path:
@@ -52,160 +46,125 @@ def write_report(profile: Profile) -> Path:
     figures, beyond = read_figures(profile)
     answers, revisions, answers_missing = read_answers(profile)
     heads, heads_missing = read_heads(profile)
-    lead, rows, claims, notebooks = summary.lead(verdicts), [], {}, {}
-    for verdict in verdicts:
-        name = re.sub(r"[^\w.]+", "-", f"{verdict.id}-{verdict.model}")
-        row = {
-            "verdict": verdict,
-            "told": words.verdict_text(verdict),
-            "measured": words.measured_text(verdict),
-            "anchor": f"claim-{name}",
-            "axis": axis(verdict),
-        }
-        rows.append(row)
-        claim = claims.setdefault(verdict.id, {"first": row, "cells": {}})
-        if verdict.n:
-            claim["cells"][verdict.model] = row
-    for claim in (
-        claims
-    ):  # which notebooks draw its figures: the executed copies, where they are
-        captions = (
-            one["caption"]
-            for one in figures + beyond
-            if one["caption"] and claim in one["caption"]["claims"]
-        )
-        names = dict.fromkeys(caption["notebook"] for caption in captions)
-        here = {
-            name: (
-                ""
-                if (profile.results / f"{name}.ipynb").is_file()
-                else "../../notebooks/"
-            )
-            for name in names
-        }
-        notebooks[claim] = {
-            name: f"{folder}{name}.ipynb" for name, folder in here.items()
-        }
+    revisions = {head["name"]: head["revision"] for head in heads} | revisions
+
+    rows = [_row_of(verdict) for verdict in verdicts]
+    claims = _claims_of(rows)
+    drawn = figures + beyond
+    lead = summary.lead(verdicts)
     content = {
         "name": profile.name,
         "options": profile.options,
         "signs": SIGNS,
         "rows": rows,
         "claims": claims,
-    }
-    content |= {"words": lead, "counts": summary.totals(verdicts)}
-    content |= {"finding": next(iter(summary.finding(verdicts)), lead[0])}
-    content |= {
+        "words": lead,
+        "counts": summary.totals(verdicts),
+        "finding": next(iter(summary.finding(verdicts)), lead[0]),
         "models": summary.models_of(verdicts),
-        "notebooks": notebooks,
+        "notebooks": {claim: _notebooks_of(claim, drawn, profile) for claim in claims},
+        "facts": facts(profile, verdicts, revisions),
+        "figures": figures,
+        "beyond": beyond,
+        "opening": _opening_of(drawn),
+        "heads": heads,
+        "heads_missing": heads_missing,
+        "answers": answers,
+        "answers_missing": answers_missing,
     }
-    content |= {
-        "facts": _facts(
-            profile,
-            verdicts,
-            {head["name"]: head["revision"] for head in heads} | revisions,
-        )
-    }
-    content |= {"figures": figures, "beyond": beyond}
-    content |= {
-        "opening": next(
-            (
-                one
-                for name in OPENING
-                for one in figures + beyond
-                if one["name"] == name
-            ),
-            None,
-        )
-    }
-    content |= {"heads": heads, "heads_missing": heads_missing}
-    content |= {"answers": answers, "answers_missing": answers_missing}
-    data = {"signs": SIGNS, "answers": answers, "heads": heads}
-    data |= {"formula": FORMULA.pattern, "formulas": formulas(answers)}
+
     path = profile.results / "report.html"
-    paths.write_whole(
-        path, _page(content, data).encode("utf-8", "replace")
-    )  # a lone surrogate
+    # What a model wrote may hold a lone surrogate, which UTF-8 cannot say.
+    paths.write_whole(path, _page(content).encode("utf-8", "replace"))
     return path
 
 
-def _page(content: dict, data: dict) -> str:
-    names = ["report.css", "report.js", *["heads.js"] * bool(data["heads"])]
-    style, *scripts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in names]
-    hashes = [
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (style, *scripts)
-    ]
-    style_hash, *script_hashes = [f"'sha256-{digest}'" for digest in hashes]
-    policy = (
-        f"default-src 'none'; img-src data:; style-src {style_hash}; script-src"
-        f" {' '.join(script_hashes)}"
-    )
-    options = {
-        "autoescape": True,
-        "undefined": jinja2.StrictUndefined,
-        "trim_blocks": True,
+def _row_of(verdict: Verdict) -> dict[str, Any]:
+    """Return what the table of claims shows of a verdict."""
+    name = re.sub(r"[^\w.]+", "-", f"{verdict.id}-{verdict.model}")
+    return {
+        "verdict": verdict,
+        "told": words.verdict_text(verdict),
+        "measured": words.measured_text(verdict),
+        "anchor": f"claim-{name}",
+        "axis": axis(verdict),
     }
+
+
+def _claims_of(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return by claim its first row, and the rows of the models that test it."""
+    claims: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        verdict = row["verdict"]
+        claim = claims.setdefault(verdict.id, {"first": row, "cells": {}})
+        if verdict.n:
+            claim["cells"][verdict.model] = row
+    return claims
+
+
+def _notebooks_of(claim: str, drawn: list[dict], profile: Profile) -> dict[str, str]:
+    """Return by name where the notebooks are that draw a claim's figures: the executed
+    copies, where they are.
+    """
+    places = {}
+    for figure in drawn:
+        caption = figure["caption"]
+        if not caption or claim not in caption["claims"]:
+            continue
+        name = caption["notebook"]
+        executed = (profile.results / f"{name}.ipynb").is_file()
+        folder = "" if executed else "../../notebooks/"
+        places[name] = f"{folder}{name}.ipynb"
+    return places
+
+
+def _opening_of(drawn: list[dict]) -> dict | None:
+    """Return the figure that opens the page, None where there is none of OPENING."""
+    by_name = {figure["name"]: figure for figure in drawn}
+    present = [by_name[name] for name in OPENING if name in by_name]
+    return present[0] if present else None
+
+
+def _page(content: dict) -> str:
+    """Return the page, whose policy lets nothing run but its own style and scripts."""
+    answers = content["answers"]
+    heads = content["heads"]
+    data = {
+        "signs": SIGNS,
+        "answers": answers,
+        "heads": heads,
+        "formula": FORMULA.pattern,
+        "formulas": formulas(answers),
+    }
+    style = _template("report.css")
+    scripts = [_template("report.js")]
+    if heads:
+        scripts.append(_template("heads.js"))
+    policy = (
+        f"default-src 'none'; img-src data:; style-src {_policy_hash(style)};"
+        f" script-src {' '.join(_policy_hash(script) for script in scripts)};"
+        " base-uri 'none'; form-action 'none'"
+    )
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), **options
+        loader=jinja2.FileSystemLoader(TEMPLATE_FOLDER),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
     )
     return environment.get_template("report.html.j2").render(
         **content,
-        policy=f"{policy}; base-uri 'none'; form-action 'none'",
+        policy=policy,
         css=Markup(style),
         scripts=[Markup(script) for script in scripts],
         data=Markup(json.dumps(data, separators=(",", ":")).translate(UNSAFE)),
     )
 
 
-def _facts(
-    profile: Profile, verdicts: list[Verdict], revisions: dict[str, str]
-) -> dict[str, list[str]]:
-    """Return what was run, by the name of the fact; a model has one revision, and the n
-    of its claims.
-    """
-    attention, accuracy = profile.attention, profile.accuracy
-    try:
-        weights = {
-            source.name: source.weights
-            for source in map(resolve, [*attention.models, *accuracy.models])
-        }
-    except InputError:  # a folder that is not on this machine
-        weights = {}
-    models = []
-    for name in summary.models_of(verdicts):
-        sizes = [row.n for row in verdicts if row.model == name and row.n]
-        label = f"{name} @ {revisions[name]}" if name in revisions else name
-        label += f", {weights[name]}" if weights.get(name) else ""
-        n = f"n = {min(sizes)} to {max(sizes)}" if sizes else "nothing was measured"
-        models.append(f"{label}; {n}")
-    judged = datetime.fromtimestamp(
-        (profile.results / "claims.json").stat().st_mtime, UTC
-    )
-    decoding = (
-        f"temperature {accuracy.temperature:g}" if accuracy.temperature else "greedy"
-    )
-    command = ["git", "-C", str(paths.ROOT), "rev-parse", "--short=12", "HEAD"]
-    try:
-        commit = subprocess.run(
-            command, capture_output=True, text=True, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):  # a copy without git
-        commit = "unknown"
-    return {
-        "Models, weights, problems of a claim": models,
-        "Problems of attention": [
-            f"{_problems(attention)}, {attention.layers} first layers"
-        ],
-        "Problems to answer": [f"{_problems(accuracy)}, {decoding}"],
-        "Claims judged": [f"{judged:%Y-%m-%d %H:%M} UTC"],
-        "Code": [f"commit {commit}"],
-    }
+def _template(name: str) -> str:
+    return (TEMPLATE_FOLDER / name).read_text(encoding="utf-8")
 
 
-def _problems(section: Attention | Accuracy) -> str:
-    try:
-        name = describe(section.problems)
-    except InputError:  # a file that is not on this machine
-        name = Path(section.problems).name
-    return f"{name}, {section.limit or 'all'} problems, {section.format} prompt"
+def _policy_hash(text: str) -> str:
+    """Return how a content security policy names an embedded style or script."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
