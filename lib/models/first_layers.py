@@ -40,6 +40,16 @@ class RangeRefused(Exception):
     """The server sends whole files only."""
 
 
+class TensorPlace(NamedTuple):
+    """Where the bytes of a tensor lie on the hub, and what they mean."""
+
+    url: str
+    start: int
+    stop: int
+    dtype: str  # as safetensors calls it
+    shape: list[int]
+
+
 class RemoteShard(NamedTuple):
     """Which bytes of a shard on the hub are needed."""
 
@@ -112,7 +122,7 @@ def _fetch_shard(shard: RemoteShard, path: Path, bar: Bar) -> None:
             begin = min(max(start, done), stop)
             bar.update(begin - start)
             file.seek(begin)
-            for chunk in _bytes_between(shard.url, begin, stop):
+            for chunk in bytes_between(shard.url, begin, stop):
                 file.write(chunk)
                 bar.update(len(chunk))
         file.truncate(shard.size)
@@ -123,33 +133,40 @@ def _remote_shard(repo: str, name: str, url: str, layers: int) -> RemoteShard:
 
     Raises InputError for one that is damaged.
     """
+    places = tensor_places(repo, name, url)
+    header = (0, min(place.start for place in places.values()))
+    needed = [
+        (place.start, place.stop)
+        for tensor, place in places.items()
+        if is_needed(tensor, layers)
+    ]
+    size = max(place.stop for place in places.values())
+    return RemoteShard(name, url, _joined([header, *sorted(needed)]), size)
+
+
+def tensor_places(repo: str, name: str, url: str) -> dict[str, TensorPlace]:
+    """Return by name what a shard's header says of its tensors.
+
+    Raises InputError for one that is damaged.
+    """
     try:
-        start, places = _tensor_places(url)
-        ends = [stop for _, stop in places.values()]
-        needed = [
-            place for tensor, place in places.items() if is_needed(tensor, layers)
-        ]
-        ranges = _joined([(0, start), *sorted(needed)])
-        return RemoteShard(name, url, ranges, max(ends))
+        length = int.from_bytes(b"".join(bytes_between(url, 0, 8)), "little")
+        begin = 8 + length
+        if begin > LARGEST_HEADER:
+            raise ValueError(f"header of {begin} bytes")
+        header = json.loads(b"".join(bytes_between(url, 8, begin)))
+        header.pop("__metadata__", None)
+        places = {}
+        for tensor, entry in header.items():
+            start, stop = entry["data_offsets"]
+            places[tensor] = TensorPlace(
+                url, begin + start, begin + stop, entry["dtype"], entry["shape"]
+            )
+        if not places:
+            raise ValueError("no tensors")
+        return places
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{repo}: {name} is damaged or no safetensors file") from error
-
-
-def _tensor_places(url: str) -> tuple[int, dict[str, tuple[int, int]]]:
-    """Return where a shard's tensors begin, and by name from which byte to which each
-    lies; raises ValueError and its like for what is no safetensors file.
-    """
-    header_length = int.from_bytes(b"".join(_bytes_between(url, 0, 8)), "little")
-    begin = 8 + header_length
-    if begin > LARGEST_HEADER:
-        raise ValueError(f"header of {begin} bytes")
-    header = json.loads(b"".join(_bytes_between(url, 8, begin)))
-    header.pop("__metadata__", None)
-    places = {}
-    for tensor, entry in header.items():
-        start, stop = entry["data_offsets"]
-        places[tensor] = (begin + start, begin + stop)
-    return begin, places
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -164,7 +181,7 @@ def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def _bytes_between(url: str, start: int, stop: int) -> Iterator[bytes]:
+def bytes_between(url: str, start: int, stop: int) -> Iterator[bytes]:
     """Yield the bytes from `start` to `stop` as they arrive; a connection that breaks
     off costs no byte twice.
     """

@@ -64,6 +64,12 @@ def config_folder(repo: str, revision: str | None = None) -> Path:
         return Path(hf_hub_download(**place)).parent
 
 
+def has_shards(repo: str, folder: Path) -> bool:
+    """Say whether a snapshot holds all weights; raises InputError."""
+    with hub_errors(repo, folder.name):
+        return all((folder / shard).is_file() for shard in hub_shards(repo, folder))
+
+
 def hub_shards(repo: str, folder: Path, layers: int | None = None) -> list[str]:
     """Return the shards that hold a model, or its first layers; `folder`, a snapshot,
     may lack them.

@@ -6,6 +6,7 @@
 To *change* a model, see `arm`; to read its attention, see `attention`.
 """
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -23,18 +24,16 @@ from lib.attention.check import check_attention
 from lib.errors import InputError
 from lib.models.checkpoint import weights_digest
 from lib.models.conversion import converted
-from lib.models.first_layers import first_layers
-from lib.models.hub import snapshot
+from lib.models.first_layers import RangeRefused, first_layers
+from lib.models.hub import has_shards, snapshot
 from lib.models.names import Dtype, Source, resolve
 from lib.models.refusals import checkpoint_errors
 from lib.models.stages import Stages
 from lib.models.streaming import Stream
+from lib.models.tensors import FolderTensors, HubTensors
 from lib.models.weights import (
-    bytes_in_memory,
     empty_model,
     load_weights,
-    read_from_shards,
-    shard_by_tensor,
 )
 
 DTYPES = get_args(Dtype)
@@ -113,33 +112,52 @@ def load(
     if streamed and not is_whole:
         raise InputError(f"{spec}: only a whole model can be streamed")
     transformers_logging.disable_progress_bar()
+    if streamed or (streamed is None and is_whole):
+        folder, tensors = _tensors(source, dtype)
+        if streamed or _is_too_large(spec, tensors.elements, dtype, device):
+            with _naming(spec, folder):
+                return _streamed(source, folder, tensors, dtype, device)
     folder = _checkpoint(source, dtype, layers)
     with _naming(spec, folder):
-        if streamed is None and is_whole:
-            streamed = _is_too_large(spec, folder, dtype, device)
-        if streamed:
-            return _streamed(source, folder, dtype, device)
         model = load_weights(folder, layers, dtype, head, seed)
         loaded = _described(source, folder, model, device, dtype, seed)
     _set_up(model, device)
     return loaded
 
 
-def _streamed(source: Source, folder: Path, dtype: str, device: str) -> Loaded:
+def _streamed(
+    source: Source,
+    folder: Path,
+    tensors: FolderTensors | HubTensors,
+    dtype: str,
+    device: str,
+) -> Loaded:
     """Return a whole model whose weights are read layer by layer, once checked."""
     model = empty_model(folder, dtype)
     loaded = _described(source, folder, model, device, dtype)
-    number_format = getattr(torch, dtype)
-    read = functools.partial(read_from_shards, folder, dtype=number_format)
-    stages = Stages(model, shard_by_tensor(folder), read, number_format, device)
+    stages = Stages(model, tensors, getattr(torch, dtype), device)
     loaded = replace(loaded, stream=Stream(stages))
     loaded.sweep([functools.partial(check_attention, model)])
     return loaded
 
 
-def _is_too_large(spec: str, folder: Path, dtype: str, device: str) -> bool:
+def _tensors(source: Source, dtype: str) -> tuple[Path, FolderTensors | HubTensors]:
+    """Return the folder of a model's config and tokenizer, and its tensors.
+
+    Of a model on the hub whose weights are not here yet they stay there.
+    """
+    if source.repo:
+        folder = snapshot(source.repo, source.revision, weights=False)
+        if not has_shards(source.repo, folder):
+            with contextlib.suppress(RangeRefused):
+                return folder, HubTensors(source.repo, folder)
+    folder = _checkpoint(source, dtype)
+    return folder, FolderTensors(folder)
+
+
+def _is_too_large(spec: str, elements: int, dtype: str, device: str) -> bool:
     """Say whether a model would take over half of free memory, to the user too."""
-    needed = bytes_in_memory(folder, dtype)
+    needed = elements * getattr(torch, dtype).itemsize
     if device.startswith("cuda"):
         free, _ = torch.cuda.mem_get_info(device)
     else:

@@ -4,7 +4,7 @@ What is left, such as norms, is small and stays. The weights' names are transfor
 own business: its loader puts them where a family wants them, also merged experts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
@@ -20,23 +20,20 @@ from transformers.modeling_utils import LoadStateDictConfig
 
 from lib.errors import InputError
 from lib.models.checkpoint import NOT_THE_DECODER
-
-# Takes in which file each wanted tensor lies, by name, and returns the tensors.
-Read = Callable[[Mapping[str, str]], dict[str, torch.Tensor]]
+from lib.models.tensors import FolderTensors, HubTensors
 
 
 class Stages:
     """The stages of a model, whose weights come and go.
 
-    model: as `empty_model` gives it; files: in which file each of its tensors lies;
-    read: reads some of them. Raises InputError where the checkpoint lacks tensors.
+    model: as `empty_model` gives it; tensors: those of its checkpoint. Raises
+    InputError where the checkpoint lacks some.
     """
 
     def __init__(
         self,
         model: PreTrainedModel,
-        files: Mapping[str, str],
-        read: Read,
+        tensors: FolderTensors | HubTensors,
         dtype: torch.dtype,
         device: str,
     ):
@@ -47,7 +44,8 @@ class Stages:
         layers = model.get_decoder().get_submodule("layers").children()
         self.head = cast(Any, model.get_output_embeddings())
         self.modules: list[Any] = [embedding, *layers, self.head]
-        self._read = read
+        self.dtype = dtype
+        self._tensors = tensors
         mapping: list[Any] = get_model_conversion_mapping(model)
         self._renamings = [each for each in mapping if isinstance(each, WeightRenaming)]
         self._converters = [
@@ -59,7 +57,7 @@ class Stages:
             dtype_plan=model._get_dtype_plan(dtype),
             weight_mapping=mapping,
         )
-        self._files, resident = self._by_stage(files)
+        self._files, resident = self._by_stage(tensors.files)
 
         # Where both are one, the head's weights are read as the embedding's.
         self.is_tied = self.head.weight is embedding.weight
@@ -75,6 +73,8 @@ class Stages:
         """Read the weights of a stage; InputError where some are missing."""
         module = self.modules[stage]
         self._load(self._files[stage])
+        if module is not self.head:
+            self._tensors.expect(self._files[stage + 1])
         if module is self.head and self.is_tied:
             self.head.weight = self.modules[0].weight
         self._require(module)
@@ -115,7 +115,7 @@ class Stages:
 
     def _load(self, files: Mapping[str, str]) -> None:
         """Read tensors and put them into the model."""
-        tensors = self._read(files)
+        tensors = self._tensors.read(files, self.dtype)
         convert_and_load_state_dict_in_model(self.model, tensors, self._loading)
 
     def _require(self, part: torch.nn.Module, except_for=()) -> None:

@@ -3,7 +3,6 @@
 Weights come from safetensors alone and no code is taken from a checkpoint.
 """
 
-import math
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -112,27 +111,6 @@ def read_from_shards(
                 if place == shard:
                     weights[name] = _copied(stored.get_tensor(name), name, path, dtype)
     return weights
-
-
-def shard_by_tensor(folder: Path) -> dict[str, str]:
-    """Return in which shard each tensor of a checkpoint lies."""
-    shards: dict[str, str] = {}
-    for shard in shards_of(folder):
-        path = folder / shard
-        with checkpoint_errors(path), safe_open(path, "pt") as stored:
-            shards |= dict.fromkeys(stored.keys(), shard)
-    return shards
-
-
-def bytes_in_memory(folder: Path, dtype: str) -> int:
-    """Return how much memory a whole checkpoint takes in a number format."""
-    elements = 0
-    for shard in shards_of(folder):
-        path = folder / shard
-        with checkpoint_errors(path), safe_open(path, "pt") as stored:
-            for name in stored.keys():  # noqa: SIM118
-                elements += math.prod(stored.get_slice(name).get_shape())
-    return elements * getattr(torch, dtype).itemsize
 
 
 def _copied(

@@ -12,20 +12,18 @@ import torch
 from families import FAMILIES, of_type, spread
 from safetensors.torch import load_file, save_file
 
+from lib import paths
 from lib.arm.activations import watched
 from lib.arm.moving import installed
 from lib.attention.check import check_attention
 from lib.attention.function import attending, hiding
 from lib.attention.received import received_attention
+from lib.models import first_layers
 from lib.models.loading import load
 from lib.models.stages import Stages
 from lib.models.streaming import Stream
-from lib.models.weights import (
-    empty_model,
-    load_weights,
-    read_from_shards,
-    shard_by_tensor,
-)
+from lib.models.tensors import FolderTensors
+from lib.models.weights import empty_model, load_weights
 
 IDS = torch.tensor(
     [[5, 17, 3, 88, 41, 9, 60, 2, 33, 71], [9, 9, 4, 50, 3, 8, 8, 1, 2, 7]]
@@ -59,8 +57,7 @@ def is_present(module):
 def streamed(folder, dtype=torch.float32):
     """Return a checkpoint's model without weights, its stages and its stream."""
     model = empty_model(folder, str(dtype).removeprefix("torch."))
-    read = functools.partial(read_from_shards, folder, dtype=dtype)
-    stages = Watched(model, shard_by_tensor(folder), read, dtype, "cpu")
+    stages = Watched(model, FolderTensors(folder), dtype, "cpu")
     return model, stages, Stream(stages)
 
 
@@ -195,11 +192,62 @@ def test_a_folder_is_streamed_as_it_is_loaded_whole(tiny_llama):
     torch.testing.assert_close(scores, expected, rtol=0, atol=1e-6)
 
 
-def test_a_model_of_a_hub_is_streamed(server, models, tiny_llama):
+@pytest.fixture
+def on_hub(server, models, tiny_llama):
+    """A model on the hub, and how many bytes its weights have."""
     shutil.copytree(tiny_llama, models / "org" / "streamed", dirs_exist_ok=True)
-    loaded = load("org/streamed", device="cpu", streamed=True)
-    assert loaded.revision == server.commit("org/streamed")
-    assert loaded.stream
+    tensors = load_file(tiny_llama / "model.safetensors").values()
+    return "org/streamed", sum(tensor.nbytes for tensor in tensors)
+
+
+def test_of_a_model_on_a_hub_each_byte_comes_once_and_stays(server, on_hub, tiny_llama):
+    spec, size = on_hub
+    loaded = load(spec, device="cpu", streamed=True)
+    assert loaded.revision == server.commit(spec)
+    call = functools.partial(logits, loaded.model, IDS[0])
+    (first,) = loaded.sweep([call])
+    (second,) = loaded.sweep([call])
+    assert size <= server.sent_weights <= 1.01 * size + 10_000
+
+    again = load(spec, device="cpu", streamed=True)
+    assert server.sent_weights <= 1.01 * size + 20_000  # the header once more
+    (third,) = again.sweep([functools.partial(logits, again.model, IDS[0])])
+    expected = logits(load(str(tiny_llama), device="cpu").model, IDS[0])
+    for scores in (first, second, third):
+        torch.testing.assert_close(scores, expected, rtol=0, atol=1e-6)
+
+
+def test_where_the_disk_has_no_room_nothing_of_the_hubs_weights_stays(
+    server, on_hub, monkeypatch
+):
+    spec, size = on_hub
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
+    loaded = load(spec, device="cpu", streamed=True)
+    call = functools.partial(logits, loaded.model, IDS[0])
+    loaded.sweep([call])
+    before = server.sent_weights
+    loaded.sweep([call])
+    assert 0.99 * size <= server.sent_weights - before <= size
+    assert not list(paths.CACHE.rglob("*.safetensors"))
+
+
+def test_a_hub_that_breaks_off_is_named_and_what_was_fetched_stays(
+    server, on_hub, monkeypatch, refused
+):
+    spec, size = on_hub
+    monkeypatch.setattr(first_layers, "TRIES", 1)
+    server.break_after = size // 2
+    message = refused(load, spec, device="cpu", streamed=True)
+    assert "what was fetched stays" in message
+    load(spec, device="cpu", streamed=True)
+    assert server.sent_weights <= 1.6 * size
+
+
+def test_a_hub_without_byte_ranges_sends_the_whole_model(server, on_hub):
+    spec, _ = on_hub
+    server.ignore_range = True
+    loaded = load(spec, device="cpu", streamed=True)
+    loaded.sweep([functools.partial(logits, loaded.model, IDS[0])])
 
 
 @pytest.mark.parametrize("available, is_streamed", [(10**12, False), (10**6, True)])
