@@ -1,11 +1,10 @@
-"""A model's file: what it holds, when it is used again, and what is said when it cannot
-be.
-"""
+"""A model's file: what it holds, when it is used again, and what is said when not."""
 
 import itertools
 import json
 import subprocess
 import sys
+from typing import NamedTuple
 from unittest.mock import DEFAULT, Mock
 
 import numpy as np
@@ -23,30 +22,36 @@ from lib.profiles import load_profile, run_profile
 NAME = "tiny-llama"
 
 
-def tiny(folder, **changes):
-    """Return a profile of two problems on a tiny model, two of whose three layers are
-    the first.
+class Measured(NamedTuple):
+    """What was measured, and the bytes of its file."""
+
+    dataset: xr.Dataset
+    content: bytes
+
+
+def tiny(folder):
+    """Return a profile of two problems on a tiny model of three layers.
+
+    Two are its first layers, and one problem goes through all.
     """
     profile = run_profile("demo", model=str(folder), limit=2, name="mine")
-    attention = profile.attention.model_copy(
-        update={"layers": 2, "map_problems": 1, **changes}
-    )
+    changes = {"layers": 2, "map_problems": 1}
+    attention = profile.attention.model_copy(update=changes)
     return profile.model_copy(update={"attention": attention})
+
+
+def file_of(profile):
+    return profile.results / f"{NAME}.nc"
 
 
 @pytest.fixture(scope="module")
 def whole(tiny_llama, tmp_path_factory):
-    """Everything that is measured on it: its profile, Dataset and file, and what a
-    terminal shows.
-    """
+    """Everything that is measured on the tiny model."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "RESULTS", tmp_path_factory.mktemp("results"))
         profile = tiny(tiny_llama)
-        return (
-            profile,
-            measure(profile)[NAME],
-            (profile.results / f"{NAME}.nc").read_bytes(),
-        )
+        dataset = measure(profile)[NAME]
+        return Measured(dataset, file_of(profile).read_bytes())
 
 
 @pytest.fixture
@@ -59,76 +64,71 @@ def profile(tiny_checkpoint, tmp_path, monkeypatch):
     return profile
 
 
-def test_a_file_has_every_variable_of_every_network(whole, tmp_path):
-    _, found, content = whole
-    (tmp_path / "m.nc").write_bytes(content)
+def test_a_file_has_every_variable_with_its_meaning(whole, tmp_path):
+    (tmp_path / "m.nc").write_bytes(whole.content)
     opened = xr.open_dataset(tmp_path / "m.nc")
     for variables in plan.VARIABLES.values():
         for name, (dims, meaning) in variables.items():
-            assert (
-                set(opened[name].dims) == set(dims.split())
-                and opened[name].attrs["long_name"] == meaning
-            )
-    one_key_head = [name for name in plan.NETWORKS if name != plan.OTHER_KEYS]
-    assert found.network.values.tolist() == one_key_head and found.label.startswith(
-        f"{NAME} @ "
-    )
-    lam = found["lambda"].sel(condition="mless")
-    counts = lam.notnull().sum("problem").isel(head=0)
+            assert set(opened[name].dims) == set(dims.split())
+            assert opened[name].attrs["long_name"] == meaning
+
+
+def test_a_file_has_every_network_and_nan_where_nothing_was_measured(whole):
+    measured = whole.dataset
+    # The tiny model has one key head, so that no head can meet another's keys.
+    networks = [name for name in plan.NETWORKS if name != plan.OTHER_KEYS]
+    assert measured.network.values.tolist() == networks
+    assert measured.label.startswith(f"{NAME} @ ")
+
+    lam = measured["lambda"].sel(condition="mless")
+    counts = lam.notnull().sum("problem").isel(head=0)  # (network, layer)
     assert counts.sel(network="trained").values.tolist() == [2, 2, 1]
-    assert (
-        counts.sel(network=["untrained 1", "uniform"]).values.tolist()
-        == [[2, 2, 0]] * 2
-    )
+    for network in ("untrained 1", "uniform"):
+        assert counts.sel(network=network).values.tolist() == [2, 2, 0]
+    assert measured.dispersion.sel(network="uniform").isnull().all()
+    of_each_layer = measured.received.notnull().any(["condition", "token"])
+    assert of_each_layer.all()
+
+    # Each seed draws weights of its own.
     first = lam.sel(layer=1)
     drawn = [first.sel(network=name).values for name in plan.UNTRAINED]
     for one, other in itertools.combinations(drawn, 2):
         assert not np.array_equal(one, other)
-    assert found.dispersion.sel(network="uniform").isnull().all()
-    assert found.received.notnull().any(["condition", "token"]).all()  # of all layers
 
 
 def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys):
-    steps, pieces = [], networks.run_step
-    monkeypatch.setattr(
-        networks, "run_step", lambda *given: steps.append(given[2]) or pieces(*given)
-    )
-    (tokens,) = measure(profile, "tokens").values()
+    run_step = Mock(wraps=networks.run_step)
+    monkeypatch.setattr(networks, "run_step", run_step)
+    tokens = measure(profile, "tokens")[NAME]
     assert set(tokens) == set(plan.VARIABLES["tokens"])
+
     monkeypatch.setattr(progress, "shown", True)
-    (found,) = measure(profile, "tokens", "activations").values()
-    assert (
-        "activations in 2 layers: 100%" in (shown := capsys.readouterr().err)
-        and "2/2" in shown
-    )
-    parts = [("tokens", False), ("activations", False), ("activations", True)]
-    assert [(step.measure, step.deep) for step in steps] == parts and {
-        step.network for step in steps
-    } == {"trained"}
-    assert set(found) == {
-        *tokens,
-        *plan.VARIABLES["activations"],
-    } and found.measures.equals(whole[1].measures[:1])
+    both = measure(profile, "tokens", "activations")[NAME]
+    bars = capsys.readouterr().err
+    assert "activations in 2 layers: 100%" in bars
+    assert "2/2" in bars
+    assert set(both) == set(tokens) | set(plan.VARIABLES["activations"])
+    assert both.measures.equals(whole.dataset.measures[:1])
+
+    steps = [call.args[2] for call in run_step.call_args_list]
+    expected = [("tokens", False), ("activations", False), ("activations", True)]
+    assert [(step.measure, step.deep) for step in steps] == expected
+    assert {step.network for step in steps} == {"trained"}
     monkeypatch.setattr(networks, "load", None)
-    xr.testing.assert_equal(measure(profile, "activations")[NAME], found)
+    xr.testing.assert_equal(measure(profile, "activations")[NAME], both)
 
 
 def test_an_interruption_loses_one_condition(profile, monkeypatch):
-    observe = Mock(
-        wraps=networks.observe,
-        side_effect=[DEFAULT, DEFAULT, KeyboardInterrupt, *[DEFAULT] * 9],
-    )
+    effects = [DEFAULT, DEFAULT, KeyboardInterrupt, *[DEFAULT] * 9]
+    observe = Mock(wraps=networks.observe, side_effect=effects)
     monkeypatch.setattr(networks, "observe", observe)
     with pytest.raises(KeyboardInterrupt):
         measure(profile, "attention")
-    assert (
-        load_measured(profile, *profile.attention.models).done
-        == '["trained: attention: mless"]'
-    )
+    kept = load_measured(profile, *profile.attention.models)
+    assert json.loads(kept.done) == ["trained: attention: mless"]
     measure(profile, "attention")
-    assert (
-        observe.call_count == 3 + 3 + 4
-    )  # none again, the two that were missing, then the deeper layer
+    # None again and the two that were missing, then the deeper layer.
+    assert observe.call_count == 3 + 3 + 4
 
 
 def test_other_weights_are_measured_again(profile, tiny_checkpoint):
@@ -150,7 +150,7 @@ def test_numbers_of_another_provenance_are_measured_again(profile, name):
     other = before.assign(received=2 * before.received)
     if name is not None:
         other = other.assign_attrs({name: "another"})
-    save_measured(profile.results / f"{NAME}.nc", other)
+    save_measured(file_of(profile), other)
     after = measure(profile, "tokens", "attention")[NAME]
     expected = other if name is None else before
     first = after.received.sel(layer=1).values
@@ -172,89 +172,87 @@ def test_numbers_of_another_provenance_are_measured_again(profile, name):
 def test_what_other_settings_or_another_version_decide_is_measured_again(
     whole, profile, changed, lost, monkeypatch
 ):
-    (profile.results / f"{NAME}.nc").write_bytes(whole[2])
-    content, (spec,) = profile.model_dump(), profile.attention.models
+    file_of(profile).write_bytes(whole.content)
+    (spec,) = profile.attention.models
+    content = profile.model_dump()
+    content["attention"]["panels"] = {}
     for name, value in changed.items():
         content[name] = content[name] | value if isinstance(value, dict) else value
-    content["attention"]["panels"] = {}
     if not changed:
         monkeypatch.setitem(plan.VERSIONS, "causes", 2)
-    found = load_measured(type(profile).model_validate(content), spec)
-    assert {step.split(": ")[1] for step in json.loads(found.done)} == set(
-        plan.VERSIONS
-    ) - lost
-    assert {
-        measure
-        for measure, names in plan.VARIABLES.items()
-        if not names.keys() & found.keys()
-    } == lost
+    kept = load_measured(type(profile).model_validate(content), spec)
+    done = {label.split(": ")[1] for label in json.loads(kept.done)}
+    assert done == set(plan.VERSIONS) - lost
+    for measure_name, variables in plan.VARIABLES.items():
+        assert kept.keys().isdisjoint(variables) == (measure_name in lost)
 
 
 @pytest.mark.parametrize(
     "damage", [lambda c: b"", lambda c: c[:-9], lambda c: c[:999] + b"?" + c[1000:]]
 )
 def test_a_damaged_file_counts_for_nothing_and_is_named(whole, profile, damage, capsys):
-    file = profile.results / f"{NAME}.nc"
-    file.write_bytes(damage(whole[2]))
-    found = load_measured(profile, *profile.attention.models)
-    assert (
-        not found
-        and found.done == "[]"
-        and capsys.readouterr().err == f"{file} is damaged: it is measured again\n"
-    )
+    file = file_of(profile)
+    file.write_bytes(damage(whole.content))
+    nothing = load_measured(profile, *profile.attention.models)
+    assert not nothing
+    assert nothing.done == "[]"
+    words = f"{file} is damaged: it is measured again\n"
+    assert capsys.readouterr().err == words
+
+
+@pytest.fixture
+def kept(whole, profile):
+    """The file that the repository keeps of the model, without the tokens' texts."""
+    path = paths.DATA / "mine" / f"{NAME}.nc"
+    save_measured(path, whole.dataset.drop_vars("text"))
+    return path
 
 
 def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(
-    whole, profile
+    whole, profile, kept
 ):
-    path = paths.DATA / "mine" / f"{NAME}.nc"
-    save_measured(path, whole[1].drop_vars("text"))
-    assert profile.stored and set(measure(profile)[NAME]) == set(whole[1]) - {"text"}
-    with pytest.raises(
-        InputError,
-        match=r"other settings than mine has now: python -m lib reproduce .* --fresh",
-    ):
+    assert profile.stored
+    assert set(measure(profile)[NAME]) == set(whole.dataset) - {"text"}
+    (spec,) = profile.attention.models
+    assert not load_measured(profile, spec, stored=False)
+    # What was measured here comes before it.
+    file_of(profile).write_bytes(whole.content)
+    assert not profile.stored
+    assert "text" in load_measured(profile, spec)
+
+
+def test_what_the_repository_keeps_of_other_settings_or_damaged_is_refused(
+    whole, profile, kept
+):
+    words = r"other settings than mine has now: python -m lib reproduce .* --fresh"
+    with pytest.raises(InputError, match=words):
         measure(profile.model_copy(update={"seed": 1}))
-    assert not load_measured(profile, *profile.attention.models, stored=False)
-    with pytest.raises(
-        InputError, match=r"cannot keep measurements in .*tiny-llama\.nc"
-    ):
-        save_measured(path / "m.nc", whole[1])
-    path.write_bytes(b"nonsense")
+    words = r"cannot keep measurements in .*tiny-llama\.nc"
+    with pytest.raises(InputError, match=words):
+        save_measured(kept / "m.nc", whole.dataset)
+    kept.write_bytes(b"nonsense")
     with pytest.raises(InputError, match=r"data/mine/tiny-llama\.nc cannot be read"):
         measure(profile)
-    (profile.results / f"{NAME}.nc").write_bytes(
-        whole[2]
-    )  # what was measured here comes before it
-    assert not profile.stored and "text" in load_measured(
-        profile, *profile.attention.models
-    )
 
 
 def test_another_example_is_drawn_and_nothing_else_is_measured_again(whole, profile):
     def drawing(example):
-        return profile.model_copy(
-            update={
-                "attention": profile.attention.model_copy(update={"example": example})
-            }
-        )
+        attention = profile.attention.model_copy(update={"example": example})
+        return profile.model_copy(update={"attention": attention})
 
-    with pytest.raises(
-        InputError, match="example 'x' is none of the problems of embedded"
-    ):
+    words = "example 'x' is none of the problems of embedded"
+    with pytest.raises(InputError, match=words):
         measure(drawing("x"), "tokens")
-    (profile.results / f"{NAME}.nc").write_bytes(whole[2])
-    before = whole[1]
-    for wanted in ("embedded/draw/160", "embedded/draw/159", None):
-        found = measure(drawing(wanted), "tokens", "attention")[NAME]
-        assert found.example == (
-            wanted or found.problem[0]
-        )  # of a profile that names none it is the sample's first
-        assert (found.example in found.problem) == (not wanted)
-        assert found["lambda"].equals(before["lambda"]) and not found.received.equals(
-            before.received
-        )
-        before = found
+    file_of(profile).write_bytes(whole.content)
+    before = whole.dataset
+    for example in ("embedded/draw/160", "embedded/draw/159", None):
+        after = measure(drawing(example), "tokens", "attention")[NAME]
+        # Of a profile that names none it is the sample's first.
+        assert after.example == (example or after.problem[0])
+        assert (after.example in after.problem) == (example is None)
+        assert after["lambda"].equals(before["lambda"])
+        assert not after.received.equals(before.received)
+        before = after
 
 
 def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
@@ -270,7 +268,5 @@ def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
 
 
 def test_the_file_of_a_model_has_a_name_that_every_system_takes(tmp_path):
-    assert (
-        load_profile("demo").measured_in(tmp_path, "my model (2)")
-        == tmp_path / "my-model-2-.nc"
-    )
+    path = load_profile("demo").measured_in(tmp_path, "my model (2)")
+    assert path == tmp_path / "my-model-2-.nc"
