@@ -27,8 +27,6 @@ KILLS = [
     ("replace", 1, "after"),
     ("write", 1, "half"),
     ("ftruncate", 1, "before"),
-]
-KILLS += [
     ("write", 5, "after"),
     ("write", 9, "half"),
     ("write", 20, "before"),
@@ -37,9 +35,9 @@ KILLS += [
 SECONDS = 100  # to wait for a process
 DRAWN = (
     "--limit 8 --conditions none,mless:5,arm --max-new-tokens 12 --elicit"
-    " --elicit-tokens 4 --temperature 0.9"
+    " --elicit-tokens 4 --temperature 0.9 --top-p 0.9 --samples 3 --batch-size 7"
+    " --filler-length 5"
 )
-DRAWN += " --top-p 0.9 --samples 3 --batch-size 7 --filler-length 5"
 # By Ctrl-C, or by a disk that takes no more than so many bytes of a file.
 STOPPED = [
     (None, 130, "interrupted: what is done is kept"),
@@ -50,7 +48,7 @@ GREEDY = "--limit 24 --conditions none,arm --max-new-tokens 60 --batch-size 4"
 
 @pytest.fixture
 def begin(tiny_checkpoint, monkeypatch):
-    """Start `evaluate` into a folder in a process of its own; `kill` is one of KILLS."""
+    """Start `evaluate` in a process of its own; `kill` is one of KILLS."""
     # Processes start in a moment: one that has imported everything is forked for each.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["lib.evaluation.run"])
@@ -131,7 +129,7 @@ def test_kills_at_every_step_end_in_the_completions_of_an_undisturbed_run(
 
 
 def interrupted(begin, folder):
-    """Press Ctrl-C twice as a terminal does: it reaches every process of the command."""
+    """Press Ctrl-C twice as a terminal does, for every process of the command."""
     process, file = begin(folder), folder / "completions.jsonl"
     while process.is_alive() and not (
         file.is_file() and file.read_text().count("\n") > 3

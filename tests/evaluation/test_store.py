@@ -46,23 +46,17 @@ def test_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
         ):
             store.append(row)
     path, rows = fill(tmp_path / "new" / "run", "a")
-    assert (
-        list(rows.values())
-        == read(path)
-        == [{"key": "b", "response": "ß"}, {"key": "a"}]
-    )
+    assert read(path) == [{"key": "b", "response": "ß"}, {"key": "a"}]
+    assert list(rows.values()) == read(path)
     path.write_text(path.read_text() + '{"key": "a", "by": 3}\n')
     assert fill(path.parent)[1] == rows
     run = json.loads((path.parent / "run.json").read_text())
-    assert run["environment"] == {"python": "3.11"} and run["settings"]["layers"] == [
-        1,
-        2,
-    ]
+    assert run["environment"] == {"python": "3.11"}
+    assert run["settings"]["layers"] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "kept", [["a", "b"], []]
-)  # nor is it a line when it is the only one
+# Half a line is none when it is the only one, either.
+@pytest.mark.parametrize("kept", [["a", "b"], []])
 @pytest.mark.parametrize("tail", [b'{"key": "c", "resp', b"\0\0", b'{"a": "\xc3', None])
 def test_a_half_written_last_line_is_dropped_and_one_that_lacks_its_end_alone_is_kept(
     tmp_path, capsys, tail, kept
@@ -71,33 +65,39 @@ def test_a_half_written_last_line_is_dropped_and_one_that_lacks_its_end_alone_is
     whole = path.read_bytes()
     path.write_bytes(whole + tail if tail else whole[:-1])
     assert [row["key"] for row in read(path)] == kept
-    assert list(fill(tmp_path, "c")[1]) == keys_of(path) == [
-        *kept,
-        "c",
-    ] and path.read_bytes().startswith(whole)
-    assert capsys.readouterr().err == (
-        f"repaired: dropped a half-written last line of {path}\n" if tail else ""
-    )
+    _, rows = fill(tmp_path, "c")
+    assert list(rows) == keys_of(path) == [*kept, "c"]
+    assert path.read_bytes().startswith(whole)
+    repaired = f"repaired: dropped a half-written last line of {path}\n"
+    assert capsys.readouterr().err == (repaired if tail else "")
 
 
-@pytest.mark.parametrize("name", ["completions.jsonl", "run.json"])
-@pytest.mark.parametrize(
-    "text", ['{"key": "b', "", "[1]", '{"key": 1, "settings": null}', '"\udcff"']
-)
-def test_what_is_broken_is_named_in_one_line_and_left_alone(tmp_path, name, text):
-    path, readers = tmp_path / name, [lambda: fill(tmp_path)]
+BROKEN = ['{"key": "b', "", "[1]", '{"key": 1, "settings": null}', '"\udcff"']
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_line_is_named_in_one_line_and_left_alone(tmp_path, text):
+    path, _ = fill(tmp_path, "a")
+    text = f'{{"key": "a"}}\n{text}\n{{"key": "half'
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    before = path.read_bytes()
+    message = r"^line 2 of .*completions\.jsonl is not[^\n]*$"
+    with pytest.raises(InputError, match=message):
+        read(path)
+    with pytest.raises(InputError, match=message):
+        fill(tmp_path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_broken_settings_are_named_in_one_line_and_left_alone(tmp_path, text):
     fill(tmp_path, "a")
-    said = r"run\.json is broken: use another folder, or delete this one$"
-    if name != "run.json":
-        text, said = (
-            f'{{"key": "a"}}\n{text}\n{{"key": "half',
-            r"^line 2 of .*completions\.jsonl is not[^\n]*$",
-        )
-        readers.append(lambda: read(path))
-    path.write_bytes(before := text.encode("utf-8", "surrogateescape"))
-    for reader in readers:
-        with pytest.raises(InputError, match=said):
-            reader()
+    path = tmp_path / "run.json"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    before = path.read_bytes()
+    message = r"run\.json is broken: use another folder, or delete this one$"
+    with pytest.raises(InputError, match=message):
+        fill(tmp_path)
     assert path.read_bytes() == before
 
 
@@ -105,6 +105,7 @@ def test_what_is_broken_is_named_in_one_line_and_left_alone(tmp_path, name, text
     "changed, message",
     [
         ({"filler": {"length": 5}}, "filler.length = 55, not 5"),
+        ({"filler": {}}, r"filler.length = 55, not \(absent\)"),
         ({"seed": None}, r"seed = \(absent\), not null"),
     ],
 )
@@ -201,8 +202,9 @@ def test_a_frame_has_every_field_and_what_counts_as_solved():
         "problem_id": "embedded/sum/1",
         "sample": 0,
         "response": "",
+        "correct": True,
+        "evaluated": False,
     }
-    row |= {"correct": True, "evaluated": False}
     rows = [
         row,
         row | {"evaluated": True},
@@ -210,17 +212,15 @@ def test_a_frame_has_every_field_and_what_counts_as_solved():
         row | {"correct": False, "evaluated": True},
     ]
     table = frame(rows, "fillers")
-    assert table.right.tolist() == [
-        False,
-        True,
-        True,
-        False,
-    ] and table.correct.tolist() == [True, True, True, False]
+    assert table.correct.tolist() == [True, True, True, False]
     assert table.worked_out.tolist() == [False, True, False, False]
-    assert (
-        list(table)[: len(FIELDS)] == FIELDS
-        and set(table.part) == {"fillers"}
-        and frame([]).empty
-    )
+    # Outside the embedded set an answer need not be worked out.
+    assert table.right.tolist() == [False, True, True, False]
+    assert list(table)[: len(FIELDS)] == FIELDS
+    assert set(table.part) == {"fillers"}
+    assert frame([]).empty
+
+
+def test_a_row_without_what_tables_need_is_named():
     with pytest.raises(InputError, match=r"completions.jsonl: model: missing field"):
-        frame([row, {"key": "a"}])
+        frame([{"key": "a"}])

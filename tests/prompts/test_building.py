@@ -172,49 +172,50 @@ def characters(tokenizer, prompt, name):
 
 
 def checked(tokenizer, problem, condition, format="plain", filler=None):
-    """Build the prompt of a condition, check whatever must hold for any, and return it."""
-    given, wanted = (
-        {"format": format, "filler": filler},
-        parse_condition(condition).filler(filler or Filler()),
-    )
-    baseline, prompt = (
-        build_prompt(tokenizer, problem, name, **given) for name in ("none", condition)
-    )
-    before, after = baseline.spans["instruction"], baseline.spans["problem"]
-    inserted, length = (
-        prompt.spans["inserted"],
-        0 if condition == "none" else wanted.length,
-    )
+    """Build the prompt of a condition, check whatever must hold for any, return it."""
+    wanted = parse_condition(condition).filler(filler or Filler())
+    length = 0 if condition == "none" else wanted.length
+    form = {"format": format, "filler": filler}
+    baseline = build_prompt(tokenizer, problem, "none", **form)
+    prompt = build_prompt(tokenizer, problem, condition, **form)
+    ids = prompt.input_ids.tolist()
+    inserted = prompt.spans["inserted"]
+
+    # So many tokens are inserted, and all others stay as they were.
     assert inserted.stop - inserted.start == length
     assert prompt.input_ids[prompt.original].tolist() == baseline.input_ids.tolist()
-    assert prompt.original.tolist() == [
-        i for i in range(len(prompt)) if not inserted.start <= i < inserted.stop
-    ]
-    ids = prompt.input_ids.tolist()
+    others = [*range(inserted.start), *range(inserted.stop, len(prompt))]
+    assert prompt.original.tolist() == others
     assert ids == tokenizer(prompt.text, add_special_tokens=format == "plain").input_ids
-    assert format == "chat" or max(inserted.stop, prompt.spans["problem"].stop) == len(
-        prompt
-    )
+    if format == "plain":
+        assert max(inserted.stop, prompt.spans["problem"].stop) == len(prompt)
     if wanted.position == "random":
         around = prompt.spans["instruction"], prompt.spans["problem"]
         assert any(part.start < inserted.start < part.stop for part in around)
     else:
-        place = {"before": before.start, "between": after.start, "end": after.stop}[
-            wanted.position
-        ]
-        assert inserted.start == place
-        for name in ("instruction", "problem"):  # what lies behind the place has moved
-            was, now = baseline.spans[name], prompt.spans[name]
-            assert now.start == was.start + length * (was.start >= place)
-            assert now.stop == was.stop + length * (was.stop > place)
+        check_place(baseline, prompt, wanted.position, length)
         assert characters(tokenizer, prompt, "instruction") == INSTRUCTION
-    if (
-        tokenizer.bos_token and tokenizer.name_or_path == ""
-    ):  # SmolLM2 opens every turn with its own
-        assert (
-            ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
-        )
+    # The demo's, SmolLM2's, opens every turn with its own.
+    if tokenizer.bos_token and tokenizer.name_or_path == "":
+        assert ids[0] == tokenizer.bos_token_id
+        assert ids.count(tokenizer.bos_token_id) == 1
     return prompt
+
+
+def check_place(baseline, prompt, position, length):
+    """Check where tokens were inserted, and that what lies behind has moved."""
+    instruction, problem = baseline.spans["instruction"], baseline.spans["problem"]
+    places = {
+        "before": instruction.start,
+        "between": problem.start,
+        "end": problem.stop,
+    }
+    place = places[position]
+    assert prompt.spans["inserted"].start == place
+    for name in ("instruction", "problem"):
+        was, now = baseline.spans[name], prompt.spans[name]
+        assert now.start == was.start + length * (was.start >= place)
+        assert now.stop == was.stop + length * (was.stop > place)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -454,17 +455,40 @@ def test_bare_leaves_the_instruction_out(demo):
     )
 
 
-def test_a_condition_has_a_length_and_a_place_of_its_own_or_the_fillers_and_layers_that_hide_or_silence_it():
-    for condition, length, position in (
-        ("mless", 4, "end"),
-        ("mless:7", 7, "end"),
-        ("mless@between", 4, "between"),
-    ):
-        filler = parse_condition(condition).filler(Filler(length=4, position="end"))
-        assert filler == Filler(length=length, position=position)
-    expected = {"dilution": ([2, 3, 4, 5], [1]), "layers-1-to-4-only": ([5], [])}
-    for condition, layers in (
-        expected | {"hidden-from-layers-1-to-4": ([1, 2, 3, 4], [])}
-    ).items():
-        view = parse_condition(condition).view
-        assert (view.hidden(5), view.silenced(5)) == layers
+@pytest.mark.parametrize(
+    "condition, length, position",
+    [("mless", 4, "end"), ("mless:7", 7, "end"), ("mless@between", 4, "between")],
+)
+def test_a_condition_has_a_length_and_a_place_of_its_own_or_the_fillers(
+    condition, length, position
+):
+    filler = parse_condition(condition).filler(Filler(length=4, position="end"))
+    assert filler == Filler(length=length, position=position)
+
+
+@pytest.mark.parametrize(
+    "condition, hidden, silenced",
+    [
+        ("mless", [], []),
+        ("gap", [1, 2, 3, 4, 5], []),
+        ("dilution", [2, 3, 4, 5], [1]),
+        ("layer-1-only", [2, 3, 4, 5], []),
+        ("layers-1-to-4-only", [5], []),
+        ("hidden-from-layers-1-to-4", [1, 2, 3, 4], []),
+    ],
+)
+def test_a_condition_has_layers_that_hide_or_silence_what_is_inserted(
+    condition, hidden, silenced
+):
+    view = parse_condition(condition).view
+    assert view.hidden(5) == hidden
+    assert view.silenced(5) == silenced
+
+
+@pytest.mark.parametrize(
+    "text", ["none", "mless:25@end+arm:c=0.1:p1=95", "none+arm", "arm:p1=95:c=0.1"]
+)
+def test_a_condition_is_called_by_its_text(text):
+    condition = parse_condition(text)
+    assert str(condition) == text
+    assert parse_condition(condition) is condition

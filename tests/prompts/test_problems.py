@@ -1,4 +1,4 @@
-"""Problem sets load whole or sampled, and whatever is wrong with one is said in a line."""
+"""Problem sets load whole or sampled; what is wrong with one is said in a line."""
 
 import json
 from collections import Counter
@@ -105,6 +105,13 @@ def test_a_bad_line_is_named(write, row, complaint):
     with pytest.raises(InputError) as caught:
         load_problems(write(GOOD, row))
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_file_that_changed_is_read_again(write):
+    path = write(GOOD)
+    assert load_problems(path) == load_problems(path)
+    write(GOOD, BARE)
+    assert len(load_problems(path)) == 2
 
 
 def test_a_source_that_gives_no_problems_is_refused(write):
