@@ -17,12 +17,13 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from lib import evaluation
 from lib.claims import summary
 from lib.claims.summary import about, span
 from lib.claims.verdict import UNTRAINED, Verdict, stored_verdicts, verdicts_of
 from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, relative_path, write_whole
-from lib.profiles import Accuracy, Attention, Likelihood, Profile
+from lib.profiles import Accuracy, Attention, Likelihood, Profile, load_profile
 from lib.prompts.conditions import Filler
 from lib.statistics import ENOUGH
 
@@ -198,6 +199,10 @@ def sentences() -> str:
     )
     layer_1 = about(verdicts, "likelihood-layer-1", ENOUGH)
     adds = "; ".join(f"{row.estimate:+} nats in {row.model}" for row in layer_1)
+    alone = ", ".join(
+        f"{row.estimate:+}"
+        for row in about(verdicts, "likelihood-layer-1-suffices", ENOUGH)
+    )
     lines = [
         (
             "Slashes lower the first layer's attention on the prompt in"
@@ -218,12 +223,20 @@ def sentences() -> str:
             f" and variance all move as claimed in {held(verdicts, 'redistribution')}."
         ),
         (
-            f"Showing the slashes to layer 1 beside all other layers adds {adds}; the"
-            " paper's mechanism needs a gain."
+            f"Showing the slashes to layer 1 beside all other layers adds {adds}; to"
+            f" layer 1 alone, in the same order, {alone}; the paper's mechanism needs a"
+            " gain."
         ),
         gains(verdicts),
     ]
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+
+
+def checks() -> str:
+    """Return how the measure fares in its own checks, and what graders make of it."""
+    answers = evaluation.answers(load_profile("families"))
+    verdicts = stored_as_verdicts("families")
+    return as_list(*summary.checks(verdicts), *summary.graders_apart(answers))
 
 
 def requantised() -> str:
@@ -395,6 +408,7 @@ def as_list(*lines: str) -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "headline": headline,
     "sentences": sentences,
+    "checks": checks,
     "requantised": requantised,
     "again": again,
     "commands": commands,

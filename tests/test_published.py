@@ -13,11 +13,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import paths
+from lib import evaluation, paths
 from lib.claims.claim import load_claims
 from lib.claims.network_measures import AFFINE
+from lib.claims.verdict import stored_verdicts
+from lib.evaluation import answer_tables
 from lib.figures.tables import triples
 from lib.measurement.measured_tables import AFFINE_TEXT
+from lib.profiles import load_profile
 
 # What tells a number from the others of its column, besides model and n.
 LABELS = (
@@ -232,10 +235,13 @@ def test_no_interval_is_told_that_no_table_has():
         for entry in some
     ]
     for profile in PROFILES:
-        table = pd.read_csv(paths.FIGURES / profile / "claims_matrix.csv")
+        table = pd.read_csv(stored_verdicts(profile))
         for name in ("uniform_effect", "keys_effect", "finished"):
             ends = [name.replace("_effect", "") + end for end in ("_low", "_high")]
             known += map(exact, table[[name, *ends]].dropna().to_numpy())
+    answers = evaluation.answers(load_profile("families"))
+    graded = answer_tables.graders(answers)[["effect", "effect_low", "effect_high"]]
+    known += map(exact, graded.dropna().to_numpy())
     told = [
         (text, "README.md")
         for text in TOLD.findall((paths.ROOT / "README.md").read_text(encoding="utf-8"))

@@ -18,7 +18,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "words": ["cell_texts"],
         "summary": [
             "accuracies",
+            "checks",
             "counts",
+            "graders_apart",
             "inside",
             "lead",
             "listing",

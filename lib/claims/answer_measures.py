@@ -1,6 +1,6 @@
 """What a claim asks of answers and likelihoods: a number per problem and component.
 
-A public function is what data/claims.yaml names as `measure`; its first parameter says
+A public function is what data/claims.yaml names as `measure`; its first parameters say
 what it is given: `answers`, a row per completion, `scores`, a row per likelihood, or
 `draws`, a row per drawn answer with its log p under each condition.
 Each returns (network, component, problem) of the one trained network, with the kind of
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -137,6 +138,61 @@ def likelihood_differences(
     _check_known(nats, chain.from_iterable(pairs), "scores nothing")
     differences = {f"{more} - {less}": nats[more] - nats[less] for more, less in pairs}
     return _values(differences, "mean")
+
+
+def mean_likelihood_differences(
+    scores: pd.DataFrame, target: str, pairs: Sequence[Sequence[str]]
+) -> xr.DataArray:
+    """Return the mean over pairs of conditions of log p under the first less the
+    second's, in nats per problem.
+    """
+    each = likelihood_differences(scores, target, pairs)
+    mean = each.mean("component", skipna=False)
+    label = f"mean of {len(pairs)} differences"
+    return mean.expand_dims(component=[label]).assign_attrs(kind="mean")
+
+
+def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray:
+    """Return in % how often, of two problems, the solved one has the likelier solution.
+
+    That is the area under the curve of log p(solution) per token under none, against
+    whether the answers under none are right. The mean over problems is the area.
+    """
+    tokens_and_right = likely_and_right(scores, answers)
+    solved = tokens_and_right.right.to_numpy() > POINTS / 2
+    if solved.all() or not solved.any():
+        raise Untestable("all of the problems are solved, or none is")
+    order = POINTS * orders(tokens_and_right.per_token.to_numpy(), solved)
+    columns = {"solved and unsolved": pd.Series(order, tokens_and_right.index)}
+    return _values(columns, "share")
+
+
+def likely_and_right(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """Return by problem, of one model under none: how likely, and how often right.
+
+    `per_token` is log p(solution) per token, `right` the share of right answers in %.
+    """
+    rows = scores[(scores.target == "solution") & (scores.condition == "none")]
+    answered = answers[answers.condition == "none"]
+    if rows.empty or answered.empty:
+        raise Untestable("the profile has no problem that is scored and answered")
+    solutions = rows.set_index("problem_id")[["nats", "tokens"]].astype(float)
+    both = solutions.join(shares(answered).rename("right"), how="inner")
+    return both.assign(per_token=both.nats / both.tokens)
+
+
+def orders(x: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return (N,) whose mean is the area under the ROC curve (DeLong et al. 1988).
+
+    The mean has the area's standard error too.
+    """
+    # (right, wrong): 1 where the two are in order, 0.5 for a tie.
+    in_order = np.sign(x[right][:, None] - x[~right]) / 2 + 0.5
+    area = in_order.mean()
+    values = np.empty(len(x))
+    values[right] = area + (in_order.mean(1) - area) * len(x) / right.sum()
+    values[~right] = area + (in_order.mean(0) - area) * len(x) / (~right).sum()
+    return values
 
 
 def pass_rates(draws: pd.DataFrame, more: str, less: str) -> xr.DataArray:

@@ -58,7 +58,7 @@ class Claim(BaseModel):
     range: tuple[float | None, float | None]
     unit: str
     written: Literal["before", "after"]
-    reading: Literal["literal", "strict", "generous"]
+    reading: Literal["literal", "strict", "generous", "other", "control"]
     paper: dict[str, float] = {}
     equivalence: float | None = Field(None, gt=0)
     margin: float | None = Field(None, gt=0)
@@ -91,7 +91,7 @@ class Claim(BaseModel):
             raise ValueError(
                 f"unknown measure {self.measure!r}: choose from {', '.join(MEASURES)}"
             )
-        _, *names = inspect.signature(MEASURES[self.measure]).parameters
+        _, names = _parameters(self.measure)
         if sorted(names) != sorted(self.arguments):
             raise ValueError(
                 f"measure {self.measure} takes {', '.join(names)} in `with`"
@@ -103,6 +103,13 @@ class Claim(BaseModel):
                 " it has no end"
             )
         return self
+
+
+def _parameters(measure: str) -> tuple[list[str], list[str]]:
+    """Return the tables that a measure is given, and its arguments."""
+    names = list(inspect.signature(MEASURES[measure]).parameters)
+    tables = [name for name in names if name in NOTHING_KNOWN]
+    return tables, [name for name in names if name not in tables]
 
 
 def _family_and_size(model: str) -> tuple[str, float]:
@@ -145,9 +152,10 @@ def values_of(claim: Claim, evidence: Mapping[str, Any]) -> xr.DataArray:
 
     Raises Untestable where there are none.
     """
-    function = MEASURES[claim.measure]
-    table = next(iter(inspect.signature(function).parameters))
-    if table not in evidence:
-        raise Untestable(f"the profile {NOTHING_KNOWN[table]}")
-    values = function(evidence[table], **claim.arguments)
+    tables, _ = _parameters(claim.measure)
+    for table in tables:
+        if table not in evidence:
+            raise Untestable(f"the profile {NOTHING_KNOWN[table]}")
+    known = {table: evidence[table] for table in tables}
+    values = MEASURES[claim.measure](**known, **claim.arguments)
     return values.transpose("network", "component", "problem")

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from lib.claims.answer_measures import POSITIVE
+from lib.claims.answer_measures import POSITIVE, likely_and_right, orders
 from lib.errors import InputError
-from lib.evaluation.answer_tables import shares
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.conditions import EVERY_LAYER, NO_LAYER, Filler, parse_condition
@@ -27,9 +26,11 @@ PAIRS = {
     "solution": {
         ("mless", "none"): "slashes, all in all",
         ("gap", "none"): "positions moved on",
-        ("dilution", "gap"): "dilution in layer 1",
-        ("layer-1-only", "dilution"): "values in layer 1",
+        ("layer-1-only", "gap"): "layer 1 alone",
         ("mless", "hidden-from-layer-1"): "layer 1 beside the others",
+        ("hidden-from-layer-1", "gap"): "all later layers",
+        ("dilution", "gap"): "layer 1 alone, values zero",
+        ("arm", "none"): "ARM",
         POSITIVE: "a worked example",
     },
     "answer": {
@@ -194,18 +195,19 @@ def worth(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     rows = []
     unaided = scores[(scores.target == "solution") & (scores.condition == "none")]
     for model, solutions in unaided.groupby("model", sort=False):
-        answered = answers[(answers.model == model) & (answers.condition == "none")]
-        right = shares(answered).rename("right")
-        both = solutions.set_index("problem_id").join(right, how="inner")
+        own = answers[answers.model == model]
+        if not (own.condition == "none").any():
+            continue
+        both = likely_and_right(solutions, own)
         solved = both.right.to_numpy() > POINTS / 2
         if len(both) < ENOUGH or solved.all() or not solved.any():
             continue
 
-        tokens = both.tokens.to_numpy(float)
-        per_token = both.nats.to_numpy(float) / tokens
+        tokens = both.tokens.to_numpy()
+        per_token = both.per_token.to_numpy()
         slopes, steepness = _slopes(per_token, solved)
         slope = interval(slopes, both.index)
-        area = interval(POINTS * _orders(per_token, solved), both.index, "share")
+        area = interval(POINTS * orders(per_token, solved), both.index, "share")
         points = POINTS * float((steepness / tokens).mean())  # of a slope of 1
         row = {"model": model, "n": len(both), "solved": POINTS * solved.mean()}
         for name, shown, scale in (
@@ -236,17 +238,3 @@ def _slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         influence = np.linalg.pinv(curvature) @ gradients.T  # (2, N)
         beta = beta + influence.sum(1)
     return beta[1] + len(x) * influence[1], steepness
-
-
-def _orders(x: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return (N,) whose mean is the area under the ROC curve (DeLong et al. 1988).
-
-    The mean has the area's standard error too.
-    """
-    # (right, wrong): 1 where the two are in order, 0.5 for a tie.
-    in_order = np.sign(x[right][:, None] - x[~right]) / 2 + 0.5
-    area = in_order.mean()
-    values = np.empty(len(x))
-    values[right] = area + (in_order.mean(1) - area) * len(x) / right.sum()
-    values[~right] = area + (in_order.mean(0) - area) * len(x) / (~right).sum()
-    return values

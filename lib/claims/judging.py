@@ -26,8 +26,8 @@ from lib.claims.rule import (
 )
 from lib.claims.verdict import (
     EVEN,
-    NO_EFFECT,
     OTHER_HEADS,
+    SMALL,
     UNTRAINED,
     Answers,
     Control,
@@ -109,7 +109,7 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         verdict.heads_held = sum(inside)
     if decision.verdict == "undecided":
         verdict.power = _power(claim, parts, decision, verdict.paper)
-        _judge_equivalence(verdict, claim, evidence, parts)
+    _judge_size(verdict, claim, evidence, parts)
     _compare_with_controls(verdict, claim, values, decision)
     return verdict
 
@@ -152,10 +152,10 @@ def _power(
     return Power(needed, low, high)
 
 
-def _judge_equivalence(
+def _judge_size(
     verdict: Verdict, claim: Claim, evidence: Mapping[str, Any], parts: Parts
 ) -> None:
-    """Note the margin of no effect, and call what lies within it one."""
+    """Note the margin of a small effect; what is undecided and within it is small."""
     margin = claim.margin
     if claim.equivalence:
         gain = _gain_of_example(claim, evidence)
@@ -163,8 +163,9 @@ def _judge_equivalence(
     if margin is None:
         return
     verdict.equivalence = margin
-    if decide(parts, -margin, margin).verdict == "supported":
-        verdict.verdict = NO_EFFECT
+    within = decide(parts, -margin, margin).verdict == "supported"
+    if within and verdict.verdict == "undecided":
+        verdict.verdict = SMALL
         verdict.p = p_value(parts, -margin, margin)
 
 

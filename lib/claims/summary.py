@@ -19,6 +19,7 @@ from lib.claims.verdict import (
     UNJUDGED,
     UNTRAINED,
     VERDICTS,
+    Estimate,
     Verdict,
     verdict_table,
 )
@@ -29,9 +30,13 @@ from lib.claims.words import (
     measured_text,
     verdict_text,
 )
+from lib.evaluation.answer_tables import GRADERS, graders
 from lib.paths import DATA, read_yaml
 from lib.profiles import Profile
 from lib.statistics import ALPHA, ENOUGH
+
+# How the ids of claims on weighted pass rates begin.
+WEIGHTED = "points-"
 
 
 def models_of(verdicts: Iterable[Verdict]) -> list[str]:
@@ -114,7 +119,26 @@ def lead(verdicts: Sequence[Verdict]) -> list[str]:
     if len(models) > 1:
         where = f"{len(models)} models ({sum(by_verdict.values())} cells)"
     first = f"{len(claims)} claims, as the paper words them, on {where}: {numbers}."
-    return [first, *finding(verdicts), *closing(verdicts)]
+    others = counted_apart(verdicts)
+    return [first, *others, *finding(verdicts), *checks(verdicts), *closing(verdicts)]
+
+
+def counted_apart(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return how the tested claims of other papers, and the controls, stand."""
+    kinds = {"other": "of other papers", "control": "that are controls"}
+    lines = []
+    for reading, text in kinds.items():
+        rows = [row for row in verdicts if row.reading == reading and row.n]
+        if rows:
+            stands = Counter(row.stands for row in rows)
+            words = [word for word in (*VERDICTS, *UNJUDGED) if stands[word]]
+            numbers = ", ".join(f"{stands[word]} {word}" for word in words)
+            claims = {row.id for row in rows}
+            lines.append(
+                f"Counted apart, {len(claims)} claims {text} ({len(rows)} cells):"
+                f" {numbers}."
+            )
+    return lines
 
 
 def listing(verdicts: Sequence[Verdict]) -> str:
@@ -189,6 +213,70 @@ def finding(verdicts: Sequence[Verdict]) -> list[str]:
     return [text, f"From layer {layer} on mean λ is: {deep}."]
 
 
+def checks(verdicts: Sequence[Verdict]) -> list[str]:
+    """Say how the measure of likelihoods fares in its own checks.
+
+    Whether a likelier worked solution goes with a right answer, what the instruction
+    and a worked example give; none where nothing is scored.
+    """
+    lines = []
+    if areas := about(verdicts, "likelihood-right", ENOUGH):
+        apart = [row.model for row in areas if row.verdict == "supported"]
+        which = f"in {len(apart)} of {len(areas)} models" if apart else "not"
+        lines.append(
+            f"A likelier worked solution did {which} go with a right answer: of a"
+            " solved and an unsolved problem the solved one has the likelier solution"
+            f" in {_of_models(areas, '%')}; 50 % is chance."
+        )
+    if instruction := about(verdicts, "likelihood-instruction", ENOUGH):
+        turned = [row for row in instruction if row.verdict == "contradicted"]
+        text = (
+            f"The control without instruction turned round in {len(turned)} of"
+            f" {len(instruction)} models: the instruction makes the worked solution"
+            f" likelier by {_of_models(instruction, 'nats', '+')}."
+        )
+        lines.append(text)
+    if example := about(verdicts, "likelihood-example", ENOUGH):
+        lines.append(
+            "A worked example makes the worked solution likelier by"
+            f" {_of_models(example, 'nats', '+')}; small is what lies within a tenth of"
+            " it."
+        )
+    return lines
+
+
+def graders_apart(answers: pd.DataFrame) -> list[str]:
+    """Say what the same answers are worth to two graders, and what slashes do to each.
+
+    To this project's, and to the authors' rule as published.
+    """
+    table = graders(answers)
+    ours, theirs = (GRADERS[name] for name in ("correct", "correct_authors"))
+    lines = []
+    for model, rows in table.groupby("model", sort=False):
+        none = rows[rows.condition == "none"].set_index("grader").accuracy
+        slashes = rows[rows.condition == "mless"].set_index("grader")
+        if not {ours, theirs} <= set(none.index) & set(slashes.index):
+            continue
+        effects = []
+        for grader in (ours, theirs):
+            row = slashes.loc[grader]
+            ends = row.effect, row.effect_low, row.effect_high
+            effects.append(f"{Estimate(*ends, int(row.n)):+} points")
+        lines.append(
+            f"The same answers of {model} are right in {none[ours]:.1f} % by"
+            f" {ours}, in {none[theirs]:.1f} % by the {theirs}; slashes change the one"
+            f" by {effects[0]}, the other by {effects[1]}."
+        )
+    return lines
+
+
+def _of_models(verdicts: Iterable[Verdict], unit: str, sign: str = "") -> str:
+    return "; ".join(
+        f"{row.estimate:{sign}} {unit} ({row.model}, n = {row.n})" for row in verdicts
+    )
+
+
 def _control_effects(verdicts: Iterable[Verdict], kind: str) -> list[float]:
     """Return what the networks of a kind give, as far as they are measured."""
     return [
@@ -213,8 +301,9 @@ def inside(verdicts: Sequence[Verdict]) -> list[str]:
     """
     by_claim: dict[str, list[Verdict]] = {}
     for verdict in literal(verdicts):
-        answered = verdict.answers or verdict.unit == "nats"
-        if verdict.n >= ENOUGH and not answered:
+        measured = not verdict.answers and verdict.unit != "nats"
+        weighted = verdict.id.startswith(WEIGHTED)
+        if verdict.n >= ENOUGH and measured and not weighted:
             by_claim.setdefault(verdict.claim, []).append(verdict)
     shared = {claim: rows for claim, rows in by_claim.items() if len(rows) > 1}
     if not shared:

@@ -22,9 +22,10 @@ from lib.paths import write_whole
 from lib.profiles import Profile
 from lib.statistics import ENOUGH, format_interval
 
-# Undecided, but the interval lies within a claim's equivalence margin.
-NO_EFFECT = "no effect of that size"
-VERDICTS = ("supported", "in part", "contradicted", NO_EFFECT, "undecided")
+# Undecided, but the interval lies within the claim's margin: a tenth of what a worked
+# example gives, or so many points.
+SMALL = "small"
+VERDICTS = ("supported", "in part", "contradicted", SMALL, "undecided")
 # What is said of a claim with fewer than ENOUGH problems, or none.
 UNJUDGED = TOO_FEW, NOT_TESTED = "too few", "not tested"
 # The networks that a claim is held against, by the prefix of their columns: untrained
@@ -150,7 +151,7 @@ class Verdict:
     difference: Estimate | None = None
     training: str | None = None  # also, stronger or weaker than without it
     power: Power | None = None
-    equivalence: float | None = None  # the margin of no effect
+    equivalence: float | None = None  # the margin within which an effect is small
     answers: Answers | None = None
 
     @property
@@ -169,6 +170,14 @@ class Verdict:
     def decided(self) -> bool:
         """Whether it says something else than undecided."""
         return self.stands not in (*UNJUDGED, "undecided")
+
+    @property
+    def small(self) -> bool:
+        """Whether the whole interval lies within the margin."""
+        margin = self.equivalence
+        if not margin or self.estimate.low is None or self.estimate.high is None:
+            return False
+        return -margin < self.estimate.low and self.estimate.high < margin
 
     @property
     def lost(self) -> bool:

@@ -2,7 +2,14 @@
 
 from collections.abc import Iterable
 
-from lib.claims.verdict import EVEN, OTHER_HEADS, UNTRAINED, Control, Verdict
+from lib.claims.verdict import (
+    EVEN,
+    OTHER_HEADS,
+    SMALL,
+    UNTRAINED,
+    Control,
+    Verdict,
+)
 from lib.statistics import ENOUGH, rounded
 
 LOST = " †"  # marks a verdict that does not stand when corrected for all rows
@@ -18,6 +25,8 @@ def verdict_text(verdict: Verdict, mark_lost: bool = True) -> str:
     text = verdict.stands
     if verdict.stands == "in part":
         text += f" ({len(verdict.holds)} of {verdict.parts})"
+    if verdict.small and verdict.decided and verdict.stands != SMALL:
+        text += f", and {SMALL}"
     if verdict.lost and mark_lost:
         text += LOST
     return text + TRAINING.get(verdict.training or "", "")
@@ -109,7 +118,8 @@ def cell_text(verdict: Verdict) -> str:
     The part and its unit; the effect; controls; n, and what of several holds.
     """
     lost = LOST if verdict.lost else ""
-    lines = [f"{verdict.part}, {verdict.unit}", f"{verdict.estimate}{lost}"]
+    small = f", {SMALL}" if verdict.small else ""
+    lines = [f"{verdict.part}, {verdict.unit}", f"{verdict.estimate}{small}{lost}"]
     if UNTRAINED in verdict.controls:
         lines.append(untrained_text(verdict.controls[UNTRAINED]))
     answers = verdict.answers

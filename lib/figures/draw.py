@@ -27,7 +27,7 @@ from lib.statistics import format_interval
 NAT_TICKS = (0.5, 1, 3, 10, 30, 100)  # on either side of 0
 MINUS = "\N{MINUS SIGN}"
 LIKELIER = "less likely  \N{LEFTWARDS ARROW}  nats  \N{RIGHTWARDS ARROW}  likelier"
-TENTH = "a tenth of what a worked example gives: within it, no effect"
+TENTH = "small: a tenth of what a worked example gives"
 
 
 class SeriesStyle(NamedTuple):

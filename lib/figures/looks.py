@@ -66,7 +66,7 @@ VERDICT_LOOKS = {
     "supported": Look("#0072B2", "o", tint="#BFDDEE"),
     "in part": Look("#E69F00", "P", tint="#F6DFA9"),
     "contradicted": Look("#D55E00", "X", tint="#EFAE7F"),
-    "no effect of that size": Look("#009E73", "s", tint="#D5E8E1"),
+    "small": Look("#009E73", "s", tint="#D5E8E1"),
     "undecided": Look("#000000", "d", tint="#F4F4F4"),
 }
 

@@ -270,6 +270,46 @@ def test_likelihoods_are_compared_over_the_problems_that_both_scored():
     )
 
 
+def test_the_mean_of_two_differences_is_taken_problem_by_problem():
+    shifts = {"gap": -1, "layer-1-only": -0.5, "hidden-from-layer-1": 1, "mless": 3}
+    judged = verdict_on("likelihood-layer-1-mean", {"scores": scores(shifts)})
+    assert judged.estimate.effect == pytest.approx((0.5 + 2) / 2, abs=0.02)
+    assert (judged.n, judged.part) == (30, "mean of 2 differences")
+
+
+@pytest.mark.parametrize(
+    ("solved", "area", "verdict"),
+    [
+        ([0] * 15 + [1] * 15, 100, "supported"),
+        ([1] * 15 + [0] * 15, 0, "contradicted"),
+        ([0, 1, 1, 0] * 7 + [0, 1], None, "undecided"),
+    ],
+)
+def test_the_control_of_right_answers_is_the_area_under_the_curve(
+    solved, area, verdict
+):
+    # The likelihood of the problems' solutions rises with their number.
+    known = scores({})
+    table = answers(none=solved)["answers"]
+    table["problem_id"] = sorted(known.problem_id)
+    judged = verdict_on("likelihood-right", {"scores": known, "answers": table})
+    likely = np.arange(30)
+    right = np.array(solved, dtype=bool)
+    wins = stats.mannwhitneyu(likely[right], likely[~right]).statistic
+    by_hand = 100 * wins / (right.sum() * (~right).sum())
+    assert area in (None, by_hand)
+    assert judged.estimate.effect == pytest.approx(by_hand)
+    assert (judged.verdict, judged.n) == (verdict, 30)
+
+
+def test_an_area_needs_solved_problems_and_others():
+    known = scores({})
+    table = answers(none=[1] * 30)["answers"]
+    table["problem_id"] = sorted(known.problem_id)
+    judged = verdict_on("likelihood-right", {"scores": known, "answers": table})
+    assert judged.reason == "all of the problems are solved, or none is"
+
+
 @pytest.mark.parametrize("name", CLAIMS)
 def test_what_cannot_be_tested_says_why(name):
     row = verdict_on(name, {})

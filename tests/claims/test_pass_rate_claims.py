@@ -8,7 +8,7 @@ from lib.claims.answer_measures import pass_rates
 from lib.claims.claim import Claim
 from lib.claims.judging import judge_one
 from lib.claims.rule import Untestable
-from lib.claims.verdict import NO_EFFECT
+from lib.claims.verdict import SMALL
 from lib.evaluation.pass_rates import point_differences
 
 HALVES = ["none", "none", "mless", "mless"]
@@ -56,7 +56,7 @@ def test_a_claim_gets_the_points_of_each_problem(draws):
 
 def test_an_interval_within_the_margin_is_no_effect_of_that_size(draws):
     verdict = judge_one(claim_with(margin=5), "tiny", {"draws": draws})
-    assert verdict.verdict == NO_EFFECT and verdict.equivalence == 5
+    assert verdict.verdict == SMALL and verdict.equivalence == 5
     verdict = judge_one(claim_with(margin=0.01), "tiny", {"draws": draws})
     assert verdict.verdict == "undecided"
 

@@ -162,6 +162,45 @@ def test_the_counts_add_up_to_the_cells_and_are_the_verdicts(rows, verdicts):
         assert sum(wide.values()) == len(claims)
 
 
+def test_claims_of_other_papers_and_controls_are_counted_apart(rows, verdicts):
+    lines = summary.counted_apart(verdicts)
+    for reading, word in (("other", "of other papers"), ("control", "controls")):
+        tested = [row for row in rows if row["reading"] == reading and row["n"]]
+        (line,) = [line for line in lines if word in line] or [""]
+        if not tested:
+            assert line == ""
+            continue
+        claims, cells, *stand = numbers(line)
+        assert claims == len({row["id"] for row in tested})
+        assert cells == len(tested) == sum(stand)
+
+
+def test_the_checks_tell_what_the_controls_say(rows, verdicts):
+    lines = summary.checks(verdicts)
+    controls = [row for row in rows if row["reading"] == "control" and row["n"] >= 20]
+    assert len(lines) == len({row["id"] for row in controls})
+    text = "\n".join(lines)
+    for row in controls:
+        effect = rounded(row["effect"], row["low"], row["high"])
+        assert f"{effect} [" in text
+    likelier = [row for row in controls if row["id"] == "likelihood-right"]
+    if likelier and not any(row["low"] > 50 for row in likelier):
+        assert "did not go with a right answer" in text
+
+
+def test_two_graders_judge_the_same_answers():
+    rows = answers(none=right(20), mless=right(30))["answers"]
+    table = rows.assign(correct=rows.right == 1, correct_authors=True)
+    table["worked_out"] = table["correct_exact"] = table.correct
+    table["correct_authors_on_completion"] = table.correct
+    for name in ("elicited", "run_on"):
+        table[name] = False
+    (line,) = summary.graders_apart(table.assign(method="equal"))
+    assert "are right in 33.3 % by this project's grader, in 100.0 %" in line
+    assert "slashes change the one by +16.7 [" in line
+    assert "the other by +0.0 [" in line
+
+
 def test_what_training_does_is_the_range_of_the_models(rows, verdicts):
     diluted = [row for row in rows if row["id"] == "dilution" and row["n"]]
     sentence, *later = summary.finding(verdicts)

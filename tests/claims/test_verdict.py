@@ -15,6 +15,7 @@ from lib.claims.verdict import (
     verdicts_of,
     write_verdicts,
 )
+from lib.claims.words import verdict_text
 from lib.profiles import load_profile
 from lib.statistics import clopper_pearson, n_deciding, tango
 
@@ -172,14 +173,15 @@ def test_the_effect_where_both_ended_leaves_out_what_was_cut():
     assert (finished.low, finished.high) == pytest.approx((100 * low, 100 * high))
 
 
-def test_an_interval_within_a_tenth_of_the_worked_example_is_no_effect_of_that_size():
+def test_an_undecided_interval_within_a_tenth_of_the_worked_example_is_small():
     clear = scores({"mless": 0.3, "example": 8})
     assert verdict_on("likelihood-gain", {"scores": clear}).verdict == "supported"
 
     noisy = scores({"mless": 0.0, "example": 8})
     noisy.loc[noisy.condition == "mless", "nats"] += np.tile([-0.5, 0.5], 15)
     judged = verdict_on("likelihood-gain", {"scores": noisy})
-    assert judged.verdict == "no effect of that size"
+    assert judged.verdict == "small"
+    assert verdict_text(judged) == "small"
     assert judged.equivalence == pytest.approx(0.8, rel=0.01)
     assert judged.p < 0.001  # of lying within the margin
 
@@ -188,6 +190,21 @@ def test_an_interval_within_a_tenth_of_the_worked_example_is_no_effect_of_that_s
     for other in (noisy[noisy.condition != "example"], harmful):
         judged = verdict_on("likelihood-gain", {"scores": other})
         assert judged.verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("shift", "text"),
+    [
+        (-0.3, "contradicted, and small"),
+        (0.3, "supported, and small"),
+        (-3, "contradicted"),
+    ],
+)
+def test_what_is_decided_and_lies_within_the_margin_is_said_to_be_small(shift, text):
+    evidence = {"scores": scores({"mless": shift, "example": 8})}
+    judged = verdict_on("likelihood-gain", evidence)
+    assert judged.equivalence == pytest.approx(0.8, rel=0.01)
+    assert verdict_text(judged) == text
 
 
 def test_one_model_that_can_test_a_claim_is_enough():
