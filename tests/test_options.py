@@ -1,0 +1,180 @@
+"""Each option of evaluate, likelihood and reproduce reaches the setting it stands for.
+
+A row of OPTIONS types one option more than the command needs, and names the places
+where what runs then differs, and in nothing else. An option without a row fails.
+"""
+
+import argparse
+import shlex
+import types
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from lib import reproduce
+from lib.__main__ import main, parser
+from lib.arm.settings import Arm
+from lib.evaluation import draws, likelihood, run
+from lib.profiles import PARTS
+from lib.prompts.conditions import Filler
+
+COMMANDS = {
+    "evaluate": "evaluate --model demo --out o",
+    "likelihood": "likelihood --model demo --out o",
+    "reproduce": "reproduce",
+}
+OPTIONS = """
+evaluate | --model families-of-none.gguf | accuracy.models
+evaluate | --out p | folder
+evaluate | --seed 1 | seed
+evaluate | --shard 2/8 | shard
+evaluate | --shorter s | shorter
+evaluate | --filler ! | filler.mless
+evaluate | --filler-length 7 | filler.length
+evaluate | --position end | filler.position
+evaluate | --problems math500 | accuracy.problems
+evaluate | --limit 3 | accuracy.limit
+evaluate | --format plain | accuracy.format
+evaluate | --dtype bfloat16 | accuracy.dtype
+evaluate | --conditions none,mless:25 | accuracy.conditions
+evaluate | --temperature 0.5 | accuracy.temperature
+evaluate | --top-p 0.5 | accuracy.top_p
+evaluate | --samples 2 --temperature 0.5 | accuracy.samples accuracy.temperature
+evaluate | --max-new-tokens 7 | accuracy.max_new_tokens
+evaluate | --elicit | accuracy.elicit
+evaluate | --elicit-tokens 7 | accuracy.elicit_tokens
+evaluate | --batch-size 7 | accuracy.batch_size
+evaluate | --engine vllm | accuracy.engine
+evaluate | --engine-options tensor_parallel=2 | accuracy.engine_options
+evaluate | --workers 2 | accuracy.workers
+evaluate | --gpus-per-worker 2 | accuracy.gpus_per_worker
+evaluate | --arm c=0.1 | accuracy.arm ARM
+likelihood | --model families-of-none.gguf | likelihood.models
+likelihood | --out p | folder
+likelihood | --seed 1 | seed
+likelihood | --answers a | answers seed FILLER
+likelihood | --problems math500 | likelihood.problems
+likelihood | --limit 3 | likelihood.limit
+likelihood | --format plain | likelihood.format
+likelihood | --dtype bfloat16 | likelihood.dtype
+likelihood | --conditions none,gap | likelihood.conditions
+likelihood | --at-once none,mless | likelihood.at_once
+likelihood | --max-solution-tokens 7 | likelihood.max_solution_tokens
+reproduce | --only 1,02 | notebooks
+reproduce | --fresh | fresh
+reproduce | --model gemma | name attention.models attention.panels accuracy.models
+reproduce | --problems math500 | name attention.problems accuracy.problems NONE
+reproduce | --limit 3 | name attention.limit accuracy.limit PARTS
+reproduce | --name mine | name
+reproduce | --dtype bfloat16 | name attention.dtype accuracy.dtype
+reproduce | --engine vllm | name accuracy.engine
+reproduce | --workers 2 | accuracy.workers
+"""
+# Of other problems there are no levels and no example, and no limit is theirs.
+NONE = "attention.limit attention.example accuracy.limit accuracy.levels"
+SHORT = {
+    "NONE": NONE,
+    "PARTS": " ".join(f"accuracy.{part}.limit" for part in PARTS),
+    "ARM": " ".join(f"accuracy.arm.{field}" for field in Arm.model_fields),
+    "FILLER": " ".join(f"filler.{field}" for field in Filler.model_fields),
+}
+# A profile changes everything: tests/test_command_line.py runs one.
+ELSEWHERE = {("reproduce", "--profile")}
+
+ROWS = []
+for line in OPTIONS.strip().splitlines():
+    _command, _typed, _places = (cell.strip() for cell in line.split(" | "))
+    for _name, _meaning in SHORT.items():
+        _places = _places.replace(_name, _meaning)
+    ROWS.append((_command, _typed, set(_places.split())))
+
+
+@pytest.fixture
+def settings_of(monkeypatch):
+    """Type a command of which nothing runs; return what it would run, by place."""
+    settings = {}
+
+    def keep(**values):
+        for name, value in values.items():
+            if isinstance(value, BaseModel):
+                keep(**{f"{name}.{field}": inner for field, inner in value})
+            else:
+                settings[name] = value
+
+    def evaluate(accuracy, filler, seed, folder, shard, shorter):
+        keep(accuracy=accuracy, filler=filler, seed=seed)
+        keep(folder=folder, shard=shard, shorter=shorter)
+        return types.SimpleNamespace(summary=None)
+
+    def likelihoods(likelihood, filler, seed, folder):
+        keep(likelihood=likelihood, filler=filler, seed=seed, folder=folder)
+
+    def score_draws(likelihood, answers, folder):
+        keep(likelihood=likelihood, answers=answers, folder=folder)
+
+    def reproduce_profile(profile, notebooks, fresh):
+        keep(**dict(profile), notebooks=notebooks, fresh=fresh)
+
+    monkeypatch.setattr(run, "evaluate", evaluate)
+    monkeypatch.setattr(likelihood, "likelihoods", likelihoods)
+    monkeypatch.setattr(draws, "score_draws", score_draws)
+    monkeypatch.setattr(reproduce, "reproduce", reproduce_profile)
+    for place in (
+        "lib.__main__.check",
+        "lib.__main__.check_accuracy",
+        "lib.evaluation.answer_tables.summary_as_text",
+        "lib.evaluation.draws.points_as_text",
+        "lib.evaluation.likelihood.scores_as_text",
+    ):
+        monkeypatch.setattr(place, lambda *given: None)
+    monkeypatch.setattr(
+        "lib.profiles.overrides.card", lambda spec: types.SimpleNamespace(layers=None)
+    )
+
+    def typed(command):
+        settings.clear()
+        assert main(shlex.split(command)) == 0
+        return dict(settings)
+
+    return typed
+
+
+@pytest.mark.parametrize("command, typed, places", ROWS)
+def test_an_option_changes_the_setting_that_it_stands_for(
+    settings_of, command, typed, places
+):
+    before = settings_of(COMMANDS[command])
+    after = settings_of(f"{COMMANDS[command]} {typed}")
+    every = before.keys() | after.keys()
+    missing = object()
+    changed = {n for n in every if before.get(n, missing) != after.get(n, missing)}
+    assert changed == places
+
+
+def test_what_is_typed_is_the_value_that_arrives(settings_of):
+    typed = "--shard 2/8 --shorter ~/s --filler ! --arm c=0.1 --samples 2"
+    settings = settings_of(f"{COMMANDS['evaluate']} {typed} --temperature 0.5")
+    assert settings["shard"] == (2, 8)
+    assert settings["shorter"] == Path.home() / "s"
+    assert settings["filler.mless"] == "!"
+    assert settings["accuracy.arm.c"] == 0.1
+    assert settings["accuracy.samples"] == 2
+    assert settings["accuracy.temperature"] == 0.5
+
+
+def test_every_option_has_a_row():
+    with_rows = set(ELSEWHERE)
+    for command, typed, _ in ROWS:
+        options = [word for word in typed.split() if word.startswith("--")]
+        with_rows.add((command, options[0]))
+    (commands,) = [
+        action
+        for action in parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    ]
+    for command in COMMANDS:
+        for action in commands.choices[command]._actions:
+            name = action.option_strings[-1]
+            if name not in ("--help", "--debug"):
+                assert (command, name) in with_rows

@@ -1,0 +1,281 @@
+"""Each setting reaches the numbers that it decides, and no others.
+
+One setting after the other is changed to a value that is not its default. A row of
+CHANGES names what must change with it: `measured` numbers, `answers`, answers of the
+variation `sampling`, `scores`. Everything else stays, and a setting without a row
+fails. Numbers are kept under keys and the settings of their folder, here called their
+identity. It has to change with them, so that no run takes over what another setting
+gave; `(answers)` is an identity that changes although the numbers need not, and
+`=answers` numbers that are computed again and have to be the same.
+"""
+
+import inspect
+import json
+import shutil
+from typing import get_args, get_origin
+
+import pytest
+import yaml
+from safetensors.torch import load_file, save_file
+
+from lib import evaluation, paths
+from lib.arm.settings import Arm
+from lib.errors import Settings
+from lib.evaluation.likelihood import texts_wanted
+from lib.evaluation.plan import completions_wanted, run_settings
+from lib.evaluation.run import _settings
+from lib.measurement.run import measure
+from lib.measurement.store import settings_of
+from lib.models.loading import load_without_weights
+from lib.profiles import Profile, load_profile, variation
+from lib.prompts.problems import load_problems, sampling_order
+
+MINE = """
+name: mine
+description: every section and every filler, on a network of a megabyte
+attention:
+  models: [tiny-llama]
+  problems: mine.jsonl
+  limit: 3
+  layers: 2
+  map_problems: 2
+  example: p1
+accuracy:
+  models: [tiny-llama]
+  problems: mine.jsonl
+  limit: 3
+  conditions: [none, mless, mful, random, question, letters, arm]
+  temperature: 1.0
+  max_new_tokens: 6
+  elicit: true
+  elicit_tokens: 3
+  sampling:
+    conditions: [none]
+    limit: 2
+    temperature: 1.0
+    samples: 2
+likelihood:
+  models: [tiny-llama]
+  problems: mine.jsonl
+  limit: 3
+  conditions: [none, mless, mful, random, question, letters]
+"""
+PROBLEMS = [
+    ("What is $1 + 1$?", "Adding gives $\\boxed{2}$.", "2", 1),
+    ("What is $7 - 3$?", "What is left is $\\boxed{4}$.", "4", 1),
+    ("Compute $3 \\times 5$.", "Five threes are $\\boxed{15}$.", "15", 2),
+    ("Find $10 \\div 2$.", "Half of ten is $\\boxed{5}$.", "5", 2),
+]
+# A setting by its place, another value, and what changes with it.
+CHANGES = """
+name | other |
+description | other |
+seed | 1 | measured answers sampling scores
+filler.length | 7 | measured answers scores (sampling)
+filler.position | end | measured answers scores (sampling)
+filler.mless | "!" | measured answers scores (sampling)
+filler.mful | well | measured answers scores (sampling)
+filler.random | Rain fell all day | measured answers scores (sampling)
+filler.question | "!?" | answers scores (measured) (sampling)
+filler.letters | a b c d e f | answers scores (measured) (sampling)
+attention.models | other-llama | measured
+attention.problems | other.jsonl | measured
+attention.limit | 2 | measured
+attention.format | chat | measured
+attention.dtype | bfloat16 | measured
+attention.layers | 1 | measured
+attention.map_problems | 1 | measured
+attention.example | p3 | measured
+accuracy.models | other-llama | answers sampling
+accuracy.problems | other.jsonl | answers sampling
+accuracy.limit | 2 | answers
+accuracy.format | plain | answers sampling
+accuracy.dtype | bfloat16 | answers sampling
+accuracy.levels | [2] | answers sampling
+accuracy.examples | [{problem: "2 + 2?", solution: "$\\\\boxed{4}$"}] | answers sampling
+accuracy.conditions | [none, mless, arm] | answers
+accuracy.max_new_tokens | 3 | answers sampling
+accuracy.elicit | false | answers sampling
+accuracy.elicit_tokens | 2 | answers sampling
+accuracy.temperature | 3.0 | answers
+accuracy.top_p | 0.2 | answers
+accuracy.samples | 2 | answers
+accuracy.arm | c=1:p1=50:fraction=0.5 | measured answers
+accuracy.batch_size | 2 | =answers
+accuracy.sampling.limit | 1 | sampling
+accuracy.sampling.conditions | [none, mless] | sampling
+accuracy.sampling.temperature | 3.0 | sampling
+accuracy.sampling.top_p | 0.2 | sampling
+accuracy.sampling.samples | 3 | sampling
+likelihood.models | other-llama | scores
+likelihood.problems | other.jsonl | scores
+likelihood.limit | 2 | scores
+likelihood.format | plain | scores
+likelihood.dtype | bfloat16 | scores
+likelihood.conditions | [none, gap] | scores
+likelihood.at_once | [none] | scores
+likelihood.max_solution_tokens | 9 | scores
+"""
+# Settings that are tried elsewhere: which heads are drawn, by figures' tests; other
+# engines and workers, by tests/generation; the other variations are as `sampling`.
+OTHER_VARIATIONS = ("fillers", "interventions", "arm_map")
+ELSEWHERE = [
+    "attention.panels",
+    "accuracy.engine",
+    "accuracy.engine_options",
+    "accuracy.workers",
+    "accuracy.gpus_per_worker",
+    *(f"accuracy.{part}" for part in OTHER_VARIATIONS),
+]
+
+
+ROWS = []
+for line in CHANGES.strip().splitlines():
+    _place, _value, _changed = (cell.strip() for cell in line.split("|"))
+    ROWS.append((_place, yaml.safe_load(_value), _changed.split()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, tiny_llama):
+    """A profile whose fillers, samples and sections are all there, and its files."""
+    folder = tmp_path_factory.mktemp("mine")
+    shutil.copytree(tiny_llama, folder / "tiny-llama")
+    other = shutil.copytree(tiny_llama, folder / "other-llama")
+    alter_weights(other)
+    for name, problems in (("mine", PROBLEMS), ("other", PROBLEMS[::-1])):
+        lines = []
+        for number, (problem, solution, answer, level) in enumerate(problems):
+            row = {"problem": problem, "solution": solution, "answer": answer}
+            row |= {"level": level, "unique_id": f"p{number}"}
+            lines.append(json.dumps(row) + "\n")
+        (folder / f"{name}.jsonl").write_text("".join(lines))
+    (folder / "mine.yaml").write_text(MINE)
+    return folder
+
+
+def alter_weights(checkpoint):
+    """Turn the weights of a checkpoint round."""
+    file = checkpoint / "model.safetensors"
+    weights = load_file(file)
+    rolled = {name: weights[name].roll(1).contiguous() for name in weights}
+    save_file(rolled, file, {"format": "pt"})
+
+
+def with_change(folder, place, value):
+    """Return the profile with another value at a dotted place."""
+    content = yaml.safe_load(MINE)
+    *sections, name = place.split(".")
+    section = content
+    for part in sections:
+        section = section.setdefault(part, {})
+    section[name] = [value] if name == "models" else value
+    file = folder / "changed.yaml"
+    file.write_text(yaml.safe_dump(content))
+    return load_profile(file)
+
+
+def identity(profile):
+    """Return what the numbers of each section are kept under."""
+    spec = profile.attention.models[0]
+    model = unloaded(profile.attention)
+    example = profile.attention.example
+    measured = settings_of(profile, spec, example), model.revision, model.dtype
+    return {
+        "measured": measured,
+        "answers": identity_of_answers(profile, profile.accuracy),
+        "sampling": identity_of_answers(
+            profile, variation(profile.accuracy, "sampling")
+        ),
+        "scores": identity_of_scores(profile),
+    }
+
+
+def unloaded(section):
+    return load_without_weights(section.models[0], "cpu", section.dtype, fetch=False)
+
+
+def identity_of_answers(profile, accuracy):
+    problems = load_problems(
+        accuracy.problems, accuracy.limit, profile.seed, accuracy.levels
+    )
+    settings = profile.filler, profile.seed
+    wanted = completions_wanted(unloaded(accuracy), accuracy, *settings, problems)
+    return _settings(accuracy, *settings), list(wanted)
+
+
+def identity_of_scores(profile):
+    settings = profile.likelihood
+    problems = load_problems(settings.problems)
+    ordered = sampling_order(problems, profile.seed)[: settings.limit]
+    wanted = texts_wanted(unloaded(settings), settings, profile.filler, ordered)
+    shared = run_settings(settings.problems, profile.filler, profile.seed)
+    return shared, settings.max_solution_tokens, list(wanted)
+
+
+def numbers(profile, section, results):
+    """Return the numbers of a section, computed in an empty folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "RESULTS", results)
+        if section == "measured":
+            parts = measure(profile, "tokens", "attention", "activations")
+            (measured,) = parts.values()
+            return measured.drop_vars(["text", "part"])
+        if section == "scores":
+            scores = evaluation.scores(profile)
+            return scores[["problem_id", "condition", "target", "nats"]]
+        part = "main" if section == "answers" else section
+        answers = evaluation.answers(profile, part)
+        return answers[["problem_id", "condition", "sample", "response"]]
+
+
+@pytest.fixture(scope="module")
+def base(folder, tmp_path_factory):
+    """The profile, its identity, and its numbers by section."""
+    profile = load_profile(folder / "mine.yaml")
+    before = {}
+    for section in ("measured", "answers", "sampling", "scores"):
+        before[section] = numbers(profile, section, tmp_path_factory.mktemp(section))
+    return identity(profile), before
+
+
+def test_every_setting_has_a_row():
+    places = {place for place, _, _ in ROWS}
+    assert set(settings_below(Profile)) == places | set(ELSEWHERE)
+
+
+def settings_below(model, place=""):
+    """Yield the dotted place of each setting, those of one variation for all."""
+    for name, field in model.model_fields.items():
+        section = section_of(field.annotation)
+        if section and name not in OTHER_VARIATIONS:
+            yield from settings_below(section, f"{place}{name}.")
+        else:
+            yield f"{place}{name}"
+
+
+def section_of(annotation):
+    """Return the class of a field that is a section, with settings of its own."""
+    if get_origin(annotation) is list:
+        return None
+    kinds = get_args(annotation) or (annotation,)
+    sections = [
+        kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, Settings)
+    ]
+    return sections[0] if sections and sections != [Arm] else None
+
+
+@pytest.mark.parametrize("place, value, changed", ROWS, ids=[row[0] for row in ROWS])
+def test_a_setting_changes_its_numbers_and_no_others(
+    base, folder, tmp_path, place, value, changed
+):
+    kept_under, before = base
+    profile = with_change(folder, place, value)
+    now = identity(profile)
+    others = {name for name in now if now[name] != kept_under[name]}
+    computed_again = {name.strip("=") for name in changed if name.startswith("=")}
+    cautious = {name.strip("()") for name in changed if name.startswith("(")}
+    different = {name for name in changed if name.isalpha()}
+    assert others == different | cautious
+    for section in different | computed_again:
+        same = numbers(profile, section, tmp_path).equals(before[section])
+        assert same is (section in computed_again), section
