@@ -47,6 +47,8 @@ def rows(gpu: Gpu) -> Iterator[Row]:
     yield f"decode, {QWEN}, {most} rows", row(decode, most)
     yield f"decode, {QWEN}, {most} rows, alike", row(decode, most, ragged=False)
     yield f"decode, {QWEN}, {most} rows, eager", row(decode, most, eager=True)
+    yield f"attention of a step, {most} rows", row(rows_of.step_attention, gpu, most)
+    yield f"norms of a step, {most} rows", row(rows_of.norms, gpu, most)
     yield f"draw, {most} rows", row(rows_of.draw, gpu, most)
     yield from extraction(gpu, QWEN, long, "all", "all, one block", "layer 1", "sdpa")
     yield from arms(gpu, QWEN, most)

@@ -299,6 +299,78 @@ def new_shapes(gpu: Gpu, cudnn: bool) -> dict:
 
 
 @torch.inference_mode()
+def step_attention(gpu: Gpu, rows: int) -> dict:
+    """Return the seconds of a step's attention in one layer, of ragged rows.
+
+    `masked` is today's, which reads every row up to the longest; `ragged` stops at each
+    row's length on the device. `apart` is their largest difference.
+    """
+    keys, groups, width, capacity = (
+        (4, 7, 128, LONGEST) if gpu.cuda else (2, 2, 16, 256)
+    )
+    dtype = torch.bfloat16 if gpu.cuda else torch.float32
+    place = {"device": gpu.device, "dtype": dtype}
+    query = torch.randn(rows, keys, groups, width, **place)
+    cached = torch.randn(2, rows, keys, capacity, width, **place)
+    lengths = torch.tensor(lengths_of(rows, True, capacity), device=gpu.device)
+    hidden = torch.arange(capacity, device=gpu.device) >= lengths[:, None, None, None]
+    mask = torch.zeros(hidden.shape, **place).masked_fill_(hidden, -torch.inf)
+
+    def masked():
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(query, *cached, attn_mask=mask)
+
+    row = {"masked_seconds": gpu.timed(masked)["seconds"]}
+    if gpu.cuda:  # where alone the other has a kernel
+        ragged = functools.partial(ragged_attention, query, cached, lengths)
+        row["ragged_seconds"] = gpu.timed(ragged)["seconds"]
+        row["apart"] = float((masked().flatten(1, 2) - ragged()).abs().max())
+    return row
+
+
+def ragged_attention(
+    query: torch.Tensor, cached: torch.Tensor, lengths: torch.Tensor
+) -> torch.Tensor:
+    """Return the heads' outputs (rows, H, D), each row to its own length.
+
+    query: (rows, K, groups, D); cached: keys and values (2, rows, K, capacity, D).
+    """
+    from torch.nn.attention.varlen import varlen_attn
+
+    rows = len(query)
+    whole = {"dtype": torch.int32, "device": query.device}
+    return varlen_attn(
+        query.flatten(1, 2),
+        *cached.transpose(2, 3),
+        cu_seq_q=torch.arange(rows + 1, **whole),
+        cu_seq_k=None,
+        max_q=1,
+        max_k=cached.shape[3],
+        enable_gqa=True,
+        seqused_k=lengths.to(torch.int32),
+        block_table=torch.arange(rows, **whole)[:, None],  # a slot is a page
+    )
+
+
+@torch.inference_mode()
+def norms(gpu: Gpu, rows: int) -> dict:
+    """Return the seconds of a model's norm in a step, as it is and as one kernel."""
+    norm = gpu.model(QWEN).get_decoder().norm
+    width = norm.weight.shape[0]
+    x = torch.randn(rows, 1, width, device=gpu.device, dtype=norm.weight.dtype)
+
+    def fused():
+        return torch.nn.functional.rms_norm(
+            x, (width,), norm.weight, norm.variance_epsilon
+        )
+
+    row = {"as_it_is_seconds": gpu.timed(lambda: norm(x))["seconds"]}
+    row["fused_seconds"] = gpu.timed(fused)["seconds"]
+    row["apart"] = float((norm(x) - fused()).abs().max())
+    return row
+
+
+@torch.inference_mode()
 def draw(gpu: Gpu, rows: int) -> dict:
     """Return the seconds of a step's choice: greedy, of few tokens, and of all."""
     vocabulary = SHAPES[QWEN][-1] if gpu.cuda else TINY[-1]
