@@ -1,7 +1,7 @@
 """Profiles load and fit their models; what is wrong with one is said in a line."""
 
 import copy
-import json
+import re
 import types
 
 import pytest
@@ -9,6 +9,7 @@ import yaml
 
 from lib import paths
 from lib.errors import InputError
+from lib.grading.answer import last_box
 from lib.profiles import check, load_profile, profile_names, run_profile, variation
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
@@ -185,34 +186,38 @@ def test_an_override_has_a_name_and_folders_of_its_own():
     assert first.figures == paths.FIGURES / first.name
 
 
-MINE = """
-name: mine
-description: x
-attention:
-  models: [tiny-llama]
-  problems: mine.jsonl
-  limit: 2
-accuracy:
-  models: [tiny-llama]
-  problems: mine.jsonl
-  limit: 2
-  max_new_tokens: 4
-"""
+README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+# The profile and the problem that the README gives as an example.
+MINE = README.partition("```yaml\nname: mine")[2].partition("```")[0]
+MINE = f"name: mine{MINE}".replace("org/name", "tiny-llama")
+(PROBLEM,) = re.findall(r"(?m)^`({\"unique_id.*})`", README)
 
 
-def test_a_dozen_lines_run_a_model_on_problems_of_ones_own(
+def test_the_readmes_example_runs_a_model_on_problems_of_ones_own(
     tmp_path, tiny_checkpoint, monkeypatch
 ):
-    problem = {"problem": "$1+1$?", "answer": "2", "unique_id": "p"}
-    (tmp_path / "mine.jsonl").write_text(json.dumps(problem))
+    (tmp_path / "mine.jsonl").write_text(PROBLEM)
     mine = tmp_path / "mine.yaml"
     mine.write_text(MINE)
     # Paths are the file's, wherever a run or a notebook starts.
     monkeypatch.chdir("/")
     profile = load_profile(mine)
     check(profile)
-    assert profile.attention.models == profile.accuracy.models == [str(tiny_checkpoint)]
-    assert profile.attention.problems == str(mine.with_name("mine.jsonl"))
+    (problem,) = load_problems(profile.attention.problems)
+    assert (problem.id, problem.answer) == ("1", "7")
+    for section in (profile.attention, profile.accuracy, profile.likelihood):
+        assert section.models == [str(tiny_checkpoint)]
+        assert section.problems == str(mine.with_name("mine.jsonl"))
+    # What the likelihoods score ends in the answer, as the gold solutions do.
+    assert last_box(problem.solution) == problem.answer
+
+
+def test_a_profile_of_ones_own_is_read_again_but_not_under_a_shipped_name(
+    tmp_path, tiny_checkpoint
+):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(MINE)
+    profile = load_profile(mine)
     # As a run hands it to its notebooks.
     mine.write_text(yaml.safe_dump(profile.model_dump()))
     assert load_profile(mine) == profile
