@@ -6,8 +6,10 @@ from math import sqrt
 from lib.plan.planning import DTYPE_BYTES, GB, HOUR, WORKING_MEMORY, Cost, Plan
 from lib.plan.speed import overhead_of, speed_of
 
-# What is worth saying: so many times as fast, and so many seconds of a run.
+# What is worth saying: so many times as fast, so many seconds saved, so many bytes.
 FASTER = 1.3
+SECONDS_SAVED = 300
+BYTES_SAVED = 1e8
 # Of the answers of a 1.5B so many change between right and wrong with the slashes: the
 # half-width of a paired difference follows from it (data/families).
 CHANGED = 0.11
@@ -38,7 +40,7 @@ def _bfloat16(plan: Plan, answers: list[Cost]) -> Iterator[str]:
         overhead, _ = overhead_of(one.task.kind)
         seconds += overhead * half.seconds(one.task.work)
     before = sum(one.seconds for one in single)
-    if before > FASTER * seconds:
+    if before > FASTER * seconds and before - seconds > SECONDS_SAVED:
         yield (
             f"--dtype bfloat16 answers in {seconds / HOUR:.1f} hours instead of"
             f" {before / HOUR:.1f} here"
@@ -96,7 +98,7 @@ def _fetch_first(plan: Plan) -> Iterator[str]:
         }
         if None in depths:
             twice += sum(weights.to_fetch(layers) for layers in depths if layers)
-    if twice:
+    if twice > BYTES_SAVED:
         yield (
             f"`python -m lib fetch` first saves {twice / GB:.1f} GB: first layers are"
             " then read from the whole model"

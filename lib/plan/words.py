@@ -43,7 +43,7 @@ def summary(plan: Plan) -> str:
 def duration(seconds: float) -> str:
     """Return a time as a person says it."""
     if seconds < MINUTE:
-        return "a minute"
+        return "under a minute"
     if seconds < TWO_HOURS:
         return f"{seconds / MINUTE:.0f} minutes"
     return f"{seconds / HOUR:.1f} hours"
