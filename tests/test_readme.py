@@ -1,4 +1,4 @@
-"""README.md against what `make readme` would write, and its examples against the code."""
+"""README.md against what `make readme` writes, its examples against the code."""
 
 import re
 import shlex

@@ -261,8 +261,10 @@ def graders_apart(answers: pd.DataFrame) -> list[str]:
         effects = []
         for grader in (ours, theirs):
             row = slashes.loc[grader]
-            ends = row.effect, row.effect_low, row.effect_high
-            effects.append(f"{Estimate(*ends, int(row.n)):+} points")
+            low = float(row.effect_low)
+            high = float(row.effect_high)
+            effect = Estimate(float(row.effect), low, high, int(row.n))
+            effects.append(f"{effect:+} points")
         lines.append(
             f"The same answers of {model} are right in {none[ours]:.1f} % by"
             f" {ours}, in {none[theirs]:.1f} % by the {theirs}; slashes change the one"

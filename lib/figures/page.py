@@ -10,8 +10,9 @@ import contextlib
 import io
 import math
 import textwrap
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,21 +43,20 @@ class Layout:
     panels: int = 1
     each: int = 1  # of `panels`: how many a group of rows has
     columns: int | None = None  # as many as panels up to three, else two
-    mosaic: list[list[Hashable]] | None = (
-        None  # rows of panels' numbers, instead of columns
-    )
+    # Rows of panels' numbers, instead of columns; "." is an empty place.
+    mosaic: list[list[Any]] | None = None
     height: float = HEIGHT  # inches, of a row of panels
     heights: Sequence[float] | None = None  # of the rows, to each other
     widths: Sequence[float] | None = None  # of the columns, to each other
     ylabel: str = ""  # of the first column
     note: str = ""  # the end of the caption
 
-    def rows(self) -> list[list[Hashable]]:
+    def rows(self) -> list[list[Any]]:
         """Return the rows of the page, as lists of panels' numbers."""
         if self.mosaic:
             return self.mosaic
         columns = self.columns or (self.panels if self.panels <= 3 else 2)
-        places: list[Hashable] = [
+        places: list[Any] = [
             *range(self.panels),
             *["."] * (-self.panels % columns),
         ]

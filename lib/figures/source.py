@@ -38,7 +38,7 @@ def unfold(*names):
 def _details(function):
     """Return a function's source as HTML that is folded to a line."""
     name = html.escape(function.__qualname__)
-    file = relative_path(Path(inspect.getsourcefile(function)))
+    file = relative_path(Path(inspect.getfile(function)))
     source = html.escape(inspect.getsource(function))
     summary = f"The code: <code>{name}</code> in <code>{html.escape(file)}</code>"
     return f"<details><summary>{summary}</summary><pre>{source}</pre></details>"

@@ -92,7 +92,7 @@ def test_claims_are_filtered_by_verdict_and_model_and_sorted(page):
     )
 
 
-def test_a_click_on_a_head_draws_what_its_tokens_receive_and_the_pointer_tells_a_tokens_text(
+def test_a_click_on_a_head_draws_its_curve_and_the_pointer_tells_a_tokens_text(
     page,
 ):
     heads, before = (

@@ -155,7 +155,7 @@ def test_what_is_missing_or_damaged_is_named_in_its_part(
     assert says in page(profile)
 
 
-def test_answers_stand_side_by_side_each_text_once_and_those_that_would_make_the_page_heavy_are_counted(
+def test_answers_stand_side_by_side_and_those_that_would_be_too_many_are_counted(
     profile,
 ):
     again = answer("sum/3", "none", False, response=ANSWERS[0]["response"])
@@ -224,7 +224,7 @@ def test_answers_that_the_repository_stores_of_a_profile_are_shown_by_part():
     )
 
 
-def test_a_head_whose_curves_are_not_stored_has_its_lambda_alone_and_a_token_without_text_is_a_dot(
+def test_a_head_without_curves_has_its_lambda_and_a_token_without_text_is_a_dot(
     profile,
 ):
     stored = measured().drop_vars("text")
