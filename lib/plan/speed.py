@@ -30,10 +30,10 @@ SECONDS_PER_PRODUCT = 1.25  # of four products at most: two shapes, two dtypes
 # with one core of an EPYC, where nothing of this machine is known.
 OVERHEADS = {
     "tokens": 2.0,
-    "attention": 1.8,
-    "activations": 1.7,
-    "controls": 1.6,
-    "answers": 1.5,
+    "attention": 1.6,
+    "activations": 1.5,
+    "controls": 1.4,
+    "answers": 1.2,
     "likelihood": 1.2,
     "notebook": 1.0,
 }
