@@ -25,7 +25,7 @@ from lib.report.facts import facts
 from lib.report.formulas import FORMULA, formulas
 from lib.report.gallery import read_figures
 from lib.report.heads import read_heads
-from lib.report.parts import axis
+from lib.report.axis import axis
 
 TEMPLATE_FOLDER = Path(__file__).parent / "templates"
 SIGNS = dict(zip((*VERDICTS, *UNJUDGED), "✓◐✕≈??–", strict=True))

@@ -4,6 +4,7 @@ of its place in it.
 
 import json
 import re
+import shutil
 import time
 
 import pytest
@@ -22,12 +23,14 @@ from lib import paths
 from lib.claims.claim import load_claims
 from lib.claims.verdict import verdict_of
 from lib.errors import InputError
+from lib.measurement.store import save_measured
 from lib.paths import read_yaml
 from lib.profiles import load_profile
 from lib.report.answers import TEXT_LIMIT, read_answers
+from lib.report.axis import AXIS_EDGE, AXIS_WIDTH, axis
 from lib.report.gallery import CAPTIONS
+from lib.report.heads import HIDDEN_TEXT, read_heads
 from lib.report.page import write_report
-from lib.report.parts import EDGE, WIDTH, axis
 
 profile = made_profile
 
@@ -36,47 +39,51 @@ def page(profile) -> str:
     return write_report(profile).read_text(encoding="utf-8")
 
 
+def embedded(html: str) -> str:
+    """Return the JSON that the page's code reads."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html)
+    return found[1]
+
+
 def data(html: str) -> dict:
-    return json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', html)[1]
-    )
+    return json.loads(embedded(html))
+
+
+SAID = [
+    "3 claims, as the paper words them, on 2 models (6 cells): 1 supported, 1"
+    " contradicted, 1 undecided, 3 not",
+    "head 1: 0.80 [0.70, 0.90] λ, claimed &lt; 1, n = 24; all 2 parts hold;"
+    " untrained 0.900 to 1.020.",
+    "Not tested: the profile measures none.",
+    "Control, the same rule on untrained networks: undecided",
+    "The rule was written after such numbers had been seen.",
+    "tiny @ abc; n = 24 to 24",
+    "an effect of 2, the paper&#39;s for a bigger model, needs n = 90",
+]
 
 
 def test_the_page_tells_verdicts_in_words_and_each_claim_with_its_numbers(profile):
     html = page(profile)
-    for text in (
-        (
-            "3 claims, as the paper words them, on 2 models (6 cells): 1 supported, 1"
-            " contradicted, 1 undecided, 3 not"
-        ),
-        (
-            "head 1: 0.80 [0.70, 0.90] λ, claimed &lt; 1, n = 24; all 2 parts hold;"
-            " untrained 0.900 to 1.020."
-        ),
-        "Not tested: the profile measures none.",
-        "Control, the same rule on untrained networks: undecided",
-        "The rule was written after such numbers had been seen.",
-        "tiny @ abc; n = 24 to 24",
-        "an effect of 2, the paper&#39;s for a bigger model, needs n = 90",
-    ):
-        assert text in html
+    missing = [text for text in SAID if text not in html]
+    assert not missing
 
 
-def test_a_figure_comes_with_its_caption_and_its_files_and_a_strangers_after_all(
-    profile,
-):
-    (profile.figures / "holiday.png").write_bytes(
-        (profile.figures / "fig13.png").read_bytes()
-    )
+def test_figures_stand_in_the_papers_order_and_a_strangers_after_all(profile):
+    stranger = profile.figures / "holiday.png"
+    shutil.copy(profile.figures / "fig13.png", stranger)
     html = page(profile)
-    places = [
-        html.index(f'id="figure-{name}"') for name in ("fig13", "lambda_map", "holiday")
-    ]
-    assert places == sorted(places) and "nothing here says what it shows" in html
-    assert (
-        "Three heads of layer 1".lower() in html.lower() and "2 rows in the csv" in html
-    )
-    assert 'download="fig13.pdf"' in html and 'href="data:text/csv;base64,' in html
+    names = ("fig13", "lambda_map", "holiday")
+    places = [html.index(f'id="figure-{name}"') for name in names]
+    assert places == sorted(places)
+    assert "nothing here says what it shows" in html
+
+
+def test_a_figure_comes_with_its_caption_and_its_files(profile):
+    html = page(profile)
+    assert "three heads of layer 1" in html.lower()
+    assert "2 rows in the csv" in html
+    assert 'download="fig13.pdf"' in html
+    assert 'href="data:text/csv;base64,' in html
 
 
 def test_the_page_is_written_in_time_and_below_three_megabytes(profile):
@@ -87,38 +94,39 @@ def test_the_page_is_written_in_time_and_below_three_megabytes(profile):
     assert write_report(profile).stat().st_size < 3e6
 
 
-def test_nothing_that_a_model_wrote_leaves_its_place(profile):
+@pytest.fixture
+def evil_page(profile):
+    """A page in which every text of a model tries to get out of its place."""
     evil = EVIL + "\ud800"
     records = [
         answer(evil, name, True, response=evil, model=evil, extracted=evil)
         for name in ("none", evil)
     ]
-    write(
-        profile, [claim(model=EVIL, id=EVIL, claim=EVIL)], records, measured(EVIL, EVIL)
-    )
+    claims = [claim(model=EVIL, id=EVIL, claim=EVIL)]
+    write(profile, claims, records, measured(EVIL, EVIL))
     (profile.figures / "<img src=x onerror=alert(1)>.png").write_bytes(b"x")
-    html = page(profile)
-    assert (
-        "window.pwned" in html
-        and "<script>window.pwned" not in html
-        and "<img src=x" not in html
-    )
-    assert (
-        html.count("</script>") == 3
-        and "\u2028" not in re.search(r'id="data">(.*?)</script>', html)[1]
-    )
-    assert (
-        data(html)["answers"]["texts"] == [evil]
-        and data(html)["heads"][0]["name"] == EVIL
-    )
+    return page(profile)
+
+
+def test_nothing_that_a_model_wrote_leaves_its_place(evil_page):
+    assert "window.pwned" in evil_page
+    assert "<script>window.pwned" not in evil_page
+    assert "<img src=x" not in evil_page
+    assert evil_page.count("</script>") == 3
+    assert "\u2028" not in embedded(evil_page)
+
+
+def test_what_a_model_wrote_is_embedded_as_it_is(evil_page):
+    known = data(evil_page)
+    assert len(known["answers"]["texts"]) == 1
+    assert known["answers"]["texts"][0].startswith(EVIL)
+    assert known["heads"][0]["name"] == EVIL
 
 
 BROKEN = {
     None: "no claims of profile made yet: python -m lib",
     b"": "holds no claims",
     b"[" * 5000: "holds no claims",
-}
-BROKEN |= {
     b"[1]": "id is missing or wrong",
     json.dumps([claim(verdict="?")]).encode(): "verdict is missing or wrong",
 }
@@ -127,7 +135,10 @@ BROKEN |= {
 @pytest.mark.parametrize("content", BROKEN)
 def test_missing_and_damaged_claims_give_one_line(profile, content):
     path = profile.results / "claims.json"
-    path.unlink() if content is None else path.write_bytes(content)
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
     with pytest.raises(InputError, match=BROKEN[content]) as error:
         write_report(profile)
     assert "\n" not in str(error.value)
@@ -136,11 +147,7 @@ def test_missing_and_damaged_claims_give_one_line(profile, content):
 WRONG = [
     ("fig13.csv", None, "fig13.csv: No such file or directory"),
     ("fig13.png", b"GIF89a", "fig13.png: no png file"),
-]
-WRONG += [
-    ("completions.jsonl", b'{"key": "a"}\n', "completions.jsonl: model: missing field")
-]
-WRONG += [
+    ("completions.jsonl", b'{"key": "a"}\n', "completions.jsonl: model: missing field"),
     ("tiny.nc", b"x", "tiny.nc cannot be read"),
     ("tiny.nc", None, "No heads of this profile yet"),
 ]
@@ -151,96 +158,149 @@ def test_what_is_missing_or_damaged_is_named_in_its_part(
     profile, tmp_path, name, content, says
 ):
     (path,) = tmp_path.rglob(name)
-    path.unlink() if content is None else path.write_bytes(content)
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
     assert says in page(profile)
 
 
-def test_answers_stand_side_by_side_and_those_that_would_be_too_many_are_counted(
-    profile,
-):
+@pytest.fixture
+def heavy_answers(profile):
+    """Answers of which one repeats another's text and one has a text too long."""
     again = answer("sum/3", "none", False, response=ANSWERS[0]["response"])
     heavy = answer("sum/4", "none", True, response="x" * TEXT_LIMIT)
     write(profile, CLAIMS, [*ANSWERS, again, heavy], measured())
-    found, revisions, missing = read_answers(profile)
-    (run,) = found["runs"]
-    assert run["conditions"] == ["none", "mless"] and run["problems"][1] == [
-        "sum/2",
-        2,
-        "4",
-        None,
-    ]
+    return read_answers(profile)
+
+
+def test_answers_stand_side_by_side(heavy_answers):
+    answers, revisions, _ = heavy_answers
+    (run,) = answers["runs"]
+    assert run["conditions"] == ["none", "mless"]
+    assert run["problems"][1] == ["sum/2", 2, "4", None]
     assert run["cells"][0][1] == [[True, False, "4", 1, "stop", 9]]
-    assert run["cells"][2:] == [
-        [[[False, False, "5", 0, "stop", 9]], []],
-        [[[True, True, "4", None, "stop", 9]], []],
-    ]
-    assert len(found["texts"]) == 4 and revisions == {"tiny": "abc"}
-    assert len(missing) == 1 and missing[0].startswith("1 texts are left out")
+    assert revisions == {"tiny": "abc"}
+
+
+def test_each_text_is_held_once_and_what_would_make_the_page_heavy_is_counted(
+    heavy_answers,
+):
+    answers, _, missing = heavy_answers
+    (run,) = answers["runs"]
+    assert len(answers["texts"]) == 4
+    repeated = [[False, False, "5", 0, "stop", 9]]
+    too_long = [[True, True, "4", None, "stop", 9]]
+    assert run["cells"][2:] == [[repeated, []], [too_long, []]]
+    assert len(missing) == 1
+    assert missing[0].startswith("1 texts are left out")
+
+
+def test_a_problems_text_is_shown_only_where_it_is_the_projects_own(profile):
+    own = answer("embedded/draw/159", "none", True)
+    write(profile, CLAIMS, [own, *ANSWERS], measured())
+    answers, *_ = read_answers(profile)
+    (run,) = answers["runs"]
+    texts = {name: text for name, *_, text in run["problems"]}
+    assert texts["embedded/draw/159"].startswith("A bag holds")
+    assert texts["sum/1"] is None
 
 
 WIDE = {"low_end": 5e-5, "high_end": None, "effect": 1e-4, "low": -1e6, "high": 1e4}
+NARROW = {"high_end": 0, "effect": 0, "low": 0, "high": 0}
 
 
-@pytest.mark.parametrize(
-    "changes", [WIDE, {"high_end": 0, "effect": 0, "low": 0, "high": 0}]
-)
+def drawn_axis(**changes) -> dict:
+    return axis(verdict_of(claim(**changes)))
+
+
+@pytest.mark.parametrize("changes", [WIDE, NARROW])
 def test_the_axis_holds_interval_and_range_with_round_ticks(changes):
-    drawn = axis(verdict_of(claim(**changes)))
+    drawn = drawn_axis(**changes)
     low, middle, high = drawn["bar"]
-    assert (
-        EDGE <= low <= middle <= high <= WIDTH - EDGE
-        and drawn["shade"][0] < drawn["shade"][1]
-    )
-    assert 2 <= len(drawn["ticks"]) <= 6 and all(
-        EDGE <= x <= WIDTH - EDGE for x, _ in drawn["ticks"]
-    )
+    assert AXIS_EDGE <= low <= middle <= high <= AXIS_WIDTH - AXIS_EDGE
+    assert drawn["shade"][0] < drawn["shade"][1]
+    places = [place for place, _ in drawn["ticks"]]
+    assert 2 <= len(places) <= 6
+    assert min(places) >= AXIS_EDGE
+    assert max(places) <= AXIS_WIDTH - AXIS_EDGE
 
 
-def test_captions_name_claims_and_notebooks_that_exist_and_every_figure_of_the_demo():
-    entries = [entry for group in read_yaml(CAPTIONS).values() for entry in group]
-    assert all(
-        entry.keys() == {"id", "title", "shows", "read", "notebook", "claims"}
-        for entry in entries
-    )
-    assert {name for entry in entries for name in entry["claims"]} == {
-        claim.id for claim in load_claims()
-    }
-    assert {entry["notebook"] for entry in entries} <= {
-        path.stem for path in paths.NOTEBOOKS.glob("0*.ipynb")
-    }
-    assert {path.stem for path in (paths.ROOT / "figures" / "demo").glob("*.png")} <= {
-        entry["id"] for entry in entries
-    }
+# Which ends of the claimed range stand at 0 and which at the edge of the drawing.
+RANGES = [
+    ({"low_end": None, "high_end": 0}, (AXIS_EDGE, "0")),
+    ({"low_end": 0, "high_end": None}, ("0", AXIS_WIDTH - AXIS_EDGE)),
+]
+
+
+@pytest.mark.parametrize("changes, ends", RANGES)
+def test_a_range_that_ends_at_zero_is_shaded_to_zero(changes, ends):
+    drawn = drawn_axis(effect=0.2, low=-0.5, high=0.7, **changes)
+    ticks = {text: place for place, text in drawn["ticks"]}
+    assert drawn["shade"] == tuple(ticks.get(end, end) for end in ends)
+
+
+def entries() -> list[dict]:
+    return [entry for group in read_yaml(CAPTIONS).values() for entry in group]
+
+
+def test_captions_have_all_fields_and_name_every_claim():
+    fields = {"id", "title", "shows", "read", "notebook", "claims"}
+    assert all(entry.keys() == fields for entry in entries())
+    named = {name for entry in entries() for name in entry["claims"]}
+    assert named == {known.id for known in load_claims()}
+
+
+def test_captions_name_notebooks_that_exist_and_every_figure_that_is_committed():
+    notebooks = {path.stem for path in paths.NOTEBOOKS.glob("0*.ipynb")}
+    assert {entry["notebook"] for entry in entries()} <= notebooks
+    drawn = {path.stem for path in (paths.ROOT / "figures").glob("*/*.png")}
+    assert drawn == {entry["id"] for entry in entries()}
 
 
 def test_answers_that_the_repository_stores_of_a_profile_are_shown_by_part():
     answers, revisions, missing = read_answers(load_profile("families"))
     parts = {run["part"]: run["conditions"] for run in answers["runs"]}
     assert parts == {"accuracy": ["none", "mless"]}
-    assert (
-        sorted(revisions)
-        == [f"Qwen2.5-Coder-{size}-Instruct" for size in ("0.5B", "1.5B")]
-        and not missing
-    )
+    sizes = ("0.5B", "1.5B")
+    assert sorted(revisions) == [f"Qwen2.5-Coder-{size}-Instruct" for size in sizes]
+    assert not missing
 
 
-def test_a_head_without_curves_has_its_lambda_and_a_token_without_text_is_a_dot(
-    profile,
+def test_heads_measured_here_come_before_those_of_the_repository(
+    profile, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(paths, "DATA", tmp_path / "data")
+    folder = tmp_path / "data" / profile.name
+    folder.mkdir(parents=True)
     stored = measured().drop_vars("text")
+    save_measured(folder / "tiny.nc", stored)
+    save_measured(folder / "other.nc", stored.assign_attrs(model="other"))
+    models, missing = read_heads(profile)
+    assert {model["name"]: model["texts"] for model in models} == {
+        "tiny": True,
+        "other": False,
+    }
+    assert not missing
+
+
+def test_a_head_whose_curves_are_not_stored_has_its_lambda_alone(profile):
+    stored = measured()
     stored["received"][:, 1] = float("nan")  # of layer 2
     write(profile, CLAIMS, ANSWERS, stored)
     (model,) = data(page(profile))["heads"]
-    assert (
-        model["layers"] == [1, 2]
-        and [head is None for head in model["received"]] == [False] * 3 + [True] * 3
-    )
-    assert (
-        set(model["changes"]["mless"]["tokens"]) == {"\N{MIDDLE DOT}"}
-        and not model["texts"]
-    )
+    assert model["layers"] == [1, 2]
+    unknown = [weights is None for weights in model["received"]]
+    assert unknown == [False] * 3 + [True] * 3
+
     write(profile, CLAIMS, ANSWERS, stored.drop_vars(["received", "even", "part"]))
     (model,) = data(page(profile))["heads"]
-    assert (
-        model["received"] == [None] * 6 and len(model["changes"]["mless"]["ratio"]) > 10
-    )
+    assert model["received"] == [None] * 6
+    assert len(model["changes"]["mless"]["ratio"]) > 10
+
+
+def test_a_token_without_text_is_a_dot(profile):
+    write(profile, CLAIMS, ANSWERS, measured().drop_vars("text"))
+    (model,) = data(page(profile))["heads"]
+    assert set(model["changes"]["mless"]["tokens"]) == {HIDDEN_TEXT}
+    assert not model["texts"]

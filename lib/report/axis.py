@@ -5,8 +5,8 @@ import math
 from lib.claims.verdict import UNTRAINED, Estimate, Verdict
 
 # Of the drawing, and what it leaves free on either side, for half a number.
-WIDTH = 360
-EDGE = 14
+AXIS_WIDTH = 360
+AXIS_EDGE = 14
 
 
 def axis(verdict: Verdict) -> dict | None:
@@ -28,7 +28,7 @@ def axis(verdict: Verdict) -> dict | None:
 
     def place(value: float) -> float:
         share = (value - low) / (high - low)
-        return round(EDGE + (WIDTH - 2 * EDGE) * share, 1)
+        return round(AXIS_EDGE + (AXIS_WIDTH - 2 * AXIS_EDGE) * share, 1)
 
     # Two to six round numbers between low and high.
     power = 10 ** math.floor(math.log10((high - low) / 4))
