@@ -3,6 +3,7 @@ of a head, λ of every head.
 """
 
 import io
+import math
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,6 +32,11 @@ LINE = 0.14
 # Inches below the prompt, of which the axes take all but what stands above and below
 # them.
 BELOW = 2.6
+# Axes end at a multiple of so many positions, above the highest curve, and at a λ that
+# few heads exceed: they stay where they are while somebody types.
+POSITIONS_STEP = 60
+ROOM_ABOVE = 1.15
+HIGHEST_LAMBDA = 1.6
 VISIBLE_SIGNS = {
     " ": "\N{OPEN BOX}",
     "\n": "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}",
@@ -69,7 +75,8 @@ def one_prompt(prompt, received, place="layer 1, head 1"):
     received = np.asarray(received)
     picture = io.BytesIO()
     with plt.rc_context(CLOSE):
-        figure, (curve,) = _prompt_page(tokens, received, place, 6.6)
+        most = np.nanmax(received[1:])
+        figure, (curve,) = _prompt_page(tokens, received, place, most, 6.6)
         curves = {"mless": ("received", received)}
         _draw_curves(curve, curves, prompt.spans.get("inserted"))
         figure.savefig(picture, dpi=200)
@@ -81,15 +88,21 @@ def draw_close(tokens, inserted, without, after, ratios, references, chosen):
     """Return a figure of one prompt with a filler, to be made under CLOSE: what its
     tokens receive, λ of every head.
 
+    The axes and the colours depend on the prompt without the filler alone, so that what
+    falls under another filler is seen to fall.
+
     tokens: texts (T,), of which the slice `inserted` is the filler; without, after:
     received attention (T,) of the `chosen` (layer, head), NaN where undefined; ratios:
     λ (L, H); references: mean λ (L,) by name of REFERENCES.
     """
     layer, head = chosen
     place = f"layer {layer}, head {head}"
-    figure, (curve, dots) = _prompt_page(tokens, after, place, 3.8, 2.25)
+    most = np.nanmax(without[1:])
+    figure, (curve, dots) = _prompt_page(tokens, after, place, most, 3.8, 2.25)
     curves = {"none": ("without the filler", without), "mless": ("with it", after)}
     _draw_curves(curve, curves, inserted)
+    steps = math.ceil(len(tokens) / POSITIONS_STEP)
+    curve.set(xlim=(0, steps * POSITIONS_STEP), ylim=(0, ROOM_ABOVE * most))
     ratio = ratios[layer - 1, head - 1]
     curve.set_title(f"{place.capitalize()}: λ = {ratio:.2f}", loc="left", pad=14)
     _draw_heads(dots, ratios, references, chosen)
@@ -116,16 +129,17 @@ def _draw_heads(ax, ratios, references, chosen):
     ring = {"markersize": 7, "fillstyle": "none", "color": "black"}
     ax.plot(x[layer - 1, head - 1], ratios[layer - 1, head - 1], "o", **ring)
 
-    ax.set(ylabel=LAMBDA, xlim=(0.5, layers + 0.5))
+    highest = max(HIGHEST_LAMBDA, 1.05 * ratios.max())
+    ax.set(ylabel=LAMBDA, xlim=(0.5, layers + 0.5), ylim=(0, highest))
     integer_axis(ax.xaxis, "Layer (a dot per head)")
     ax.grid(False, axis="x")
     ax.legend(ncols=3, handlelength=1.2, **LEGEND_ABOVE)
     ax.set_title("λ of every head", loc="left", pad=14)
 
 
-def _prompt_page(tokens, weights, place, *widths):
-    """Return (figure, axes): a prompt, each token on the colour of its weight (T,),
-    below it axes of these widths.
+def _prompt_page(tokens, weights, place, most, *widths):
+    """Return (figure, axes): a prompt, each token on the colour of its weight (T,), the
+    darkest for `most`, below it axes of these widths.
     """
     lines = _lines(tokens)
     text = LINE * len(lines)
@@ -138,7 +152,7 @@ def _prompt_page(tokens, weights, place, *widths):
         return figure.add_axes(place)
 
     prompt = axes_at(0.1, height - text - 0.22, LETTERS * LETTER, text)
-    _draw_prompt(prompt, lines, weights)
+    _draw_prompt(prompt, lines, weights, most)
     title = f"What each token receives in {place}: the darker, the more"
     prompt.set_title(title, loc="left", pad=4)
     axes = []
@@ -163,11 +177,9 @@ def _lines(tokens):
     return lines
 
 
-def _draw_prompt(ax, lines, weights):
-    """Write the tokens of a prompt, each on the colour of its weight (T,).
-
-    The first token, which takes most of the mass, does not decide the scale; what is
-    undefined is grey.
+def _draw_prompt(ax, lines, weights, most):
+    """Write the tokens of a prompt, each on the colour of its weight (T,), the darkest
+    for `most`; what is undefined is grey.
     """
     grounds = []
     for row, line in enumerate(lines):
@@ -176,7 +188,7 @@ def _draw_prompt(ax, lines, weights):
         for text in line:
             grounds.append(Rectangle((start, row + 0.06), len(text), 0.88))
             start += len(text)
-    norm = colors.PowerNorm(0.6, 0, np.nanmax(weights[1:]), clip=True)
+    norm = colors.PowerNorm(0.6, 0, most, clip=True)
     shade_of = SHADE_OF_WEIGHT.with_extremes(bad=UNDEFINED)
     shades = shade_of(norm(np.ma.masked_invalid(weights)))
     ax.add_collection(PatchCollection(grounds, facecolors=shades, linewidths=0))
@@ -205,7 +217,7 @@ def _draw_curves(ax, curves, inserted):
         ax.plot(positions, values[1:], color=colour, label=name)
     if inserted is not None:
         positions = np.arange(inserted.start, inserted.stop)
-        shade_positions(ax, positions, "the filler", grey="0.9")
+        shade_positions(ax, positions, grey="0.9", label="the filler")
     ax.set(ylabel=f"{RECEIVED} (received)", xlim=(0, len(values)), ylim=(0, None))
     integer_axis(ax.xaxis, "Token position")
     ax.legend(ncols=3, **LEGEND_ABOVE)

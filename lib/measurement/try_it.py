@@ -3,8 +3,8 @@
     tried = TryIt("demo")
     # with sliders where somebody may move them
     tried.show("What is $3 + 4$?", "/")
-    # a row of numbers per filler
-    tried.compare("What is $3 + 4$?", ["/", " ", "he"])
+    # a row of numbers per filler, in the prompt that was shown last
+    tried.compare(["/", " ", "he"])
 
 The others are slashes, a sentence and attention that is spread evenly.
 """
@@ -29,13 +29,15 @@ from lib.measurement.attention import measure_tokens
 from lib.measurement.networks import load_cached
 from lib.profiles import Panel, check_panel
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import POSITIONS, Filler
+from lib.prompts.conditions import POSITIONS, RANDOM_SENTENCE, Filler
 
 LONGEST_FILLER = 220  # tokens, at the end of a slider
 PICTURE_DPI = 150
 PICTURE_WIDTH = 900  # pixels on the page
 # What a filler is compared with: conditions.
 COMPARED_WITH = {"slashes": "mless", "a sentence": "random"}
+# Fillers that a button types.
+SUGGESTED = {"slashes": "/", "sentence": RANDOM_SENTENCE, "he": "he", "blank": " "}
 
 
 class TryIt:
@@ -52,6 +54,8 @@ class TryIt:
         self.loaded = load_cached(model, layers)
         self.layers = list(range(1, layers + 1))
         self.see = functools.lru_cache(64)(self._see)
+        # The problem, length and position that were drawn last.
+        self.shown: tuple[str, int, str] | None = None
 
     def show(
         self,
@@ -93,10 +97,13 @@ class TryIt:
             layer=slider(layer, max=len(self.layers)),
             head=slider(head, max=self.loaded.heads),
         )
-        # The texts stand above each other, all else in a row below.
-        *fields, output = interactive.children
-        row = ipywidgets.HBox(fields[2:])
-        interactive.children = (*fields[:2], row, output)
+        # The texts stand above each other, all else in rows below.
+        problem_field, filler_field, *others, output = interactive.children
+        chips = ipywidgets.HBox(
+            [_chip(name, text, filler_field) for name, text in SUGGESTED.items()]
+        )
+        row = ipywidgets.HBox(others)
+        interactive.children = (problem_field, filler_field, chips, row, output)
         display(interactive)
 
     def picture(
@@ -138,19 +145,21 @@ class TryIt:
             file = io.BytesIO()
             figure.savefig(file, dpi=PICTURE_DPI)
             plt.close(figure)
+        self.shown = (problem, length, position)
         return file.getvalue()
 
-    def compare(
-        self,
-        problem: str,
-        fillers: Sequence[str],
-        length: int = 55,
-        position: str = "between",
-    ) -> pd.DataFrame:
-        """Return a row per filler, with the mean λ of each layer.
+    def compare(self, fillers: Sequence[str]) -> pd.DataFrame:
+        """Return a row per filler in the prompt that was drawn last, with the mean λ of
+        each layer.
 
-        The last column says in how many heads of layer 1 λ is below 1.
+        The last column says in how many heads of layer 1 λ is below 1. Raises
+        InputError before anything was drawn.
         """
+        if self.shown is None:
+            raise InputError(
+                "nothing is drawn yet: run the cell with the picture first"
+            )
+        problem, length, position = self.shown
         rows = []
         for filler in fillers:
             _, _, ratios, _ = self.see(problem, filler, length, position)
@@ -190,6 +199,17 @@ class TryIt:
         ratios = (after.received / before.received).values
         even = np.full(len(self.layers), float(after.even / before.even))
         return plain, filled, ratios, even
+
+
+def _chip(name: str, text: str, field: ipywidgets.Textarea) -> ipywidgets.Button:
+    """Return a button that types a text into a field."""
+    chip = ipywidgets.Button(description=name, tooltip=f"fill in {text!r}")
+
+    def fill_in(_: ipywidgets.Button) -> None:
+        field.value = text
+
+    chip.on_click(fill_in)
+    return chip
 
 
 def _of_one_prompt(tokens: xr.Dataset, condition: str) -> xr.Dataset:

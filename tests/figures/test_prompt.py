@@ -15,13 +15,17 @@ REFERENCES = {
 }
 
 
+AFTER = np.array([9.0, 0.2, 0.1, 0.1, 0.1, 0.1, 0.4, np.nan])
+WITHOUT = np.where(np.isin(range(8), range(2, 6)), np.nan, 2 * AFTER)
+
+
+def draw(after=AFTER, ratios=RATIOS):
+    return draw_close(TOKENS, FILLER, WITHOUT, after, ratios, REFERENCES, (2, 1))
+
+
 @pytest.fixture
 def figure():
-    after = np.array([9.0, 0.2, 0.1, 0.1, 0.1, 0.1, 0.4, np.nan])
-    without = 2 * after
-    without[FILLER] = np.nan
-    chosen = (2, 1)
-    return draw_close(TOKENS, FILLER, without, after, RATIOS, REFERENCES, chosen)
+    return draw()
 
 
 def test_tokens_are_written_as_they_are_and_what_cannot_be_seen_by_signs(figure):
@@ -58,6 +62,23 @@ def test_curves_leave_out_the_first_token(figure):
     assert np.isnan(without[1:5]).all()
     assert without[5] == 0.8
     assert curve.get_title("left") == "Layer 2, head 1: λ = 1.10"
+
+
+def ends(figure):
+    return [(ax.get_xlim(), ax.get_ylim()) for ax in figure.axes[1:]]
+
+
+def test_axes_and_colours_stay_where_they_are_under_another_filler(figure):
+    weaker = draw(AFTER / 4, RATIOS / 4)
+    assert ends(weaker) == ends(figure)
+    shades = [
+        drawn.axes[0].collections[0].get_facecolors() for drawn in (figure, weaker)
+    ]
+    assert (shades[1][6] > shades[0][6]).any()
+
+
+def test_a_head_with_a_high_lambda_is_on_the_scale():
+    assert draw(ratios=2 * RATIOS).axes[2].get_ylim()[1] > 2.4
 
 
 def test_dots_are_the_heads_and_a_ring_is_the_chosen_one(figure):

@@ -57,7 +57,7 @@ def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(
     monkeypatch.setattr(try_it, "_somebody_is_there", lambda: True)
     tried.show(PROBLEM, "/", 9)
     first, controls = shown
-    problem, filler, row, _ = controls.children
+    problem, filler, chips, row, _ = controls.children
     length, position, layer, head = row.children
     assert (layer.max, head.max) == (3, 2)
     pictures = [first.data]
@@ -73,11 +73,27 @@ def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(
     assert (
         len(set(pictures)) == len(pictures) and "error" not in capsys.readouterr().out
     )
+    blank = chips.children[-1]
+    blank.click()
+    assert filler.value == " "
+    pictures.append(shown[-1].data)
     problem.value = " "
     assert (
         capsys.readouterr().out.endswith("error: the problem is blank\n")
         and shown[-1].data == pictures[-1]
     )
+
+
+def test_the_table_follows_the_prompt_that_was_drawn_last(tiny_llama):
+    tried = TryIt(str(tiny_llama))
+    with pytest.raises(InputError, match="nothing is drawn yet"):
+        tried.compare(["/"])
+    tried.picture(PROBLEM, "/", 9, "between", 1, 1)
+    (first,) = tried.compare(["he"])["layer 1"]
+    tried.picture(PROBLEM, "/", 9, "end", 1, 1)
+    (moved,) = tried.compare(["he"])["layer 1"]
+    ratios = tried.see(PROBLEM, "he", 9, "end")[2]
+    assert first != moved == ratios[0].mean()
 
 
 @pytest.mark.parametrize(
