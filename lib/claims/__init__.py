@@ -15,7 +15,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "evidence": ["gather"],
         "judging": ["judge"],
         "verdict": ["read_verdicts", "verdict_table", "write_verdicts"],
-        "words": ["cell_texts"],
         "summary": [
             "accuracies",
             "checks",

@@ -1,7 +1,5 @@
 """What a verdict says, in words that follow from its numbers alone."""
 
-from collections.abc import Iterable
-
 from lib.claims.verdict import (
     EVEN,
     OTHER_HEADS,
@@ -10,7 +8,7 @@ from lib.claims.verdict import (
     Control,
     Verdict,
 )
-from lib.statistics import ENOUGH, rounded
+from lib.statistics import rounded
 
 LOST = " †"  # marks a verdict that does not stand when corrected for all rows
 TRAINING = {
@@ -101,37 +99,7 @@ def answers_text(verdict: Verdict) -> str:
     return text
 
 
-def cell_texts(verdicts: Iterable[Verdict]) -> list[str]:
-    """Return what stands in the cell of each verdict, "" where it was not tested."""
-    return [cell_text(verdict) if verdict.n else "" for verdict in verdicts]
-
-
 def untrained_text(control: Control) -> str:
     """Return between which ends untrained networks lie."""
     low, high = control.estimate.low, control.estimate.high
     return f"untrained {rounded(low, low, high)} to {rounded(high, low, high)}"
-
-
-def cell_text(verdict: Verdict) -> str:
-    """Return what stands in a cell of the matrix.
-
-    The part and its unit; the effect; controls; n, and what of several holds.
-    """
-    lost = LOST if verdict.lost else ""
-    small = f", {SMALL}" if verdict.small else ""
-    lines = [f"{verdict.part}, {verdict.unit}", f"{verdict.estimate}{small}{lost}"]
-    if UNTRAINED in verdict.controls:
-        lines.append(untrained_text(verdict.controls[UNTRAINED]))
-    answers = verdict.answers
-    if answers and answers.finished:
-        cut = f"cut {answers.cut:.0f}, {answers.cut_less:.0f} %"
-        lines.append(f"{cut}; both ended {answers.finished.effect:+.1f}")
-
-    counts = f"n = {verdict.n}"
-    if verdict.n < ENOUGH:
-        counts += ", too few"
-    if verdict.parts > 1:
-        counts += f"; {len(verdict.holds)} of {verdict.parts} parts"
-    if verdict.heads:
-        counts += f"; {verdict.heads_held} of {verdict.heads} heads"
-    return "\n".join([*lines, counts])

@@ -7,88 +7,84 @@ import pandas as pd
 
 from lib.figures import draw
 from lib.figures.looks import EVEN, LOOKS, from_zero, ratio_axis
-from lib.figures.page import Layout, panels
+from lib.figures.page import Layout, in_model_order, page, panels
 
-CHANGE = "with / without (log scale)"
+CHANGE = "with / without"
 COMPARED = ["none", "mless", "arm"]  # whose histograms and classes are drawn
-# A bin with a smaller share of the activations has no ratio: it would be noise.
-RARE = 1e-3
+MEASURES_IN_A_ROW = 3
 
 
 def fig04(run, table, measured):
-    """Draw the activations of the first MLPs: histograms, and how many times as large
-    six measures become.
+    """Draw the activations of the first MLPs: a histogram per model, and below a panel
+    per measure that says how many times as large it becomes, a row per model.
 
     measured: by model a Dataset with `counts` (network, condition, layer, bin), whose
-    first and last bin hold what lies outside. In layer 1 the histogram is drawn as it
-    is; in later ones, where nobody would see a difference, as ratio to that without
-    insertion.
+    first and last bin hold what lies outside.
     """
-    layers = sorted(set(table.layer))
-    tokens = table[table.condition != "arm"]
-    tokens = tokens.assign(measure=tokens.measure.str.replace("variance", "var."))
-    histograms = pd.concat(
-        [_histograms(of_model, layers) for of_model in measured.values()]
-    )
+    histograms = pd.concat([_histogram(of_model) for of_model in measured.values()])
+    tokens = in_model_order(run, table[(table.layer == 1) & (table.condition != "arm")])
+    models = list(dict.fromkeys(tokens.model))
+    measures = list(dict.fromkeys(tokens.measure))
     layout = Layout(
-        each=2 * len(layers),
-        columns=len(layers),
-        note="ARM works in layer 1; its measures are in the table. ",
+        panels=len(models) + len(measures),
+        mosaic=_rows_of_fig04(len(models), len(measures)),
+        height=1.5,
+        note="Layer 1. ARM's own measures are in the table. ",
     )
-    saved = [table, histograms]
-    for axes, rows in panels(
-        run, "fig04", tokens, ["model"], layout=layout, saved=saved
-    ):
-        model = rows.model.iloc[0]
-        of_model = histograms[histograms.model == model]
-        tops, bottoms = axes.reshape(2, -1)
-        for ax, layer in zip(tops, layers, strict=True):
-            _draw_histogram(ax, of_model[of_model.layer == layer], model, layer)
-        for ax, layer in zip(bottoms, layers, strict=True):
-            ax.axhline(1, **EVEN)
-            draw.estimates(ax, rows[rows.layer == layer], "measure", "ratio")
-            ax.set_title(f"{model}\nlayer {layer}: measures")
-            ratio_axis(ax, tokens.low.min(), tokens.high.max())
-        bottoms[0].set_ylabel(CHANGE)
+    with page(run, "fig04", [table, histograms], "attention", layout) as axes:
+        tops, bottoms = axes[: len(models)], axes[len(models) :]
+        for ax, model in zip(tops, models, strict=True):
+            _draw_histogram(ax, histograms[histograms.model == model])
+            ax.set_title(model)
+        tops[0].set_ylabel("share of activations (%)")
+        for place, (ax, measure) in enumerate(zip(bottoms, measures, strict=True)):
+            ax.axvline(1, **EVEN)
+            draw.model_rows(ax, tokens[tokens.measure == measure], "ratio", models)
+            ratio_axis(ax, tokens.low.min(), tokens.high.max(), axis="x")
+            ax.set_title(f"{measure}, {CHANGE}")
+            ax.tick_params(axis="y", labelleft=place % MEASURES_IN_A_ROW == 0)
 
 
-def _draw_histogram(ax, shares, model, layer):
-    """Draw the histogram of a layer, a curve per condition."""
+def _rows_of_fig04(models, measures):
+    """Return a mosaic: a row of a panel per model, below rows of three measures, each
+    row as wide as the page.
+    """
+    rows = [[place // MEASURES_IN_A_ROW for place in range(MEASURES_IN_A_ROW * models)]]
+    for first in range(0, measures, MEASURES_IN_A_ROW):
+        row = []
+        for place in range(first, first + MEASURES_IN_A_ROW):
+            row += [models + place if place < measures else "."] * models
+        rows.append(row)
+    return rows
+
+
+def _draw_histogram(ax, shares):
+    """Draw the histogram of a model's activations, a curve per condition."""
     for condition in COMPARED:
         look = LOOKS[condition]
+        style = draw.WIDE_AND_PALE if condition == "none" else {"linewidth": 0.8}
         ax.plot(
             shares.activation,
             shares[condition],
             color=look.colour,
-            linewidth=0.8,
             label=look.name,
+            **style,
         )
-    ax.set_xlabel("activation")
-    if layer == 1:
-        ax.set_title(f"{model}\nlayer {layer}: histogram")
-        ax.set(yscale="log", ylabel="share of activations (%)")
-    else:
-        ax.set_title(f"{model}\nlayer {layer}: histogram / that of None")
-        ax.set_ylim(0.8, 1.2)
+    ax.set(xlabel="activation", yscale="log")
 
 
-def _histograms(measured, layers):
-    """Return a row per layer and bin of a model, with the bin's middle as `activation`,
-    and a column per condition: its share of the activations in %, in layers after the
-    first over that under none.
+def _histogram(measured):
+    """Return a row per bin of a model's first layer, with the bin's middle as
+    `activation`, and a column per condition: its share of the activations in %.
     """
-    places = {"network": "trained", "condition": COMPARED, "layer": layers}
+    places = {"network": "trained", "condition": COMPARED, "layer": 1}
     counts = measured.counts.sel(places, drop=True)
-    shares = (counts / counts.sum("bin"))[..., 1:-1]
-    none = shares.sel(condition="none", drop=True)
-    ratios = (shares / none).where(none > RARE)
-    values = (100 * shares).where(shares.layer == 1, ratios)
-
+    shares = (100 * counts / counts.sum("bin"))[..., 1:-1]
     starts = counts.bin.values.astype(float)
-    values = values.assign_coords(bin=(starts[1:-1] + starts[2:]) / 2)
-    values = values.rename(bin="activation").to_dataset("condition")
-    rows = values.to_dataframe().dropna().reset_index()
-    return rows.assign(model=measured.model)
+    shares = shares.assign_coords(bin=(starts[1:-1] + starts[2:]) / 2)
+    shares = shares.rename(bin="activation").to_dataset("condition")
+    rows = shares.to_dataframe().reset_index()
+    return rows.assign(model=measured.model, layer=1)
 
 
 def fig07(run, table):

@@ -11,8 +11,12 @@ from matplotlib import colors, patches
 from lib import paths
 from lib.arm.settings import Arm
 from lib.figures import draw
-from lib.figures.attention_figures import HEAD_CURVES
-from lib.figures.looks import EVEN, LOOKS, RECEIVED
+from lib.figures.attention_figures import (
+    FIRST_TOKEN,
+    draw_fig10_right,
+    with_ratios,
+)
+from lib.figures.looks import EVEN, LOOKS
 from lib.figures.page import THIS_RUN, Layout, page, panels
 from lib.prompts.conditions import parse_condition
 from lib.statistics import format_interval
@@ -103,19 +107,19 @@ def fig10(run, table, curves):
     both = both[["source", "model", "condition", "n", "accuracy", "low", "high"]]
     model, problem = curves[["model", "problem"]].iloc[0]
     layout = Layout(
-        panels=3,
-        mosaic=[[0, 1], [0, 2]],
+        panels=4,
+        mosaic=[[0, [[1], [1], [2], [3], [3]]]],
+        height=4.2,
         widths=(1.25, 1),
         note="Left; the paper's bars: MATH-500, n = 500. "
-        f"Right: {model}. One prompt, of problem {problem}. ",
+        f"Right: {model}. One prompt, of problem {problem}. {FIRST_TOKEN}",
     )
-    with page(run, "fig10", [both, curves], "accuracy", layout) as (left, *right):
+    saved = [both, with_ratios(curves)]
+    with page(run, "fig10", saved, "accuracy", layout) as (left, *right):
         draw.bars(left, both)
         own = run.accuracy.problems == "math500"
         left.set_title("Results on MATH-500" if own else "Accuracy")
-        for ax, compared in zip(right, HEAD_CURVES["fig10_right"], strict=True):
-            draw.received(ax, curves, compared)
-            ax.set_ylabel(RECEIVED)
+        draw_fig10_right(right, saved[1])
 
 
 def _paper_bars():

@@ -7,8 +7,6 @@ run: a profile; tables: as `lib.measurement.measured_tables` makes them. What a 
 shows and how to read it is in data/figures.yaml.
 """
 
-from itertools import product
-
 import numpy as np
 from matplotlib import colors
 
@@ -23,18 +21,24 @@ from lib.figures.looks import (
     from_zero,
     integer_axis,
 )
-from lib.figures.page import Layout, page, panels
+from lib.figures.page import Layout, in_model_order, page, panels
 
-# The panels of a head, by figure.
+# The panels of a head, by figure: those of the same original tokens, which may have
+# their ratios below them, then those of whole prompts.
 HEAD_CURVES = {
     "fig09": [HeadCurves({"none": "None", "mless": "Mless"})],
     "fig10_right": [
         HeadCurves(
-            {"none": "None", "mless": "Mless", "mful": "Mful"},
-            title=": original tokens",
+            {"none": "w/o", "mless": "w/ Mless", "mful": "w/ Mful"},
+            title="Average attention on Head {head}: original tokens\n"
+            "{model}, layer {layer}",
             fill=True,
         ),
-        HeadCurves({"mless": "Mless", "mful": "Mful"}, title=": whole prompt"),
+        HeadCurves(
+            {"mless": "w/ Mless", "mful": "w/ Mful"},
+            title="Average attention on Head {head}: whole prompt\n"
+            "{model}, layer {layer}",
+        ),
     ],
     "fig11": [
         HeadCurves(
@@ -50,6 +54,8 @@ HEAD_CURVES = {
     ],
 }
 HEAD_CURVES["fig18"] = HEAD_CURVES["fig13"]  # heads of another model
+FIRST_TOKEN = "The first token takes most of the attention and is left out. "
+RATIO = "with / without"
 SPAN_MEASURES = {
     "mass": "Attention mass",
     "flatness": "Coefficient of variation",
@@ -61,6 +67,7 @@ MASS_LOOKS = {
     "slashes, untrained networks": Look("0.6", "v"),
     "slashes, attention spread evenly": Look("0.35", "_"),
 }
+SPAN_NOTE = "Layer 1, means over heads. "
 UNTRAINED_STYLE = {"color": "0.85", "linewidth": 0, "zorder": 0.5}
 UNIFORM_STYLE = {"color": "0.45", "linestyle": ":", "linewidth": 1.4, "zorder": 0.9}
 # The map's colours end at half and at twice the attention.
@@ -73,69 +80,146 @@ MAP_STYLE = {
 MAP_TICKS = [0.5, 0.7, 1, 1.4, 2]
 
 
-def _head_curves(run, name, curves, spans=None):
-    """Draw for each head that the table of curves has the panels of HEAD_CURVES; the
-    csv has the same heads' spans, too.
-    """
-    heads = [head for _, head in curves.groupby(["model", "layer", "head"], sort=False)]
-    saved = [curves]
-    if spans is not None:
-        saved.append(spans[spans.figure == name.removesuffix("_right")])
-    layout = Layout(
-        panels=len(HEAD_CURVES[name]) * len(heads),
-        columns=len(heads) if spans is None else None,
-        ylabel=RECEIVED,
-        note=f"One prompt, of problem {curves.problem.iloc[0]}. ",
-    )
-    with page(run, name, saved, "attention", layout) as axes:
-        of_panels = product(HEAD_CURVES[name], heads)
-        for ax, (compared, head) in zip(axes, of_panels, strict=True):
-            draw.received(ax, head, compared)
-            if not ax.get_subplotspec().is_last_row():
-                ax.set_xlabel("")
-
-
 def fig09(run, curves, spans):
     """Draw the same head in layers 1, 2 and 3: its original tokens without and with the
-    slashes.
+    slashes, and below them the ratio.
     """
-    _head_curves(run, "fig09", curves, spans)
+    curves = with_ratios(curves)
+    heads = _heads(run, curves)
+    places = range(len(heads))
+    below = [place + len(heads) for place in places]
+    layout = Layout(
+        panels=2 * len(heads),
+        mosaic=[list(places), below],
+        height=1.3,
+        heights=(1, 0.5),
+        note=_note_of(curves),
+    )
+    (compared,) = HEAD_CURVES["fig09"]
+    saved = [curves, spans[spans.figure == "fig09"]]
+    with page(run, "fig09", saved, "attention", layout) as axes:
+        for top, bottom, head in zip(*axes.reshape(2, -1), heads, strict=True):
+            draw_with_ratios(top, bottom, head, compared)
+        axes[0].set_ylabel(RECEIVED)
+        axes[len(heads)].set_ylabel(RATIO)
+        _share_y(axes[len(heads) :])
 
 
 def fig10_right(run, curves, spans):
-    """Draw one head: its original tokens under three conditions, and the whole prompt
-    with either insertion.
+    """Draw one head: its original tokens under three conditions with the ratio below,
+    and the whole prompt with either insertion.
     """
-    _head_curves(run, "fig10_right", curves, spans)
+    layout = Layout(
+        panels=3,
+        mosaic=[[0, 2], [1, 2]],
+        height=1.3,
+        heights=(1, 0.5),
+        note=_note_of(curves),
+    )
+    saved = [with_ratios(curves), spans[spans.figure == "fig10"]]
+    with page(run, "fig10_right", saved, "attention", layout) as axes:
+        draw_fig10_right(axes, saved[0])
+
+
+def draw_fig10_right(axes, head):
+    """Draw what fig10 has at its right: original tokens, their ratios, whole prompt."""
+    originals, whole = HEAD_CURVES["fig10_right"]
+    top, ratios, bottom = axes
+    draw_with_ratios(top, ratios, head, originals)
+    draw.received(bottom, head, whole)
+    for ax in (top, bottom):
+        ax.set_ylabel(RECEIVED)
+    ratios.set_ylabel(RATIO)
 
 
 def fig11(run, curves, spans):
     """Draw whole prompts, with slashes and with a random sentence as long."""
-    _head_curves(run, "fig11", curves, spans)
+    heads = _heads(run, curves)
+    layout = Layout(panels=len(heads), ylabel=RECEIVED, note=_note_of(curves))
+    (compared,) = HEAD_CURVES["fig11"]
+    saved = [curves, spans[spans.figure == "fig11"]]
+    with page(run, "fig11", saved, "attention", layout) as axes:
+        for ax, head in zip(axes, heads, strict=True):
+            draw.received(ax, head, compared)
 
 
-def fig13(run, curves):
+def fig13(run, curves, name="fig13"):
     """Draw heads of layer 1, a column each: the original tokens without and with, below
-    the whole prompt with it.
+    the whole prompt with it, on the same y axis.
     """
-    _head_curves(run, "fig13", curves)
+    heads = _heads(run, curves)
+    originals, whole = HEAD_CURVES[name]
+    layout = Layout(
+        panels=2 * len(heads),
+        columns=len(heads),
+        ylabel=RECEIVED,
+        note=_note_of(curves),
+    )
+    with page(run, name, [curves], "attention", layout) as axes:
+        for top, bottom, head in zip(*axes.reshape(2, -1), heads, strict=True):
+            draw.received(top, head, originals)
+            draw.received(bottom, head, whole)
+            top.set_xlabel("")
+            _share_y([top, bottom])
 
 
 def fig18(run, curves):
     """Draw heads of another model as `fig13` does."""
-    _head_curves(run, "fig18", curves)
+    fig13(run, curves, name="fig18")
+
+
+def _heads(run, curves):
+    """Return the rows of each head, models in the order of every figure."""
+    ordered = in_model_order(run, curves)
+    groups = ordered.groupby(["model", "layer", "head"], sort=False)
+    return [head for _, head in groups]
+
+
+def _note_of(curves):
+    return f"One prompt, of problem {curves.problem.iloc[0]}. {FIRST_TOKEN}"
+
+
+def with_ratios(curves):
+    """Return curves with a column `ratio`: what an original token receives with an
+    insertion over what it receives without.
+    """
+    curves = curves.assign(ratio=np.nan)
+    original = curves[curves.part != "inserted"]
+    for _, rows in original.groupby(["model", "layer", "head"], sort=False):
+        without = rows.received[rows.condition == "none"].to_numpy()
+        for condition in set(rows.condition) - {"none"}:
+            received = rows.received[rows.condition == condition]
+            curves.loc[received.index, "ratio"] = received / without
+    return curves
+
+
+def draw_with_ratios(top, bottom, head, compared):
+    """Draw the curves of the same original tokens, and their ratios below."""
+    draw.received(top, head, compared)
+    top.set_xlabel("")
+    insertions = [condition for condition in compared.names if condition != "none"]
+    draw.token_ratios(bottom, head, insertions)
+    bottom.set_xlim(top.get_xlim())
+
+
+def _share_y(axes):
+    """Give panels the lowest and the highest end of their y axes."""
+    ends = [ax.get_ylim() for ax in axes]
+    low = min(low for low, _ in ends)
+    high = max(high for _, high in ends)
+    for ax in axes:
+        ax.set_ylim(low, high)
 
 
 def lambda_by_head(run, table, controls):
-    """Draw λ of every head of the first layers under the slashes, with what untrained
-    networks of the shape give.
+    """Draw λ of every head of layer 1 under the slashes, with what untrained networks
+    of the shape give.
     """
-    slashes = table[table.condition == "mless"]
-    slashes = slashes.assign(place="layer " + slashes.layer.astype(str))
-    layout = Layout(ylabel=LAMBDA)
+    first = table[(table.condition == "mless") & (table.layer == 1)]
+    layout = Layout(ylabel=LAMBDA, note="Layer 1. ")
     saved = [table, controls]
     for (ax,), rows in panels(
-        run, "lambda_by_head", slashes, ["model", "place"], layout=layout, saved=saved
+        run, "lambda_by_head", first, ["model"], layout=layout, saved=saved
     ):
         ax.axhline(1, **EVEN)
         draw.estimates(ax, rows, "head", "lambda")
@@ -205,7 +289,8 @@ def lambda_map(run, table):
     What lies beyond 0.5 to 2 has the colour of the end, NaN is hatched, and a dot marks
     λ above 1.
     """
-    models = table[table.condition == "mless"].groupby("model", sort=False)
+    slashes = in_model_order(run, table[table.condition == "mless"])
+    models = slashes.groupby("model", sort=False)
     layout = Layout(panels=len(models))
     with page(run, "lambda_map", [table], "attention", layout) as axes:
         for ax, (model, rows) in zip(axes, models, strict=True):
@@ -238,14 +323,19 @@ def _map(ax, ratios):
 
 
 def inserted_span(run, table):
-    """Draw what the inserted tokens of layer 1 receive and carry, a row per model and a
-    column per measure.
+    """Draw what the inserted tokens of layer 1 receive and carry, a panel per measure
+    and a row per model.
     """
-    first = table[table.layer == 1]
-    first = first.assign(what=first.measure.map(SPAN_MEASURES))
-    layout = Layout(ylabel="layer 1, mean over heads")
-    for (ax,), rows in panels(
-        run, "inserted_span", first, ["model", "what"], layout=layout, saved=[table]
-    ):
-        draw.estimates(ax, rows, "condition", "mean", style=draw.SeriesStyle(gap=0))
-        from_zero(ax)
+    first = in_model_order(run, table[table.layer == 1])
+    models = list(dict.fromkeys(first.model))
+    layout = Layout(
+        panels=len(SPAN_MEASURES), height=0.5 + 0.3 * len(models), note=SPAN_NOTE
+    )
+    with page(run, "inserted_span", [table], "attention", layout) as axes:
+        for ax, (measure, title) in zip(axes, SPAN_MEASURES.items(), strict=True):
+            rows = first[first.measure == measure]
+            draw.model_rows(ax, rows, "mean", models)
+            ax.set_xlim(0, 1.08 * rows.high.max())
+            ax.set_title(title)
+        for ax in axes[1:]:
+            ax.tick_params(axis="y", labelleft=False)

@@ -6,7 +6,6 @@ figure is made of what.
 """
 
 import textwrap
-from itertools import cycle
 from numbers import Number
 from typing import NamedTuple
 
@@ -17,13 +16,19 @@ from lib.figures.looks import (
     INTERVAL,
     NO_EFFECT,
     PAPER_HATCH,
-    SERIES,
     from_zero,
     integer_axis,
     look_of,
+    look_of_model,
+    ratio_axis,
 )
 from lib.statistics import format_interval
 
+# Of the curve without an insertion: it is seen where the others lie on it.
+WIDE_AND_PALE = {"linewidth": 2.2, "alpha": 0.5}
+LEAST_RATIO = 0.1  # of the axis: a token that receives almost nothing may have any
+THIN_TICKS = 3  # of a panel that is not high
+BAR_NAMES = {"none": "w/o", "mless": "w/ Mless", "mful": "w/ Mful"}
 NAT_TICKS = (0.5, 1, 3, 10, 30, 100)  # on either side of 0
 MINUS = "\N{MINUS SIGN}"
 LIKELIER = "less likely  \N{LEFTWARDS ARROW}  nats  \N{RIGHTWARDS ARROW}  likelier"
@@ -36,14 +41,15 @@ class SeriesStyle(NamedTuple):
     gap: float = 0.2  # from the series beside it, on the x axis
     line: bool = False  # joins the points
     band: bool = False  # shows the intervals as an area
+    size: float = 3.5  # of the markers, in points
 
 
 class HeadCurves(NamedTuple):
     """Which conditions a panel of one head compares, and how."""
 
     names: dict[str, str]  # of a condition: what the legend calls it
-    title: str = ""  # added to the model and the head
-    shade: str = ""  # what the legend calls the positions of the inserted tokens
+    title: str = "{model}\nLayer {layer} Head {head}"
+    shade: str = ""  # what is written where the inserted tokens stand
     fill: bool = False  # down to 0
 
     def same_tokens(self):
@@ -79,6 +85,8 @@ def estimates(ax, table, x, y, by="condition", looks=None, style=POINTS):
             label=label,
             linestyle="-" if style.line else "none",
             marker=look.marker,
+            markersize=style.size,
+            fillstyle=look.fill,
             color=look.colour,
         )
     if not numeric:
@@ -123,23 +131,73 @@ def received(ax, head, curves):
         weights = tokens.received[1:]
         colour = look_of(condition)[0].colour
         places = range(1, len(weights) + 1)
-        ax.plot(places, weights, color=colour, label=name)
+        style = WIDE_AND_PALE if condition == "none" else {}
+        ax.plot(places, weights, color=colour, label=name, **style)
         if curves.fill:
             ax.fill_between(places, weights, color=colour, alpha=0.12, linewidth=0)
     from_zero(ax)
     integer_axis(ax.xaxis, "Token position")
     model, layer, number = head[["model", "layer", "head"]].iloc[0]
-    ax.set_title(f"{model}\nLayer {layer} Head {number}{curves.title}")
+    ax.set_title(curves.title.format(model=model, layer=layer, head=number))
     if curves.shade:
         slashes = (head.part == "inserted") & (head.condition == "mless")
-        shade_positions(ax, head.position[slashes], curves.shade)
+        positions = head.position[slashes]
+        shade_positions(ax, positions)
+        middle = (positions.min() + positions.max()) / 2
+        ax.annotate(
+            curves.shade,
+            (middle, 0.98),
+            xycoords=ax.get_xaxis_transform(),
+            ha="center",
+            va="top",
+            size="small",
+        )
 
 
-def shade_positions(ax, positions, label, grey="0.87"):
+def shade_positions(ax, positions, grey="0.87", label=None):
     """Shade a run of positions from the middle before it to the middle behind it."""
     first = positions.min() - 0.5
     last = positions.max() + 0.5
     ax.axvspan(first, last, color=grey, linewidth=0, zorder=0, label=label)
+
+
+def token_ratios(ax, head, conditions):
+    """Draw what each original token of a head receives with an insertion over what it
+    receives without, on a log axis that ends at a tenth and at ten times.
+
+    head: a row per condition and token with its `ratio`. The first token is left out.
+    """
+    ax.axhline(1, **EVEN)
+    for condition in conditions:
+        tokens = head[(head.condition == condition) & (head.part != "inserted")]
+        ratios = tokens.ratio[1:]
+        colour = look_of(condition)[0].colour
+        ax.plot(range(1, len(ratios) + 1), ratios, color=colour)
+    low, high = np.clip([ax.dataLim.y0, ax.dataLim.y1], LEAST_RATIO, 1 / LEAST_RATIO)
+    ratio_axis(ax, low, high, most=THIN_TICKS)
+    integer_axis(ax.xaxis, "Token position")
+
+
+def model_rows(ax, table, x, models):
+    """Draw estimates with their intervals along the x axis, a row per model from the
+    top and a series per condition.
+
+    table: a row per model and condition; the two columns behind x are its ends.
+    """
+    ends = list(table.columns[table.columns.get_loc(x) + 1 :][:2])
+    groups = list(table.groupby("condition", sort=False))
+    for index, (condition, rows) in enumerate(groups):
+        look, label = look_of(condition)
+        step = 0.6 / len(groups)
+        places = rows.model.map(models.index).to_numpy()
+        places = places + step * (index - (len(groups) - 1) / 2)
+        ax.hlines(places, rows[ends[0]], rows[ends[1]], color=look.colour)
+        style = {"linestyle": "none", "marker": look.marker, "color": look.colour}
+        ax.plot(rows[x], places, label=label, clip_on=False, **style)
+    ax.set_yticks(range(len(models)), models)
+    ax.set_ylim(len(models) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(False, axis="y")
 
 
 def bars(ax, table):
@@ -172,7 +230,8 @@ def bars(ax, table):
     # The legend has a bar per condition, and one for what the paper reports.
     for condition in dict.fromkeys(table.condition):
         look, name = look_of(condition)
-        ax.bar([np.nan], [np.nan], color=look.colour, label=name)
+        label = BAR_NAMES.get(condition, name)
+        ax.bar([np.nan], [np.nan], color=look.colour, label=label)
     if "the paper" in set(table.source):
         fill = _bar_fill("the paper", "0.3")
         ax.bar([np.nan], [np.nan], label="reported in the paper", **fill)
@@ -218,7 +277,8 @@ def forest(ax, table):
 
     models = table.groupby("model", sort=False)
     points = []
-    for look, (model, rows) in zip(cycle(SERIES), models, strict=False):
+    for model, rows in models:
+        look = look_of_model(model)
         ax.hlines(rows.y, rows.low, rows.high, color=look.colour, linewidth=1.1)
         points += ax.plot(
             rows.effect,
@@ -227,7 +287,7 @@ def forest(ax, table):
             color=look.colour,
             marker=look.marker,
             linestyle="none",
-            markersize=4,
+            markersize=5,
         )
 
     _write_beside(ax, table)

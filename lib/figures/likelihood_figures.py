@@ -5,13 +5,11 @@ run: a profile; tables: as `lib.claims.contrasts` makes them, with the columns p
 curve, x, model, effect, low, high, n and band.
 """
 
-from itertools import cycle
-
 from lib.figures import draw
-from lib.figures.attention_figures import HEAD_CURVES
+from lib.figures.attention_figures import FIRST_TOKEN, HEAD_CURVES
 from lib.figures.draw import MINUS
-from lib.figures.looks import EVEN, HEIGHT, RECEIVED, SERIES, integer_axis
-from lib.figures.page import Layout, panels
+from lib.figures.looks import EVEN, HEIGHT, RECEIVED, integer_axis, look_of_model
+from lib.figures.page import Layout, in_model_order, panels
 
 # What slashes give, what of it layer 1 gives, and what a real help gives.
 ANSWERING = [
@@ -19,11 +17,11 @@ ANSWERING = [
     f"mless {MINUS} hidden-from-layer-1",
     f"example {MINUS} none",
 ]
-# The x axes of panels that vary one thing.
+# The titles and the x axes of panels that vary one thing.
 COURSES = {
-    "length": "inserted slashes",
-    "place": "place of the slashes",
-    "depth": "k",
+    "depth": ("Seen by some layers only", "k"),
+    "length": ("How many", "inserted slashes"),
+    "place": ("Where", "place of the slashes"),
 }
 
 
@@ -42,8 +40,15 @@ def likelihood(run, table, name="likelihood"):
         ),
     )
     for (ax,), rows in panels(run, name, pairs, ["panel"], "likelihood", layout):
-        draw.forest(ax, rows)
+        draw.forest(ax, _by_pair(run, rows))
         ax.set_title("")
+
+
+def _by_pair(run, table):
+    """Return rows pair after pair, in each the models in the order of every figure."""
+    pairs = list(dict.fromkeys(table.x))
+    ordered = in_model_order(run, table)
+    return ordered.sort_values("x", key=lambda own: own.map(pairs.index), kind="stable")
 
 
 def answer_at_once(run, table):
@@ -63,14 +68,14 @@ def overview(run, table, curves):
         height=1.25 * HEIGHT,
         widths=(1, 1.3),
         ylabel=RECEIVED,
-        note=f"Left: {model}. One prompt, of problem {problem}. ",
+        note=f"Left: {model}. One prompt, of problem {problem}. {FIRST_TOKEN}",
     )
     saved = [pairs, head]
     for (left, right), rows in panels(
         run, "overview", pairs, ["panel"], "likelihood", layout, saved
     ):
         draw.received(left, head, HEAD_CURVES["fig13"][0])
-        draw.forest(right, rows)
+        draw.forest(right, _by_pair(run, rows))
         right.set_title("How much likelier the worked solution becomes")
 
 
@@ -80,15 +85,39 @@ def likelihood_courses(run, table):
     """
     courses = table[table.panel.isin(list(COURSES))]
     courses = courses.assign(series=courses.model + ", " + courses.curve)
-    series = dict.fromkeys(courses.series)
-    looks = dict(zip(series, cycle(SERIES), strict=False))
     layout = Layout(ylabel="nats, to none")
     for (ax,), rows in panels(
         run, "likelihood_courses", courses, ["panel"], "likelihood", layout
     ):
         ax.axhline(0, **EVEN)
-        draw.estimates(ax, rows, "x", "effect", "series", looks=looks)
+        style = draw.SeriesStyle(size=5)
+        draw.estimates(ax, rows, "x", "effect", "series", _looks_of(rows), style)
         panel = rows.panel.iloc[0]
+        title, name = COURSES[panel]
         if panel == "depth":
             integer_axis(ax.xaxis, "")
-        ax.set_xlabel(COURSES[panel])
+        usual = rows.n.mode()[0]
+        ax.set(title=f"{title}, n = {usual}", xlabel=name)
+        if rows.series.nunique() == 1:
+            _note_other_counts(ax, rows.reset_index(), usual)
+
+
+def _looks_of(rows):
+    """Return the Look of each series: its model's, hollow from a second one on."""
+    looks = {}
+    for model, own in rows.groupby("model", sort=False):
+        first, *others = dict.fromkeys(own.series)
+        looks[first] = look_of_model(model)
+        hollow = look_of_model(model)._replace(fill="none")
+        looks |= dict.fromkeys(others, hollow)
+    return looks
+
+
+def _note_other_counts(ax, rows, usual):
+    """Write n beside a point of a series that has another n than most."""
+    numeric = rows.x.map(lambda x: isinstance(x, int | float)).all()
+    for place, row in rows.iterrows():
+        if row.n != usual:
+            point = (row.x if numeric else place, row.high)
+            beside = {"textcoords": "offset points", "ha": "center", "size": "small"}
+            ax.annotate(f"n = {row.n}", point, (0, 3), **beside)

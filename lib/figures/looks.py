@@ -1,8 +1,9 @@
-"""How a condition, a cause, a model or a verdict looks, and axes that several figures
+"""How a condition, a cause, a model or an outcome looks, and axes that several figures
 share.
 """
 
 import re
+import zlib
 from typing import NamedTuple
 
 from matplotlib import ticker
@@ -36,14 +37,15 @@ PAPER_HATCH = "/////"  # of bars that the paper reports
 
 
 class Look(NamedTuple):
-    """How a series looks, and what it is called; of a verdict also the colour of its
-    cell.
+    """How a series looks, and what it is called; of an outcome also the colour of
+    its cell.
     """
 
     colour: str
     marker: str
     name: str = ""
     tint: str = ""
+    fill: str = "full"  # of the marker, as matplotlib calls it
 
 
 # Okabe and Ito's palette, but for a lighter green, in an order whose grey values
@@ -58,16 +60,25 @@ LOOKS = {
     "terms": Look("#0072B2", "o", "terms: inserted at the old distance"),
     "distance": Look("#000000", "D", "distance: moved on, nothing inserted"),
 }
-# Of models, in their order.
-SERIES = [LOOKS[name] for name in ("none", "mless", "random", "mful", "arm")]
-# What is contradicted has the darkest cell in grey, what is undecided a nearly white
-# one.
-VERDICT_LOOKS = {
-    "supported": Look("#0072B2", "o", tint="#BFDDEE"),
-    "in part": Look("#E69F00", "P", tint="#F6DFA9"),
-    "contradicted": Look("#D55E00", "X", tint="#EFAE7F"),
-    "small": Look("#009E73", "s", tint="#D5E8E1"),
-    "undecided": Look("#000000", "d", tint="#F4F4F4"),
+# Models have colours and markers of their own, so that no model is taken for a
+# condition: a model looks the same in every figure.
+MODEL_LOOKS = {
+    "Qwen2.5-Coder-1.5B-Instruct": Look("#332288", ">"),
+    "Qwen2.5-Coder-0.5B-Instruct": Look("#9F86C0", "<"),
+    "gemma-3-270m": Look("#999933", "p"),
+    "SmolLM2-135M-Instruct": Look("#882255", "P"),
+    "Qwen2.5-Math-7B": Look("#4B6A88", "h"),
+    "Qwen2.5-Math-1.5B": Look("#661100", "8"),
+    "Llama-3.1-8B-Instruct": Look("#DDAA33", "*"),
+    "Gemma-3-4b-it": Look("#117733", "X"),
+}
+# Of a claim on a model, from the best to the worst. Each has a mark and a grey of its
+# own.
+OUTCOME_LOOKS = {
+    "holds": Look("#0072B2", "o", tint="#BFDDEE"),
+    "holds in part": Look("#0072B2", "o", tint="#E6F1F8", fill="left"),
+    "cannot be told": Look("0.4", "$?$", tint="#F4F4F4"),
+    "does not hold": Look("#D55E00", "X", tint="#F2C4A5"),
 }
 
 # Ticks of an axis of ratios, and those of them that stay where there are too many.
@@ -88,6 +99,13 @@ def look_of(label):
     return look, look.name if label == key else label
 
 
+def look_of_model(name):
+    """Return the Look of a model; one that is not listed borrows always the same."""
+    listed = list(MODEL_LOOKS.values())
+    own = zlib.crc32(name.encode()) % len(listed)
+    return MODEL_LOOKS.get(name, listed[own])
+
+
 def from_zero(ax):
     """Let the y axis begin at 0, and leave room above the highest mark."""
     ax.set_ylim(0, 1.08 * ax.dataLim.y1)
@@ -101,16 +119,22 @@ def integer_axis(axis, name):
     axis.set_major_locator(locator)
 
 
-def ratio_axis(ax, low, high):
-    """Make the y axis one of ratios, from low to high with room, with ticks in plain
+def ratio_axis(ax, low, high, axis="y", most=MOST_TICKS):
+    """Make an axis one of ratios, from low to high with room, with ticks in plain
     numbers, few enough to read.
     """
     low = min(0.9, low)
     high = max(1.1, high)
     room = (high / low) ** 0.08
-    ax.set(yscale="log", ylim=(low / room, high * room))
-    ticks = [tick for tick in RATIO_TICKS if low / room <= tick <= high * room]
-    if len(ticks) > MOST_TICKS:
+    low, high = low / room, high * room
+    ticks = [tick for tick in RATIO_TICKS if low <= tick <= high]
+    if len(ticks) > most:
         ticks = [tick for tick in ticks if tick in COARSE_TICKS]
-    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    labels = [f"{tick:g}" for tick in ticks]
+    if axis == "y":
+        ax.set(yscale="log", ylim=(low, high))
+        ax.set_yticks(ticks, labels)
+    else:
+        ax.set(xscale="log", xlim=(low, high))
+        ax.set_xticks(ticks, labels)
     ax.minorticks_off()

@@ -1,68 +1,115 @@
-"""Every claim that was tested, on every model: the verdicts side by side."""
+"""Every claim that was tested, on every model: the outcomes side by side."""
 
-import numpy as np
+import textwrap
+from collections import Counter
+
 from matplotlib import patches
 
-from lib.figures.looks import VERDICT_LOOKS
-from lib.figures.page import Layout, page
+from lib.figures.looks import OUTCOME_LOOKS, WIDTH
+from lib.figures.page import Layout, in_model_order, page
 
+# Of a verdict: what it says of the claim.
+OUTCOMES = {
+    "supported": "holds",
+    "in part": "holds in part",
+    "contradicted": "does not hold",
+    "small": "does not hold",
+    "undecided": "cannot be told",
+}
+# Inches: the column of a model, a row, the names above, and a letter of a sentence.
+COLUMN = 0.72
+ROW = 0.235
+NAMES_ABOVE = 0.45
+SENTENCE_LETTER = 0.043
+OTHER_READINGS = "Other readings, and controls"
 MATRIX_NOTE = (
-    "The part that decides; effect [interval]; untrained networks; n problems, and"
-    " in how many parts it holds. \N{DAGGER}: lost when corrected for all rows. Empty:"
-    " not tested. "
+    "A claim holds on a model where the whole interval of what was measured lies in the"
+    " claimed range. It does not hold where the interval lies outside, or where all of"
+    " it is small. Empty: not tested. "
 )
 
 
-def claims_matrix(run, table, texts):
-    """Draw each claim that was tested in a row, a column per model: the verdict as
-    colour and mark, and what was found.
+def claims_matrix(run, table):
+    """Draw each claim that was tested as a sentence with a mark per model, the claims
+    that hold on most models first.
 
-    table: a row per claim and model, as `lib.claims` judges them; texts: what is
-    written in the cell of each. Other readings than the literal one stand in brackets.
-    A mark is hollow where the claim stands so without training too.
+    table: a row per claim and model, as `lib.claims` judges them. Other readings than
+    the literal one stand below a line of their own.
     """
-    tested = table.assign(text=texts)[table.n > 0]
-    in_brackets = "(" + tested.id + ", " + tested.reading + ")"
-    tested = tested.assign(id=tested.id.where(tested.reading == "literal", in_brackets))
-    names = list(dict.fromkeys(tested.id))[::-1]
+    tested = in_model_order(run, table[table.n > 0])
+    tested = tested.assign(outcome=tested.verdict.map(OUTCOMES))
     models = list(dict.fromkeys(tested.model))
-    layout = Layout(height=0.2 + 0.42 * len(names), note=MATRIX_NOTE)
+    literal = tested.reading == "literal"
+    rows = _sorted_claims(tested[literal])
+    if not literal.all():
+        rows += [(OTHER_READINGS, {}), *_sorted_claims(tested[~literal])]
+    layout = Layout(height=NAMES_ABOVE + ROW * len(rows), note=MATRIX_NOTE)
     with page(run, "claims_matrix", [table], None, layout) as (ax,):
-        for row in tested.to_dict("records"):
-            corner = (models.index(row["model"]), names.index(row["id"]))
-            _draw_cell(ax, corner, row)
-        _matrix_axes(ax, names, models)
-        hollow = {"marker": "o", "markerfacecolor": "white", "linestyle": "none"}
-        ax.plot([], [], label="hollow: also without training", color="0.2", **hollow)
+        for place, (sentence, outcomes) in enumerate(rows):
+            _draw_claim(ax, place, sentence, [outcomes.get(name) for name in models])
+        _matrix_axes(ax, models, len(rows))
+        for outcome, look in OUTCOME_LOOKS.items():
+            ax.plot([], [], label=outcome, **_mark(look))
 
 
-def _draw_cell(ax, corner, row):
-    """Draw a verdict as the colour of a cell and a mark, and write beside it."""
-    x, y = corner
-    look = VERDICT_LOOKS[row["verdict"]]
-    ax.add_patch(patches.Rectangle(corner, 1, 1, facecolor=look.tint, linewidth=0))
-    mark = {
+def _sorted_claims(table):
+    """Return (sentence, outcome by model) of each claim, what holds most first."""
+    claims = []
+    for _, rows in table.groupby("id", sort=False):
+        outcomes = dict(zip(rows.model, rows.outcome, strict=True))
+        claims.append((rows.claim.iloc[0], outcomes))
+
+    def rank(claim):
+        counts = Counter(claim[1].values())
+        shares = [counts[outcome] / counts.total() for outcome in OUTCOME_LOOKS]
+        return [-share for share in shares]
+
+    return sorted(claims, key=rank)
+
+
+def _draw_claim(ax, place, sentence, outcomes):
+    """Write a claim in a row, and draw its outcome for each model."""
+    room = int((WIDTH - COLUMN * len(outcomes)) / SENTENCE_LETTER)
+    heading = not any(outcomes)
+    ax.text(
+        -0.15,
+        place + 0.5,
+        textwrap.fill(sentence, room),
+        ha="right",
+        va="center",
+        linespacing=1.1,
+        weight="bold" if heading else "normal",
+    )
+    for column, outcome in enumerate(outcomes):
+        if outcome is None:
+            continue
+        look = OUTCOME_LOOKS[outcome]
+        corner = (column, place)
+        cell = patches.Rectangle(corner, 1, 1, facecolor=look.tint, linewidth=0)
+        ax.add_patch(cell)
+        ax.plot([column + 0.5], [place + 0.5], **_mark(look))
+
+
+def _mark(look):
+    return {
         "color": look.colour,
         "marker": look.marker,
-        "linestyle": "none",
+        "fillstyle": look.fill,
         "markersize": 6,
+        "linestyle": "none",
     }
-    inner = "white" if row["training"] == "also" else look.colour
-    ax.plot([x + 0.09], [y + 0.5], markerfacecolor=inner, **mark)
-    ax.plot([], [], label=row["verdict"], **mark)
-    ax.text(x + 0.16, y + 0.5, row["text"], va="center", size=4.7, linespacing=1.3)
 
 
-def _matrix_axes(ax, names, models):
-    """Name the rows at the left and the columns above, and part the cells by white
-    lines.
-    """
-    ax.set(xlim=(0, len(models)), ylim=(0, len(names)))
-    ax.set_xticks(np.arange(len(models)) + 0.5, models, size="small")
-    ax.set_yticks(np.arange(len(names)) + 0.5, names)
+def _matrix_axes(ax, models, rows):
+    """Name the models above their columns, and part the cells by white lines."""
+    left = 1 - (WIDTH - 0.1) / COLUMN + len(models) - 1
+    names = [textwrap.fill(model, 11) for model in models]
+    ax.set(xlim=(left, len(models)), ylim=(rows, 0))
+    ax.set_xticks([column + 0.5 for column in range(len(models))], names)
+    ax.set_yticks([])
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.grid(False)
     ax.spines[:].set_visible(False)
-    ax.hlines(range(len(names) + 1), 0, len(models), color="white", linewidth=1.5)
-    ax.vlines(range(len(models) + 1), 0, len(names), color="white", linewidth=3)
+    ax.hlines(range(rows + 1), 0, len(models), color="white", linewidth=1.5)
+    ax.vlines(range(len(models) + 1), 0, rows, color="white", linewidth=3)

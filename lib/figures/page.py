@@ -113,6 +113,9 @@ def panels(run, name, table, by, part="attention", layout=ONE_PANEL, saved=None)
     """
     if table.empty:  # where nothing was measured, there may be no columns either
         return
+    saved = saved or [table]
+    if "model" in table:
+        table = in_model_order(run, table)
     groups = list(table.groupby(by, sort=False))
     columns = layout.columns
     if columns is None and len(by) == 2:
@@ -120,11 +123,24 @@ def panels(run, name, table, by, part="attention", layout=ONE_PANEL, saved=None)
     elif columns is None and layout.each > 1:
         columns = layout.each
     layout = replace(layout, panels=layout.each * len(groups), columns=columns)
-    with page(run, name, saved or [table], part, layout) as axes:
+    with page(run, name, saved, part, layout) as axes:
         own = axes.reshape(-1, layout.each)
         for group_axes, (key, rows) in zip(own, groups, strict=True):
             group_axes[0].set_title("\n".join(map(str, key)))
             yield group_axes, rows
+
+
+def in_model_order(run, table):
+    """Return a table's rows with the models in the order of the profile's, which every
+    figure has; the rows of a model stay in theirs.
+    """
+    sections = [run.attention, run.accuracy, run.likelihood]
+    specs = [spec for section in sections if section for spec in section.models]
+    names = list(dict.fromkeys(resolve(spec).name for spec in specs))
+    names += [name for name in dict.fromkeys(table.model) if name not in names]
+    return table.sort_values(
+        "model", key=lambda own: own.map(names.index), kind="stable"
+    )
 
 
 def _renew(run, name, tables, figure, caption):

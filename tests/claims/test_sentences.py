@@ -15,7 +15,7 @@ from lib.claims import summary
 from lib.claims.evidence import by_model
 from lib.claims.judging import judge
 from lib.claims.verdict import stored_verdicts, verdict_table, verdicts_of
-from lib.claims.words import cell_texts
+from lib.claims.words import measured_text
 from lib.profiles import load_profile
 from lib.statistics import holm, rounded
 
@@ -64,7 +64,7 @@ def test_verdicts_say_the_same_before_they_are_kept_and_after():
     assert summary.listing(before) == summary.listing(after)
     assert summary.inside(before) == summary.inside(after)
     assert summary.accuracies(before) == summary.accuracies(after)
-    assert cell_texts(before) == cell_texts(after)
+    assert list(map(measured_text, before)) == list(map(measured_text, after))
 
 
 @pytest.mark.parametrize("claim", ["accuracy-mless", "likelihood-gain"])

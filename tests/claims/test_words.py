@@ -6,7 +6,7 @@ What is said of all of them is held against the README.
 import pytest
 
 from lib.claims import words
-from lib.claims.verdict import Answers, Control, Estimate, Verdict
+from lib.claims.verdict import Control, Estimate, Verdict
 
 UNTRAINED = {"control": Control("undecided", Estimate(0.95, 0.9, 1.02, 24))}
 EVEN = {"uniform": Control("supported", Estimate(0.45, 0.4, 0.5, 24))}
@@ -76,21 +76,3 @@ def test_numbers_name_problems_templates_heads_parts_and_controls():
 )
 def test_the_claimed_range_is_told_by_its_ends(ends, text):
     assert text in words.measured_text(verdict(range=ends))
-
-
-def test_cells_tell_part_unit_effect_control_and_n():
-    assert words.cell_text(verdict(controls=UNTRAINED)) == (
-        "head 1, λ\n0.80 [0.70, 0.90]\nuntrained 0.900 to 1.020\nn = 24; 2 of 2 parts"
-    )
-    answers = Answers(25.5, 24, Estimate(1.5, -1, 4, 60))
-    heads = {"heads": 4, "heads_held": 3}
-    text = words.cell_text(verdict(n=19, parts=1, answers=answers, **heads))
-    assert text.endswith(
-        "]\ncut 26, 24 %; both ended +1.5\nn = 19, too few; 3 of 4 heads"
-    )
-
-
-def test_a_verdict_that_is_lost_has_a_dagger_in_its_cell_and_no_other_has():
-    for survives in (True, False):
-        lines = words.cell_text(verdict(survives=survives)).split("\n")
-        assert lines[1] == "0.80 [0.70, 0.90]" + " †" * (not survives)

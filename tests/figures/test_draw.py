@@ -97,12 +97,48 @@ def test_the_axes_of_a_head_begin_at_zero_and_name_it(ax):
 
 
 def test_a_whole_prompt_has_its_inserted_tokens_shaded(ax):
-    compared = HeadCurves({"mless": "w/"}, title=": all", shade="inserted")
+    compared = HeadCurves({"mless": "w/"}, title="all of {model}", shade="inserted")
     draw.received(ax, one_head(), compared)
     assert ax.lines[0].get_ydata().tolist() == [0.04, 0.06, 0.08, 0.1]
-    assert ax.get_title().endswith("Head 2: all")
+    assert ax.get_title() == "all of M"
+    assert texts(ax.texts) == ["inserted"]
     (shade,) = ax.patches
     assert (shade.get_x(), shade.get_width()) == (1.5, 2)  # tokens 2 and 3
+
+
+def test_the_curve_without_an_insertion_is_seen_below_others_that_coincide(ax):
+    draw.received(ax, one_head(), HeadCurves({"none": "w/o", "mless": "w/"}))
+    without, after = ax.lines
+    assert without.get_linewidth() > 2 * after.get_linewidth()
+
+
+def test_ratios_leave_out_the_first_token_and_what_was_inserted(ax):
+    head = one_head().assign(ratio=[NAN] * 3 + [3.0, 0.2, NAN, NAN, 40.0])
+    draw.token_ratios(ax, head, ["mless"])
+    even, ratios = ax.lines
+    assert even.get_ydata() == [1, 1]
+    assert ratios.get_ydata().tolist() == [0.2, 40.0]
+    bottom, top = ax.get_ylim()
+    assert 0.1 < bottom < 0.2
+    assert 10 < top < 40
+
+
+def test_rows_of_models_have_a_point_per_condition_with_its_interval(ax):
+    table = rows(
+        "model condition mean low high",
+        ("a", "mless", 0.5, 0.4, 0.6),
+        ("b", "mless", 0.7, 0.6, 0.8),
+        ("b", "mful", 0.9, 0.8, 1.0),
+    )
+    draw.model_rows(ax, table, "mean", ["a", "b"])
+    mless, mful = ax.lines
+    assert mless.get_xdata().tolist() == [0.5, 0.7]
+    assert mless.get_ydata() == pytest.approx([-0.15, 0.85])
+    assert mful.get_ydata() == pytest.approx([1.15])
+    ends = [area.get_segments()[0][:, 0].tolist() for area in ax.collections]
+    assert ends == [[0.4, 0.6], [0.8, 1.0]]
+    assert texts(ax.get_yticklabels()) == ["a", "b"]
+    assert ax.get_ylim() == (1.5, -0.5)
 
 
 BARS = rows(
@@ -130,14 +166,14 @@ def test_bars_of_the_paper_are_hatched_in_a_group_of_their_own(ax):
     assert bars[0].get_x() + bars[0].get_width() < bars[1].get_x()
     assert texts(ax.get_xticklabels()) == ["M\n(this run)", "M\n(the paper)"]
     _, labels = ax.get_legend_handles_labels()
-    assert labels == ["None", "Mless", "reported in the paper"]
+    assert labels == ["w/o", "w/ Mless", "reported in the paper"]
 
 
 FOREST = rows(
     "model curve x effect low high n band",
-    ("m", "slashes", "a − b", 0.5, -0.5, 1.5, 40, 0.8),
-    ("other", "slashes", "a − b", -2, -3, -1, 40, NAN),
-    ("m", "example", "c − b", 9, 8, 10, 40, 0.8),
+    ("gemma-3-270m", "slashes", "a − b", 0.5, -0.5, 1.5, 40, 0.8),
+    ("SmolLM2-135M-Instruct", "slashes", "a − b", -2, -3, -1, 40, NAN),
+    ("gemma-3-270m", "example", "c − b", 9, 8, 10, 40, 0.8),
 )
 
 

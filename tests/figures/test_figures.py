@@ -12,7 +12,7 @@ from artists import extents, texts
 from lib import figures
 from lib.evaluation import sample_tables, store
 from lib.figures.attention_figures import SPAN_MEASURES
-from lib.figures.looks import VERDICT_LOOKS
+from lib.figures.looks import LOOKS, MODEL_LOOKS, OUTCOME_LOOKS
 
 M = "SmolLM2-135M-Instruct"
 OTHER = "gemma-3-270m"
@@ -101,24 +101,25 @@ COURSES = pd.concat(
     NATS.assign(panel=panel, x=x)
     for panel, x in [("length", 10), ("length", 55), ("place", "end")]
 )
-VERDICTS = product(id=["a", "b"], model=[M, OTHER])
-VERDICTS = VERDICTS.assign(verdict="in part", training="also", n=24)
-VERDICTS["reading"] = ["literal", "literal", "strict", "strict"]
+VERDICTS = product(id=["a", "b", "c"], model=[M, OTHER])
+VERDICTS = VERDICTS.assign(claim="It " + VERDICTS.id, verdict="supported", n=24)
+VERDICTS["reading"] = ["literal"] * 4 + ["strict"] * 2
 
+HEAD_1 = "Average attention on Head 1"
 DRAWN = {  # name: tables, how many panels, title of one of them
-    "fig09": ([curves(1, 2, 3), SPANS], 3, f"{M}\nLayer 1 Head 2"),
-    "fig10": ([BARS, curves(1)], 3, "Accuracy"),
-    "fig10_right": ([curves(1), SPANS], 2, f"{M}\nLayer 1 Head 1: whole prompt"),
+    "fig09": ([curves(1, 2, 3), SPANS], 6, f"{M}\nLayer 1 Head 2"),
+    "fig10": ([BARS, curves(1)], 4, "Accuracy"),
+    "fig10_right": ([curves(1), SPANS], 3, f"{HEAD_1}: whole prompt\n{M}, layer 1"),
     "fig11": ([curves(1, 2), SPANS], 2, f"{M}\nLayer 1 Head 1"),
     "fig13": ([curves(1, 2, 8)], 6, f"{M}\nLayer 1 Head 8"),
     "fig18": ([curves(1)], 2, f"{M}\nLayer 1 Head 1"),
-    "lambda_by_head": ([BY_HEAD, CONTROLS], 4, f"{M}\nlayer 2"),
+    "lambda_by_head": ([BY_HEAD, CONTROLS], 2, M),
     "lambda_by_layer": ([BY_LAYER, CONTROLS], 1, M),
     "mass_by_layer": ([MASS], 1, M),
     "lambda_map": ([BY_HEAD], 2, f"{M}, 55 slashes"),
-    "inserted_span": ([SPAN], 3, f"{M}\nAttention mass"),
+    "inserted_span": ([SPAN], 3, "Attention mass"),
     "causes": ([CAUSES], 1, M),
-    "fig04": ([CHANGES, HISTOGRAMS], 4, f"{M}\nlayer 2: histogram / that of None"),
+    "fig04": ([CHANGES, HISTOGRAMS], 6, "near zero, with / without"),
     "fig07": ([CLASSES], 1, M),
     "fig06": ([SAMPLES], 2, f"{M}: pass@k"),
     "fig08": ([FILLERS], 3, f"{M}\nLength (slashes)"),
@@ -126,11 +127,12 @@ DRAWN = {  # name: tables, how many panels, title of one of them
     "likelihood": ([NATS], 1, ""),
     "answer_at_once": ([NATS], 1, ""),
     "overview": ([NATS, curves(1)], 2, f"{M}\nLayer 1 Head 1"),
-    "likelihood_courses": ([COURSES], 2, "length"),
-    "claims_matrix": ([VERDICTS, VERDICTS.id], 1, ""),
+    "likelihood_courses": ([COURSES], 2, "How many, n = 40"),
+    "claims_matrix": ([VERDICTS], 1, ""),
 }
 # Those whose y axis has no numbers.
 IN_ROWS = ("likelihood", "answer_at_once", "overview", "claims_matrix", "lambda_map")
+IN_ROWS += ("inserted_span", "fig04")
 NOT_FIGURES = {"agreement", "one_prompt", "say", "show", "unfold"}
 
 
@@ -198,33 +200,43 @@ def test_answers_that_are_none_have_no_columns_either(drawn, run):
     assert not run.figures.exists()
 
 
+VERDICTS_BY_ROW = [
+    ("contradicted", "small"),  # a
+    ("in part", "supported"),  # b
+    ("undecided", "supported"),  # c, in another reading
+]
+
+
 @pytest.fixture
 def matrix(drawn):
-    """The matrix of two claims and two models, of which one cell was not tested."""
-    training = ["also", None, "weaker", None]
-    rows = VERDICTS.assign(training=training, n=[40, 0, 40, 40])
-    (ax,) = drawn("claims_matrix", rows, rows.model)
+    """The matrix of three claims and two models, of which one cell was not tested."""
+    verdicts = [verdict for row in VERDICTS_BY_ROW for verdict in row]
+    rows = VERDICTS.assign(verdict=verdicts, n=[40, 40, 40, 40, 40, 0])
+    (ax,) = drawn("claims_matrix", rows)
     return ax
 
 
-def test_the_matrix_names_other_readings_in_brackets(matrix):
-    assert texts(matrix.get_yticklabels()) == ["(b, strict)", "a"]
-    assert texts(matrix.get_xticklabels()) == [M, OTHER]
+def test_the_matrix_has_what_holds_first_and_other_readings_last(matrix):
+    sentences = texts(matrix.texts)
+    assert sentences == ["It b", "It a", "Other readings, and controls", "It c"]
+    names = " ".join(texts(matrix.get_xticklabels()))
+    assert names.replace("\n", "") == f"{M} {OTHER}"
 
 
-def test_the_matrix_is_empty_where_nothing_was_tested(matrix):
-    assert texts(matrix.texts) == [M, M, OTHER]
-    assert len(matrix.patches) == 3
-
-
-def test_marks_of_the_matrix_are_hollow_where_training_adds_nothing(matrix):
-    shape = VERDICT_LOOKS["in part"].marker
-    shapes = [line for line in matrix.lines if line.get_marker() == shape]
-    marks = [line for line in shapes if len(line.get_xdata())]
-    cells = [(mark.get_xdata()[0] // 1, mark.get_ydata()[0] // 1) for mark in marks]
-    assert cells == [(0, 1), (0, 0), (1, 0)]
-    hollow = [mark.get_markerfacecolor() == "white" for mark in marks]
-    assert hollow == [True, False, False]
+def test_the_matrix_has_a_mark_per_outcome_and_none_where_nothing_was_tested(matrix):
+    names = {look.marker + look.fill: name for name, look in OUTCOME_LOOKS.items()}
+    marks = {}
+    for line in matrix.lines:
+        for place in line.get_xydata().tolist():
+            outcome = names[line.get_marker() + line.get_fillstyle()]
+            marks[tuple(place)] = outcome
+    assert marks == {
+        (0.5, 0.5): "holds in part",
+        (1.5, 0.5): "holds",
+        (0.5, 1.5): "does not hold",
+        (1.5, 1.5): "does not hold",
+        (0.5, 3.5): "cannot be told",
+    }
 
 
 def test_maps_of_all_models_have_one_scale_and_dots_above_one(drawn):
@@ -278,13 +290,62 @@ def test_fig08_shows_the_papers_numbers_hollow_on_all_of_the_scale(drawn):
     assert [list(line.get_ydata()) for line in hollow] == [[72.4, 75.0]]
 
 
-def test_fig04_has_the_histogram_of_layer_1_and_later_ones_as_ratio_to_none(drawn):
+def test_fig04_has_a_histogram_per_model_and_a_row_per_model_in_each_measure(drawn):
     counts = COUNTS.copy()
     counts.loc[{"condition": "mless", "bin": -1.0}] = 30
     histograms = {M: xr.Dataset({"counts": counts}, attrs={"model": M})}
-    first, second, *_ = drawn("fig04", CHANGES, histograms)
+    histogram, measure, *_ = drawn("fig04", CHANGES, histograms)
     none, mless = 60 / 102, 30 / 72
-    shares = [line.get_ydata()[0] for line in first.lines]
+    shares = [line.get_ydata()[0] for line in histogram.lines]
     assert shares == pytest.approx([100 * none, 100 * mless, 100 * none])
-    ratios = [line.get_ydata()[0] for line in second.lines]
-    assert ratios == pytest.approx([1, mless / none, 1])
+    (even, points) = measure.lines
+    assert even.get_xdata() == [1, 1]
+    assert points.get_xydata().tolist() == [[0.8, 0]]
+    assert texts(measure.get_yticklabels()) == [M]
+
+
+def test_models_stand_in_the_order_of_the_profile_in_every_figure(drawn):
+    both = pd.concat([curves(1).assign(model=OTHER), curves(1)])
+    first, second = drawn("fig11", both, SPANS)
+    assert first.get_title().startswith(M)
+    assert second.get_title().startswith(OTHER)
+    first, second = drawn("lambda_by_head", BY_HEAD[::-1], CONTROLS)
+    assert (first.get_title(), second.get_title()) == (M, OTHER)
+    pairs = ["mless − none", "gap − none"]
+    rows = [NATS.assign(model=name, x=pair) for pair in pairs for name in (OTHER, M)]
+    (ax,) = drawn("likelihood", pd.concat(rows))
+    (_, own), (_, other) = (line.get_ydata() for line in ax.lines[:2])
+    assert own > other
+
+
+def test_no_model_looks_like_another_or_like_a_condition():
+    conditions = {LOOKS[name] for name in CONDITIONS}
+    looks = list(MODEL_LOOKS.values())
+    for field in ("colour", "marker"):
+        of_models = {getattr(look, field) for look in looks}
+        assert len(of_models) == len(looks)
+        assert not of_models & {getattr(look, field) for look in conditions}
+
+
+def test_the_ratio_stands_below_the_curves_of_the_same_tokens(drawn, run):
+    top, _, bottom = drawn("fig10_right", curves(1), SPANS)
+    none, mless, mful = (line.get_ydata() for line in top.lines)
+    _, mless_ratio, mful_ratio = (line.get_ydata() for line in bottom.lines)
+    assert mless_ratio == pytest.approx(mless / none)
+    assert mful_ratio == pytest.approx(mful / none)
+    assert top.get_xlim() == bottom.get_xlim()
+    saved = pd.read_csv(run.figures / "fig10_right.csv")
+    assert saved.ratio[saved.part == "inserted"].isna().all()
+
+
+def test_panels_of_the_same_head_have_one_y_axis(drawn):
+    first, second, below_first, below_second = drawn("fig13", curves(1, 2))
+    assert first.get_ylim() == below_first.get_ylim()
+    assert second.get_ylim() == below_second.get_ylim()
+
+
+def test_a_point_of_another_number_of_problems_says_so(drawn):
+    few = COURSES.assign(n=[40, 453, 40])
+    lengths, places = drawn("likelihood_courses", few)
+    assert texts(lengths.texts) == ["n = 453"]
+    assert texts(places.texts) == []
