@@ -35,7 +35,7 @@ LABELS = (
     "samples",
     "source",
 )
-LABELS += ("problems", "x", "span", "query")
+LABELS += ("problems", "x", "span", "query", "inserted")
 NAMES = {
     "mean": "measure",
     "value": "measure",
