@@ -21,11 +21,11 @@ from lib.claims import summary, words
 from lib.claims.verdict import UNJUDGED, VERDICTS, Verdict, read_verdicts
 from lib.profiles import Profile
 from lib.report.answers import read_answers
+from lib.report.axis import axis
 from lib.report.facts import facts
 from lib.report.formulas import FORMULA, formulas
 from lib.report.gallery import read_figures
 from lib.report.heads import read_heads
-from lib.report.axis import axis
 
 TEMPLATE_FOLDER = Path(__file__).parent / "templates"
 SIGNS = dict(zip((*VERDICTS, *UNJUDGED), "✓◐✕≈??–", strict=True))
