@@ -26,22 +26,26 @@ from lib.statistics import (
 from studies import verdicts as simulation
 
 SIMULATIONS = 200
-ALLOWED = STATED + 2 * np.sqrt(
-    STATED * (1 - STATED) / SIMULATIONS
-)  # two standard errors of so many simulations
-CASES = [
-    case
-    for case in simulation.cases()
-    if case.data != f"lognormal {simulation.EXTREME}"
-]
+# Two standard errors of so many simulations are let through.
+STANDARD_ERROR = np.sqrt(STATED * (1 - STATED) / SIMULATIONS)
+ALLOWED = STATED + 2 * STANDARD_ERROR
+EXTREME = f"lognormal {simulation.EXTREME}"
+CASES = [case for case in simulation.cases() if case.data != EXTREME]
+TAILED = np.append(np.zeros(35), np.full(5, 10.0))
 
 
-def ends(found):
-    return found.low, found.high
+def ends(mean):
+    return mean.low, mean.high
+
+
+def templated(count, each):
+    """The ids of problems of which so many, one after the other, share a template."""
+    return [f"embedded/{index // each}/{index}" for index in range(count)]
 
 
 def differences(better, worse, n):
-    values = 100 * np.repeat([1.0, -1.0, 0.0], [better, worse, n - better - worse])
+    same = n - better - worse
+    values = 100 * np.repeat([1.0, -1.0, 0.0], [better, worse, same])
     return {"mless - none": (values, None, "difference")}
 
 
@@ -49,25 +53,28 @@ def differences(better, worse, n):
 def test_supported_is_never_reached_where_mcnemar_does_not_reject(n):
     for better in range(0, 16):
         for worse in range(0, min(better + 1, n - better + 1)):
-            if decide(differences(better, worse, n), low=0).verdict == "supported":
+            decision = decide(differences(better, worse, n), low=0)
+            if decision.verdict == "supported":
                 assert mcnemar_exact(worse, better) <= 0.05
     four = differences(4, 0, n)
-    assert decide(four, low=0).interval.low == 0 and p_value(
-        four, low=0
-    ) == pytest.approx(0.125, rel=0.02)
+    assert decide(four, low=0).interval.low == 0
+    assert p_value(four, low=0) == pytest.approx(0.125, rel=0.02)
 
 
-def test_without_templates_the_mean_is_students_longer_on_the_side_of_a_long_tail():
-    values, tailed = 0.3 + np.linspace(-1, 1, 40), np.r_[np.zeros(35), np.full(5, 10.0)]
-    test, exact = (
-        stats.ttest_1samp(values, 0),
-        stats.ttest_1samp(tailed, 0).confidence_interval(),
-    )
-    assert ends(interval(values)) == pytest.approx(tuple(test.confidence_interval()))
+def test_without_templates_the_mean_is_students():
+    values = 0.3 + np.linspace(-1, 1, 40)
+    test = stats.ttest_1samp(values, 0)
+    exact = tuple(test.confidence_interval())
+    assert ends(interval(values)) == pytest.approx(exact)
     assert p_value({"": (values,)}, low=0) == pytest.approx(test.pvalue, rel=0.02)
-    low, high = ends(interval(tailed))
-    assert low == pytest.approx(exact.low) and high > exact.high
-    assert ends(interval(-tailed)) == pytest.approx((-high, -low))
+
+
+def test_without_templates_an_interval_is_longer_on_the_side_of_a_long_tail():
+    exact = stats.ttest_1samp(TAILED, 0).confidence_interval()
+    low, high = ends(interval(TAILED))
+    assert low == pytest.approx(exact.low)
+    assert high > exact.high
+    assert ends(interval(-TAILED)) == pytest.approx((-high, -low))
 
 
 def test_an_interval_of_unequal_templates_and_one_of_a_tailed_sample_are_these():
@@ -78,8 +85,7 @@ def test_an_interval_of_unequal_templates_and_one_of_a_tailed_sample_are_these()
     assert shown.error == pytest.approx(1.16113, rel=1e-5)
     assert ends(shown) == pytest.approx((-4.64918, 42.18636), rel=1e-5)
 
-    tailed = np.append(np.zeros(35), np.full(5, 10.0))
-    assert ends(interval(tailed)) == pytest.approx((0.17884, 3.19300), rel=1e-4)
+    assert ends(interval(TAILED)) == pytest.approx((0.17884, 3.19300), rel=1e-4)
 
 
 def test_unequal_templates_have_the_degrees_of_freedom_of_their_error():
@@ -97,54 +103,49 @@ def test_templates_widen_a_ratio_too():
     rng = np.random.default_rng(5)
     top = rng.normal(3, 1, 25)
     bottom = rng.normal(2, 0.2, 25)
-    ids = [f"embedded/{index // 4}/{index}" for index in range(100)]
-    repeated = statistics.ratio(top.repeat(4), bottom.repeat(4), ids)
+    repeated = statistics.ratio(top.repeat(4), bottom.repeat(4), templated(100, 4))
     assert ends(repeated) == pytest.approx(ends(statistics.ratio(top, bottom)))
 
 
 def test_problems_that_repeat_their_template_count_as_one():
-    rng = np.random.default_rng(1)
-    values, ids = (
-        np.repeat(rng.normal(size=25), 4),
-        [f"embedded/{i // 4}/{i}" for i in range(100)],
-    )
-    repeated, once = interval(values, ids), interval(values[::4])
-    assert ends(repeated) == pytest.approx(ends(once)) and (
-        repeated.n,
-        repeated.clusters,
-    ) == (100, 25)
-    assert ends(interval(np.zeros(100), ids, "share")) == ends(
-        interval(np.zeros(25), None, "share")
-    )
-    two = interval(
-        [1, 2, 3, 4], ["embedded/a/1", "embedded/a/2", "embedded/b/1", "embedded/b/2"]
-    )
-    assert ends(two) == pytest.approx(
-        (2.5 - 12.70620, 2.5 + 12.70620)
-    )  # Student's of one degree of freedom
+    of_templates = np.random.default_rng(1).normal(size=25)
+    ids = templated(100, 4)
+    repeated = interval(np.repeat(of_templates, 4), ids)
+    once = interval(of_templates)
+    assert ends(repeated) == pytest.approx(ends(once))
+    assert repeated.n == 100
+    assert repeated.clusters == 25
+
+    never = interval(np.zeros(100), ids, "share")
+    never_once = interval(np.zeros(25), None, "share")
+    assert ends(never) == ends(never_once)
+
+
+def test_two_templates_have_students_interval_of_one_degree_of_freedom():
+    pairs = ["embedded/a/1", "embedded/a/2", "embedded/b/1", "embedded/b/2"]
+    two = interval([1, 2, 3, 4], pairs)
+    assert ends(two) == pytest.approx((2.5 - 12.70620, 2.5 + 12.70620))
+
+
+def test_a_share_of_pairs_lies_between_those_of_as_many_templates():
     # 5 of 48 in pairs are 2.5 of 24: the interval reaches from that of 2 to that of 3.
-    pairs = interval(
-        100 * np.repeat([1.0, 0.0], [5, 43]),
-        [f"embedded/{i // 2}/{i}" for i in range(48)],
-        "share",
-    )
-    assert ends(pairs) == pytest.approx(
-        (100 * clopper_pearson(2, 24)[0], 100 * clopper_pearson(3, 24)[1])
-    )
+    solved = 100 * np.repeat([1.0, 0.0], [5, 43])
+    pairs = interval(solved, templated(48, 2), "share")
+    low, _ = clopper_pearson(2, 24)
+    _, high = clopper_pearson(3, 24)
+    assert ends(pairs) == pytest.approx((100 * low, 100 * high))
     assert pairs.estimate == pytest.approx(100 * 5 / 48)
 
 
 def test_each_column_has_the_interval_that_it_has_alone():
-    rng = np.random.default_rng(3)
-    values, ids = (
-        rng.gamma(1.0, size=(40, 3)),
-        [f"embedded/{i // 3}/{i}" for i in range(40)],
-    )
+    values = np.random.default_rng(3).gamma(1.0, size=(40, 3))
     values[:, 2] = 7.0
+    ids = templated(40, 3)
     whole = interval(values, ids)
     for column in range(3):
         alone = interval(values[:, column], ids)
-        assert (whole.low[column], whole.high[column]) == pytest.approx(ends(alone))
+        assert whole.low[column] == pytest.approx(alone.low)
+        assert whole.high[column] == pytest.approx(alone.high)
     assert whole.low[2] == whole.high[2] == 7  # what never varies over many problems
 
 
@@ -152,8 +153,9 @@ def test_values_without_a_mean_are_refused_and_two_equal_ones_have_no_interval()
     for values in ([], [1.0, np.nan], [[1.0], [np.inf]], [[[1.0]]], 3.0):
         with pytest.raises(ValueError, match="expected finite values"):
             interval(values)
-    found = interval([3.0, 3.0])
-    assert found.estimate == 3 and np.isnan(ends(found)).all()
+    equal = interval([3.0, 3.0])
+    assert equal.estimate == 3
+    assert np.isnan(ends(equal)).all()
 
 
 @pytest.mark.parametrize(
@@ -164,63 +166,61 @@ def test_values_without_a_mean_are_refused_and_two_equal_ones_have_no_interval()
     [[0.0, 0.0], [50.0, 50.0], [100.0, 100.0], [100.0], [25.0], [0.0, 12.5, 100.0]],
 )
 def test_a_handful_of_answers_has_a_wide_interval_within_the_scale(kind, scale, values):
-    for problems in (None, [f"embedded/same/{i}" for i in range(len(values))]):
-        found = interval(values, problems, kind)
-        assert (
-            scale[0] <= found.low <= found.estimate <= found.high <= scale[1]
-            and found.high - found.low > 60
-        )
+    of_one_template = [f"embedded/same/{i}" for i in range(len(values))]
+    for problems in (None, of_one_template):
+        mean = interval(values, problems, kind)
+        assert scale[0] <= mean.low <= mean.estimate <= mean.high <= scale[1]
+        assert mean.high - mean.low > 60
 
 
 def test_a_difference_of_single_answers_is_tangos():
     values = 100.0 * np.repeat([-1, 1, 0], [10, 25, 45])
-    assert ends(interval(values, None, "difference")) == pytest.approx(
-        tuple(100 * end for end in tango(10, 25, 80))
-    )
+    low, high = tango(10, 25, 80)
+    single = interval(values, None, "difference")
+    assert ends(single) == pytest.approx((100 * low, 100 * high))
+
     nothing = interval(np.zeros(2), None, "difference")
-    assert nothing.low < -50 and nothing.high > 50
+    assert nothing.low < -50
+    assert nothing.high > 50
+
+
+def test_a_difference_that_one_template_makes_is_none():
     gained = 100.0 * (np.arange(96) < 12)
-    of_one_template = interval(gained, [0] * 12 + list(range(1, 85)), "difference")
-    assert interval(gained, None, "difference").low > 0 >= of_one_template.low
+    templates = [0] * 12 + list(range(1, 85))
+    of_one_template = interval(gained, templates, "difference")
+    of_many = interval(gained, None, "difference")
+    assert of_many.low > 0 >= of_one_template.low
 
 
 def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
     rng = np.random.default_rng(3)
     denominator = rng.normal(-2, 0.3, 200)
-    noisy, resampled = (
-        0.9 * denominator + rng.normal(0, 0.5, 200),
-        rng.integers(200, size=(2000, 200)),
-    )
-    drawn, found = (
-        noisy[resampled].mean(1) / denominator[resampled].mean(1),
-        statistics.ratio(noisy, denominator),
-    )
-    assert ends(found) == pytest.approx(
-        tuple(np.quantile(drawn, [0.025, 0.975])), abs=0.005
-    )
-    assert found.estimate == pytest.approx(noisy.mean() / denominator.mean())
+    noisy = 0.9 * denominator + rng.normal(0, 0.5, 200)
+    resampled = rng.integers(200, size=(2000, 200))
+    drawn = noisy[resampled].mean(1) / denominator[resampled].mean(1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    share = statistics.ratio(noisy, denominator)
+    assert ends(share) == pytest.approx((low, high), abs=0.005)
+    assert share.estimate == pytest.approx(noisy.mean() / denominator.mean())
 
 
-TOLD = {
-    (0.0232, 0.00013, 0.0464): "0.023 [0.000, 0.046]",
-    (-1.04, -20.6, 12.3): "-1 [-21, 12]",
-}
-TOLD |= {
-    (0.5, 0.4003, 0.5997): "0.50 [0.40, 0.60]"
-}  # half of the width is 0.0997, with two digits 0.10
-TOLD |= {(8 / 9, 8 / 9, 8 / 9): "0.89", (0.5, np.nan, np.nan): "0.50"}
-TOLD |= {
-    (1.04, -2.2, 4.4, "+"): "+1.0 [-2.2, +4.4]",
-    (-1e-9, -2.2, 2.2, "+"): "+0.0 [-2.2, +2.2]",
-}
-
-
-@pytest.mark.parametrize("numbers", TOLD)
-def test_a_number_is_told_with_two_digits_of_half_its_interval(numbers):
-    assert (
-        statistics.format_interval(*numbers) == TOLD[numbers]
-        and rounded(*numbers) == TOLD[numbers].split()[0]
-    )
+@pytest.mark.parametrize(
+    "numbers, text",
+    [
+        ((0.0232, 0.00013, 0.0464), "0.023 [0.000, 0.046]"),
+        ((-1.04, -20.6, 12.3), "-1 [-21, 12]"),
+        # Half of the width is 0.0997, with two digits 0.10.
+        ((0.5, 0.4003, 0.5997), "0.50 [0.40, 0.60]"),
+        ((8 / 9, 8 / 9, 8 / 9), "0.89"),
+        ((0.5, np.nan, np.nan), "0.50"),
+        ((1.04, -2.2, 4.4, "+"), "+1.0 [-2.2, +4.4]"),
+        ((-1e-9, -2.2, 2.2, "+"), "+0.0 [-2.2, +2.2]"),
+    ],
+)
+def test_a_number_is_told_with_two_digits_of_half_its_interval(numbers, text):
+    estimate = text.split()[0]
+    assert statistics.format_interval(*numbers) == text
+    assert rounded(*numbers) == estimate
 
 
 @pytest.mark.parametrize(
@@ -236,33 +236,36 @@ def test_either_wrong_verdict_stays_under_the_stated_rate(case):
     assert max(simulation.rates(case, 40, simulations, seed=1)) < ALLOWED
 
 
-KNOWN = [
-    (clopper_pearson(8, 10), (0.4439, 0.9748)),
-    (clopper_pearson(0, 10), (0, 0.3085)),
-    (mcnemar_exact(0, 0), 1),
-]
-KNOWN += [
-    (mcnemar_exact(1, 9), 0.0215),
-    (tuple(holm([0.01, 0.04, 0.03])), (0.03, 0.06, 0.06)),
-]
-KNOWN += [
-    (n_deciding(0.02, 0.1**0.5), 1965)
-]  # ((1.95996 + 0.84162) / .02)^2 * .1 = 1962.2, and half of 1.95996^2
-KNOWN += [(tango(0, 0, 30), (-0.1135, 0.1135))]  # z^2 / (n + z^2)
-PUBLISHED = [
-    (tango(3, 9, 32), (-0.027, 0.390)),
-    (tango(1, 0, 44, 0.10), (-0.096, 0.037)),
-]  # Tango 1998
-PUBLISHED += [
-    (tango(7, 1, 21), (-0.517, -0.026))
-]  # Fagerland et al. 2014, Stat. Med. 33:2850
+@pytest.mark.parametrize(
+    "computed, known",
+    [
+        (clopper_pearson(8, 10), (0.4439, 0.9748)),
+        (clopper_pearson(0, 10), (0, 0.3085)),
+        (mcnemar_exact(0, 0), 1),
+        (mcnemar_exact(1, 9), 0.0215),
+        (tuple(holm([0.01, 0.04, 0.03])), (0.03, 0.06, 0.06)),
+        # ((1.95996 + 0.84162) / .02)^2 * .1 = 1962.2, and half of 1.95996^2
+        (n_deciding(0.02, 0.1**0.5), 1965),
+        # z^2 / (n + z^2)
+        (tango(0, 0, 30), (-0.1135, 0.1135)),
+    ],
+)
+def test_known_values(computed, known):
+    assert computed == pytest.approx(known, abs=5e-5)
 
 
-@pytest.mark.parametrize("found, expected", KNOWN + PUBLISHED)
-def test_known_and_published_values(found, expected):
-    assert found == pytest.approx(
-        expected, abs=5e-4 if (found, expected) in PUBLISHED else 5e-5
-    )
+@pytest.mark.parametrize(
+    "computed, published",
+    [
+        # Tango 1998
+        (tango(3, 9, 32), (-0.027, 0.390)),
+        (tango(1, 0, 44, 0.10), (-0.096, 0.037)),
+        # Fagerland et al. 2014, Stat. Med. 33:2850
+        (tango(7, 1, 21), (-0.517, -0.026)),
+    ],
+)
+def test_published_values(computed, published):
+    assert computed == pytest.approx(published, abs=5e-4)
 
 
 @given(st.integers(1, 500), st.data())
@@ -270,8 +273,10 @@ def test_intervals_hold_their_estimates_and_tangos_mirrors_with_the_sides(n, dat
     only_a = data.draw(st.integers(0, n))
     only_b = data.draw(st.integers(0, n - only_a))
     low, high = tango(only_a, only_b, n)
-    assert -1 <= low <= (only_b - only_a) / n <= high <= 1
-    assert tango(only_b, only_a, n) == pytest.approx((-high, -low), abs=1e-8)
+    difference = (only_b - only_a) / n
+    assert -1 <= low <= difference <= high <= 1
+    mirrored = tango(only_b, only_a, n)
+    assert mirrored == pytest.approx((-high, -low), abs=1e-8)
     low, high = clopper_pearson(only_a, n)
     assert 0 <= low <= only_a / n <= high <= 1
 
@@ -279,68 +284,66 @@ def test_intervals_hold_their_estimates_and_tangos_mirrors_with_the_sides(n, dat
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_keeps_the_order_and_never_lowers_a_p(p_values):
     adjusted = holm(p_values)
-    assert (adjusted >= p_values).all() and (adjusted <= 1).all()
-    assert (np.diff(adjusted[np.argsort(p_values)]) >= 0).all()
+    assert (adjusted >= p_values).all()
+    assert (adjusted <= 1).all()
+    in_order = adjusted[np.argsort(p_values)]
+    assert (np.diff(in_order) >= 0).all()
     with pytest.raises(ValueError, match="p-values"):
         holm([*p_values, math.nan])
 
 
 @given(st.integers(3, 5000), st.floats(0.001, 100))
 def test_effect_and_sample_size_undo_each_other(n, deviation):
-    assert n_deciding(smallest_effect(n, deviation), deviation) in (
-        n,
-        n + 1,
-    )  # n + 1 by rounding alone
+    effect = smallest_effect(n, deviation)
+    # One more is by rounding alone.
+    assert n_deciding(effect, deviation) in (n, n + 1)
 
 
 def test_signed_rank_equals_scipys_for_each_column_and_is_1_without_a_difference():
     values = np.random.default_rng(4).normal([0, 0.5, -0.5], 1, (20, 3))
     values[:2, 2] = 0.5  # a tie, which changes nothing for the other columns
-    expected = [
-        stats.wilcoxon(column, method="asymptotic").pvalue for column in values.T
-    ]
-    np.testing.assert_allclose(
-        statistics.signed_rank(np.column_stack([np.zeros(20), values])), [1, *expected]
-    )
+    expected = [1.0]
+    for column in values.T:
+        expected.append(stats.wilcoxon(column, method="asymptotic").pvalue)
+    with_zeros = np.column_stack([np.zeros(20), values])
+    np.testing.assert_allclose(statistics.signed_rank(with_zeros), expected)
 
 
 def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
     correct = np.array([[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0]])
+    # Of another problem a fifth sample was taken.
+    fewer = np.column_stack([correct, np.full(4, np.nan)])
     for k in (1, 2, 3, 4):
-        chosen = [
-            correct[:, choice].any(axis=1)
-            for choice in itertools.combinations(range(4), k)
-        ]
-        np.testing.assert_allclose(
-            statistics.pass_at_k(correct, k), np.mean(chosen, axis=0)
-        )
-        fewer = np.column_stack(
-            [correct, np.full(4, np.nan)]
-        )  # of another problem a fifth sample was taken
-        np.testing.assert_allclose(
-            statistics.pass_at_k(fewer, k), np.mean(chosen, axis=0)
-        )
+        choices = itertools.combinations(range(4), k)
+        solved = [correct[:, choice].any(axis=1) for choice in choices]
+        mean = np.mean(solved, axis=0)
+        np.testing.assert_allclose(statistics.pass_at_k(correct, k), mean)
+        np.testing.assert_allclose(statistics.pass_at_k(fewer, k), mean)
+
+
+def lies_above_zero(mean):
+    return mean.low > 0
 
 
 def test_the_smallest_level_is_the_p_value_of_the_intervals_own_test():
     changes = [100.0] * 9 + [-100.0] + [0.0] * 30
-    found = statistics.smallest_level(
-        lambda one: one.low > 0, changes, None, "difference"
-    )
-    assert found == pytest.approx(mcnemar_exact(1, 9), rel=0.02)
+    level = statistics.smallest_level(lies_above_zero, changes, None, "difference")
+    assert level == pytest.approx(mcnemar_exact(1, 9), rel=0.02)
+
     values = np.random.default_rng(0).normal(0.4, 1, 30)
     mirrored = np.append(values, 0.8 - values)  # nothing is skewed
-    found = statistics.smallest_level(lambda one: one.low > 0, mirrored)
-    assert found == pytest.approx(stats.ttest_1samp(mirrored, 0).pvalue, rel=0.02)
-    assert statistics.smallest_level(lambda one: one.low > 0, np.zeros(40)) == 1
+    level = statistics.smallest_level(lies_above_zero, mirrored)
+    exact = stats.ttest_1samp(mirrored, 0).pvalue
+    assert level == pytest.approx(exact, rel=0.02)
+
+    assert statistics.smallest_level(lies_above_zero, np.zeros(40)) == 1
 
 
 def test_the_largest_column_is_held_against_what_random_signs_of_the_rows_give():
-    alone = statistics.interval(
-        [[1.0], [-1.0]] * 50, kind="largest"
-    )  # sums of random signs, two deviations of which
+    # Sums of random signs, two deviations of which are allowed for.
+    alone = interval([[1.0], [-1.0]] * 50, kind="largest")
     assert alone.low == pytest.approx(-2 * math.sqrt(100) / 100, abs=0.03)
-    both = statistics.interval(
-        [[1.0, -1.0], [2.0, 0.0]], kind="largest"
-    )  # flipped 3, 1 or -1
-    assert both.estimate == 1.5 and both.low == 0
+    # Flipped, the larger sum is 3, 1 or -1.
+    both = interval([[1.0, -1.0], [2.0, 0.0]], kind="largest")
+    assert both.estimate == 1.5
+    assert both.low == 0
