@@ -55,34 +55,42 @@ def write(tmp_path):
     """Write a JSONL file of rows; a string goes in as it is."""
 
     def written(*rows, to="set.jsonl"):
-        (tmp_path / to).parent.mkdir(parents=True, exist_ok=True)
+        path = tmp_path / to
+        path.parent.mkdir(parents=True, exist_ok=True)
         lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-        (tmp_path / to).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return tmp_path / to
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
 
     return written
 
 
 def made(*levels):
-    return [
-        Problem(unique_id=f"p{number}", **BARE, level=level)
-        for number, level in enumerate(levels)
-    ]
+    """Return problems of these levels."""
+    numbered = []
+    for number, level in enumerate(levels):
+        problem = Problem(unique_id=f"p{number}", **BARE, level=level)
+        numbered.append(problem)
+    return numbered
 
 
-def test_fields_are_read_and_what_is_missing_is_not_known(write):
-    separated = "\ufeff" + json.dumps(
-        GOOD | {"problem": "a\u2028b", "level": "Level 3"}, ensure_ascii=False
-    )
-    assert load_problems(
-        write(separated, "", BARE, BARE | {"level": None, "answer": 1, "unique_id": 5})
-    ) == [
-        Problem(
-            unique_id="a", problem="a\u2028b", answer="2", subject="Algebra", level=3
-        ),
-        Problem(unique_id="line-3", problem="p", answer="1", subject="", level=0),
-        Problem(unique_id="5", problem="p", answer="1", subject="", level=0),
-    ]
+def test_fields_are_read_as_they_are_written(write):
+    row = GOOD | {"problem": "a\u2028b", "level": "Level 3"}
+    marked = "\ufeff" + json.dumps(row, ensure_ascii=False)
+    (problem,) = load_problems(write(marked))
+    assert problem.id == "a"
+    assert problem.problem == "a\u2028b"
+    assert problem.answer == "2"
+    assert problem.subject == "Algebra"
+    assert problem.level == 3
+
+
+def test_what_is_missing_is_not_known(write):
+    without_level = BARE | {"level": None, "answer": 1, "unique_id": 5}
+    path = write(GOOD, "", BARE, without_level)
+    _, bare, numbered = load_problems(path)
+    unknown = BARE | {"subject": "", "level": 0}
+    assert bare == Problem(unique_id="line-3", **unknown)
+    assert numbered == Problem(unique_id="5", **unknown)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +112,9 @@ def test_fields_are_read_and_what_is_missing_is_not_known(write):
 def test_a_bad_line_is_named(write, row, complaint):
     with pytest.raises(InputError) as caught:
         load_problems(write(GOOD, row))
-    assert complaint in str(caught.value) and "\n" not in str(caught.value)
+    message = str(caught.value)
+    assert complaint in message
+    assert "\n" not in message
 
 
 def test_a_file_that_changed_is_read_again(write):
@@ -114,55 +124,58 @@ def test_a_file_that_changed_is_read_again(write):
     assert len(load_problems(path)) == 2
 
 
-def test_a_source_that_gives_no_problems_is_refused(write):
-    asked = [
-        (write("", " "), {}, "holds no problems"),
-        ("embedded", {"limit": 0}, "at least 1"),
-    ]
-    for source, options, said in [
-        *asked,
-        ("embedded", {"levels": [0, 7]}, "embedded has no problem of level 0 or 7"),
-    ]:
-        with pytest.raises(InputError, match=said):
-            load_problems(source, **options)
+def test_a_file_without_problems_is_refused(write):
+    with pytest.raises(InputError, match="holds no problems"):
+        load_problems(write("", " "))
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"limit": 0}, "at least 1"),
+        ({"levels": [0, 7]}, "embedded has no problem of level 0 or 7"),
+    ],
+)
+def test_a_choice_that_leaves_no_problems_is_refused(options, complaint):
+    with pytest.raises(InputError, match=complaint):
+        load_problems("embedded", **options)
 
 
 @pytest.mark.parametrize(
     ("levels", "limit", "shares"),
     [
-        (
-            [1] * 5 + [2] * 3 + [3] * 2,
-            4,
-            {1: 2, 2: 1, 3: 1},
-        ),  # of shares 2.0, 1.2 and 0.8
-        ([2, 1], 1, {1: 1}),  # a tie goes to the lower level
+        # Of shares 2.0, 1.2 and 0.8.
+        ([1] * 5 + [2] * 3 + [3] * 2, 4, {1: 2, 2: 1, 3: 1}),
+        # A tie goes to the lower level.
+        ([2, 1], 1, {1: 1}),
         (MATH500, 100, {1: 9, 2: 18, 3: 21, 4: 25, 5: 27}),
     ],
 )
 def test_a_sample_has_these_levels_whatever_the_order_of_the_file(
     levels, limit, shares
 ):
-    sample = stratified_sample(made(*levels), limit, 0)
-    assert Counter(item.level for item in sample) == shares
-    assert set(stratified_sample(made(*levels)[::-1], limit, 0)) == set(sample)
+    everything = made(*levels)
+    sample = stratified_sample(everything, limit, 0)
+    assert Counter(problem.level for problem in sample) == shares
+    of_reversed = stratified_sample(everything[::-1], limit, 0)
+    assert set(of_reversed) == set(sample)
 
 
-@given(
-    st.lists(st.integers(0, 5), min_size=2, max_size=40), st.data(), st.integers(0, 9)
-)
+LEVEL_LISTS = st.lists(st.integers(0, 5), min_size=2, max_size=40)
+
+
+@given(LEVEL_LISTS, st.data(), st.integers(0, 9))
 def test_a_sample_has_its_size_keeps_the_order_and_holds_the_smaller_one(
     levels, data, seed
 ):
-    small, large = sorted(
-        data.draw(st.lists(st.integers(1, len(levels)), min_size=2, max_size=2))
-    )
+    sizes = st.lists(st.integers(1, len(levels)), min_size=2, max_size=2)
+    small, large = sorted(data.draw(sizes))
     everything = made(*levels)
     sample = stratified_sample(everything, large, seed)
-    assert (
-        sample == [item for item in everything if item in sample]
-        and len(sample) == large
-    )
-    assert set(stratified_sample(everything, small, seed)) <= set(sample)
+    assert len(sample) == large
+    assert sample == [problem for problem in everything if problem in sample]
+    smaller = stratified_sample(everything, small, seed)
+    assert set(smaller) <= set(sample)
 
 
 @pytest.mark.parametrize("limit, levels, begin", DEMO)
@@ -170,8 +183,10 @@ def test_the_demos_samples_are_those_of_what_is_stored_and_another_seed_draws_ot
     limit, levels, begin
 ):
     sample = load_problems("embedded", limit, levels=levels)
-    assert digest(sample)[:4] == begin != digest(sample[::-1])[:4]
-    assert digest(load_problems("embedded", limit, seed=1, levels=levels))[:4] != begin
+    assert digest(sample)[:4] == begin
+    assert digest(sample[::-1])[:4] != begin
+    others = load_problems("embedded", limit, seed=1, levels=levels)
+    assert digest(others)[:4] != begin
 
 
 @pytest.fixture
@@ -181,20 +196,22 @@ def hub(monkeypatch):
     """
     hub = SimpleNamespace(rows=ROWS, asked=[])
     monkeypatch.setattr(problems, "MATH500_SHA256", digest(KNOWN))
-    monkeypatch.setattr(
-        problems.HfApi, "dataset_info", lambda self, name, revision, timeout: None
-    )
+
+    def dataset_info(self, name, revision, timeout):
+        return None
 
     def load_dataset(name, split, revision):
         hub.asked.append((name, split, revision))
         return datasets.Dataset.from_list(hub.rows)
 
+    monkeypatch.setattr(problems.HfApi, "dataset_info", dataset_info)
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     return hub
 
 
 def test_a_source_has_a_name_and_math500_given_as_a_file_is_recognised(hub, write):
-    assert (describe("embedded"), describe("math500")) == ("embedded set", "MATH-500")
+    assert describe("embedded") == "embedded set"
+    assert describe("math500") == "MATH-500"
     assert describe(write(*ROWS)) == "MATH-500 (given as set.jsonl)"
     assert describe(write(*ROWS[:6])) == "set.jsonl"
 
@@ -206,14 +223,10 @@ def test_math500_is_the_copy_that_is_known_else_it_comes_once_from_the_hub_as_pi
 ):
     if rows:
         write(*rows, to=f"{folder}/math500.jsonl")
-    assert (
-        load_problems("math500") == KNOWN
-        and len(load_problems("math500", limit=5)) == 5
-    )
-    assert (
-        hub.asked
-        == [("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)] * times
-    )
+    assert load_problems("math500") == KNOWN
+    assert len(load_problems("math500", limit=5)) == 5
+    pinned = ("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)
+    assert hub.asked == [pinned] * times
 
 
 def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, monkeypatch):
