@@ -34,18 +34,19 @@ LABELS = (
     "subject",
     "samples",
     "source",
+    "problems",
+    "x",
+    "span",
+    "query",
+    "inserted",
 )
-LABELS += ("problems", "x", "span", "query", "inserted")
-NAMES = {
-    "mean": "measure",
-    "value": "measure",
-    "ratio": "measure",
-}  # columns whose name is in another one
-LIKELIHOODS = {
-    "solution": "likelihood",
-    "answer": "answer_at_once",
-}  # the figures of nats, by what was scored
-NATS = {name: name for name in LIKELIHOODS.values()} | {
+# Columns whose name is in another one.
+NAMES = dict.fromkeys(("mean", "value", "ratio"), "measure")
+# The figures of nats, by what was scored, and those that show the same numbers.
+LIKELIHOODS = {"solution": "likelihood", "answer": "answer_at_once"}
+NATS = {
+    "likelihood": "likelihood",
+    "answer_at_once": "answer_at_once",
     "likelihood_courses": "likelihood",
     "overview": "likelihood",
 }
@@ -59,10 +60,13 @@ PROFILES = sorted(folder.name for folder in paths.FIGURES.iterdir())
 
 def read(texts):
     """Return printed numbers (3,) and by how much printing may have moved each (3,)."""
-    texts = [text.replace("−", "-") for text in texts]
-    return np.array(texts, dtype=float), np.array(
-        [0.51 * 10.0 ** -len(text.partition(".")[2]) for text in texts]
-    )
+    numbers = []
+    moved = []
+    for text in texts:
+        decimals = text.partition(".")[2]
+        numbers.append(float(text.replace("−", "-")))
+        moved.append(0.51 * 10.0 ** -len(decimals))
+    return np.array(numbers), np.array(moved)
 
 
 def exact(numbers):
@@ -74,187 +78,233 @@ def apart(one, other):
     """Return whether two numbers with ends differ by more than their printing and SHARE
     of their width.
     """
-    (a, moved_a), (b, moved_b) = one, other
-    return bool(
-        (np.abs(a - b) > moved_a + moved_b + SHARE * max(np.ptp(a), np.ptp(b))).any()
-    )
+    a, moved_a = one
+    b, moved_b = other
+    width = max(np.ptp(a), np.ptp(b))
+    allowed = moved_a + moved_b + SHARE * width
+    return bool((np.abs(a - b) > allowed).any())
 
 
 def of_table(table):
     """Yield (key, (numbers, moved)) for each estimate of a table that is followed by
     its ends, or told with them.
     """
-    names = list(table)
-    for row in table.astype(object).where(table.notna(), "").to_dict("records"):
-        told = [
-            name for name in ("model", "n", *LABELS) if row.get(name, "all") != "all"
-        ]
-        told += ["panel", "curve"] * (
-            row.get("panel", "pairs") != "pairs"
-        )  # a course of lengths, places or layers
-        known = {name: str(row[name]).removesuffix(".0") for name in told}
-        whole = [some for some in triples(names) if "" not in map(row.get, some)]
-        found = {some[0]: exact([row[name] for name in some]) for some in whole}
-        found |= {
-            name: read(told.groups())
-            for name, text in row.items()
-            if (told := TOLD.match(str(text)))
-        }
+    filled = table.astype(object).where(table.notna(), "")
+    for row in filled.to_dict("records"):
+        labels = labels_of(row)
         claim = IDS.get(row.get("claim"))
-        for name, numbers in found.items():
-            yield (
-                (claim or row.get(NAMES.get(name, ""), name), frozenset(known.items())),
-                numbers,
-            )
+        for name, numbers in estimates_of(row).items():
+            measure = row.get(NAMES.get(name, ""), name)
+            yield (claim or measure, labels), numbers
+
+
+def labels_of(row):
+    """Return what tells a row's numbers from those of other rows."""
+    names = ["model", "n", *LABELS]
+    names = [name for name in names if row.get(name, "all") != "all"]
+    if row.get("panel", "pairs") != "pairs":  # a course of lengths, places or layers
+        names += ["panel", "curve"]
+    labels = {name: str(row[name]).removesuffix(".0") for name in names}
+    return frozenset(labels.items())
+
+
+def estimates_of(row):
+    """Return by column (numbers, moved) of each estimate of a row with its ends."""
+    estimates = {}
+    for columns in triples(list(row)):
+        numbers = [row[column] for column in columns]
+        if "" not in numbers:
+            estimates[columns[0]] = exact(numbers)
+    for name, text in row.items():
+        told = TOLD.match(str(text))
+        if told:
+            estimates[name] = read(told.groups())
+    return estimates
 
 
 def of_claims(table):
     """Yield each claim's number under its own name, and under that of the table which
     has it too.
     """
-    for row in table[table.n > 0].dropna(subset="low").to_dict("records"):
+    tested = table[table.n > 0].dropna(subset="low")
+    for row in tested.to_dict("records"):
         ends = np.array([row["effect"], row["low"], row["high"]])
         known = {"model": row["model"], "n": f"{row['n']:.0f}"}
         yield (row["id"], frozenset(known.items())), exact(ends)
-        if (other := elsewhere(CLAIMS[row["id"]], row.get("part"))) is not None:
-            name, labels, turned = other
-            yield (name, frozenset((known | labels).items())), exact(turned(ends))
+
+        place = elsewhere(CLAIMS[row["id"]], row.get("part"))
+        if place is not None:
+            name, labels, transformed = place
+            both = known | labels
+            yield (name, frozenset(both.items())), exact(transformed(ends))
+
+
+def same(ends):
+    return ends
+
+
+def turned(ends):
+    """The number with its ends of what is counted the other way round."""
+    return -ends[[0, 2, 1]]
+
+
+def inverse(ends):
+    return np.exp(turned(ends))
 
 
 def elsewhere(claim, component):
     """Return the name, labels and transformation of a claim's component in the tables;
     None if no table has it.
     """
-    given, same = claim.arguments, lambda ends: ends
     if not isinstance(component, str):
         return None
-    if claim.measure == "lambdas" and component.startswith("head "):
-        return (
-            "lambda",
-            {
-                "condition": given["condition"],
-                "layer": "1",
-                "head": component.split()[1],
-            },
-            same,
-        )
-    if claim.measure == "accuracy_differences":
-        more, less = component.split(" - ")
-        if less == "none":
-            return "effect", {"condition": more}, same
-        return (
-            ("effect", {"condition": less}, lambda ends: -ends[[0, 2, 1]])
-            if more == "none"
-            else None
-        )
-    if claim.measure == "likelihood_differences":
-        return (
-            LIKELIHOODS[given["target"]],
-            {"x": component.replace(" - ", " − ")},
-            same,
-        )
-    if claim.measure == "activation_changes":
-        measure, _, direction = component.rpartition(" ")
-        labels = {"condition": given["condition"], "layer": "1"}
-        return (
-            measure,
-            labels,
-            np.exp if direction == "up" else lambda ends: np.exp(-ends[[0, 2, 1]]),
-        )
-    if claim.measure == "class_differences":
-        return (
-            "against others",
-            {"condition": given["condition"], "class": component},
-            same,
-        )
-    if claim.measure == "likeness":
-        return "shape", {"condition": given["condition"], "layer": "1"}, same
+    within = IN_TABLES.get(claim.measure)
+    return within(claim.arguments, component) if within else None
+
+
+def lambda_of_a_head(arguments, component):
+    if not component.startswith("head "):
+        return None
+    labels = {
+        "condition": arguments["condition"],
+        "layer": "1",
+        "head": component.split()[1],
+    }
+    return "lambda", labels, same
+
+
+def effect_on_accuracy(arguments, component):
+    more, less = component.split(" - ")
+    if less == "none":
+        return "effect", {"condition": more}, same
+    if more == "none":
+        return "effect", {"condition": less}, turned
+    return None
+
+
+def difference_in_nats(arguments, component):
+    compared = component.replace(" - ", " − ")
+    return LIKELIHOODS[arguments["target"]], {"x": compared}, same
+
+
+def change_of_activations(arguments, component):
+    measure, _, direction = component.rpartition(" ")
+    labels = {"condition": arguments["condition"], "layer": "1"}
+    return measure, labels, np.exp if direction == "up" else inverse
+
+
+def difference_of_classes(arguments, component):
+    labels = {"condition": arguments["condition"], "class": component}
+    return "against others", labels, same
+
+
+def likeness_of_shape(arguments, component):
+    return "shape", {"condition": arguments["condition"], "layer": "1"}, same
+
+
+def fit_of_eq_2(arguments, component):
     forms = {text: name for name, text in AFFINE.items()}
-    return (
-        (AFFINE_TEXT[forms[component]], {}, same)
-        if claim.measure == "affine_fit"
-        else None
-    )
+    return AFFINE_TEXT[forms[component]], {}, same
+
+
+# By a claim's measure.
+IN_TABLES = {
+    "lambdas": lambda_of_a_head,
+    "accuracy_differences": effect_on_accuracy,
+    "likelihood_differences": difference_in_nats,
+    "activation_changes": change_of_activations,
+    "class_differences": difference_of_classes,
+    "likeness": likeness_of_shape,
+    "affine_fit": fit_of_eq_2,
+}
 
 
 def collected(profile):
     """Return by key every number of a profile's tables: (numbers, moved, where)."""
-    found = defaultdict(list)
+    entries = defaultdict(list)
     for path in sorted((paths.FIGURES / profile).glob("*.csv")):
         table = pd.read_csv(path)
-        table = table.rename(
-            columns={"effect": NATS[path.stem]} if path.stem in NATS else {}
-        )
-        for key, (numbers, moved) in (
-            of_claims(table) if path.stem.startswith("claims") else of_table(table)
-        ):
-            found[key].append((numbers, moved, path.name))
-    return found
+        if path.stem in NATS:
+            table = table.rename(columns={"effect": NATS[path.stem]})
+        of_this = of_claims if path.stem.startswith("claims") else of_table
+        for key, (numbers, moved) in of_this(table):
+            entries[key].append((numbers, moved, path.name))
+    return entries
 
 
-def differing(found):
+def differing(published):
     """Return what is published twice with different numbers, as lines."""
-    return [
-        f"{name} {dict(labels)}: {a[0]} in {a[2]}, {b[0]} in {b[2]}"
-        for (name, labels), entries in found.items()
-        for a, b in combinations(entries, 2)
-        if apart(a[:2], b[:2])
-    ]
+    lines = []
+    for (name, labels), entries in published.items():
+        for a, b in combinations(entries, 2):
+            if apart(a[:2], b[:2]):
+                both = f"{a[0]} in {a[2]}, {b[0]} in {b[2]}"
+                lines.append(f"{name} {dict(labels)}: {both}")
+    return lines
 
 
 @pytest.fixture(scope="module", params=PROFILES)
-def found(request):
+def published(request):
     return collected(request.param)
 
 
-def test_no_number_is_published_with_two_intervals(found):
-    assert not differing(found)
-    twice = [
-        key
-        for key, entries in found.items()
-        if len({where for *_, where in entries}) > 1
-    ]
-    assert len(twice) >= 4  # else nothing was compared
+def test_no_number_is_published_with_two_intervals(published):
+    assert not differing(published)
+    twice = 0
+    for entries in published.values():
+        places = {where for *_, where in entries}
+        twice += len(places) > 1
+    assert twice >= 4  # else nothing was compared
 
 
-def test_no_interval_of_few_answers_has_no_width(found):
-    accuracies = [
-        entry
-        for (name, _), entries in found.items()
-        if name in ("accuracy", "effect")
-        for entry in entries
-    ]
-    assert accuracies and all(np.ptp(numbers[1:]) > 1 for numbers, *_ in accuracies)
+def test_no_interval_of_few_answers_has_no_width(published):
+    widths = []
+    for (name, _), entries in published.items():
+        if name in ("accuracy", "effect"):
+            widths += [np.ptp(numbers[1:]) for numbers, *_ in entries]
+    assert widths
+    assert all(width > 1 for width in widths)
+
+
+def known_intervals():
+    """Every number with an interval of figures, verdicts and the families' answers."""
+    known = []
+    for profile in PROFILES:
+        for entries in collected(profile).values():
+            known += [entry[:2] for entry in entries]
+
+        table = pd.read_csv(stored_verdicts(profile))
+        for name in ("uniform_effect", "keys_effect", "finished"):
+            stem = name.replace("_effect", "")
+            columns = [name, f"{stem}_low", f"{stem}_high"]
+            known += map(exact, table[columns].dropna().to_numpy())
+
+    answers = evaluation.answers(load_profile("families"))
+    graded = answer_tables.graders(answers)
+    effects = graded[["effect", "effect_low", "effect_high"]]
+    known += map(exact, effects.dropna().to_numpy())
+    return known
+
+
+def told_intervals():
+    """Yield every interval that README or a notebook prints, and where."""
+    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+    for text in TOLD.findall(readme):
+        yield text, "README.md"
+    for path in paths.notebooks():
+        for cell in nbformat.read(path, as_version=4).cells:
+            outputs = cell.get("outputs", ())
+            printed = "".join(output.get("text", "") for output in outputs)
+            for text in TOLD.findall(printed):
+                yield text, path.stem
 
 
 def test_no_interval_is_told_that_no_table_has():
-    known = [
-        entry[:2]
-        for profile in PROFILES
-        for some in collected(profile).values()
-        for entry in some
-    ]
-    for profile in PROFILES:
-        table = pd.read_csv(stored_verdicts(profile))
-        for name in ("uniform_effect", "keys_effect", "finished"):
-            ends = [name.replace("_effect", "") + end for end in ("_low", "_high")]
-            known += map(exact, table[[name, *ends]].dropna().to_numpy())
-    answers = evaluation.answers(load_profile("families"))
-    graded = answer_tables.graders(answers)[["effect", "effect_low", "effect_high"]]
-    known += map(exact, graded.dropna().to_numpy())
-    told = [
-        (text, "README.md")
-        for text in TOLD.findall((paths.ROOT / "README.md").read_text(encoding="utf-8"))
-    ]
-    for path in paths.notebooks():
-        for cell in nbformat.read(path, as_version=4).cells:
-            printed = "".join(
-                output.get("text", "") for output in cell.get("outputs", ())
-            )
-            told += [(text, path.stem) for text in TOLD.findall(printed)]
-    unknown = [
-        (text, where)
-        for text, where in told
-        if all(apart(read(text), one) for one in known)
-    ]
-    assert len(told) > 40 and not unknown
+    known = known_intervals()
+    told = list(told_intervals())
+    unknown = []
+    for text, where in told:
+        if all(apart(read(text), interval) for interval in known):
+            unknown.append((text, where))
+    assert len(told) > 40
+    assert not unknown
