@@ -91,7 +91,7 @@ class Claim(BaseModel):
             raise ValueError(
                 f"unknown measure {self.measure!r}: choose from {', '.join(MEASURES)}"
             )
-        _, names = _parameters(self.measure)
+        _, names = _measure_arguments(self.measure)
         if sorted(names) != sorted(self.arguments):
             raise ValueError(
                 f"measure {self.measure} takes {', '.join(names)} in `with`"
@@ -105,7 +105,7 @@ class Claim(BaseModel):
         return self
 
 
-def _parameters(measure: str) -> tuple[list[str], list[str]]:
+def _measure_arguments(measure: str) -> tuple[list[str], list[str]]:
     """Return the tables that a measure is given, and its arguments."""
     names = list(inspect.signature(MEASURES[measure]).parameters)
     tables = [name for name in names if name in NOTHING_KNOWN]
@@ -152,7 +152,7 @@ def values_of(claim: Claim, evidence: Mapping[str, Any]) -> xr.DataArray:
 
     Raises Untestable where there are none.
     """
-    tables, _ = _parameters(claim.measure)
+    tables, _ = _measure_arguments(claim.measure)
     for table in tables:
         if table not in evidence:
             raise Untestable(f"the profile {NOTHING_KNOWN[table]}")

@@ -245,9 +245,9 @@ def verdict_of(row: Mapping[Any, Any]) -> Verdict:
         **{name: row[name] for name in UNCHANGED},
         range=(row["low_end"], row["high_end"]),
         parts=int(row["parts"] or 0),
-        clusters=_whole(row["clusters"]),
-        heads=_whole(row["heads"]),
-        heads_held=_whole(row["heads_held"]),
+        clusters=_as_count(row["clusters"]),
+        heads=_as_count(row["heads"]),
+        heads_held=_as_count(row["heads_held"]),
     )
     n = int(row["n"] or 0)
     if n == 0:
@@ -266,7 +266,7 @@ def verdict_of(row: Mapping[Any, Any]) -> Verdict:
     if row["needed"]:
         verdict.power = Power(row["needed"], row["needed_low"], row["needed_high"])
     if row["cut"] is not None:
-        finished_n = _whole(row["finished_n"]) or 0
+        finished_n = _as_count(row["finished_n"]) or 0
         finished = _estimate(row, "finished", "finished_", finished_n)
         verdict.answers = Answers(row["cut"], row["cut_less"], finished)
     return verdict
@@ -279,7 +279,7 @@ def _estimate(row: dict[str, Any], effect: str, prefix: str, n: int) -> Estimate
     return Estimate(row[effect], row[f"{prefix}low"], row[f"{prefix}high"], n)
 
 
-def _whole(value: float | None) -> int | None:
+def _as_count(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
@@ -304,11 +304,11 @@ def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
     write_whole(path, f"{text}\n".encode())
     kept = stored_verdicts(profile.name)
     if kept.is_file():
-        _renew(kept, table)
+        _renew_stored(kept, table)
     return path
 
 
-def _renew(path: Path, table: pd.DataFrame) -> None:
+def _renew_stored(path: Path, table: pd.DataFrame) -> None:
     """Write a table where it is kept, unless what is there says the same.
 
     Processors round differently: the same run elsewhere differs in the sixth digit.

@@ -35,7 +35,7 @@ def graded_rows(
             f"{correct / done:.0%} correct, {speed:.0f} tokens/s{engine.status}",
             refresh=False,
         )
-        row = _row(engine.loaded, wanted[completion.key], completion, grade)
+        row = _graded_row(engine.loaded, wanted[completion.key], completion, grade)
         if sampling.temperature == 0:  # a greedy answer's tokens follow from its prompt
             del row["token_ids"]
         yield row
@@ -61,7 +61,7 @@ def _graded(
             future.cancel()
 
 
-def _row(
+def _graded_row(
     loaded: Loaded, wanted: WantedCompletion, completion: Completion, grade: Grade
 ) -> dict:
     """Return a line of completions.jsonl: FIELDS, in their order."""

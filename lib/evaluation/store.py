@@ -173,7 +173,7 @@ def _mended_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
     left at its end.
     """
     data = path.read_bytes()
-    rows = _parsed(data, path)
+    rows = _rows_of_lines(data, path)
     whole = _whole(data)
     if len(whole) < len(data):
         os.ftruncate(stream.fileno(), len(whole))
@@ -241,7 +241,7 @@ def _whole(data: bytes) -> bytes:
     return data[:end]
 
 
-def _parsed(data: bytes, path: Path) -> dict[str, dict]:
+def _rows_of_lines(data: bytes, path: Path) -> dict[str, dict]:
     """Return the rows of whole lines by key, the first of each; raises InputError
     naming a broken line.
     """
@@ -277,7 +277,7 @@ def read(*files: str | Path) -> list[dict]:
         except (OSError, EOFError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"cannot read {path}: {reason}") from error
-        for key, row in _parsed(data, path).items():
+        for key, row in _rows_of_lines(data, path).items():
             rows.setdefault(key, row)
     return list(rows.values())
 

@@ -10,7 +10,7 @@ in `prompt`.
 
 import lazy_loader
 
-FIGURES = {
+FIGURE_NAMES = {
     "activation_figures": ["fig04", "fig07"],
     "answer_figures": ["fig06", "fig08", "fig10", "fig12"],
     "attention_figures": [
@@ -37,5 +37,5 @@ FIGURES = {
 PRINTED = {"compare": ["agreement"], "source": ["unfold"], "tables": ["say", "show"]}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs=FIGURES | PRINTED | {"prompt": ["one_prompt"]}
+    __name__, submod_attrs=FIGURE_NAMES | PRINTED | {"prompt": ["one_prompt"]}
 )

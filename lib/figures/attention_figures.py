@@ -85,7 +85,7 @@ def fig09(run, curves, spans):
     slashes, and below them the ratio.
     """
     curves = with_ratios(curves)
-    heads = _heads(run, curves)
+    heads = _draw_heads(run, curves)
     places = range(len(heads))
     below = [place + len(heads) for place in places]
     layout = Layout(
@@ -134,7 +134,7 @@ def draw_fig10_right(axes, head):
 
 def fig11(run, curves, spans):
     """Draw whole prompts, with slashes and with a random sentence as long."""
-    heads = _heads(run, curves)
+    heads = _draw_heads(run, curves)
     layout = Layout(panels=len(heads), ylabel=RECEIVED, note=_note_of(curves))
     (compared,) = HEAD_CURVES["fig11"]
     saved = [curves, spans[spans.figure == "fig11"]]
@@ -147,7 +147,7 @@ def fig13(run, curves, name="fig13"):
     """Draw heads of layer 1, a column each: the original tokens without and with, below
     the whole prompt with it, on the same y axis.
     """
-    heads = _heads(run, curves)
+    heads = _draw_heads(run, curves)
     originals, whole = HEAD_CURVES[name]
     layout = Layout(
         panels=2 * len(heads),
@@ -168,7 +168,7 @@ def fig18(run, curves):
     fig13(run, curves, name="fig18")
 
 
-def _heads(run, curves):
+def _draw_heads(run, curves):
     """Return the rows of each head, models in the order of every figure."""
     ordered = in_model_order(run, curves)
     groups = ordered.groupby(["model", "layer", "head"], sort=False)

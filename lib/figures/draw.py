@@ -57,12 +57,12 @@ class HeadCurves(NamedTuple):
         return "none" in self.names
 
 
-POINTS = SeriesStyle()
+POINT_STYLE = SeriesStyle()
 LINES = SeriesStyle(gap=0, line=True)
 BANDS = SeriesStyle(gap=0, line=True, band=True)
 
 
-def estimates(ax, table, x, y, by="condition", looks=None, style=POINTS):
+def estimates(ax, table, x, y, by="condition", looks=None, style=POINT_STYLE):
     """Draw estimates with their intervals over the column x, a series per value of
     `by`, and return the series.
 

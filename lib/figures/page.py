@@ -95,7 +95,7 @@ def page(run, name, tables, part, layout=ONE_PANEL):
                 place = ax.get_subplotspec()
                 if layout.ylabel and place and place.is_first_col():
                     ax.set_ylabel(layout.ylabel)
-            caption = provenance(run, part, tables[0]) + layout.note
+            caption = caption_provenance(run, part, tables[0]) + layout.note
             path = _renew(run, name, tables, figure, caption)
         finally:
             plt.close(figure)
@@ -150,7 +150,7 @@ def _renew(run, name, tables, figure, caption):
     path = run.figures / name
     numbers = pd.concat(tables, ignore_index=True)
     csv = numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    reason = _reason(path, csv)
+    reason = _write_error(path, csv)
     if reason:
         _finish(figure, caption)
         contents = _pictures(figure)
@@ -162,7 +162,7 @@ def _renew(run, name, tables, figure, caption):
     return path
 
 
-def _reason(path, csv):
+def _write_error(path, csv):
     """Return why a figure's files are to be written, "" to keep them."""
     try:
         old = pd.read_csv(path.with_suffix(".csv"))
@@ -237,14 +237,14 @@ def _write(path, contents):
         write_whole(path.with_suffix(f".{kind}"), content)
 
 
-def provenance(run, part, table):
+def caption_provenance(run, part, table):
     """Return what a caption says of a table's numbers: models with their weights,
     problems, prompt, and n.
     """
     if "source" in table and (table.source == THIS_RUN).any():
         table = table[table.source == THIS_RUN]
     sections = [getattr(run, part)] if part else [run.attention, run.accuracy]
-    models = _models(sections, table)
+    models = _models_of_caption(sections, table)
     text = f"{'; '.join(models)}. " if models else ""
     if part:
         problems = describe(sections[0].problems)
@@ -256,7 +256,7 @@ def provenance(run, part, table):
     return text + ("95 % intervals over problems. " if "low" in table else "")
 
 
-def _models(sections, table):
+def _models_of_caption(sections, table):
     """Return the models of a table with their revisions and weights, each once."""
     revisions = {}
     if "revision" in table:

@@ -5,7 +5,7 @@ import pandas as pd
 from lib.figures.compare import P_VALUE
 from lib.statistics import format_interval
 
-SMALLEST_P = 1e-3  # a smaller p-value is printed as less than this
+SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign
 NOTHING = "Nothing to show: this profile does not ask for it. The profile demo does."
 # Without these the length of a number would decide where a line breaks.
@@ -68,7 +68,7 @@ def _cell(name, value, places):
     if pd.isna(value):
         return ""
     if P_VALUE.fullmatch(name):
-        return f"< {SMALLEST_P}" if value < SMALLEST_P else f"{value:.3f}"
+        return f"< {SMALLEST_SHOWN_P}" if value < SMALLEST_SHOWN_P else f"{value:.3f}"
     return f"{value:z.{places}f}" if isinstance(value, float) else value
 
 

@@ -25,7 +25,7 @@ def choose(
     draws = on_device(torch.cat(draws)[:, None], logits.device)
     probabilities = (logits / sampling.temperature).softmax(-1)
     if sampling.top_p == 1:
-        return _drawn(probabilities, draws)[:, 0].tolist()
+        return _draw_tokens(probabilities, draws)[:, 0].tolist()
 
     if logits.device.type == "cuda":
         # A sort of whole vocabularies would take longer than a layer.
@@ -33,7 +33,7 @@ def choose(
         if -1 not in chosen:
             return chosen
     nucleus = _nucleus(probabilities, sampling.top_p)
-    return _drawn(nucleus, draws)[:, 0].tolist()
+    return _draw_tokens(nucleus, draws)[:, 0].tolist()
 
 
 def _nucleus(probabilities: torch.Tensor, top_p: float) -> torch.Tensor:
@@ -63,11 +63,11 @@ def _drawn_among_few(
     nucleus = _nucleus(among, top_p)
     last = nucleus.masked_fill(nucleus == 0, torch.inf).amin(-1)
     enough = last > among.amin(-1)
-    chosen = tokens.gather(1, _drawn(nucleus, draws))[:, 0]
+    chosen = tokens.gather(1, _draw_tokens(nucleus, draws))[:, 0]
     return torch.where(enough, chosen, -1)
 
 
-def _drawn(probabilities: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
+def _draw_tokens(probabilities: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     """Return the places (N, 1) that draws from [0, 1) fall on."""
     # In the vocabulary's order, which the last digits of a batch do not change as they
     # do the order of like ones.

@@ -253,7 +253,7 @@ def _spelled(word: str) -> str:
     return _SPELLING_OF_UNIT.get(word) or _SPELLING_OF_UNIT.get(singular) or word
 
 
-NAMED = re.compile(
+NAMED_VARIABLE = re.compile(
     r"([a-zA-Z]'*(?:_\w|_\{\w+\})?(?: ?\([a-zA-Z0-9, ]+\))?|\\[a-z]+)"
     r" ?(?:=|\\in(?![a-z])) ?([^=<>].*)",
     re.DOTALL,
@@ -278,7 +278,7 @@ _OPERATION = re.compile(
 
 def value_of(cleaned: str) -> str:
     r"""Return what `x = 5` or `x \in [2, 7]` says of x, or an answer without a name."""
-    named = NAMED.fullmatch(cleaned)
+    named = NAMED_VARIABLE.fullmatch(cleaned)
     return named[2] if named else cleaned
 
 

@@ -18,7 +18,7 @@ from math_verify import LatexExtractionConfig, parse, verify
 from sympy import And, Expr, FiniteSet, Ge, Gt, I, Le, Lt, Or, Symbol, simplify
 
 from lib.grading.answer import (
-    NAMED,
+    NAMED_VARIABLE,
     UNITS,
     clean,
     cut_run_on,
@@ -34,7 +34,7 @@ MAX_CHARACTERS, MAX_DEPTH = 1000, 40
 # Methods that say why nothing was decided; an answer with one of them counts as not
 # correct, and apart.
 STATUSES = frozenset({"no-box", "empty-box", "refused", "timeout", "crash"})
-Verdict = tuple[bool, str]
+Settled = tuple[bool, str]
 Pair = tuple[str, str]
 
 
@@ -75,7 +75,7 @@ def settle(gold: str, response: str) -> tuple[Grade, Pair | None]:
     return Grade(False, extracted, "math-verify", worked_out), pair
 
 
-def _by_rule(gold: str, answer: str) -> Verdict | None:
+def _by_rule(gold: str, answer: str) -> Settled | None:
     """Return the verdict of the first rule that settles it, None if none does."""
     if _key(gold) == _key(answer):
         return True, "equal"
@@ -128,7 +128,7 @@ def _simplified(gold: str, answer: str) -> Iterator[Pair]:
 
     # Names go where both sides have the same or only one has any: y and f(x) name the
     # same curve, x and y do not.
-    matches = [NAMED.fullmatch(gold), NAMED.fullmatch(answer)]
+    matches = [NAMED_VARIABLE.fullmatch(gold), NAMED_VARIABLE.fullmatch(answer)]
     names = {_key(match[1]) for match in matches if match}
     same_name = len(names) < 2 or any(name.endswith(")") for name in names)
     values = value_of(gold), value_of(answer)
@@ -193,7 +193,7 @@ _BASES = {
 }
 
 
-def _base(gold: str, answer: str) -> Verdict | None:
+def _base(gold: str, answer: str) -> Settled | None:
     """Compare digits and base as written: `52_8` is not `52_9` or 42.
 
     A base left out is as asked.
@@ -219,7 +219,7 @@ def _digits_and_base(cleaned: str) -> tuple[str | None, str | None]:
     return (text if text.isdecimal() else None), None
 
 
-def _choice(gold: str, answer: str) -> Verdict | None:
+def _choice(gold: str, answer: str) -> Settled | None:
     """Compare the letter of a multiple choice, which what it stands for may follow."""
     letter = re.fullmatch(r"\(?([A-Z])\)?", _words(gold).replace(" ", ""))
     if not letter or not (r"\text" in gold or "(" in gold):
@@ -230,7 +230,7 @@ def _choice(gold: str, answer: str) -> Verdict | None:
     return chosen is not None and chosen[1] == letter[1], "choice"
 
 
-def _word(gold: str, answer: str) -> Verdict | None:
+def _word(gold: str, answer: str) -> Settled | None:
     r"""Compare words without case, articles and the order of a list.
 
     A gold answer in `\text` is settled by this.
@@ -256,7 +256,7 @@ def _listed_words(cleaned: str) -> list[str] | None:
     )
 
 
-def _number(gold: str, answer: str) -> Verdict | None:
+def _number(gold: str, answer: str) -> Settled | None:
     """Compare units, and two plain numbers exactly.
 
     A percent sign on one side only may count or not.
@@ -276,7 +276,7 @@ def _number(gold: str, answer: str) -> Verdict | None:
     return value in (expected, expected * Fraction(100) ** -percents), "decimal"
 
 
-def _items(gold: str, answer: str) -> Verdict | None:
+def _items(gold: str, answer: str) -> Settled | None:
     """Refuse a tuple or interval for a list, other brackets, and other numbers of
     values.
     """

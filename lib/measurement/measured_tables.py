@@ -339,7 +339,7 @@ def curves(profile: Profile, figure: Figure, conditions: Sequence[str]) -> pd.Da
     head, or what is stored of it.
     """
     tables = []
-    for place, head in _drawn(profile, figure, "tokens"):
+    for place, head in _drawn_curves(profile, figure, "tokens"):
         tokens = head[["received", "part"]].sel(condition=list(conditions))
         if tokens.received.isnull().all():
             raise InputError(f"{figure}: what {place} gives is not stored")
@@ -363,7 +363,7 @@ def spans_of_heads(profile: Profile, *figures: Figure) -> pd.DataFrame:
     """
     tables = []
     for figure in figures:
-        for _, head in _drawn(profile, figure, "attention"):
+        for _, head in _drawn_curves(profile, figure, "attention"):
             by_span = head.lambda_by_span.sel(
                 network=TRAINED,
                 condition="mless",
@@ -380,7 +380,7 @@ def spans_of_heads(profile: Profile, *figures: Figure) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)[columns]
 
 
-def _drawn(
+def _drawn_curves(
     profile: Profile, figure: Figure, part: str
 ) -> Iterator[tuple[str, xr.Dataset]]:
     """Yield, of the heads that a figure draws, what a message calls each and its data.

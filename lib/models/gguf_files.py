@@ -24,7 +24,7 @@ def conversions_of(source: Source) -> Path:
     return paths.CACHE / "gguf" / name
 
 
-def parts_of(source: Source) -> list[Path]:
+def gguf_parts(source: Source) -> list[Path]:
     """Return the files that, joined, are the GGUF.
 
     Raises InputError for a missing wheel and for a file of another format.

@@ -34,7 +34,7 @@ def decidable(profile: Profile) -> dict[str, list[Claim]]:
     return claims
 
 
-def models_of(profile: Profile, evidence: str) -> list[str]:
+def models_of_profile(profile: Profile, evidence: str) -> list[str]:
     """Return the models that claims of this evidence are decided on."""
     if evidence == EVIDENCE["measured"]:
         return profile.attention.models
@@ -67,7 +67,7 @@ def is_decidable(claim: Claim, kind: str, profile: Profile) -> bool:
         pair = {claim.arguments["more"], claim.arguments["less"]}
         return pair <= set(_draws(profile).columns)
     if kind == "scores":
-        at_hand = _scored(profile, claim.arguments["target"])
+        at_hand = _scored_problems(profile, claim.arguments["target"])
     else:
         at_hand = _answered(profile, claim.arguments.get("part", "sampling"))
     if claim.measure == UNAIDED and not _is_unaided(profile):
@@ -95,7 +95,7 @@ def _conditions(claim: Claim) -> Iterator[str]:
         yield claim.arguments["condition"]
 
 
-def _scored(profile: Profile, target: str) -> set[str]:
+def _scored_problems(profile: Profile, target: str) -> set[str]:
     """Return the conditions under which a profile scores solutions, or answers."""
     if profile.likelihood is None:
         return set()

@@ -5,6 +5,7 @@ from math import sqrt
 
 from lib.plan.planning import DTYPE_BYTES, GB, HOUR, WORKING_MEMORY, Cost, Plan
 from lib.plan.speed import overhead_of, speed_of
+from lib.statistics import POINTS
 
 # What is worth saying: so many times as fast, so many seconds saved, so many bytes.
 FASTER = 1.3
@@ -13,7 +14,6 @@ BYTES_SAVED = 1e8
 # Of the answers of a 1.5B so many change between right and wrong with the slashes: the
 # half-width of a paired difference follows from it (data/families).
 CHANGED = 0.11
-POINTS = 100
 Z95 = 1.96
 ENOUGH_POINTS = 4.0
 

@@ -21,7 +21,7 @@ from lib.paths import write_json
 from lib.plan.machine import Machine, processor
 
 # The product that is timed is one of a 1.5B's MLP: rows x WIDTH times WIDTH x INNER.
-WIDTH = 1536
+TRIAL_WIDTH = 1536
 INNER = 8960
 ROWS_READ = 256
 ROWS_WRITTEN = 64
@@ -44,18 +44,18 @@ SHORTEST = 2.0
 
 
 @dataclass(frozen=True)
-class Work:
+class Workload:
     """What a task computes, in units of 10^9 floating-point operations."""
 
     read: float = 0.0
     written: float = 0.0
 
-    def __add__(self, other: "Work") -> "Work":
-        return Work(self.read + other.read, self.written + other.written)
+    def __add__(self, other: "Workload") -> "Workload":
+        return Workload(self.read + other.read, self.written + other.written)
 
-    def share(self, part: float) -> "Work":
+    def share(self, part: float) -> "Workload":
         """Return so great a part of it."""
-        return Work(self.read * part, self.written * part)
+        return Workload(self.read * part, self.written * part)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Speed:
     read: float
     written: float
 
-    def seconds(self, work: Work) -> float:
+    def seconds(self, work: Workload) -> float:
         """Return how long the products of this work take, and nothing else."""
         return work.read / self.read + work.written / self.written
 
@@ -98,8 +98,8 @@ def _timed(device: str, dtype: str, rows: int) -> float:
     On a CPU the processor's time counts, so that what else runs meanwhile does not.
     """
     form = {"device": device, "dtype": getattr(torch, dtype)}
-    weights = torch.ones(INNER, WIDTH, **form)
-    inputs = torch.ones(rows, WIDTH, **form)
+    weights = torch.ones(INNER, TRIAL_WIDTH, **form)
+    inputs = torch.ones(rows, TRIAL_WIDTH, **form)
     torch.nn.functional.linear(inputs, weights).sum().item()
 
     clock = time.process_time if device == "cpu" else time.monotonic
@@ -111,7 +111,7 @@ def _timed(device: str, dtype: str, rows: int) -> float:
         torch.nn.functional.linear(inputs, weights)[0, 0].item()
         products += 1
     seconds = (clock() - begun) / threads
-    return products * 2 * rows * WIDTH * INNER / 1e9 / seconds
+    return products * 2 * rows * TRIAL_WIDTH * INNER / 1e9 / seconds
 
 
 def overhead_of(kind: str) -> tuple[float, bool]:

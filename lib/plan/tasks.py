@@ -17,7 +17,7 @@ from lib.evaluation.store import COMPLETIONS, SCORES, frame, read
 from lib.measurement.plan import MEASURED_PARTS, STEPS, TRAINED, PlannedStep
 from lib.measurement.store import load_measured
 from lib.models.names import resolve
-from lib.plan.speed import Work
+from lib.plan.speed import Workload
 from lib.plan.weights import Shape
 from lib.profiles import PARTS, Accuracy, Likelihood, Profile, variation
 from lib.prompts.conditions import parse_condition
@@ -47,7 +47,7 @@ class Task:
     prompts: int
     stored: int  # of these prompts
     tokens: int  # at most, of all prompts and answers
-    work: Work  # what is left to do
+    work: Workload  # what is left to do
     layers: int | None = None  # that are loaded; None: all
     head: bool = True  # whether the output head is loaded too
     dtype: str = "auto"
@@ -149,7 +149,7 @@ def _measured_task(
         prompts,
         stored,
         int(prompts * length),
-        Work(read=work),
+        Workload(read=work),
         layers,
         head=False,
         dtype=profile.attention.dtype,
@@ -196,7 +196,7 @@ def _as_stored(task: Task, rows: int) -> Task:
     """Return a task of which the repository has so many rows: nothing is left to do,
     even where these are fewer than the profile names.
     """
-    return replace(task, prompts=rows, stored=rows, work=Work())
+    return replace(task, prompts=rows, stored=rows, work=Workload())
 
 
 def _answer_task(
@@ -228,7 +228,7 @@ def _answer_task(
         prompts,
         stored,
         int(prompts * (prompt_tokens + accuracy.max_new_tokens)),
-        Work(
+        Workload(
             read=_operations(left * prompt_tokens, multiplied),
             written=_operations(left * written, multiplied),
         ),
@@ -283,7 +283,7 @@ def _score_task(
         prompts,
         stored,
         int(tokens),
-        Work(read=work * left),
+        Workload(read=work * left),
         dtype=likelihood.dtype,
     )
 

@@ -28,7 +28,7 @@ from huggingface_hub.utils import disable_progress_bars
 from lib import paths
 from lib.errors import InputError
 from lib.models.checkpoint import LAYER, shards_of
-from lib.models.gguf_files import conversions_of, parts_of
+from lib.models.gguf_files import conversions_of, gguf_parts
 from lib.models.names import Source, known_models, resolve
 from lib.models.refusals import checkpoint_errors, hub_errors
 
@@ -128,7 +128,7 @@ def _in_gguf(source: Source) -> ModelWeights:
     if folders:
         folder = folders[0].parent
         return _in_folder(source, folder)
-    size = sum(path.stat().st_size for path in parts_of(source))
+    size = sum(path.stat().st_size for path in gguf_parts(source))
     shape = _known_shape(source) or _guessed_shape(size)
     return ModelWeights(source.spec, source.name, shape, size, here=size)
 

@@ -4,7 +4,7 @@ that says it all.
 
 from collections.abc import Iterator, Sequence
 
-from lib.plan.outcome import EVIDENCE, decidable, models_of
+from lib.plan.outcome import EVIDENCE, decidable, models_of_profile
 from lib.plan.planning import GB, HOUR, Cost, Plan
 from lib.plan.quicker import quicker
 
@@ -132,7 +132,7 @@ def _outcome(plan: Plan) -> Iterator[str]:
     claims = decidable(plan.profile)
     for evidence in EVIDENCE.values():
         names = ", ".join(claim.id for claim in claims[evidence])
-        models = ", ".join(models_of(plan.profile, evidence))
+        models = ", ".join(models_of_profile(plan.profile, evidence))
         if names:
             yield f"decides by {evidence}, on {models}: {names}"
         else:

@@ -24,7 +24,7 @@ DTYPE = "of the weights: float32, bfloat16, float16, or auto, which goes by the 
 FORMAT = "of the prompt: plain, or chat where the model has a template"
 ENGINE = "what generates: transformers or vllm"
 WORKERS = "Ray processes with an engine each (CLUSTER.md); 0: none"
-CONDITIONS = (
+CONDITIONS_HELP = (
     "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm,"
     " arm:c=0.1:p1=95"
 )
@@ -128,7 +128,7 @@ class Accuracy(Variation, Section):
         [], description="worked problems that are shown first, in chat form"
     )
     conditions: list[ConditionField] = Field(
-        ["none", "mless", "mful"], validate_default=True, description=CONDITIONS
+        ["none", "mless", "mful"], validate_default=True, description=CONDITIONS_HELP
     )
     max_new_tokens: PositiveInt = Field(
         1024, description="an answer is cut after so many tokens"
@@ -215,7 +215,7 @@ class Likelihood(Section):
     conditions: list[ConditionField] = Field(
         ["none", "gap", "dilution", "mless"],
         validate_default=True,
-        description=CONDITIONS + "; gap, dilution, layer-1-only, example, bare",
+        description=CONDITIONS_HELP + "; gap, dilution, layer-1-only, example, bare",
     )
     at_once: list[ConditionField] = Field(
         [], description="where the gold answer is scored without its solution"

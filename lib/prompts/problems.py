@@ -215,11 +215,11 @@ def _from_file(path: Path) -> list[Problem]:
     twice.
     """
     status = path.stat()
-    return list(_parsed(path, status.st_mtime_ns, status.st_size))
+    return list(_problem_of_record(path, status.st_mtime_ns, status.st_size))
 
 
 @functools.lru_cache(maxsize=8)
-def _parsed(path: Path, changed: int, size: int) -> tuple[Problem, ...]:
+def _problem_of_record(path: Path, changed: int, size: int) -> tuple[Problem, ...]:
     """Read a file once while it stays as it is: a run asks for it several times."""
     lines: dict[str, int] = {}
     problems = []

@@ -41,8 +41,8 @@ def facts(
     layers = f"{attention.layers} first layers"
     return {
         "Models, weights, problems of a claim": models,
-        "Problems of attention": [f"{_problems_of(attention)}, {layers}"],
-        "Problems to answer": [f"{_problems_of(accuracy)}, {decoding}"],
+        "Problems of attention": [f"{_problems_text(attention)}, {layers}"],
+        "Problems to answer": [f"{_problems_text(accuracy)}, {decoding}"],
         "Claims judged": [f"{judged:%Y-%m-%d %H:%M} UTC"],
         "Code": [f"commit {_commit()}"],
     }
@@ -69,7 +69,7 @@ def _commit() -> str:
     return run.stdout.strip()
 
 
-def _problems_of(section: Attention | Accuracy) -> str:
+def _problems_text(section: Attention | Accuracy) -> str:
     """Return which problems a section asks for, and in what form."""
     try:
         name = describe(section.problems)

@@ -48,7 +48,7 @@ def write_report(profile: Profile) -> Path:
     heads, heads_missing = read_heads(profile)
     revisions = {head["name"]: head["revision"] for head in heads} | revisions
 
-    rows = [_row_of(verdict) for verdict in verdicts]
+    rows = [_report_row(verdict) for verdict in verdicts]
     claims = _claims_of(rows)
     drawn = figures + beyond
     lead = summary.lead(verdicts)
@@ -79,7 +79,7 @@ def write_report(profile: Profile) -> Path:
     return path
 
 
-def _row_of(verdict: Verdict) -> dict[str, Any]:
+def _report_row(verdict: Verdict) -> dict[str, Any]:
     """Return what the table of claims shows of a verdict."""
     name = re.sub(r"[^\w.]+", "-", f"{verdict.id}-{verdict.model}")
     return {

@@ -8,7 +8,7 @@ from artists import texts
 
 from lib.errors import InputError
 from lib.figures.compare import recorded
-from lib.figures.page import Layout, page, panels, provenance
+from lib.figures.page import Layout, caption_provenance, page, panels
 
 NAN = float("nan")
 CURVE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, NAN]})
@@ -159,7 +159,7 @@ TABLE = pd.DataFrame([ROW | {"revision": "0123456789abcdef"}])
 
 
 def test_a_caption_names_models_weights_problems_and_n(run):
-    assert provenance(run, "attention", TABLE) == (
+    assert caption_provenance(run, "attention", TABLE) == (
         "SmolLM2-135M-Instruct @ 0123456789ab, Q4_1, dequantised. "
         "Problems: embedded set, plain prompt, n = 1,300. "
         "95 % intervals over problems. "
@@ -169,10 +169,10 @@ def test_a_caption_names_models_weights_problems_and_n(run):
 def test_a_caption_counts_the_problems_of_this_run_alone(run):
     own = TABLE.assign(source="this run", n=96)
     both = pd.concat([own, TABLE.assign(source="the paper", n=500)])
-    assert "chat prompt, n = 96. " in provenance(run, "accuracy", both)
+    assert "chat prompt, n = 96. " in caption_provenance(run, "accuracy", both)
 
 
 def test_a_caption_of_all_parts_names_no_problems(run):
-    caption = provenance(run, None, TABLE)
+    caption = caption_provenance(run, None, TABLE)
     assert caption.startswith("SmolLM2")
     assert "Problems" not in caption

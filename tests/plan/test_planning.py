@@ -155,8 +155,8 @@ def test_a_plan_as_text_names_models_tasks_claims_and_ends_with_its_summary(hub,
     assert re.search(r"^decides by accuracy, on org/open: accuracy-mless$", text, re.M)
     assert re.search(r"^refused: org/gated is gated: request access", text, re.M)
     assert re.fullmatch(
-        r"Plan: 0.0 GB to fetch, 178 prompts, about [\w ]+ minutes? on this machine, by a"
-        r" trial of ten seconds",
+        r"Plan: 0.0 GB to fetch, 178 prompts, about [\w ]+ minutes? on this machine, by"
+        r" a trial of ten seconds",
         lines[-1],
     )
 
