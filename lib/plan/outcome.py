@@ -67,7 +67,7 @@ def is_decidable(claim: Claim, kind: str, profile: Profile) -> bool:
         pair = {claim.arguments["more"], claim.arguments["less"]}
         return pair <= set(_draws(profile).columns)
     if kind == "scores":
-        at_hand = _scored_problems(profile, claim.arguments["target"])
+        at_hand = _scored_problems(profile, claim.arguments.get("target", "solution"))
     else:
         at_hand = _answered(profile, claim.arguments.get("part", "sampling"))
     if claim.measure == UNAIDED and not _is_unaided(profile):
