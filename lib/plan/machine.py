@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psutil
-import torch
 from huggingface_hub import constants
 
 # Where a job's own limit of memory lies, as Slurm and containers set it.
@@ -29,6 +28,9 @@ class Machine(NamedTuple):
 
 def this_machine() -> Machine:
     """Return what is free here and now."""
+    # Not above: what is stored is planned and drawn without torch.
+    import torch
+
     disk = psutil.disk_usage(str(existing(Path(constants.HF_HUB_CACHE)))).free
     if torch.cuda.is_available():
         free, _ = torch.cuda.mem_get_info()
@@ -56,6 +58,8 @@ def existing(folder: Path) -> Path:
 
 def processor() -> str:
     """Return what speeds are kept under: another processor has others."""
+    import torch
+
     if torch.cuda.is_available():
         return torch.cuda.get_device_name()
     capability = torch.backends.cpu.get_cpu_capability()

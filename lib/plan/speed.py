@@ -14,8 +14,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
-
 from lib import paths
 from lib.paths import write_json
 from lib.plan.machine import Machine, processor
@@ -91,12 +89,14 @@ def _read_json(path) -> dict:
     return {}
 
 
-@torch.inference_mode()
 def _timed(device: str, dtype: str, rows: int) -> float:
     """Return how many 10^9 operations a second products of so many rows do.
 
     On a CPU the processor's time counts, so that what else runs meanwhile does not.
     """
+    # Not above: what is stored is planned and drawn without torch.
+    import torch
+
     form = {"device": device, "dtype": getattr(torch, dtype)}
     weights = torch.ones(INNER, TRIAL_WIDTH, **form)
     inputs = torch.ones(rows, TRIAL_WIDTH, **form)

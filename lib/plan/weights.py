@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-import transformers
 from huggingface_hub import (
     HfApi,
     get_hf_file_metadata,
@@ -251,11 +249,16 @@ def _known_shape(source: Source) -> Shape | None:
     entry = known_models().get(source.spec.partition("@")[0], {})
     if "model_type" not in entry.get("config", {}):
         return None
+    import transformers
+
     return _shape(transformers.AutoConfig.for_model(**entry["config"]))
 
 
 def shape_of(folder: Path) -> Shape:
     """Return the shape that a checkpoint's config.json describes; raises InputError."""
+    # Not above: what is stored is planned and drawn without torch.
+    import transformers
+
     with checkpoint_errors(folder):
         config = transformers.AutoConfig.from_pretrained(
             folder, trust_remote_code=False
@@ -265,6 +268,9 @@ def shape_of(folder: Path) -> Shape:
 
 def _shape(config: Any) -> Shape:
     """Return the shape of a config, from the decoder built without any weights."""
+    import torch
+    import transformers
+
     decoder = config.get_text_config()
     with torch.device("meta"):
         model = transformers.AutoModel.from_config(decoder)
