@@ -105,11 +105,11 @@ def draw_close(tokens, inserted, without, after, ratios, references, chosen):
     curve.set(xlim=(0, steps * POSITIONS_STEP), ylim=(0, ROOM_ABOVE * most))
     ratio = ratios[layer - 1, head - 1]
     curve.set_title(f"{place.capitalize()}: λ = {ratio:.2f}", loc="left", pad=14)
-    _draw_heads(dots, ratios, references, chosen)
+    _draw_ratios_of_heads(dots, ratios, references, chosen)
     return figure
 
 
-def _draw_heads(ax, ratios, references, chosen):
+def _draw_ratios_of_heads(ax, ratios, references, chosen):
     """Draw λ (L, H) as a dot per head, the chosen one in a ring, among the layers'
     means of the references.
     """
