@@ -335,7 +335,9 @@ def inserted_span(run, table):
         for ax, (measure, title) in zip(axes, SPAN_MEASURES.items(), strict=True):
             rows = first[first.measure == measure]
             draw.model_rows(ax, rows, "mean", models)
-            ax.set_xlim(0, 1.08 * rows.high.max())
+            # Of few problems there is no interval.
+            farthest = rows[["mean", "high"]].max(axis=None)
+            ax.set_xlim(0, 1.08 * farthest)
             ax.set_title(title)
         for ax in axes[1:]:
             ax.tick_params(axis="y", labelleft=False)
