@@ -126,8 +126,9 @@ def headline() -> str:
     points = about(verdicts, "accuracy-mless", ENOUGH)
     return (
         "**Do 55 slashes in the prompt make a small model better at maths? In the"
-        f" {NUMBER_WORDS[len(models)]} models that we could run (4-bit weights, none of"
-        f" them the paper's) {seen_gains([*nats, *points])}.** {first_layers_share()}"
+        f" {NUMBER_WORDS[len(models)]} models that we could run"
+        f" {seen_gains([*nats, *points])}.** They have 4-bit weights, and none of them"
+        f" is the paper's. {first_layers_share()}"
         f" {first_layers_part(verdicts)} {moved_accuracy(points)} For the paper's own"
         " models: `--profile laptop`."
     )
