@@ -135,7 +135,7 @@ MEASURED = {
     received: 17,
     activations: 3,
     likelihood: 3,
-    likelihood_under_arm: 20,
+    likelihood_under_arm: 11,
     scores: 5,
 }
 
@@ -182,12 +182,12 @@ def answers(engine, sampling=GREEDY, arm=None):
 
 
 # Kinds of answers, and how often the host may wait at most: once a step for its tokens,
-# of which there are 20, and a few times for each prefill and each move of ARM's.
+# of which there are 20 at most, and a few times for each prefill.
 ANSWERS = {
     "greedy": (None, GREEDY, 31),
-    "drawn": (None, Sampling(9, temperature=0.8, top_p=0.9), 31),
-    "ARM, text": (TEXT, GREEDY, 59),
-    "ARM, code": (CODE, GREEDY, 91),
+    "drawn": (None, Sampling(9, temperature=0.8, top_p=0.9), 22),
+    "ARM, text": (TEXT, GREEDY, 41),
+    "ARM, code": (CODE, GREEDY, 46),
 }
 
 

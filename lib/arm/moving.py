@@ -17,6 +17,7 @@ towards [0, Q_p1(x)], or [min(x), 0] when negative.
 """
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -73,26 +74,28 @@ def redistribute(
     for rows in _alike(lengths, moved):
         part = moved[rows]
         kept: torch.Tensor | slice = slice(None)
-        if real is not None and lengths[rows[0]] < tokens:
+        if real is not None and lengths[rows.start] < tokens:
             kept = real[rows]
         values = part[kept]
-        draws_from = [generators[row] for row in rows]
-        part[kept] = _moved(
-            values.reshape(len(rows), -1), settings, draws_from
-        ).view_as(values)
-        moved[rows] = part
+        groups = values.reshape(len(part), -1)
+        part[kept] = _moved(groups, settings, generators[rows]).view_as(values)
     return moved.view_as(x)
 
 
-def _alike(lengths: Sequence[int], x: torch.Tensor) -> Iterator[list[int]]:
-    """Yield the rows of (B, T, F) that have as many real tokens, so many at once that
-    memory stays flat; rows without any are left out.
+def _alike(lengths: Sequence[int], x: torch.Tensor) -> Iterator[slice]:
+    """Yield neighbours among the rows of (B, T, F) that have as many real tokens.
+
+    They are so many at once that memory stays flat; rows without any are left out. A
+    slice asks nothing of a device, for which a list of rows would wait.
     """
-    for length in sorted({*lengths} - {0}):
-        alike = [row for row, own in enumerate(lengths) if own == length]
-        size = max(1, ELEMENTS_AT_ONCE[x.device.type] // (length * x.shape[2]))
-        for begin in range(0, len(alike), size):
-            yield alike[begin : begin + size]
+    begin = 0
+    for length, alike in itertools.groupby(lengths):
+        stop = begin + len(list(alike))
+        if length:
+            size = max(1, ELEMENTS_AT_ONCE[x.device.type] // (length * x.shape[2]))
+            for first in range(begin, stop, size):
+                yield slice(first, min(first + size, stop))
+        begin = stop
 
 
 def new_generators(
