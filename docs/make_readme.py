@@ -9,7 +9,7 @@ is kept by hand.
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -18,9 +18,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from lib import evaluation
-from lib.claims import summary
+from lib.claims import conclusion, summary
 from lib.claims.summary import about
-from lib.claims.verdict import UNTRAINED, Verdict, stored_verdicts, verdicts_of
+from lib.claims.verdict import Verdict, stored_verdicts, verdicts_of
 from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, relative_path, write_whole
 from lib.profiles import Accuracy, Attention, Likelihood, Profile, load_profile
@@ -29,10 +29,28 @@ from lib.statistics import ENOUGH
 
 README = ROOT / "README.md"
 PROFILES_PAGE = ROOT / "docs" / "profiles.md"
+FINDINGS_PAGE = ROOT / "docs" / "findings.md"
+RUNNING_PAGE = ROOT / "docs" / "running.md"
+DOCUMENTS = (README, PROFILES_PAGE, FINDINGS_PAGE, RUNNING_PAGE)
 BENCHMARKS = ROOT / "benchmarks" / "results"
 STUDIES = ROOT / "studies" / "results"
-PAPERS_GAIN = 2  # points, of Qwen2.5-Math-1.5B in Table 1
-NUMBER_WORDS = ("none", "one", "two", "three", "four", "five")
+# What the README says of each model, and of the paper's claims, by their ids.
+NUMBERS_OF_MODELS = {
+    "likelihood-gain": "worked solution, nats",
+    "likelihood-layer-1": "layer 1's part, nats",
+    "accuracy-mless": "right answers, points",
+    "points-slashes": "right answers, drawn and weighted, points",
+}
+MAIN_CLAIMS = {
+    "dilution": "lower the attention that the prompt's tokens receive in layer 1",
+    "dilution-problem": "lower it for the problem's tokens alone",
+    "layer-1-most": "do so in layer 1 more than in layers 2 and 3",
+    "affine": "turn layer 1's output into λ times the old one plus one direction",
+    "variance-grows": "raise the variance before the first MLP's activation function",
+    "redistribution": "move near-zero activations, norms and variance together",
+    "likelihood-layer-1": "help through layer 1: the worked solution gets likelier",
+    "accuracy-mless": "raise accuracy",
+}
 BLOCK = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.S)
 LONGEST_DEFAULT = 20  # characters
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -64,7 +82,7 @@ COMPARED_WAYS = (
 def main() -> int:
     """Rewrite the documents; 2 with one line when a stored file is missing."""
     try:
-        for document in (README, PROFILES_PAGE):
+        for document in DOCUMENTS:
             text = rewritten(document.read_text(encoding="utf-8"))
             write_whole(document, text.encode())
     except InputError as error:
@@ -96,179 +114,67 @@ def commands() -> str:
     table = stored(BENCHMARKS / "commands.csv").set_index("command")
     install = table.loc["install"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    rows = [
-        (
-            "`make reproduce`",
-            "every figure and verdict: families drawn, the demo measured",
-            table.minutes["make reproduce"],
-        ),
-        (
-            "`make test`",
-            "linter, type checker and every test",
-            table.minutes["make test"],
-        ),
-    ]
-    columns = ["command", "gives", f"minutes on {install.cores} CPU cores"]
     python = project["requires-python"].removeprefix(">=")
-    needs = (
-        f"The first run creates `.venv` ({install.minutes} minutes, {install.disk_gb}"
-        f" GB). Needed are Python {python} or newer and a package index; no GPU,"
-        " account or model hub."
+    return (
+        f"On {install.cores} CPU cores `make reproduce` takes"
+        f" {table.minutes['make reproduce']} minutes, and `make test`"
+        f" {table.minutes['make test']}. The first run creates `.venv`"
+        f" ({install.minutes} minutes, {install.disk_gb} GB). Python {python} or newer"
+        " and a package index are needed; no GPU, account or model hub is."
     )
-    return f"{as_markdown(rows, columns)}\n\n{needs}"
 
 
 def headline() -> str:
-    """Return the question, its answer, and the three numbers that it rests on."""
-    verdicts = stored_as_verdicts("families")
-    models = summary.models_of(row for row in verdicts if row.n)
-    nats = about(verdicts, "likelihood-gain", ENOUGH)
-    points = about(verdicts, "accuracy-mless", ENOUGH)
-    return (
-        "**Do 55 slashes in the prompt make a small model better at maths? In the"
-        f" {NUMBER_WORDS[len(models)]} models that we could run"
-        f" {seen_gains([*nats, *points])}.** They have 4-bit weights, and none of them"
-        f" is the paper's. {first_layers_share()}"
-        f" {first_layers_part(verdicts)} {moved_accuracy(points)} For the paper's own"
-        " models: `--profile laptop`."
-    )
-
-
-def seen_gains(verdicts: Sequence[Verdict]) -> str:
-    """Return how many of the measures of a gain lie wholly above 0."""
-    gains = [verdict for verdict in verdicts if verdict.estimate.low > 0]
-    if not gains:
-        return "we see no gain"
-    return f"{len(gains)} of {len(verdicts)} measures show a gain"
-
-
-def first_layers_share() -> str:
-    """Return what slashes and a sentence take of the first layer's attention."""
+    """Return the answer and the numbers that it rests on: the paragraph that notebook
+    07 closes with.
+    """
     shares = stored(FIGURES / "families" / "mass_by_layer.csv")
-    first = shares[shares.layer == 1]
-    slashes = first[first.inserted == "slashes"].mass
-    sentence = first[first.inserted == "a sentence as long"].mass
-    return (
-        "In the first layer the tokens after the slashes give them"
-        f" {slashes.min():.0f} to {slashes.max():.0f} % of their attention; an ordinary"
-        f" sentence as long gets {sentence.min():.0f} to {sentence.max():.0f} %."
-    )
+    verdicts = stored_as_verdicts("families")
+    answer, *others = conclusion.conclusion(verdicts, shares)
+    return f"**{answer}** {' '.join(others)}"
 
 
-def first_layers_part(verdicts: Sequence[Verdict]) -> str:
-    """Return in how many models the first layer's slashes make solutions likelier."""
-    layer_1 = about(verdicts, "likelihood-layer-1", ENOUGH)
-    likelier = sum(verdict.estimate.low > 0 for verdict in layer_1)
-    where = f"{likelier} of {len(layer_1)}" if likelier else "none"
-    return (
-        "Showing them to the first layer makes the worked solution likelier in"
-        f" {where} of the models."
-    )
-
-
-def moved_accuracy(verdicts: Sequence[Verdict]) -> str:
-    """Return how accuracy moved, and whether that tells the paper's gain from none."""
-    moved = [f"{verdict.estimate:+} ({verdict.n} problems)" for verdict in verdicts]
-    text = f"Accuracy moved by {' and '.join(moved)} points."
-    estimates = [verdict.estimate for verdict in verdicts]
-    if all(one.low <= 0 and one.high >= PAPERS_GAIN for one in estimates):
-        text += f" That cannot tell the paper's +{PAPERS_GAIN} from nothing."
-    return text
-
-
-def effects(verdicts: Iterable[Verdict]) -> list[float]:
-    return [verdict.estimate.effect for verdict in verdicts]
-
-
-def gains(verdicts: Sequence[Verdict]) -> str:
-    """Return what likelihoods and answers say of the gain that the paper reports."""
-    examples = {
-        row.model: row.estimate.effect
-        for row in about(verdicts, "likelihood-example", ENOUGH)
-    }
-    nats = [
-        f"{row.estimate:+} nats in {row.model} (n = {row.n}; a worked example gives"
-        f" {examples[row.model]:+.1f})"
-        for row in about(verdicts, "likelihood-gain", ENOUGH)
+def models_table() -> str:
+    """Return a row per model: attention, likelihoods and answers under slashes."""
+    verdicts = stored_as_verdicts("families")
+    shares = stored(FIGURES / "families" / "mass_by_layer.csv").query("layer == 1")
+    taken = shares.set_index(["model", "inserted"]).mass
+    rows = []
+    for model in summary.models_of(row for row in verdicts if row.n):
+        own = [row for row in verdicts if row.model == model]
+        cells = [
+            f"{taken[model, 'slashes']:.0f}",
+            f"{taken[model, 'a sentence as long']:.0f}",
+        ]
+        for claim in NUMBERS_OF_MODELS:
+            row = next(iter(about(own, claim, ENOUGH)), None)
+            cells.append(f"{row.estimate:+}, n = {row.n}" if row else "")
+        rows.append((model, *cells))
+    columns = [
+        "model",
+        "slashes take, % of layer 1",
+        "a sentence takes, %",
+        *NUMBERS_OF_MODELS.values(),
     ]
-    points = [
-        f"{row.estimate:+} points in {row.model} (n = {row.n})"
-        for row in about(verdicts, "accuracy-mless", ENOUGH)
-    ]
-    return (
-        "Slashes change the log likelihood of MATH-500's worked solutions by"
-        f" {', '.join(nats)}; they change accuracy by {', '.join(points)}."
-    )
+    return as_markdown(rows, columns)
+
+
+def paper_says() -> str:
+    """Return in how many models each of the paper's main claims holds."""
+    verdicts = stored_as_verdicts("families")
+    rows = [(text, held(verdicts, claim)) for claim, text in MAIN_CLAIMS.items()]
+    return as_markdown(rows, ["The paper says that 55 slashes ...", "holds in"])
 
 
 def held(verdicts: Sequence[Verdict], claim: str) -> str:
-    """Return in how many models a claim is supported."""
+    """Return in how many models a claim is supported, and where that is unknown."""
     rows = about(verdicts, claim, ENOUGH)
     supported = sum(row.verdict == "supported" for row in rows)
-    return f"{supported} of {len(rows)}"
-
-
-def sentences() -> str:
-    """Return five plain sentences: what of the paper's story holds in the families."""
-    verdicts = stored_as_verdicts("families")
-    dilution = about(verdicts, "dilution", ENOUGH)
-    weaker = sum(
-        row.controls[UNTRAINED].estimate.high < row.estimate.low for row in dilution
-    )
-    layer_1 = about(verdicts, "likelihood-layer-1", ENOUGH)
-    adds = "; ".join(f"{row.estimate:+} nats in {row.model}" for row in layer_1)
-    alone = ", ".join(
-        f"{row.estimate:+}"
-        for row in about(verdicts, "likelihood-layer-1-suffices", ENOUGH)
-    )
-    lines = [
-        (
-            "Slashes lower the first layer's attention on the prompt in"
-            f" {held(verdicts, 'dilution')} models, on the problem's tokens alone in"
-            f" {held(verdicts, 'dilution-problem')}; untrained networks of the same"
-            f" shape are diluted more in {weaker} of {len(dilution)}: training undoes a"
-            " part of what the shape alone would do."
-        ),
-        (
-            "Layer 1 is diluted more than layers 2 and 3 in"
-            f" {held(verdicts, 'layer-1-most')} models, and one λ with one constant"
-            " direction describes its output (R² above 0.9) in"
-            f" {held(verdicts, 'affine')}."
-        ),
-        (
-            "The variance before the first MLP's activation function grows in"
-            f" {held(verdicts, 'variance-grows')} models; near-zero activations, norms"
-            f" and variance all move as claimed in {held(verdicts, 'redistribution')}."
-        ),
-        (
-            f"Showing the slashes to layer 1 beside all other layers adds {adds}; to"
-            f" layer 1 alone, in the same order, {alone}; the paper's mechanism needs a"
-            " gain."
-        ),
-        gains(verdicts),
-        *pass_rates(verdicts),
-    ]
-    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
-
-
-def pass_rates(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return what drawn answers say that are weighted; nothing without any."""
-    slashes = about(verdicts, "points-slashes", ENOUGH)
-    if not slashes:
-        return []
-    changes = [
-        f"{row.estimate:+} points in {row.model} (n = {row.n} of 500 planned)"
-        for row in slashes
-    ]
-    needed = [
-        f"{row.estimate:+} points in {row.model}"
-        for row in about(verdicts, "points-layer-1-needed", ENOUGH)
-    ]
-    return [
-        "Answers that are drawn once and weighted by their probabilities put the change"
-        f" of the pass rate under slashes at {'; '.join(changes)}. What showing them to"
-        f" layer 1 adds is {'; '.join(needed)}. These runs have only begun."
-    ]
+    undecided = sum(row.stands == "undecided" for row in rows)
+    text = f"{supported} of {len(rows)} models"
+    if undecided:
+        return f"{text}, {undecided} undecided"
+    return text if supported else f"no: {text}"
 
 
 def checks() -> str:
@@ -283,28 +189,29 @@ def requantised() -> str:
     table = stored(STUDIES / "requantised.csv")
     moved = table.verdicts_moved.fillna("").str.split().map(len)
     return (
-        f"Quantising the weights of {NUMBER_WORDS[len(table)]} of these models once"
-        f" more, to Q4_0, moves λ of a head by at most"
-        f" {table.lambda_largest_change.max():.2f}, log ratios of activations by at"
-        f" most {table.log_ratio_largest_change.max():.2f}, and {moved.sum()} of"
-        f" {table.claims.sum()} verdicts (n = {table.n.min()};"
-        " studies/requantised.py)."
+        "The weights of"
+        f" {conclusion.in_words(len(table))} of these models were quantised once more,"
+        f" to Q4_0 (n = {table.n.min()}; studies/requantised.py). λ of a head moves by"
+        f" at most {table.lambda_largest_change.max():.2f}, a log ratio of activations"
+        f" by at most {table.log_ratio_largest_change.max():.2f}, and"
+        f" {moved.sum()} of {table.claims.sum()} verdicts change."
     )
 
 
 def again() -> str:
     """Return what asking for the same answers again changes."""
-    parts = []
+    lines = []
     for row in stored(STUDIES / "again.csv").itertuples():
         how = row.dtype
         if row.processor != row.processor_again:
             how += ", on another kind of processor"
         changed = row.lost + row.gained
-        parts.append(
-            f"{row.other_text} of {row.n} answers of {row.model} ({how}) have another"
-            f" text, and {changed} change between right and wrong"
+        lines.append(
+            f"Asked again in other batches ({how}), {row.model} gave {row.other_text}"
+            f" of {row.n} answers with another text, and {changed} changed between"
+            " right and wrong."
         )
-    return f"Asked for again in other batches, {'; '.join(parts)} (studies/again.py)."
+    return f"{' '.join(lines)} The study is studies/again.py."
 
 
 def families() -> str:
@@ -446,7 +353,8 @@ def as_list(*lines: str) -> str:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "headline": headline,
-    "sentences": sentences,
+    "models": models_table,
+    "paper-says": paper_says,
     "checks": checks,
     "requantised": requantised,
     "again": again,

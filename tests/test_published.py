@@ -287,10 +287,10 @@ def known_intervals():
 
 
 def told_intervals():
-    """Yield every interval that README or a notebook prints, and where."""
-    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-    for text in TOLD.findall(readme):
-        yield text, "README.md"
+    """Yield every interval that README, docs or a notebook prints, and where."""
+    for path in (paths.ROOT / "README.md", *paths.ROOT.glob("docs/*.md")):
+        for text in TOLD.findall(path.read_text(encoding="utf-8")):
+            yield text, path.name
     for path in paths.notebooks():
         for cell in nbformat.read(path, as_version=4).cells:
             outputs = cell.get("outputs", ())

@@ -1,4 +1,6 @@
-"""README.md against what `make readme` writes, its examples against the code."""
+"""README.md and docs against what `make readme` writes, their examples against the
+code, and the README's prose against what a reader bears.
+"""
 
 import re
 import shlex
@@ -15,24 +17,65 @@ from lib.measurement.store import save_measured
 from lib.models.card import card
 from lib.profiles import load_profile
 
-TEXT = readme.README.read_text(encoding="utf-8")
-PROFILES = readme.PROFILES_PAGE.read_text(encoding="utf-8")
+TEXTS = {path: path.read_text(encoding="utf-8") for path in readme.DOCUMENTS}
+TEXT = TEXTS[readme.README]
+EVERYTHING = "\n".join(TEXTS.values())
 CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
+
+# What a reader bears, and what of a text is read as prose.
+MOST_WORDS = 1400
+MOST_WORDS_OF_A_SENTENCE = 30
+MOST_NUMBERS_OF_A_SENTENCE = 3
+NO_PROSE = re.compile(r"```.*?```|<!--.*?-->|^[|#].*?$|^`\{.*?$", re.S | re.M)
+LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+SENTENCE_END = re.compile(r"(?<=[.?!])(?:\*\*)?\s+|\n\s*\n|\n(?=- )")
+# A number with its interval, or from one end to the other, is one to a reader; what is
+# part of a name, as the 7 of Math-7B, is none.
+NUMBER = r"(?<![\w.-])[-+]?\d[\d,]*(?:\.\d+)?"
+NUMBERS = re.compile(rf"{NUMBER}(?: \[{NUMBER}, {NUMBER}\]| to {NUMBER})?(?![\w-])")
 
 
 def code(language):
-    """Return the README's examples in a language."""
-    return [text for name, text in CODE.findall(TEXT) if name == language]
+    """Return the examples of all documents in a language."""
+    return [text for name, text in CODE.findall(EVERYTHING) if name == language]
+
+
+def sentences(text):
+    """Return the sentences of a document outside its tables and code."""
+    prose = LINK.sub(r"\1", NO_PROSE.sub("\n\n", text))
+    parts = [" ".join(part.split()) for part in SENTENCE_END.split(prose)]
+    return [part for part in parts if part]
 
 
 def test_tables_and_numbers_are_what_the_stored_files_say():
-    assert {name for _, name, _ in readme.BLOCK.findall(TEXT + PROFILES)} == set(
-        readme.BLOCKS
-    )
-    assert (readme.rewritten(TEXT), readme.rewritten(PROFILES)) == (
-        TEXT,
-        PROFILES,
-    ), "make readme"
+    named = {name for _, name, _ in readme.BLOCK.findall(EVERYTHING)}
+    assert named == set(readme.BLOCKS)
+    for path, text in TEXTS.items():
+        assert readme.rewritten(text) == text, f"make readme: {path.name}"
+
+
+def test_the_readme_is_short():
+    assert len(TEXT.split()) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("sentence", sentences(TEXT))
+def test_its_sentences_can_be_read_aloud(sentence):
+    assert len(sentence.split()) <= MOST_WORDS_OF_A_SENTENCE
+    assert len(NUMBERS.findall(sentence)) <= MOST_NUMBERS_OF_A_SENTENCE
+
+
+def test_a_sentence_that_cannot_be_read_aloud_is_seen():
+    told = "It is 1.0 [0.5, 1.5] in Math-7B, 10 to 20 % in B, 3 in C and -4 in D."
+    assert sentences(f"# A\n\n| 1 | 2 |\n\n- {told}\n- *B*: 5.") == [
+        f"- {told}",
+        "- *B*: 5.",
+    ]
+    assert len(NUMBERS.findall(told)) == 4
+    assert sentences("**Does it?** No. [It](a.md) does `not`.") == [
+        "**Does it?",
+        "No.",
+        "It does `not`.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +129,14 @@ def test_the_files_that_are_named_exist():
     contributing, environment, binder = (
         (paths.ROOT / name).read_text(encoding="utf-8") for name in named
     )
-    places = re.findall(r"\]\((?!https)([^)]+)\)", TEXT) + re.findall(
-        r"-[rc] (\S+\.txt)", environment + binder
-    )
+    links = r"\]\((?!https)([^)]+)\)"
+    places = [
+        f"docs/{place}"
+        for path in readme.DOCUMENTS[1:]
+        for place in re.findall(links, TEXTS[path])
+    ]
+    places += re.findall(links, TEXT)
+    places += re.findall(r"-[rc] (\S+\.txt)", environment + binder)
     places += re.findall(
         r"`((?:lib|tests|data|benchmarks|studies)/[\w./]+)`", contributing
     )

@@ -25,7 +25,6 @@ from lib.claims.verdict import (
 )
 from lib.claims.words import (
     LOST,
-    TRAINING,
     answers_text,
     measured_text,
     verdict_text,
@@ -93,15 +92,15 @@ def closing(verdicts: Sequence[Verdict]) -> list[str]:
     ]
     return [
         (
-            f"{len(tested)} rows were tested, each wrong with a chance of"
-            f" {100 * ALPHA / 2:g} % where the truth lies at the edge of what is"
-            f" claimed: at most {len(tested) * ALPHA / 2:.1f} wrong verdicts are to be"
+            f"{len(tested)} verdicts were tested. Where the truth lies at the edge of"
+            f" what is claimed, each is wrong with a chance of {100 * ALPHA / 2:g} %,"
+            f" so that at most {len(tested) * ALPHA / 2:.1f} wrong ones are to be"
             " expected."
         ),
         (
-            f"Corrected for all rows (Holm) {len(decided) - len(lost)} of"
-            f" {len(decided)} verdicts stand; not ({LOST.strip()}):"
-            f" {', '.join(lost) or 'none'}."
+            f"{len(decided) - len(lost)} of {len(decided)} verdicts stand when they are"
+            " corrected for the number of all (Holm). These do not"
+            f" ({LOST.strip()}): {', '.join(lost) or 'none'}."
         ),
     ]
 
@@ -180,7 +179,7 @@ def verdicts_on(run: Profile, notebook: str, **evidence: Any) -> pd.DataFrame:
 
 
 def finding(verdicts: Sequence[Verdict]) -> list[str]:
-    """Say what training does to the dilution of layer 1, and how far it reaches."""
+    """Say how far the dilution of layer 1 goes, and how far it reaches."""
     rows = [
         verdict
         for verdict in about(verdicts, "dilution")
@@ -189,28 +188,26 @@ def finding(verdicts: Sequence[Verdict]) -> list[str]:
     if not rows:
         return []
     effects = [verdict.estimate.effect for verdict in rows]
-    untrained = _control_effects(rows, UNTRAINED)
-    text = (
-        f"Slashes leave layer 1's original tokens {span(effects)} of their attention"
-        f" (λ, mean over heads); untrained networks {span(untrained)}, evenly spread"
-        f" attention {span(_control_effects(rows, EVEN))}"
-    )
-    if keys := _control_effects(rows, OTHER_HEADS):
-        text += f", trained heads with another head's keys {span(keys)}"
-    text += "."
-
-    undone = [
-        100 * (effect - other) / (1 - other)
-        for effect, other in zip(effects, untrained, strict=True)
+    lines = [
+        (
+            f"With the slashes the original tokens keep {span(effects)} of the"
+            " attention that they receive in layer 1 (λ, mean over heads)."
+        ),
+        (
+            "In networks of the same shape that were never trained they keep"
+            f" {span(_control_effects(rows, UNTRAINED))}, and where attention is spread"
+            f" evenly {span(_control_effects(rows, EVEN))}."
+        ),
     ]
-    if min(undone) > 0:
-        text += f" So training undoes {span(undone, 0)} % of the dilution."
-    later = about(verdicts, "later-layers")
-    if not later:
-        return [text]
-    layer = later[0].part.split()[1]
-    deep = "; ".join(f"{verdict.model} {verdict.estimate}" for verdict in later)
-    return [text, f"From layer {layer} on mean λ is: {deep}."]
+    if keys := _control_effects(rows, OTHER_HEADS):
+        lines.append(
+            f"In trained heads with the keys of another head they keep {span(keys)}."
+        )
+    if later := about(verdicts, "later-layers"):
+        layer = later[0].part.split()[1]
+        deep = [verdict.estimate.effect for verdict in later]
+        lines.append(f"From layer {layer} on they keep {span(deep)}.")
+    return lines
 
 
 def checks(verdicts: Sequence[Verdict]) -> list[str]:
@@ -221,26 +218,26 @@ def checks(verdicts: Sequence[Verdict]) -> list[str]:
     """
     lines = []
     if areas := about(verdicts, "likelihood-right", ENOUGH):
-        apart = [row.model for row in areas if row.verdict == "supported"]
-        which = f"in {len(apart)} of {len(areas)} models" if apart else "not"
+        apart = sum(row.verdict == "supported" for row in areas)
+        shares = span((row.estimate.effect for row in areas), 0)
         lines.append(
-            f"A likelier worked solution did {which} go with a right answer: of a"
-            " solved and an unsolved problem the solved one has the likelier solution"
-            f" in {_of_models(areas, '%')}; 50 % is chance."
+            "A likelier worked solution goes with a right answer in"
+            f" {apart} of {len(areas)} models. Of a solved and an unsolved problem, the"
+            f" solved one has the likelier solution in {shares} % of pairs, where 50 %"
+            " is chance."
         )
     if instruction := about(verdicts, "likelihood-instruction", ENOUGH):
-        turned = [row for row in instruction if row.verdict == "contradicted"]
-        text = (
-            f"The control without instruction turned round in {len(turned)} of"
-            f" {len(instruction)} models: the instruction makes the worked solution"
-            f" likelier by {_of_models(instruction, 'nats', '+')}."
-        )
-        lines.append(text)
-    if example := about(verdicts, "likelihood-example", ENOUGH):
+        turned = sum(row.verdict == "contradicted" for row in instruction)
         lines.append(
-            "A worked example makes the worked solution likelier by"
-            f" {_of_models(example, 'nats', '+')}; small is what lies within a tenth of"
-            " it."
+            "The negative control failed in"
+            f" {turned} of {len(instruction)} models: there a prompt without its"
+            " instruction makes the worked solution likelier, not less likely."
+        )
+    if example := about(verdicts, "likelihood-example", ENOUGH):
+        gains = span((row.estimate.effect for row in example), 1)
+        lines.append(
+            f"A worked example, a real help, makes the worked solution {gains} nats"
+            " likelier; small is what lies within a tenth of that."
         )
     return lines
 
@@ -266,17 +263,11 @@ def graders_apart(answers: pd.DataFrame) -> list[str]:
             effect = Estimate(float(row.effect), low, high, int(row.n))
             effects.append(f"{effect:+} points")
         lines.append(
-            f"The same answers of {model} are right in {none[ours]:.1f} % by"
-            f" {ours}, in {none[theirs]:.1f} % by the {theirs}; slashes change the one"
-            f" by {effects[0]}, the other by {effects[1]}."
+            f"By {ours} {none[ours]:.1f} % of the answers of {model} are right, by the"
+            f" {theirs} {none[theirs]:.1f} % of the same answers. Slashes change the"
+            f" first by {effects[0]} and the second by {effects[1]}."
         )
     return lines
-
-
-def _of_models(verdicts: Iterable[Verdict], unit: str, sign: str = "") -> str:
-    return "; ".join(
-        f"{row.estimate:{sign}} {unit} ({row.model}, n = {row.n})" for row in verdicts
-    )
 
 
 def _control_effects(verdicts: Iterable[Verdict], kind: str) -> list[float]:
@@ -323,12 +314,19 @@ def inside(verdicts: Sequence[Verdict]) -> list[str]:
         for which, claims in supported.items()
     ]
 
-    trained = Counter(verdict.training for verdict in tested)
-    numbers = ", ".join(
-        f"{trained[how]} {text.removeprefix(', ')}" for how, text in TRAINING.items()
-    )
+    trained = Counter(row.training for row in tested if row.training)
     decided = sum(verdict.verdict != "undecided" for verdict in tested)
-    return [*lines, f"Of {decided} verdicts on the inside {numbers}."]
+    return [
+        *lines,
+        (
+            "Networks of the same shape that were never trained get the same verdict in"
+            f" {trained.total()} of {decided} verdicts on attention and activations."
+        ),
+        (
+            f"Of these {trained.total()}, training makes the effect weaker in"
+            f" {trained['weaker']} and stronger in {trained['stronger']}."
+        ),
+    ]
 
 
 def accuracies(verdicts: Iterable[Verdict]) -> list[str]:

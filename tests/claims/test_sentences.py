@@ -17,10 +17,10 @@ from lib.claims.judging import judge
 from lib.claims.verdict import stored_verdicts, verdict_table, verdicts_of
 from lib.claims.words import measured_text
 from lib.profiles import load_profile
-from lib.statistics import holm, rounded
+from lib.statistics import holm
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
-README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+FINDINGS = (paths.ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
 
 
 def stored(profile):
@@ -178,14 +178,21 @@ def test_claims_of_other_papers_and_controls_are_counted_apart(rows, verdicts):
 def test_the_checks_tell_what_the_controls_say(rows, verdicts):
     lines = summary.checks(verdicts)
     controls = [row for row in rows if row["reading"] == "control" and row["n"] >= 20]
-    assert len(lines) == len({row["id"] for row in controls})
-    text = "\n".join(lines)
+    by_claim = {}
     for row in controls:
-        effect = rounded(row["effect"], row["low"], row["high"])
-        assert f"{effect} [" in text
-    likelier = [row for row in controls if row["id"] == "likelihood-right"]
-    if likelier and not any(row["low"] > 50 for row in likelier):
-        assert "did not go with a right answer" in text
+        by_claim.setdefault(row["id"], []).append(row)
+    assert len(lines) == len(by_claim)
+    text = "\n".join(lines)
+    for claim, verdict in (
+        ("likelihood-right", "supported"),
+        ("likelihood-instruction", "contradicted"),
+    ):
+        if own := by_claim.get(claim):
+            count = sum(row["verdict"] == verdict for row in own)
+            assert f"in {count} of {len(own)} models" in text
+    if example := by_claim.get("likelihood-example"):
+        effects = [row["effect"] for row in example]
+        assert f"{min(effects):.1f} to {max(effects):.1f} nats" in text
 
 
 def test_two_graders_judge_the_same_answers():
@@ -196,27 +203,42 @@ def test_two_graders_judge_the_same_answers():
     for name in ("elicited", "run_on"):
         table[name] = False
     (line,) = summary.graders_apart(table.assign(method="equal"))
-    assert "are right in 33.3 % by this project's grader, in 100.0 %" in line
-    assert "slashes change the one by +16.7 [" in line
-    assert "the other by +0.0 [" in line
+    assert line.startswith("By this project's grader 33.3 % of the answers")
+    assert "100.0 % of the same answers" in line
+    assert "change the first by +16.7 [" in line
+    assert "the second by +0.0 [" in line
 
 
 def test_what_training_does_is_the_range_of_the_models(rows, verdicts):
     diluted = [row for row in rows if row["id"] == "dilution" and row["n"]]
-    sentence, *later = summary.finding(verdicts)
-    for kind in ("", "control_", "uniform_"):
+    later = [row for row in rows if row["id"] == "later-layers" and row["n"]]
+    lines = summary.finding(verdicts)
+    trained, controls, *others = lines
+    for text, kind in ((trained, ""), (controls, "control_"), (controls, "uniform_")):
         effects = [row[f"{kind}effect"] for row in diluted]
-        assert round(min(effects), 2) in numbers(sentence)
-        assert round(max(effects), 2) in numbers(sentence)
-    undone = [
-        100 * (row["effect"] - row["control_effect"]) / (1 - row["control_effect"])
-        for row in diluted
-    ]
-    assert {round(min(undone)), round(max(undone))} <= set(numbers(sentence))
+        assert round(min(effects), 2) in numbers(text)
+        assert round(max(effects), 2) in numbers(text)
+    if later:
+        effects = [row["effect"] for row in later]
+        assert numbers(others[-1])[1:] == sorted(
+            {round(min(effects), 2), round(max(effects), 2)}
+        )
+
+
+def test_untrained_networks_get_the_same_verdict_so_often(rows, verdicts):
+    _, _, _, same, stronger_or_weaker = summary.inside(verdicts) or [""] * 5
+    if not same:
+        return
+    shared = {"stronger": 0, "weaker": 0, "also": 0}
     for row in rows:
-        if row["id"] == "later-layers" and row["n"]:
-            effect = rounded(row["effect"], row["low"], row["high"])
-            assert f"{row['model']} {effect} [" in later[0]
+        if row["reading"] == "literal" and isinstance(row["training"], str):
+            shared[row["training"]] += 1
+    assert numbers(same)[0] == sum(shared.values())
+    assert numbers(stronger_or_weaker) == [
+        sum(shared.values()),
+        shared["weaker"],
+        shared["stronger"],
+    ]
 
 
 def test_supported_in_all_some_and_none_is_so(rows, verdicts):
@@ -237,10 +259,10 @@ def test_supported_in_all_some_and_none_is_so(rows, verdicts):
 @pytest.mark.parametrize(
     ("profile", "block"), [("families", "families"), ("demo", "claims")]
 )
-def test_the_readme_tells_these_sentences_and_no_others(profile, block):
+def test_the_findings_are_these_sentences_and_no_others(profile, block):
     verdicts = verdicts_of(pd.DataFrame(stored(profile)))
     pattern = rf"<!-- begin {block} -->\n(.*?)<!-- end"
-    lines = re.search(pattern, README, re.S)[1].strip().split("\n")
+    lines = re.search(pattern, FINDINGS, re.S)[1].strip().split("\n")
     known = [*summary.inside(verdicts), *summary.lead(verdicts)]
     known += summary.accuracies(verdicts)
     unknown = [line for line in lines if line.removeprefix("- ") not in known]

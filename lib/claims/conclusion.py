@@ -1,0 +1,148 @@
+"""The answer in a paragraph that can be quoted, written from the numbers alone.
+
+Its first sentence is the README's headline, and notebook 07 closes with all of it.
+
+    conclusion(verdicts, mass_table(measured))
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from lib.claims.claim import load_claims
+from lib.claims.summary import about, models_of
+from lib.claims.verdict import Verdict
+from lib.statistics import ENOUGH
+
+NUMBER_WORDS = ("none", "one", "two", "three", "four", "five", "six")
+PAPERS_GAIN = 2  # points, of Qwen2.5-Math-1.5B in Table 1
+
+
+def conclusion(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
+    """Return the sentences of the paragraph, the answer first.
+
+    shares: the attention that is taken, by layer, as `mass_table` has it. Nothing is
+    said of what was not measured.
+    """
+    nats = about(verdicts, "likelihood-gain", ENOUGH)
+    drawn = about(verdicts, "points-slashes", ENOUGH)
+    greedy = about(verdicts, "accuracy-mless", ENOUGH)
+    measures = [*nats, *drawn, *greedy]
+    if not measures:
+        return ["Nothing that was scored or answered says whether slashes help."]
+    return [
+        _answer(measures),
+        *_attention_taken(shares),
+        *_likelihood_changes(nats, about(verdicts, "likelihood-layer-1", ENOUGH)),
+        *_points_moved(drawn, greedy),
+        *_limits(measures),
+    ]
+
+
+def _answer(measures: Sequence[Verdict]) -> str:
+    """Return whether any measure of a gain lies wholly above 0, in one sentence."""
+    models = models_of(measures)
+    gaining = models_of(row for row in measures if row.estimate.low > 0)
+    where = f"the {in_words(len(models))} {_models(len(models))} that we could run"
+    if not gaining:
+        return f"In {where}, we see no gain in maths from 55 slashes in the prompt."
+    return (
+        f"In {in_words(len(gaining))} of {where}, we see a gain in maths from 55"
+        " slashes in the prompt."
+    )
+
+
+def _attention_taken(shares: pd.DataFrame) -> list[str]:
+    """Return what slashes and a sentence take of the first layer's attention."""
+    if shares.empty:
+        return []
+    first = shares[shares.layer == 1]
+    slashes = first[first.inserted == "slashes"].mass
+    sentence = first[first.inserted == "a sentence as long"].mass
+    return [
+        f"The slashes take {_percent(slashes)} of the first layer's attention; an"
+        f" ordinary sentence as long takes {_percent(sentence)}."
+    ]
+
+
+def _likelihood_changes(
+    nats: Sequence[Verdict], layer_1: Sequence[Verdict]
+) -> list[str]:
+    """Return in how many models the worked solution becomes likelier, all in all and
+    by what the first layer sees.
+    """
+    sentences = []
+    if nats:
+        likelier = [row for row in nats if row.estimate.low > 0]
+        unlikelier = [row for row in nats if row.estimate.high < 0]
+        sentences.append(
+            "With the slashes the worked solution becomes likelier in"
+            f" {in_words(len(likelier))} of {_the(nats)}, and less likely in"
+            f" {in_words(len(unlikelier))}."
+        )
+    if layer_1:
+        likelier = [row for row in layer_1 if row.estimate.low > 0]
+        sentences.append(
+            "Showing the slashes to the first layer, as the paper's explanation asks,"
+            f" makes it likelier in {in_words(len(likelier))} of {_the(layer_1)}."
+        )
+    return sentences
+
+
+def _points_moved(drawn: Sequence[Verdict], greedy: Sequence[Verdict]) -> list[str]:
+    """Return by how many points answers become right more often, by model."""
+    sentences = [
+        f"Accuracy moves by {row.estimate:+} points in {row.model} ({row.n} problems)."
+        for row in greedy
+    ]
+    sentences += [
+        "Over drawn answers, weighted by their probability, it moves by"
+        f" {row.estimate:+} points in {row.model} ({row.n} problems)."
+        for row in drawn
+    ]
+    return [*sentences, *_ruled_out([*greedy, *drawn])]
+
+
+def _ruled_out(points: Sequence[Verdict]) -> list[str]:
+    """Return which of the intervals in points rule out the paper's gain, or nothing."""
+    if not points:
+        return []
+    no_gain = [row for row in points if row.estimate.high < PAPERS_GAIN]
+    something = [row for row in points if row.estimate.low > 0 or row.estimate.high < 0]
+    if not no_gain and not something:
+        return [
+            f"No such interval rules out the paper's gain of {PAPERS_GAIN} points, and"
+            " none rules out that nothing changes."
+        ]
+    return [
+        f"The paper's gain of {PAPERS_GAIN} points is ruled out by"
+        f" {in_words(len(no_gain))} of {in_words(len(points))} such intervals, and no"
+        f" change at all by {in_words(len(something))}."
+    ]
+
+
+def _limits(measures: Sequence[Verdict]) -> list[str]:
+    """Return that the models are not the paper's, where none of them is."""
+    papers = {name for claim in load_claims() for name in claim.paper}
+    if papers & set(models_of(measures)):
+        return []
+    return ["None of these models is one of the paper's."]
+
+
+def in_words(count: int) -> str:
+    """Return a small count as a word, a larger one in digits."""
+    return NUMBER_WORDS[count] if count < len(NUMBER_WORDS) else str(count)
+
+
+def _the(verdicts: Sequence[Verdict]) -> str:
+    """Return of which models some verdicts are, as far as their number goes."""
+    return f"{in_words(len(verdicts))} {_models(len(verdicts))}"
+
+
+def _models(count: int) -> str:
+    return "model" if count == 1 else "models"
+
+
+def _percent(values: pd.Series) -> str:
+    low, high = f"{values.min():.0f}", f"{values.max():.0f}"
+    return f"{low} %" if low == high else f"{low} to {high} %"

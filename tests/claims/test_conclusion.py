@@ -1,0 +1,92 @@
+"""The paragraph that is quoted says what the numbers say, whichever they are."""
+
+import pandas as pd
+import pytest
+
+from lib.claims.conclusion import conclusion
+from lib.claims.verdict import Estimate, Verdict
+
+SHARES = pd.DataFrame(
+    {
+        "inserted": ["slashes", "a sentence as long", "slashes", "a sentence as long"],
+        "layer": [1, 1, 2, 2],
+        "mass": [10.4, 20.0, 90.0, 95.0],
+    }
+)
+
+
+def verdict(claim, low, high, model="tiny"):
+    """Return a verdict on 40 problems whose interval has these ends."""
+    return Verdict(
+        id=claim,
+        claim="Slashes help",
+        reading="literal",
+        source="Table 1",
+        model=model,
+        unit="points",
+        range=(0, None),
+        written="before",
+        part="mless - none",
+        estimate=Estimate((low + high) / 2, low, high, 40),
+        survives=True,
+    )
+
+
+def test_the_answer_comes_first_and_attention_next():
+    first, second, *_ = conclusion([verdict("accuracy-mless", -1, 3)], SHARES)
+    assert first.startswith("In the one model that we could run, we see no gain")
+    assert second == (
+        "The slashes take 10 % of the first layer's attention; an ordinary sentence as"
+        " long takes 20 %."
+    )
+
+
+@pytest.mark.parametrize(
+    "claim", ["accuracy-mless", "points-slashes", "likelihood-gain"]
+)
+def test_a_gain_by_any_measure_is_told_as_one(claim):
+    verdicts = [verdict(claim, 1, 3), verdict(claim, -1, 3, model="other")]
+    first = conclusion(verdicts, SHARES)[0]
+    assert first.startswith("In one of the two models that we could run, we see a gain")
+
+
+@pytest.mark.parametrize(
+    ("ends", "gain", "nothing"),
+    [((-1, 1), "one", "none"), ((1, 3), "none", "one"), ((-3, -1), "one", "one")],
+)
+def test_what_an_interval_rules_out_follows_from_its_ends(ends, gain, nothing):
+    verdicts = [verdict("points-slashes", *ends), verdict("accuracy-mless", -1, 3)]
+    assert (
+        f"The paper's gain of 2 points is ruled out by {gain} of two such intervals,"
+        f" and no change at all by {nothing}."
+    ) in conclusion(verdicts, SHARES)
+
+
+def test_a_wide_interval_rules_out_nothing():
+    text = " ".join(conclusion([verdict("points-slashes", -1, 3)], SHARES))
+    assert "No such interval rules out the paper's gain of 2 points" in text
+
+
+def test_likelihoods_are_counted_by_model():
+    verdicts = [
+        verdict("likelihood-gain", -3, -1, "a"),
+        verdict("likelihood-gain", -1, 1, "b"),
+        verdict("likelihood-layer-1", 1, 2, "a"),
+    ]
+    text = " ".join(conclusion(verdicts, SHARES))
+    assert "likelier in none of two models, and less likely in one" in text
+    assert "makes it likelier in one of one model." in text
+
+
+def test_the_papers_own_models_are_not_said_to_be_others():
+    own = conclusion([verdict("accuracy-mless", -1, 3, "Qwen2.5-Math-7B")], SHARES)
+    other = conclusion([verdict("accuracy-mless", -1, 3)], SHARES)
+    assert [text for text in other if text not in own][-1] == (
+        "None of these models is one of the paper's."
+    )
+
+
+def test_nothing_is_concluded_from_nothing():
+    assert conclusion([], SHARES) == [
+        "Nothing that was scored or answered says whether slashes help."
+    ]
