@@ -107,18 +107,19 @@ def measure_activations(
             by_problem.append(variables)
             bar.update()
 
-    arrays = {
-        name: np.stack([variables[name] for variables in by_problem], axis=1)
-        for name in by_problem[0]
-    }
+    arrays = {}
+    for name in by_problem[0]:
+        values = [variables[name] for variables in by_problem]
+        arrays[name] = np.stack(values, axis=1)
     arrays["counts"] = counts
+    bin_starts = BIN_EDGES[:-1].double().numpy()
     coords = {
         "condition": list(prompts),
         "problem": problems,
         "layer": layers,
         "measure": list(ACTIVATION_MEASURES),
         "class": list(TOKEN_CLASSES),
-        "bin": BIN_EDGES[:-1].double().numpy().round(6),  # where each begins
+        "bin": bin_starts.round(6),
     }
     return to_dataset("activations", arrays, coords)
 
@@ -149,10 +150,12 @@ def _measure_problem(
                     f" activations in layer {layer}"
                 )
         by_condition.append(variables)
-    return {
-        name: np.stack([variables[name] for variables in by_condition])
-        for name in by_condition[0]
-    }
+
+    stacked = {}
+    for name in by_condition[0]:
+        values = [variables[name] for variables in by_condition]
+        stacked[name] = np.stack(values)
+    return stacked
 
 
 @dataclass
@@ -203,37 +206,54 @@ def _measure_prompt(
     places = _problem_tokens(prompt)
     tokens = torch.tensor(places, device=device)
     rows_of_class = _rows_by_class(prompt, places, device)
-    undefined = torch.full((), torch.nan, device=device)
     by_layer: dict[int, dict[str, torch.Tensor]] = {}
 
     def see(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
         gate = gate[0, tokens]
         activation = activation[0, tokens].float()
         counts = histogram(activation)
-        if layer in references:
-            likeness = references[layer].likeness(activation, counts)
-        else:
+        if layer not in references:
             bound = near_zero_bound(activation.reshape(1, -1), c)
             references[layer] = _Reference(activation, counts, bound)
-            likeness = {"elements": undefined, "shape": undefined}
+            likeness = _undefined_likeness(device)
+        else:
+            likeness = references[layer].likeness(activation, counts)
         bound = references[layer].bound
-        near = (activation.abs() <= bound).float().mean(-1)  # (n,)
         by_layer[layer] = {
             "measures": measures_of(gate, activation, bound),
-            "classes": torch.stack([near[rows].mean() for rows in rows_of_class]),
+            "classes": _near_by_class(activation, bound, rows_of_class),
             "counts": counts,
             **likeness,
         }
 
+    input_ids = prompt.input_ids[None].to(device)
     with torch.inference_mode(), watched(loaded.model, layers, see, stop=True):
         decoder = loaded.model.get_decoder()
-        decoder(input_ids=prompt.input_ids[None].to(device), use_cache=False)
-    # A copy for each variable: one for each layer, too, would wait for the device
-    # thousands of times.
-    return {
-        name: torch.stack([by_layer[layer][name] for layer in layers]).cpu().numpy()
-        for name in by_layer[layers[0]]
-    }
+        decoder(input_ids=input_ids, use_cache=False)
+
+    variables = {}
+    for name in by_layer[layers[0]]:
+        stacked = torch.stack([by_layer[layer][name] for layer in layers])
+        # A copy for each variable: one for each layer, too, would wait for the device
+        # thousands of times.
+        variables[name] = stacked.cpu().numpy()
+    return variables
+
+
+def _undefined_likeness(device: torch.device) -> dict[str, torch.Tensor]:
+    """Return the cosines of a prompt that the others are compared with: NaN."""
+    undefined = torch.full((), torch.nan, device=device)
+    return {"elements": undefined, "shape": undefined}
+
+
+def _near_by_class(
+    activation: torch.Tensor, bound: torch.Tensor, rows_of_class: list[torch.Tensor]
+) -> torch.Tensor:
+    """Return the share near zero of each of TOKEN_CLASSES, NaN without any token."""
+    is_near = activation.abs() <= bound  # (n, F)
+    by_token = is_near.float().mean(-1)
+    by_class = [by_token[rows].mean() for rows in rows_of_class]
+    return torch.stack(by_class)
 
 
 def _problem_tokens(prompt: Prompt) -> list[int]:

@@ -7,6 +7,7 @@ because no later token looks at it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -57,6 +58,18 @@ def prompts_of(
     return prompts
 
 
+class Seen(NamedTuple):
+    """What one forward showed of the tokens of a prompt."""
+
+    problem: str
+    # What the original tokens but the first and last receive, (L, H, R, n).
+    original: torch.Tensor
+    # What the inserted tokens receive, (L, H, R, n).
+    inserted: torch.Tensor
+    # The values of the inserted tokens, L times (K, n, D).
+    values: list[torch.Tensor]
+
+
 def measure_attention(
     loaded: Loaded,
     prompts: Prompts,
@@ -71,8 +84,9 @@ def measure_attention(
     problem.
     """
     layers = list(layers or range(1, loaded.layers + 1))
+    plain = prompts["none"]
     coords = {
-        "problem": list(prompts["none"]),
+        "problem": list(plain),
         "layer": layers,
         "head": range(1, loaded.heads + 1),
         "span": SPANS,
@@ -80,101 +94,105 @@ def measure_attention(
     }
     # By problem: what the original tokens but the first and last receive under none.
     before: dict[str, torch.Tensor] = {}
-    for condition, by_problem in prompts.items():
-        stage = f"{loaded.name}, attention under {condition} in {len(layers)} layers"
-        rows: dict[str, dict[str, np.ndarray]] = {}
-        with progress.bar(stage, len(by_problem)) as bar:
-            for problem, received, values in _observed(
-                loaded, by_problem, layers, observing
-            ):
-                prompt = by_problem[problem]
-                original = received[..., prompt.original[1:-1]]  # (L, H, R, n)
-                if not original.isfinite().all():
-                    raise InputError(
-                        f"{loaded.name} gives NaN attention on problem {problem}"
-                    )
-                if condition == "none":
-                    before[problem] = original[:, :, ALL]
-                else:
-                    inserted = prompt.spans["inserted"]
-                    rows[problem] = _compared(
-                        prompts["none"][problem].parts[1:-1],
-                        before[problem],
-                        original,
-                        received[..., inserted],
-                        [of_layer[:, inserted] for of_layer in values],
-                    )
-                bar.update()
+    for seen in _observed(loaded, "none", plain, layers, observing):
+        before[seen.problem] = seen.original[:, :, ALL]
 
-        if condition != "none":
-            arrays = {}
-            for name in VARIABLES["attention"]:
-                stacked = np.stack([rows[problem][name] for problem in by_problem])
-                arrays[name] = stacked[None]  # of this condition
-            yield to_dataset("attention", arrays, {"condition": [condition]} | coords)
+    for condition, by_problem in prompts.items():
+        if condition == "none":
+            continue
+        rows: dict[str, dict[str, np.ndarray]] = {}
+        for seen in _observed(loaded, condition, by_problem, layers, observing):
+            parts = plain[seen.problem].parts[1:-1]
+            rows[seen.problem] = _compared(parts, before[seen.problem], seen)
+
+        arrays = {}
+        for name in VARIABLES["attention"]:
+            in_order = [rows[problem][name] for problem in by_problem]
+            arrays[name] = np.stack(in_order)[None]  # of this condition
+        yield to_dataset("attention", arrays, {"condition": [condition]} | coords)
 
 
 def _observed(
     loaded: Loaded,
+    condition: str,
     prompts: Mapping[str, Prompt],
     layers: Sequence[int],
     observing: Callable[..., Observation],
-) -> Iterator[tuple[str, torch.Tensor, list[torch.Tensor]]]:
-    """Yield each problem with what its prompt's tokens receive, and with its values.
-
-    Received attention is (L, H, R, T), from QUERIES; the values are L times (K, T, D).
-    The longest prompts come first.
-    """
+) -> Iterator[Seen]:
+    """Yield what each problem's prompt shows, the longest prompts first."""
     problems = list(prompts)
 
     def run(indices: list[int]) -> Observation:
         batch = [prompts[problems[i]] for i in indices]
         tokens, lengths = pad([prompt.input_ids for prompt in batch])
-        shape = (len(batch), len(QUERIES), tokens.shape[1])
-        queries = torch.ones(shape, dtype=torch.bool)
-        for row, prompt in enumerate(batch):
-            queries[row, ORIGINAL, prompt.spans["inserted"]] = False
+        queries = _queries(batch, tokens.shape[1])
         return observing(
             loaded.model, tokens, layers, lengths, queries=queries, values=True
         )
 
+    stage = f"{loaded.name}, attention under {condition} in {len(layers)} layers"
     lengths = [len(prompt) for prompt in prompts.values()]
-    for indices, seen in in_batches(lengths, run, batch_tokens(loaded.device)):
-        for row, i in enumerate(indices):
-            values = [of_layer[row] for of_layer in seen.values]
-            yield problems[i], seen.received[row], values
+    batches = in_batches(lengths, run, batch_tokens(loaded.device))
+    with progress.bar(stage, len(problems)) as bar:
+        for indices, observation in batches:
+            for row, i in enumerate(indices):
+                seen = _seen(problems[i], prompts[problems[i]], observation, row)
+                if not seen.original.isfinite().all():
+                    raise InputError(
+                        f"{loaded.name} gives NaN attention on problem {seen.problem}"
+                    )
+                yield seen
+                bar.update()
+
+
+def _queries(batch: Sequence[Prompt], tokens: int) -> torch.Tensor:
+    """Return (B, R, T), which tokens of prompts are queries of each kind of QUERIES."""
+    queries = torch.ones((len(batch), len(QUERIES), tokens), dtype=torch.bool)
+    for row, prompt in enumerate(batch):
+        queries[row, ORIGINAL, prompt.spans["inserted"]] = False
+    return queries
+
+
+def _seen(problem: str, prompt: Prompt, observation: Observation, row: int) -> Seen:
+    """Return what a row of a batch shows of a problem's prompt."""
+    received = observation.received[row]  # (L, H, R, T)
+    inserted = prompt.spans["inserted"]
+    original = received[..., prompt.original[1:-1]]
+    values = [of_layer[row][:, inserted] for of_layer in observation.values]
+    return Seen(problem, original, received[..., inserted], values)
 
 
 def _compared(
-    parts: list[str],
-    before: torch.Tensor,
-    after: torch.Tensor,
-    inserted: torch.Tensor,
-    values: list[torch.Tensor],
+    parts: list[str], before: torch.Tensor, seen: Seen
 ) -> dict[str, np.ndarray]:
     """Return the variables `attention` of one prompt against that without insertion.
 
-    parts: those that the original tokens are of; before, after: what they receive
-    without (L, H, n) and with the insertion (L, H, R, n); inserted: what its tokens
-    receive (L, H, R, n); values: their values, L times (K, n, D).
+    parts: those that the original tokens are of; before: what they receive without
+    (L, H, n); seen: the prompt with the insertion.
     """
     # From all later tokens, (L, H, n).
-    to_original = after[:, :, ALL]
-    to_inserted = inserted[:, :, ALL]
+    to_original = seen.original[:, :, ALL]
+    to_inserted = seen.inserted[:, :, ALL]
+
+    # What a token of either kind receives, and how unevenly, (L, H).
     baseline = before.mean(-1)
     level = to_original.mean(-1)
+    deviation = to_original.std(-1, correction=0)
+    inserted_level = to_inserted.mean(-1)
+    inserted_deviation = to_inserted.std(-1, correction=0)
+
     log_ratio = (to_original.double() / before).log()
     variables = {
         "lambda": level.double() / baseline.double(),
         "level": level,
         "baseline": baseline,
         "irregularity": log_ratio.std(-1, correction=0),
-        "unevenness": to_original.std(-1, correction=0) / level,
-        "mass": inserted[:, :, ORIGINAL].sum(-1),
-        "flatness": to_inserted.std(-1, correction=0) / to_inserted.mean(-1),
-        "dispersion": _dispersion(values, heads=after.shape[1]),
-        "portion": to_inserted.mean(-1) / level,
-        "lambda_by_span": _lambda_by_span(parts, before, after),
+        "unevenness": deviation / level,
+        "mass": seen.inserted[:, :, ORIGINAL].sum(-1),
+        "flatness": inserted_deviation / inserted_level,
+        "dispersion": _dispersion(seen.values, heads=before.shape[1]),
+        "portion": inserted_level / level,
+        "lambda_by_span": _lambda_by_span(parts, before, seen.original),
     }
     return {name: tensor.cpu().numpy() for name, tensor in variables.items()}
 
@@ -187,9 +205,11 @@ def _dispersion(values: list[torch.Tensor], heads: int) -> torch.Tensor:
     by_layer = []
     for of_layer in values:
         vectors = of_layer.float()
-        away = (vectors - vectors.mean(1, keepdim=True)).square().sum((1, 2))
-        share = away / vectors.square().sum((1, 2))
-        by_layer.append(share.sqrt().repeat_interleave(heads // len(vectors)))
+        from_mean = vectors - vectors.mean(1, keepdim=True)
+        from_zero = vectors.square().sum((1, 2))
+        share = from_mean.square().sum((1, 2)) / from_zero
+        heads_of_a_key_head = heads // len(vectors)
+        by_layer.append(share.sqrt().repeat_interleave(heads_of_a_key_head))
     return torch.stack(by_layer)
 
 
@@ -198,14 +218,15 @@ def _lambda_by_span(
 ) -> torch.Tensor:
     """Return lambda (L, H, span, query) of SPANS and QUERIES, NaN without any token.
 
-    The parameters are those of `_compared`.
+    parts: those that the original tokens are of; before, after: what they receive
+    without (L, H, n) and with the insertion (L, H, R, n).
     """
     by_span = []
     for span in SPANS:
         inside = torch.tensor([span in ("original", part) for part in parts])
-        old = before[:, :, None, inside].double().mean(-1)
-        new = after[..., inside].double().mean(-1)
-        by_span.append(new / old)
+        old = before[..., inside].double().mean(-1)  # (L, H)
+        new = after[..., inside].double().mean(-1)  # (L, H, R)
+        by_span.append(new / old[:, :, None])
     return torch.stack(by_span, 2)
 
 
@@ -219,17 +240,24 @@ def measure_tokens(
     by_condition = []
     for by_problem in prompts.values():
         (prompt,) = by_problem.values()
-        received = received_attention(loaded.model, prompt.input_ids, layers)[0]
-        uniform = observe_uniform(loaded.model, prompt.input_ids, [1])
-        texts = [prompt.text[start:stop] for start, stop in prompt.offsets]
-        arrays = {
-            "received": (("layer", "head", "token"), received.cpu().numpy()),
-            "even": ("token", uniform.received[0, 0, 0, 0].cpu().numpy()),
-            "text": ("token", np.array(texts, object)),
-            "part": ("token", np.array(prompt.parts, object)),
-        }
-        by_condition.append(xr.Dataset(arrays, {"token": range(len(prompt))}))
+        by_condition.append(_tokens_of(loaded, prompt, layers))
     together = xr.concat(by_condition, "condition", join="outer", fill_value=EMPTY)
     return together.assign_coords(
         condition=list(prompts), layer=list(layers), head=range(1, loaded.heads + 1)
     )
+
+
+def _tokens_of(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> xr.Dataset:
+    """Return the variables `tokens` of one prompt, without their coordinates."""
+    received = received_attention(loaded.model, prompt.input_ids, layers)[0]
+    uniform = observe_uniform(loaded.model, prompt.input_ids, [1])
+    even = uniform.received[0, 0, 0, 0]
+    texts = [prompt.text[start:stop] for start, stop in prompt.offsets]
+
+    arrays = {
+        "received": (("layer", "head", "token"), received.cpu().numpy()),
+        "even": ("token", even.cpu().numpy()),
+        "text": ("token", np.array(texts, object)),
+        "part": ("token", np.array(prompt.parts, object)),
+    }
+    return xr.Dataset(arrays, {"token": range(len(prompt))})

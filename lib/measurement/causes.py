@@ -28,7 +28,8 @@ def measure_causes(loaded: Loaded, prompts: Prompts) -> xr.Dataset:
     rows = []
     with progress.bar(f"{loaded.name}, causes in layer 1", len(problems)) as bar:
         for problem in problems:
-            plain, slashes = prompts["none"][problem], prompts["mless"][problem]
+            plain = prompts["none"][problem]
+            slashes = prompts["mless"][problem]
             rows.append(_causes_of(loaded, plain, slashes))
             bar.update()
 
@@ -69,10 +70,10 @@ def _causes_of(loaded: Loaded, plain: Prompt, slashes: Prompt) -> dict[str, np.n
 
     # The outputs of the tokens after the slashes, without them and with them.
     later = slashes.original[inserted.start :]
-    old = before.outputs[0][0].float().cpu()[inserted.start :]  # (n, H, D)
-    new = after.outputs[0][0].float().cpu()[later]
-    fits = affine_fits(old, new, _left_for_others(loaded, slashes, later))
-    return {"cause_lambda": lambdas} | fits
+    old = _outputs(before)[inserted.start :]  # (n, H, D)
+    new = _outputs(after)[later]
+    left = _left_for_others(loaded, slashes, later)
+    return {"cause_lambda": lambdas} | affine_fits(old, new, left)
 
 
 def _observe_layer_1(
@@ -81,14 +82,22 @@ def _observe_layer_1(
     """Observe layer 1 with the original tokens as the only queries that count."""
     queries = torch.zeros(1, 1, len(prompt), dtype=torch.bool)
     queries[0, 0, prompt.original] = True
+    if positions is not None:
+        positions = positions[None]  # of the one prompt
     return observe(
         loaded.model,
         prompt.input_ids,
         [1],
-        positions=None if positions is None else positions[None],
+        positions=positions,
         queries=queries,
         outputs=True,
     )
+
+
+def _outputs(observation: Observation) -> torch.Tensor:
+    """Return (T, H, D), what the heads of the one layer put out for the one prompt."""
+    (of_layer_1,) = observation.outputs
+    return of_layer_1[0].float().cpu()
 
 
 def _level(observation: Observation, prompt: Prompt) -> np.ndarray:
@@ -103,10 +112,11 @@ def _left_for_others(
 ) -> torch.Tensor:
     """Return (H, n), what each of these tokens leaves for others than the inserted."""
     # Each token is a set of queries of its own.
-    alone = torch.nn.functional.one_hot(queries, len(prompt))[None].bool()
-    received = observe(loaded.model, prompt.input_ids, [1], queries=alone).received
-    to_inserted = received[0, 0, :, :, prompt.spans["inserted"]]  # (H, n, inserted)
-    return 1 - to_inserted.sum(-1).double().cpu()
+    alone = torch.nn.functional.one_hot(queries, len(prompt)).bool()
+    seen = observe(loaded.model, prompt.input_ids, [1], queries=alone[None])
+    received = seen.received[0, 0]  # (H, n, T)
+    to_inserted = received[:, :, prompt.spans["inserted"]].sum(-1)
+    return 1 - to_inserted.double().cpu()
 
 
 def affine_fits(
@@ -119,29 +129,36 @@ def affine_fits(
     """
     old = old.transpose(0, 1).double()  # (H, n, D)
     new = new.transpose(0, 1).double()
-    old_centred = old - old.mean(1, keepdim=True)
-    new_centred = new - new.mean(1, keepdim=True)
-    total = _squares(new_centred)
+    old_centred = _centred(old)
+    new_centred = _centred(new)
 
     # One lambda and one sigma for all tokens, by least squares.
-    scale = (old_centred * new_centred).sum((1, 2)) / _squares(old_centred)
-    affine_error = new_centred - scale[:, None, None] * old_centred
+    products = (old_centred * new_centred).sum((1, 2))
+    scale = (products / _squares(old_centred))[:, None, None]
+    affine_error = _squares(new_centred - scale * old_centred)
+    shifted_error = _squares(new_centred - old_centred)  # with a lambda of 1
 
     # What is left beside lambda * old: does it lie on one line?
-    sigma = new - scale[:, None, None] * old
+    sigma = new - scale * old
     direction = _first_share(sigma)
-    component = _first_share(sigma - sigma.mean(1, keepdim=True))
+    component = _first_share(_centred(sigma))
     line_error = (1 - direction) * _squares(sigma)
 
+    total = _squares(new_centred)
     fits = {
-        "shifted": 1 - _squares(new_centred - old_centred) / total,
-        "affine": 1 - _squares(affine_error) / total,
+        "shifted": 1 - shifted_error / total,
+        "affine": 1 - affine_error / total,
         "line": 1 - line_error / total,
         "softmax": 1 - _softmax_error(old, new, left) / total,
         "direction": direction,
         "component": component,
     }
     return {name: values.numpy() for name, values in fits.items()}
+
+
+def _centred(vectors: torch.Tensor) -> torch.Tensor:
+    """Return vectors (H, n, D) less the mean of each head's."""
+    return vectors - vectors.mean(1, keepdim=True)
 
 
 def _softmax_error(
