@@ -1,6 +1,6 @@
 """The figures of the MLPs' activations, without and with an insertion and with ARM.
 
-run: a profile; tables: as `lib.measurement.measured_tables` makes them.
+run: a profile; tables: as `lib.measurement.activation_tables` makes them.
 """
 
 import pandas as pd

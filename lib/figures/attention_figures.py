@@ -3,8 +3,9 @@ problems.
 
     figures.fig13(run, curves)  # draws it, saves png, pdf and csv, and shows it
 
-run: a profile; tables: as `lib.measurement.measured_tables` makes them. What a figure
-shows and how to read it is in data/figures.yaml.
+run: a profile; tables: as `lib.measurement.measured_tables` makes them, and curves as
+`lib.measurement.head_curves`. What a figure shows and how to read it is in
+data/figures.yaml.
 """
 
 import numpy as np

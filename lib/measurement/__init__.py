@@ -6,6 +6,6 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["measured_tables"],
+    submodules=["activation_tables", "head_curves", "measured_tables"],
     submod_attrs={"run": ["measure"], "try_it": ["TryIt"]},
 )

@@ -1,22 +1,19 @@
-"""From what was measured on each model to tables: the numbers of notebooks 01 to 04.
+"""Tables of attention over all problems: the numbers of notebook 02.
 
-Most take Datasets by model and have a row per model and place: a mean over problems
+Each takes Datasets by model and has a row per model and place: a mean over problems
 with its interval, low and high, and n. `every` takes all layers on the problems that
-went through them, instead of the first layers on all problems. `curves` and what
-follows it are of the heads that figures draw, on one prompt, the profile's example.
+went through them, instead of the first layers on all problems. `activation_tables` has
+those of activations, `head_curves` what single heads give on one prompt.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.errors import InputError
-from lib.measurement.plan import CHANGES, OTHERS, TRAINED, UNIFORM, UNTRAINED
-from lib.measurement.run import measure
-from lib.profiles import Figure, Panel, Profile
+from lib.measurement.plan import TRAINED, UNIFORM, UNTRAINED
 from lib.statistics import ALPHA, holm, interval, ratio, signed_rank
 
 # What is measured of the inserted tokens.
@@ -40,6 +37,7 @@ def means_table(
     high, behind the prefix, and n.
     """
     places = stacked(values)
+    problems = places.problem.values
     measured = np.isfinite(places.values)
     numbers = np.full((4, places.sizes["place"]), np.nan)
     # The places that have the same problems are estimated together.
@@ -47,15 +45,14 @@ def means_table(
         if not pattern.any():
             continue
         alike = (measured == pattern[:, None]).all(0)
-        means = interval(
-            places.values[pattern][:, alike], places.problem.values[pattern]
-        )
+        means = interval(places.values[pattern][:, alike], problems[pattern])
         n = np.full(alike.sum(), means.n)
         numbers[:, alike] = means.estimate, means.low, means.high, n
 
     columns = [name, f"{prefix}low", f"{prefix}high", "n"]
     table = pd.DataFrame(numbers.T, places.indexes["place"], columns)
-    return table[table.n > 0].astype({"n": int}).reset_index()
+    table = table[table.n > 0]
+    return table.astype({"n": int}).reset_index()
 
 
 def stacked(values: xr.DataArray) -> xr.DataArray:
@@ -72,9 +69,12 @@ def of_each_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
 
     @functools.wraps(table)
     def together(measured: dict[str, xr.Dataset], **options: bool) -> pd.DataFrame:
-        tables = {name: table(model, **options) for name, model in measured.items()}
+        tables = {}
+        for name, model in measured.items():
+            tables[name] = table(model, **options)
         rows = pd.concat(tables, names=["model"]).reset_index("model")
-        return rows[[name for name in rows if name != "n"] + ["n"]]
+        columns = [name for name in rows if name != "n"]
+        return rows[[*columns, "n"]]
 
     return together
 
@@ -108,14 +108,15 @@ def heads_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     """
     lam = layers_of(model["lambda"], every)
     by_problem = stacked(lam)
+    below = by_problem < 1
+    p_values = signed_rank(np.log(by_problem.values))
     table = means_table(lam, "lambda")
-    table["problems < 1"] = (by_problem < 1).mean("problem").values
-    table["p"] = holm(signed_rank(np.log(by_problem.values)))
+    table["problems < 1"] = below.mean("problem").values
+    table["p"] = holm(p_values)
 
-    inserted = {
-        name: layers_of(model[name], every).mean("problem")
-        for name in INSERTED_MEASURES
-    }
+    inserted = {}
+    for name in INSERTED_MEASURES:
+        inserted[name] = layers_of(model[name], every).mean("problem")
     means = xr.Dataset(inserted).to_dataframe().reset_index()
     return table.merge(means, on=["condition", "layer", "head"])
 
@@ -126,11 +127,11 @@ def layers_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
 
     The measures are lambda, mass, flatness and dispersion.
     """
-    means = {
-        name: layers_of(model[name], every).mean("head")
-        for name in ("lambda", *INSERTED_MEASURES)
-    }
-    return means_table(xr.Dataset(means).to_dataarray("measure"))
+    means = {}
+    for name in ("lambda", *INSERTED_MEASURES):
+        means[name] = layers_of(model[name], every).mean("head")
+    by_measure = xr.Dataset(means).to_dataarray("measure")
+    return means_table(by_measure)
 
 
 @of_each_model
@@ -144,18 +145,18 @@ def mass_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     mass = 100 * model.mass
     trained = layers_of(mass, every)
     controls = mass.sel(condition="mless")
+    untrained = controls.sel(network=UNTRAINED).mean("network")
     by_source = {
         "slashes": trained.sel(condition="mless"),
         "a sentence as long": trained.sel(condition="random"),
-        "slashes, untrained networks": controls.sel(network=UNTRAINED).mean("network"),
+        "slashes, untrained networks": untrained,
         "slashes, attention spread evenly": controls.sel(network=UNIFORM),
     }
-    tables = {
-        source: means_table(values.mean("head"), "mass")[
-            ["layer", "mass", "low", "high", "n"]
-        ]
-        for source, values in by_source.items()
-    }
+
+    tables = {}
+    for source, values in by_source.items():
+        table = means_table(values.mean("head"), "mass")
+        tables[source] = table[["layer", "mass", "low", "high", "n"]]
     return pd.concat(tables, names=["inserted"]).reset_index("inserted")
 
 
@@ -175,13 +176,13 @@ def controls_table(measured: dict[str, xr.Dataset], condition: str) -> pd.DataFr
     It has the lowest and the highest lambda of the control's heads (and networks), each
     the mean over problems.
     """
+    networks_of_controls = {"untrained": UNTRAINED, UNIFORM: [UNIFORM]}
     tables = {}
     for model, dataset in measured.items():
-        for control, networks in (("untrained", UNTRAINED), (UNIFORM, [UNIFORM])):
-            lam = dataset["lambda"].sel(
-                condition=condition, network=networks, drop=True
-            )
-            heads = lam.dropna("layer").mean("problem")
+        lam = dataset["lambda"].sel(condition=condition, drop=True)
+        for control, networks in networks_of_controls.items():
+            first_layers = lam.sel(network=networks).dropna("layer")
+            heads = first_layers.mean("problem")
             ends = {
                 "lowest": heads.min(["network", "head"]),
                 "highest": heads.max(["network", "head"]),
@@ -196,12 +197,10 @@ def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
 
     There is a row per model, condition and layer.
     """
-    sure = heads.p < ALPHA
-    counted = heads.assign(
-        below=sure & (heads["lambda"] < 1),
-        above=sure & (heads["lambda"] > 1),
-        heads=1,
-    )
+    is_sure = heads.p < ALPHA
+    below = is_sure & (heads["lambda"] < 1)
+    above = is_sure & (heads["lambda"] > 1)
+    counted = heads.assign(below=below, above=above, heads=1)
     groups = counted.groupby(["model", "condition", "layer"], sort=False)
     return groups[["below", "above", "heads"]].sum().reset_index()
 
@@ -209,7 +208,8 @@ def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
 @of_each_model
 def causes_by_head(model: xr.Dataset) -> pd.DataFrame:
     """Return lambda by cause and head of layer 1."""
-    return means_table(model.cause_lambda.sel(network=TRAINED, drop=True), "lambda")
+    lam = model.cause_lambda.sel(network=TRAINED, drop=True)
+    return means_table(lam, "lambda")
 
 
 @of_each_model
@@ -221,11 +221,9 @@ def causes_table(model: xr.Dataset) -> pd.DataFrame:
     lam = model.cause_lambda.sel(network=TRAINED, drop=True)
     logs = xr.ufuncs.log(lam).mean("head")
     whole = logs.sel(cause="both")
+    problems = logs.problem.values
     table = means_table(lam.mean("head"), "lambda")
-    shares = [
-        ratio(logs.sel(cause=cause), whole, logs.problem.values)
-        for cause in table.cause
-    ]
+    shares = [ratio(logs.sel(cause=cause), whole, problems) for cause in table.cause]
     table["share"] = [share.estimate for share in shares]
     table["share low"] = [share.low for share in shares]
     table["share high"] = [share.high for share in shares]
@@ -252,195 +250,11 @@ def affine_sentence(table: pd.DataFrame) -> str:
     """Return a sentence on how well Eq. 2 fits the models of an `affine_table`."""
     ranges = {}
     for name in ("affine", "softmax"):
-        means = table[table.measure == AFFINE_TEXT[name]]["mean"]
-        ends = dict.fromkeys(f"{end:.2f}" for end in (means.min(), means.max()))
-        ranges[name] = " to ".join(ends)
+        means = table["mean"][table.measure == AFFINE_TEXT[name]]
+        lowest = f"{means.min():.2f}"
+        highest = f"{means.max():.2f}"
+        ranges[name] = lowest if lowest == highest else f"{lowest} to {highest}"
     return (
         f"R² is {ranges['affine']} with one λ for all tokens, as Eq. 2 has it, and"
         f" {ranges['softmax']} with each token's own λ."
     )
-
-
-@of_each_model
-def changes_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
-    """Return how many times as large as under none each measure of activations is.
-
-    It is a geometric mean, by condition and layer, with Holm's p of the signed-rank
-    test, corrected for a model's rows. The problem is the unit: tests over single
-    activations, such as Levene's, would take elements for independent.
-    """
-    logs = log_changes(layers_of(model.measures, every))
-    table = means_table(logs, "ratio")
-    ends = ["ratio", "low", "high"]
-    table[ends] = np.exp(table[ends])
-    table["p"] = holm(signed_rank(stacked(logs).values))
-    return table
-
-
-def log_changes(measures: xr.DataArray) -> xr.DataArray:
-    """Return log(measure / the same under none) of all other conditions.
-
-    A share of nothing counts as half of the smallest, of all conditions: a floor from
-    none alone would lift what ARM leaves near zero.
-    """
-    positive = measures.where(measures > 0)
-    floor = positive.min(["condition", "problem"]) / 2
-    before = measures.sel(condition="none", drop=True)
-    after = measures.sel(condition=measures.condition != "none")
-    return np.log(np.maximum(after, floor) / np.maximum(before, floor))
-
-
-@of_each_model
-def likeness_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the cosine between a condition's change and that of the slashes.
-
-    By condition and layer: of the histogram (`shape`) and of single activations
-    (`elements`).
-    """
-    others = list(CHANGES[1:])
-    shape = layers_of(model["shape"].sel(condition=others))
-    elements = layers_of(model["elements"].sel(condition=others))
-    return means_table(shape, "shape", "shape ").merge(
-        means_table(elements, "elements", "elements "), on=["condition", "layer", "n"]
-    )
-
-
-@of_each_model
-def classes_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the share near zero in % by condition and class of tokens in layer 1.
-
-    Beside it stands its difference to the class `others`; n counts the problems that
-    have tokens of both.
-    """
-    shares = 100 * model.classes.sel(network=TRAINED, layer=1, drop=True)
-    against = shares - shares.sel({"class": OTHERS}, drop=True)
-    of_both = means_table(shares.where(against.notnull()), "near zero")
-    return of_both.merge(means_table(against, "against others", "against "))
-
-
-# The (layer, head) that a figure draws where a profile names none, as far as the model
-# has them.
-FIRST_HEADS = {
-    "fig09": [(1, 1), (2, 1), (3, 1)],
-    "fig10": [(1, 1)],
-    "fig11": [(1, 1), (1, 2), (1, 3)],
-    "fig13": [(1, 1), (1, 2), (1, 3)],
-    "fig18": [(1, 4), (1, 5), (1, 6)],
-}
-# A row per drawn head, model first.
-HEAD_COLUMNS = ["model", "layer", "head"]
-
-
-def curves(profile: Profile, figure: Figure, conditions: Sequence[str]) -> pd.DataFrame:
-    """Return a row per token of each head that a figure draws, from left to right.
-
-    Its columns are model, revision, problem, layer, head, condition, position, part of
-    the prompt and what the token receives. Raises InputError when the model lacks a
-    head, or what is stored of it.
-    """
-    tables = []
-    for place, head in _drawn_curves(profile, figure, "tokens"):
-        tokens = head[["received", "part"]].sel(condition=list(conditions))
-        if tokens.received.isnull().all():
-            raise InputError(f"{figure}: what {place} gives is not stored")
-        rows = tokens.to_dataframe().reset_index(names=["condition", "position"])
-        # Beyond the end of a shorter prompt a token has no part.
-        tables.append(
-            rows[rows.part != ""].assign(
-                model=head.model, revision=head.revision, problem=head.example
-            )
-        )
-    about = ["model", "revision", "problem", "layer", "head"]
-    columns = [*about, "condition", "position", "part", "received"]
-    return pd.concat(tables, ignore_index=True)[columns]
-
-
-def spans_of_heads(profile: Profile, *figures: Figure) -> pd.DataFrame:
-    """Return λ of the problem's and of the instruction's tokens over all problems.
-
-    There are two rows (span, lambda, low, high, n) for each head that these figures
-    draw, under the slashes and from all later tokens.
-    """
-    tables = []
-    for figure in figures:
-        for _, head in _drawn_curves(profile, figure, "attention"):
-            by_span = head.lambda_by_span.sel(
-                network=TRAINED,
-                condition="mless",
-                query="all",
-                span=["problem", "instruction"],
-            )
-            rows = means_table(by_span, "lambda")
-            rows["figure"] = figure
-            rows["model"] = head.model
-            rows["layer"] = head.layer.item()
-            rows["head"] = head["head"].item()
-            tables.append(rows)
-    columns = ["figure", *HEAD_COLUMNS, "span", "lambda", "low", "high", "n"]
-    return pd.concat(tables, ignore_index=True)[columns]
-
-
-def _drawn_curves(
-    profile: Profile, figure: Figure, part: str
-) -> Iterator[tuple[str, xr.Dataset]]:
-    """Yield, of the heads that a figure draws, what a message calls each and its data.
-
-    The data are this part of what is measured on it. Raises InputError for a head that
-    the model lacks.
-    """
-    panels = profile.attention.panels.get(figure)
-    for panel in panels or _first_panels(profile, figure, part):
-        (measured,) = measure(profile, part, models=[panel.model]).values()
-        layers = measured["layer"].values
-        heads = measured["head"].values
-        if panel.layer not in layers or panel.head not in heads:
-            raise InputError(
-                f"{figure}: {panel.model} has layers 1 to {layers[-1]} and heads 1 to"
-                f" {heads[-1]}, not layer {panel.layer}, head {panel.head}"
-            )
-        place = f"layer {panel.layer}, head {panel.head} of {panel.model}"
-        yield place, measured.sel(layer=panel.layer, head=panel.head)
-
-
-def _first_panels(profile: Profile, figure: Figure, part: str) -> list[Panel]:
-    """Return the FIRST_HEADS of the profile's first model, at least its last head."""
-    spec = profile.attention.models[0]
-    (measured,) = measure(profile, part, models=[spec]).values()
-    heads = measured.sizes["head"]
-    places = [
-        (layer, head)
-        for layer, head in FIRST_HEADS[figure]
-        if layer <= profile.attention.layers and head <= heads
-    ]
-    return [
-        Panel(model=spec, layer=layer, head=head)
-        for layer, head in places or [(1, heads)]
-    ]
-
-
-def summary_of_heads(*tables: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per head of tables of `curves`.
-
-    It has λ of the original tokens, without the first and the last, under mless, the
-    share of them that receive less, and what a slash receives relative to an original
-    token.
-    """
-    rows = []
-    for table in tables:
-        for place, head in table.groupby(HEAD_COLUMNS, sort=False):
-            slashes = head.received[head.part == "inserted"]
-            original = head[head.part != "inserted"]
-            by_condition = original.groupby("condition").received
-            before = by_condition.get_group("none").to_numpy()[1:-1]
-            after = by_condition.get_group("mless").to_numpy()[1:-1]
-            rows.append(
-                {
-                    **dict(zip(HEAD_COLUMNS, place, strict=True)),
-                    "tokens": len(before),
-                    "slashes": len(slashes),
-                    "λ": after.mean() / before.mean(),
-                    "receive less": np.mean(after < before),
-                    "slash / original": slashes.mean() / after.mean(),
-                }
-            )
-    return pd.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""The tables of the notebooks against plain numpy, on measurements written by hand."""
+"""The tables of attention against plain numpy, on measurements written by hand."""
 
 import numpy as np
 import pandas as pd
@@ -7,29 +7,21 @@ import xarray as xr
 from evidence import dataset
 from scipy import stats
 
-from lib.errors import InputError
-from lib.measurement import measured_tables
 from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.measured_tables import (
     AFFINE_TEXT,
     affine_sentence,
     affine_table,
     causes_table,
-    changes_table,
-    classes_table,
     controls_table,
     count_heads,
-    curves,
     heads_table,
     layers_of,
     layers_table,
-    likeness_table,
     mass_table,
     means_table,
-    summary_of_heads,
 )
 from lib.measurement.plan import CAUSES, UNIFORM, UNTRAINED
-from lib.profiles import Panel, load_profile
 from lib.statistics import interval
 
 NAN = float("nan")
@@ -71,28 +63,6 @@ def test_n_counts_the_problems_of_each_place():
     ends = interval([4.0, 5.0])
     numbers = table.loc[1, ["mean", "low", "high"]].tolist()
     assert numbers == pytest.approx([4.5, ends.low, ends.high])
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "ratio"),
-    [
-        # A share of nothing counts as half the smallest of its own measure.
-        ([0.2, 0.4], [0.0, 0.2], [0.5, 0.5]),
-        # One that is below all of none is told as it is.
-        ([0.2, 0.2], [0.006, 0.2], [0.03, 1]),
-        # The smallest is that of all conditions, for none as for the others.
-        ([0.2, 0.0], [0.0, 0.006], [0.015, 2]),
-    ],
-)
-def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
-    # Another measure, whose smallest is no floor of shares.
-    others = np.array([[8e-4, 9e-4], [8e-4, 9e-4]])
-    values = np.stack([[before, after], others], -1)  # (condition, problem, measure)
-    measured = dataset(LABELS, {"measures": values[:, :, None]})
-    measures = measured.measures.sel(network="trained")
-    logs = measured_tables.log_changes(measures)
-    shares = logs.sel(condition="mless", measure="near zero", layer=1)
-    np.testing.assert_allclose(np.exp(shares), ratio)
 
 
 # Four problems, of which no two are of one template.
@@ -223,133 +193,3 @@ def test_fits_have_their_mean_and_their_extreme_heads():
     assert row["mean"] == pytest.approx(0.55)
     assert row["lowest head"] == pytest.approx(0.3)
     assert row["highest head"] == pytest.approx(0.8)
-
-
-def test_changes_are_geometric_means_over_problems_with_holms_p():
-    before = np.array([[0.1, 1.0], [0.2, 2.0], [0.1, 4.0], [0.2, 8.0]])
-    factor = np.array([[2.0, 1.1], [8.0, 0.5], [4.0, 1.2], [4.0, 3.0]])
-    measures = np.stack([before, before * factor])[:, :, None]
-    labels = LABELS | FOUR
-    table = changes_table({"m": dataset(labels, {"measures": measures})})
-    assert table["measure"].tolist() == ["near zero", "L1"]
-    assert (table.condition == "mless").all() and table.n.tolist() == [4, 4]
-    logs = np.log(factor)
-    assert table.ratio.tolist() == pytest.approx([4, np.exp(logs[:, 1].mean())])
-    ends = interval(logs[:, 0])
-    assert table.low[0] == pytest.approx(np.exp(ends.low))
-    assert table.high[0] == pytest.approx(np.exp(ends.high))
-    first, second = wilcoxon(logs[:, 0]), wilcoxon(logs[:, 1])
-    assert table.p.tolist() == pytest.approx([2 * first, max(2 * first, second)])
-
-
-def test_likeness_is_a_mean_cosine_of_either_kind():
-    labels = LABELS | {"condition": ["mful", "random", "arm"]}
-    shape = np.array([[0.5, 0.7], [0.1, 0.3], [0, 0]])[..., None]
-    arrays = {"shape": shape, "elements": shape / 2}
-    table = likeness_table({"m": dataset(labels, arrays)})
-    assert table.condition.tolist() == ["mful", "random", "arm"]
-    assert table["shape"].tolist() == pytest.approx([0.6, 0.2, 0])
-    assert table["elements"].tolist() == pytest.approx([0.3, 0.1, 0])
-    ends = interval([0.5, 0.7])
-    assert table["shape low"][0] == pytest.approx(ends.low)
-
-
-def test_a_class_counts_the_problems_that_have_tokens_of_it_and_of_the_others():
-    # digits, operators and others of three problems; the last has no digits.
-    shares = np.array([[0.2, 0.4, 0.1], [0.4, 0.2, 0.2], [NAN, 0.3, 0.6]])
-    labels = {"network": ["trained"], "condition": ["none"], "layer": [1]}
-    labels |= {"problem": ["a", "b", "c"], "class": ["digits", "operators", "others"]}
-    table = classes_table({"m": dataset(labels, {"classes": shares[:, None]})})
-    assert table["class"].tolist() == ["digits", "operators", "others"]
-    assert table.n.tolist() == [2, 3, 3]
-    assert table["near zero"].tolist() == pytest.approx([30, 30, 30])
-    assert table["against others"].tolist() == pytest.approx([15, 0, 0])
-    ends = interval([10, 20])
-    assert table["against low"][0] == pytest.approx(ends.low)
-    assert table["against high"][0] == pytest.approx(ends.high)
-
-
-def test_a_drawn_heads_summary_leaves_out_its_first_and_last_token():
-    def rows(condition, *tokens):
-        return [
-            {"model": "m", "layer": 1, "head": 4, "condition": condition}
-            | {"part": part, "received": received}
-            for part, received in tokens
-        ]
-
-    none = [("problem", value) for value in (9, 0.4, 0.2, 0.4, 7)]
-    slashes = [("inserted", 0.1), ("inserted", 0.3)]
-    after = [("problem", value) for value in (9, 0.2, 0.3, 0.2, 7)]
-    curves = rows("none", *none) + rows("mless", *after[:2], *slashes, *after[2:])
-    table = summary_of_heads(pd.DataFrame(curves))
-    assert table[["model", "layer", "head"]].values.tolist() == [["m", 1, 4]]
-    assert table.tokens.tolist() == [3] and table.slashes.tolist() == [2]
-    assert table["λ"].tolist() == pytest.approx([0.7])
-    assert table["receive less"].tolist() == pytest.approx([2 / 3])
-    assert table["slash / original"].tolist() == pytest.approx([0.2 / (0.7 / 3)])
-
-
-@pytest.fixture
-def profile(monkeypatch):
-    """A profile that draws a model of two heads in one layer, of which nothing that
-    they give is stored.
-    """
-    arrays = {
-        "received": NAN,
-        "part": "problem",
-        "lambda_by_span": np.arange(12.0).reshape(2, 3, 2),
-    }
-    measured = dataset(LABELS | {"head": [1, 2], "token": range(6)}, arrays)
-    measured.attrs |= {
-        "model": "SmolLM2-135M-Instruct",
-        "revision": "0123456789ab",
-        "example": "x/1",
-    }
-    monkeypatch.setattr(
-        measured_tables, "measure", lambda *given, **options: {measured.model: measured}
-    )
-
-    def drawing(**heads):
-        demo = load_profile("demo")
-        panels = {
-            figure: [Panel(model="demo", layer=1, head=head)]
-            for figure, head in heads.items()
-        }
-        return demo.model_copy(
-            update={
-                "attention": demo.attention.model_copy(
-                    update={"panels": panels, "layers": 1}
-                )
-            }
-        )
-
-    return drawing
-
-
-def test_a_head_that_is_not_there_is_named(profile):
-    there = "demo has layers 1 to 1 and heads 1 to 2, not layer 1, head 3"
-    for head, said in ((3, f"fig10: {there}"), (1, "of demo gives is not stored")):
-        with pytest.raises(InputError, match=said):
-            curves(profile(fig10=head), "fig10", ["none", "mless"])
-
-
-def test_a_drawn_head_has_lambda_of_either_part_over_all_problems(profile):
-    figures = {
-        "fig10": [2],
-        "fig13": [1, 2],
-        "fig18": [2],
-    }  # where none is named the first, as far as there are any
-    table = measured_tables.spans_of_heads(profile(fig10=2), *figures)
-    drawn = [
-        (figure, 1, head, span)
-        for figure, heads in figures.items()
-        for head in heads
-        for span in SPANS[1:]
-    ]
-    assert (
-        list(zip(table.figure, table.layer, table["head"], table.span, strict=True))
-        == drawn
-    )
-    assert table["lambda"].tolist() == [8, 10, 2, 4, 8, 10, 8, 10] and set(table.n) == {
-        2
-    }

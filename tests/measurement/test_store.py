@@ -258,7 +258,7 @@ def test_another_example_is_drawn_and_nothing_else_is_measured_again(whole, prof
 def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
     code = """if True:
         import sys
-        import lib.measurement.measured_tables, lib.reproduce
+        import lib.measurement.head_curves, lib.reproduce
         from lib.claims.evidence import gather
         from lib.profiles import load_profile
         assert gather(load_profile("families"))

@@ -1,0 +1,78 @@
+"""Tables of activations over all problems: the numbers of notebook 04.
+
+Each takes Datasets by model, as `measured_tables` does.
+"""
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from lib.measurement.measured_tables import (
+    layers_of,
+    means_table,
+    of_each_model,
+    stacked,
+)
+from lib.measurement.plan import CHANGES, OTHERS, TRAINED
+from lib.statistics import holm, signed_rank
+
+
+@of_each_model
+def changes_table(model: xr.Dataset) -> pd.DataFrame:
+    """Return how many times as large as under none each measure of activations is.
+
+    It is a geometric mean, by condition and layer, with Holm's p of the signed-rank
+    test, corrected for a model's rows. The problem is the unit: tests over single
+    activations, such as Levene's, would take elements for independent.
+    """
+    logs = log_changes(layers_of(model.measures))
+    table = means_table(logs, "ratio")
+    ends = ["ratio", "low", "high"]
+    table[ends] = np.exp(table[ends])
+    p_values = signed_rank(stacked(logs).values)
+    table["p"] = holm(p_values)
+    return table
+
+
+def log_changes(measures: xr.DataArray) -> xr.DataArray:
+    """Return log(measure / the same under none) of all other conditions.
+
+    A share of nothing counts as half of the smallest, of all conditions: a floor from
+    none alone would lift what ARM leaves near zero.
+    """
+    positive = measures.where(measures > 0)
+    floor = positive.min(["condition", "problem"]) / 2
+    before = measures.sel(condition="none", drop=True)
+    after = measures.sel(condition=measures.condition != "none")
+    ratios = np.maximum(after, floor) / np.maximum(before, floor)
+    return np.log(ratios)
+
+
+@of_each_model
+def likeness_table(model: xr.Dataset) -> pd.DataFrame:
+    """Return the cosine between a condition's change and that of the slashes.
+
+    By condition and layer: of the histogram (`shape`) and of single activations
+    (`elements`).
+    """
+    others = list(CHANGES[1:])
+    shape = layers_of(model["shape"].sel(condition=others))
+    elements = layers_of(model["elements"].sel(condition=others))
+    of_histogram = means_table(shape, "shape", "shape ")
+    of_elements = means_table(elements, "elements", "elements ")
+    return of_histogram.merge(of_elements, on=["condition", "layer", "n"])
+
+
+@of_each_model
+def classes_table(model: xr.Dataset) -> pd.DataFrame:
+    """Return the share near zero in % by condition and class of tokens in layer 1.
+
+    Beside it stands its difference to the class `others`; n counts the problems that
+    have tokens of both.
+    """
+    shares = 100 * model.classes.sel(network=TRAINED, layer=1, drop=True)
+    against = shares - shares.sel({"class": OTHERS}, drop=True)
+    of_both = shares.where(against.notnull())
+    near_zero = means_table(of_both, "near zero")
+    differences = means_table(against, "against others", "against ")
+    return near_zero.merge(differences)
