@@ -2,11 +2,13 @@
 
 import contextlib
 import functools
+import inspect
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 import torch
+import torch.nn.attention.varlen
 from families import FAMILIES, spread
 from gpu_tensor import OnGpu
 from pretend_gpu import PretendGpu
@@ -14,12 +16,13 @@ from pretend_gpu import PretendGpu
 from lib.arm.activations import histogram, measures_of, near_zero_bound, watched
 from lib.arm.moving import installed
 from lib.arm.settings import Arm
+from lib.attention import steps as attention_steps
 from lib.attention.check import check_attention
 from lib.attention.function import hiding
 from lib.attention.received import observe, observe_uniform
 from lib.evaluation.provenance import provenance
 from lib.evaluation.scoring import TextToScore, log_likelihoods
-from lib.generation import Request, Sampling, drawing, transformers
+from lib.generation import Request, Sampling, drawing, norms, transformers
 from lib.generation.drawing import choose
 from lib.generation.prefill import logits_of, prefill
 from lib.generation.step import DecodeSteps
@@ -263,6 +266,87 @@ def test_eager_steps_have_few_shapes_too(monkeypatch):
     positions = {length for length, _ in shapes}
     assert positions == {128, 256}
     assert len(shapes) == len(positions)
+
+
+def attend_to_lengths(query, key, value, **asked):
+    """What torch says of its kernel, which only a GPU has, for one query a row."""
+    assert asked["max_q"] == 1
+    assert asked["enable_gqa"]
+    lengths = asked["seqused_k"][:, None]
+    window = asked["window_size"][0]
+    place = torch.arange(asked["max_k"], device=query.device)
+    hidden = place >= lengths
+    if window >= 0:
+        hidden |= place < lengths - 1 - window
+
+    places = asked["cu_seq_k"][:-1, None] + place  # (B, max_k)
+    groups = query.shape[1] // key.shape[1]
+    keys, values = (
+        part[places].repeat_interleave(groups, 2).transpose(1, 2)
+        for part in (key, value)
+    )  # (B, H, max_k, D)
+    scores = (keys @ query[..., None])[..., 0] * asked["scale"]
+    weights = scores.masked_fill(hidden[:, None], -torch.inf).softmax(-1)
+    return (weights[:, :, None] @ values)[:, :, 0]
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2-window"])
+def test_steps_that_stop_at_each_rows_length_give_the_same_answers(family, monkeypatch):
+    calls = 0
+
+    def kernel(*args, seqused_k, **kwargs):
+        nonlocal calls
+        calls += 1
+        return attend_to_lengths(*args, seqused_k=seqused_k, **kwargs)
+
+    monkeypatch.setattr(torch.nn.attention.varlen, "varlen_attn", kernel)
+    monkeypatch.setattr(attention_steps, "RAGGED", True)
+    monkeypatch.setattr(attention_steps, "RAGGED_DTYPES", (torch.float32,))
+    with PretendGpu() as gpu:
+        engine = engine_of(gpu.take(made(family)))
+        results = answers(engine)
+        assert gpu.waits.total() <= ANSWERS["greedy"][2], gpu.waits
+        # No graph for each length: there is no longest row to go by.
+        capacity = engine._steps.cache.capacity
+        assert {positions for _, positions in engine._steps.graphs} == {capacity}
+        assert calls == 2 * 3 * len(gpu.graphs)  # a warm-up and a capture, of 3 layers
+    assert results == answers(engine_of(made(family)))
+
+
+def test_steps_read_all_positions_where_no_kernel_stops_at_lengths(monkeypatch):
+    with PretendGpu() as gpu:
+        model = gpu.take(made("llama"))
+        half = torch.bfloat16
+        assert not DecodeSteps(model.to(half), 2, 128).ragged
+        monkeypatch.setattr(attention_steps, "RAGGED", True)
+        assert DecodeSteps(model, 2, 128).ragged
+        assert not DecodeSteps(model.to(torch.float32), 2, 128).ragged
+        older = Mock(__signature__=inspect.signature(lambda query, key: None))
+        monkeypatch.setattr(torch.nn.attention.varlen, "varlen_attn", older)
+        assert not DecodeSteps(model.to(half), 2, 128).ragged
+    assert not DecodeSteps(made("llama").to(half), 2, 128).ragged
+
+
+# How many norms one kernel has of three layers: one of Gemma adds 1 to its weights.
+@pytest.mark.parametrize("family, count", [("llama", 7), ("gemma3_text", 0)])
+def test_fused_norms_give_the_same_answers(family, count, monkeypatch):
+    monkeypatch.setattr(norms, "FUSED_NORMS", True)
+    with PretendGpu() as gpu:
+        model = gpu.take(made(family))
+        engine = engine_of(model)
+        results = answers(engine)
+        assert len(engine._steps.norms) == count
+        assert not any("forward" in vars(module) for module in model.modules())
+    assert results == answers(engine_of(made(family)))
+
+
+def test_norms_that_are_another_than_torchs_are_not_fused(monkeypatch):
+    monkeypatch.setattr(norms, "FUSED_NORMS", True)
+    model = made("llama")
+    norm = model.get_decoder().norm
+    own = norm.forward
+    norm.forward = lambda x: own(x) + 1
+    assert len(norms.fusable_norms(model)) == 6
 
 
 class BreakingSteps(DecodeSteps):

@@ -5,9 +5,9 @@ It stands in the place of a model's own while `attending` runs.
 Registered with transformers, it gets queries and keys after RoPE and norms, so it
 serves every architecture that calls transformers' attention interface. The queries of
 whole prompts go in blocks of rows: a `Recording` adds up their columns, `hiding` keeps
-inserted tokens from later ones. In a `Step` of generation each row has one query, to
-its own positions. Scores are kept in float32: rounded to bfloat16, those of Qwen2.5,
-which reach 140,000 in layer 1, move a token's output by a tenth.
+inserted tokens from later ones. Steps of generation are those of `steps`. Scores are
+kept in float32: rounded to bfloat16, those of Qwen2.5, which reach 140,000 in layer 1,
+move a token's output by a tenth.
 """
 
 import contextlib
@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
+from lib.attention.steps import Step
 from lib.errors import InputError
 
 ATTENTION_NAME = "meaningless_tokens"  # under which transformers knows the function
@@ -122,30 +123,6 @@ class _Hiding:
         block.masked_fill_(cut[: len(block)], value)
 
 
-class Step:
-    """Which positions the rows of a step see, worked out once for all layers of the
-    same window.
-    """
-
-    def __init__(self, lengths: torch.Tensor):
-        # (B, 1, 1, 1) the new tokens' positions
-        self.last = lengths[:, None, None, None]
-        self.masks: dict[tuple[int, int | None], torch.Tensor] = {}
-
-    def mask(self, tokens: int, window: int | None, dtype: torch.dtype) -> torch.Tensor:
-        """Return what is added to scores, (B, 1, 1, T): 0 for the positions of a row
-        that its new token sees.
-        """
-        if (tokens, window) not in self.masks:
-            position = torch.arange(tokens, device=self.last.device)
-            hidden = position > self.last
-            if window:
-                hidden |= position <= self.last - window
-            mask = torch.zeros_like(hidden, dtype=dtype)
-            self.masks[tokens, window] = mask.masked_fill_(hidden, -torch.inf)
-        return self.masks[tokens, window]
-
-
 # What the attention does beside attending.
 Work = tuple[Recording | None, _Hiding | None, Step | None]
 _work: ContextVar[Work] = ContextVar("work", default=(None, None, None))
@@ -231,9 +208,9 @@ def _attend(
     recording, view, step = _work.get()
     layer = module.layer_idx
     tokens = key.shape[2]
-    mask = step.mask(tokens, sliding_window, query.dtype) if step else None
     if step and softcap is None and s_aux is None:
-        return _attend_in_step(query, key, value, mask, scaling), None
+        return step.attend(query, key, value, sliding_window, scaling), None
+    mask = step.mask(tokens, sliding_window, query.dtype) if step else None
 
     recorded = None
     if recording:
@@ -288,25 +265,6 @@ def _refuse_unknown(module, keywords: dict[str, Any]) -> None:
             f"{type(module).__name__} uses {', '.join(unknown)}, which this attention"
             " lacks"
         )
-
-
-def _attend_in_step(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
-    scaling: float | None,
-) -> torch.Tensor:
-    """Return (B, 1, H, D) of a step of generation, in which each row has one query.
-
-    It sums scores in float32 and copies neither keys nor values, whatever their dtype.
-    """
-    # (B, K, groups, D): a key head's queries side by side
-    rows = query.unflatten(1, (key.shape[1], -1)).squeeze(3)
-    output = torch.nn.functional.scaled_dot_product_attention(
-        rows, key, value, attn_mask=mask, scale=scaling
-    )
-    return output.flatten(1, 2).unsqueeze(1)
 
 
 def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> torch.Tensor:

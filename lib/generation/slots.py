@@ -7,14 +7,22 @@ from transformers import Cache, DynamicCache
 class SlotCache(Cache):
     """Keys and values of up to `slots` rows, (slots, K, capacity, D) per layer.
 
-    It is allocated once. Every row has a slot and a length of its own, which the host
-    knows, so nothing that a layer does with it waits for the device.
+    It is allocated once, with `positions_first` so that a position's heads lie side by
+    side. Every row has a slot and a length of its own, which the host knows, so nothing
+    that a layer does with it waits for the device.
     """
 
-    def __init__(self, slots: int, capacity: int, device: torch.device):
+    def __init__(
+        self,
+        slots: int,
+        capacity: int,
+        device: torch.device,
+        positions_first: bool = False,
+    ):
         super().__init__(layers=[])
         self.slots = slots
         self.capacity = capacity
+        self.positions_first = positions_first
         self.lengths = [0] * slots
         self.stored: list[list[torch.Tensor]] = []  # keys and values of each layer
         self.places = torch.arange(slots, device=device)
@@ -41,6 +49,9 @@ class SlotCache(Cache):
     def _empty(self, like: torch.Tensor) -> torch.Tensor:
         """Return room for all slots' keys or values, as wide as these (B, K, T, D)."""
         _, heads, _, width = like.shape
+        if self.positions_first:
+            room = like.new_zeros(self.slots, self.capacity, heads, width)
+            return room.transpose(1, 2)
         return like.new_zeros(self.slots, heads, self.capacity, width)
 
     @torch.inference_mode()

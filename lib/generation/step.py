@@ -3,7 +3,8 @@
 Nothing that a layer does waits for the device. On CUDA, where starting a step's
 thousand kernels takes longer than running them, a step is recorded as a graph and
 replayed. There is a graph for each pair of rows and positions, both rounded up: what a
-row attends to beyond its length is masked, and rows beyond the last one are idle.
+row attends to beyond its length is masked, and rows beyond the last one are idle. Where
+attention stops at each row's length, positions are all that there are.
 """
 
 import math
@@ -14,8 +15,10 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.function import Step, attending
+from lib.attention.function import attending
+from lib.attention.steps import Step, stops_at_lengths
 from lib.generation.drawing import on_device
+from lib.generation.norms import fusable_norms, fused
 from lib.generation.slots import SlotCache
 from lib.prompts.batches import is_out_of_memory
 
@@ -36,7 +39,9 @@ class DecodeSteps:
         device = model.device
         self.rounded = device.type == "cuda"  # whether shapes are
         self.model = model
-        self.cache = SlotCache(slots, capacity, device)
+        self.ragged = stops_at_lengths(model)
+        self.norms = fusable_norms(model)
+        self.cache = SlotCache(slots, capacity, device, positions_first=self.ragged)
         # Set by who changes the model by what no graph can hold.
         self.eager = False
         # Cleared where the model's forward waits for the device.
@@ -63,17 +68,23 @@ class DecodeSteps:
         """Feed the first rows a token each; return their next logits (rows, V)."""
         rows = len(tokens)
         lengths = self.cache.lengths
-        pairs = list(zip(tokens, lengths, strict=False))
         longest = max(lengths[:rows]) + 1
         if self.rounded:
             longest = min(rounded_up(longest, POSITIONS_UNIT), self.cache.capacity)
+        if self.ragged:
+            longest = self.cache.capacity
 
-        logits = self._replay(pairs, longest) if self.as_graphs else None
+        inputs = self._inputs(tokens)
+        logits = self._replay(inputs, longest) if self.as_graphs else None
         if logits is None:
-            inputs = on_device(torch.tensor(pairs), self.inputs.device)
             logits = self._forward(inputs, longest)
         lengths[:rows] = [length + 1 for length in lengths[:rows]]
         return logits[:rows]
+
+    def _inputs(self, tokens: list[int]) -> torch.Tensor:
+        """Return the first rows' tokens and positions (rows, 2), on the device."""
+        pairs = list(zip(tokens, self.cache.lengths, strict=False))
+        return on_device(torch.tensor(pairs), self.inputs.device)
 
     def _forward(self, inputs: torch.Tensor, longest: int) -> torch.Tensor:
         """Return the logits (rows, V) in float32 of tokens and positions (rows, 2).
@@ -86,7 +97,8 @@ class DecodeSteps:
         cache.rows = cache.places[: len(inputs)]
         cache.at = positions
         cache.longest = longest
-        with attending(self.model.get_decoder(), step=Step(positions)):
+        step = Step(positions, cache.capacity if self.ragged else None)
+        with attending(self.model.get_decoder(), step=step), fused(self.norms):
             output = self.model(
                 input_ids=tokens,
                 position_ids=positions[:, None],
@@ -95,20 +107,18 @@ class DecodeSteps:
             )
         return output.logits[:, -1].float()
 
-    def _replay(
-        self, pairs: list[tuple[int, int]], longest: int
-    ) -> torch.Tensor | None:
+    def _replay(self, inputs: torch.Tensor, longest: int) -> torch.Tensor | None:
         """Do the same by a graph, with a number of rows that is rounded up.
 
         Returns None, then and later, for a model whose forward waits for the device.
         """
         slots = self.cache.slots
-        rows = min(rounded_up(len(pairs), math.ceil(slots * ROWS_PART)), slots)
+        rows = min(rounded_up(len(inputs), math.ceil(slots * ROWS_PART)), slots)
 
         # An idle row writes to the first position of a free slot, which is written anew
         # before it is looked at.
-        padded = pairs + [(0, 0)] * (rows - len(pairs))
-        self.inputs[:rows] = on_device(torch.tensor(padded), self.inputs.device)
+        self.inputs[: len(inputs)] = inputs
+        self.inputs[len(inputs) : rows] = 0
         if (rows, longest) not in self.graphs:
             try:
                 graph = captured(lambda: self._write(rows, longest), self.pool)
