@@ -43,9 +43,9 @@ class FolderTensors:
                     self.elements += math.prod(stored.get_slice(name).get_shape())
 
     def read(
-        self, files: Mapping[str, str], dtype: torch.dtype
+        self, files: Mapping[str, str], dtype: torch.dtype | None
     ) -> dict[str, torch.Tensor]:
-        """Return these tensors, floating-point ones in `dtype`."""
+        """Return these tensors, floating-point ones in `dtype`, as stored for None."""
         return read_from_shards(self.folder, files, dtype)
 
     def expect(self, files: Mapping[str, str]) -> None:
@@ -74,10 +74,10 @@ class HubTensors:
         self._fetching: dict[str, Future] = {}
 
     def read(
-        self, files: Mapping[str, str], dtype: torch.dtype
+        self, files: Mapping[str, str], dtype: torch.dtype | None
     ) -> dict[str, torch.Tensor]:
-        """Return these tensors, floating-point ones in `dtype`; InputError where the
-        hub does not send them.
+        """Return these tensors as `FolderTensors` does; InputError where the hub does
+        not send them.
         """
         if not files:
             return {}

@@ -100,9 +100,11 @@ def read_tensors(
 
 
 def read_from_shards(
-    folder: Path, shards: Mapping[str, str], dtype: torch.dtype
+    folder: Path, shards: Mapping[str, str], dtype: torch.dtype | None
 ) -> dict[str, torch.Tensor]:
-    """Return, as `read_tensors` does, these tensors, whose shards are given by name."""
+    """Return, as `read_tensors` does, these tensors, whose shards are given by name;
+    None keeps the dtype that is stored.
+    """
     weights = {}
     for shard in sorted(set(shards.values())):
         path = folder / shard
@@ -114,7 +116,7 @@ def read_from_shards(
 
 
 def _copied(
-    tensor: torch.Tensor, name: str, path: Path, dtype: torch.dtype
+    tensor: torch.Tensor, name: str, path: Path, dtype: torch.dtype | None
 ) -> torch.Tensor:
     """Return a copy of a stored tensor, a floating-point one in `dtype`; InputError for
     one that is quantised.

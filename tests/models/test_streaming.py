@@ -19,6 +19,7 @@ from lib.attention.check import check_attention
 from lib.attention.function import attending, hiding
 from lib.attention.received import received_attention
 from lib.models import first_layers
+from lib.models import stages as stages_module
 from lib.models.loading import load
 from lib.models.stages import Stages
 from lib.models.streaming import Stream
@@ -42,7 +43,8 @@ class Watched(Stages):
         super().put(stage)
         self.read_stages.append(stage)
         expected = {stage}
-        if self.is_tied and self.modules[stage] is self.head:
+        is_head = self.modules[stage] is self.head
+        if is_head and self.head.weight is self.modules[0].weight:
             expected.add(0)
         present = {i for i, module in enumerate(self.modules) if is_present(module)}
         assert present == expected
@@ -179,6 +181,31 @@ def test_weights_in_bfloat16_are_widened_layer_by_layer(llama):
     weight = model.model.layers[0].mlp.up_proj.weight
     assert weight.dtype == torch.float32
     assert torch.equal(weight, weight.bfloat16().float())
+
+
+def test_the_head_stays_as_it_is_stored_and_is_multiplied_slice_by_slice(
+    llama, monkeypatch
+):
+    whole = load_weights(llama, None, "float32").eval()
+    model, stages, stream = streamed(llama)
+    call = functools.partial(logits, model, IDS[0])
+    widths = []
+    for width in (stages_module.SLICE, 7):
+        monkeypatch.setattr(stages_module, "SLICE", width)
+        (scores,) = stream.sweep([call])
+        torch.testing.assert_close(scores, logits(whole, IDS[0]), rtol=0, atol=1e-6)
+        widths.append(scores.shape[-1])
+    assert widths == [model.config.vocab_size] * 2
+    stages.put(len(stages.modules) - 1)
+    assert model.lm_head.weight.dtype == torch.bfloat16
+
+
+def test_a_head_that_adds_something_is_computed_as_its_family_does(tmp_path):
+    torch.manual_seed(1)
+    spread(FAMILIES["phi"](), 0.15).save_pretrained(tmp_path)
+    _, stages, _ = streamed(tmp_path)
+    assert stages.head.bias is not None
+    assert "forward" not in vars(stages.head)
 
 
 def test_a_folder_is_streamed_as_it_is_loaded_whole(tiny_llama):
