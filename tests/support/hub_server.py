@@ -10,6 +10,7 @@ import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from huggingface_hub import constants
@@ -20,7 +21,7 @@ FILE = re.compile(
     rf"(?P<stored>/storage)?/{REPO}/resolve/(?P<revision>[^/]+)/(?P<file>.+)"
 )
 RANGE = re.compile(r"bytes=(\d+)-(\d+)")
-PORTION = 1 << 16  # bytes
+PORTION = 1 << 20  # bytes
 
 
 class HubServer(ThreadingHTTPServer):
@@ -57,6 +58,10 @@ class HubServer(ThreadingHTTPServer):
         """
         content = (repo, sorted(self.files(repo).items()))
         return hashlib.sha1(repr(content).encode()).hexdigest()
+
+    def read(self, file: BinaryIO, size: int) -> bytes:
+        """Return the next bytes of a file."""
+        return file.read(size)
 
     def files(self, repo: str) -> dict[str, int]:
         """Return the sizes of a repository's files by name."""
@@ -154,7 +159,7 @@ class Handler(BaseHTTPRequestHandler):
         with open(path, "rb") as file:
             file.seek(start)
             while start < stop and not self.close_connection:
-                portion = file.read(min(PORTION, stop - start))
+                portion = hub.read(file, min(PORTION, stop - start))
                 start += self.send_body(portion, is_weights)
 
     def send_body(self, body: bytes, weights: bool = False) -> int:

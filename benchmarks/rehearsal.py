@@ -1,0 +1,230 @@
+"""What `laptop` takes, tried on checkpoints of the paper's models' exact shapes.
+
+    python benchmarks/rehearsal.py [--models Qwen2.5-Math-7B ...] [--end-to-end]
+
+A hub on this machine serves random weights (stand_in_hub.py). Each model is scored on
+two embedded problems under the conditions of `laptop`: on the first one, then on both,
+killed in layer 11 and begun again. Bytes that the hub sent, the greatest resident
+memory, processor time, and hours for the hundred problems of `laptop` go into
+benchmarks/results/rehearsal.csv. With --end-to-end all of `laptop` runs on two embedded
+problems, answers cut at 64 tokens, into rehearsal_end_to_end.csv.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from measuring import keep
+from stand_in_hub import MODELS, StandInHub, stand_in_hub
+
+from lib.__main__ import main as command_line
+from lib.evaluation import likelihood
+from lib.evaluation.scoring import SWEPT_TOKENS
+from lib.models.loading import load
+from lib.models.stages import Stages
+from lib.models.streaming import Stream
+from lib.paths import PROFILES, RESULTS, json_lines
+
+GB = 1e9
+HOUR = 3600
+KILLED_IN = 11
+# Of `laptop`: conditions, texts per model, and their mean tokens as Qwen counts them.
+CONDITIONS = "none,mless,hidden-from-layer-1,dilution,gap,example"
+TEXTS = 600
+TOKENS = 354
+# What the profile becomes: problems that are here and short, and short answers, since
+# random weights never end one.
+SHORTER = {
+    "name: laptop": "name: rehearsal",
+    "problems: math500": "problems: embedded",
+    "  example: test/algebra/2584.json": "  # no example:",
+    "max_new_tokens: 1024": "max_new_tokens: 64",
+}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a command took."""
+
+    code: int
+    peak: int  # bytes that were resident
+    seconds: float  # of the processor
+    sweeps: list[dict]  # of each: seconds of the processor, and those of reading
+
+
+def run(folder: Path, url: str, arguments: list[str], killed_in: int = -1) -> Usage:
+    """Run a command of `python -m lib` with caches of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    record = folder / "sweeps.json"
+    record.unlink(missing_ok=True)
+    environment = {
+        **os.environ,
+        "HF_ENDPOINT": url,
+        "HF_HOME": str(folder / "hub"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "HF_HUB_OFFLINE": "0",
+    }
+    watch = ["--watched", str(record), str(killed_in)]
+    command = [sys.executable, __file__, *watch, *arguments]
+    process = subprocess.Popen(command, env=environment)
+    _, status, used = os.wait4(process.pid, 0)
+    sweeps = json.loads(record.read_text()) if record.exists() else []
+    return Usage(
+        os.waitstatus_to_exitcode(status),
+        used.ru_maxrss * 1024,
+        used.ru_utime + used.ru_stime,
+        sweeps,
+    )
+
+
+def watched(record: Path, killed_in: int, arguments: list[str]) -> int:
+    """Run a command in this process, and record how long its sweeps take.
+
+    Models are streamed also where memory would hold them. It is killed before it reads
+    the weights of layer `killed_in` for the second time: the first sweep checks the
+    attention.
+    """
+    sweeps: list[dict] = []
+    sweep, put = Stream.sweep, Stages.put
+
+    def timed_sweep(stream, calls):
+        start = time.process_time()
+        sweeps.append({"reading": 0.0})
+        results = sweep(stream, calls)
+        sweeps[-1]["seconds"] = time.process_time() - start
+        record.write_text(json.dumps(sweeps))
+        return results
+
+    def timed_put(stages, stage):
+        if stage == killed_in and len(sweeps) > 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        start = time.process_time()
+        put(stages, stage)
+        sweeps[-1]["reading"] += time.process_time() - start
+
+    Stream.sweep, Stages.put = timed_sweep, timed_put
+
+    def load_streamed(spec, **settings):
+        return load(spec, **settings | {"streamed": True})
+
+    likelihood.load = load_streamed
+    return command_line(arguments)
+
+
+def scored(hub: StandInHub, name: str, folder: Path) -> dict[str, object]:
+    """Return a row of what a model's likelihoods take."""
+    out = folder / "likelihood"
+    arguments = ["likelihood", "--model", name, "--problems", "embedded"]
+    arguments += ["--format", "plain", "--out", str(out)]
+    arguments += ["--conditions", CONDITIONS]
+    before = hub.sent_weights
+    one = run(folder, hub.url, [*arguments, "--limit", "1"])
+    assert one.code == 0
+    first = _rows(out)
+    fetched = hub.sent_weights - before
+
+    both = [*arguments, "--limit", "2"]
+    killed = run(folder, hub.url, both, KILLED_IN)
+    assert killed.code == -signal.SIGKILL
+    assert _rows(out) == first, "a killed sweep leaves no scores"
+    continued = run(folder, hub.url, both)
+    assert continued.code == 0
+    rows = _rows(out)
+    assert rows[: len(first)] == first
+    assert len({row["key"] for row in rows}) == len(rows) == 2 * len(first)
+
+    return {
+        "model": name,
+        "gb_fetched": fetched / GB,
+        "gb_fetched_again": (hub.sent_weights - before - fetched) / GB,
+        "peak_gb": max(usage.peak for usage in (one, killed, continued)) / GB,
+        "texts": len(rows),
+    } | _times(continued.sweeps[-1], rows[len(first) :])
+
+
+def _times(sweep: dict, rows: list[dict]) -> dict[str, float]:
+    """Return what a sweep took that scored these rows, and what those of `laptop` will.
+
+    Weights are read once for SWEPT_TOKENS tokens, however many of them there are here.
+    """
+    tokens = sum(row["prompt_tokens"] + row["tokens"] for row in rows)
+    per_token = (sweep["seconds"] - sweep["reading"]) / tokens
+    of_laptop = TEXTS * TOKENS
+    seconds = of_laptop * per_token + of_laptop / SWEPT_TOKENS * sweep["reading"]
+    return {
+        "tokens": tokens,
+        "reading_seconds": sweep["reading"],
+        "sweep_seconds": sweep["seconds"],
+        "hours_of_laptop": seconds / HOUR,
+    }
+
+
+def _rows(out: Path) -> list[dict]:
+    """Return the scores that a run has kept, in their order."""
+    return [row for _, row in json_lines(out / "scores.jsonl")]
+
+
+def end_to_end(hub: StandInHub, folder: Path) -> dict[str, object]:
+    """Return what all of `laptop` takes on two problems."""
+    text = (PROFILES / "laptop.yaml").read_text()
+    for old, new in SHORTER.items():
+        assert old in text, f"{old!r} is no longer in the profile"
+        text = text.replace(old, new)
+    profile = folder / "rehearsal.yaml"
+    profile.write_text(text)
+    name = "rehearsal-end-to-end"
+    shutil.rmtree(RESULTS / name, ignore_errors=True)
+    before = hub.sent_weights
+    used = run(
+        folder,
+        hub.url,
+        ["reproduce", "--profile", str(profile), "--limit", "2", "--name", name],
+    )
+    assert used.code == 0
+    return {
+        "profile": "laptop",
+        "gb_fetched": (hub.sent_weights - before) / GB,
+        "peak_gb": used.peak / GB,
+        "processor_minutes": used.seconds / 60,
+    }
+
+
+def main() -> None:
+    """Rehearse, write the tables and print them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="*", default=["Qwen2.5-Math-7B"])
+    parser.add_argument("--end-to-end", action="store_true")
+    parser.add_argument("--folder", type=Path, default=RESULTS / "rehearsal")
+    parser.add_argument("--watched", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.watched:
+        record, killed_in, *arguments = options.watched
+        sys.exit(watched(Path(record), int(killed_in), arguments))
+
+    # Scores and caches of an earlier rehearsal would spare this one's work.
+    shutil.rmtree(options.folder, ignore_errors=True)
+    rows = []
+    served = MODELS if options.end_to_end else options.models
+    with stand_in_hub(options.folder / "served", served) as hub:
+        for name in options.models:
+            rows.append(scored(hub, name, options.folder / name))
+            print(rows[-1], flush=True)
+            shutil.rmtree(options.folder / name)
+            table = keep("rehearsal", pd.DataFrame(rows))
+            print(table.iloc[:, :9].round(2).to_string(index=False), flush=True)
+        if options.end_to_end:
+            row = end_to_end(hub, options.folder)
+            print(keep("rehearsal_end_to_end", pd.DataFrame([row])).T)
+    shutil.rmtree(options.folder)
+
+
+if __name__ == "__main__":
+    main()
