@@ -4,6 +4,7 @@ prompt) in nats, summed over the text's tokens.
 
 import contextlib
 import functools
+import gc
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ from lib.evaluation.store import SCORE_FIELDS
 from lib.generation.prefill import logits_of, prefill
 from lib.models.loading import Loaded
 from lib.paths import settings_key
-from lib.prompts.batches import in_batches
+from lib.prompts.batches import in_batches, is_out_of_memory
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
 from lib.prompts.problems import Problem
@@ -110,10 +111,46 @@ def _swept_rows(
 ) -> Generator[dict, None, None]:
     """Yield the line of each text, where batches go through the layers together."""
     for batches in _sweeps(texts):
-        calls = [functools.partial(log_likelihoods, loaded, batch) for batch in batches]
-        for batch, values in zip(batches, loaded.sweep(calls), strict=True):
-            for key, nats in zip(batch, values, strict=True):
-                yield _row(loaded, key, texts[key], nats)
+        for key, nats in _swept(loaded, batches).items():
+            yield _row(loaded, key, texts[key], nats)
+
+
+def _swept(
+    loaded: Loaded, batches: Sequence[Mapping[str, TextToScore]]
+) -> dict[str, float]:
+    """Return the log likelihoods of batches that go through the layers together.
+
+    Out of memory halves the batches and begins the sweep anew. Raises InputError where
+    one text alone does not fit.
+    """
+    calls = [functools.partial(log_likelihoods, loaded, batch) for batch in batches]
+    try:
+        swept = loaded.sweep(calls)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        if all(len(batch) == 1 for batch in batches):
+            raise InputError(
+                f"{loaded.name}: a text does not fit into memory, even alone"
+            ) from error
+    else:
+        nats = {}
+        for batch, values in zip(batches, swept, strict=True):
+            nats |= dict(zip(batch, values, strict=True))
+        return nats
+
+    # Only here, outside the handler, is what failed no longer referred to.
+    del calls
+    gc.collect()
+    return _swept(loaded, [half for batch in batches for half in _halves(batch)])
+
+
+def _halves(batch: Mapping[str, TextToScore]) -> list[dict[str, TextToScore]]:
+    """Return a batch in two parts, or a batch of one as it is."""
+    keys = list(batch)
+    middle = (len(keys) + 1) // 2
+    parts = [keys[:middle], keys[middle:]]
+    return [{key: batch[key] for key in part} for part in parts if part]
 
 
 def _sweeps(

@@ -6,6 +6,7 @@ import pytest
 import torch
 from families import FAMILIES, spread
 
+from lib.errors import InputError
 from lib.evaluation import likelihood, scoring
 from lib.models.loading import load
 from lib.models.stages import Stages
@@ -93,6 +94,38 @@ def test_a_run_that_is_killed_goes_on_and_scores_nothing_twice(scored, monkeypat
     rows = scored("run", streamed=True)
     assert sorted(keys) == sorted(rows.key)
     assert len(before) < len(rows)
+
+
+@pytest.fixture
+def memory_for(monkeypatch):
+    """Let memory hold batches of so many texts."""
+    log_likelihoods = scoring.log_likelihoods
+
+    def memory_for(most):
+        def limited(loaded, batch):
+            nats = log_likelihoods(loaded, batch)
+            if len(batch) > most:
+                raise torch.OutOfMemoryError("out of memory")
+            return nats
+
+        monkeypatch.setattr(scoring, "log_likelihoods", limited)
+
+    return memory_for
+
+
+def test_a_sweep_that_memory_does_not_hold_goes_on_in_smaller_batches(
+    scored, memory_for
+):
+    whole = scored("whole", streamed=False)
+    memory_for(2)
+    rows = scored("run", streamed=True)
+    assert rows.nats.to_numpy() == pytest.approx(whole.nats.to_numpy(), abs=2e-4)
+
+
+def test_a_text_that_memory_does_not_hold_alone_is_refused(scored, memory_for):
+    memory_for(0)
+    with pytest.raises(InputError, match="a text does not fit into memory"):
+        scored("run", streamed=True)
 
 
 def test_the_demos_scores_streamed_are_those_of_the_whole_demo(tmp_path, demo):
