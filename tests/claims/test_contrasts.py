@@ -165,6 +165,22 @@ def test_the_area_counts_pairs_in_order_and_half_of_those_that_tie(likelier):
     assert row["auc_low"] < row["auc"] < row["auc_high"] <= 100
 
 
+def test_what_a_nat_is_worth_is_known_as_well_as_there_are_templates(likelier):
+    # Four problems of each template, which say the same four times.
+    whole = [values[:100] for values in likelier]
+    per_token, tokens, right = (values.repeat(4) for values in whole)
+    ids = [f"embedded/{index // 4}/{index}" for index in range(400)]
+    rows = scores({}, n=400).assign(nats=tokens * per_token, tokens=tokens)
+    repeated = answers(right).assign(problem_id=ids)
+    (row,) = contrasts.worth(rows.assign(problem_id=ids), repeated).to_dict("records")
+
+    per_token, tokens, right = whole
+    rows = scores({}, n=100).assign(nats=tokens * per_token, tokens=tokens)
+    (alone,) = contrasts.worth(rows, answers(right)).to_dict("records")
+    assert (row.pop("n"), alone.pop("n")) == (400, 100)
+    assert row == pytest.approx(alone)
+
+
 def test_a_problem_is_solved_where_more_than_half_of_its_answers_are_right():
     samples = [[1, 1]] * 10 + [[1, 0]] * 10 + [[0, 0]] * 10
     rows = scores({}).assign(nats=np.arange(N), tokens=1)

@@ -64,22 +64,29 @@ def test_the_interval_that_is_shown_lies_as_the_verdict_says(low, high):
     assert seen >= {"supported", "contradicted", "undecided"}
 
 
+def four_times(values):
+    """Return a part in which each value stands for four problems of one template."""
+    ids = [f"embedded/{index // 4}/{index}" for index in range(4 * len(values))]
+    return {"": (values.repeat(4), ids, "mean")}
+
+
 @pytest.mark.parametrize(("shift", "verdict"), [(0.7, "supported"), (0.3, "undecided")])
 def test_templates_decide_as_one_problem_each_would(shift, verdict):
     values = shift + np.linspace(-1.5, 1.5, 25)
-    ids = [f"embedded/{index // 4}/{index}" for index in range(100)]
-    repeated = {"": (values.repeat(4), ids, "mean")}
     once = decide(parts(values), low=0)
-    decision = decide(repeated, low=0)
+    decision = decide(four_times(values), low=0)
     assert decision.verdict == once.verdict == verdict
     assert decision.interval.low == pytest.approx(once.interval.low)
-    assert decide({"": (values.repeat(4),)}, low=0).verdict == "supported"
+    # As 100 independent problems they would decide.
+    assert decide(parts(values.repeat(4)), low=0).verdict == "supported"
 
-    # Against a claim, too: what is independent refutes, what is not does not.
-    for sign in (1, -1):
-        against = {"": (sign * (values.repeat(4) - 2 * shift), ids, "mean")}
-        alone = decide(parts(sign * (values - 2 * shift)), low=0)
-        assert decide(against, low=0).verdict == alone.verdict
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("shift", [0.7, 0.3])
+def test_templates_decide_against_a_claim_as_one_problem_each_would(shift, sign):
+    values = sign * (np.linspace(-1.5, 1.5, 25) - shift)
+    once = decide(parts(values), low=0)
+    assert decide(four_times(values), low=0).verdict == once.verdict
 
 
 def test_a_verdict_against_one_of_several_parts_is_corrected_for_their_number():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from evidence import dataset
+from evidence import close, dataset
 from scipy import stats
 
 from lib.measurement.activation_tables import (
@@ -27,6 +27,7 @@ MEASURES = LABELS | {"measure": ["near zero", "L1"], "condition": ["none", "mles
         ([0.2, 0.2], [0.006, 0.2], [0.03, 1]),
         # The smallest is that of all conditions, for none as for the others.
         ([0.2, 0.0], [0.0, 0.006], [0.015, 2]),
+        ([0.2, 0.1], [0.0, 0.4], [0.25, 4]),
     ],
 )
 def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
@@ -40,46 +41,59 @@ def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
     np.testing.assert_allclose(np.exp(shares), ratio)
 
 
+# Four problems, of which no two are of one template.
+FOUR = ["a", "b", "c", "d"]
+
+
+def wilcoxon(values):
+    """Return scipy's p of the signed-rank test of a column against 0."""
+    return stats.wilcoxon(values, method="asymptotic").pvalue
+
+
 def test_changes_are_geometric_means_over_problems_with_holms_p():
+    # By problem and measure.
     before = np.array([[0.1, 1.0], [0.2, 2.0], [0.1, 4.0], [0.2, 8.0]])
     factor = np.array([[2.0, 1.1], [8.0, 0.5], [4.0, 1.2], [4.0, 3.0]])
     measures = np.stack([before, before * factor])[:, :, None]
-    labels = MEASURES | {"problem": ["a", "b", "c", "d"]}
-    table = changes_table({"m": dataset(labels, {"measures": measures})})
+    measured = dataset(MEASURES | {"problem": FOUR}, {"measures": measures})
+    table = changes_table({"m": measured})
     assert table["measure"].tolist() == ["near zero", "L1"]
-    assert (table.condition == "mless").all() and table.n.tolist() == [4, 4]
-    logs = np.log(factor)
-    assert table.ratio.tolist() == pytest.approx([4, np.exp(logs[:, 1].mean())])
-    ends = interval(logs[:, 0])
-    assert table.low[0] == pytest.approx(np.exp(ends.low))
-    assert table.high[0] == pytest.approx(np.exp(ends.high))
-    first = stats.wilcoxon(logs[:, 0], method="asymptotic").pvalue
-    second = stats.wilcoxon(logs[:, 1], method="asymptotic").pvalue
-    assert table.p.tolist() == pytest.approx([2 * first, max(2 * first, second)])
+    assert (table.condition == "mless").all()
+    assert (table.n == 4).all()
+
+    near_zero, norm = np.log(factor).T
+    close(table.ratio, [4, np.exp(norm.mean())])
+    ends = interval(near_zero)
+    close(table.loc[0, ["low", "high"]], [np.exp(ends.low), np.exp(ends.high)])
+    smaller = wilcoxon(near_zero)
+    larger = wilcoxon(norm)
+    close(table.p, [2 * smaller, max(2 * smaller, larger)])
 
 
 def test_likeness_is_a_mean_cosine_of_either_kind():
-    labels = LABELS | {"condition": ["mful", "random", "arm"]}
-    shape = np.array([[0.5, 0.7], [0.1, 0.3], [0, 0]])[..., None]
-    arrays = {"shape": shape, "elements": shape / 2}
-    table = likeness_table({"m": dataset(labels, arrays)})
-    assert table.condition.tolist() == ["mful", "random", "arm"]
-    assert table["shape"].tolist() == pytest.approx([0.6, 0.2, 0])
-    assert table["elements"].tolist() == pytest.approx([0.3, 0.1, 0])
+    others = ["mful", "random", "arm"]
+    shape = np.array([[0.5, 0.7], [0.1, 0.3], [0, 0]])[..., None]  # by condition
+    measured = dataset(
+        LABELS | {"condition": others}, {"shape": shape, "elements": shape / 2}
+    )
+    table = likeness_table({"m": measured})
+    assert table.condition.tolist() == others
+    close(table["shape"], [0.6, 0.2, 0])
+    close(table["elements"], [0.3, 0.1, 0])
     ends = interval([0.5, 0.7])
-    assert table["shape low"][0] == pytest.approx(ends.low)
+    close(table.loc[0, ["shape low", "shape high"]], [ends.low, ends.high])
 
 
 def test_a_class_counts_the_problems_that_have_tokens_of_it_and_of_the_others():
-    # digits, operators and others of three problems; the last has no digits.
-    shares = np.array([[0.2, 0.4, 0.1], [0.4, 0.2, 0.2], [NAN, 0.3, 0.6]])
-    labels = {"network": ["trained"], "condition": ["none"], "layer": [1]}
-    labels |= {"problem": ["a", "b", "c"], "class": ["digits", "operators", "others"]}
+    classes = ["digits", "operators", "others"]
+    # By problem and class; the third problem has no digits, the last no others.
+    shares = [[0.2, 0.4, 0.1], [0.4, 0.2, 0.2], [NAN, 0.3, 0.6], [0.9, 0.9, NAN]]
+    shares = np.array(shares)
+    labels = LABELS | {"problem": FOUR, "condition": ["none"], "class": classes}
     table = classes_table({"m": dataset(labels, {"classes": shares[:, None]})})
-    assert table["class"].tolist() == ["digits", "operators", "others"]
+    assert table["class"].tolist() == classes
     assert table.n.tolist() == [2, 3, 3]
-    assert table["near zero"].tolist() == pytest.approx([30, 30, 30])
-    assert table["against others"].tolist() == pytest.approx([15, 0, 0])
+    close(table["near zero"], [30, 30, 30])
+    close(table["against others"], [15, 0, 0])
     ends = interval([10, 20])
-    assert table["against low"][0] == pytest.approx(ends.low)
-    assert table["against high"][0] == pytest.approx(ends.high)
+    close(table.loc[0, ["against low", "against high"]], [ends.low, ends.high])

@@ -3,6 +3,7 @@ demo model.
 """
 
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -36,10 +37,10 @@ def loaded():
     return load("demo", layers=2, device="cpu")
 
 
-def change(loaded, problems, conditions, layers, **given):
-    return measure_activations(
-        loaded, prompts_of(loaded, problems, conditions), layers, **given
-    )
+def measured(loaded, problems, conditions, layers, arm=None):
+    """Return what is measured of these problems under none and these conditions."""
+    prompts = prompts_of(loaded, problems, conditions)
+    return measure_activations(loaded, prompts, layers, arm=arm)
 
 
 @pytest.mark.parametrize(
@@ -49,166 +50,226 @@ def change(loaded, problems, conditions, layers, **given):
 def test_gini_is_half_the_mean_difference_over_the_mean_and_nothing_is_spread_evenly(
     values, expected
 ):
-    assert gini(torch.tensor(values, dtype=torch.float32)).item() == pytest.approx(
-        expected
-    )
+    spread = gini(torch.tensor(values, dtype=torch.float32))
+    assert spread.item() == pytest.approx(expected)
+
+
+# Tokens of a text as they follow each other, and the class of each.
+TOKENS = [
+    ("If", "conjunctions"),
+    (" 12", "digits"),
+    (r" \times", "operators"),
+    (" x", "others"),
+    (" <", "operators"),
+    ("=", "operators"),
+    (r" \frac", "operators"),
+    ("{", "others"),
+    ("3", "digits"),
+    ("}{4}", "others"),
+    (" and", "conjunctions"),
+    (" sand", "others"),
+    ("", "others"),
+]
 
 
 def test_classes_go_by_the_first_character_of_a_token():
-    text = r"If 12 \times x <= \frac{3}{4} and sand"
-    words = [
-        (0, 2),
-        (2, 5),
-        (5, 12),
-        (12, 14),
-        (14, 16),
-        (16, 17),
-        (17, 23),
-        (24, 25),
-        (29, 33),
-        (33, 38),
-        (38, 38),
-    ]
-    named = token_classes(text, words)
-    expected = [
-        "conjunctions",
-        "digits",
-        "operators",
-        "others",
-        "operators",
-        "operators",
-        "operators",
-        "digits",
-    ]
-    assert named == [*expected, "conjunctions", "others", "others"]
+    offsets = []
+    end = 0
+    for token, _ in TOKENS:
+        begin, end = end, end + len(token)
+        offsets.append((begin, end))
+    text = "".join(token for token, _ in TOKENS)
+    assert token_classes(text, offsets) == [name for _, name in TOKENS]
 
 
-def seen(loaded, prompt, layer):
+class Seen(NamedTuple):
     """What the activation function of a layer gets and gives for the problem's tokens,
     and each token's class.
     """
-    found, module, span = (
-        [],
-        activation_module(loaded.model, layer),
-        prompt.spans["problem"],
-    )
-    hook = module.register_forward_hook(
-        lambda m, given, output: found.extend((*given, output))
-    )
-    with hook, torch.inference_mode():
+
+    gate: np.ndarray
+    activation: np.ndarray
+    classes: np.ndarray
+
+
+def seen(loaded, problem, condition, layer):
+    """Return what a forward of one problem's prompt shows of a layer."""
+    prompt = build_prompt(loaded.tokenizer, problem.problem, condition)
+    span = prompt.spans["problem"]
+    found = []
+
+    def keep(module, given, output):
+        found.extend((*given, output))
+
+    module = activation_module(loaded.model, layer)
+    with module.register_forward_hook(keep), torch.inference_mode():
         loaded.model(input_ids=prompt.input_ids[None])
-    gate, values = (some[0, span].double().numpy() for some in found)
-    return gate, values, np.array(token_classes(prompt.text, prompt.offsets)[span])
+    gate, activation = (values[0, span].double().numpy() for values in found)
+    classes = np.array(token_classes(prompt.text, prompt.offsets)[span])
+    return Seen(gate, activation, classes)
 
 
 def cosine(a, b):
     return (a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())
 
 
-def expected_of(loaded, problem, layer, conditions, c):
-    """The variables of one problem and layer by condition, from their definitions."""
-    parts = {
-        name: seen(loaded, build_prompt(loaded.tokenizer, problem.problem, name), layer)
-        for name in conditions
+def bound_of(plain, c):
+    """Return what is near zero, of activations under none."""
+    deviations = np.abs(plain - np.median(plain))
+    return c * 1.4826 * np.median(deviations)
+
+
+def gini_by_lorenz(activation):
+    """Return the Gini index by the area under the Lorenz curve."""
+    ordered = np.sort(np.abs(activation).ravel())
+    curve = ordered.cumsum() / ordered.sum()
+    return 1 - (2 * curve.sum() - 1) / len(curve)
+
+
+def measures_by_hand(here, bound):
+    """Return the measures of one prompt in one layer, from their definitions."""
+    near = np.abs(here.activation) <= bound
+    return {
+        "near zero": near.mean(),
+        "L1": np.abs(here.activation).sum(1).mean(),
+        "L2": np.linalg.norm(here.activation, axis=1).mean(),
+        "Gini": gini_by_lorenz(here.activation),
+        "variance": here.activation.var(),
+        "gate variance": here.gate.var(),
     }
-    plain = parts["none"][1]
-    bound = c * 1.4826 * np.median(np.abs(plain - np.median(plain)))
+
+
+def classes_by_hand(here, bound):
+    """Return the share near zero of each class, NaN without any token of it."""
+    near = np.abs(here.activation) <= bound
+    shares = []
+    for name in TOKEN_CLASSES:
+        of_class = near[here.classes == name]
+        shares.append(of_class.mean() if of_class.size else np.nan)
+    return shares
+
+
+def histogram_by_hand(activation):
+    """Return the counts of the bins; what lies outside is at its ends."""
     edges = BIN_EDGES.double().numpy()
-    found = {}
-    for name, (gate, values, classes) in parts.items():
-        ordered = np.sort(np.abs(values).ravel())
-        area = ordered.cumsum() / ordered.sum()  # the Lorenz curve
-        near = np.abs(values) <= bound
-        found[name] = {
-            "near zero": near.mean(),
-            "L1": np.abs(values).sum(1).mean(),
-            "L2": np.linalg.norm(values, axis=1).mean(),
-            "Gini": 1 - (2 * area.sum() - 1) / len(area),
-            "variance": values.var(),
-            "gate variance": gate.var(),
-            "classes": [
-                near[classes == label].mean() if label in classes else np.nan
-                for label in TOKEN_CLASSES
-            ],
-            "counts": np.histogram(values.clip(edges[0], edges[-1]), edges)[0],
-            "elements": values - plain,
+    clipped = activation.clip(edges[0], edges[-1])
+    return np.histogram(clipped, edges)[0].astype(float)
+
+
+TWO = [PROBLEMS[0], PROBLEMS[2]]
+IDS = [problem.id for problem in TWO]
+CHANGED = ["mless", "random"]
+C = 0.5
+
+
+@pytest.fixture(scope="module")
+def of_two(loaded):
+    """What is measured of two problems in two layers."""
+    return measured(loaded, TWO, CHANGED, [1, 2], arm=Arm(c=C))
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def layer(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def shown(loaded, layer):
+    """What forwards show of a layer, by problem and condition."""
+    by_problem = {}
+    for problem in TWO:
+        by_problem[problem.id] = {
+            condition: seen(loaded, problem, condition, layer)
+            for condition in ("none", *CHANGED)
         }
-        found[name]["shape"] = (found[name]["counts"] - found["none"]["counts"]).astype(
-            float
-        )
-    return found
+    return by_problem
 
 
-@pytest.mark.parametrize("layer", [1, 2])
-def test_every_number_agrees_with_what_a_forward_shows(loaded, layer):
-    problems, arm = [PROBLEMS[0], PROBLEMS[2]], Arm(c=0.5)
-    found = change(loaded, problems, ["mless", "random"], [1, 2], arm=arm).sel(
-        layer=layer
-    )
-    counts = dict.fromkeys(found.condition.values, 0)
-    for problem in problems:
-        expected = expected_of(loaded, problem, layer, list(counts), arm.c)
-        for condition, there in expected.items():
-            got = found.sel(problem=problem.id, condition=condition)
-            counts[condition] = counts[condition] + there["counts"]
-            for name in ACTIVATION_MEASURES:
-                assert float(got.measures.sel(measure=name)) == pytest.approx(
-                    there[name], rel=1e-3
-                ), name
-            np.testing.assert_allclose(got.classes, there["classes"], atol=1e-3)
-            for name in ("shape", "elements") if condition != "none" else ():
-                assert float(got[name]) == pytest.approx(
-                    cosine(there[name], expected["mless"][name]), abs=2e-3
-                )
-    for condition, expected in counts.items():
-        got = found.counts.sel(condition=condition)
-        assert (
-            got.sum() == expected.sum()
-            and abs(got - expected).sum() < 1e-3 * expected.sum()
-        )
+@pytest.mark.parametrize("problem", IDS)
+def test_measures_and_classes_agree_with_what_a_forward_shows(
+    of_two, shown, layer, problem
+):
+    bound = bound_of(shown[problem]["none"].activation, C)
+    for condition, here in shown[problem].items():
+        found = of_two.sel(layer=layer, problem=problem, condition=condition)
+        by_hand = measures_by_hand(here, bound)
+        assert set(by_hand) == set(ACTIVATION_MEASURES)
+        for name, expected in by_hand.items():
+            value = float(found.measures.sel(measure=name))
+            assert value == pytest.approx(expected, rel=1e-3), name
+        shares = classes_by_hand(here, bound)
+        np.testing.assert_allclose(found.classes, shares, atol=1e-3)
+
+
+@pytest.mark.parametrize("problem", IDS)
+def test_a_change_is_as_like_that_by_the_slashes_as_its_cosine(
+    of_two, shown, layer, problem
+):
+    plain = shown[problem]["none"].activation
+    elements = {}
+    shapes = {}
+    for condition in CHANGED:
+        activation = shown[problem][condition].activation
+        elements[condition] = activation - plain
+        shapes[condition] = histogram_by_hand(activation) - histogram_by_hand(plain)
+    for condition in CHANGED:
+        found = of_two.sel(layer=layer, problem=problem, condition=condition)
+        expected = cosine(elements[condition], elements["mless"])
+        assert float(found["elements"]) == pytest.approx(expected, abs=2e-3)
+        expected = cosine(shapes[condition], shapes["mless"])
+        assert float(found["shape"]) == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize("condition", ["none", *CHANGED])
+def test_histograms_are_sums_over_problems(of_two, shown, layer, condition):
+    expected = 0
+    for problem in IDS:
+        expected = expected + histogram_by_hand(shown[problem][condition].activation)
+    counts = of_two.counts.sel(layer=layer, condition=condition)
+    assert counts.sum() == expected.sum()
+    # What lies on the edge of a bin may be in either.
+    assert abs(counts - expected).sum() < 1e-3 * expected.sum()
 
 
 def test_slashes_among_the_words_of_the_problem_are_none_of_its_tokens(loaded):
-    some = [
-        one
-        for one in load_problems("embedded")
-        if one.id in ("embedded/loss/049", "embedded/share/112")
-    ]
+    names = ("embedded/loss/049", "embedded/share/112")
+    some = [one for one in load_problems("embedded") if one.id in names]
     prompts = prompts_of(loaded, some, ["mless@random"])
-    assert all(
-        one.spans["problem"].start < one.spans["inserted"].start
-        for one in prompts["mless@random"].values()
-    )
+    for prompt in prompts["mless@random"].values():
+        assert prompt.spans["problem"].start < prompt.spans["inserted"].start
+
     found = measure_activations(loaded, prompts, [1])
-    tokens = sum(one.parts.count("problem") for one in prompts["none"].values())
-    assert (
-        found.counts.sum("bin") == tokens * loaded.model.config.intermediate_size
-    ).all()
+    tokens = 0
+    for prompt in prompts["none"].values():
+        tokens += prompt.parts.count("problem")
+    width = loaded.model.config.intermediate_size
+    assert (found.counts.sum("bin") == tokens * width).all()
     assert (abs(found["shape"][1]) > 0.99).all()
 
 
 def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):
-    made, alive = [], []
+    made = []
+    alive = []
 
     def tracked(activation):
         made.append(weakref.ref(activation))
-        alive.append(sum(ref() is not None for ref in made))
+        alive.append(sum(reference() is not None for reference in made))
         return histogram(activation)
 
     monkeypatch.setattr(activations, "histogram", tracked)
-    change(loaded, PROBLEMS, ["mless"], [1])
-    assert len(made) == 2 * len(PROBLEMS) and max(alive) <= 2
+    measured(loaded, PROBLEMS, ["mless"], [1])
+    assert len(made) == 2 * len(PROBLEMS)
+    assert max(alive) <= 2
 
 
-def test_nan_activations_and_missing_layers_are_named(loaded):
+def test_nan_activations_are_named(loaded):
     spoilt = load("demo", layers=2, device="cpu")
     spoilt.model.layers[1].mlp.gate_proj.weight.data[0, 0] = float("nan")
-    with pytest.raises(
-        InputError,
-        match=(
-            rf"under none on problem {PROBLEMS[0].id} gives NaN activations in layer 2"
-        ),
-    ):
-        change(spoilt, PROBLEMS, ["mless"], [1, 2])
+    place = f"under none on problem {PROBLEMS[0].id} gives NaN activations in layer 2"
+    with pytest.raises(InputError, match=place):
+        measured(spoilt, PROBLEMS, ["mless"], [1, 2])
+
+
+def test_a_missing_layer_is_named(loaded):
     with pytest.raises(InputError, match="layers 1 to 2"):
-        change(loaded, PROBLEMS, ["mless"], [3])
+        measured(loaded, PROBLEMS, ["mless"], [3])

@@ -24,24 +24,21 @@ LABELS = {
 }
 
 
-def test_a_drawn_heads_summary_leaves_out_its_first_and_last_token():
-    def rows(condition, *tokens):
-        return [
-            {"model": "m", "layer": 1, "head": 4, "condition": condition}
-            | {"part": part, "received": received}
-            for part, received in tokens
-        ]
+def curve(condition, received, parts):
+    """Return the rows of a drawn head under a condition."""
+    rows = pd.DataFrame({"received": received, "part": parts})
+    return rows.assign(model="m", layer=1, head=4, condition=condition)
 
-    none = [("problem", value) for value in (9, 0.4, 0.2, 0.4, 7)]
-    slashes = [("inserted", 0.1), ("inserted", 0.3)]
-    after = [("problem", value) for value in (9, 0.2, 0.3, 0.2, 7)]
-    curves = rows("none", *none) + rows("mless", *after[:2], *slashes, *after[2:])
-    table = summary_of_heads(pd.DataFrame(curves))
-    assert table[["model", "layer", "head"]].values.tolist() == [["m", 1, 4]]
-    assert table.tokens.tolist() == [3] and table.slashes.tolist() == [2]
-    assert table["λ"].tolist() == pytest.approx([0.7])
-    assert table["receive less"].tolist() == pytest.approx([2 / 3])
-    assert table["slash / original"].tolist() == pytest.approx([0.2 / (0.7 / 3)])
+
+def test_a_drawn_heads_summary_leaves_out_its_first_and_last_token():
+    none = curve("none", [9, 0.4, 0.2, 0.4, 7], "problem")
+    inserted = ["problem", "problem", "inserted", "inserted", *["problem"] * 3]
+    slashes = curve("mless", [9, 0.2, 0.1, 0.3, 0.3, 0.2, 7], inserted)
+    table = summary_of_heads(pd.concat([none, slashes]))
+    (row,) = table.to_dict("records")
+    expected = {"model": "m", "layer": 1, "head": 4, "tokens": 3, "slashes": 2}
+    expected |= {"λ": 0.7, "receive less": 2 / 3, "slash / original": 0.2 / (0.7 / 3)}
+    assert row == pytest.approx(expected)
 
 
 @pytest.fixture
@@ -65,46 +62,36 @@ def profile(monkeypatch):
     )
 
     def drawing(**heads):
+        panels = {}
+        for figure, head in heads.items():
+            panels[figure] = [Panel(model="demo", layer=1, head=head)]
         demo = load_profile("demo")
-        panels = {
-            figure: [Panel(model="demo", layer=1, head=head)]
-            for figure, head in heads.items()
-        }
-        return demo.model_copy(
-            update={
-                "attention": demo.attention.model_copy(
-                    update={"panels": panels, "layers": 1}
-                )
-            }
-        )
+        changes = {"panels": panels, "layers": 1}
+        attention = demo.attention.model_copy(update=changes)
+        return demo.model_copy(update={"attention": attention})
 
     return drawing
 
 
-def test_a_head_that_is_not_there_is_named(profile):
-    there = "demo has layers 1 to 1 and heads 1 to 2, not layer 1, head 3"
-    for head, said in ((3, f"fig10: {there}"), (1, "of demo gives is not stored")):
-        with pytest.raises(InputError, match=said):
-            curves(profile(fig10=head), "fig10", ["none", "mless"])
+THERE = "demo has layers 1 to 1 and heads 1 to 2, not layer 1, head 3"
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [(3, f"fig10: {THERE}"), (1, "of demo gives is not stored")],
+)
+def test_a_head_that_is_not_there_is_named(profile, head, said):
+    with pytest.raises(InputError, match=said):
+        curves(profile(fig10=head), "fig10", ["none", "mless"])
 
 
 def test_a_drawn_head_has_lambda_of_either_part_over_all_problems(profile):
-    figures = {
-        "fig10": [2],
-        "fig13": [1, 2],
-        "fig18": [2],
-    }  # where none is named the first, as far as there are any
-    table = spans_of_heads(profile(fig10=2), *figures)
-    drawn = [
-        (figure, 1, head, span)
-        for figure, heads in figures.items()
-        for head in heads
-        for span in SPANS[1:]
-    ]
-    assert (
-        list(zip(table.figure, table.layer, table["head"], table.span, strict=True))
-        == drawn
-    )
-    assert table["lambda"].tolist() == [8, 10, 2, 4, 8, 10, 8, 10] and set(table.n) == {
-        2
-    }
+    # One is named for fig10; of the others the first that there are.
+    table = spans_of_heads(profile(fig10=2), "fig10", "fig13", "fig18")
+    heads = [("fig10", 2), ("fig13", 1), ("fig13", 2), ("fig18", 2)]
+    expected = []
+    for figure, head in heads:
+        expected += [[figure, 1, head, span] for span in ("problem", "instruction")]
+    assert table[["figure", "layer", "head", "span"]].values.tolist() == expected
+    assert table["lambda"].tolist() == [8, 10, 2, 4, 8, 10, 8, 10]
+    assert (table.n == 2).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from evidence import dataset
+from evidence import close, dataset
 from scipy import stats
 
 from lib.measurement.attention import QUERIES, SPANS
@@ -55,14 +55,14 @@ def test_the_first_layers_have_all_problems_and_every_layer_those_that_reached_i
 
 
 def test_n_counts_the_problems_of_each_place():
-    values = np.array([[1.0, NAN, NAN], [2.0, 4.0, NAN], [4.0, 5.0, NAN]])
+    by_problem = [[1.0, NAN, NAN], [2.0, 4.0, NAN], [4.0, 5.0, NAN]]
     labels = {"problem": ["a", "b", "c"], "layer": [1, 2, 3]}
-    table = means_table(xr.DataArray(values, labels, ["problem", "layer"]))
+    table = means_table(xr.DataArray(by_problem, labels, ["problem", "layer"]))
     assert table.layer.tolist() == [1, 2]
     assert table.n.tolist() == [3, 2]
+    second = table.loc[1]
     ends = interval([4.0, 5.0])
-    numbers = table.loc[1, ["mean", "low", "high"]].tolist()
-    assert numbers == pytest.approx([4.5, ends.low, ends.high])
+    close(second[["mean", "low", "high"]], [4.5, ends.low, ends.high])
 
 
 # Four problems, of which no two are of one template.
@@ -75,63 +75,59 @@ def wilcoxon(values):
 
 
 def test_heads_have_the_mean_over_problems_and_holms_p_over_all_of_a_models_heads():
-    lam = np.array([[0.5, 0.9], [0.6, 1.2], [0.7, 1.3], [0.8, 1.0]])  # (problem, head)
-    arrays = {
-        "lambda": lam[:, None],
-        "mass": 2 * lam[:, None],
-        "flatness": 0.25,
-        "dispersion": 0.125,
-    }
+    first = [0.5, 0.6, 0.7, 0.8]  # by problem
+    second = [0.84, 1.18, 1.3, 1.08]
+    lam = np.stack([first, second], axis=1)[:, None]  # (problem, layer, head)
+    arrays = {"lambda": lam, "mass": 2 * lam, "flatness": 0.25, "dispersion": 0.125}
     labels = FOUR | {"condition": ["mless"], "head": [1, 2]}
     table = heads_table({"m": dataset(labels, arrays)})
-    assert table[["model", "condition", "layer"]].values.tolist() == [
-        ["m", "mless", 1],
-        ["m", "mless", 1],
-    ]
-    assert table["head"].tolist() == [1, 2]
-    assert table["lambda"].tolist() == pytest.approx([0.65, 1.1])
-    assert table["problems < 1"].tolist() == [1, 0.25]
-    assert table["mass"].tolist() == pytest.approx([1.3, 2.2])
-    assert (table.flatness == 0.25).all() and (table.dispersion == 0.125).all()
-    assert table.n.tolist() == [4, 4]
+    places = table[["model", "condition", "layer", "head", "n"]]
+    assert places.values.tolist() == [["m", "mless", 1, 1, 4], ["m", "mless", 1, 2, 4]]
+    close(table["lambda"], [0.65, 1.1])
+    close(table["problems < 1"], [1, 0.25])
+    close(table["mass"], [1.3, 2.2])
+    close(table["flatness"], [0.25, 0.25])
+    close(table["dispersion"], [0.125, 0.125])
 
-    first = wilcoxon(np.log([0.5, 0.6, 0.7, 0.8]))
-    second = wilcoxon(np.log([0.9, 1.2, 1.3, 1.0]))
-    assert first < second
-    assert table.p.tolist() == pytest.approx([2 * first, max(2 * first, second)])
-    ends = interval([0.5, 0.6, 0.7, 0.8])
-    assert table.loc[0, ["low", "high"]].tolist() == pytest.approx(
-        [ends.low, ends.high]
-    )
+    ends = interval(first)
+    close(table.loc[0, ["low", "high"]], [ends.low, ends.high])
+    smaller = wilcoxon(np.log(first))
+    larger = wilcoxon(np.log(second))
+    assert smaller < larger
+    close(table["p"], [2 * smaller, max(2 * smaller, larger)])
+
+
+WITH_CONTROLS = ["trained", *UNTRAINED, UNIFORM]
 
 
 def test_layers_have_the_mean_over_heads_and_controls_their_extreme_heads():
-    lam = np.array([[0.5, 0.9], [0.7, 1.3]])  # (problem, head)
-    networks = ["trained", *UNTRAINED, UNIFORM]
-    factors = np.array([1, 0.5, 0.6, 0.7, 0.8])[:, None, None, None, None]
-    labels = LABELS | {"network": networks, "condition": ["mless"], "head": [1, 2]}
-    arrays = {"lambda": factors * lam[:, None], "mass": 0.25, "flatness": 0.5}
-    measured = {"m": dataset(labels, arrays | {"dispersion": 0.125})}
+    # Of the networks in turn, times 0.6 of the first head and 1.1 of the second.
+    factors = np.array([1, 0.5, 0.6, 0.7, 0.8]).reshape(-1, 1, 1, 1, 1)
+    lam = np.array([[0.5, 0.9], [0.7, 1.3]])[:, None]  # (problem, layer, head)
+    labels = {"network": WITH_CONTROLS, "condition": ["mless"], "head": [1, 2]}
+    arrays = {"mass": 0.25, "flatness": 0.5, "dispersion": 0.125}
+    arrays["lambda"] = factors * lam
+    measured = {"m": dataset(LABELS | labels, arrays)}
+
     layers = layers_table(measured).set_index("measure")["mean"]
-    assert layers["lambda"] == pytest.approx(0.85)
-    assert layers["mass"] == 0.25 and layers["flatness"] == 0.5
+    names = ["lambda", "mass", "flatness", "dispersion"]
+    close(layers[names], [0.85, 0.25, 0.5, 0.125])
     controls = controls_table(measured, "mless")
     assert controls.control.tolist() == ["untrained", "uniform"]
-    # Heads have means of 0.6 and 1.1, times the networks' factors.
-    assert controls.lowest.tolist() == pytest.approx([0.6 * 0.5, 0.6 * 0.8])
-    assert controls.highest.tolist() == pytest.approx([1.1 * 0.7, 1.1 * 0.8])
+    close(controls.lowest, [0.6 * 0.5, 0.6 * 0.8])
+    close(controls.highest, [1.1 * 0.7, 1.1 * 0.8])
 
 
 def test_mass_is_in_percent_beside_a_sentence_untrained_networks_and_even_attention():
-    networks = ["trained", *UNTRAINED, UNIFORM]
-    # Two heads, of which the second takes nothing.
-    mass = np.zeros((len(networks), 2, 2, 1, 2))
-    mass[0, :, :, 0, 0] = [[0.2, 0.4], [0.4, 0.6]]  # (condition, problem)
+    # Of the first of two heads; the second takes nothing.
+    mass = np.zeros((len(WITH_CONTROLS), 2, 2, 1, 2))
+    trained = [[0.2, 0.4], [0.4, 0.6]]  # (condition, problem)
+    mass[0, :, :, 0, 0] = trained
     for network, share in enumerate([0.6, 0.8, 1.0, 0.9], 1):
         mass[network, 0, :, 0, 0] = share
-    labels = LABELS | {"network": networks, "condition": ["mless", "random"]}
-    measured = dataset(labels | {"head": [1, 2]}, {"mass": mass})
-    table = mass_table({"m": measured})
+    labels = {"network": WITH_CONTROLS, "condition": ["mless", "random"]}
+    labels["head"] = [1, 2]
+    table = mass_table({"m": dataset(LABELS | labels, {"mass": mass})})
     assert list(table) == ["model", "inserted", "layer", "mass", "low", "high", "n"]
     assert table.inserted.tolist() == [
         "slashes",
@@ -139,8 +135,9 @@ def test_mass_is_in_percent_beside_a_sentence_untrained_networks_and_even_attent
         "slashes, untrained networks",
         "slashes, attention spread evenly",
     ]
-    assert table.mass.tolist() == pytest.approx([15, 25, 40, 45])
-    assert (table.layer == 1).all() and (table.n == 2).all()
+    close(table.mass, [15, 25, 40, 45])
+    assert (table.layer == 1).all()
+    assert (table.n == 2).all()
 
 
 @pytest.mark.parametrize(
@@ -158,31 +155,29 @@ def test_a_sentence_says_how_well_eq_2_fits_the_models(means, words):
 
 def test_a_head_counts_where_it_surely_lies_below_or_above_1():
     heads = pd.DataFrame(
-        [
-            ("m", "mless", 1, 0.9, 0.01),
-            ("m", "mless", 1, 1.2, 0.04),
-            ("m", "mless", 1, 0.5, 0.06),
-            ("m", "mless", 2, 0.5, 0.04),
-        ],
-        columns=["model", "condition", "layer", "lambda", "p"],
+        {"lambda": [0.9, 1.2, 0.5, 0.5], "p": [0.01, 0.04, 0.06, 0.04]}
     )
-    assert count_heads(heads).values.tolist() == [
-        ["m", "mless", 1, 1, 1, 3],
-        ["m", "mless", 2, 1, 0, 1],
-    ]
+    heads = heads.assign(model="m", condition="mless", layer=[1, 1, 1, 2])
+    table = count_heads(heads)
+    assert table.layer.tolist() == [1, 2]
+    assert table.below.tolist() == [1, 1]
+    assert table.above.tolist() == [1, 0]
+    assert table["heads"].tolist() == [3, 1]
 
 
-def test_a_causes_share_is_of_the_log_of_both():
-    both, terms = [0.5, 0.25], [0.5, 0.5]  # by problem
-    distance = [1.0, 0.5]
-    cause_lambda = np.array([both, terms, distance])[..., None]  # one head
-    labels = LABELS | {"cause": list(CAUSES), "head": [1]}
-    table = causes_table({"m": dataset(labels, {"cause_lambda": cause_lambda})})
+def test_a_causes_share_is_of_the_mean_log_of_both():
+    # By problem and head.
+    both = [[0.5, 0.5], [0.25, 1]]
+    terms = [[0.5, 1], [0.5, 1]]
+    distance = [[1, 1], [0.5, 0.5]]
+    labels = LABELS | {"cause": list(CAUSES), "head": [1, 2]}
+    lam = np.array([both, terms, distance])
+    table = causes_table({"m": dataset(labels, {"cause_lambda": lam})})
     assert table.cause.tolist() == ["both", "terms", "distance"]
-    assert table["lambda"].tolist() == [0.375, 0.5, 0.75]
-    # In halvings: both has 1 and 2, terms 1 and 1, distance none and 1.
-    assert table["share"].tolist() == pytest.approx([1, 2 / 3, 1 / 3])
-    assert table["share low"][1] < 2 / 3 < table["share high"][1]
+    close(table["lambda"], [0.5625, 0.75, 0.75])
+    # In halvings: both has 1 and 1, terms a half twice, distance none and 1.
+    close(table["share"], [1, 0.5, 0.5])
+    assert table["share low"][2] < 0.5 < table["share high"][2]
 
 
 def test_fits_have_their_mean_and_their_extreme_heads():

@@ -15,7 +15,7 @@ from lib.measurement import networks
 from lib.measurement.activations import measure_activations
 from lib.measurement.attention import measure_attention, prompts_of
 from lib.measurement.causes import measure_causes
-from lib.measurement.plan import INSERTIONS
+from lib.measurement.plan import INSERTIONS, STEPS
 from lib.measurement.run import measure
 from lib.models.loading import load
 from lib.profiles import run_profile
@@ -108,6 +108,14 @@ def test_every_layer_takes_the_problems_that_the_profiles_seed_draws(
     deep = measured["lambda"].sel(network="trained", condition="mless", layer=3)
     there = deep.problem[deep.notnull().any("head")]
     assert there == [problem.id for problem in stratified_sample(problems, 1, SEED)]
+
+
+def test_the_problems_of_every_layer_are_drawn_by_the_profiles_seed(profile):
+    problems = load_problems("embedded")
+    drawn = stratified_sample(problems, 1, SEED)
+    assert drawn != stratified_sample(problems, 1, 0)
+    deep = next(step for step in STEPS if step.deep and step.measure == "attention")
+    assert networks._problems_of(deep, profile, problems) == drawn
 
 
 def test_the_drawn_prompt_has_the_profiles_filler_and_format(

@@ -59,19 +59,17 @@ def byte_level(trim_offsets=False):
     """GPT-2's kind; digits stand alone, so that the space before one is a token of its
     own.
     """
-    tokenizer, alphabet = Tokenizer(BPE()), pre_tokenizers.ByteLevel.alphabet()
+    tokenizer = Tokenizer(BPE())
+    digits = pre_tokenizers.Split(DIGITS_ALONE, "isolated")
     spaced = pre_tokenizers.ByteLevel(
         add_prefix_space=False, trim_offsets=trim_offsets, use_regex=False
     )
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(DIGITS_ALONE, "isolated"), spaced]
-    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, spaced])
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=trim_offsets)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.train_from_iterator(
-        CORPUS,
-        BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False),
-    )
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(CORPUS, trainer)
     return tokenizer
 
 
@@ -131,13 +129,10 @@ def merging(*pairs):
     """A byte-level tokenizer of single bytes that joins `pairs` of pieces, also across
     spaces.
     """
-    pieces = [
-        *sorted(pre_tokenizers.ByteLevel.alphabet()),
-        *("".join(pair) for pair in pairs),
-    ]
-    tokenizer = Tokenizer(
-        BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=list(pairs))
-    )
+    pieces = sorted(pre_tokenizers.ByteLevel.alphabet())
+    pieces += ["".join(pair) for pair in pairs]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(BPE(vocab=vocabulary, merges=list(pairs)))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
         add_prefix_space=False, trim_offsets=False, use_regex=False
     )
@@ -163,12 +158,18 @@ def tokenizer(request):
 
 def characters(tokenizer, prompt, name):
     """The text under a span, by the tokenizer's own offsets."""
-    offsets = tokenizer(
+    encoded = tokenizer(
         prompt.text, add_special_tokens=False, return_offsets_mapping=True
-    )["offset_mapping"]
+    )
+    offsets = encoded["offset_mapping"]
     shift = len(prompt) - len(offsets)  # special tokens before the text
-    part = offsets[prompt.spans[name].start - shift : prompt.spans[name].stop - shift]
-    return prompt.text[part[0][0] : part[-1][1]].strip() if part else ""
+    span = prompt.spans[name]
+    part = offsets[span.start - shift : span.stop - shift]
+    if not part:
+        return ""
+    begin, _ = part[0]
+    _, end = part[-1]
+    return prompt.text[begin:end].strip()
 
 
 def checked(tokenizer, problem, condition, format="plain", filler=None):
@@ -204,7 +205,8 @@ def checked(tokenizer, problem, condition, format="plain", filler=None):
 
 def check_place(baseline, prompt, position, length):
     """Check where tokens were inserted, and that what lies behind has moved."""
-    instruction, problem = baseline.spans["instruction"], baseline.spans["problem"]
+    instruction = baseline.spans["instruction"]
+    problem = baseline.spans["problem"]
     places = {
         "before": instruction.start,
         "between": problem.start,
@@ -213,7 +215,8 @@ def check_place(baseline, prompt, position, length):
     place = places[position]
     assert prompt.spans["inserted"].start == place
     for name in ("instruction", "problem"):
-        was, now = baseline.spans[name], prompt.spans[name]
+        was = baseline.spans[name]
+        now = prompt.spans[name]
         assert now.start == was.start + length * (was.start >= place)
         assert now.stop == was.stop + length * (was.stop > place)
 
@@ -379,18 +382,14 @@ def test_what_cannot_be_built_is_refused_in_one_line(
 
 
 def test_the_random_place_is_the_same_for_every_filler_and_differs_between_problems():
-    problems = [
-        f"What is {n} plus one plus two plus three plus four?" for n in range(8)
-    ]
-    slashes = [
-        build_prompt(BYTES, problem, "mless@random").spans["inserted"].start
-        for problem in problems
-    ]
-    letters = [
-        build_prompt(BYTES, problem, "letters@random").spans["inserted"].start
-        for problem in problems
-    ]
-    assert slashes == letters and len(set(slashes)) > 3
+    places = []
+    for n in range(8):
+        problem = f"What is {n} plus one plus two plus three plus four?"
+        slashes = build_prompt(BYTES, problem, "mless@random").spans["inserted"]
+        letters = build_prompt(BYTES, problem, "letters@random").spans["inserted"]
+        assert slashes.start == letters.start
+        places.append(slashes.start)
+    assert len(set(places)) > 3
 
 
 PLAIN = (
@@ -408,22 +407,20 @@ CHATTED = (
 def test_a_prompt_is_these_words_and_worked_examples_are_finished_turns_before_it(
     format, words
 ):
-    tokenizer, given = wrapped(byte_level()), {"format": format}
+    tokenizer = wrapped(byte_level())
+    asked = tokenizer, "What is $3$?", "mless:4"
     example = Example(problem="What is $1 + 1$?", solution="It is $\\boxed{2}$.")
-    shown = build_prompt(
-        tokenizer, "What is $3$?", "mless:4", examples=[example], **given
-    )
-    assert (
-        shown.text == words
-        and tokenizer.decode(shown.input_ids[shown.spans["inserted"]]) == " / / / /"
-    )
-    alone = build_prompt(tokenizer, "What is $3$?", "mless:4", **given)
+    shown = build_prompt(*asked, format=format, examples=[example])
+    assert shown.text == words
+    inserted = shown.input_ids[shown.spans["inserted"]]
+    assert tokenizer.decode(inserted) == " / / / /"
+
+    # What is asked is the same behind it, so many tokens later.
+    alone = build_prompt(*asked, format=format)
     for name, span in alone.spans.items():
         assert torch.equal(shown.input_ids[shown.spans[name]], alone.input_ids[span])
-    assert (
-        len(shown) - len(alone)
-        == shown.spans["problem"].start - alone.spans["problem"].start
-    )
+    moved = shown.spans["problem"].start - alone.spans["problem"].start
+    assert len(shown) - len(alone) == moved
 
 
 SAME = {"example": "none", "arm:c=0.2": "none", "mless:7+arm": "mless:7"}
@@ -443,16 +440,11 @@ def test_conditions_that_change_no_prompt_have_that_of_another(demo, condition):
 
 
 def test_bare_leaves_the_instruction_out(demo):
-    found, whole = (
-        build_prompt(demo.tokenizer, "What is $3$?", name, format="chat")
-        for name in ("bare", "none")
-    )
-    assert found.text == whole.text.replace(f"{INSTRUCTION} ", "")
-    assert (
-        found.spans["instruction"].start
-        == found.spans["instruction"].stop
-        == found.spans["problem"].start
-    )
+    bare = build_prompt(demo.tokenizer, "What is $3$?", "bare", format="chat")
+    whole = build_prompt(demo.tokenizer, "What is $3$?", "none", format="chat")
+    assert bare.text == whole.text.replace(f"{INSTRUCTION} ", "")
+    instruction = bare.spans["instruction"]
+    assert instruction.start == instruction.stop == bare.spans["problem"].start
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ and likelihoods as tables.
 
 import numpy as np
 import pandas as pd
+import pytest
 import xarray as xr
 
 from lib.arm.activations import ACTIVATION_MEASURES
@@ -71,6 +72,11 @@ def dataset(labels, arrays):
         },
         labels,
     )
+
+
+def close(column, expected):
+    """Say that a column of a table has these numbers."""
+    assert column.tolist() == pytest.approx(expected)
 
 
 def answers(part="main", samples=1, embedded=False, plain=True, **solved):

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-import xarray as xr
+from evidence import dataset
 
 from lib import paths
 from lib.claims.verdict import VERDICT_COLUMNS
@@ -121,44 +121,58 @@ def measured(
     """Return measurements with `tokens` drawn tokens, of which the fourth and the fifth
     are inserted under mless.
     """
-    received = (
-        np.linspace(0.01, 0.4, 2 * layers * heads * tokens)
-        .reshape(2, layers, heads, tokens)
-        .astype("float32")
-    )
-    received[0, ..., -3:] = received[1, ..., -1:] = np.nan
-    asked, rest = ["Please", token, "?"], tokens - 5
-    text = np.array(
-        [[*asked, *[" 4"] * rest, "", ""], [*asked, " /", " /", *[" 4"] * rest]]
-    )
-    part = [["instruction"] * 2 + ["problem"] * (rest + 1) + [""] * 2]
-    part = np.array(
-        [*part, ["instruction"] * 3 + ["inserted"] * 2 + ["problem"] * rest]
-    )
-    ratio = (
-        np.linspace(0.5, 1.4, layers * heads).reshape(layers, heads)
-        + 0.1 * (-1) ** np.arange(24)[:, None, None]
-    )
-    by_head, over = (
-        ("condition", "layer", "head"),
-        ("network", "condition", "problem", "layer", "head"),
-    )
-    return xr.Dataset(
-        {"received": ((*by_head, "token"), received)}
-        | {"even": (("condition", "token"), np.full((2, tokens), 0.1))}
-        | {
-            "text": (("condition", "token"), text),
-            "part": (("condition", "token"), part),
-        }
-        | {"lambda": (over, np.stack([ratio * np.nan, ratio])[None])},
-        {
-            "condition": list(CONDITIONS),
-            "layer": range(1, layers + 1),
-            "head": range(1, heads + 1),
-        }
-        | {"network": ["trained"], "problem": [f"sum/{i}" for i in range(24)]},
-        {"model": model, "revision": "abc", "dtype": "float32", "example": "sum/1"},
-    )
+    n = 24
+    text, part = drawn_prompt(token, tokens)
+
+    # None has two tokens less; of the other prompt the last one receives nothing.
+    shape = (len(CONDITIONS), layers, heads, tokens)
+    received = np.linspace(0.01, 0.4, np.prod(shape)).reshape(shape)
+    received[0, ..., -3:] = np.nan
+    received[1, ..., -1] = np.nan
+
+    # Of two problems one lies above the mean of its head, the other below it.
+    means = np.linspace(0.5, 1.4, layers * heads).reshape(layers, heads)
+    ratio = means + 0.1 * (-1) ** np.arange(n)[:, None, None]
+    unknown = np.full_like(ratio, np.nan)  # under none there is no ratio
+
+    labels = {
+        "network": ["trained"],
+        "condition": list(CONDITIONS),
+        "problem": [f"sum/{i}" for i in range(n)],
+        "layer": range(1, layers + 1),
+        "head": range(1, heads + 1),
+        "token": range(tokens),
+    }
+    arrays = {
+        "received": received.astype("float32"),
+        "even": 0.1,
+        "text": text,
+        "part": part,
+        "lambda": np.stack([unknown, ratio]),
+    }
+    about = {
+        "model": model,
+        "revision": "abc",
+        "dtype": "float32",
+        "example": "sum/1",
+    }
+    # A copy, since a test may alter what was broadcast.
+    return dataset(labels, arrays).assign_attrs(about).copy(deep=True)
+
+
+def drawn_prompt(token: str, tokens: int) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the texts of a prompt's tokens under none and under mless, and the parts
+    that they are of.
+    """
+    rest = tokens - 5
+    texts = ["Please", token, "?"]
+    parts = ["instruction", "instruction", "problem"]
+    end = [" 4"] * rest
+    plain = [*texts, *end, "", ""]
+    plain_parts = [*parts, *["problem"] * rest, "", ""]
+    slashes = [*texts, " /", " /", *end]
+    inserted = ["instruction"] * 3 + ["inserted"] * 2
+    return [plain, slashes], [plain_parts, [*inserted, *["problem"] * rest]]
 
 
 @pytest.fixture
