@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import progress
 from lib.errors import InputError
 from lib.evaluation.pass_rates import (
     pass_rate_table,
@@ -17,17 +16,15 @@ from lib.evaluation.pass_rates import (
     scored_draws,
 )
 from lib.evaluation.plan import arm_of, run_settings
-from lib.evaluation.provenance import versions
-from lib.evaluation.scoring import TextToScore, require_room, score_key, score_rows
-from lib.evaluation.store import (
-    DRAW_SCORE_FIELDS,
-    SCORES,
-    frame,
-    opened,
-    read,
-    read_run,
+from lib.evaluation.scoring import (
+    TextToScore,
+    Wanted,
+    require_room,
+    score_key,
+    score_models,
 )
-from lib.models.loading import Loaded, load
+from lib.evaluation.store import DRAW_SCORE_FIELDS, frame, read, read_run
+from lib.models.loading import Loaded
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler
@@ -57,27 +54,23 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
 
     shared = run_settings(settings.problems, filler, seed)
     shared |= {name: drawn_with[name] for name in ("temperature", "format")}
-    keys = []
-    with opened(folder, shared, versions(), file=SCORES) as store:
-        for spec in settings.models:
-            loaded = load(spec, dtype=settings.dtype, streamed=None)
-            own = _rows_of(loaded, rows, answers)
-            wanted = draws_wanted(loaded, settings, own, problems, drawn_with)
-            missing = store.missing(wanted)
-            done = len(wanted) - len(missing)
-            with progress.bar(loaded.name, len(wanted), "score", done) as bar:
-                store.keep(score_rows(loaded, missing), bar)
-            keys += wanted
-    return pd.DataFrame([store.rows[key] for key in keys], columns=DRAW_SCORE_FIELDS)
+
+    def wanted_of(loaded: Loaded) -> Wanted:
+        own = _rows_of(loaded, rows, answers)
+        return _draws_wanted(loaded, settings, own, problems, filler, drawn_with)
+
+    scored = score_models(settings, folder, shared, wanted_of)
+    return pd.DataFrame(scored, columns=DRAW_SCORE_FIELDS)
 
 
-def draws_wanted(
+def _draws_wanted(
     loaded: Loaded,
     settings: Likelihood,
     rows: list[dict],
     problems: list[Problem],
+    filler: Filler,
     drawn_with: dict,
-) -> dict[str, TextToScore]:
+) -> Wanted:
     """Return by key every answer under every condition, problem by problem; raises
     InputError where one does not fit.
     """
@@ -89,29 +82,31 @@ def draws_wanted(
     wanted = {}
     for problem in problems:
         for condition in settings.conditions:
+            arm = arm_of(condition, loaded)
             prompt = build_prompt(
                 loaded.tokenizer,
                 problem.problem,
                 condition,
                 format=drawn_with["format"],
-                filler=Filler(**drawn_with["filler"]),
+                filler=filler,
             )
             for row in by_problem.get(problem.id, []):
+                draw = {
+                    "answer": row["key"],
+                    "sample": row["sample"],
+                    "drawn_under": row["condition"],
+                    "temperature": temperature,
+                }
                 text = TextToScore(
                     problem,
                     condition,
-                    arm_of(condition, loaded),
+                    arm,
                     "draw",
                     prompt,
                     lead=[],
                     text=row["token_ids"],
                     temperature=temperature,
-                    draw={
-                        "answer": row["key"],
-                        "sample": row["sample"],
-                        "drawn_under": row["condition"],
-                        "temperature": temperature,
-                    },
+                    draw=draw,
                 )
                 require_room(loaded, text, "leave this problem out")
                 wanted[score_key(loaded, text)] = text
@@ -122,9 +117,11 @@ def points_as_text(answers: Path, scores: pd.DataFrame) -> str:
     """Return a line per model and condition: its pass rate less that under the first
     condition, empty where answers or scores are too few.
     """
-    draws = scored_draws(frame(read(*answers.glob("completions*.jsonl"))), scores)
+    rows = read(*answers.glob("completions*.jsonl"))
+    draws = scored_draws(frame(rows), scores)
     first, *others = dict.fromkeys(scores["condition"])
-    return pass_rates_as_text(pass_rate_table(draws, [(c, first) for c in others]))
+    table = pass_rate_table(draws, [(condition, first) for condition in others])
+    return pass_rates_as_text(table)
 
 
 def _require_draws(folder: Path, drawn_with: dict) -> None:

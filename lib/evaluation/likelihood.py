@@ -11,13 +11,17 @@ from typing import Any, cast
 
 import pandas as pd
 
-from lib import progress
 from lib.errors import InputError
 from lib.evaluation.plan import arm_of, run_settings
-from lib.evaluation.provenance import versions
-from lib.evaluation.scoring import TextToScore, require_room, score_key, score_rows
-from lib.evaluation.store import SCORE_FIELDS, SCORES, opened
-from lib.models.loading import Loaded, load
+from lib.evaluation.scoring import (
+    TextToScore,
+    Wanted,
+    require_room,
+    score_key,
+    score_models,
+)
+from lib.evaluation.store import SCORE_FIELDS
+from lib.models.loading import Loaded
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Condition, Filler
@@ -46,18 +50,13 @@ def likelihoods(
             )
     shared = run_settings(settings.problems, filler, seed)
     shared["max_solution_tokens"] = settings.max_solution_tokens
-    keys = []
-    with opened(folder, shared, versions(), file=SCORES) as store:
-        for spec in settings.models:
-            loaded = load(spec, dtype=settings.dtype, streamed=None)
-            short = _with_short_solutions(loaded, settings, problems)
-            wanted = texts_wanted(loaded, settings, filler, short)
-            missing = store.missing(wanted)
-            done = len(wanted) - len(missing)
-            with progress.bar(loaded.name, len(wanted), "score", done) as bar:
-                store.keep(score_rows(loaded, missing), bar)
-            keys += wanted
-    return pd.DataFrame([store.rows[key] for key in keys], columns=SCORE_FIELDS)
+
+    def wanted_of(loaded: Loaded) -> Wanted:
+        short = _with_short_solutions(loaded, settings, problems)
+        return texts_wanted(loaded, settings, filler, short)
+
+    rows = score_models(settings, folder, shared, wanted_of)
+    return pd.DataFrame(rows, columns=SCORE_FIELDS)
 
 
 def _with_short_solutions(
@@ -81,7 +80,7 @@ def _with_short_solutions(
 
 def texts_wanted(
     loaded: Loaded, settings: Likelihood, filler: Filler, problems: list[Problem]
-) -> dict[str, TextToScore]:
+) -> Wanted:
     """Return by key every text that a run asks for, problem by problem; raises
     InputError where one does not fit.
     """
@@ -106,9 +105,10 @@ def texts_wanted(
             )
             arm = arm_of(condition, loaded)
             lead = [*end_of_question, *_thought(loaded, condition, solution)]
+            scored = solution
             if target == "answer":
                 lead += before_answer
-            scored = solution if target == "solution" else answer
+                scored = answer
             text = TextToScore(problem, condition, arm, target, prompt, lead, scored)
             require_room(loaded, text, "lower max_solution_tokens")
             wanted[score_key(loaded, text)] = text

@@ -5,20 +5,23 @@ prompt) in nats, summed over the text's tokens.
 import contextlib
 import functools
 import gc
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 
+from lib import progress
 from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.attention.function import hiding
 from lib.errors import InputError
-from lib.evaluation.provenance import provenance
-from lib.evaluation.store import SCORE_FIELDS
+from lib.evaluation.provenance import provenance, versions
+from lib.evaluation.store import SCORE_FIELDS, SCORES, opened
 from lib.generation.prefill import logits_of, prefill
-from lib.models.loading import Loaded
+from lib.models.loading import Loaded, load
 from lib.paths import settings_key
+from lib.profiles import Likelihood
 from lib.prompts.batches import in_batches, is_out_of_memory
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
@@ -52,6 +55,33 @@ class TextToScore:
     @property
     def ids(self) -> list[int]:
         return [*self.prompt.input_ids.tolist(), *self.lead, *self.text]
+
+
+Wanted = dict[str, TextToScore]  # by key
+
+
+def score_models(
+    settings: Likelihood,
+    folder: Path,
+    shared: dict,
+    wanted_of: Callable[[Loaded], Wanted],
+) -> list[dict]:
+    """Score with each model what `folder` lacks of what is wanted of it, each kept at
+    once; return the rows of all that is wanted, in its order.
+
+    shared: the settings that every row of the folder shares.
+    """
+    keys: list[str] = []
+    with opened(folder, shared, versions(), file=SCORES) as store:
+        for spec in settings.models:
+            loaded = load(spec, dtype=settings.dtype, streamed=None)
+            wanted = wanted_of(loaded)
+            missing = store.missing(wanted)
+            done = len(wanted) - len(missing)
+            with progress.bar(loaded.name, len(wanted), "score", done) as bar:
+                store.keep(score_rows(loaded, missing), bar)
+            keys += wanted
+    return [store.rows[key] for key in keys]
 
 
 def score_key(loaded: Loaded, text: TextToScore) -> str:
@@ -155,9 +185,9 @@ def _halves(batch: Mapping[str, TextToScore]) -> list[dict[str, TextToScore]]:
 
 def _sweeps(
     texts: Mapping[str, TextToScore],
-) -> Iterator[list[dict[str, TextToScore]]]:
+) -> Iterator[list[Wanted]]:
     """Yield the batches of each sweep: what is lost when a run is killed in it."""
-    batches: list[dict[str, TextToScore]] = []
+    batches: list[Wanted] = []
     tokens = 0
     for keys in _groups(texts):
         waiting = sorted(keys, key=lambda key: -len(texts[key].ids))

@@ -12,7 +12,7 @@ from families import FAMILIES, spread
 
 from lib.arm.moving import installed
 from lib.errors import InputError
-from lib.evaluation import likelihood
+from lib.evaluation import likelihood, scoring
 from lib.models.loading import Loaded, load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
@@ -46,7 +46,7 @@ def tiny(request, demo):
 @pytest.fixture
 def run(tiny, tmp_path, monkeypatch):
     """Score with the tiny model; `folder`, `filler` and `seed` aside, by settings."""
-    monkeypatch.setattr(likelihood, "load", lambda spec, **_: tiny)
+    monkeypatch.setattr(scoring, "load", lambda spec, **_: tiny)
     problems = tmp_path / "problems.jsonl"
 
     def scored(rows=ROWS, folder="out", filler=None, seed=0, **settings):
@@ -245,7 +245,7 @@ def test_scores_of_a_real_model_equal_an_independent_computation(
         pytest.skip(
             f"the wheels of {spec} are not installed: requirements/families.txt"
         )
-    monkeypatch.setattr(likelihood, "load", lambda spec, **_: loaded)
+    monkeypatch.setattr(scoring, "load", lambda spec, **_: loaded)
     settings = Likelihood(
         models=[spec],
         problems="embedded",

@@ -52,7 +52,7 @@ def scored(tiny, tmp_path, monkeypatch):
         def load_here(spec, **_):
             return load(spec, device="cpu", streamed=streamed)
 
-        monkeypatch.setattr(likelihood, "load", load_here)
+        monkeypatch.setattr(scoring, "load", load_here)
         return likelihood.likelihoods(settings, Filler(), 0, tmp_path / folder)
 
     return scored
@@ -134,7 +134,7 @@ def test_the_demos_scores_streamed_are_those_of_the_whole_demo(tmp_path, demo):
     )
 
     def nats(folder, loaded, patch):
-        patch.setattr(likelihood, "load", lambda spec, **_: loaded)
+        patch.setattr(scoring, "load", lambda spec, **_: loaded)
         rows = likelihood.likelihoods(settings, Filler(), 0, tmp_path / folder)
         return rows.nats.to_numpy()
 
