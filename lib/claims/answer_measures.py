@@ -49,26 +49,33 @@ def accuracy_differences(
     and the effect where both ended.
     """
     right = _by_condition(answers, part, chain.from_iterable(pairs), shares)
-    differences = {
-        f"{more} - {less}": right[more] - right[less] for more, less in pairs
-    }
-    values = _values(differences, "difference")
+    values = _values(_differences(right, pairs), "difference")
     if len(pairs) > 1:
         return values
 
-    # Which of the problems' answers all came to an end under both conditions.
     more, less = pairs[0]
     ended = _by_condition(answers, part, (more, less), _ended)[[more, less]]
-    (difference,) = differences.values()
-    finished = difference[(ended == 1).all(axis=1)].dropna()
-    cut: dict[str, Any] = {
-        "cut": POINTS * (1 - ended[more].mean()),
-        "cut_less": POINTS * (1 - ended[less].mean()),
-        "finished": None,
-    }
+    cut: dict[str, Any] = {}
+    cut["cut"] = POINTS * (1 - ended[more].mean())
+    cut["cut_less"] = POINTS * (1 - ended[less].mean())
+
+    # Problems whose answers all came to an end under both conditions.
+    all_ended = (ended == 1).all(axis=1)
+    finished = (right[more] - right[less])[all_ended].dropna()
+    cut["finished"] = None
     if len(finished):
         cut["finished"] = interval(finished, finished.index, "difference")
     return values.assign_attrs(cut=cut)
+
+
+def _differences(
+    table: pd.DataFrame, pairs: Sequence[Sequence[str]]
+) -> dict[str, pd.Series]:
+    """Return for each pair of conditions the first column less the second, by name."""
+    columns = {}
+    for more, less in pairs:
+        columns[f"{more} - {less}"] = table[more] - table[less]
+    return columns
 
 
 def _ended(group: pd.DataFrame) -> pd.Series:
@@ -110,11 +117,12 @@ def sampling_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.Da
     def distinct(group: pd.DataFrame) -> pd.Series:
         return group.groupby("problem_id", sort=False).response.agg(distinct_2)
 
+    numbers = {f"pass@{k}": passed, "distinct 2-grams": distinct}
     differences = {}
-    for name, number in ((f"pass@{k}", passed), ("distinct 2-grams", distinct)):
-        names = [condition, "none"]
-        table = POINTS * _by_condition(answers, "sampling", names, number)
-        differences[name] = table[condition] - table["none"]
+    for name, number in numbers.items():
+        table = _by_condition(answers, "sampling", [condition, "none"], number)
+        points = POINTS * table
+        differences[name] = points[condition] - points["none"]
     return _values(differences, "difference")
 
 
@@ -136,8 +144,7 @@ def likelihood_differences(
         raise Untestable(f"the profile scores no {target}s")
     nats = rows.pivot(index="problem_id", columns="condition", values="nats")
     _check_known(nats, chain.from_iterable(pairs), "scores nothing")
-    differences = {f"{more} - {less}": nats[more] - nats[less] for more, less in pairs}
-    return _values(differences, "mean")
+    return _values(_differences(nats, pairs), "mean")
 
 
 def mean_likelihood_differences(
@@ -162,7 +169,8 @@ def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray
     solved = tokens_and_right.right.to_numpy() > POINTS / 2
     if solved.all() or not solved.any():
         raise Untestable("all of the problems are solved, or none is")
-    order = POINTS * orders(tokens_and_right.per_token.to_numpy(), solved)
+    per_token = tokens_and_right.per_token.to_numpy()
+    order = POINTS * orders(per_token, solved)
     columns = {"solved and unsolved": pd.Series(order, tokens_and_right.index)}
     return _values(columns, "share")
 
@@ -186,12 +194,17 @@ def orders(x: np.ndarray, right: np.ndarray) -> np.ndarray:
 
     The mean has the area's standard error too.
     """
+    wrong = ~right
     # (right, wrong): 1 where the two are in order, 0.5 for a tie.
-    in_order = np.sign(x[right][:, None] - x[~right]) / 2 + 0.5
+    apart = x[right][:, None] - x[wrong]
+    in_order = np.sign(apart) / 2 + 0.5
     area = in_order.mean()
+
+    of_right = in_order.mean(1) - area
+    of_wrong = in_order.mean(0) - area
     values = np.empty(len(x))
-    values[right] = area + (in_order.mean(1) - area) * len(x) / right.sum()
-    values[~right] = area + (in_order.mean(0) - area) * len(x) / (~right).sum()
+    values[right] = area + of_right * len(x) / right.sum()
+    values[wrong] = area + of_wrong * len(x) / wrong.sum()
     return values
 
 
@@ -243,4 +256,5 @@ def _values(columns: Mapping[str, pd.Series] | pd.DataFrame, kind: str) -> xr.Da
     """
     table = pd.DataFrame(columns)
     table = table.rename_axis(index="problem", columns="component")
-    return xr.DataArray(table).expand_dims(network=["trained"]).assign_attrs(kind=kind)
+    values = xr.DataArray(table).expand_dims(network=["trained"])
+    return values.assign_attrs(kind=kind)

@@ -85,13 +85,14 @@ def differences(scores: pd.DataFrame, target: str, filler: Filler) -> pd.DataFra
     positive control. A difference has ENOUGH problems, and a curve two points.
     """
     scored = scores[scores.target == target]
-    tables = {
-        model: rows.pivot(index="problem_id", columns="condition", values="nats")
-        for model, rows in scored.groupby("model", sort=False)
-    }
-    bands = {model: _band(nats) for model, nats in tables.items()}
+    tables = {}
+    bands = {}
+    for model, rows in scored.groupby("model", sort=False):
+        nats = rows.pivot(index="problem_id", columns="condition", values="nats")
+        tables[model] = nats
+        bands[model] = _band(nats)
 
-    rows = []
+    contrasts = []
     for contrast in _contrasts(scored, target, filler):
         place = contrast[:3]
         for model, nats in tables.items():
@@ -100,9 +101,9 @@ def differences(scores: pd.DataFrame, target: str, filler: Filler) -> pd.DataFra
             apart = (nats[contrast.more] - nats[contrast.less]).dropna()
             if len(apart) >= ENOUGH:
                 shown = interval(apart, apart.index)
-                ends = shown.estimate, shown.low, shown.high
-                rows.append((*place, model, *ends, shown.n, bands[model]))
-    table = pd.DataFrame(rows, columns=list(CONTRAST_COLUMNS))
+                effect = (shown.estimate, shown.low, shown.high)
+                contrasts.append((*place, model, *effect, shown.n, bands[model]))
+    table = pd.DataFrame(contrasts, columns=list(CONTRAST_COLUMNS))
 
     points = table.groupby(["panel", "curve", "model"]).x.transform("nunique")
     drawn = (table.panel == "pairs") | (points > 1)

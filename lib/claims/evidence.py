@@ -50,12 +50,14 @@ def by_model(
         evidence[model]["measured"] = dataset
     if answers:
         accuracy = profile.accuracy
-        unaided = accuracy.format == "plain" and not accuracy.elicit
-        whole = pd.concat(answers, ignore_index=True).assign(plain=unaided)
+        whole = pd.concat(answers, ignore_index=True)
+        whole["plain"] = accuracy.format == "plain" and not accuracy.elicit
         for model, rows in whole.groupby("model", sort=False):
             evidence[str(model)]["answers"] = rows
-    for kind, table in {"scores": scores, "draws": draws}.items():
-        if table is not None:
-            for model, rows in table.groupby("model", sort=False):
-                evidence[str(model)][kind] = rows
+    tables = {"scores": scores, "draws": draws}
+    for kind, table in tables.items():
+        if table is None:
+            continue
+        for model, rows in table.groupby("model", sort=False):
+            evidence[str(model)][kind] = rows
     return dict(evidence)

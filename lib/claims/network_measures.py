@@ -56,7 +56,8 @@ def lambda_from(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArra
     first = _selected(measured, "lambda", condition=condition, layer=layer).layer
     deep = measured["lambda"].sel(condition=condition, layer=measured.layer >= first)
     last = deep.layer.values.max()
-    return _named({f"layers {layer} to {last}": deep.mean(["head", "layer"])})
+    mean = deep.mean(["head", "layer"])
+    return _named({f"layers {layer} to {last}": mean})
 
 
 def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
@@ -69,8 +70,9 @@ def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.Dat
         values = _selected(measured, name, condition=condition, layer=layer)
         return values.mean("head")
 
+    level = over_heads("portion")
     evenness = over_heads("flatness") / over_heads("unevenness")
-    return _named({"level": over_heads("portion"), "evenness": evenness})
+    return _named({"level": level, "evenness": evenness})
 
 
 def after_layer_1(
@@ -83,7 +85,8 @@ def after_layer_1(
     """
     values = _selected(measured, variable, condition=condition, layer=[1, *layers])
     means = values.mean("head")
-    differences = means.sel(layer=layers) - means.sel(layer=1, drop=True)
+    in_layer_1 = means.sel(layer=1, drop=True)
+    differences = means.sel(layer=layers) - in_layer_1
     return _each(differences, "layer", "layer {}")
 
 
@@ -101,7 +104,8 @@ def span_differences(
         return between.mean("head")
 
     attention = difference("flatness")
-    return _named({"attention": attention, "values": difference("dispersion")})
+    vectors = difference("dispersion")
+    return _named({"attention": attention, "values": vectors})
 
 
 def lambda_ratios(
@@ -119,9 +123,9 @@ def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
 
     In one form of it, or in the one that fits best.
     """
-    by_form = {
-        text: _selected(measured, name).mean("head") for name, text in AFFINE.items()
-    }
+    by_form = {}
+    for name, text in AFFINE.items():
+        by_form[text] = _selected(measured, name).mean("head")
     fits = _named(by_form)
     if form != "best":
         return fits.sel(component=[AFFINE[form]])
@@ -149,9 +153,11 @@ def activation_changes(
     logs = log_changes(values).sel(condition=condition)
     parts = []
     if rise:
-        parts.append(_each(logs.sel(measure=rise), "measure", "{} up"))
+        rises = logs.sel(measure=rise)
+        parts.append(_each(rises, "measure", "{} up"))
     if fall:
-        parts.append(_each(-logs.sel(measure=fall), "measure", "{} down"))
+        falls = -logs.sel(measure=fall)
+        parts.append(_each(falls, "measure", "{} down"))
     return xr.concat(parts, "component")
 
 
@@ -160,9 +166,11 @@ def class_differences(measured: xr.Dataset, condition: str, layer: int) -> xr.Da
 
     In points.
     """
-    near = POINTS * _selected(measured, "classes", condition=condition, layer=layer)
-    differences = near - near.sel({"class": OTHERS}, drop=True)
-    return _each(differences.drop_sel({"class": OTHERS}), "class")
+    shares = _selected(measured, "classes", condition=condition, layer=layer)
+    near = POINTS * shares
+    of_others = near.sel({"class": OTHERS}, drop=True)
+    of_classes = near.drop_sel({"class": OTHERS})
+    return _each(of_classes - of_others, "class")
 
 
 def class_falls(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
@@ -195,9 +203,10 @@ def _selected(measured: xr.Dataset, name: str, **labels) -> xr.DataArray:
         raise Untestable(f"the profile measures no {name}")
     for dim, label in labels.items():
         known = measured[dim].values.tolist()
-        missing = set(np.atleast_1d(label).tolist()) - set(known)
+        asked_for = np.atleast_1d(label).tolist()
+        missing = set(asked_for) - set(known)
         if missing:
-            text = ", ".join(map(str, measured[dim].values))
+            text = ", ".join(map(str, known))
             raise Untestable(f"{dim} {min(missing)} was not measured, only {text}")
     return measured[name].sel(labels)
 
@@ -205,12 +214,14 @@ def _selected(measured: xr.Dataset, name: str, **labels) -> xr.DataArray:
 def _each(values: xr.DataArray, dim: str, text: str = "{}") -> xr.DataArray:
     """Return the values with a component for each label of an axis, named after it."""
     names = [text.format(label) for label in values[dim].values]
-    return values.rename({dim: "component"}).assign_coords(component=names)
+    renamed = values.rename({dim: "component"})
+    return renamed.assign_coords(component=names)
 
 
 def _named(parts: Mapping[str, xr.DataArray]) -> xr.DataArray:
     """Return a component for each of these names."""
-    return xr.concat(parts.values(), pd.Index(list(parts), name="component"))
+    names = pd.Index(list(parts), name="component")
+    return xr.concat(parts.values(), names)
 
 
 def _heads(values: xr.DataArray, over: str) -> xr.DataArray:
@@ -224,5 +235,6 @@ def _heads(values: xr.DataArray, over: str) -> xr.DataArray:
     if not trained.notnull().any():
         raise Untestable("the profile measures no attention here")
     heads = trained.mean("problem").values
-    mean = _named({f"mean of {len(heads)} heads": values.mean("head")})
+    label = f"mean of {len(heads)} heads"
+    mean = _named({label: values.mean("head")})
     return mean.assign_attrs(heads=heads)

@@ -65,9 +65,11 @@ def counts(verdicts: Sequence[Verdict]) -> pd.DataFrame:
         stands = Counter(verdict.stands for verdict in own)
         stands[NOT_TESTED] = len(claims) - len(own)
         rows.append({"model": model, **stands})
-    table = pd.DataFrame(rows, columns=["model", *VERDICTS, *UNJUDGED])
-    table = table.fillna(0).astype(dict.fromkeys(table.columns[1:], int))
-    used = [name for name in table.columns[1:] if table[name].any()]
+
+    names = [*VERDICTS, *UNJUDGED]
+    table = pd.DataFrame(rows, columns=["model", *names])
+    table[names] = table[names].fillna(0).astype(int)
+    used = [name for name in names if table[name].any()]
     return table[["model", *used]]
 
 

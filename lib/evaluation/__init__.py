@@ -78,7 +78,8 @@ def stored_draws(profile: Profile) -> pd.DataFrame | None:
     scores = sorted((paths.DATA / profile.name / "draws").glob("*.jsonl.gz"))
     if answers is None or not scores:
         return None
-    return scored_draws(frame(read(answers), "draws"), pd.DataFrame(read(*scores)))
+    drawn = frame(read(answers), "draws")
+    return scored_draws(drawn, pd.DataFrame(read(*scores)))
 
 
 def same_texts(profile: Profile, answers: pd.DataFrame) -> tuple[int, int]:
@@ -127,6 +128,7 @@ def _results(profile: Profile, part: str) -> Path:
 
 def _rows_of_models(models: list[str], rows: list[dict]) -> list[dict]:
     """Return the rows of these models, in their order."""
-    names = [resolve(spec).name for spec in models]
-    chosen = [row for row in rows if row["model"] in names]
-    return sorted(chosen, key=lambda row: names.index(row["model"]))
+    in_order = []
+    for name in dict.fromkeys(resolve(spec).name for spec in models):
+        in_order += [row for row in rows if row["model"] == name]
+    return in_order

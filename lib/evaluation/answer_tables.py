@@ -137,14 +137,19 @@ def summarise(answers: pd.DataFrame) -> pd.DataFrame:
 def _rates(group: pd.DataFrame) -> dict[str, float]:
     """Return RATES of one model and condition."""
     method = group["method"]
+    has_no_box = method.isin(("no-box", "empty-box"))
+    was_cut = group["finish_reason"] != "stop"
+    runs_on = group["run_on"].eq(True)  # answers of an older run may lack it
+    is_ungraded = method.isin(("timeout", "crash", "refused"))
+    is_restated = group["correct"] & ~group["worked_out"]
     answers = {
         "accuracy_authors": group["correct_authors"],
-        "no_box": method.isin(("no-box", "empty-box")),
-        "truncated": group["finish_reason"] != "stop",
-        "run_on": group["run_on"].eq(True),  # answers of an older run may lack it
+        "no_box": has_no_box,
+        "truncated": was_cut,
+        "run_on": runs_on,
         "elicited": group["elicited"],
-        "ungraded": method.isin(("timeout", "crash", "refused")),
-        "restated": group["correct"] & ~group["worked_out"],
+        "ungraded": is_ungraded,
+        "restated": is_restated,
     }
     return {name: POINTS * float(answers[name].mean()) for name in RATES}
 
@@ -157,21 +162,21 @@ def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
     if differences.empty:
         return {}
     by_problem = POINTS * differences.mean(axis=1)
-    lost = int((differences < 0).to_numpy().sum())
-    gained = int((differences > 0).to_numpy().sum())
+    changes = differences.to_numpy()
+    lost = int((changes < 0).sum())
+    gained = int((changes > 0).sum())
 
     def leaves_out_zero(mean: Interval) -> bool:
         return mean.low * mean.high > 0
 
-    p_value = smallest_level(
+    row = mean_and_ends(EFFECT_ENDS, by_problem, "difference")
+    row["p_value"] = smallest_level(
         leaves_out_zero, by_problem, by_problem.index, "difference"
     )
-    return mean_and_ends(EFFECT_ENDS, by_problem, "difference") | {
-        "p_value": p_value,
-        "only_none": lost,
-        "only_this": gained,
-        "discordant": POINTS * (lost + gained) / differences.count().sum(),
-    }
+    row["only_none"] = lost
+    row["only_this"] = gained
+    row["discordant"] = POINTS * (lost + gained) / differences.count().sum()
+    return row
 
 
 def cut_apart(answers: pd.DataFrame) -> pd.DataFrame:
@@ -181,12 +186,9 @@ def cut_apart(answers: pd.DataFrame) -> pd.DataFrame:
     ended = answers["finish_reason"].eq("stop")
     by_problem = ended.groupby([answers["model"], answers["problem_id"]])
     finished = answers[by_problem.transform("all")]
-    return pd.concat(
-        [
-            summarise(answers).assign(problems="all"),
-            summarise(finished).assign(problems="finished"),
-        ]
-    )
+    of_all = summarise(answers).assign(problems="all")
+    of_finished = summarise(finished).assign(problems="finished")
+    return pd.concat([of_all, of_finished])
 
 
 def summary_as_text(table: pd.DataFrame) -> str:
@@ -235,7 +237,8 @@ def breakdown(answers: pd.DataFrame, field: str) -> pd.DataFrame:
     rows = []
     for (model, condition), group in groups(answers).items():
         for value, part in group.groupby(field):
-            row = {"model": model, "condition": condition, field: value, "n": len(part)}
+            row = {"model": model, "condition": condition, field: value}
+            row["n"] = len(part)
             rows.append(row | mean_and_ends(ACCURACY_ENDS, shares(part)))
     return pd.DataFrame(rows, columns=[*GROUP, field, "n", *ACCURACY_ENDS])
 
@@ -250,15 +253,19 @@ def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:
     tested = table[table["p_value"].notna()]
     pairs = tested["n"] * tested["samples"]
     changed = tested["discordant"]
-    variances = (POINTS * changed - tested["effect"] ** 2) * pairs / (pairs - 1)
-    deviations = variances**0.5
-    smallest = [smallest_effect(*row) for row in zip(pairs, deviations, strict=True)]
-    needed = [n_deciding(effect, deviation) for deviation in deviations]
+    mean_squares = POINTS * changed
+    variances = (mean_squares - tested["effect"] ** 2) * pairs / (pairs - 1)
 
+    smallest = []
+    needed = []
+    for n, deviation in zip(pairs, variances**0.5, strict=True):
+        smallest.append(smallest_effect(n, deviation))
+        needed.append(n_deciding(effect, deviation))
     shown = pd.Series(smallest, tested.index, dtype=float)
     enough = pd.Series(needed, tested.index, dtype=float)
-    return tested[[*GROUP, "discordant"]].assign(
-        pairs=pairs,
-        smallest=shown.where(shown <= changed),
-        needed=enough.where(changed >= effect),
-    )
+
+    rows = tested[[*GROUP, "discordant"]].copy()
+    rows["pairs"] = pairs
+    rows["smallest"] = shown.where(shown <= changed)
+    rows["needed"] = enough.where(changed >= effect)
+    return rows

@@ -67,18 +67,17 @@ def _graded_row(
     """Return a line of completions.jsonl: FIELDS, in their order."""
     problem = wanted.problem
     text = completion.text
+    gold = problem.answer
     row = problem.model_dump() | vars(completion) | vars(grade)
     row |= provenance(loaded, completion.processor)
-    row |= {
-        "condition": str(wanted.condition),
-        "problem_id": problem.id,
-        "sample": wanted.sample,
-        "response": text,
-        "run_on": cut_run_on(text)[1],
-        "correct_exact": correct_exact(problem.answer, text),
-        "correct_authors": correct_authors(problem.answer, wanted.prompt.text, text),
-        "correct_authors_on_completion": correct_authors(problem.answer, "", text),
-    }
+    row["condition"] = str(wanted.condition)
+    row["problem_id"] = problem.id
+    row["sample"] = wanted.sample
+    row["response"] = text
+    row["run_on"] = cut_run_on(text)[1]
+    row["correct_exact"] = correct_exact(gold, text)
+    row["correct_authors"] = correct_authors(gold, wanted.prompt.text, text)
+    row["correct_authors_on_completion"] = correct_authors(gold, "", text)
     if wanted.arm:
         row["arm"] = wanted.arm.model_dump()
     return {name: row[name] for name in FIELDS if name in row}

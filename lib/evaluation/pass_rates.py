@@ -92,8 +92,9 @@ def weighted(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
     problem.
     """
     change = _weights(draws, more) - _weights(draws, less)
-    values = POINTS * (draws["right"].astype(float) - _baselines(draws)) * change
-    return values.groupby(draws["problem_id"], sort=False).mean()
+    advantage = draws["right"].astype(float) - _baselines(draws)
+    points = POINTS * advantage * change
+    return points.groupby(draws["problem_id"], sort=False).mean()
 
 
 def counted(draws: pd.DataFrame) -> pd.Series:
@@ -132,14 +133,13 @@ def _estimates(draws: pd.DataFrame, more: str, less: str) -> dict[str, object]:
     """Return the numbers of a row of `pass_rate_table`."""
     weights = np.stack([_weights(draws, more), _weights(draws, less)])  # (2, answers)
     effective = weights.sum(1) ** 2 / (weights**2).sum(1)
-    row: dict[str, object] = {
-        "by": _way(draws, more, less),
-        "n": draws["problem_id"].nunique(),
-        "answers": len(draws),
-        "effective": effective.min(),
-        "largest_weight": weights.max(),
-        "spread": _spread(draws, more, less),
-    }
+    row: dict[str, object] = {}
+    row["by"] = _way(draws, more, less)
+    row["n"] = draws["problem_id"].nunique()
+    row["answers"] = len(draws)
+    row["effective"] = effective.min()
+    row["largest_weight"] = weights.max()
+    row["spread"] = _spread(draws, more, less)
     if row["by"]:
         row |= _mean_and_ends(POINT_ENDS, point_differences(draws, more, less))
     if (more, less) == COUNTABLE:
@@ -153,21 +153,26 @@ def pass_rates_as_text(table: pd.DataFrame) -> str:
     """
     lines = []
     for row in table.to_dict("records"):
-        if row["by"]:
-            text = f"{_ends_as_text(row, POINT_ENDS)} points by {row['by']}"
-        else:
-            text = "the weights explode: answer under both and count"
-        if row["by"] == "counting":
-            text += ", since the weights are too uneven"
-        elif not np.isnan(row["counted"]):
-            text += f", {_ends_as_text(row, COUNTED_ENDS)} by counting"
         lines.append(
-            f"{row['model']}, {row['more']} less {row['less']}: {text};"
+            f"{row['model']}, {row['more']} less {row['less']}: {_points_as_text(row)};"
             f" n = {row['n']}, {row['answers']} answers, effective"
             f" {row['effective']:.0f}, largest weight {row['largest_weight']:.1f},"
             f" spread {row['spread']:.2f}"
         )
     return "\n".join(lines)
+
+
+def _points_as_text(row: dict) -> str:
+    """Return the points of a row, and how they were found."""
+    if not row["by"]:
+        text = "the weights explode: answer under both and count"
+    else:
+        text = f"{_ends_as_text(row, POINT_ENDS)} points by {row['by']}"
+    if row["by"] == "counting":
+        text += ", since the weights are too uneven"
+    elif not np.isnan(row["counted"]):
+        text += f", {_ends_as_text(row, COUNTED_ENDS)} by counting"
+    return text
 
 
 def _ends_as_text(row: dict, names: Sequence[str]) -> str:
@@ -200,12 +205,15 @@ def _scored(draws: pd.DataFrame, more: str, less: str) -> pd.DataFrame:
     """Return the answers to problems of which every answer is scored, and each half has
     two or more.
     """
-    conditions = list({*HALVES, more, less})
-    known = draws.reindex(columns=conditions).notna().all(axis=1)
-    whole = known.groupby(draws["problem_id"]).transform("all")
-    halves = draws.groupby(["problem_id", "drawn_under"]).size().unstack(fill_value=0)
-    enough = halves.reindex(columns=HALVES, fill_value=0).min(axis=1) >= 2
-    return draws[whole & draws["problem_id"].map(enough)]
+    problems = draws["problem_id"]
+    nats = draws.reindex(columns=list({*HALVES, more, less}))
+    is_scored = nats.notna().all(axis=1)
+    is_whole = is_scored.groupby(problems).transform("all")
+
+    sizes = draws.groupby(["problem_id", "drawn_under"]).size()
+    halves = sizes.unstack(fill_value=0).reindex(columns=HALVES, fill_value=0)
+    has_enough = halves.min(axis=1) >= 2
+    return draws[is_whole & problems.map(has_enough)]
 
 
 def _weights(draws: pd.DataFrame, condition: str) -> pd.Series:
@@ -222,8 +230,12 @@ def _baselines(draws: pd.DataFrame) -> pd.Series:
     """
     right = draws["right"].astype(float)
     half = right.groupby([draws["problem_id"], draws["drawn_under"]])
-    own_total, own_size = half.transform("sum"), half.transform("size")
+    own_total = half.transform("sum")
+    own_size = half.transform("size")
     problem = right.groupby(draws["problem_id"])
     other_total = problem.transform("sum") - own_total
     other_size = problem.transform("size") - own_size
-    return ((own_total - right) / (own_size - 1) + other_total / other_size) / 2
+
+    in_own_half = (own_total - right) / (own_size - 1)
+    in_other_half = other_total / other_size
+    return (in_own_half + in_other_half) / 2

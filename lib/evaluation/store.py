@@ -222,7 +222,8 @@ class Store:
         """Return the rows of all shards so far, by key."""
         stem = self.path.name.split("-")[0].removesuffix(".jsonl")
         others = set(self.path.parent.glob(f"{stem}*.jsonl")) - {self.path}
-        return {row["key"]: row for row in read(*sorted(others))} | self.rows
+        rows = {row["key"]: row for row in read(*sorted(others))}
+        return rows | self.rows
 
     def missing(self, wanted: Mapping[str, Wanted]) -> dict[str, Wanted]:
         """Return what no shard has of the wanted rows."""
