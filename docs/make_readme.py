@@ -130,7 +130,7 @@ def headline() -> str:
     """
     shares = stored(FIGURES / "families" / "mass_by_layer.csv")
     verdicts = stored_as_verdicts("families")
-    answer, *others = conclusion.conclusion(verdicts, shares)
+    answer, *others = conclusion.conclude(verdicts, shares)
     return f"**{answer}** {' '.join(others)}"
 
 

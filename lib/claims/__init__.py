@@ -3,7 +3,8 @@ it, and what is said of it.
 
 `claim` has the claims, `evidence` what a profile knows, `network_measures` and
 `answer_measures` the numbers that a claim asks for; `rule` decides, `judging` makes a
-`verdict` of each; `words` and `summary` say it, `contrasts` shows the likelihoods.
+`verdict` of each; `words` and `summary` say it, `conclusion` in one paragraph;
+`contrasts` shows the likelihoods, and `points` the pass rates.
 """
 
 import lazy_loader
@@ -12,6 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "claim": ["load_claims"],
+        "conclusion": ["conclude"],
         "evidence": ["gather"],
         "judging": ["judge"],
         "verdict": ["read_verdicts", "verdict_table", "write_verdicts"],
@@ -20,6 +22,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "checks",
             "counts",
             "graders_apart",
+            "in_sentences",
             "inside",
             "lead",
             "listing",

@@ -2,7 +2,7 @@
 
 Its first sentence is the README's headline, and notebook 07 closes with all of it.
 
-    conclusion(verdicts, mass_table(measured))
+    conclude(verdicts, mass_table(measured))
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ NUMBER_WORDS = ("none", "one", "two", "three", "four", "five", "six")
 PAPERS_GAIN = 2  # points, of Qwen2.5-Math-1.5B in Table 1
 
 
-def conclusion(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
+def conclude(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
     """Return the sentences of the paragraph, the answer first.
 
     shares: the attention that is taken, by layer, as `mass_table` has it. Nothing is

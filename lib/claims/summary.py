@@ -180,6 +180,33 @@ def verdicts_on(run: Profile, notebook: str, **evidence: Any) -> pd.DataFrame:
     return table[[*columns, "unit", "n"]]
 
 
+def in_sentences(table: pd.DataFrame) -> list[str]:
+    """Return a sentence per literal claim of `verdicts_on`: in how many models it
+    holds, and in how many that cannot be told.
+    """
+    sentences = []
+    literal_rows = table[table.reading == "literal"]
+    for claim, rows in literal_rows.groupby("claim", sort=False):
+        word = rows.verdict.str.split(",").str[0]
+        holds = int((word == "supported").sum())
+        unknown = int(word.isin(("undecided", *UNJUDGED)).sum())
+        sentences.append(f"{claim}: {_holds_in(holds, unknown, len(rows))}.")
+    return sentences
+
+
+def _holds_in(holds: int, unknown: int, models: int) -> str:
+    """Return in words in how many models a claim holds."""
+    where = f"{models} models" if models > 1 else "the one model"
+    if holds == models:
+        return f"yes, in all {where}" if models > 1 else f"yes, in {where}"
+    if unknown == models:
+        return f"this cannot be told in any of {where}"
+    if not holds and not unknown:
+        return f"no, in none of {where}" if models > 1 else f"no, not in {where}"
+    text = f"it holds in {holds} of {where}"
+    return f"{text} and cannot be told in {unknown}" if unknown else text
+
+
 def finding(verdicts: Sequence[Verdict]) -> list[str]:
     """Say how far the dilution of layer 1 goes, and how far it reaches."""
     rows = [

@@ -33,6 +33,7 @@ FIGURE_NAMES = {
         "overview",
     ],
     "matrix": ["claims_matrix"],
+    "points_figure": ["points"],
 }
 PRINTED = {"compare": ["agreement"], "source": ["unfold"], "tables": ["say", "show"]}
 

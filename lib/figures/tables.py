@@ -8,8 +8,24 @@ from lib.statistics import format_interval
 SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign
 NOTHING = "Nothing to show: this profile does not ask for it. The profile demo does."
+MOST_ROWS = 20  # of a table that is shown whole; a longer one is folded to a line
 # Without these the length of a number would decide where a line breaks.
 UNFOLDED = {"width": 1000, "max_columns": None, "max_colwidth": None}
+
+
+class FoldedTable:
+    """A long table as a reader may unfold it in a notebook."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __repr__(self):
+        return repr(self.table)
+
+    def _repr_html_(self):
+        table = self.table.to_html(notebook=True)
+        summary = f"A table of {len(self.table)} rows: {', '.join(self.table)}"
+        return f"<details><summary>{summary}</summary>{table}</details>"
 
 
 def show(table, columns=None, digits=2):
@@ -17,8 +33,8 @@ def show(table, columns=None, digits=2):
     those of each column that is named.
 
     The first column is the index, printed once where it repeats; gaps are empty. A
-    p-value has three digits. An estimate and its ends become one column. A table
-    without rows is said to be one.
+    p-value has three digits. An estimate and its ends become one column. A table of
+    more than MOST_ROWS is folded, and one without rows is said to be one.
     """
     if table.empty:
         print(NOTHING)
@@ -46,7 +62,8 @@ def show(table, columns=None, digits=2):
         shown[name] = [_cell(name, value, places) for value in values]
 
     first = shown.pop(shown.columns[0])
-    return shown.set_index(first.where(first != first.shift(), ""))
+    shown = shown.set_index(first.where(first != first.shift(), ""))
+    return FoldedTable(shown) if len(shown) > MOST_ROWS else shown
 
 
 def triples(names):

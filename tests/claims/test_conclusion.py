@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from lib.claims.conclusion import conclusion
+from lib.claims.conclusion import conclude
 from lib.claims.verdict import Estimate, Verdict
 
 SHARES = pd.DataFrame(
@@ -33,7 +33,7 @@ def verdict(claim, low, high, model="tiny"):
 
 
 def test_the_answer_comes_first_and_attention_next():
-    first, second, *_ = conclusion([verdict("accuracy-mless", -1, 3)], SHARES)
+    first, second, *_ = conclude([verdict("accuracy-mless", -1, 3)], SHARES)
     assert first.startswith("In the one model that we could run, we see no gain")
     assert second == (
         "The slashes take 10 % of the first layer's attention; an ordinary sentence as"
@@ -46,7 +46,7 @@ def test_the_answer_comes_first_and_attention_next():
 )
 def test_a_gain_by_any_measure_is_told_as_one(claim):
     verdicts = [verdict(claim, 1, 3), verdict(claim, -1, 3, model="other")]
-    first = conclusion(verdicts, SHARES)[0]
+    first = conclude(verdicts, SHARES)[0]
     assert first.startswith("In one of the two models that we could run, we see a gain")
 
 
@@ -59,11 +59,11 @@ def test_what_an_interval_rules_out_follows_from_its_ends(ends, gain, nothing):
     assert (
         f"The paper's gain of 2 points is ruled out by {gain} of two such intervals,"
         f" and no change at all by {nothing}."
-    ) in conclusion(verdicts, SHARES)
+    ) in conclude(verdicts, SHARES)
 
 
 def test_a_wide_interval_rules_out_nothing():
-    text = " ".join(conclusion([verdict("points-slashes", -1, 3)], SHARES))
+    text = " ".join(conclude([verdict("points-slashes", -1, 3)], SHARES))
     assert "No such interval rules out the paper's gain of 2 points" in text
 
 
@@ -73,20 +73,20 @@ def test_likelihoods_are_counted_by_model():
         verdict("likelihood-gain", -1, 1, "b"),
         verdict("likelihood-layer-1", 1, 2, "a"),
     ]
-    text = " ".join(conclusion(verdicts, SHARES))
+    text = " ".join(conclude(verdicts, SHARES))
     assert "likelier in none of two models, and less likely in one" in text
     assert "makes it likelier in one of one model." in text
 
 
 def test_the_papers_own_models_are_not_said_to_be_others():
-    own = conclusion([verdict("accuracy-mless", -1, 3, "Qwen2.5-Math-7B")], SHARES)
-    other = conclusion([verdict("accuracy-mless", -1, 3)], SHARES)
+    own = conclude([verdict("accuracy-mless", -1, 3, "Qwen2.5-Math-7B")], SHARES)
+    other = conclude([verdict("accuracy-mless", -1, 3)], SHARES)
     assert [text for text in other if text not in own][-1] == (
         "None of these models is one of the paper's."
     )
 
 
 def test_nothing_is_concluded_from_nothing():
-    assert conclusion([], SHARES) == [
+    assert conclude([], SHARES) == [
         "Nothing that was scored or answered says whether slashes help."
     ]

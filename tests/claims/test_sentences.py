@@ -195,6 +195,26 @@ def test_the_checks_tell_what_the_controls_say(rows, verdicts):
         assert f"{min(effects):.1f} to {max(effects):.1f} nats" in text
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "text"),
+    [
+        (["supported", "supported, weaker than without training"], "yes, in all 2"),
+        (["contradicted, and small", "in part (1 of 2)"], "no, in none of 2 models"),
+        (["undecided", "too few"], "this cannot be told in any of 2 models"),
+        (["supported", "undecided"], "it holds in 1 of 2 models and cannot be told in"),
+        (["supported", "small"], "it holds in 1 of 2 models."),
+        (["supported"], "yes, in the one model"),
+        (["contradicted"], "no, not in the one model"),
+    ],
+)
+def test_a_claim_is_answered_over_all_models(verdicts, text):
+    table = pd.DataFrame({"claim": "It rises", "verdict": verdicts})
+    other = pd.DataFrame({"claim": ["It falls"], "verdict": ["supported"]})
+    table = pd.concat([table.assign(reading="literal"), other.assign(reading="strict")])
+    (sentence,) = summary.in_sentences(table)
+    assert sentence.startswith(f"It rises: {text}")
+
+
 def test_two_graders_judge_the_same_answers():
     rows = answers(none=right(20), mless=right(30))["answers"]
     table = rows.assign(correct=rows.right == 1, correct_authors=True)

@@ -101,6 +101,10 @@ COURSES = pd.concat(
     NATS.assign(panel=panel, x=x)
     for panel, x in [("length", 10), ("length", 55), ("place", "end")]
 )
+WAYS = ["drawn answers, weighted", "drawn answers, counted"]
+POINTS = estimated("effect", curve=["slashes"], x=["mless − none"], model=[M], way=WAYS)
+POINTS = POINTS.assign(answers=160, effective=[120, np.nan], band=2, reported=2.3)
+POINTS = POINTS.assign(unit="points")
 VERDICTS = product(id=["a", "b", "c"], model=[M, OTHER])
 VERDICTS = VERDICTS.assign(claim="It " + VERDICTS.id, verdict="supported", n=24)
 VERDICTS["reading"] = ["literal"] * 4 + ["strict"] * 2
@@ -128,11 +132,12 @@ DRAWN = {  # name: tables, how many panels, title of one of them
     "answer_at_once": ([NATS], 1, ""),
     "overview": ([NATS, curves(1)], 2, f"{M}\nLayer 1 Head 1"),
     "likelihood_courses": ([COURSES], 2, "How many, n = 40"),
+    "points": ([POINTS], 1, ""),
     "claims_matrix": ([VERDICTS], 1, ""),
 }
 # Those whose y axis has no numbers.
 IN_ROWS = ("likelihood", "answer_at_once", "overview", "claims_matrix", "lambda_map")
-IN_ROWS += ("inserted_span", "fig04")
+IN_ROWS += ("inserted_span", "fig04", "points")
 NOT_FIGURES = {"agreement", "one_prompt", "say", "show", "unfold"}
 
 
@@ -188,7 +193,24 @@ def heights(axes, name):
     return numbers[np.isfinite(numbers)]
 
 
-@pytest.mark.parametrize("name", ["fig06", "fig08", "fig12", "likelihood_courses"])
+def test_points_are_full_where_weighted_and_the_papers_gain_is_a_ring(drawn):
+    other = POINTS.assign(x="layer-1-only − gap", band=1, reported=np.nan)
+    (ax,) = drawn("points", pd.concat([POINTS, other]))
+    marks = [line for line in ax.lines if np.isfinite(line.get_xdata()).all()]
+    fills = [line.get_fillstyle() for line in marks if line.get_markersize() == 5]
+    assert fills == ["full", "none"] * 2
+    (ring,) = [line for line in marks if line.get_markersize() == 9]
+    assert ring.get_xydata().tolist() == [[2.3, -1]]
+    bands = [(band.get_x(), band.get_width()) for band in ax.patches[:4]]
+    assert bands == [(-2, 4)] * 2 + [(-1, 2)] * 2
+    first, second, *_ = texts(ax.texts)
+    assert first.endswith("weighted, n = 40, 120 effective of 160 answers")
+    assert second.endswith("counted, n = 40")
+
+
+@pytest.mark.parametrize(
+    "name", ["fig06", "fig08", "fig12", "likelihood_courses", "points"]
+)
 def test_of_what_was_not_measured_nothing_is_drawn(drawn, run, name):
     (table,), *_ = DRAWN[name]
     assert drawn(name, table[:0]) == []

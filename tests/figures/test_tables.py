@@ -57,6 +57,16 @@ def test_a_table_without_rows_says_so(capsys):
     assert "profile demo" in capsys.readouterr().out
 
 
+def test_a_long_table_is_folded_to_a_line_and_printed_whole():
+    table = pd.DataFrame({"model": ["a"] * 21, "n": range(21)})
+    folded = show(table)
+    page = folded._repr_html_()
+    assert page.startswith("<details><summary>A table of 21 rows: n</summary>")
+    assert page.count("<td>") == 21
+    assert repr(folded).splitlines()[-1].split() == ["20"]
+    assert show(table[:20]).to_csv().startswith("model,n")
+
+
 def test_sentences_are_not_folded(capsys):
     long = "mless-like words " * 20
     say(long, "one more")

@@ -1,0 +1,107 @@
+"""The figure of points: how many more answers in a hundred are right with slashes, and
+how much of it goes through layer 1.
+
+run: a profile; table: as `lib.claims.points.points_table` makes it.
+"""
+
+import numpy as np
+
+from lib.figures.draw import MINUS
+from lib.figures.looks import EVEN, NO_EFFECT, look_of_model
+from lib.figures.page import Layout, panels
+from lib.statistics import format_interval
+
+# How full the marks of a way are, in the order of the legend, and its short name.
+FILLS = {
+    "drawn answers, weighted": "full",
+    "drawn answers, counted": "none",
+    "single answers, counted": "left",
+}
+SHORT_WAYS = dict(zip(FILLS, ("weighted", "counted", "single answers"), strict=True))
+FEWER_OR_MORE = (
+    "fewer right  \N{LEFTWARDS ARROW}  points  \N{RIGHTWARDS ARROW}  more right"
+)
+MARGIN = "margin that was written down beforehand"
+RING = {"marker": "o", "fillstyle": "none", "linestyle": "none", "color": "black"}
+RING |= {"markersize": 9, "markeredgewidth": 0.8}
+
+
+def points(run, table):
+    """Draw the change in points with its interval, pairs of conditions from the top, a
+    row per model and way to find it.
+    """
+    layout = Layout(
+        height=0.8 + 0.16 * (len(table) + table.x.nunique()),
+        note=(
+            "Drawn answers: those of both halves, weighted by their probability under"
+            " each condition, or counted. Single answers: the likeliest to each"
+            " problem."
+        ),
+    )
+    for (ax,), rows in panels(run, "points", table, ["unit"], "accuracy", layout):
+        pairs = list(dict.fromkeys(table.x))
+        ordered = rows.sort_values(
+            "x", key=lambda own: own.map(pairs.index), kind="stable"
+        )
+        points_in_rows(ax, ordered)
+        ax.set_title("")
+
+
+def points_in_rows(ax, table):
+    """Draw a row per line of a table, pairs one below the other; and return the marks.
+
+    The paper's number is a ring, the margin a band.
+    """
+    pairs_so_far = (table.x != table.x.shift()).cumsum()
+    table = table.assign(y=-(np.arange(len(table)) + pairs_so_far))
+    bands = table.band.fillna(0)
+    ax.barh(table.y, 2 * bands, 1.0, -bands, color=NO_EFFECT, linewidth=0, zorder=0.5)
+    ax.axvline(0, **EVEN)
+
+    marks = []
+    for row in table.itertuples():
+        look = look_of_model(row.model)
+        ax.hlines(row.y, row.low, row.high, color=look.colour, linewidth=1.1)
+        style = {"color": look.colour, "marker": look.marker, "markersize": 5}
+        marks += ax.plot(row.effect, row.y, fillstyle=FILLS[row.way], **style)
+        _write_trust(ax, row)
+
+    reported = table.drop_duplicates(["x", "model"]).dropna(subset="reported")
+    ax.plot(reported.reported, reported.y, **RING)
+
+    middles = table.groupby(["curve", "x"], sort=False).y.mean()
+    labels = [f"{question}\n({pair})" for question, pair in middles.index]
+    ax.set_yticks(middles.to_numpy(), labels)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(table.y.min() - 0.8, -0.2)
+    ax.set_xlabel(FEWER_OR_MORE)
+    ax.grid(False, axis="y")
+    _legend_of_points(ax, table)
+    return marks
+
+
+def _write_trust(ax, row):
+    """Write a row's interval, n and effective number of answers beside it."""
+    interval = format_interval(row.effect, row.low, row.high, "+")
+    text = f"{interval.replace('-', MINUS)}, {SHORT_WAYS[row.way]}, n = {row.n}"
+    if np.isfinite(row.effective):
+        text += f", {row.effective:.0f} effective of {row.answers:.0f} answers"
+    transform = ax.get_yaxis_transform()
+    ax.text(1.01, row.y, text, transform=transform, va="center", size="small")
+
+
+def _legend_of_points(ax, table):
+    """Name the models, the ways, the margin and the paper's ring in the legend."""
+    nowhere = ([np.nan], [np.nan])
+    for model in dict.fromkeys(table.model):
+        look = look_of_model(model)
+        style = {"color": look.colour, "marker": look.marker}
+        ax.plot(*nowhere, linestyle="none", markersize=5, label=model, **style)
+    for way, fill in FILLS.items():
+        if way in set(table.way):
+            style = {"color": "0.3", "marker": "o", "fillstyle": fill}
+            ax.plot(*nowhere, linestyle="none", markersize=5, label=way, **style)
+    if table.band.notna().any():
+        ax.barh(*nowhere, color=NO_EFFECT, label=MARGIN)
+    if table.reported.notna().any():
+        ax.plot(*nowhere, label="the paper's gain", **RING)
