@@ -128,7 +128,7 @@ def headline() -> str:
     """Return the answer and the numbers that it rests on: the paragraph that notebook
     07 closes with.
     """
-    shares = stored(FIGURES / "families" / "mass_by_layer.csv")
+    shares = conclusion.shares_drawn(load_profile("families"))
     verdicts = stored_as_verdicts("families")
     answer, *others = conclusion.conclude(verdicts, shares)
     return f"**{answer}** {' '.join(others)}"

@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "claim": ["load_claims"],
-        "conclusion": ["conclude"],
+        "conclusion": ["conclude", "shares_drawn"],
         "evidence": ["gather"],
         "judging": ["judge"],
         "verdict": ["read_verdicts", "verdict_table", "write_verdicts"],

@@ -2,7 +2,7 @@
 
 Its first sentence is the README's headline, and notebook 07 closes with all of it.
 
-    conclude(verdicts, mass_table(measured))
+    conclude(verdicts, shares_drawn(run))
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ import pandas as pd
 from lib.claims.claim import load_claims
 from lib.claims.summary import about, models_of
 from lib.claims.verdict import Verdict
+from lib.profiles import Profile
 from lib.statistics import ENOUGH
 
 NUMBER_WORDS = ("none", "one", "two", "three", "four", "five", "six")
@@ -21,7 +22,7 @@ PAPERS_GAIN = 2  # points, of Qwen2.5-Math-1.5B in Table 1
 def conclude(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
     """Return the sentences of the paragraph, the answer first.
 
-    shares: the attention that is taken, by layer, as `mass_table` has it. Nothing is
+    shares: the attention that is taken, by layer, as `shares_drawn` has it. Nothing is
     said of what was not measured.
     """
     nats = about(verdicts, "likelihood-gain", ENOUGH)
@@ -37,6 +38,14 @@ def conclude(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
         *_points_moved(drawn, greedy),
         *_limits(measures),
     ]
+
+
+def shares_drawn(run: Profile) -> pd.DataFrame:
+    """Return the shares of attention by layer that notebook 02 drew, none before."""
+    drawn = run.figures / "mass_by_layer.csv"
+    if not drawn.is_file():
+        return pd.DataFrame(columns=["model", "inserted", "layer", "mass"])
+    return pd.read_csv(drawn)
 
 
 def _answer(measures: Sequence[Verdict]) -> str:

@@ -4,7 +4,7 @@ scores = evaluation.scores(run)  # a row per text that was scored
 differences(scores, "solution", run.filler)  # a row per pair and model, in nats
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,9 +57,10 @@ class Contrast(NamedTuple):
 
 
 def one_problem(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return what the first model gives the gold solution of its first problem.
+    """Return what the first model gives the worked solution of its median problem.
 
-    A row per condition, none first. Raises InputError where nothing is scored.
+    That is the one for which slashes change as much as for the median of all. A row per
+    condition, none first. Raises InputError where nothing is scored.
     """
     if scores.empty:
         raise InputError(
@@ -67,7 +68,7 @@ def one_problem(scores: pd.DataFrame) -> pd.DataFrame:
             " data/profiles/families.yaml has"
         )
     rows = scores[(scores.model == scores.model[0]) & (scores.target == "solution")]
-    table = rows[rows.problem_id == rows.problem_id.iloc[0]]
+    table = rows[rows.problem_id == _middle_problem(rows)]
     is_other = table.condition != "none"
     order = is_other.sort_values(kind="stable").index
     table = table.loc[order].reset_index(drop=True)
@@ -76,13 +77,25 @@ def one_problem(scores: pd.DataFrame) -> pd.DataFrame:
     return table[["condition", "problem_id", "tokens", "nats", "per token", "to none"]]
 
 
+def _middle_problem(rows: pd.DataFrame) -> str:
+    """Return the problem whose change by slashes is the median one of a model's, or the
+    first where nothing of slashes is scored.
+    """
+    nats = rows.pivot(index="problem_id", columns="condition", values="nats")
+    if "mless" not in nats:
+        return rows.problem_id.iloc[0]
+    change = (nats["mless"] - nats["none"]).dropna().sort_values(kind="stable")
+    return change.index[(len(change) - 1) // 2]
+
+
 def differences(scores: pd.DataFrame, target: str, filler: Filler) -> pd.DataFrame:
     """Return a row of CONTRAST_COLUMNS per difference of log p and model.
 
     In nats per problem, of log p(solution) or (answer). Panel pairs has those of PAIRS;
     length, place and depth what so many slashes, in another place, or seen by some
     layers only, give against none. `band` is what counts as no effect, NaN without the
-    positive control. A difference has ENOUGH problems, and a curve two points.
+    positive control. A difference has ENOUGH problems, and a curve two points, all of
+    the same problems.
     """
     scored = scores[scores.target == target]
     tables = {}
@@ -92,18 +105,21 @@ def differences(scores: pd.DataFrame, target: str, filler: Filler) -> pd.DataFra
         tables[model] = nats
         bands[model] = _band(nats)
 
-    contrasts = []
-    for contrast in _contrasts(scored, target, filler):
+    rows = []
+    contrasts = list(_contrasts(scored, target, filler))
+    for contrast in contrasts:
         place = contrast[:3]
         for model, nats in tables.items():
             if not {contrast.more, contrast.less} <= set(nats):
                 continue
             apart = (nats[contrast.more] - nats[contrast.less]).dropna()
+            if contrast.panel != "pairs":
+                apart = apart.loc[_shared_problems(nats, contrasts, contrast.panel)]
             if len(apart) >= ENOUGH:
                 shown = interval(apart, apart.index)
                 effect = (shown.estimate, shown.low, shown.high)
-                contrasts.append((*place, model, *effect, shown.n, bands[model]))
-    table = pd.DataFrame(contrasts, columns=list(CONTRAST_COLUMNS))
+                rows.append((*place, model, *effect, shown.n, bands[model]))
+    table = pd.DataFrame(rows, columns=list(CONTRAST_COLUMNS))
 
     points = table.groupby(["panel", "curve", "model"]).x.transform("nunique")
     drawn = (table.panel == "pairs") | (points > 1)
@@ -119,6 +135,18 @@ def _contrasts(scores: pd.DataFrame, target: str, filler: Filler) -> Iterator[Co
         for condition in scores.condition.unique():
             for panel, curve, x in _places(condition, filler):
                 yield Contrast(panel, curve, x, condition, "none")
+
+
+def _shared_problems(
+    nats: pd.DataFrame, contrasts: Sequence[Contrast], panel: str
+) -> pd.Index:
+    """Return the problems that a model scored at every point of a panel which has
+    ENOUGH of them: a curve that changes its problems on the way shows both.
+    """
+    conditions = {contrast.more for contrast in contrasts if contrast.panel == panel}
+    known = nats[["none", *sorted(conditions & set(nats))]]
+    enough = known.columns[known.notna().sum() >= ENOUGH]
+    return known[enough].dropna().index
 
 
 def _band(nats: pd.DataFrame) -> float:

@@ -200,7 +200,7 @@ def _holds_in(holds: int, unknown: int, models: int) -> str:
     if holds == models:
         return f"yes, in all {where}" if models > 1 else f"yes, in {where}"
     if unknown == models:
-        return f"this cannot be told in any of {where}"
+        return "this cannot be told yet"
     if not holds and not unknown:
         return f"no, in none of {where}" if models > 1 else f"no, not in {where}"
     text = f"it holds in {holds} of {where}"

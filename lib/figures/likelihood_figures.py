@@ -68,7 +68,10 @@ def overview(run, table, curves):
         height=1.25 * HEIGHT,
         widths=(1, 1.3),
         ylabel=RECEIVED,
-        note=f"Left: {model}. One prompt, of problem {problem}. {FIRST_TOKEN}",
+        note=(
+            f"Left: {model}, a head that the profile chose and not a typical one. One"
+            f" prompt, of problem {problem}. {FIRST_TOKEN}"
+        ),
     )
     saved = [pairs, head]
     for (left, right), rows in panels(
@@ -81,7 +84,7 @@ def overview(run, table, curves):
 
 def likelihood_courses(run, table):
     """Draw what so many slashes, in another place, or seen by some layers only give
-    against none, in nats.
+    against none, in nats. The points of a panel have the same problems.
     """
     courses = table[table.panel.isin(list(COURSES))]
     courses = courses.assign(series=courses.model + ", " + courses.curve)
@@ -96,10 +99,8 @@ def likelihood_courses(run, table):
         title, name = COURSES[panel]
         if panel == "depth":
             integer_axis(ax.xaxis, "")
-        usual = rows.n.mode()[0]
-        ax.set(title=f"{title}, n = {usual}", xlabel=name)
-        if rows.series.nunique() == 1:
-            _note_other_counts(ax, rows.reset_index(), usual)
+        counts = " to ".join(map(str, sorted({rows.n.min(), rows.n.max()})))
+        ax.set(title=f"{title}, n = {counts}", xlabel=name)
 
 
 def _looks_of(rows):
@@ -111,13 +112,3 @@ def _looks_of(rows):
         hollow = look_of_model(model)._replace(fill="none")
         looks |= dict.fromkeys(others, hollow)
     return looks
-
-
-def _note_other_counts(ax, rows, usual):
-    """Write n beside a point of a series that has another n than most."""
-    numeric = rows.x.map(lambda x: isinstance(x, int | float)).all()
-    for place, row in rows.iterrows():
-        if row.n != usual:
-            point = (row.x if numeric else place, row.high)
-            beside = {"textcoords": "offset points", "ha": "center", "size": "small"}
-            ax.annotate(f"n = {row.n}", point, (0, 3), **beside)

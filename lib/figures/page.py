@@ -248,7 +248,10 @@ def caption_provenance(run, part, table):
     text = f"{'; '.join(models)}. " if models else ""
     if part:
         problems = describe(sections[0].problems)
-        text += f"Problems: {problems}, {sections[0].format} prompt"
+        prompt = f"{sections[0].format} prompt"
+        if part == "likelihood" and sections[0].format == "chat":
+            prompt += " (plain where a model has no chat template)"
+        text += f"Problems: {problems}, {prompt}"
         if "n" in table:
             counts = table.n.agg(["min", "max"]).unique()
             text += f", n = {' to '.join(f'{n:,.0f}' for n in counts)}"

@@ -1,9 +1,11 @@
 """The paragraph that is quoted says what the numbers say, whichever they are."""
 
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 
-from lib.claims.conclusion import conclude
+from lib.claims.conclusion import conclude, shares_drawn
 from lib.claims.verdict import Estimate, Verdict
 
 SHARES = pd.DataFrame(
@@ -84,6 +86,14 @@ def test_the_papers_own_models_are_not_said_to_be_others():
     assert [text for text in other if text not in own][-1] == (
         "None of these models is one of the paper's."
     )
+
+
+def test_attention_is_told_once_notebook_02_has_drawn_it(tmp_path):
+    run = SimpleNamespace(figures=tmp_path)
+    verdicts = [verdict("accuracy-mless", -1, 3)]
+    assert "attention" not in " ".join(conclude(verdicts, shares_drawn(run)))
+    SHARES.to_csv(tmp_path / "mass_by_layer.csv", index=False)
+    assert conclude(verdicts, shares_drawn(run)) == conclude(verdicts, SHARES)
 
 
 def test_nothing_is_concluded_from_nothing():

@@ -105,6 +105,25 @@ def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points(
     assert curves == {"hidden from layers 1 to k"}
 
 
+def test_the_points_of_a_curve_have_the_same_problems():
+    rows = scores({"mless": 2, "mless:10": 1, "mless:110": 3, "mless@end": 4})
+    last = [f"p{i:03d}" for i in range(25, N)]
+    missing = (rows.condition == "mless:110") & rows.problem_id.isin(last)
+    table = of_solutions(rows[~missing])
+    counts = table.groupby("panel").n.unique().map(list).to_dict()
+    assert counts == {"length": [25], "pairs": [N], "place": [N]}
+
+
+def test_the_problem_from_close_is_the_median_one_of_the_first_model():
+    rows = scores({"mless": 0}, n=5)
+    rows.loc[rows.condition == "mless", "nats"] += [9.0, -3.0, 2.0, 50.0, 1.0]
+    table = contrasts.one_problem(rows)
+    assert set(table.problem_id) == {"p002"}
+    assert list(table.condition) == ["none", "mless"]
+    alone = contrasts.one_problem(rows[rows.condition == "none"])
+    assert set(alone.problem_id) == {"p000"}
+
+
 def test_slashes_without_length_or_place_have_those_of_the_profile():
     shifts = {"mless": 2, "mless:10": 1, "mless@random": 5}
     effects, _ = panels(shifts, Filler(length=20, position="end"))

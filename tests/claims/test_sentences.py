@@ -200,7 +200,7 @@ def test_the_checks_tell_what_the_controls_say(rows, verdicts):
     [
         (["supported", "supported, weaker than without training"], "yes, in all 2"),
         (["contradicted, and small", "in part (1 of 2)"], "no, in none of 2 models"),
-        (["undecided", "too few"], "this cannot be told in any of 2 models"),
+        (["undecided", "too few"], "this cannot be told yet"),
         (["supported", "undecided"], "it holds in 1 of 2 models and cannot be told in"),
         (["supported", "small"], "it holds in 1 of 2 models."),
         (["supported"], "yes, in the one model"),

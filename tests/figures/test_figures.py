@@ -366,8 +366,7 @@ def test_panels_of_the_same_head_have_one_y_axis(drawn):
     assert second.get_ylim() == below_second.get_ylim()
 
 
-def test_a_point_of_another_number_of_problems_says_so(drawn):
-    few = COURSES.assign(n=[40, 453, 40])
-    lengths, places = drawn("likelihood_courses", few)
-    assert texts(lengths.texts) == ["n = 453"]
-    assert texts(places.texts) == []
+def test_the_numbers_of_problems_of_several_models_stand_in_the_title(drawn):
+    other = COURSES.assign(model=OTHER, n=60)
+    lengths, _ = drawn("likelihood_courses", pd.concat([COURSES, other]))
+    assert lengths.get_title() == "How many, n = 40 to 60"
