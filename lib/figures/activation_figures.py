@@ -22,7 +22,8 @@ def fig04(run, table, measured):
     first and last bin hold what lies outside.
     """
     histograms = pd.concat([_histogram(of_model) for of_model in measured.values()])
-    tokens = in_model_order(run, table[(table.layer == 1) & (table.condition != "arm")])
+    of_tokens = (table.layer == 1) & (table.condition != "arm")
+    tokens = in_model_order(run, table[of_tokens])
     models = list(dict.fromkeys(tokens.model))
     measures = list(dict.fromkeys(tokens.measure))
     layout = Layout(
@@ -32,17 +33,25 @@ def fig04(run, table, measured):
         note="Layer 1. ARM's own measures are in the table. ",
     )
     with page(run, "fig04", [table, histograms], "attention", layout) as axes:
-        tops, bottoms = axes[: len(models)], axes[len(models) :]
-        for ax, model in zip(tops, models, strict=True):
+        for ax, model in zip(axes[: len(models)], models, strict=True):
             _draw_histogram(ax, histograms[histograms.model == model])
             ax.set_title(model)
-        tops[0].set_ylabel("share of activations (%)")
-        for place, (ax, measure) in enumerate(zip(bottoms, measures, strict=True)):
-            ax.axvline(1, **EVEN)
-            draw.model_rows(ax, tokens[tokens.measure == measure], "ratio", models)
-            ratio_axis(ax, tokens.low.min(), tokens.high.max(), axis="x")
-            ax.set_title(f"{measure}, {CHANGE}")
-            ax.tick_params(axis="y", labelleft=place % MEASURES_IN_A_ROW == 0)
+        axes[0].set_ylabel("share of activations (%)")
+        for ax, measure in zip(axes[len(models) :], measures, strict=True):
+            _draw_measure(ax, tokens, measure, models)
+        for place, ax in enumerate(axes[len(models) :]):
+            is_first_of_row = place % MEASURES_IN_A_ROW == 0
+            ax.tick_params(axis="y", labelleft=is_first_of_row)
+
+
+def _draw_measure(ax, tokens, measure, models):
+    """Draw how many times as large a measure becomes, a row per model, on the x axis
+    that all measures have.
+    """
+    ax.axvline(1, **EVEN)
+    draw.model_rows(ax, tokens[tokens.measure == measure], "ratio", models)
+    ratio_axis(ax, tokens.low.min(), tokens.high.max(), axis="x")
+    ax.set_title(f"{measure}, {CHANGE}")
 
 
 def _rows_of_fig04(models, measures):
@@ -79,11 +88,12 @@ def _histogram(measured):
     """
     places = {"network": "trained", "condition": COMPARED, "layer": 1}
     counts = measured.counts.sel(places, drop=True)
-    shares = (100 * counts / counts.sum("bin"))[..., 1:-1]
+    shares = 100 * counts / counts.sum("bin")
     starts = counts.bin.values.astype(float)
-    shares = shares.assign_coords(bin=(starts[1:-1] + starts[2:]) / 2)
-    shares = shares.rename(bin="activation").to_dataset("condition")
-    rows = shares.to_dataframe().reset_index()
+    middles = (starts[1:-1] + starts[2:]) / 2
+    inner = shares[..., 1:-1].assign_coords(bin=middles)
+    by_condition = inner.rename(bin="activation").to_dataset("condition")
+    rows = by_condition.to_dataframe().reset_index()
     return rows.assign(model=measured.model, layer=1)
 
 

@@ -31,6 +31,7 @@ HOLLOW = {
     "clip_on": False,
     "color": "0.3",
 }
+CELL_TEXT = {"size": "small", "ha": "center", "va": "center"}
 FRAME = {"fill": False, "edgecolor": "black", "linewidth": 1.5}
 
 
@@ -89,13 +90,11 @@ def fig08(run, table):
 def _reported_points():
     """Return a row per condition that the paper varies, with what it reports."""
     varied = paths.read_yaml(REPORTED)["fig08"]["panels"]
-    parts = [
-        pd.DataFrame.from_dict(points, orient="index")
-        .rename_axis("condition")
-        .reset_index()
-        .assign(varied=name)
-        for name, points in varied.items()
-    ]
+    parts = []
+    for name, points in varied.items():
+        by_condition = pd.DataFrame.from_dict(points, orient="index")
+        part = by_condition.rename_axis("condition").reset_index()
+        parts.append(part.assign(varied=name))
     return pd.concat(parts)[["varied", "condition", "reported", "label"]]
 
 
@@ -103,7 +102,8 @@ def fig10(run, table, curves):
     """Draw accuracies, a row of the table each, beside the paper's, and at the right
     the panels of `fig10_right`.
     """
-    both = pd.concat([table.assign(source=THIS_RUN), _paper_bars()], ignore_index=True)
+    own = table.assign(source=THIS_RUN)
+    both = pd.concat([own, _paper_bars()], ignore_index=True)
     both = both[["source", "model", "condition", "n", "accuracy", "low", "high"]]
     model, problem = curves[["model", "problem"]].iloc[0]
     layout = Layout(
@@ -117,8 +117,8 @@ def fig10(run, table, curves):
     saved = [both, with_ratios(curves)]
     with page(run, "fig10", saved, "accuracy", layout) as (left, *right):
         draw.bars(left, both)
-        own = run.accuracy.problems == "math500"
-        left.set_title("Results on MATH-500" if own else "Accuracy")
+        is_papers_set = run.accuracy.problems == "math500"
+        left.set_title("Results on MATH-500" if is_papers_set else "Accuracy")
         draw_fig10_right(right, saved[1])
 
 
@@ -135,11 +135,10 @@ def fig12(run, table):
     outside, and in other layers.
     """
     arms = [parse_condition(condition).arm or Arm() for condition in table.condition]
-    table = table.assign(
-        c=[arm.c for arm in arms],
-        p1=[arm.p1 for arm in arms],
-        layer=[arm.layer for arm in arms],
-    )
+    table = table.copy()
+    table["c"] = [arm.c for arm in arms]
+    table["p1"] = [arm.p1 for arm in arms]
+    table["layer"] = [arm.layer for arm in arms]
     layout = Layout(
         each=2,
         note="Brackets and bars: intervals of paired differences; framed: 0 lies"
@@ -152,8 +151,8 @@ def fig12(run, table):
         _effect_map(left, rows[rows.condition.str.contains("p1=")])
         left.set_title(f"{model}: ARM in layer 1, points against none")
 
-        layers = rows[rows.condition.str.contains("layer=")]
-        layers = layers.astype({"layer": str}).assign(what="arm")
+        by_layer = rows[rows.condition.str.contains("layer=")]
+        layers = by_layer.astype({"layer": str}).assign(what="arm")
         right.axhline(0, **EVEN)
         draw.estimates(right, layers, "layer", "effect", "what")
         right.set_title(f"{model}: ARM in other layers")
@@ -165,23 +164,16 @@ def _effect_map(ax, table):
     a frame.
     """
     effects = table.pivot(index="c", columns="p1", values="effect")
-    cs, p1s = list(effects.index), list(effects.columns)
+    cs = list(effects.index)
+    p1s = list(effects.columns)
     reach = max(1.0, effects.abs().max(axis=None))
     norm = colors.Normalize(-reach, reach)
     ax.imshow(effects, cmap="PuOr_r", norm=norm, aspect="auto")
     for row in table.itertuples():
-        x, y = p1s.index(row.p1), cs.index(row.c)
-        text = format_interval(row.effect, row.effect_low, row.effect_high, "+")
+        x = p1s.index(row.p1)
+        y = cs.index(row.c)
         colour = "white" if abs(row.effect) > 0.6 * reach else "black"
-        ax.text(
-            x,
-            y,
-            text.replace(" [", "\n["),
-            size="small",
-            ha="center",
-            va="center",
-            color=colour,
-        )
+        ax.text(x, y, _in_two_lines(row), color=colour, **CELL_TEXT)
         if row.effect_low > 0 or row.effect_high < 0:
             corner = (x - 0.47, y - 0.47)
             ax.add_patch(patches.Rectangle(corner, 0.94, 0.94, **FRAME))
@@ -189,3 +181,9 @@ def _effect_map(ax, table):
     ax.set_yticks(range(len(cs)), [f"{c:g}" for c in cs])
     ax.set(xlabel="p1 (percentile)", ylabel="c")
     ax.grid(False)
+
+
+def _in_two_lines(row):
+    """Return an effect, and its interval below."""
+    text = format_interval(row.effect, row.effect_low, row.effect_high, "+")
+    return text.replace(" [", "\n[")

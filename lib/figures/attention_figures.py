@@ -87,11 +87,11 @@ def fig09(run, curves, spans):
     """
     curves = with_ratios(curves)
     heads = _draw_heads(run, curves)
-    places = range(len(heads))
-    below = [place + len(heads) for place in places]
+    above = list(range(len(heads)))
+    below = [place + len(heads) for place in above]
     layout = Layout(
         panels=2 * len(heads),
-        mosaic=[list(places), below],
+        mosaic=[above, below],
         height=1.3,
         heights=(1, 0.5),
         note=_note_of(curves),
@@ -117,9 +117,10 @@ def fig10_right(run, curves, spans):
         heights=(1, 0.5),
         note=_note_of(curves),
     )
-    saved = [with_ratios(curves), spans[spans.figure == "fig10"]]
+    head = with_ratios(curves)
+    saved = [head, spans[spans.figure == "fig10"]]
     with page(run, "fig10_right", saved, "attention", layout) as axes:
-        draw_fig10_right(axes, saved[0])
+        draw_fig10_right(axes, head)
 
 
 def draw_fig10_right(axes, head):
@@ -270,8 +271,9 @@ def _controls(ax, rows, x, controls):
     """Draw behind λ what each control shows in the same layers, from its lowest head to
     its highest.
     """
-    same = (controls.model == rows.model.iloc[0]) & controls.layer.isin(rows.layer)
-    for control in controls[same].itertuples():
+    of_model = controls[controls.model == rows.model.iloc[0]]
+    of_layers = of_model[of_model.layer.isin(rows.layer)]
+    for control in of_layers.itertuples():
         ends = (rows[x].min() - 0.5, rows[x].max() + 0.5)
         if x == "layer":
             ends = (control.layer - 0.5, control.layer + 0.5)
@@ -279,8 +281,10 @@ def _controls(ax, rows, x, controls):
             even = [control.lowest, control.lowest]
             ax.plot(ends, even, label="attention spread evenly", **UNIFORM_STYLE)
         else:
-            area = (control.lowest, control.highest)
-            ax.fill_between(ends, *area, label="untrained networks", **UNTRAINED_STYLE)
+            low = control.lowest
+            high = control.highest
+            label = "untrained networks"
+            ax.fill_between(ends, low, high, label=label, **UNTRAINED_STYLE)
 
 
 def lambda_map(run, table):

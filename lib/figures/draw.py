@@ -69,30 +69,45 @@ def estimates(ax, table, x, y, by="condition", looks=None, style=POINT_STYLE):
     table: a row per point; the two columns behind y are its ends. An x of texts gives
     places in their order. looks: of what is no condition.
     """
-    ends = list(table.columns[table.columns.get_loc(y) + 1 :][:2])
+    ends = _ends_of(table, y)
     names = list(dict.fromkeys(table[x]))
-    numeric = all(isinstance(name, Number) for name in names)
+    are_numbers = all(isinstance(name, Number) for name in names)
     groups = list(table.groupby(by, sort=False))
     series = []
     for index, (key, rows) in enumerate(groups):
         look, label = (looks[key], key) if looks else look_of(key)
-        places = rows[x].astype(float) if numeric else rows[x].map(names.index)
-        places = places + style.gap * (index - (len(groups) - 1) / 2)
-        _intervals(ax, places, rows[ends].to_numpy(float).T, look, style)
+        places = rows[x].astype(float) if are_numbers else rows[x].map(names.index)
+        places = places + style.gap * _from_middle(index, len(groups))
+        intervals = rows[ends].to_numpy(float)
+        _intervals(ax, places, intervals.T, look, style)
+        line = "-" if style.line else "none"
         series += ax.plot(
             places,
             rows[y],
             label=label,
-            linestyle="-" if style.line else "none",
+            linestyle=line,
             marker=look.marker,
             markersize=style.size,
             fillstyle=look.fill,
             color=look.colour,
         )
-    if not numeric:
-        texts = [look_of(name)[1] if x == by else name for name in names]
+    if not are_numbers:
+        texts = names
+        if x == by:
+            texts = [look_of(name)[1] for name in names]
         _named_places(ax, texts)
     return series
+
+
+def _ends_of(table, estimate):
+    """Return the names of the two columns behind an estimate's: its ends."""
+    place = table.columns.get_loc(estimate)
+    return list(table.columns[place + 1 : place + 3])
+
+
+def _from_middle(index, count):
+    """Return how many steps the index-th of so many stands from their middle."""
+    return index - (count - 1) / 2
 
 
 def _intervals(ax, places, ends, look, style):
@@ -129,12 +144,13 @@ def received(ax, head, curves):
         if curves.same_tokens():
             tokens = tokens[tokens.part != "inserted"]
         weights = tokens.received[1:]
-        colour = look_of(condition)[0].colour
+        look, _ = look_of(condition)
         places = range(1, len(weights) + 1)
         style = WIDE_AND_PALE if condition == "none" else {}
-        ax.plot(places, weights, color=colour, label=name, **style)
+        ax.plot(places, weights, color=look.colour, label=name, **style)
         if curves.fill:
-            ax.fill_between(places, weights, color=colour, alpha=0.12, linewidth=0)
+            area = {"color": look.colour, "alpha": 0.12, "linewidth": 0}
+            ax.fill_between(places, weights, **area)
     from_zero(ax)
     integer_axis(ax.xaxis, "Token position")
     model, layer, number = head[["model", "layer", "head"]].iloc[0]
@@ -171,8 +187,8 @@ def token_ratios(ax, head, conditions):
     for condition in conditions:
         tokens = head[(head.condition == condition) & (head.part != "inserted")]
         ratios = tokens.ratio[1:]
-        colour = look_of(condition)[0].colour
-        ax.plot(range(1, len(ratios) + 1), ratios, color=colour)
+        look, _ = look_of(condition)
+        ax.plot(range(1, len(ratios) + 1), ratios, color=look.colour)
     low, high = np.clip([ax.dataLim.y0, ax.dataLim.y1], LEAST_RATIO, 1 / LEAST_RATIO)
     ratio_axis(ax, low, high, most=THIN_TICKS)
     integer_axis(ax.xaxis, "Token position")
@@ -184,14 +200,14 @@ def model_rows(ax, table, x, models):
 
     table: a row per model and condition; the two columns behind x are its ends.
     """
-    ends = list(table.columns[table.columns.get_loc(x) + 1 :][:2])
+    low, high = _ends_of(table, x)
     groups = list(table.groupby("condition", sort=False))
+    step = 0.6 / len(groups)
     for index, (condition, rows) in enumerate(groups):
         look, label = look_of(condition)
-        step = 0.6 / len(groups)
-        places = rows.model.map(models.index).to_numpy()
-        places = places + step * (index - (len(groups) - 1) / 2)
-        ax.hlines(places, rows[ends[0]], rows[ends[1]], color=look.colour)
+        rows_of_models = rows.model.map(models.index).to_numpy()
+        places = rows_of_models + step * _from_middle(index, len(groups))
+        ax.hlines(places, rows[low], rows[high], color=look.colour)
         style = {"linestyle": "none", "marker": look.marker, "color": look.colour}
         ax.plot(rows[x], places, label=label, clip_on=False, **style)
     ax.set_yticks(range(len(models)), models)
@@ -209,25 +225,29 @@ def bars(ax, table):
     """
     groups = list(table.groupby(["source", "model"], sort=False))
     width = 0.84 / max(len(rows) for _, rows in groups)
-    upright = len(table) > 9  # level numbers would touch
+    rotation = 90 if len(table) > 9 else 0  # level numbers would touch
+    room = max(9, 40 // len(groups))
     drawn = []
-    for place, ((source, _), rows) in enumerate(groups):
+    labels = []
+    for place, ((source, model), rows) in enumerate(groups):
+        labels.append(f"{textwrap.fill(model, room)}\n({source})")
         for index, row in enumerate(rows.itertuples()):
-            x = place + width * (index - (len(rows) - 1) / 2)
-            fill = _bar_fill(source, look_of(row.condition)[0].colour)
+            x = place + width * _from_middle(index, len(rows))
+            look, _ = look_of(row.condition)
+            fill = _bar_fill(source, look.colour)
             drawn += ax.bar(x, row.accuracy, 0.9 * width, **fill)
             ax.plot([x, x], [row.low, row.high], color="black", **INTERVAL)
-            _write_above(ax, x, row, upright)
+            _write_above(ax, x, row, rotation)
 
-    room = max(9, 40 // len(groups))
-    labels = [
-        f"{textwrap.fill(model, room)}\n({source})" for (source, model), _ in groups
-    ]
     ax.set_xticks(range(len(groups)), labels)
     ax.set(ylabel="Accuracy (%)", ylim=(0, 100))
     ax.grid(False, axis="x")
+    _legend_of_bars(ax, table)
+    return drawn
 
-    # The legend has a bar per condition, and one for what the paper reports.
+
+def _legend_of_bars(ax, table):
+    """Give the legend a bar per condition, and one for what the paper reports."""
     for condition in dict.fromkeys(table.condition):
         look, name = look_of(condition)
         label = BAR_NAMES.get(condition, name)
@@ -235,7 +255,6 @@ def bars(ax, table):
     if "the paper" in set(table.source):
         fill = _bar_fill("the paper", "0.3")
         ax.bar([np.nan], [np.nan], label="reported in the paper", **fill)
-    return drawn
 
 
 def _bar_fill(source, colour):
@@ -245,8 +264,8 @@ def _bar_fill(source, colour):
     return {"color": colour}
 
 
-def _write_above(ax, x, row, upright):
-    """Write an accuracy above its bar and its interval."""
+def _write_above(ax, x, row, rotation):
+    """Write an accuracy above its bar and its interval, turned by so many degrees."""
     text = f"{row.accuracy:.1f}" if np.isfinite(row.accuracy) else "n/a"
     top = np.nanmax([row.high, row.accuracy, 0])
     ax.annotate(
@@ -257,7 +276,7 @@ def _write_above(ax, x, row, upright):
         ha="center",
         va="bottom",
         size="small",
-        rotation=90 if upright else 0,
+        rotation=rotation,
     )
 
 
@@ -297,7 +316,8 @@ def forest(ax, table):
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(table.y.min() - 0.8, -0.2)
     ax.grid(False, axis="y")
-    _nat_axis(ax, table[["low", "high", "band"]].abs().max(axis=None))
+    farthest = table[["low", "high", "band"]].abs().max(axis=None)
+    _nat_axis(ax, farthest)
     if table.band.notna().any():
         ax.barh([np.nan], [np.nan], color=NO_EFFECT, label=TENTH)
     return points
@@ -315,11 +335,12 @@ def _write_beside(ax, table):
 def _nat_axis(ax, largest):
     """Make the x axis one of nats, as far to the left as to the right."""
     reach = 1.15 * max(1.0, largest)
-    ticks = [0, *NAT_TICKS, *(-tick for tick in NAT_TICKS)]
-    ticks = sorted(tick for tick in ticks if abs(tick) <= reach)
+    positive = [tick for tick in NAT_TICKS if tick <= reach]
+    ticks = [*(-tick for tick in reversed(positive)), 0, *positive]
+    names = [f"{tick:g}".replace("-", MINUS) for tick in ticks]
     ax.set_xlabel(LIKELIER)
     ax.set_xscale("symlog", linthresh=1, linscale=1)
-    ax.set_xticks(ticks, [f"{tick:g}".replace("-", MINUS) for tick in ticks])
+    ax.set_xticks(ticks, names)
     ax.minorticks_off()
     ax.set_xlim(-reach, reach)
     ax.axvline(0, **EVEN)
