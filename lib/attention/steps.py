@@ -5,6 +5,7 @@ has a kernel that stops at each row's length on the device, `RAGGED` takes that 
 """
 
 import inspect
+from typing import cast
 
 import torch
 from transformers import PreTrainedModel
@@ -112,4 +113,4 @@ class Step:
             enable_gqa=True,
             seqused_k=self.lengths,
         )
-        return output.unsqueeze(1)
+        return cast(torch.Tensor, output).unsqueeze(1)

@@ -6,6 +6,7 @@ A norm as transformers writes it is eight kernels, of which a layer's step has t
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -32,13 +33,14 @@ def fusable_norms(model: PreTrainedModel) -> list[torch.nn.Module]:
     return [norm for norm in candidates if _is_plain(norm)]
 
 
-def _is_plain(norm: torch.nn.Module) -> bool:
+def _is_plain(norm: Any) -> bool:
     """Say whether a norm gives what torch's own does."""
     x = torch.linspace(-3, 2, len(norm.weight)).to(norm.weight)
     return torch.allclose(norm(x), _in_one_kernel(norm, x), TOLERANCE, TOLERANCE)
 
 
-def _in_one_kernel(norm: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+def _in_one_kernel(norm: Any, x: torch.Tensor) -> torch.Tensor:
+    """Return what a norm, a module with `weight` and `variance_epsilon`, gives."""
     return torch.nn.functional.rms_norm(
         x, norm.weight.shape, norm.weight, norm.variance_epsilon
     )
