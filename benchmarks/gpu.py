@@ -19,9 +19,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import gpu_rows as rows_of
+import gpu_decode
+import gpu_kernels
+import gpu_rows
 import torch
-from gpu_rows import GEMMA, LLAMA, QWEN, SMALL_QWEN, Gpu
+from gpu_device import GEMMA, LLAMA, QWEN, SMALL_QWEN, Gpu
 from measuring import ROOT
 
 from lib.arm.settings import Arm
@@ -39,69 +41,90 @@ ARMS = {
 def rows(gpu: Gpu) -> Iterator[Row]:
     """Yield all rows, the most telling first, with one change of the model in ten."""
     row = functools.partial
-    most, fewer = (256, 64) if gpu.cuda else (4, 2)
-    short, long = (1024, 4096) if gpu.cuda else (128, 256)
+    most, fewer = (256, 64) if gpu.large else (4, 2)
+    short, long = (1024, 4096) if gpu.large else (128, 256)
 
-    yield "versions", row(rows_of.versions, gpu)
-    decode = row(rows_of.decode, gpu, QWEN)
-    yield f"decode, {QWEN}, {most} rows", row(decode, most)
-    yield f"decode, {QWEN}, {most} rows, alike", row(decode, most, ragged=False)
-    yield f"decode, {QWEN}, {most} rows, eager", row(decode, most, eager=True)
-    yield f"attention of a step, {most} rows", row(rows_of.step_attention, gpu, most)
-    yield f"norms of a step, {most} rows", row(rows_of.norms, gpu, most)
-    yield f"draw, {most} rows", row(rows_of.draw, gpu, most)
+    yield "versions", row(gpu_rows.versions, gpu)
+    yield from decoding(gpu, QWEN, most)
+    for name, measure in (
+        ("attention of a step", gpu_kernels.step_attention),
+        ("norm of a step", gpu_kernels.norm),
+        ("draw", gpu_kernels.draw),
+        ("captures", row(gpu_decode.captures, name=QWEN)),
+        ("bookkeeping of a step", gpu_decode.bookkeeping),
+    ):
+        yield f"{name}, {most} rows", row(measure, gpu, rows=most)
     yield from extraction(gpu, QWEN, long, "all", "all, one block", "layer 1", "sdpa")
     yield from arms(gpu, QWEN, most)
-    yield "tests", row(rows_of.tests, gpu)
+    yield "tests", row(gpu_rows.tests, gpu)
 
     for cudnn in (False, True):
         name = f"new shapes of attention, cuDNN {'on' if cudnn else 'off'}"
-        yield name, row(rows_of.new_shapes, gpu, cudnn)
-    yield f"decode, {QWEN}, {fewer} rows", row(decode, fewer)
-    yield "products, scaled after and within", row(rows_of.products, gpu)
+        yield name, row(gpu_kernels.new_shapes, gpu, cudnn)
+    yield f"decode, {QWEN}, {fewer} rows", row(gpu_decode.decode, gpu, QWEN, fewer)
+    yield "products, scaled after and within", row(gpu_kernels.products, gpu)
     yield from extraction(gpu, QWEN, short, "all", "layer 1", "sdpa", "eager")
     for name, measure in (
         ("attention", measure_attention),
         ("activations", measure_activations),
     ):
-        yield f"measuring {name}, {QWEN}", row(rows_of.measuring, gpu, measure)
+        yield f"measuring {name}, {QWEN}", row(gpu_rows.measuring, gpu, measure)
     yield from moves(gpu)
 
-    float32 = torch.float32
-    name = f"likelihood, {SMALL_QWEN}, float32"
-    yield name, row(rows_of.likelihood, gpu, SMALL_QWEN, float32)
+    for dtype in (torch.float32, torch.bfloat16):
+        name = f"likelihood, {SMALL_QWEN}, {str(dtype).removeprefix('torch.')}"
+        yield name, row(gpu_rows.likelihood, gpu, SMALL_QWEN, dtype)
     for model in (SMALL_QWEN, LLAMA, GEMMA):
         name = f"decode, {model}, {most} rows"
-        yield name, row(rows_of.decode, gpu, model, most)
+        yield name, row(gpu_decode.decode, gpu, model, most)
         yield from extraction(gpu, model, long, "all", "sdpa")
         yield (
             f"answers, {model}, ARM none",
-            row(rows_of.answers, gpu, model, None, most),
+            row(gpu_decode.answers, gpu, model, None, most),
         )
+        if model == SMALL_QWEN:
+            yield f"streamed layers, {model}", row(gpu_rows.streamed, gpu, model)
+
+
+def decoding(gpu: Gpu, name: str, at_once: int) -> Iterator[Row]:
+    """Yield rows of decode steps, as they are and with what could make them faster."""
+    decode = functools.partial(gpu_decode.decode, gpu, name, at_once)
+    changed = functools.partial(gpu_decode.decode_changed, gpu, name, at_once)
+    fed_back = functools.partial(gpu_decode.decode_fed_back, gpu, name, at_once)
+    ways = {
+        "": decode,
+        ", to each row's length": functools.partial(changed, to_lengths=True),
+        ", fused norms": functools.partial(changed, fused=True),
+        ", fed back": fed_back,
+        ", alike": functools.partial(decode, ragged=False),
+        ", eager": functools.partial(decode, eager=True),
+    }
+    for way, measure in ways.items():
+        yield f"decode, {name}, {at_once} rows{way}", measure
 
 
 def extraction(gpu: Gpu, name: str, tokens: int, *ways: str) -> Iterator[Row]:
     """Yield rows of ways to a prompt's received attention."""
     for way in ways:
-        measure = functools.partial(rows_of.extract, gpu, name, tokens, way)
+        measure = functools.partial(gpu_rows.extract, gpu, name, tokens, way)
         yield f"extraction, {name}, {tokens} tokens, {way}", measure
 
 
 def arms(gpu: Gpu, name: str, at_once: int) -> Iterator[Row]:
     """Yield rows of whole answers under each mode of ARM."""
     for mode, arm in ARMS.items():
-        measure = functools.partial(rows_of.answers, gpu, name, arm, at_once)
+        measure = functools.partial(gpu_decode.answers, gpu, name, arm, at_once)
         yield f"answers, {name}, ARM {mode}", measure
 
 
 def moves(gpu: Gpu) -> Iterator[Row]:
     """Yield rows of what ARM does to one layer's activations."""
-    for elements in (10**6, 10**7) if gpu.cuda else (10**4,):
-        measure = functools.partial(rows_of.order, gpu, elements)
+    for elements in (10**6, 10**7) if gpu.large else (10**4,):
+        measure = functools.partial(gpu_kernels.order, gpu, elements)
         yield f"order statistics, {elements} elements", measure
     for mode in ("text", "code"):
         for tokens, what in ((256, "prompts of 256 tokens"), (1, "a token a row")):
-            measure = functools.partial(rows_of.move, gpu, mode, tokens)
+            measure = functools.partial(gpu_kernels.move, gpu, mode, tokens)
             yield f"ARM, {mode}, {what}", measure
 
 

@@ -42,6 +42,16 @@ GIB = 2**30
 BROKEN_CAPTURE = "operation failed due to a previous error during capture"
 
 
+class Event:
+    """A place in a stream: all before it has happened, since nothing takes any time."""
+
+    def record(self):
+        pass
+
+    def synchronize(self):
+        pass
+
+
 class Graph:
     """What was captured: calls, and the tensors that they make."""
 
@@ -116,6 +126,10 @@ class PretendGpu(TorchDispatchMode):
             "get_device_name": lambda *args: "a GPU that is not there",
             "mem_get_info": lambda *args: (self.free, 139 * GIB),
             "empty_cache": self._empty_cache,
+            "memory_allocated": lambda *args: 0,
+            "max_memory_allocated": lambda *args: 0,
+            "reset_peak_memory_stats": lambda *args: None,
+            "Event": Event,
             "set_sync_debug_mode": self._set_sync_mode,
             "current_stream": lambda *args: self.stream,
             "set_stream": self._set_stream,
