@@ -31,10 +31,7 @@ from lib.models.refusals import checkpoint_errors
 from lib.models.stages import Stages
 from lib.models.streaming import Stream
 from lib.models.tensors import FolderTensors, HubTensors
-from lib.models.weights import (
-    empty_model,
-    load_weights,
-)
+from lib.models.weights import empty_model, filled, load_weights
 
 DTYPES = get_args(Dtype)
 Result = TypeVar("Result")
@@ -198,7 +195,7 @@ def with_weights(loaded: Loaded) -> Loaded:
     _require(loaded.device)
     folder = _checkpoint(resolve(loaded.spec), loaded.dtype)
     with _naming(loaded.spec, folder):
-        model = load_weights(folder, None, loaded.dtype)
+        model = filled(loaded.model, folder, loaded.dtype)
     _set_up(model, loaded.device)
     return replace(loaded, model=model)
 

@@ -49,16 +49,44 @@ def load_weights(
 
         wanted = None if whole else decoder_config.num_hidden_layers
         weights = read_tensors(folder, wanted, number_format)
-        model, report = model_class.from_pretrained(
-            None,
-            config=config,
-            dtype=number_format,
-            state_dict=weights,
-            output_loading_info=True,
-        )
-        require_whole(report, f"{folder}: the checkpoint")
+        model = _of_tensors(model_class, config, weights, number_format, folder)
         if whole:
             _tell_origin(model, folder)
+    return model
+
+
+def filled(
+    empty: transformers.PreTrainedModel, folder: Path, dtype: str
+) -> transformers.PreTrainedModel:
+    """Return an `empty_model` with the weights of its checkpoint.
+
+    Its config is not read again. Raises InputError as `load_weights` does.
+    """
+    number_format = getattr(torch, dtype)
+    with checkpoint_errors(folder):
+        weights = read_tensors(folder, None, number_format)
+        model = _of_tensors(type(empty), empty.config, weights, number_format, folder)
+    model.name_or_path = str(folder)
+    model.generation_config = empty.generation_config
+    return model
+
+
+def _of_tensors(
+    model_class: Any,
+    config: transformers.PretrainedConfig,
+    weights: dict[str, torch.Tensor],
+    dtype: torch.dtype,
+    folder: Path,
+) -> transformers.PreTrainedModel:
+    """Return a model of these tensors of a checkpoint; InputError where some lack."""
+    model, report = model_class.from_pretrained(
+        None,
+        config=config,
+        dtype=dtype,
+        state_dict=weights,
+        output_loading_info=True,
+    )
+    require_whole(report, f"{folder}: the checkpoint")
     return model
 
 
