@@ -22,7 +22,7 @@ import numpy as np
 import xarray as xr
 
 from lib import progress
-from lib.evaluation.store import read
+from lib.evaluation.store import SCORE_FIELDS, read
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade
@@ -36,18 +36,8 @@ from lib.statistics import ENOUGH
 FOLDER = DATA / "families"
 MANTISSA_BITS = 12  # of a number that is kept: exact to 0.00025 of it
 GRADE_FIELDS = ("extracted", "method", "correct", "evaluated")
-SCORE_FIELDS = (
-    "key",
-    "model",
-    "revision",
-    "condition",
-    "target",
-    "problem_id",
-    "level",
-    "tokens",
-    "nats",
-    "dtype",
-)
+# Of a score: what no table asks for.
+LEFT_OUT = ("subject", "prompt_tokens", "processor")
 
 
 def write_measurements(profile: Profile) -> None:
@@ -108,7 +98,7 @@ def write_scores(stores: list[Path]) -> None:
             kind = row["target"]
         else:
             kind = "other solution"
-        score = {name: row[name] for name in SCORE_FIELDS}
+        score = {name: row[name] for name in SCORE_FIELDS if name not in LEFT_OUT}
         models[row["model"]][kind].setdefault(row["key"], score)
 
     for name, kinds in models.items():
