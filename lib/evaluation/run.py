@@ -184,7 +184,8 @@ def _complete_missing(
         progress.bar(loaded.name, len(wanted), "completion", done) as bar,
         _engine(loaded, accuracy, requests, sampling) as engine,
     ):
-        store.keep(graded_rows(engine, requests, sampling, missing, bar), bar)
+        rows = graded_rows(engine, requests, sampling, missing, bar)
+        store.keep(rows, bar)
 
     lost = missing.keys() - store.rows.keys() - engine.failed.keys()
     if lost:
@@ -192,17 +193,26 @@ def _complete_missing(
             f"engine {accuracy.engine} returned nothing for {len(lost)} prompts; run"
             " again to retry"
         )
-    return [
-        {
+    return _failures(loaded.name, missing, engine.failed)
+
+
+def _failures(
+    model: str, wanted: Mapping[str, WantedCompletion], reasons: Mapping[str, str]
+) -> list[dict]:
+    """Return a row of failed*.jsonl for each prompt that workers gave up."""
+    rows = []
+    for key, reason in reasons.items():
+        completion = wanted[key]
+        row = {
             "key": key,
-            "model": loaded.name,
-            "condition": str(missing[key].condition),
-            "problem_id": missing[key].problem.id,
-            "sample": missing[key].sample,
+            "model": model,
+            "condition": str(completion.condition),
+            "problem_id": completion.problem.id,
+            "sample": completion.sample,
             "reason": reason,
         }
-        for key, reason in engine.failed.items()
-    ]
+        rows.append(row)
+    return rows
 
 
 @contextlib.contextmanager
