@@ -15,17 +15,13 @@ FIGURE_NAMES = {
     "answer_figures": ["fig06", "fig08", "fig10", "fig12"],
     "attention_figures": [
         "causes",
-        "fig09",
-        "fig10_right",
-        "fig11",
-        "fig13",
-        "fig18",
         "inserted_span",
         "lambda_by_head",
         "lambda_by_layer",
         "lambda_map",
         "mass_by_layer",
     ],
+    "head_figures": ["fig09", "fig10_right", "fig11", "fig13", "fig18"],
     "likelihood_figures": [
         "answer_at_once",
         "likelihood",

@@ -11,11 +11,7 @@ from matplotlib import colors, patches
 from lib import paths
 from lib.arm.settings import Arm
 from lib.figures import draw
-from lib.figures.attention_figures import (
-    FIRST_TOKEN,
-    draw_fig10_right,
-    with_ratios,
-)
+from lib.figures.head_figures import FIRST_TOKEN, draw_fig10_right, with_ratios
 from lib.figures.looks import EVEN, LOOKS
 from lib.figures.page import THIS_RUN, Layout, page, panels
 from lib.prompts.conditions import parse_condition

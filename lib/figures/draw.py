@@ -1,5 +1,5 @@
 """What several figures draw on one panel: estimates with their intervals, the curves of
-a head, bars of accuracies, forests.
+a head, bars of accuracies. What stands pair by pair is in `forest`.
 
 Every function takes axes and a table; the modules that end in `_figures` say which
 figure is made of what.
@@ -14,25 +14,18 @@ import numpy as np
 from lib.figures.looks import (
     EVEN,
     INTERVAL,
-    NO_EFFECT,
     PAPER_HATCH,
     from_zero,
     integer_axis,
     look_of,
-    look_of_model,
     ratio_axis,
 )
-from lib.statistics import format_interval
 
 # Of the curve without an insertion: it is seen where the others lie on it.
 WIDE_AND_PALE = {"linewidth": 2.2, "alpha": 0.5}
 LEAST_RATIO = 0.1  # of the axis: a token that receives almost nothing may have any
 THIN_TICKS = 3  # of a panel that is not high
 BAR_NAMES = {"none": "w/o", "mless": "w/ Mless", "mful": "w/ Mful"}
-NAT_TICKS = (0.5, 1, 3, 10, 30, 100)  # on either side of 0
-MINUS = "\N{MINUS SIGN}"
-LIKELIER = "less likely  \N{LEFTWARDS ARROW}  nats  \N{RIGHTWARDS ARROW}  likelier"
-TENTH = "small: a tenth of what a worked example gives"
 
 
 class SeriesStyle(NamedTuple):
@@ -278,69 +271,3 @@ def _write_above(ax, x, row, rotation):
         size="small",
         rotation=rotation,
     )
-
-
-def forest(ax, table):
-    """Draw differences in nats with their intervals and what counts as none, pairs of
-    conditions from the top.
-
-    table: columns model, curve (what is asked), x (the pair), effect, low, high, n,
-    band. The axis is linear to 1 nat, then logarithmic. Returns the points of each
-    model.
-    """
-    # Rows stand one below the other, with a gap of a row above each new pair.
-    pairs_so_far = (table.x != table.x.shift()).cumsum()
-    table = table.assign(y=-(np.arange(len(table)) + pairs_so_far))
-    bands = table.band.fillna(0)
-    ax.barh(table.y, 2 * bands, 1.0, -bands, color=NO_EFFECT, linewidth=0, zorder=0.5)
-
-    models = table.groupby("model", sort=False)
-    points = []
-    for model, rows in models:
-        look = look_of_model(model)
-        ax.hlines(rows.y, rows.low, rows.high, color=look.colour, linewidth=1.1)
-        points += ax.plot(
-            rows.effect,
-            rows.y,
-            label=model,
-            color=look.colour,
-            marker=look.marker,
-            linestyle="none",
-            markersize=5,
-        )
-
-    _write_beside(ax, table)
-    middles = table.groupby(["curve", "x"], sort=False).y.mean()
-    labels = [f"{question}\n({pair})" for question, pair in middles.index]
-    ax.set_yticks(middles.to_numpy(), labels)
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(table.y.min() - 0.8, -0.2)
-    ax.grid(False, axis="y")
-    farthest = table[["low", "high", "band"]].abs().max(axis=None)
-    _nat_axis(ax, farthest)
-    if table.band.notna().any():
-        ax.barh([np.nan], [np.nan], color=NO_EFFECT, label=TENTH)
-    return points
-
-
-def _write_beside(ax, table):
-    """Write each row's interval and n at the right of the panel."""
-    transform = ax.get_yaxis_transform()
-    for row in table.itertuples():
-        interval = format_interval(row.effect, row.low, row.high, "+")
-        text = f"{interval.replace('-', MINUS)}, n = {row.n}"
-        ax.text(1.01, row.y, text, transform=transform, va="center", size="small")
-
-
-def _nat_axis(ax, largest):
-    """Make the x axis one of nats, as far to the left as to the right."""
-    reach = 1.15 * max(1.0, largest)
-    positive = [tick for tick in NAT_TICKS if tick <= reach]
-    ticks = [*(-tick for tick in reversed(positive)), 0, *positive]
-    names = [f"{tick:g}".replace("-", MINUS) for tick in ticks]
-    ax.set_xlabel(LIKELIER)
-    ax.set_xscale("symlog", linthresh=1, linscale=1)
-    ax.set_xticks(ticks, names)
-    ax.minorticks_off()
-    ax.set_xlim(-reach, reach)
-    ax.axvline(0, **EVEN)

@@ -6,10 +6,10 @@ curve, x, model, effect, low, high, n and band.
 """
 
 from lib.figures import draw
-from lib.figures.attention_figures import FIRST_TOKEN, HEAD_CURVES
-from lib.figures.draw import MINUS
+from lib.figures.forest import MINUS, forest, pair_by_pair
+from lib.figures.head_figures import FIRST_TOKEN, HEAD_CURVES
 from lib.figures.looks import EVEN, HEIGHT, RECEIVED, integer_axis, look_of_model
-from lib.figures.page import Layout, in_model_order, panels
+from lib.figures.page import Layout, panels
 
 # What slashes give, what of it layer 1 gives, and what a real help gives.
 ANSWERING = [
@@ -40,15 +40,8 @@ def likelihood(run, table, name="likelihood"):
         ),
     )
     for (ax,), rows in panels(run, name, pairs, ["panel"], "likelihood", layout):
-        draw.forest(ax, _by_pair(run, rows))
+        forest(ax, pair_by_pair(rows))
         ax.set_title("")
-
-
-def _by_pair(run, table):
-    """Return rows pair after pair, in each the models in the order of every figure."""
-    pairs = list(dict.fromkeys(table.x))
-    ordered = in_model_order(run, table)
-    return ordered.sort_values("x", key=lambda own: own.map(pairs.index), kind="stable")
 
 
 def answer_at_once(run, table):
@@ -78,7 +71,7 @@ def overview(run, table, curves):
         run, "overview", pairs, ["panel"], "likelihood", layout, saved
     ):
         draw.received(left, head, HEAD_CURVES["fig13"][0])
-        draw.forest(right, _by_pair(run, rows))
+        forest(right, pair_by_pair(rows))
         right.set_title("How much likelier the worked solution becomes")
 
 

@@ -6,10 +6,9 @@ run: a profile; table: as `lib.claims.points.points_table` makes it.
 
 import numpy as np
 
-from lib.figures.draw import MINUS
+from lib.figures.forest import pair_by_pair, placed_rows, write_beside
 from lib.figures.looks import EVEN, NO_EFFECT, look_of_model
 from lib.figures.page import Layout, panels
-from lib.statistics import format_interval
 
 # How full the marks of a way are, in the order of the legend, and its short name.
 FILLS = {
@@ -39,11 +38,7 @@ def points(run, table):
         ),
     )
     for (ax,), rows in panels(run, "points", table, ["unit"], "accuracy", layout):
-        pairs = list(dict.fromkeys(table.x))
-        ordered = rows.sort_values(
-            "x", key=lambda own: own.map(pairs.index), kind="stable"
-        )
-        points_in_rows(ax, ordered)
+        points_in_rows(ax, pair_by_pair(rows))
         ax.set_title("")
 
 
@@ -52,10 +47,7 @@ def points_in_rows(ax, table):
 
     The paper's number is a ring, the margin a band.
     """
-    pairs_so_far = (table.x != table.x.shift()).cumsum()
-    table = table.assign(y=-(np.arange(len(table)) + pairs_so_far))
-    bands = table.band.fillna(0)
-    ax.barh(table.y, 2 * bands, 1.0, -bands, color=NO_EFFECT, linewidth=0, zorder=0.5)
+    table = placed_rows(ax, table)
     ax.axvline(0, **EVEN)
 
     marks = []
@@ -69,25 +61,17 @@ def points_in_rows(ax, table):
     reported = table.drop_duplicates(["x", "model"]).dropna(subset="reported")
     ax.plot(reported.reported, reported.y, **RING)
 
-    middles = table.groupby(["curve", "x"], sort=False).y.mean()
-    labels = [f"{question}\n({pair})" for question, pair in middles.index]
-    ax.set_yticks(middles.to_numpy(), labels)
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(table.y.min() - 0.8, -0.2)
     ax.set_xlabel(FEWER_OR_MORE)
-    ax.grid(False, axis="y")
     _legend_of_points(ax, table)
     return marks
 
 
 def _write_trust(ax, row):
     """Write a row's interval, n and effective number of answers beside it."""
-    interval = format_interval(row.effect, row.low, row.high, "+")
-    text = f"{interval.replace('-', MINUS)}, {SHORT_WAYS[row.way]}, n = {row.n}"
+    details = f"{SHORT_WAYS[row.way]}, n = {row.n}"
     if np.isfinite(row.effective):
-        text += f", {row.effective:.0f} effective of {row.answers:.0f} answers"
-    transform = ax.get_yaxis_transform()
-    ax.text(1.01, row.y, text, transform=transform, va="center", size="small")
+        details += f", {row.effective:.0f} effective of {row.answers:.0f} answers"
+    write_beside(ax, row, details)
 
 
 def _legend_of_points(ax, table):
