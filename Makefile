@@ -7,7 +7,7 @@
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make test-ray    the tests of workers that are lost, after installing Ray: half an hour
 # make lab         JupyterLab on the notebooks
-# make report      the claims and every figure of a profile on one HTML page, results/PROFILE/report.html
+# make report      a page to explore and the notebooks as HTML, a folder that can be published: results/PROFILE/report
 # make conda       the same environment for conda users, with the demo model's weights
 # make bench       timings and memory, into benchmarks/results
 # make gpu         what asks for a GPU, row by row, into results/gpu; started again, it goes on

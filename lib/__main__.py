@@ -166,7 +166,7 @@ def _checked(overrides: Overrides) -> Profile:
 
 
 def report(overrides: Overrides, options: ReportOptions) -> None:
-    """Write the claims and every figure of a profile as one HTML page."""
+    """Write a profile's results as a page to explore, in a folder to publish."""
     from lib.report.page import write_report
 
     path = write_report(run_profile(**dict(overrides)))

@@ -113,8 +113,8 @@ def test_a_profile_is_run_judged_and_reported_with_nothing_but_the_main_run(
     assert "activations in 3 layers: 100%" in done.err
 
     done = typed("report", "--profile", "tiny")
-    assert done.out.strip().endswith("results/tiny/report.html")
-    assert (results / "report.html").is_file()
+    assert done.out.strip().endswith("results/tiny/report/index.html")
+    assert (results / "report" / "index.html").is_file()
 
 
 def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(

@@ -1,6 +1,8 @@
-"""What the page's table of answers needs: who solved which problem, and what was
-written.
+"""What the page shows of answers: which ones the slashes turned, who solved which
+problem, and what was written.
 """
+
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -8,9 +10,9 @@ import pandas as pd
 from lib import evaluation
 from lib.errors import InputError
 from lib.profiles import Profile
-from lib.prompts.problems import load_problems
+from lib.prompts.problems import MATH500, load_problems
 
-TEXT_LIMIT = 2_000_000  # characters of answers in a page that people mail to each other
+TEXT_LIMIT = 1_800_000  # characters of answers in a page that people mail to each other
 PART_TITLES = {
     "main": "accuracy",
     "fillers": "fillers: lengths, places, kinds",
@@ -22,6 +24,14 @@ PART_TITLES = {
 SAMPLE_FIELDS = ["correct", "correct_authors", "extracted", "text"]
 SAMPLE_FIELDS += ["finish_reason", "completion_tokens"]
 PROBLEM_FIELDS = ["problem_id", "level", "answer"]
+# Four ways to grade the same answer, from this project's to the authors' as published.
+GRADER_FIELDS = {
+    "correct": "this project's grader",
+    "correct_exact": "exact match",
+    "correct_authors_on_completion": "authors' rule, on the answer alone",
+    "correct_authors": "authors' rule, as published",
+}
+DATASET = f"https://huggingface.co/datasets/{MATH500}/viewer/default/test?q="
 # Without one of these an answer cannot be shown.
 NEEDED_FIELDS = ["key", "model", "revision", "condition", *PROBLEM_FIELDS]
 NEEDED_FIELDS += ["sample", "response", "finish_reason", "completion_tokens"]
@@ -62,6 +72,70 @@ def read_answers(profile: Profile) -> tuple[dict, dict[str, str], list[str]]:
         runs.append({"part": part, "model": model} | _run(rows, own_texts))
     revisions = dict(zip(answers.model, answers.revision, strict=True))
     return {"texts": texts[:kept].tolist(), "runs": runs}, revisions, missing
+
+
+def stored_part(profile: Profile, part: str) -> pd.DataFrame | None:
+    """Return a part's answers that can be read; None where they cannot."""
+    try:
+        rows = evaluation.stored_answers(profile, part)
+    except InputError:
+        return None
+    if rows[NEEDED_FIELDS].isna().any(axis=None):
+        return None
+    # pandas cannot group by a lone surrogate, which a model's name may have.
+    for name in ("model", "condition", "problem_id"):
+        rows[name] = [text.encode("utf-8", "replace").decode() for text in rows[name]]
+    return rows
+
+
+def flipped(profile: Profile) -> list[dict]:
+    """Return the problems whose answer slashes turned right or wrong, by this project's
+    grader.
+
+    `graders` are pairs in the order of GRADER_FIELDS: right without, right with; None
+    where a run did not grade so. `link`: where the dataset shows the problem.
+    """
+    answers = stored_part(profile, "main")
+    if answers is None:
+        return []
+    first = answers[answers["sample"] == 0]
+    flips = []
+    for model, rows in first.groupby("model", sort=False):
+        none, slashes = (
+            rows[rows.condition == name].set_index("problem_id")
+            for name in ("none", "mless")
+        )
+        for problem in none.index.intersection(slashes.index, sort=False):
+            before, after = none.loc[problem], slashes.loc[problem]
+            if before.correct == after.correct:
+                continue
+            flips.append(
+                {
+                    "model": model,
+                    "problem": problem,
+                    "level": before.level,
+                    "gained": bool(after.correct),
+                    "graders": [_pair(before, after, name) for name in GRADER_FIELDS],
+                    "link": _dataset_link(profile, problem),
+                }
+            )
+    return flips
+
+
+def _pair(before: pd.Series, after: pd.Series, field: str) -> tuple[bool, bool] | None:
+    """Return whether both answers are right to a grader; None without its grade."""
+    without = before.get(field)
+    with_slashes = after.get(field)
+    if pd.isna(without) or pd.isna(with_slashes):
+        return None
+    return bool(without), bool(with_slashes)
+
+
+def _dataset_link(profile: Profile, problem: str) -> str | None:
+    """Return where the dataset shows a problem; the project's own need no link."""
+    if profile.accuracy.problems != "math500":
+        return None
+    return DATASET + quote(problem, safe="")
 
 
 def _stored_parts(profile: Profile) -> tuple[pd.DataFrame, list[str]]:

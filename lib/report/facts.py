@@ -1,6 +1,7 @@
 """What a report says of its run: models, problems, time and code."""
 
 import subprocess
+import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,6 +47,12 @@ def facts(
         "Claims judged": [f"{judged:%Y-%m-%d %H:%M} UTC"],
         "Code": [f"commit {_commit()}"],
     }
+
+
+def addresses() -> dict[str, str]:
+    """Return where the repository and its page are published, by name."""
+    text = paths.read_text(paths.ROOT / "pyproject.toml")
+    return tomllib.loads(text)["project"]["urls"]
 
 
 def _weights_of(specs: Sequence[str]) -> dict[str, str]:

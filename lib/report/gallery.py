@@ -1,53 +1,52 @@
-"""The figures of a profile's folder, with their captions and files."""
+"""The figures of a profile's folder, copied beside the page, with their captions."""
 
-import base64
 from pathlib import Path
 
 from lib import paths
 from lib.profiles import Profile
 
 CAPTIONS = paths.DATA / "figures.yaml"
-MIME_TYPES = {"png": "image/png", "pdf": "application/pdf", "csv": "text/csv"}
 # The first bytes of a file of its kind.
 SIGNATURES = {"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-", "csv": b""}
 
 
-def read_figures(profile: Profile) -> tuple[list[dict], list[dict]]:
-    """Return the figures that the profile's folder holds: of the paper in its order,
-    then those that go beyond it, strangers last.
+def publish_figures(profile: Profile, folder: Path) -> list[dict]:
+    """Copy the figures that the profile has into `figures` of the folder; return them
+    in the order of the paper, strangers last.
 
-    `caption`: what data/figures.yaml says of it, if anything; `files`: data URIs by
-    kind; `rows` of its csv; `missing`: files that cannot be shown, and why.
+    `caption`: what data/figures.yaml says of it, if anything; `files`: places in the
+    folder by kind; `rows` of its csv; `missing`: files that cannot be shown, and why.
     """
-    captions = paths.read_yaml(CAPTIONS)
-    strangers = {path.stem: path for path in sorted(profile.figures.glob("*.png"))}
-    groups = {}
-    for group in ("paper", "beyond"):
-        known = [caption for caption in captions[group] if caption["id"] in strangers]
-        groups[group] = [
-            _read_figure(strangers.pop(caption["id"]), caption) for caption in known
-        ]
-    others = [_read_figure(path, None) for path in strangers.values()]
-    return groups["paper"], groups["beyond"] + others
+    pictures = {path.stem: path for path in sorted(profile.figures.glob("*.png"))}
+    figures = []
+    for group in paths.read_yaml(CAPTIONS).values():
+        for caption in group:
+            if caption["id"] in pictures:
+                picture = pictures.pop(caption["id"])
+                figures.append(_publish_figure(picture, caption, folder))
+    figures += [_publish_figure(path, None, folder) for path in pictures.values()]
+    return figures
 
 
-def _read_figure(picture: Path, caption: dict | None) -> dict:
-    """Return a figure as the page shows it, from its files beside the picture."""
+def _publish_figure(picture: Path, caption: dict | None, folder: Path) -> dict:
+    """Copy a figure's files and return what the page says of it."""
     figure: dict = {"name": picture.stem, "caption": caption, "rows": None}
     files: dict[str, str] = {}
     missing: list[str] = []
-    for kind, mime_type in MIME_TYPES.items():
+    for kind, signature in SIGNATURES.items():
         path = picture.with_suffix(f".{kind}")
         try:
             content = path.read_bytes()
         except OSError as error:
             missing.append(f"{path.name}: {error.strerror}")
             continue
-        if not content.startswith(SIGNATURES[kind]):
+        if not content.startswith(signature):
             missing.append(f"{path.name}: no {kind} file")
             continue
-        encoded = base64.b64encode(content).decode()
-        files[kind] = f"data:{mime_type};base64,{encoded}"
+        place = folder / "figures" / path.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        paths.write_whole(place, content)
+        files[kind] = f"figures/{path.name}"
         if kind == "csv":
             figure["rows"] = content.count(b"\n") - 1
     return figure | {"files": files, "missing": missing}

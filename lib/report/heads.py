@@ -1,28 +1,33 @@
-"""What the page draws of any head: λ of all of them, and what each gives the tokens of
-one prompt.
-"""
+"""λ of every head of the first layer, and of every layer, as the page draws them."""
 
-import base64
+from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from lib import paths
-from lib.measurement.measured_tables import means_table
-from lib.measurement.plan import TRAINED
+from lib.measurement.measured_tables import layers_of, means_table
+from lib.measurement.plan import TRAINED, UNIFORM
 from lib.measurement.store import read_measured
 from lib.profiles import Profile
 
-# A token whose text is not stored: those of MATH-500 are not given away.
-HIDDEN_TEXT = "\N{MIDDLE DOT}"
+# The columns of the first layer's heads: the condition, and the networks.
+COLUMNS = {
+    "mless": ("mless", TRAINED),
+    "mful": ("mful", TRAINED),
+    "random": ("random", TRAINED),
+    "untrained": ("mless", "untrained"),
+    "even": ("mless", UNIFORM),
+}
+DRAWN_CONDITIONS = ("mless", "mful", "random")
 
 
 def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
-    """Return a JSON object per model for the page's map of heads, and what is missing
-    of it and why.
+    """Return a JSON object per model, and what is missing and why.
 
-    What was measured here comes before what the repository has, which holds no texts.
+    What was measured here comes before what the repository has. `columns` have by name
+    of COLUMNS a triple (mean, low, high) of λ per head, `means` the mean over heads,
+    `layers` by condition the mean over heads of each layer, with its ends.
     """
     files = {}
     for folder in (paths.DATA / profile.name, profile.results):
@@ -33,7 +38,7 @@ def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
         try:
             measured = read_measured(path)
             if "lambda" in measured:
-                models.append(_packed(measured))
+                models.append(_of_model(measured))
         except (OSError, ValueError, KeyError, AttributeError) as error:
             reason = " ".join(str(error).split())
             missing.append(f"{name} cannot be read: {reason}")
@@ -43,59 +48,62 @@ def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
     return models, missing
 
 
-def _packed(measured: xr.Dataset) -> dict:
-    """Return what the page draws of one model, heads in the order of layers."""
-    ratios = measured["lambda"].sel(network=TRAINED)
-    ratios = ratios.dropna("condition", how="all").dropna("layer", how="all")
-    layers = ratios.layer.values.tolist()
-    places = pd.MultiIndex.from_product([layers, ratios["head"].values.tolist()])
-    table = means_table(ratios).set_index(["layer", "head"])
-    changes = {}
-    for condition in map(str, ratios.condition.values):
-        rows = table[table.condition == condition].reindex(places)
-        changes[condition] = {
-            "ratio": _half(rows["mean"]),
-            "low": _half(rows.low),
-            "high": _half(rows.high),
-            "n": _half(rows.n),
-            **_packed_tokens(measured, condition, layers),
-        }
+def _of_model(measured: xr.Dataset) -> dict:
+    """Return what the page draws of one model."""
+    ratios = measured["lambda"]
+    columns = {}
+    means = {}
+    for name, (condition, networks) in COLUMNS.items():
+        column = _column(ratios, condition, networks)
+        if column:
+            columns[name] = column
+            means[name] = float(np.mean([mean for mean, *_ in column]))
     return {
         "name": measured.model,
         "revision": str(measured.revision),
-        "problem": measured.example,
-        "layers": layers,
-        "heads": ratios.sizes["head"],
-        "texts": "text" in measured,
-        "received": _packed_tokens(measured, "none", layers)["received"],
-        "changes": changes,
+        "columns": columns,
+        "means": means,
+        "layers": _layers(ratios),
     }
 
 
-def _packed_tokens(measured: xr.Dataset, condition: str, layers: list[int]) -> dict:
-    """Return the tokens of the drawn prompt and what each head gives them: a text, None
-    where it is not stored.
+def _column(ratios: xr.DataArray, condition: str, networks: str) -> list[list[float]]:
+    """Return (mean, low, high) of each head of layer 1; nothing where none is measured.
+
+    Untrained networks are several: of each head the middle one counts, and the lowest
+    and the highest.
     """
-    if "received" not in measured:
-        nothing = [None] * (len(layers) * measured.sizes["head"])
-        return {"received": nothing, "even": "", "tokens": [], "parts": []}
-    names = [name for name in ("received", "even", "part", "text") if name in measured]
-    prompt = measured[names].sel(condition=condition, layer=layers)
-    prompt = prompt.isel(token=prompt.part.values != "")
-    heads = prompt.received.values.reshape(-1, prompt.sizes["token"])
-    texts = xr.full_like(prompt.part, HIDDEN_TEXT)
-    if "text" in prompt:
-        texts = prompt.text
-    return {
-        "received": [
-            None if np.isnan(weights).all() else _half(weights) for weights in heads
-        ],
-        "even": _half(prompt.even.values),
-        "tokens": texts.values.tolist(),
-        "parts": prompt.part.values.tolist(),
-    }
+    names = [name for name in ratios.network.values if str(name).startswith(networks)]
+    if condition not in ratios.condition or not names:
+        return []
+    chosen = ratios.sel(condition=condition, network=names).sel(layer=1)
+    if not bool(chosen.notnull().any()):
+        return []
+    if networks == TRAINED:
+        table = means_table(chosen.isel(network=0, drop=True))
+        return _triples(table[["mean", "low", "high"]].to_numpy())
+    means = chosen.mean("problem")
+    ends = [means.median("network"), means.min("network"), means.max("network")]
+    return _triples(np.stack([end.values for end in ends], 1))
 
 
-def _half(values: np.ndarray | pd.Series) -> str:
-    """Return numbers as half-precision floats, which the page's code reads."""
-    return base64.b64encode(np.asarray(values, dtype="<f2").tobytes()).decode()
+def _layers(ratios: xr.DataArray) -> dict[str, list[list[float]]]:
+    """Return by condition (layer, mean, low, high) of the mean over heads: of all
+    layers on the problems that went through them, where there are any.
+    """
+    every = layers_of(ratios, every=True)
+    if every.size == 0:
+        every = layers_of(ratios)
+    table = means_table(every.mean("head"))
+    layers = {}
+    for condition in DRAWN_CONDITIONS:
+        rows = table[table.condition == condition]
+        if len(rows):
+            layers[condition] = _triples(
+                rows[["layer", "mean", "low", "high"]].to_numpy()
+            )
+    return layers
+
+
+def _triples(rows: Sequence[Sequence[float]] | np.ndarray) -> list[list[float]]:
+    return [[float(f"{number:.4g}") for number in row] for row in rows]

@@ -1,167 +1,170 @@
-"""A profile's results as one HTML page that needs no other file and no network.
+"""A profile's results as a story on one HTML page that needs no network.
 
-The page is made from what is stored alone: claims.json, the figures, the measurements
-and the completions. What a model wrote is untrusted: jinja2 escapes every text and
-attribute, embedded JSON holds no `<`, the page's own code writes text and never HTML,
-and the page's policy lets no script run but that code, which it knows by its hash.
+The page is made from what is stored alone: claims.json, the measurements, the
+completions and the figures. What a model wrote is untrusted: jinja2 escapes every text
+and attribute, embedded JSON holds no `<`, the page's own code writes text and never
+HTML, and the page's policy lets no script run but that code, which it knows by its
+hash.
 """
 
 import base64
+import gzip
 import hashlib
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from lib import paths
-from lib.claims import summary, words
-from lib.claims.verdict import UNJUDGED, VERDICTS, Verdict, read_verdicts
+from lib.claims import summary
+from lib.claims.verdict import Verdict, read_verdicts
+from lib.evaluation.answer_tables import graders
+from lib.figures.looks import look_of_model
 from lib.profiles import Profile
-from lib.report.answers import read_answers
-from lib.report.axis import axis
-from lib.report.facts import facts
+from lib.report import effects, story
+from lib.report.answers import GRADER_FIELDS, flipped, read_answers, stored_part
+from lib.report.claim_rows import SIGNS, grouped_claims
+from lib.report.courses import read_courses
+from lib.report.facts import addresses, facts
 from lib.report.formulas import FORMULA, formulas
-from lib.report.gallery import read_figures
+from lib.report.gallery import publish_figures
+from lib.report.glossary import Glossary
 from lib.report.heads import read_heads
+from lib.report.prompt import read_prompts
+from lib.report.publish import environment, publish_notebooks, template
 
-TEMPLATE_FOLDER = Path(__file__).parent / "templates"
-SIGNS = dict(zip((*VERDICTS, *UNJUDGED), "✓◐✕≈??–", strict=True))
-# The figure that stands first: of these the first that is there.
-OPENING = ("overview", "fig13")
+SCRIPTS = ("base.js", "charts.js", "watch.js", "sections.js", "answers.js")
 # What could end a script element.
 UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def write_report(profile: Profile) -> Path:
-    """Write results/<profile>/report.html from what `reproduce` left there and return
-    its path.
+    """Write results/<profile>/report, a folder that can be published as it is, and
+    return its index.html.
 
     Raises InputError when there are no claims, or they are damaged, or the page cannot
     be written. Of anything else that is missing the page says so.
     """
     verdicts = read_verdicts(profile)
-    figures, beyond = read_figures(profile)
-    answers, revisions, answers_missing = read_answers(profile)
-    heads, heads_missing = read_heads(profile)
-    revisions = {head["name"]: head["revision"] for head in heads} | revisions
+    folder = profile.results / "report"
+    figures = publish_figures(profile, folder)
+    notebooks = publish_notebooks(profile, folder)
+    content, data = _contents(profile, verdicts)
+    content |= {
+        "figures": figures,
+        "notebooks": notebooks,
+        "groups": grouped_claims(verdicts, figures, notebooks),
+    }
 
-    rows = [_report_row(verdict) for verdict in verdicts]
-    claims = _claims_of(rows)
-    drawn = figures + beyond
-    lead = summary.lead(verdicts)
+    path = folder / "index.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # What a model wrote may hold a lone surrogate, which UTF-8 cannot say.
+    paths.write_whole(path, _page(content, data).encode("utf-8", "replace"))
+    return path
+
+
+def _contents(
+    profile: Profile, verdicts: list[Verdict]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the template fills in, and what the page's code draws."""
+    heads, heads_missing = read_heads(profile)
+    order = {name: place for place, name in enumerate(summary.models_of(verdicts))}
+    heads.sort(key=lambda head: order.get(head["name"], len(order)))
+    answers, revisions, answers_missing = read_answers(profile)
+    revisions = {head["name"]: head["revision"] for head in heads} | revisions
+    flips = flipped(profile)
+    courses = read_courses(profile, effects.stored_scores(profile))
+    opening = effects.opening(verdicts)
+    forests = effects.forests(verdicts)
+    main = stored_part(profile, "main")
+    graded = None if main is None or main.empty else graders(main)
+
+    data = {
+        "looks": _looks(verdicts, heads),
+        "opening": opening,
+        "prompts": read_prompts(profile),
+        "heads": heads,
+        "forests": forests,
+        "clouds": effects.clouds(profile, [*opening, *forests]),
+        "checks": effects.failed_checks(verdicts),
+        "graders": _graders(graded),
+        "courses": courses,
+        "formula": FORMULA.pattern,
+    }
     content = {
         "name": profile.name,
         "options": profile.options,
         "signs": SIGNS,
-        "rows": rows,
-        "claims": claims,
-        "words": lead,
-        "counts": summary.totals(verdicts),
-        "finding": next(iter(summary.finding(verdicts)), lead[0]),
         "models": summary.models_of(verdicts),
-        "notebooks": {claim: _notebooks_of(claim, drawn, profile) for claim in claims},
+        "story": {
+            "help": story.answer(verdicts),
+            "watch": [],
+            "any": story.any_text(verdicts, heads),
+            "layers": story.layers(verdicts),
+            "gain": story.helps(verdicts),
+            "trust": story.trust(verdicts, graded),
+            "writes": story.writes(flips),
+            "settings": story.settings(courses),
+            "undone": story.undone(verdicts),
+            "claims": story.claimed(verdicts),
+        },
+        "closing": summary.closing(verdicts),
         "facts": facts(profile, verdicts, revisions),
-        "figures": figures,
-        "beyond": beyond,
-        "opening": _opening_of(drawn),
-        "heads": heads,
-        "heads_missing": heads_missing,
-        "answers": answers,
-        "answers_missing": answers_missing,
+        "addresses": addresses(),
+        "flips": flips,
+        "grader_names": list(GRADER_FIELDS.values()),
+        "answers": _packed(answers) if answers["runs"] else "",
+        "missing": {"heads": heads_missing, "answers": answers_missing},
     }
-
-    path = profile.results / "report.html"
-    # What a model wrote may hold a lone surrogate, which UTF-8 cannot say.
-    paths.write_whole(path, _page(content).encode("utf-8", "replace"))
-    return path
+    return content, data
 
 
-def _report_row(verdict: Verdict) -> dict[str, Any]:
-    """Return what the table of claims shows of a verdict."""
-    name = re.sub(r"[^\w.]+", "-", f"{verdict.id}-{verdict.model}")
-    return {
-        "verdict": verdict,
-        "told": words.verdict_text(verdict),
-        "measured": words.measured_text(verdict),
-        "anchor": f"claim-{name}",
-        "axis": axis(verdict),
-    }
-
-
-def _claims_of(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return by claim its first row, and the rows of the models that test it."""
-    claims: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        verdict = row["verdict"]
-        claim = claims.setdefault(verdict.id, {"first": row, "cells": {}})
-        if verdict.n:
-            claim["cells"][verdict.model] = row
-    return claims
-
-
-def _notebooks_of(claim: str, drawn: list[dict], profile: Profile) -> dict[str, str]:
-    """Return by name where the notebooks are that draw a claim's figures: the executed
-    copies, where they are.
+def _packed(answers: dict) -> str:
+    """Return the answers with their formulas as compressed JSON, which the page's code
+    reads when somebody opens them.
     """
-    places = {}
-    for figure in drawn:
-        caption = figure["caption"]
-        if not caption or claim not in caption["claims"]:
-            continue
-        name = caption["notebook"]
-        executed = (profile.results / f"{name}.ipynb").is_file()
-        folder = "" if executed else "../../notebooks/"
-        places[name] = f"{folder}{name}.ipynb"
-    return places
+    text = json.dumps({"answers": answers, "formulas": formulas(answers)})
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
-def _opening_of(drawn: list[dict]) -> dict | None:
-    """Return the figure that opens the page, None where there is none of OPENING."""
-    by_name = {figure["name"]: figure for figure in drawn}
-    present = [by_name[name] for name in OPENING if name in by_name]
-    return present[0] if present else None
+def _looks(verdicts: list[Verdict], heads: list[dict]) -> dict[str, list[str]]:
+    """Return colour and marker of every model, as the figures have them."""
+    names = [*summary.models_of(verdicts), *(head["name"] for head in heads)]
+    looks = {name: look_of_model(name) for name in names}
+    return {name: [look.colour, look.marker] for name, look in looks.items()}
 
 
-def _page(content: dict) -> str:
+def _graders(table: Any) -> list[dict]:
+    """Return by model what share of the same answers each grader finds right, in %."""
+    if table is None:
+        return []
+    rows = table[table.condition == "none"]
+    return [
+        {"model": row.model, "label": row.grader, "x": round(row.accuracy, 1)}
+        for row in rows.itertuples()
+    ]
+
+
+def _page(content: dict, data: dict) -> str:
     """Return the page, whose policy lets nothing run but its own style and scripts."""
-    answers = content["answers"]
-    heads = content["heads"]
-    data = {
-        "signs": SIGNS,
-        "answers": answers,
-        "heads": heads,
-        "formula": FORMULA.pattern,
-        "formulas": formulas(answers),
-    }
-    style = _template("report.css")
-    scripts = [_template("report.js")]
-    if heads:
-        scripts.append(_template("heads.js"))
+    style = template("report.css")
+    scripts = [template(name) for name in SCRIPTS]
     policy = (
         f"default-src 'none'; img-src data:; style-src {_policy_hash(style)};"
         f" script-src {' '.join(_policy_hash(script) for script in scripts)};"
         " base-uri 'none'; form-action 'none'"
     )
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATE_FOLDER),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
+    pages = environment()
+    pages.filters["glossed"] = Glossary().marked
+    return pages.get_template("report.html.j2").render(
         **content,
         policy=policy,
         css=Markup(style),
         scripts=[Markup(script) for script in scripts],
         data=Markup(json.dumps(data, separators=(",", ":")).translate(UNSAFE)),
+        shown={name: bool(part) for name, part in data.items()},
     )
-
-
-def _template(name: str) -> str:
-    return (TEMPLATE_FOLDER / name).read_text(encoding="utf-8")
 
 
 def _policy_hash(text: str) -> str:

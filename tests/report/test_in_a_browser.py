@@ -1,7 +1,9 @@
-"""The report as people use it: a real Chromium clicks, filters, narrows and listens,
-and runs nothing but our code.
+"""The report as people use it: a real Chromium drags, points, searches, narrows and
+listens, and runs nothing but our code.
 """
 
+import json
+import re
 import shutil
 import subprocess
 
@@ -11,7 +13,7 @@ from report_folder import CLAIMS, EVIL, answer, claim, made_profile, measured, w
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import WebDriverWait
 
 from lib.report.page import write_report
 
@@ -27,9 +29,11 @@ def chromium():
 
 @pytest.fixture
 def show(chromium, profile):
-    """Open the profile's report; at the end the console must be empty."""
+    """Open the profile's page, whose prompt is the stored one of the demo model; at the
+    end the console must be empty.
+    """
 
-    def open_page(width: int = 1440, scheme: str = "light"):
+    def open_page(width: int = 1440, scheme: str = "light", fragment: str = ""):
         size = {
             "width": width,
             "height": 900,
@@ -41,7 +45,8 @@ def show(chromium, profile):
         chromium.execute_cdp_cmd(
             "Emulation.setEmulatedMedia", {"media": "", "features": features}
         )
-        chromium.get(write_report(profile).as_uri())
+        chromium.get("about:blank")
+        chromium.get(write_report(profile).as_uri() + fragment)
         WebDriverWait(chromium, 20).until(lambda page: all_of(page, "#curve svg"))
         return chromium
 
@@ -67,143 +72,201 @@ def shown(page, selector: str) -> list[str]:
     return [element.text for element in elements if element.is_displayed()]
 
 
-def choose(page, tool: str, text: str) -> None:
-    Select(one(page, tool)).select_by_visible_text(text)
+def chip(page, name: str, value: str) -> None:
+    """Choose one of the buttons that look like chips."""
+    one(page, f"input[name={name}][value='{value}'] + span").click()
 
 
-def test_claims_are_sorted_by_verdict(page):
-    assert len(shown(page, ".claim h3")) == 4
-    Select(one(page, "#claim-tools [name=order]")).select_by_value("verdict")
-    verdicts = [text.split()[1] for text in shown(page, ".claim .top")]
-    assert verdicts == ["supported", "contradicted", "undecided", "not"]
+def says(page) -> str:
+    return one(page, "#watch-says").text
 
 
-@pytest.mark.parametrize(
-    "verdict, claim",
-    [("undecided", "Long fillers hurt."), ("not tested", "ARM helps.")],
-)
-def test_claims_are_filtered_by_verdict_and_model(page, verdict, claim):
-    choose(page, "#claim-tools [name=verdict]", verdict)
-    assert shown(page, ".claim h3") == [claim]
-    choose(page, "#claim-tools [name=model]", "other")
-    assert shown(page, ".claim h3") == []
-    assert one(page, "#claim-tools output").text == "0 of 4"
+def kept(page) -> int:
+    """Return what share of their attention the original tokens keep, in %."""
+    return int(re.search(r"get (\d+) %", says(page))[1])
 
 
-def test_the_map_has_a_head_per_cell(page):
-    heads = [head.text for head in all_of(page, "#map button")]
-    assert heads == ["0.50", "0.68", "0.86", "1.04", "1.22", "1.40"]
+# Section 2 ----------------------------------------------------------------------------
+
+
+def test_the_slider_inserts_more_and_the_original_tokens_get_less(page):
+    slider = one(page, "#watch-tools [name=count]")
+    slider.send_keys(Keys.HOME)
+    assert "Nothing is inserted yet" in says(page)
+    assert not all_of(page, "#prompt .inserted")
+    slider.send_keys(Keys.ARROW_RIGHT)
+    assert len(all_of(page, "#prompt .inserted")) == 11
+    few = kept(page)
+    slider.send_keys(Keys.END)
+    assert one(page, "#watch-length").text == "110"
+    assert len(all_of(page, "#prompt .inserted")) == 110
+    assert kept(page) < few < 100
+
+
+def test_a_chip_changes_what_is_inserted(page):
+    assert set(one(page, "#prompt .inserted").text.strip()) == {"/"}
+    before = one(page, "#curve svg").get_attribute("innerHTML")
+    chip(page, "filler", "sentence")
+    assert "tokens of sentence" in says(page)
+    assert "harbour" in one(page, "#prompt").text
+    assert one(page, "#curve svg").get_attribute("innerHTML") != before
+
+
+def test_the_prompt_is_shown_with_without_and_as_a_ratio(page):
+    chip(page, "view", "without")
+    assert not all_of(page, "#prompt .inserted")
+    assert len(all_of(page, "#curve .line")) == 1
+    chip(page, "view", "ratio")
+    ratio = one(page, "#prompt .less").get_attribute("title")
+    assert re.search(r"0\.\d\d times as much as without", ratio)
+    chip(page, "view", "with")
+    assert len(all_of(page, "#curve .line")) == 2
+
+
+def test_arrows_walk_through_the_heads_from_the_middle_one(page):
+    head = one(page, "#watch-head")
+    first = head.text
+    assert re.fullmatch(r"head \d of 9, the middle one", first)
+    said = says(page)
+    one(page, "#head-on").click()
+    assert head.text != first
+    assert says(page) != said
+    one(page, "#head-back").click()
+    assert head.text == first
+
+
+def test_a_deep_link_shows_its_model_filler_length_and_head(show):
+    page = show(fragment="#watch/SmolLM2-135M-Instruct/he/22/3")
+    assert one(page, "#watch-length").text == "22"
+    assert one(page, "#watch-head").text.startswith("head 3 of 9")
+    assert "22 tokens of he" in says(page)
+    link = one(page, "#watch-link").get_attribute("href")
+    assert link.endswith("#watch/SmolLM2-135M-Instruct/he/22/3")
+
+
+# Heads, layers, effects ---------------------------------------------------------------
+
+
+def test_a_head_under_the_pointer_is_named(page):
+    dots = all_of(page, "#columns .dot")
+    assert len(dots) == 3
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", dots[1])
+    webdriver.ActionChains(page).move_to_element(dots[1]).perform()
+    named = "tiny, head 2, slashes: λ 0.68"
+    assert named in one(page, "#tip").text
+    assert named in one(page, "#columns-says").text
+    assert "lit" in dots[1].get_attribute("class")
+
+
+def test_a_head_that_is_pointed_at_lights_up_in_the_prompt(show, profile):
+    name = "SmolLM2-135M-Instruct"
+    write(profile, CLAIMS, [], measured(name))
+    page = show()
+    dot = all_of(page, "#columns .dot")[2]
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", dot)
+    webdriver.ActionChains(page).move_to_element(dot).perform()
+    assert one(page, "#watch-head").text.startswith("head 3 of 9")
+
+
+def test_heads_are_walked_with_the_arrow_keys(page):
+    first, second, _ = all_of(page, "#columns .dot")
+    page.execute_script("arguments[0].focus()", first)
+    page.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert page.switch_to.active_element == second
+    assert "tiny, head 2" in one(page, "#columns-says").text
+
+
+def test_a_row_of_the_forest_opens_its_problems(show, profile):
+    answers = [
+        answer(f"sum/{i}", name, right, key=f"{name}-{i}")
+        for i in range(30)
+        for name, right in (("none", i % 3 == 0), ("mless", i % 2 == 0))
+    ]
+    gain = claim(
+        id="accuracy-mless",
+        claim="55 slashes raise accuracy",
+        unit="points",
+        low_end=0,
+        high_end=None,
+        effect=16.7,
+        low=-10,
+        high=40,
+        n=30,
+        paper=2.0,
+        paper_of="a bigger model",
+    )
+    write(profile, [*CLAIMS, gain], answers, measured())
+    page = show()
+    row = one(page, "#forests .row[tabindex]")
+    page.execute_script("arguments[0].focus()", row)
+    row.send_keys(Keys.ENTER)
+    assert len(all_of(page, "#cloud circle")) == 30
+    assert "10 gain, 5 lose" in one(page, "#cloud").text
+    ring = one(page, "#forests .ring title").get_attribute("textContent")
+    assert ring == "the paper, a bigger model: +2"
 
 
 @pytest.fixture
-def clicked(page):
-    """The page after a click on the second head of layer 2, whose curve is drawn."""
-    before = one(page, "#curve svg").get_attribute("innerHTML")
-    all_of(page, "#map button")[4].click()
-    WebDriverWait(page, 10).until(
-        lambda page: one(page, "#curve svg").get_attribute("innerHTML") != before
-    )
+def stepped(show, profile):
+    """The page of a profile that answered under other lengths of the slashes, too."""
+    answers = [
+        answer(f"sum/{i}", name, i % share == 0, key=f"{name}-{i}")
+        for i in range(30)
+        for name, share in (("none", 3), ("mless:10", 2))
+    ]
+    folder = profile.results / "fillers"
+    folder.mkdir()
+    lines = "".join(json.dumps(record) + "\n" for record in answers)
+    (folder / "completions.jsonl").write_text(lines)
+    return show()
+
+
+def test_settings_are_stepped_through_with_the_keyboard(stepped):
+    page = stepped
+    title = one(page, "#course-title")
+    assert title.text.startswith("1 of ")
+    assert all_of(page, "#course .line")
+    one(page, "#course-on").send_keys(Keys.ENTER)
+    assert title.text.startswith("2 of 2. Other fillers")
+    assert "mless:10" in one(page, "#course").text
+    one(page, "#course-on").send_keys(Keys.ENTER)
+    assert title.text.startswith("1 of 2")
+
+
+# Claims and answers -------------------------------------------------------------------
+
+
+def test_claims_are_closed_and_found_by_a_word(page):
+    assert len(shown(page, ".claim summary")) == 3
+    assert not shown(page, ".claim .row")
+    one(page, "#claim-tools [name=search]").send_keys("long FILLERS")
+    (left,) = shown(page, ".claim summary")
+    assert left.startswith("Long fillers hurt")
+    assert one(page, "#claim-tools output").text == "1 of 3"
+
+
+def test_an_address_opens_its_claim(show):
+    page = show(fragment="#claim-dilution")
+    claim = one(page, "#claim-dilution")
+    WebDriverWait(page, 10).until(lambda page: claim.get_attribute("open"))
+    assert "Cite this: “Every head drops”" in claim.text
+    assert len(claim.find_elements(By.CSS_SELECTOR, ".axis")) == 2
+
+
+@pytest.fixture
+def opened(page):
+    """The page whose answers somebody opened."""
+    return open_answers(page)
+
+
+def open_answers(page):
+    one(page, "#answers summary").click()
+    WebDriverWait(page, 10).until(lambda page: all_of(page, "#answer-table tbody tr"))
     return page
 
 
-def test_a_click_on_a_head_names_it_and_its_lambda(clicked):
-    assert one(clicked, "#head-title").text == "tiny, layer 2 head 2: λ 1.22"
-    interval = "λ 1.220, 95 % interval 1.177 to 1.263 over n = 24 problems"
-    assert interval in one(clicked, "#head-text").text
-
-
-def test_a_click_on_a_head_colours_the_prompt_by_what_its_tokens_receive(clicked):
-    tokens = all_of(clicked, "#prompt span")
-    assert one(clicked, "#prompt").text == "Please is? / / 4"
-    assert tokens[3].get_attribute("class") == "inserted"
-    assert "token 1, instruction: receives 0.3" in tokens[1].get_attribute("title")
-    assert tokens[-1].get_attribute("title").endswith("no later token looks at it")
-
-
-def test_the_pointer_tells_the_token_below_it(clicked):
-    curve = one(clicked, "#curve svg")
-    centre = "arguments[0].scrollIntoView({block: 'center'})"
-    clicked.execute_script(centre, curve)
-    pointer = webdriver.ActionChains(clicked)
-    pointer.move_to_element(curve).move_by_offset(150, 5).perform()
-    tip = one(clicked, "#tip")
-    WebDriverWait(clicked, 10).until(lambda page: tip.is_displayed())
-    assert "token: " in tip.text
-    assert "part: inserted" in tip.text
-    marked = one(clicked, "#prompt .marked")
-    assert marked.get_attribute("class") == "inserted marked"
-
-
-def test_one_prompt_is_told_step_by_step(page):
-    first, second, third = all_of(page, "#steps > li")
-    assert "layer 1, head 1 of tiny" in first.text
-    assert "Please is?" in first.text
-    assert "/" not in first.text
-    assert second.text.startswith("2 tokens are inserted (mless)")
-    assert "/ /" in second.text
-    assert "λ = " in third.text
-    assert "0.50 [0.46, 0.54] over 24 problems" in third.text
-
-
-def test_a_head_that_was_clicked_is_the_pages_address(clicked):
-    assert clicked.current_url.endswith("#head/tiny/mless/2/2")
-
-
-ADDRESSES = [
-    ("#head/tiny/mless/1/3", "#head-title", "tiny, layer 1 head 3"),
-    (
-        "#answer/accuracy%20%C2%B7%20tiny/sum%2F2",
-        ".texts pre",
-        "sum/2 under none: \\boxed{4}",
-    ),
-]
-
-
-@pytest.mark.parametrize("fragment, place, text", ADDRESSES)
-def test_a_head_and_an_answer_have_addresses(page, fragment, place, text):
-    address = page.current_url.partition("#")[0]
-    page.get("about:blank")
-    page.get(address + fragment)
-    WebDriverWait(page, 20).until(lambda page: all_of(page, "#curve svg"))
-    assert one(page, place).text.startswith(text)
-
-
-def test_a_claims_address_shows_it_though_it_was_filtered_out(page):
-    choose(page, "#claim-tools [name=verdict]", "supported")
-    last = all_of(page, ".claim")[-1]
-    page.execute_script("location.hash = arguments[0]", last.get_attribute("id"))
-    WebDriverWait(page, 10).until(lambda page: last.is_displayed())
-
-
-def test_a_claim_links_to_the_numbers_of_its_figures(page):
-    link = one(page, "#claim-dilution-tiny [data-file='fig13.csv']")
-    assert link.get_attribute("href").startswith("data:text/csv")
-
-
-def test_a_page_that_was_sent_names_its_notebooks_without_a_link(
-    page, profile, tmp_path
-):
-    link, *_ = all_of(page, ".links [data-beside]")
-    assert link.text == "01_attention_maps.ipynb"
-    assert link.get_attribute("href").endswith(link.text)
-    shutil.copy(profile.results / "report.html", tmp_path / "sent.html")
-    page.get((tmp_path / "sent.html").as_uri())
-    assert not all_of(page, ".links [data-beside]")
-    assert "01_attention_maps.ipynb" in one(page, ".claim .links").text
-
-
-def test_heads_are_reached_with_the_keyboard(page):
-    page.execute_script(
-        "document.querySelector('#head-tools [name=condition]').focus()"
-    )
-    for key in (Keys.TAB, Keys.ARROW_DOWN, Keys.ARROW_RIGHT):
-        page.switch_to.active_element.send_keys(key)
-    label = page.switch_to.active_element.get_attribute("aria-label")
-    assert label.startswith("layer 2 head 2")
-    assert one(page, "#head-title").text.startswith("tiny, layer 2 head 2")
-
-
-def test_answers_are_filtered_and_open(page):
+def test_answers_are_filtered_and_open(opened):
+    page = opened
     rows = "#answer-table tbody tr"
     button = "#answer-table tbody button"
     first = "sum/1 1 4 ✓ 4 ✓ 4 ≠"
@@ -225,7 +288,8 @@ def test_answers_are_filtered_and_open(page):
     assert shown(page, rows) == [first]
 
 
-def test_answers_are_sorted_and_searched(page):
+def test_answers_are_sorted_and_searched(opened):
+    page = opened
     rows = "#answer-table tbody th"
     by_none = "#answer-table thead button"
     for mark, order in (("▴", ["sum/2", "sum/1"]), ("▾", ["sum/1", "sum/2"])) * 2:
@@ -237,13 +301,24 @@ def test_answers_are_sorted_and_searched(page):
     assert one(page, "#answer-tools output").text == "1 of 2 problems"
 
 
+def test_an_answer_has_an_address(show):
+    page = show(fragment="#answer/accuracy%20%C2%B7%20tiny/sum%2F2")
+    WebDriverWait(page, 10).until(lambda page: shown(page, ".texts pre"))
+    assert shown(page, ".texts pre")[0] == "sum/2 under none: \\boxed{4}"
+
+
+def test_an_answer_that_the_slashes_turned_stands_with_its_graders(page):
+    (row,) = shown(page, "#writes table tbody tr")
+    assert row.startswith("sum/2 tiny ✕ → ✓")
+
+
 def test_formulas_are_drawn_and_nothing_but_formulas(show, profile):
     text = "So $\\frac{1}{2}$ and \\(\\text{<img src=x>}\\), but 5 $."
     drawn = answer(
         "embedded/draw/159", "none", True, response=text, answer="\\frac{5}{12}"
     )
     write(profile, CLAIMS, [drawn], measured())
-    page = show()
+    page = open_answers(show())
     assert len(all_of(page, "#answer-table tbody mfrac")) == 1
     one(page, "#answer-table tbody button").click()
     assert "A bag holds" in one(page, ".asked").text
@@ -253,11 +328,48 @@ def test_formulas_are_drawn_and_nothing_but_formulas(show, profile):
     assert not all_of(page, "img[src=x]")
 
 
+# For everybody ------------------------------------------------------------------------
+
+
+def test_a_term_is_explained_to_the_keyboard(page):
+    term = one(page, "dfn")
+    assert len(term.get_attribute("data-term")) > 30
+    page.execute_script("arguments[0].focus()", term)
+    style = "return getComputedStyle(arguments[0], '::after').content"
+    assert term.get_attribute("data-term")[:20] in page.execute_script(style, term)
+
+
+def test_the_tab_key_reaches_every_tool(stepped):
+    page = stepped
+    wanted = {"model", "filler", "view", "count", "head-back", "head-on", "course-on"}
+    reached = set()
+    active = "const e = document.activeElement; return e.name || e.id"
+    for _ in range(80):
+        page.switch_to.active_element.send_keys(Keys.TAB)
+        reached.add(page.execute_script(active))
+        if wanted <= reached:
+            break
+    assert not wanted - reached
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_nothing_scrolls_sideways(show, width):
-    page = show(width)
+    page = open_answers(show(width))
     one(page, "#answer-table tbody button").click()
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+COLOURS = """
+const style = getComputedStyle(document.body);
+return [style.backgroundColor, style.color].map(
+    (colour) => Math.max(...colour.match(/\\d+/g).slice(0, 3).map(Number)));
+"""
+
+
+@pytest.mark.parametrize("scheme, dark", [("light", False), ("dark", True)])
+def test_the_page_follows_the_readers_light(show, scheme, dark):
+    ground, ink = show(scheme=scheme).execute_script(COLOURS)
+    assert (ground < ink) == dark
 
 
 @pytest.fixture(scope="module")
@@ -275,8 +387,10 @@ def axe(tmp_path_factory):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_barrier(show, axe, scheme):
-    page = show(scheme=scheme)
+    page = open_answers(show(scheme=scheme))
     one(page, "#answer-table tbody button").click()
+    for closed in all_of(page, "details:not([open]) > summary")[:4]:
+        page.execute_script("arguments[0].click()", closed)
     page.execute_script(axe)
     run = "axe.run().then(arguments[arguments.length - 1])"
     violations = page.execute_async_script(run)["violations"]
@@ -289,24 +403,22 @@ def test_axe_finds_no_barrier(show, axe, scheme):
 
 @pytest.fixture
 def evil_page(show, profile):
-    """The page of a model that wrote a script, with one head and one answer open."""
+    """The page of a model that wrote a script, with one answer open."""
     records = [
         answer(EVIL, name, True, response=EVIL, model=EVIL, extracted=EVIL)
         for name in ("none", "mless", EVIL)
     ]
     claims = [claim(model=EVIL, id=EVIL, claim=EVIL), *CLAIMS]
     write(profile, claims, records, measured(EVIL, EVIL))
-    page = show()
-    all_of(page, "#map button")[1].click()
+    page = open_answers(show())
     one(page, "#answer-table tbody button").click()
     return page
 
 
 def test_what_a_model_wrote_is_shown_and_runs_nothing(evil_page):
-    for place in (".texts pre", "#prompt"):
-        assert EVIL.strip("\u2028") in one(evil_page, place).text
+    assert EVIL.strip("\u2028") in one(evil_page, ".texts pre").text
     state = "return [typeof window.pwned, document.scripts.length]"
-    assert evil_page.execute_script(state) == ["undefined", 3]
+    assert evil_page.execute_script(state) == ["undefined", 7]
     assert not all_of(evil_page, "img[src=x]")
     assert evil_page.get_log("browser") == []
 

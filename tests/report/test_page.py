@@ -2,12 +2,15 @@
 of its place in it.
 """
 
+import base64
+import gzip
 import json
 import re
 import shutil
 import time
 
 import pytest
+import xarray as xr
 from report_folder import (
     ANSWERS,
     CLAIMS,
@@ -29,7 +32,7 @@ from lib.profiles import load_profile
 from lib.report.answers import TEXT_LIMIT, read_answers
 from lib.report.axis import AXIS_EDGE, AXIS_WIDTH, axis
 from lib.report.gallery import CAPTIONS
-from lib.report.heads import HIDDEN_TEXT, read_heads
+from lib.report.heads import read_heads
 from lib.report.page import write_report
 
 profile = made_profile
@@ -49,23 +52,37 @@ def data(html: str) -> dict:
     return json.loads(embedded(html))
 
 
+def packed_answers(html: str) -> dict:
+    """Return what the page's code reads when somebody opens the answers."""
+    found = re.search(r'<script type="text/plain" id="answers-data">(.*?)<', html)
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))["answers"]
+
+
 SAID = [
-    "3 claims, as the paper words them, on 2 models (6 cells): 1 supported, 1"
-    " contradicted, 1 undecided, 3 not",
+    "In the <dfn",
+    "keep 80 to 130 % of the",
     "head 1: 0.80 [0.70, 0.90] λ, claimed &lt; 1, n = 24; all 2 parts hold;"
     " untrained 0.900 to 1.020.",
     "Not tested: the profile measures none.",
     "Control, the same rule on untrained networks: undecided",
-    "The rule was written after such numbers had been seen.",
+    "the rule was written after such numbers had been seen",
     "tiny @ abc; n = 24 to 24",
     "an effect of 2, the paper&#39;s for a bigger model, needs n = 90",
+    "claim dilution of <i>Meaningless tokens, measured</i>",
 ]
 
 
-def test_the_page_tells_verdicts_in_words_and_each_claim_with_its_numbers(profile):
+def test_the_page_tells_what_was_found_and_each_claim_with_its_numbers(profile):
     html = page(profile)
     missing = [text for text in SAID if text not in html]
     assert not missing
+
+
+def test_a_word_is_explained_where_it_first_stands(profile):
+    html = page(profile)
+    terms = re.findall(r'<dfn tabindex="0" data-term="([^"]+)', html)
+    assert len(terms) > 3
+    assert len(set(terms)) == len(terms)
 
 
 def test_figures_stand_in_the_papers_order_and_a_strangers_after_all(profile):
@@ -78,12 +95,25 @@ def test_figures_stand_in_the_papers_order_and_a_strangers_after_all(profile):
     assert "nothing here says what it shows" in html
 
 
-def test_a_figure_comes_with_its_caption_and_its_files(profile):
+def test_a_figure_lies_beside_the_page_with_its_caption(profile):
     html = page(profile)
     assert "three heads of layer 1" in html.lower()
     assert "2 rows in the csv" in html
-    assert 'download="fig13.pdf"' in html
-    assert 'href="data:text/csv;base64,' in html
+    for name in ("fig13.png", "fig13.pdf", "fig13.csv"):
+        assert f'href="figures/{name}"' in html
+        copied = profile.results / "report" / "figures" / name
+        assert copied.read_bytes() == (profile.figures / name).read_bytes()
+
+
+def test_a_notebook_lies_beside_the_page_and_an_executed_copy_replaces_it(profile):
+    place = profile.results / "report" / "notebooks" / "01_attention_maps.html"
+    assert 'href="notebooks/01_attention_maps.html"' in page(profile)
+    assert "One prompt" in place.read_text()
+    executed = profile.results / "01_attention_maps.ipynb"
+    text = (paths.NOTEBOOKS / executed.name).read_text()
+    executed.write_text(text.replace("One prompt", "As it ran"))
+    page(profile)
+    assert "As it ran" in place.read_text()
 
 
 def test_the_page_is_written_in_time_and_below_three_megabytes(profile):
@@ -112,15 +142,15 @@ def test_nothing_that_a_model_wrote_leaves_its_place(evil_page):
     assert "window.pwned" in evil_page
     assert "<script>window.pwned" not in evil_page
     assert "<img src=x" not in evil_page
-    assert evil_page.count("</script>") == 3
+    assert evil_page.count("</script>") == 7
     assert "\u2028" not in embedded(evil_page)
 
 
 def test_what_a_model_wrote_is_embedded_as_it_is(evil_page):
-    known = data(evil_page)
-    assert len(known["answers"]["texts"]) == 1
-    assert known["answers"]["texts"][0].startswith(EVIL)
-    assert known["heads"][0]["name"] == EVIL
+    assert data(evil_page)["heads"][0]["name"] == EVIL
+    answers = packed_answers(evil_page)
+    assert len(answers["texts"]) == 1
+    assert answers["texts"][0].startswith(EVIL)
 
 
 BROKEN = {
@@ -275,32 +305,41 @@ def test_heads_measured_here_come_before_those_of_the_repository(
     folder.mkdir(parents=True)
     stored = measured().drop_vars("text")
     save_measured(folder / "tiny.nc", stored)
+    write(profile, CLAIMS, ANSWERS, measured().assign_attrs(revision="here"))
     save_measured(folder / "other.nc", stored.assign_attrs(model="other"))
     models, missing = read_heads(profile)
-    assert {model["name"]: model["texts"] for model in models} == {
-        "tiny": True,
-        "other": False,
-    }
+    assert [model["name"] for model in models] == ["other", "tiny"]
+    here, stored = (
+        next(model for model in models if model["name"] == name)
+        for name in ("tiny", "other")
+    )
+    assert here["revision"] == "here"
+    assert stored["revision"] == "abc"
     assert not missing
 
 
-def test_a_head_whose_curves_are_not_stored_has_its_lambda_alone(profile):
-    stored = measured()
-    stored["received"][:, 1] = float("nan")  # of layer 2
-    write(profile, CLAIMS, ANSWERS, stored)
-    (model,) = data(page(profile))["heads"]
-    assert model["layers"] == [1, 2]
-    unknown = [weights is None for weights in model["received"]]
-    assert unknown == [False] * 3 + [True] * 3
-
-    write(profile, CLAIMS, ANSWERS, stored.drop_vars(["received", "even", "part"]))
-    (model,) = data(page(profile))["heads"]
-    assert model["received"] == [None] * 6
-    assert len(model["changes"]["mless"]["ratio"]) > 10
+def test_a_head_has_its_mean_with_ends_and_a_layer_the_mean_of_its_heads(profile):
+    (model,), _ = read_heads(profile)
+    assert list(model["columns"]) == ["mless"]
+    means = [mean for mean, _, _ in model["columns"]["mless"]]
+    assert means == pytest.approx([0.5, 0.68, 0.86])
+    assert all(low < mean < high for mean, low, high in model["columns"]["mless"])
+    by_layer = [(layer, mean) for layer, mean, _, _ in model["layers"]["mless"]]
+    assert by_layer == [(1, pytest.approx(0.68)), (2, pytest.approx(1.22))]
 
 
-def test_a_token_without_text_is_a_dot(profile):
-    write(profile, CLAIMS, ANSWERS, measured().drop_vars("text"))
-    (model,) = data(page(profile))["heads"]
-    assert set(model["changes"]["mless"]["tokens"]) == {HIDDEN_TEXT}
-    assert not model["texts"]
+def test_of_untrained_networks_the_middle_one_counts_and_the_outer_ones_are_ends(
+    profile,
+):
+    trained = measured()["lambda"]
+    others = [
+        (trained + change).assign_coords(network=[f"untrained {seed}"])
+        for seed, change in enumerate((0.1, 0.2, 0.5))
+    ]
+    networks = xr.concat([trained, *others], "network")
+    whole = measured().drop_vars("lambda").drop_dims("network")
+    whole["lambda"] = networks
+    write(profile, CLAIMS, ANSWERS, whole)
+    (model,), _ = read_heads(profile)
+    first, *_ = model["columns"]["untrained"]
+    assert first == pytest.approx([0.7, 0.6, 1.0])

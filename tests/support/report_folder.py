@@ -16,6 +16,12 @@ PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="
 )
 CONDITIONS = ("none", "mless")
+NOTEBOOK = {
+    "cells": [{"cell_type": "markdown", "metadata": {}, "source": ["# One prompt"]}],
+    "metadata": {},
+    "nbformat": 4,
+    "nbformat_minor": 4,
+}
 # as a model's text
 EVIL = (
     "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned ="
@@ -182,9 +188,12 @@ def made_profile(tmp_path, monkeypatch):
     """
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
     profile = load_profile("demo").model_copy(update={"name": "made"})
     profile.results.mkdir(parents=True)
     profile.figures.mkdir(parents=True)
+    paths.NOTEBOOKS.mkdir()
+    (paths.NOTEBOOKS / "01_attention_maps.ipynb").write_text(json.dumps(NOTEBOOK))
     write(profile, CLAIMS, ANSWERS, measured())
     for name in ("fig13", "lambda_map"):
         (profile.figures / f"{name}.png").write_bytes(PIXEL)

@@ -1,14 +1,5 @@
 "use strict";
-// What models and files say is put into the page as text, never as HTML.
-const data = JSON.parse(document.getElementById("data").textContent);
-const at = (id) => document.getElementById(id);
-
-function element(name, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
-}
-
+// Every answer, searched and opened (section 7). They are compressed, and read when somebody opens them.
 // Formulas arrive as MathML by their LaTeX; elements and attributes that are not MathML's come to nothing.
 const FORMULA = new RegExp(data.formula, "gs"), MATHML = "http://www.w3.org/1998/Math/MathML";
 
@@ -36,59 +27,12 @@ function written(text) {
 }
 const answer = (text) => (text.includes("\\") ? [drawn(text) ?? text] : [text]);  // one without dollar signs
 
-// Addresses within the page: #head/MODEL/INSERTION/LAYER/HEAD, #answer/RUN/PROBLEM.
-const routes = {};
-const coded = (text) => encodeURIComponent(String(text).replace(/\p{Surrogate}/gu, "?"));
-const address = (...parts) => `#${parts.map(coded).join("/")}`;
-const on = (kind, go) => { routes[kind] = go; };
-function follow() {
-  const [kind, ...parts] = location.hash.slice(1).split("/");
-  if (parts.length) routes[kind]?.(parts);
-}
-addEventListener("hashchange", follow);
-addEventListener("load", follow);
-
-// Claims ------------------------------------------------------------------------------------------------------------
-function claims() {
-  const tools = at("claim-tools"), list = at("claim-list"), all = [...list.children];
-  const rank = (name) => Object.keys(data.signs).indexOf(name);
-  const orders = {
-    paper: () => 0,
-    verdict: (a, b) => rank(a.dataset.verdict) - rank(b.dataset.verdict),
-    model: (a, b) => a.dataset.model.localeCompare(b.dataset.model),
-  };
-  function update() {
-    const wanted = ["verdict", "model"].map((name) => [name, tools.elements[name].value]);
-    for (const one of all) one.hidden = wanted.some(([name, value]) => value && one.dataset[name] !== value);
-    list.append(...[...all].sort(orders[tools.elements.order.value]));
-    tools.querySelector("output").textContent = `${all.filter((one) => !one.hidden).length} of ${all.length}`;
-  }
-  tools.addEventListener("change", update);
-  addEventListener("hashchange", () => {
-    const wanted = document.querySelector(`.claim[id="${CSS.escape(location.hash.slice(1))}"]`);
-    if (!wanted?.hidden) return;
-    tools.reset();
-    update();
-    wanted.scrollIntoView();
-  });
-  update();
-}
-
-// A file is in the page once: a png as the picture, a csv below its figure. Other links to it are completed here.
-function files() {
-  for (const link of document.querySelectorAll("a[data-file]")) {
-    const name = CSS.escape(link.dataset.file);
-    link.href = document.querySelector(`img[data-name="${name}"]`)?.src ?? document.querySelector(`a[download="${name}"]`).href;
-    link.download = link.dataset.file;
-  }
-}
-
-// Answers -----------------------------------------------------------------------------------------------------------
 const SHOWN = 150;  // rows at once
 
 function answers() {
   const tools = at("answer-tools"), table = at("answer-table"), more = at("more");
   let shown = SHOWN, sorted = null, down = false;
+  tools.elements.run.append(...data.answers.runs.map((one, value) => element("option", { value, textContent: `${one.part} · ${one.model}` })));
   const share = (samples) => samples.filter((sample) => sample[0]).length / samples.length;
   const differ = (samples) => samples.some((sample) => sample[0] !== sample[1]);
   const run = () => data.answers.runs[tools.elements.run.value];
@@ -161,7 +105,7 @@ function answers() {
     [shown, sorted] = [SHOWN, null];
     update();
   }
-  on("answer", ([name, id]) => {
+  function go([name, id]) {
     const wanted = [...tools.elements.run.options].find((option) => coded(option.text) === name);
     if (!wanted) return;
     tools.reset();
@@ -172,18 +116,27 @@ function answers() {
     const row = [...table.tBodies[0].rows].find((one) => coded(one.problem[0]) === id);
     row?.querySelector("button").click();
     row?.scrollIntoView();
-  });
+  }
   tools.addEventListener("input", (event) => { if (event.target.name === "search") update(); });
   tools.addEventListener("change", (event) => (event.target.name === "run" ? begin() : update()));
   more.addEventListener("click", () => { shown += SHOWN; update(); });
   begin();
+  return go;
 }
 
-// A page that was sent to someone has no notebooks beside it: their names stay, without a link.
-if (!decodeURI(location.pathname).endsWith(`/results/${document.body.dataset.profile}/report.html`)) {
-  for (const link of document.querySelectorAll("[data-beside]")) link.replaceWith(link.textContent);
+let opened = null;
+function openAnswers() {
+  opened ??= (async () => {
+    const bytes = Uint8Array.from(atob(at("answers-data").textContent), (character) => character.charCodeAt(0));
+    const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    Object.assign(data, JSON.parse(text));
+    return answers();
+  })();
+  return opened;
 }
-for (const form of document.forms) form.addEventListener("submit", (event) => event.preventDefault());
-files();
-claims();
-if (at("answer-tools")) answers();
+at("answers")?.addEventListener("toggle", openAnswers);
+on("answer", async (parts) => {
+  if (!at("answers")) return;
+  at("answers").open = true;
+  (await openAnswers())(parts);
+});
