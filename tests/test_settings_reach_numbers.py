@@ -86,6 +86,7 @@ attention.dtype | bfloat16 | measured
 attention.layers | 1 | measured
 attention.map_problems | 1 | measured
 attention.example | p3 | measured
+attention.panels | {fig10: [{model: tiny-llama, layer: 1, head: 2}]} |
 accuracy.models | other-llama | answers sampling
 accuracy.problems | other.jsonl | answers sampling
 accuracy.limit | 2 | answers
@@ -102,6 +103,13 @@ accuracy.top_p | 0.2 | answers
 accuracy.samples | 2 | answers
 accuracy.arm | c=1:p1=50:fraction=0.5 | measured answers
 accuracy.batch_size | 2 | =answers
+accuracy.engine | vllm | (answers) (sampling)
+accuracy.engine_options | {tensor_parallel: 2} |
+accuracy.workers | 2 |
+accuracy.gpus_per_worker | 1 |
+accuracy.fillers | {conditions: [none, mless]} |
+accuracy.interventions | {conditions: [none, arm]} |
+accuracy.arm_map | {conditions: [none, arm]} |
 accuracy.sampling.limit | 1 | sampling
 accuracy.sampling.conditions | [none, mless] | sampling
 accuracy.sampling.temperature | 3.0 | sampling
@@ -116,18 +124,8 @@ likelihood.conditions | [none, gap] | scores
 likelihood.at_once | [none] | scores
 likelihood.max_solution_tokens | 9 | scores
 """
-# Settings that are tried elsewhere: which heads are drawn, by figures' tests; other
-# engines and workers, by tests/generation; the other variations are as `sampling`.
+# Whose settings are those of accuracy.sampling.
 OTHER_VARIATIONS = ("fillers", "interventions", "arm_map")
-ELSEWHERE = [
-    "attention.panels",
-    "accuracy.engine",
-    "accuracy.engine_options",
-    "accuracy.workers",
-    "accuracy.gpus_per_worker",
-    *(f"accuracy.{part}" for part in OTHER_VARIATIONS),
-]
-
 
 ROWS = []
 for line in CHANGES.strip().splitlines():
@@ -240,7 +238,7 @@ def base(folder, tmp_path_factory):
 
 def test_every_setting_has_a_row():
     places = {place for place, _, _ in ROWS}
-    assert set(settings_below(Profile)) == places | set(ELSEWHERE)
+    assert set(settings_below(Profile)) == places
 
 
 def settings_below(model, place=""):

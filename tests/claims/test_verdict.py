@@ -173,6 +173,18 @@ def test_the_effect_where_both_ended_leaves_out_what_was_cut():
     assert (finished.low, finished.high) == pytest.approx((100 * low, 100 * high))
 
 
+def test_a_problem_ended_where_all_of_its_samples_did():
+    evidence = answers(samples=2, none=right(20), mless=right(38))
+    table = evidence["answers"]
+    first_ten = table.problem_id.isin([f"test/{index}.json" for index in range(10)])
+    cut = first_ten & (table["sample"] == 1) & (table.condition == "none")
+    table["finish_reason"] = np.where(cut, "length", "stop")
+    judged = verdict_on("accuracy-mless", evidence)
+    assert judged.answers.finished.n == 50
+    assert judged.answers.cut == 0
+    assert judged.answers.cut_less == pytest.approx(100 * 10 / 120)
+
+
 def test_an_undecided_interval_within_a_tenth_of_the_worked_example_is_small():
     clear = scores({"mless": 0.3, "example": 8})
     assert verdict_on("likelihood-gain", {"scores": clear}).verdict == "supported"

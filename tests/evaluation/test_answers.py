@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from lib import evaluation, paths
+from lib.evaluation import likelihood
 from lib.evaluation import run as module
-from lib.profiles import load_profile, variation
+from lib.profiles import Likelihood, load_profile, variation
 from lib.prompts.conditions import Filler
 
 DEMO = load_profile("demo")
@@ -61,3 +62,13 @@ def test_a_part_that_a_profile_lacks_has_no_answers(asked):
     profile = DEMO.model_copy(update={"accuracy": accuracy, "name": "mine"})
     assert evaluation.answers(profile, "fillers").empty
     assert not asked
+
+
+def test_what_is_not_scored_is_asked_for_as_the_profile_says(monkeypatch):
+    calls = []
+    monkeypatch.setattr(likelihood, "likelihoods", lambda *given: calls.append(given))
+    wanted = Likelihood(models=["demo"], limit=2)
+    filler = Filler(mless="!", length=7)
+    own = {"name": "mine", "seed": 3, "filler": filler, "likelihood": wanted}
+    evaluation.scores(DEMO.model_copy(update=own))
+    assert calls == [(wanted, filler, 3, paths.RESULTS / "mine" / "likelihood")]

@@ -67,7 +67,13 @@ TOKENS = [
     ("3", "digits"),
     ("}{4}", "others"),
     (" and", "conjunctions"),
-    (" sand", "others"),
+    # A conjunction is a whole word.
+    (" s", "others"),
+    ("and", "others"),
+    (" ands", "others"),
+    # What follows in a token does not count.
+    (" (7", "others"),
+    ("8)", "digits"),
     ("", "others"),
 ]
 
