@@ -1,5 +1,7 @@
 """A verdict as an object: how it is judged on planted numbers, its row and its file."""
 
+from dataclasses import fields, replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,11 @@ from lib import paths
 from lib.claims.judging import judge
 from lib.claims.verdict import (
     VERDICT_COLUMNS,
+    Answers,
+    Control,
+    Estimate,
+    Power,
+    Verdict,
     read_verdicts,
     verdict_table,
     verdicts_of,
@@ -17,7 +24,7 @@ from lib.claims.verdict import (
 )
 from lib.claims.words import verdict_text
 from lib.profiles import load_profile
-from lib.statistics import clopper_pearson, n_deciding, tango
+from lib.statistics import ENOUGH, clopper_pearson, n_deciding, tango
 
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 
@@ -193,6 +200,7 @@ def test_an_undecided_interval_within_a_tenth_of_the_worked_example_is_small():
     noisy.loc[noisy.condition == "mless", "nats"] += np.tile([-0.5, 0.5], 15)
     judged = verdict_on("likelihood-gain", {"scores": noisy})
     assert judged.verdict == "small"
+    assert judged.decided
     assert verdict_text(judged) == "small"
     assert judged.equivalence == pytest.approx(0.8, rel=0.01)
     assert judged.p < 0.001  # of lying within the margin
@@ -225,6 +233,72 @@ def test_one_model_that_can_test_a_claim_is_enough():
     assert judged.model == "m"
     (judged,) = judge(claims, {"other": {}, "another": {}})
     assert judged.model == "other"
+
+
+# A verdict no field of which is empty.
+FULL = Verdict(
+    id="a",
+    claim="It grows",
+    reading="strict",
+    source="Fig. 2",
+    model="m",
+    unit="points",
+    range=(0.5, 2.5),
+    written="before",
+    verdict="in part",
+    reason="too long ago",
+    paper=2.0,
+    paper_of="n",
+    part="first",
+    estimate=Estimate(1.5, 1.25, 1.75, 40),
+    clusters=25,
+    parts=3,
+    holds=("first", "second"),
+    refuted=("third",),
+    heads=9,
+    heads_held=7,
+    p=0.03,
+    p_holm=0.06,
+    survives=True,
+    controls={
+        "control": Control("mixed", Estimate(2.0, 1.0, 3.0, 40)),
+        "keys": Control("supported", Estimate(2.25, 1.5, 2.75, 40)),
+        "uniform": Control("undecided", Estimate(0.25, -0.5, 0.75, 40)),
+    },
+    difference=Estimate(-0.5, -0.75, -0.25, 40),
+    training="weaker",
+    power=Power(90, 70, 120),
+    equivalence=0.125,
+    answers=Answers(12.5, 2.5, Estimate(1.0, 0.5, 1.125, 30)),
+)
+
+
+def test_a_verdict_is_read_from_its_row_as_it_was():
+    empty = {field.name: field.default for field in fields(Verdict)}
+    assert all(value != empty[name] for name, value in vars(FULL).items())
+    (again,) = verdicts_of(verdict_table([FULL]))
+    assert again == FULL
+
+
+def test_a_row_tells_ends_and_counts_by_their_names():
+    (row,) = verdict_table([FULL]).to_dict("records")
+    expected = {"effect": 1.5, "low": 1.25, "high": 1.75, "low_end": 0.5}
+    expected |= {"high_end": 2.5, "n": 40, "held": 2, "finished_n": 30}
+    expected |= {"keys_effect": 2.25, "keys_low": 1.5, "cut": 12.5, "cut_less": 2.5}
+    assert {name: row[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("n", "stands", "decided"),
+    [
+        (0, "not tested", False),
+        (ENOUGH - 1, "too few", False),
+        (ENOUGH, "in part", True),
+    ],
+)
+def test_a_verdict_stands_with_enough_problems(n, stands, decided):
+    verdict = replace(FULL, estimate=Estimate(1.5, 1.25, 1.75, n))
+    assert (verdict.stands, verdict.decided) == (stands, decided)
 
 
 @pytest.fixture

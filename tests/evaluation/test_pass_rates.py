@@ -65,6 +65,60 @@ def test_the_mean_over_all_draws_is_the_exact_difference(more, less):
     )
 
 
+# Log p of four answers, two of each half, of which the second is wrong.
+FOUR = {"none": [4, 2, 2, 1], "mless": [2, 2, 4, 1], "layer-1-only": [6, 2, 2, 1]}
+
+
+def four_draws(problem="a", model="tiny"):
+    """Return four answers to a problem, whose probabilities are eighths."""
+    eighths = {name: np.log(np.array(p) / 8) for name, p in FOUR.items()}
+    rows = {"model": model, "problem_id": problem, "drawn_under": HALVES}
+    rows |= {"sample": range(4), "right": [True, False, True, True]}
+    return pd.DataFrame(rows | eighths)
+
+
+def test_four_answers_are_weighed_as_by_hand():
+    # p / p_mix is 2/3, 1, 4/3, 1 under mless, and 4/3, 1, 2/3, 1 under none. The other
+    # answers' pass rate is (0 + 1) / 2 of the first and (1 + 1/2) / 2 of the third.
+    first = (1 - 1 / 2) * (2 / 3 - 4 / 3)
+    third = (1 - 3 / 4) * (4 / 3 - 2 / 3)
+    points = point_differences(four_draws(), "mless", "none")
+    assert points["a"] == pytest.approx(100 * (first + third) / 4)
+
+
+@pytest.mark.parametrize("pair", [("none", "layer-1-only"), ("layer-1-only", "none")])
+def test_weights_are_told_of_the_condition_with_fewer_effective_answers(pair):
+    # Under none they are 4/3, 1, 2/3, 1; under layer-1-only 2, 1, 2/3, 1.
+    (row,) = pass_rate_table(four_draws(), [pair]).to_dict("records")
+    squares = 2**2 + 1 + (2 / 3) ** 2 + 1
+    assert row["effective"] == pytest.approx((2 + 1 + 2 / 3 + 1) ** 2 / squares)
+    assert row["largest_weight"] == pytest.approx(2)
+
+
+def test_models_have_rows_of_their_own():
+    p = probabilities()
+    tables = [sampled(20, p, seed).assign(model=f"m{seed}") for seed in (0, 1)]
+    together = pass_rate_table(pd.concat(tables), [("mless", "none")])
+    alone = [pass_rate_table(table, [("mless", "none")]) for table in tables]
+    pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
+
+
+def test_problems_of_one_template_count_as_one():
+    alone = sampled(20, probabilities())
+    copies = []
+    for copy in range(4):
+        template = "embedded/" + alone["problem_id"]
+        copies.append(alone.assign(problem_id=template + f"/{copy}"))
+    tables = [
+        pass_rate_table(draws, [("mless", "none")])
+        for draws in (alone, pd.concat(copies))
+    ]
+    once, repeated = (table.iloc[0] for table in tables)
+    assert (once.n, repeated.n) == (20, 80)
+    ends = ["points", "low", "high", "counted", "counted_low", "counted_high"]
+    assert repeated[ends].tolist() == pytest.approx(once[ends].tolist())
+
+
 def test_weights_average_one_under_the_mixture():
     p = probabilities(1)
     table = draws_of(range(10), ["none"] * 10, p)
@@ -132,6 +186,10 @@ def test_problems_with_an_answer_that_is_not_scored_are_left_out():
     draws.loc[0, "layer-1-only"] = np.nan
     assert list(point_differences(draws, "layer-1-only", "none").index) == ["p1", "p2"]
     assert list(counted(draws).index) == ["p0", "p1", "p2"]
+    one_of_a_half = draws.drop(index=3)
+    assert list(point_differences(one_of_a_half, "mless", "none").index) == ["p1", "p2"]
+    without_a_half = draws.drop(columns="mless")
+    assert pass_rate_table(without_a_half, [("layer-1-only", "none")]).empty
     with pytest.raises(InputError, match="two answers of each half"):
         point_differences(draws[draws.drawn_under == "none"], "mless", "none")
 
@@ -139,12 +197,12 @@ def test_problems_with_an_answer_that_is_not_scored_are_left_out():
 def test_answers_are_joined_with_their_scores_by_key():
     answers = pd.DataFrame(
         {
-            "key": ["k1", "k2"],
+            "key": ["k1", "k2", "not scored"],
             "model": "tiny",
             "problem_id": "a",
-            "condition": ["none", "mless"],
-            "sample": 0,
-            "right": [True, False],
+            "condition": ["none", "mless", "mless"],
+            "sample": [0, 0, 1],
+            "right": [True, False, True],
         }
     )
     scores = pd.DataFrame(
