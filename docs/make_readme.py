@@ -20,7 +20,8 @@ from pydantic.fields import FieldInfo
 from lib import evaluation
 from lib.claims import conclusion, summary
 from lib.claims.summary import about
-from lib.claims.verdict import Verdict, stored_verdicts, verdicts_of
+from lib.claims.verdict import Verdict
+from lib.claims.verdict_tables import stored_verdicts, verdicts_of
 from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, relative_path, write_whole
 from lib.profiles import Accuracy, Attention, Likelihood, Profile, load_profile

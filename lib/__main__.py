@@ -144,7 +144,7 @@ def claims(overrides: Overrides) -> None:
     from lib.claims.claim import load_claims
     from lib.claims.evidence import gather
     from lib.claims.judging import judge
-    from lib.claims.verdict import write_verdicts
+    from lib.claims.verdict_tables import write_verdicts
 
     verdicts = judge(load_claims(), gather(profile))
     print(summary.listing(verdicts))

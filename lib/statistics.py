@@ -173,13 +173,17 @@ def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
 
     # What differs by rounding alone does not vary.
     constant = np.ptp(values, 0) <= 1e-12 * np.abs(values).max(0)
+    deviations = np.where(constant, 0, values - mean)
     sums = np.zeros((len(sizes), *values.shape[1:]))
-    np.add.at(sums, clusters, np.where(constant, 0, values - mean))
-    error = np.sqrt(np.tensordot(1 / (1 - sizes / n), sums**2, 1)) / n
+    np.add.at(sums, clusters, deviations)
+    weights = 1 / (1 - sizes / n)
+    error = np.sqrt(np.tensordot(weights, sums**2, 1)) / n
+    error = np.where(constant & (n < ENOUGH), nan, error)
 
     squares = (sums**2).sum(0)
-    skew = (sums**3).sum(0) / np.where(squares > 0, squares, 1) ** 1.5
-    return mean, np.where(constant & (n < ENOUGH), nan, error), skew
+    scale = np.where(squares > 0, squares, 1) ** 1.5
+    skew = (sums**3).sum(0) / scale
+    return mean, error, skew
 
 
 @lru_cache(maxsize=10_000)  # slow, and asked for again and again
@@ -196,7 +200,8 @@ def _quantile(sizes: tuple[int, ...], alpha: float) -> float:
     covariance = shares[:, None] * apart * shares
     weights = 1 / (1 - shares)
     expected = (weights * np.diag(covariance)).sum()
-    freedom = expected**2 / (weights @ covariance**2 @ weights)
+    variance = weights @ covariance**2 @ weights
+    freedom = expected**2 / variance
     return float(stats.t.ppf(1 - alpha / 2, freedom))
 
 

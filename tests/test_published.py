@@ -16,7 +16,7 @@ import pytest
 from lib import evaluation, paths
 from lib.claims.claim import load_claims
 from lib.claims.network_measures import AFFINE
-from lib.claims.verdict import stored_verdicts
+from lib.claims.verdict_tables import stored_verdicts
 from lib.evaluation import answer_tables
 from lib.figures.tables import triples
 from lib.measurement.measured_tables import AFFINE_TEXT

@@ -3,8 +3,9 @@ it, and what is said of it.
 
 `claim` has the claims, `evidence` what a profile knows, `network_measures` and
 `answer_measures` the numbers that a claim asks for; `rule` decides, `judging` makes a
-`verdict` of each; `words` and `summary` say it, `conclusion` in one paragraph;
-`contrasts` shows the likelihoods, and `points` the pass rates.
+`verdict` of each, which `verdict_tables` keep; `words` and `summary` say it,
+`conclusion` in one paragraph; `contrasts` shows the likelihoods, and `points` the pass
+rates.
 """
 
 import lazy_loader
@@ -16,7 +17,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "conclusion": ["conclude", "shares_drawn"],
         "evidence": ["gather"],
         "judging": ["judge"],
-        "verdict": ["read_verdicts", "verdict_table", "write_verdicts"],
+        "verdict_tables": ["read_verdicts", "verdict_table", "write_verdicts"],
         "summary": [
             "accuracies",
             "checks",

@@ -32,7 +32,7 @@ def conclude(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
     if not measures:
         return ["Nothing that was scored or answered says whether slashes help."]
     return [
-        _answer(measures),
+        _answer_of(measures),
         *_attention_taken(shares),
         *_likelihood_changes(nats, about(verdicts, "likelihood-layer-1", ENOUGH)),
         *_points_moved(drawn, greedy),
@@ -48,11 +48,11 @@ def shares_drawn(run: Profile) -> pd.DataFrame:
     return pd.read_csv(drawn)
 
 
-def _answer(measures: Sequence[Verdict]) -> str:
+def _answer_of(measures: Sequence[Verdict]) -> str:
     """Return whether any measure of a gain lies wholly above 0, in one sentence."""
     models = models_of(measures)
     gaining = models_of(row for row in measures if row.estimate.low > 0)
-    where = f"the {in_words(len(models))} {_models(len(models))} that we could run"
+    where = f"the {in_words(len(models))} {_noun(len(models))} that we could run"
     if not gaining:
         return f"In {where}, we see no gain in maths from 55 slashes in the prompt."
     return (
@@ -145,10 +145,10 @@ def in_words(count: int) -> str:
 
 def _the(verdicts: Sequence[Verdict]) -> str:
     """Return of which models some verdicts are, as far as their number goes."""
-    return f"{in_words(len(verdicts))} {_models(len(verdicts))}"
+    return f"{in_words(len(verdicts))} {_noun(len(verdicts))}"
 
 
-def _models(count: int) -> str:
+def _noun(count: int) -> str:
     return "model" if count == 1 else "models"
 
 

@@ -57,24 +57,19 @@ def _drawn(draws: pd.DataFrame, pair: tuple[str, str]) -> Iterator[dict[str, Any
     two halves are of this pair.
     """
     for found in pass_rate_table(draws, [pair]).to_dict("records"):
-        row = {name: found[name] for name in ("model", "n", "answers")}
+        both = {name: found[name] for name in ("model", "n", "answers")}
         if found["by"] == "weights":
-            yield row | {
-                "way": WEIGHTED_WAY,
-                "effect": found["points"],
-                "low": found["low"],
-                "high": found["high"],
-                "effective": found["effective"],
-                "largest_weight": found["largest_weight"],
-                "spread": found["spread"],
-            }
+            names = ("low", "high", "effective", "largest_weight", "spread")
+            weighted = both | {name: found[name] for name in names}
+            weighted["effect"] = found["points"]
+            weighted["way"] = WEIGHTED_WAY
+            yield weighted
         if pd.notna(found["counted"]):
-            yield row | {
-                "way": COUNTED_WAY,
-                "effect": found["counted"],
-                "low": found["counted_low"],
-                "high": found["counted_high"],
-            }
+            counted = both | {"effect": found["counted"]}
+            counted["low"] = found["counted_low"]
+            counted["high"] = found["counted_high"]
+            counted["way"] = COUNTED_WAY
+            yield counted
 
 
 def _single(answers: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -21,8 +21,8 @@ from lib.claims.verdict import (
     VERDICTS,
     Estimate,
     Verdict,
-    verdict_table,
 )
+from lib.claims.verdict_tables import verdict_table
 from lib.claims.words import (
     LOST,
     answers_text,

@@ -1,13 +1,6 @@
 """What a verdict says, in words that follow from its numbers alone."""
 
-from lib.claims.verdict import (
-    EVEN,
-    OTHER_HEADS,
-    SMALL,
-    UNTRAINED,
-    Control,
-    Verdict,
-)
+from lib.claims.verdict import EVEN, OTHER_HEADS, SMALL, UNTRAINED, Control, Verdict
 from lib.statistics import rounded
 
 LOST = " †"  # marks a verdict that does not stand when corrected for all rows

@@ -17,8 +17,8 @@ from lib.evaluation.pass_rates import (
 )
 from lib.evaluation.plan import arm_of, run_settings
 from lib.evaluation.scoring import (
+    Texts,
     TextToScore,
-    Wanted,
     require_room,
     score_key,
     score_models,
@@ -55,7 +55,7 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
     shared = run_settings(settings.problems, filler, seed)
     shared |= {name: drawn_with[name] for name in ("temperature", "format")}
 
-    def wanted_of(loaded: Loaded) -> Wanted:
+    def wanted_of(loaded: Loaded) -> Texts:
         own = _rows_of(loaded, rows, answers)
         return _draws_wanted(loaded, settings, own, problems, filler, drawn_with)
 
@@ -70,7 +70,7 @@ def _draws_wanted(
     problems: list[Problem],
     filler: Filler,
     drawn_with: dict,
-) -> Wanted:
+) -> Texts:
     """Return by key every answer under every condition, problem by problem; raises
     InputError where one does not fit.
     """

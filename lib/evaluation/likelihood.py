@@ -14,8 +14,8 @@ import pandas as pd
 from lib.errors import InputError
 from lib.evaluation.plan import arm_of, run_settings
 from lib.evaluation.scoring import (
+    Texts,
     TextToScore,
-    Wanted,
     require_room,
     score_key,
     score_models,
@@ -51,7 +51,7 @@ def likelihoods(
     shared = run_settings(settings.problems, filler, seed)
     shared["max_solution_tokens"] = settings.max_solution_tokens
 
-    def wanted_of(loaded: Loaded) -> Wanted:
+    def wanted_of(loaded: Loaded) -> Texts:
         short = _with_short_solutions(loaded, settings, problems)
         return texts_wanted(loaded, settings, filler, short)
 
@@ -80,7 +80,7 @@ def _with_short_solutions(
 
 def texts_wanted(
     loaded: Loaded, settings: Likelihood, filler: Filler, problems: list[Problem]
-) -> Wanted:
+) -> Texts:
     """Return by key every text that a run asks for, problem by problem; raises
     InputError where one does not fit.
     """

@@ -243,13 +243,12 @@ def _request(
     """Return what an engine is asked for; it goes on behind an answer that was cut, if
     there is one.
     """
-    return Request(
-        key,
-        wanted.prompt.input_ids.tolist(),
-        seed=int(key, 16) % 2**63,
-        arm=wanted.arm,
-        resumed_tokens=resumed_tokens(tokenizer, was_shorter) if was_shorter else (),
-    )
+    seed = int(key, 16) % 2**63
+    input_ids = wanted.prompt.input_ids.tolist()
+    resumed: tuple[int, ...] = ()
+    if was_shorter:
+        resumed = resumed_tokens(tokenizer, was_shorter)
+    return Request(key, input_ids, seed, wanted.arm, resumed)
 
 
 def resumed_tokens(tokenizer: Any, row: dict) -> tuple[int, ...]:

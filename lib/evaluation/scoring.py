@@ -57,14 +57,14 @@ class TextToScore:
         return [*self.prompt.input_ids.tolist(), *self.lead, *self.text]
 
 
-Wanted = dict[str, TextToScore]  # by key
+Texts = dict[str, TextToScore]  # by key
 
 
 def score_models(
     settings: Likelihood,
     folder: Path,
     shared: dict,
-    wanted_of: Callable[[Loaded], Wanted],
+    wanted_of: Callable[[Loaded], Texts],
 ) -> list[dict]:
     """Score with each model what `folder` lacks of what is wanted of it, each kept at
     once; return the rows of all that is wanted, in its order.
@@ -185,9 +185,9 @@ def _halves(batch: Mapping[str, TextToScore]) -> list[dict[str, TextToScore]]:
 
 def _sweeps(
     texts: Mapping[str, TextToScore],
-) -> Iterator[list[Wanted]]:
+) -> Iterator[list[Texts]]:
     """Yield the batches of each sweep: what is lost when a run is killed in it."""
-    batches: list[Wanted] = []
+    batches: list[Texts] = []
     tokens = 0
     for keys in _groups(texts):
         waiting = sorted(keys, key=lambda key: -len(texts[key].ids))

@@ -125,7 +125,7 @@ def _observed(
     def run(indices: list[int]) -> Observation:
         batch = [prompts[problems[i]] for i in indices]
         tokens, lengths = pad([prompt.input_ids for prompt in batch])
-        queries = _queries(batch, tokens.shape[1])
+        queries = _query_sets(batch, tokens.shape[1])
         return observing(
             loaded.model, tokens, layers, lengths, queries=queries, values=True
         )
@@ -145,7 +145,7 @@ def _observed(
                 bar.update()
 
 
-def _queries(batch: Sequence[Prompt], tokens: int) -> torch.Tensor:
+def _query_sets(batch: Sequence[Prompt], tokens: int) -> torch.Tensor:
     """Return (B, R, T), which tokens of prompts are queries of each kind of QUERIES."""
     queries = torch.ones((len(batch), len(QUERIES), tokens), dtype=torch.bool)
     for row, prompt in enumerate(batch):

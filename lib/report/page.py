@@ -18,7 +18,8 @@ from markupsafe import Markup
 
 from lib import paths
 from lib.claims import summary
-from lib.claims.verdict import Verdict, read_verdicts
+from lib.claims.verdict import Verdict
+from lib.claims.verdict_tables import read_verdicts
 from lib.evaluation.answer_tables import graders
 from lib.figures.looks import look_of_model
 from lib.profiles import Profile

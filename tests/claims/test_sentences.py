@@ -14,7 +14,7 @@ from lib import evaluation, paths
 from lib.claims import summary
 from lib.claims.evidence import by_model
 from lib.claims.judging import judge
-from lib.claims.verdict import stored_verdicts, verdict_table, verdicts_of
+from lib.claims.verdict_tables import stored_verdicts, verdict_table, verdicts_of
 from lib.claims.words import measured_text
 from lib.profiles import load_profile
 from lib.statistics import holm

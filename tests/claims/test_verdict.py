@@ -10,7 +10,7 @@ from scipy import stats
 
 from lib import paths
 from lib.claims.judging import judge
-from lib.claims.verdict import (
+from lib.claims.verdict_tables import (
     VERDICT_COLUMNS,
     Answers,
     Control,

@@ -24,7 +24,7 @@ from report_folder import (
 
 from lib import paths
 from lib.claims.claim import load_claims
-from lib.claims.verdict import verdict_of
+from lib.claims.verdict_tables import verdict_of
 from lib.errors import InputError
 from lib.measurement.store import save_measured
 from lib.paths import read_yaml

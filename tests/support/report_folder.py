@@ -8,7 +8,7 @@ import pytest
 from evidence import dataset
 
 from lib import paths
-from lib.claims.verdict import VERDICT_COLUMNS
+from lib.claims.verdict_tables import VERDICT_COLUMNS
 from lib.measurement.store import save_measured
 from lib.profiles import load_profile
 
