@@ -155,6 +155,14 @@ def test_what_is_measured_is_what_a_cpu_finds(family, work):
     assert gpu.waits.total() <= MEASURED[work], gpu.waits
 
 
+def test_scores_of_halves_are_summed_in_float32():
+    with PretendGpu() as gpu:
+        model = gpu.take(made("llama").bfloat16())
+        results = on_host(observe(model, IDS, [1]).received)
+    expected = observe(made("llama").bfloat16(), IDS, [1]).received
+    torch.testing.assert_close(results, expected, rtol=1e-4, atol=1e-6, equal_nan=True)
+
+
 def decode(ids, skip_special_tokens=True):
     return " ".join(map(str, ids))
 
@@ -247,7 +255,23 @@ def test_graphs_stay_while_they_fit_and_text_mode_shares_them():
         assert engine._steps is steps
         assert len(gpu.graphs) == len(steps.graphs)  # each shape once
         assert gpu.capture_modes == {"thread_local"}
+        assert gpu.pools == {steps.pool}
+        # Code mode, which no graph holds, is over with its answers.
+        answers(engine, arm=CODE)
+        replays = gpu.replays
+        assert answers(engine) == plain
+        assert gpu.replays > replays
     assert under_arm == answers(engine_of(made("llama")), arm=TEXT)
+
+
+def test_a_prompt_that_is_longer_than_the_cache_gets_another():
+    longer = Request("longer", [*range(5, 95)] * 3)
+    with PretendGpu() as gpu:
+        engine = engine_of(gpu.take(made("llama")))
+        answers(engine)
+        (completion,) = engine.complete([longer], GREEDY)
+    (expected,) = engine_of(made("llama")).complete([longer], GREEDY)
+    assert completion.token_ids == expected.token_ids
 
 
 def test_eager_steps_have_few_shapes_too(monkeypatch):

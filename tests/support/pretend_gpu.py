@@ -16,6 +16,7 @@ shapes that a CUDA kernel refuses, races of streams.
 
 import collections
 import contextlib
+import itertools
 import sys
 from types import SimpleNamespace
 from unittest import mock
@@ -87,6 +88,8 @@ class PretendGpu(TorchDispatchMode):
         self.graphs = []
         self.replays = 0
         self.capture_modes = set()
+        self.pools = set()  # memory that graphs were captured into
+        self.handles = itertools.count()
         self.emptied = 0  # how often torch's unused blocks were given back
         self.main_stream = SimpleNamespace(name="main")
         self.stream = self.main_stream
@@ -133,7 +136,7 @@ class PretendGpu(TorchDispatchMode):
             "set_sync_debug_mode": self._set_sync_mode,
             "current_stream": lambda *args: self.stream,
             "set_stream": self._set_stream,
-            "graph_pool_handle": lambda: (0, 1),
+            "graph_pool_handle": lambda: (0, next(self.handles)),
             "CUDAGraph": self._new_graph,
             "graph": self._capture,
         }
@@ -188,6 +191,7 @@ class PretendGpu(TorchDispatchMode):
         its stream the current one then.
         """
         self.capture_modes.add(capture_error_mode)
+        self.pools.add(pool)
         before = self.stream
         self.stream = SimpleNamespace(name="side")
         self._capturing = graph
