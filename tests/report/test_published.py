@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from lib import paths
-from lib.claims.verdict import stored_verdicts
+from lib.claims.verdict_tables import stored_verdicts
 from lib.errors import InputError
 from lib.profiles import load_profile
 from lib.report.page import write_report
