@@ -40,7 +40,7 @@ NUMBERS_OF_MODELS = {
     "likelihood-gain": "worked solution, nats",
     "likelihood-layer-1": "layer 1's part, nats",
     "accuracy-mless": "right answers, points",
-    "points-slashes": "right answers, drawn and weighted, points",
+    "points-slashes": "right answers, drawn, points",
 }
 MAIN_CLAIMS = {
     "dilution": "lower the attention that the prompt's tokens receive in layer 1",

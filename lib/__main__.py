@@ -63,8 +63,8 @@ class RunOptions(Settings):
     """Where a single run lies, and what decides its draws."""
 
     out: AnyPath = Field(
-        description="folder of completions.jsonl or scores.jsonl; run again,"
-        " it continues"
+        description="folder for completions.jsonl or scores.jsonl; a run that is"
+        " started again with the same folder continues"
     )
     seed: NonNegativeInt = Field(
         0, description="random draws repeat with the same seed"
@@ -79,7 +79,8 @@ class EvaluateOptions(RunOptions):
     )
     shorter: AnyPath | None = Field(
         None,
-        description="folder of a run with fewer new tokens, whose cut answers go on",
+        description="folder of a run with fewer new tokens; its cut answers are"
+        " continued",
     )
     filler: str = Field("/", description="the text that mless repeats")
     filler_length: PositiveInt = Field(55, description="inserted tokens")
@@ -201,7 +202,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
-    """Score gold solutions, or answers that were drawn, under several conditions."""
+    """Score worked solutions, or answers that were drawn, under several conditions."""
     # With torch: a refusal does not wait for it.
     from lib.evaluation.draws import points_as_text, score_draws
     from lib.evaluation.likelihood import likelihoods, scores_as_text

@@ -105,8 +105,8 @@ def _points_moved(drawn: Sequence[Verdict], greedy: Sequence[Verdict]) -> list[s
         for row in greedy
     ]
     sentences += [
-        "Over drawn answers, weighted by their probability, it moves by"
-        f" {row.estimate:+} points in {row.model} ({row.n} problems)."
+        f"Over drawn answers, accuracy moves by {row.estimate:+} points in {row.model}"
+        f" ({row.n} problems)."
         for row in drawn
     ]
     return [*sentences, *_ruled_out([*greedy, *drawn])]

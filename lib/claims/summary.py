@@ -201,10 +201,11 @@ def _holds_in(holds: int, unknown: int, models: int) -> str:
         return f"yes, in all {where}" if models > 1 else f"yes, in {where}"
     if unknown == models:
         return "this cannot be told yet"
-    if not holds and not unknown:
-        return f"no, in none of {where}" if models > 1 else f"no, not in {where}"
+    if not holds:
+        text = f"no, in none of {where}" if models > 1 else f"no, not in {where}"
+        return f"{text}, and in {unknown} this cannot be told yet" if unknown else text
     text = f"it holds in {holds} of {where}"
-    return f"{text} and cannot be told in {unknown}" if unknown else text
+    return f"{text}, and in {unknown} this cannot be told yet" if unknown else text
 
 
 def finding(verdicts: Sequence[Verdict]) -> list[str]:

@@ -5,6 +5,8 @@
     tried.show("What is $3 + 4$?", "/")
     # a row of numbers per filler, in the prompt that was shown last
     tried.compare(["/", " ", "he"])
+    # what the model writes, without the filler and with it
+    tried.write()
 
 The others are slashes, a sentence and attention that is spread evenly.
 """
@@ -25,8 +27,10 @@ from IPython.display import Image, display
 
 from lib.errors import InputError, validated
 from lib.figures.prompt import CLOSE, draw_close
+from lib.generation import Request, Sampling, make_engine
 from lib.measurement.attention import measure_tokens
 from lib.measurement.networks import load_cached
+from lib.models.loading import load
 from lib.profiles import Panel, check_panel
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import POSITIONS, RANDOM_SENTENCE, Filler
@@ -34,6 +38,7 @@ from lib.prompts.conditions import POSITIONS, RANDOM_SENTENCE, Filler
 LONGEST_FILLER = 220  # tokens, at the end of a slider
 PICTURE_DPI = 150
 PICTURE_WIDTH = 900  # pixels on the page
+MOST_WRITTEN = 120  # tokens of an answer
 # What a filler is compared with: conditions.
 COMPARED_WITH = {"slashes": "mless", "a sentence": "random"}
 # Fillers that a button types.
@@ -54,8 +59,9 @@ class TryIt:
         self.loaded = load_cached(model, layers)
         self.layers = list(range(1, layers + 1))
         self.see = functools.lru_cache(64)(self._see)
-        # The problem, length and position that were drawn last.
+        # The problem, length and position that were drawn last, and their filler.
         self.shown: tuple[str, int, str] | None = None
+        self.filler = ""
 
     def show(
         self,
@@ -146,6 +152,7 @@ class TryIt:
             figure.savefig(file, dpi=PICTURE_DPI)
             plt.close(figure)
         self.shown = (problem, length, position)
+        self.filler = filler
         return file.getvalue()
 
     def compare(self, fillers: Sequence[str]) -> pd.DataFrame:
@@ -155,11 +162,7 @@ class TryIt:
         The last column says in how many heads of layer 1 λ is below 1. Raises
         InputError before anything was drawn.
         """
-        if self.shown is None:
-            raise InputError(
-                "nothing is drawn yet: run the cell with the picture first"
-            )
-        problem, length, position = self.shown
+        problem, length, position = self._last_shown()
         rows = []
         for filler in fillers:
             _, _, ratios, _ = self.see(problem, filler, length, position)
@@ -170,6 +173,37 @@ class TryIt:
             row["heads of layer 1 below 1"] = f"{below} of {self.loaded.heads}"
             rows.append(row)
         return pd.DataFrame(rows)
+
+    def write(self, max_new_tokens: int = MOST_WRITTEN) -> pd.DataFrame:
+        """Return what the whole model answers to the prompt that was drawn last.
+
+        XX
+                anything was drawn.
+        """
+        problem, length, position = self._last_shown()
+        whole = load(self.loaded.spec)
+        format = "chat" if whole.tokenizer.chat_template else "plain"
+        filler = _filler(self.filler, length, position)
+        requests = []
+        for condition in ("none", "mless"):
+            prompt = build_prompt(
+                whole.tokenizer, problem, condition, format=format, filler=filler
+            )
+            requests.append(Request(condition, prompt.input_ids))
+        engine = make_engine("transformers", whole, len(requests), {})
+        written = engine.complete(requests, Sampling(max_new_tokens))
+        answers = {completion.key: completion.text for completion in written}
+        names = {"none": "no filler", "mless": f"{length} tokens of {self.filler!r}"}
+        rows = [{"prompt": names[key], "answer": answers[key]} for key in names]
+        return pd.DataFrame(rows)
+
+    def _last_shown(self) -> tuple[str, int, str]:
+        """Return the problem, length and position that were drawn last."""
+        if self.shown is None:
+            raise InputError(
+                "nothing is drawn yet: run the cell with the picture first"
+            )
+        return self.shown
 
     def _see(
         self,
@@ -183,9 +217,7 @@ class TryIt:
 
         Beside it λ (L, H), and what λ would be (L,) if attention were spread evenly.
         """
-        filler = validated(
-            Filler, {"mless": text, "length": length, "position": position}, "filler"
-        )
+        filler = _filler(text, length, position)
         prompts = {}
         for name in ("none", condition):
             prompt = build_prompt(self.loaded.tokenizer, problem, name, filler=filler)
@@ -199,6 +231,12 @@ class TryIt:
         ratios = (after.received / before.received).values
         even = np.full(len(self.layers), float(after.even / before.even))
         return plain, filled, ratios, even
+
+
+def _filler(text: str, length: int, position: str) -> Filler:
+    """Return a filler of one's own; raises InputError for what is none."""
+    fields = {"mless": text, "length": length, "position": position}
+    return validated(Filler, fields, "filler")
 
 
 def _chip(name: str, text: str, field: ipywidgets.Textarea) -> ipywidgets.Button:

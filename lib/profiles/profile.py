@@ -32,7 +32,7 @@ class Profile(Settings):
     attention: Attention
     accuracy: Accuracy
     likelihood: Likelihood | None = Field(
-        None, description="which gold solutions are scored; none if null"
+        None, description="which worked solutions are scored; none if null"
     )
 
     @property

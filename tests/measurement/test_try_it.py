@@ -5,6 +5,7 @@ one line for a mistake.
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -111,3 +112,14 @@ def test_what_cannot_be_drawn_is_said_in_one_line(tried, given, message):
     with pytest.raises(InputError, match=message) as caught:
         tried.show(**({"problem": PROBLEM, "filler": "/"} | given))
     assert "\n" not in str(caught.value)
+
+
+def test_the_model_answers_the_prompt_that_was_drawn_last_with_and_without(tiny_llama):
+    fresh = TryIt(str(tiny_llama))
+    with pytest.raises(InputError, match="nothing is drawn yet"):
+        fresh.write()
+    fresh.picture(PROBLEM, "he", 8, "between", 1, 1)
+    table = fresh.write(max_new_tokens=4)
+    assert list(table.prompt) == ["no filler", "8 tokens of 'he'"]
+    assert table.answer.map(len).min() > 0
+    pd.testing.assert_frame_equal(fresh.write(max_new_tokens=4), table)
