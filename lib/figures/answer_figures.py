@@ -107,8 +107,11 @@ def fig10(run, table, curves):
         mosaic=[[0, [[1], [1], [2], [3], [3]]]],
         height=4.2,
         widths=(1.25, 1),
-        note="Left; the paper's bars: MATH-500, n = 500. "
-        f"Right: {model}. One prompt, of problem {problem}. {FIRST_TOKEN}",
+        note=(
+            "Those are of the left; the paper's bars: MATH-500, n = 500. Right:"
+            f" {model}. One {run.attention.format} prompt, of problem {problem}."
+            f" {FIRST_TOKEN}"
+        ),
     )
     saved = [both, with_ratios(curves)]
     with page(run, "fig10", saved, "accuracy", layout) as (left, *right):

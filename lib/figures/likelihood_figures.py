@@ -63,7 +63,7 @@ def overview(run, table, curves):
         ylabel=RECEIVED,
         note=(
             f"Left: {model}, a head that the profile chose and not a typical one. One"
-            f" prompt, of problem {problem}. {FIRST_TOKEN}"
+            f" {run.attention.format} prompt, of problem {problem}. {FIRST_TOKEN}"
         ),
     )
     saved = [pairs, head]
