@@ -1,6 +1,7 @@
 """Profiles load and fit their models; what is wrong with one is said in a line."""
 
 import copy
+import json
 import re
 import types
 
@@ -140,6 +141,14 @@ def test_another_model_is_run_everywhere_with_what_fits_it(tiny_llama):
     conditions = map(str, of_three_layers.accuracy.arm_map.conditions)
     layers = {name for name in conditions if "layer" in name}
     assert layers == {"arm:layer=2", "arm:layer=3"}
+
+
+def test_no_layer_is_asked_for_that_another_model_does_not_have(tiny_checkpoint):
+    file = tiny_checkpoint / "config.json"
+    config = json.loads(file.read_text()) | {"num_hidden_layers": 2}
+    file.write_text(json.dumps(config))
+    assert load_profile("demo").attention.layers == 3
+    assert run_profile("demo", model=str(tiny_checkpoint)).attention.layers == 2
 
 
 def test_other_problems_are_all_asked_for_but_have_no_solutions(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ What is said of all of them is held against the README.
 import pytest
 
 from lib.claims import words
-from lib.claims.verdict import Control, Estimate, Verdict
+from lib.claims.verdict import Answers, Control, Estimate, Power, Verdict
 
 UNTRAINED = {"control": Control("undecided", Estimate(0.95, 0.9, 1.02, 24))}
 EVEN = {"uniform": Control("supported", Estimate(0.45, 0.4, 0.5, 24))}
@@ -76,3 +76,15 @@ def test_numbers_name_problems_templates_heads_parts_and_controls():
 )
 def test_the_claimed_range_is_told_by_its_ends(ends, text):
     assert text in words.measured_text(verdict(range=ends))
+
+
+def test_beside_an_accuracy_stand_cut_answers_the_others_effect_and_the_n_needed():
+    finished = Estimate(1.0, 0.5, 1.5, 30)
+    answers = Answers(12.5, 2.5, finished)
+    power = Power(1200, 900, 1600)
+    judged = verdict(answers=answers, power=power, paper=-2.0, paper_of="a 7B")
+    assert words.answers_text(judged) == (
+        "; 12 and 2 % of answers were cut at the token limit; +1.00 [+0.50, +1.50]"
+        " where both ended (n = 30); an effect of 2, the paper's for a 7B, needs"
+        " n = 1,200 (900 to 1,600)"
+    )
