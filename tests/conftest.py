@@ -18,7 +18,14 @@ matplotlib.use("Agg")
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
-LONGEST = ("test_notebooks", "test_machines", "test_command_line", "test_interruptions")
+LONGEST = (
+    "test_machines",
+    "test_notebooks",
+    "test_settings_reach_numbers",
+    "test_streaming",
+    "test_command_line",
+    "test_interruptions",
+)
 
 
 def pytest_collection_modifyitems(items):

@@ -9,6 +9,7 @@ gave; `(answers)` is an identity that changes although the numbers need not, and
 `=answers` numbers that are computed again and have to be the same.
 """
 
+import functools
 import inspect
 import json
 import shutil
@@ -175,7 +176,7 @@ def with_change(folder, place, value):
 def identity(profile):
     """Return what the numbers of each section are kept under."""
     spec = profile.attention.models[0]
-    model = unloaded(profile.attention)
+    model = unloaded(spec, profile.attention.dtype)
     example = profile.attention.example
     measured = settings_of(profile, spec, example), model.revision, model.dtype
     return {
@@ -188,8 +189,9 @@ def identity(profile):
     }
 
 
-def unloaded(section):
-    return load_without_weights(section.models[0], "cpu", section.dtype, fetch=False)
+@functools.cache
+def unloaded(spec, dtype):
+    return load_without_weights(spec, "cpu", dtype, fetch=False)
 
 
 def identity_of_answers(profile, accuracy):
@@ -197,7 +199,8 @@ def identity_of_answers(profile, accuracy):
         accuracy.problems, accuracy.limit, profile.seed, accuracy.levels
     )
     settings = profile.filler, profile.seed
-    wanted = completions_wanted(unloaded(accuracy), accuracy, *settings, problems)
+    model = unloaded(accuracy.models[0], accuracy.dtype)
+    wanted = completions_wanted(model, accuracy, *settings, problems)
     return _settings(accuracy, *settings), list(wanted)
 
 
@@ -205,7 +208,8 @@ def identity_of_scores(profile):
     settings = profile.likelihood
     problems = load_problems(settings.problems)
     ordered = sampling_order(problems, profile.seed)[: settings.limit]
-    wanted = texts_wanted(unloaded(settings), settings, profile.filler, ordered)
+    model = unloaded(settings.models[0], settings.dtype)
+    wanted = texts_wanted(model, settings, profile.filler, ordered)
     shared = run_settings(settings.problems, profile.filler, profile.seed)
     return shared, settings.max_solution_tokens, list(wanted)
 
