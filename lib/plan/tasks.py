@@ -25,7 +25,7 @@ from lib.prompts.problems import Problem, sampling_order
 
 # What a run computes, in its order.
 EVERY_PART = (*MEASURED_PARTS, "main", *PARTS, "likelihood")
-CHARACTERS = 3.0  # of a problem or a solution in a token
+CHARACTERS = 2.5  # of a problem with its solution in a token, as Qwen counts them
 INSTRUCTION_TOKENS = 20
 TEMPLATE_TOKENS = 30  # that a chat template adds
 ANSWER_TOKENS = 10  # of a gold answer that is scored at once
