@@ -1,13 +1,16 @@
 """What `laptop` takes, tried on checkpoints of the paper's models' exact shapes.
 
     python benchmarks/rehearsal.py [--models Qwen2.5-Math-7B ...] [--end-to-end]
+        [--narrow]
 
 A hub on this machine serves random weights (stand_in_hub.py). Each model is scored on
 two embedded problems under the conditions of `laptop`: on the first one, then on both,
 killed in layer 11 and begun again. Bytes that the hub sent, the greatest resident
 memory, processor time, and hours for the hundred problems of `laptop` go into
 benchmarks/results/rehearsal.csv. With --end-to-end all of `laptop` runs on two embedded
-problems, answers cut at 64 tokens, into rehearsal_end_to_end.csv.
+problems, answers cut at 64 tokens, into rehearsal_end_to_end.csv. With --narrow models
+have the same layers, heads and words, but few numbers in each: a rehearsal of minutes,
+which is printed and not kept.
 """
 
 import argparse
@@ -200,8 +203,9 @@ def end_to_end(hub: StandInHub, folder: Path) -> dict[str, object]:
 def main() -> None:
     """Rehearse, write the tables and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="*", default=["Qwen2.5-Math-7B"])
+    parser.add_argument("--models", nargs="*", default=MODELS)
     parser.add_argument("--end-to-end", action="store_true")
+    parser.add_argument("--narrow", action="store_true")
     parser.add_argument("--folder", type=Path, default=RESULTS / "rehearsal")
     parser.add_argument("--watched", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -211,19 +215,25 @@ def main() -> None:
 
     # Scores and caches of an earlier rehearsal would spare this one's work.
     shutil.rmtree(options.folder, ignore_errors=True)
-    rows = []
     served = MODELS if options.end_to_end else options.models
-    with stand_in_hub(options.folder / "served", served) as hub:
+    with stand_in_hub(options.folder / "served", served, options.narrow) as hub:
+        rows = []
         for name in options.models:
             rows.append(scored(hub, name, options.folder / name))
-            print(rows[-1], flush=True)
             shutil.rmtree(options.folder / name)
-            table = keep("rehearsal", pd.DataFrame(rows))
-            print(table.iloc[:, :9].round(2).to_string(index=False), flush=True)
+            show("rehearsal", rows, options.narrow)
         if options.end_to_end:
             row = end_to_end(hub, options.folder)
-            print(keep("rehearsal_end_to_end", pd.DataFrame([row])).T)
+            show("rehearsal_end_to_end", [row], options.narrow)
     shutil.rmtree(options.folder)
+
+
+def show(name: str, rows: list[dict[str, object]], narrow: bool) -> None:
+    """Print a table, and keep it where models have the paper's shapes."""
+    table = pd.DataFrame(rows)
+    print(table.round(2).to_string(index=False), flush=True)
+    if not narrow:
+        keep(name, table)
 
 
 if __name__ == "__main__":

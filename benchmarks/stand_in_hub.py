@@ -1,11 +1,12 @@
 """A hub on this machine with checkpoints of the exact shapes of the paper's models.
 
-    python benchmarks/stand_in_hub.py [--folder results/stand-in-hub]
+    python benchmarks/stand_in_hub.py [--folder results/stand-in-hub] [--narrow]
 
 It serves until it is interrupted, and prints the address for HF_ENDPOINT. Configs and
 shapes are those of the models, tokenizers those of small models of the same families
 (requirements/families.txt). Weights are random numbers that the server makes up while
-it sends them: files are holes on disk behind a header that says what lies where.
+it sends them: files are holes on disk behind a header that says what lies where. With
+--narrow models have as many layers, heads and words, but few numbers in each.
 """
 
 import argparse
@@ -34,6 +35,7 @@ TOKENIZERS = {
     "llama": "demo",
     "gemma3_text": "gemma-3-270m",
 }
+NARROW = {"hidden_size": 128, "intermediate_size": 256, "head_dim": 16}
 NUMBERS = 1_000_003  # random ones, which come again and again: no multiple of a row
 DEVIATION = 0.02
 ONE = torch.ones(1, dtype=torch.bfloat16).view(torch.uint8).numpy().tobytes()
@@ -48,7 +50,8 @@ MODELS = (
 class StandInHub(HubServer):
     """Serves checkpoints whose weights are random, and those of norms one."""
 
-    def __init__(self, root: Path):
+    def __init__(self, root: Path, narrow: bool):
+        self.changes = NARROW if narrow else {}
         generator = torch.Generator().manual_seed(0)
         numbers = DEVIATION * torch.randn(NUMBERS, generator=generator)
         self.noise = numbers.bfloat16().view(torch.uint8).numpy().tobytes() * 2
@@ -60,7 +63,7 @@ class StandInHub(HubServer):
     def add(self, name: str) -> None:
         """Have a model of data/models.yaml, with its config and its tokenizer."""
         known = known_models()[name]
-        config = AutoConfig.for_model(**known["config"])
+        config = AutoConfig.for_model(**known["config"] | self.changes)
         folder = self.root / known["hub"]
         folder.mkdir(parents=True, exist_ok=True)
         with torch.device("meta"):
@@ -148,10 +151,10 @@ class StandInHub(HubServer):
         self.norms[str(path)] = [(length + begin, length + end) for begin, end in norms]
 
 
-def stand_in_hub(folder: Path, models=MODELS) -> StandInHub:
+def stand_in_hub(folder: Path, models=MODELS, narrow: bool = False) -> StandInHub:
     """Return a running hub with these models; it ends with its `with` block."""
     folder.mkdir(parents=True, exist_ok=True)
-    hub = StandInHub(folder)
+    hub = StandInHub(folder, narrow)
     for name in models:
         hub.add(name)
     return hub
@@ -161,8 +164,9 @@ def main() -> None:
     """Serve all models until interrupted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=RESULTS / "stand-in-hub")
+    parser.add_argument("--narrow", action="store_true")
     options = parser.parse_args()
-    with stand_in_hub(options.folder) as hub:
+    with stand_in_hub(options.folder, narrow=options.narrow) as hub:
         print(f"export HF_ENDPOINT={hub.url}", flush=True)
         try:
             while sys.stdin.readline():
