@@ -12,10 +12,10 @@ import pandas as pd
 from lib.claims.claim import load_claims
 from lib.claims.summary import about, models_of
 from lib.claims.verdict import Verdict
+from lib.claims.words import in_words
 from lib.profiles import Profile
 from lib.statistics import ENOUGH
 
-NUMBER_WORDS = ("none", "one", "two", "three", "four", "five", "six")
 PAPERS_GAIN = 2  # points, of Qwen2.5-Math-1.5B in Table 1
 
 
@@ -51,7 +51,7 @@ def shares_drawn(run: Profile) -> pd.DataFrame:
 def _answer_of(measures: Sequence[Verdict]) -> str:
     """Return whether any measure of a gain lies wholly above 0, in one sentence."""
     models = models_of(measures)
-    gaining = models_of(row for row in measures if row.estimate.low > 0)
+    gaining = models_of(row for row in measures if row.estimate.lies_above(0))
     where = f"the {in_words(len(models))} {_noun(len(models))} that we could run"
     if not gaining:
         return f"In {where}, we see no gain in maths from 55 slashes in the prompt."
@@ -82,15 +82,15 @@ def _likelihood_changes(
     """
     sentences = []
     if nats:
-        likelier = [row for row in nats if row.estimate.low > 0]
-        unlikelier = [row for row in nats if row.estimate.high < 0]
+        likelier = [row for row in nats if row.estimate.lies_above(0)]
+        unlikelier = [row for row in nats if row.estimate.lies_below(0)]
         sentences.append(
             "With the slashes the worked solution becomes likelier in"
             f" {in_words(len(likelier))} of {_the(nats)}, and less likely in"
             f" {in_words(len(unlikelier))}."
         )
     if layer_1:
-        likelier = [row for row in layer_1 if row.estimate.low > 0]
+        likelier = [row for row in layer_1 if row.estimate.lies_above(0)]
         sentences.append(
             "Showing the slashes to the first layer, as the paper's explanation asks,"
             f" makes it likelier in {in_words(len(likelier))} of {_the(layer_1)}."
@@ -116,8 +116,10 @@ def _ruled_out(points: Sequence[Verdict]) -> list[str]:
     """Return which of the intervals in points rule out the paper's gain, or nothing."""
     if not points:
         return []
-    no_gain = [row for row in points if row.estimate.high < PAPERS_GAIN]
-    something = [row for row in points if row.estimate.low > 0 or row.estimate.high < 0]
+    no_gain = [row for row in points if row.estimate.lies_below(PAPERS_GAIN)]
+    gains = [row for row in points if row.estimate.lies_above(0)]
+    losses = [row for row in points if row.estimate.lies_below(0)]
+    something = [*gains, *losses]
     if not no_gain and not something:
         return [
             f"No such interval rules out the paper's gain of {PAPERS_GAIN} points, and"
@@ -136,11 +138,6 @@ def _limits(measures: Sequence[Verdict]) -> list[str]:
     if papers & set(models_of(measures)):
         return []
     return ["None of these models is one of the paper's."]
-
-
-def in_words(count: int) -> str:
-    """Return a small count as a word, a larger one in digits."""
-    return NUMBER_WORDS[count] if count < len(NUMBER_WORDS) else str(count)
 
 
 def _the(verdicts: Sequence[Verdict]) -> str:

@@ -34,6 +34,14 @@ class Estimate:
     def __format__(self, sign: str) -> str:
         return format_interval(self.effect, self.low, self.high, sign)
 
+    def lies_above(self, number: float) -> bool:
+        """Return whether the whole interval lies above a number."""
+        return self.low is not None and self.low > number
+
+    def lies_below(self, number: float) -> bool:
+        """Return whether the whole interval lies below a number."""
+        return self.high is not None and self.high < number
+
 
 UNTESTED = Estimate(nan, None, None, 0)
 
@@ -132,9 +140,9 @@ class Verdict:
     def small(self) -> bool:
         """Whether the whole interval lies within the margin."""
         margin = self.equivalence
-        if not margin or self.estimate.low is None or self.estimate.high is None:
+        if not margin:
             return False
-        return -margin < self.estimate.low and self.estimate.high < margin
+        return self.estimate.lies_above(-margin) and self.estimate.lies_below(margin)
 
     @property
     def lost(self) -> bool:

@@ -182,18 +182,17 @@ def _compared(
     inserted_deviation = to_inserted.std(-1, correction=0)
 
     log_ratio = (to_original.double() / before).log()
-    variables = {
-        "lambda": level.double() / baseline.double(),
-        "level": level,
-        "baseline": baseline,
-        "irregularity": log_ratio.std(-1, correction=0),
-        "unevenness": deviation / level,
-        "mass": seen.inserted[:, :, ORIGINAL].sum(-1),
-        "flatness": inserted_deviation / inserted_level,
-        "dispersion": _dispersion(seen.values, heads=before.shape[1]),
-        "portion": inserted_level / level,
-        "lambda_by_span": _lambda_by_span(parts, before, seen.original),
-    }
+    variables: dict[str, torch.Tensor] = {}
+    variables["lambda"] = level.double() / baseline.double()
+    variables["level"] = level
+    variables["baseline"] = baseline
+    variables["irregularity"] = log_ratio.std(-1, correction=0)
+    variables["unevenness"] = deviation / level
+    variables["mass"] = seen.inserted[:, :, ORIGINAL].sum(-1)
+    variables["flatness"] = inserted_deviation / inserted_level
+    variables["dispersion"] = _dispersion(seen.values, heads=before.shape[1])
+    variables["portion"] = inserted_level / level
+    variables["lambda_by_span"] = _lambda_by_span(parts, before, seen.original)
     return {name: tensor.cpu().numpy() for name, tensor in variables.items()}
 
 
@@ -254,10 +253,9 @@ def _tokens_of(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> xr.Data
     even = uniform.received[0, 0, 0, 0]
     texts = [prompt.text[start:stop] for start, stop in prompt.offsets]
 
-    arrays = {
-        "received": (("layer", "head", "token"), received.cpu().numpy()),
-        "even": ("token", even.cpu().numpy()),
-        "text": ("token", np.array(texts, object)),
-        "part": ("token", np.array(prompt.parts, object)),
-    }
-    return xr.Dataset(arrays, {"token": range(len(prompt))})
+    tokens = xr.Dataset(coords={"token": range(len(prompt))})
+    tokens["received"] = (("layer", "head", "token"), received.cpu().numpy())
+    tokens["even"] = ("token", even.cpu().numpy())
+    tokens["text"] = ("token", np.array(texts, object))
+    tokens["part"] = ("token", np.array(prompt.parts, object))
+    return tokens

@@ -12,10 +12,10 @@ import pandas as pd
 from lib.claims.claim import load_claims
 from lib.claims.summary import about, span, totals
 from lib.claims.verdict import UNTRAINED, Verdict
+from lib.claims.words import in_words
 from lib.evaluation.answer_tables import GRADERS
 from lib.statistics import ENOUGH
 
-NUMBER_WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven")
 # What would be a gain, if its interval lay above 0.
 GAINS = ("likelihood-gain", "accuracy-mless", "points-slashes")
 
@@ -27,8 +27,7 @@ def known(verdicts: Sequence[Verdict], claim: str) -> list[Verdict]:
 
 def is_gain(verdict: Verdict) -> bool:
     """Return whether the whole interval lies above 0."""
-    low = verdict.estimate.low
-    return low is not None and low > 0
+    return verdict.estimate.lies_above(0)
 
 
 def _is_open(verdict: Verdict) -> bool:
@@ -37,11 +36,6 @@ def _is_open(verdict: Verdict) -> bool:
     if low is None or high is None or paper is None:
         return False
     return low < 0 < paper < high
-
-
-def in_words(number: int) -> str:
-    """Return a small number as a word."""
-    return NUMBER_WORDS[number] if number < len(NUMBER_WORDS) else str(number)
 
 
 def of_models(count: int, total: int) -> str:
