@@ -110,9 +110,12 @@ def order_statistics(
     """
     if values.device.type == "cpu":
         array = values.detach().numpy()
-        partitioned = [np.partition(array, index, -1) for index in indices]
-        columns = zip(partitioned, indices, strict=True)
-        return [torch.from_numpy(part[:, index, None]) for part, index in columns]
+        selected = []
+        for index in indices:
+            partitioned = np.partition(array, index, -1)
+            column = partitioned[:, index, None]
+            selected.append(torch.from_numpy(column))
+        return selected
     ordered = values.sort(-1).values
     return [ordered[:, index, None] for index in indices]
 
@@ -154,7 +157,8 @@ def gini(magnitudes: torch.Tensor) -> torch.Tensor:
     n = len(ordered)
     total = ordered.sum()
     ranks = torch.arange(1, n + 1, device=ordered.device, dtype=torch.float64)
-    unevenness = 2 * (ranks * ordered).sum() / (n * total) - (n + 1) / n
+    weighted = (ranks * ordered).sum()
+    unevenness = 2 * weighted / (n * total) - (n + 1) / n
     # Without a look at the total, which would wait for the device.
     return torch.where(total > 0, unevenness, 0.0).float()
 
@@ -166,7 +170,8 @@ def histogram(activation: torch.Tensor) -> torch.Tensor:
     """
     low = float(BIN_EDGES[0])
     high = float(BIN_EDGES[-1])
+    bins = len(BIN_EDGES) - 1
     inside = activation.float().clamp(low, high)
     # float32 counts are exact up to 16 million.
-    counts = torch.histc(inside, len(BIN_EDGES) - 1, low, high)
+    counts = torch.histc(inside, bins, low, high)
     return counts.long()

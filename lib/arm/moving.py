@@ -122,9 +122,9 @@ def _moved(
 
     high = high.clamp(min=0)
     low = values.amin(1, keepdim=True).clamp(max=0)
-    draws = torch.stack(
-        [torch.rand(n, generator=own, device=values.device) for own in generators]
-    )
+    device = values.device
+    each = [torch.rand(n, generator=own, device=device) for own in generators]
+    draws = torch.stack(each)
     if settings.mode == "code":
         target = draws.mul_(torch.where(values >= 0, high, low))
     else:
@@ -167,7 +167,8 @@ class Installed:
     """
 
     def __init__(self, settings: Arm, seed: int):
-        self.settings, self.seed = settings, seed
+        self.settings = settings
+        self.seed = seed
         self.generators: Sequence[torch.Generator] | None = None
         self._own: list[torch.Generator] = []
         self._real: torch.Tensor | None = None
@@ -178,17 +179,19 @@ class Installed:
         mask = kwargs.get("attention_mask")
         is_padding_mask = isinstance(mask, torch.Tensor) and mask.dim() == 2
         self._real = mask.bool() if is_padding_mask else None
-        past = kwargs.get("past_key_values")
-        self._prompt = past is None or past.get_seq_length() == 0
+        cache = kwargs.get("past_key_values")
+        past = 0 if cache is None else cache.get_seq_length()
+        self._prompt = past == 0
 
     def _change(self, module, inputs, output: torch.Tensor) -> torch.Tensor:
         if self.settings.mode == "text" and not self._prompt:
             return output
-        if self._prompt or len(self._own) != len(output):
-            self._own = new_generators(len(output), self.seed, output.device)
+        rows, tokens = output.shape[:2]
+        if self._prompt or len(self._own) != rows:
+            self._own = new_generators(rows, self.seed, output.device)
         real = self._real
         if real is not None:
-            real = real[:, -output.shape[1] :].to(output.device)
+            real = real[:, -tokens:].to(output.device)
         settings = self.settings.model_dump(exclude={"layer"})
         generators = self.generators or self._own
         return redistribute(output, **settings, real=real, generators=generators)

@@ -271,11 +271,13 @@ def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> torch.Tensor:
     """Return the weights (B, H, Q, keys) of scores in float32; what goes to a sink (H,)
     is cut off again.
     """
-    keys = scores.shape[-1]
+    batch, _, queries, keys = scores.shape
     if sink is not None:
-        sink = sink.view(1, -1, 1, 1).expand(len(scores), -1, scores.shape[2], 1)
-        scores = torch.cat([scores, sink.to(scores.dtype)], -1)
-    return scores.softmax(-1, dtype=torch.float32)[..., :keys]
+        # (B, H, Q, 1)
+        column = sink.view(1, -1, 1, 1).expand(batch, -1, queries, 1)
+        scores = torch.cat([scores, column.to(scores.dtype)], -1)
+    weights = scores.softmax(-1, dtype=torch.float32)
+    return weights[..., :keys]
 
 
 def _blocks(

@@ -144,12 +144,14 @@ def _sums_of_even(rows: torch.Tensor, window: int) -> torch.Tensor:
     """Return (B, R, T), float64, what evenly spread queries give to each token."""
     tokens = rows.shape[2]
     places = torch.arange(tokens, device=rows.device)
-    shares = rows / (places + 1).clamp(max=window)
+    later = places + 1
+    shares = rows / later.clamp(max=window)
     # What the queries before each place give to one token that they see.
-    before = torch.nn.functional.pad(shares.double().cumsum(2), (1, 0))
+    sums = shares.double().cumsum(2)
+    before = torch.nn.functional.pad(sums, (1, 0))
     # The first query that does not see the token.
     last = (places + window).clamp(max=tokens)
-    return before[..., last] - before[..., places + 1]
+    return before[..., last] - before[..., later]
 
 
 def _in_order(

@@ -54,14 +54,17 @@ class Step:
 
         It is 0 for the positions of a row that its new token sees.
         """
-        if (tokens, window) not in self.masks:
-            position = torch.arange(tokens, device=self.last.device)
-            hidden = position > self.last
-            if window:
-                hidden |= position <= self.last - window
-            mask = torch.zeros_like(hidden, dtype=dtype)
-            self.masks[tokens, window] = mask.masked_fill_(hidden, -torch.inf)
-        return self.masks[tokens, window]
+        known = self.masks.get((tokens, window))
+        if known is not None:
+            return known
+        position = torch.arange(tokens, device=self.last.device)
+        hidden = position > self.last
+        if window:
+            hidden |= position <= self.last - window
+        mask = torch.zeros_like(hidden, dtype=dtype)
+        mask.masked_fill_(hidden, -torch.inf)
+        self.masks[tokens, window] = mask
+        return mask
 
     def attend(
         self,

@@ -68,8 +68,9 @@ class SlotCache(Cache):
         keys, values = self.stored[layer_idx]
         keys[self.rows, :, self.at] = key[:, :, 0]
         values[self.rows, :, self.at] = value[:, :, 0]
-        seen = slice(len(key)), slice(None), slice(self.longest)
-        return keys[seen], values[seen]
+        rows = len(key)
+        longest = self.longest
+        return keys[:rows, :, :longest], values[:rows, :, :longest]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self.longest - 1
