@@ -35,6 +35,7 @@ scores: $(READY)
 	$(BIN)/python data/make_families.py --scores $(STORES)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0[67]*.ipynb
 	$(BIN)/python -m docs.make_readme
+	$(BIN)/python -m docs.make_report
 
 test: $(READY)
 	$(BIN)/python -m ruff check .
@@ -53,6 +54,7 @@ lab: $(READY)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
 
 report: $(READY)
+	test -f results/$(PROFILE)/claims.json || $(BIN)/python -m lib claims --profile $(PROFILE)
 	$(BIN)/python -m lib report --profile $(PROFILE)
 
 conda:
@@ -79,6 +81,7 @@ gpu-folder: $(READY)
 
 readme: $(READY)
 	$(BIN)/python -m docs.make_readme
+	$(BIN)/python -m docs.make_report
 
 outputs: $(READY)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0*.ipynb

@@ -33,7 +33,12 @@ from lib.report.gallery import publish_figures
 from lib.report.glossary import Glossary
 from lib.report.heads import read_heads
 from lib.report.prompt import read_prompts
-from lib.report.publish import environment, publish_notebooks, template
+from lib.report.publish import (
+    environment,
+    publish_notebooks,
+    publish_report,
+    template,
+)
 
 SCRIPTS = ("base.js", "charts.js", "watch.js", "sections.js", "answers.js")
 # What could end a script element.
@@ -55,6 +60,7 @@ def write_report(profile: Profile) -> Path:
     content |= {
         "figures": figures,
         "notebooks": notebooks,
+        "report": publish_report(profile, folder, content["addresses"]["Repository"]),
         "groups": grouped_claims(verdicts, figures, notebooks),
     }
 

@@ -1,7 +1,8 @@
 """What stands beside the page in its folder, so that it can be published as it is: the
-notebooks as HTML pages that need nothing else.
+notebooks and the report of two pages as HTML that needs nothing else.
 """
 
+import re
 from pathlib import Path
 
 import jinja2
@@ -10,6 +11,7 @@ from markupsafe import Markup
 from lib import paths
 from lib.profiles import Profile
 
+REPORTED = "families"  # the profile that docs/report.md is about
 TEMPLATE_FOLDER = Path(__file__).parent / "templates"
 
 
@@ -48,23 +50,46 @@ def publish_notebooks(profile: Profile, folder: Path) -> dict[str, str]:
     return places
 
 
+def publish_report(profile: Profile, folder: Path, repository: str) -> str | None:
+    """Write docs/report.md as report.html into the folder and return its name; None for
+    a profile that it is not about.
+
+    Its figures are those beside the page; other files are linked in the repository.
+    """
+    if profile.name != REPORTED:
+        return None
+    from nbconvert.filters.markdown_mistune import markdown2html_mistune
+
+    text = paths.read_text(paths.ROOT / "docs" / "report.md")
+    text = text.replace(f"../figures/{profile.name}/", "figures/")
+    text = re.sub(r"<!--.*?-->", "", text)
+    text = re.sub(r"\]\(\.\./([\w./-]+)\)", rf"]({repository}/blob/main/\1)", text)
+    page = _framed("The report of two pages", markdown2html_mistune(text), "index.html")
+    paths.write_whole(folder / "report.html", page.encode())
+    return "report.html"
+
+
 def _as_html(notebook: Path) -> str:
     """Return a notebook as a page of its own, without any script."""
     # nbconvert takes a second to import, which a page without new notebooks saves.
     from nbconvert import HTMLExporter
-    from pygments.formatters import HtmlFormatter
 
     exporter = HTMLExporter(template_name="basic", exclude_anchor_links=True)
     body, _ = exporter.from_filename(str(notebook))
-    return (
-        environment()
-        .get_template("notebook.html.j2")
-        .render(
-            title=notebook.stem,
-            body=Markup(body),
-            css=Markup(template("notebook.css")),
-            code_css=Markup(
-                HtmlFormatter(nobackground=True).get_style_defs(".highlight")
-            ),
-        )
+    title = f"Notebook {notebook.stem}, as it ran"
+    return _framed(title, body, "../index.html")
+
+
+def _framed(title: str, body: str, home: str) -> str:
+    """Return HTML in the frame of a page of its own."""
+    from pygments.formatters import HtmlFormatter
+
+    code_css = HtmlFormatter(nobackground=True).get_style_defs(".highlight")
+    frame = environment().get_template("notebook.html.j2")
+    return frame.render(
+        title=title,
+        home=home,
+        body=Markup(body),
+        css=Markup(template("notebook.css")),
+        code_css=Markup(code_css),
     )

@@ -70,6 +70,14 @@ def test_every_notebook_is_beside_the_page(pages):
     assert {f"notebooks/{name}.html" for name in names} <= set(pages)
 
 
+def test_the_report_of_two_pages_is_beside_the_page_with_its_figures(pages):
+    report = pages["report.html"]
+    assert 'href="report.html"' in pages["index.html"]
+    assert report.count('src="figures/') >= 5
+    assert "<table>" in report
+    assert "<!--" not in report
+
+
 def test_no_link_breaks_within_the_folder(published, pages):
     known = {name: Links(text) for name, text in pages.items()}
     broken = []
