@@ -3,9 +3,10 @@
     python benchmarks/generation.py [--problems embedded FILE ...] [--limit 100]
         [--new-tokens 64] [--repeats 2]
 
-The others are lm-evaluation-harness, and `generate` with one prompt at a time. All ways
-get the same prompts, decode greedily in float32 on the demo model and stop at the same
-limit, each in a process of its own. Loading is not timed; a call that takes over 60 s
+The others are lm-evaluation-harness, llama.cpp, and `generate` with one prompt at a
+time. All ways get the same prompts, decode greedily on the demo model and stop at the
+same limit, each in a process of its own: in float32, but llama.cpp with the packed
+weights. Loading is not timed; a call that takes over 60 s
 is not repeated. Writes benchmarks/results/generation.csv and prints the table.
 """
 
@@ -26,6 +27,7 @@ from measuring import keep
 
 from lib.generation import Request, Sampling, make_engine
 from lib.models.conversion import converted
+from lib.models.gguf_files import gguf_parts
 from lib.models.loading import Loaded, load
 from lib.models.names import resolve
 from lib.prompts.building import Prompt, build_prompt
@@ -77,6 +79,21 @@ def harness(batch: int) -> Way:
     return run
 
 
+def packed(loaded: Loaded, batch: int) -> Way:
+    """Return llama.cpp with the demo's GGUF file as a way."""
+    from llama_peer import LlamaPeer
+
+    (file,) = gguf_parts(resolve("demo"))
+    peer = LlamaPeer(file, batch)
+
+    def run(prompts: list[Prompt], new_tokens: int) -> list[str]:
+        ids = [prompt.input_ids.tolist() for prompt in prompts]
+        answers = peer.complete(ids, new_tokens)
+        return loaded.tokenizer.batch_decode(answers, skip_special_tokens=True)
+
+    return run
+
+
 def one_at_a_time(loaded: Loaded) -> Way:
     """Return `generate`, called with each prompt alone as in the authors' code, as a
     way.
@@ -116,6 +133,8 @@ def measure(way: str, batch: int, source: str, options: argparse.Namespace) -> d
         run = one_at_a_time(loaded)
     elif way == "lm-eval hf":
         run = harness(batch)
+    elif way == "llama.cpp":
+        run = packed(loaded, batch)
     else:
         run = ours(loaded, way, batch)
 
@@ -145,6 +164,11 @@ def ways() -> list[tuple[str, int]]:
         with_batches.append(("vllm", 64))
     else:
         print("vllm is not installed, skipped: see requirements/vllm.txt")
+    if importlib.util.find_spec("llama_cpp"):
+        with_batches.append(("llama.cpp", 64))
+    else:
+        install = "pip install llama-cpp-python==0.3.36, a build of ten minutes"
+        print(f"llama.cpp is not installed, skipped: {install}")
     if importlib.util.find_spec("lm_eval"):
         with_batches += [("lm-eval hf", batch) for batch in HARNESS_BATCHES]
     else:
