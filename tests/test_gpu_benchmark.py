@@ -36,6 +36,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(gpu_decode, "kernels_of", lambda device, step: {})
     monkeypatch.setattr(gpu_device, "PATIENCE", 0)
     monkeypatch.setattr(gpu_decode, "STEPS", 2)
+    monkeypatch.setattr(gpu_decode, "IN_A_ROW", 2)
     ended = Mock(returncode=0, stdout="20 passed", stderr="")
     run = Mock(return_value=ended)
     monkeypatch.setattr(gpu_rows.subprocess, "run", run)
@@ -80,6 +81,24 @@ def test_every_row_runs_on_a_gpu(quick, monkeypatch):
             if "error" in row:
                 errors[name] = row["error"]
     assert not errors
+
+
+def test_tokens_that_are_fed_back_are_those_that_the_host_would_feed(monkeypatch):
+    device = gpu_device.Gpu("cpu")
+    steps = gpu_decode.steps_of(device, gpu_device.QWEN, 3)
+    fed = [[1, 1, 1]]
+    for _ in range(4):
+        fed.append(steps(fed[-1]).argmax(-1).tolist())
+
+    read = []
+
+    def of_step(gpu, steps, step):
+        read.extend(step() for _ in fed)
+        return {}
+
+    monkeypatch.setattr(gpu_decode, "_of_step", of_step)
+    gpu_decode.decode_fed_back(device, gpu_device.QWEN, 3)
+    assert read == fed
 
 
 def test_a_run_goes_on_with_what_is_missing(tmp_path, monkeypatch, capsys):
