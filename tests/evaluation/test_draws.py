@@ -21,9 +21,10 @@ from lib.models.loading import load
 from lib.profiles import Accuracy, Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler
-from lib.prompts.problems import load_problems
+from lib.prompts.problems import load_problems, sampling_order
 
 TEMPERATURE = 0.8
+SEED = 3
 FILLER = Filler(mless="!", length=5)
 
 
@@ -54,7 +55,7 @@ def draw(checkpoint, folder, **settings):
         batch_size=16,
         **settings,
     )
-    return evaluate(accuracy, FILLER, 3, folder)
+    return evaluate(accuracy, FILLER, SEED, folder)
 
 
 def scored(checkpoint, answers, folder, *conditions, **settings):
@@ -111,6 +112,9 @@ def test_the_command_line_scores_answers_and_prints_points(
 
 def test_what_is_scored_is_not_scored_again(checkpoint, drawn, tmp_path):
     first = scored(checkpoint, drawn, tmp_path, "none", limit=1)
+    # The first that the answers' own seed draws, not any of theirs.
+    earliest, _ = sampling_order(load_problems("embedded"), SEED)[:2]
+    assert set(first.problem_id) == {earliest.id}
     lines = (tmp_path / "scores.jsonl").read_text()
     whole = scored(checkpoint, drawn, tmp_path, "none", "mless")
     assert (tmp_path / "scores.jsonl").read_text().startswith(lines)
@@ -182,11 +186,16 @@ def test_answers_without_a_probability_are_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_scores_of_another_temperature_are_not_continued(checkpoint, drawn, tmp_path):
+@pytest.mark.parametrize(
+    "name, was, now", [("temperature", 0.8, 0.5), ("format", '"plain"', "chat")]
+)
+def test_scores_of_draws_made_otherwise_are_not_continued(
+    checkpoint, drawn, tmp_path, name, was, now
+):
     scored(checkpoint, drawn, tmp_path / "scores", "none", limit=1)
     folder = shutil.copytree(drawn, tmp_path / "drawn")
-    with_setting("temperature", 0.5)(folder)
-    with pytest.raises(InputError, match=r"made with temperature = 0.8, not 0.5:"):
+    with_setting(name, now)(folder)
+    with pytest.raises(InputError, match=rf"made with {name} = {was}, not "):
         scored(checkpoint, folder, tmp_path / "scores", "none", limit=1)
 
 

@@ -20,7 +20,7 @@ from lib.measurement.run import measure
 from lib.models.loading import load
 from lib.profiles import run_profile
 from lib.prompts.conditions import Filler
-from lib.prompts.problems import load_problems, stratified_sample
+from lib.prompts.problems import drawn_problem, load_problems, stratified_sample
 
 SEED = 3
 FILLER = Filler(length=7, mless="!")
@@ -116,6 +116,15 @@ def test_the_problems_of_every_layer_are_drawn_by_the_profiles_seed(profile):
     assert drawn != stratified_sample(problems, 1, 0)
     deep = next(step for step in STEPS if step.deep and step.measure == "attention")
     assert networks._problems_of(deep, profile, problems) == drawn
+
+
+def test_the_problem_that_is_drawn_is_that_of_the_profiles_seed(profile):
+    without = profile.attention.model_copy(update={"example": None})
+    profile = profile.model_copy(update={"attention": without})
+    drawn = drawn_problem("embedded", None, without.limit, SEED)
+    assert drawn != drawn_problem("embedded", None, without.limit, 0)
+    tokens = next(step for step in STEPS if step.measure == "tokens")
+    assert networks._problems_of(tokens, profile, []) == [drawn]
 
 
 def test_the_drawn_prompt_has_the_profiles_filler_and_format(

@@ -1,0 +1,151 @@
+"""Tasks counted by hand, on four problems and a model of a hundred parameters."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from lib import paths
+from lib.plan import planning, speed
+from lib.plan.machine import Machine, processor
+from lib.plan.planning import WORKING_MEMORY
+from lib.plan.speed import Speed, Workload, overhead_of
+from lib.plan.tasks import Task, TaskInputs, tasks_of
+from lib.plan.weights import Shape
+from lib.plan.words import summary
+from lib.profiles import Profile
+from lib.prompts.problems import Problem
+
+# A token is multiplied with 10 parameters in each of 5 layers, and with 50 in the head.
+SHAPE = Shape(embedding=50, layer=10, layers=5, head=50, tied=True)
+# Three characters are a token: problems of 10, solutions of 20, 20, 20 and 30.
+SOLUTIONS = (20, 20, 20, 30)
+PROBLEMS = [
+    Problem.model_validate(
+        {
+            "unique_id": f"own/{number}",
+            "problem": "x" * 30,
+            "solution": "y" * 3 * tokens,
+            "answer": "1",
+            "level": 1 + number % 2,
+        }
+    )
+    for number, tokens in enumerate(SOLUTIONS)
+]
+PROFILE = {
+    "name": "by-hand",
+    "description": "plain prompts of 30 tokens, of which the instruction has 20",
+    "filler": {"length": 7},
+    "attention": {"models": ["demo"], "layers": 2},
+    "accuracy": {
+        "models": ["demo"],
+        "format": "plain",
+        "levels": [1],
+        "conditions": ["none", "mless"],
+        "max_new_tokens": 10,
+        "temperature": 1.0,
+        "samples": 2,
+    },
+    "likelihood": {
+        "models": ["demo"],
+        "format": "plain",
+        "conditions": ["none", "mless"],
+        "at_once": ["none"],
+        "max_solution_tokens": 20,
+    },
+}
+
+
+@pytest.fixture
+def tasks(tmp_path, monkeypatch):
+    """The tasks of PROFILE by name; nothing is stored."""
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    profile = Profile.model_validate(PROFILE)
+    inputs = TaskInputs(profile, {"demo": SHAPE}, {"embedded": PROBLEMS})
+    return {task.name: task for task in tasks_of(inputs)}
+
+
+# Prompts, and tokens times the parameters that each is multiplied with.
+MEASURED = {
+    # One prompt under none and three insertions, in two layers.
+    "tokens": (4, 4 * 20),
+    # Four prompts under three insertions in two layers, and the causes of the slashes,
+    # which are four more forwards of one layer each.
+    "attention": (12 + 4, 12 * 20 + 4 * 4 * 10),
+    "activations": (20, 20 * 20),
+    # Of three untrained networks the same, but activations in one layer under three
+    # conditions; of other keys and even attention the attention alone.
+    "controls": (
+        3 * (12 + 4 + 12) + 2 * 12,
+        3 * (12 * 20 + 4 * 4 * 10 + 12 * 10) + 2 * 12 * 20,
+    ),
+}
+
+
+@pytest.mark.parametrize("name, counted", MEASURED.items())
+def test_measurements_read_prompts_with_the_filler_through_their_layers(
+    tasks, name, counted
+):
+    prompts, multiplied = counted
+    task = tasks[name]
+    assert (task.prompts, task.stored, task.layers) == (prompts, 0, 2)
+    assert task.tokens == prompts * 37
+    assert task.work.read == pytest.approx(2 * 37 * multiplied / 1e9)
+    assert task.work.written == 0
+
+
+def test_answers_are_read_and_written_for_each_sample_of_the_levels_asked_for(tasks):
+    # Two problems, two conditions, two samples; 3.5 tokens are inserted on average.
+    task = tasks["main"]
+    assert task.prompts == 8
+    assert task.tokens == 8 * (33.5 + 10)
+    assert task.work.read == pytest.approx(2 * 8 * 33.5 * 100 / 1e9)
+    # Half of the tokens that an answer may have.
+    assert task.work.written == pytest.approx(2 * 8 * 5 * 100 / 1e9)
+
+
+def test_solutions_that_are_not_too_long_are_scored_and_answers_at_once(tasks):
+    # Three problems: under two conditions the solution, under one the answer.
+    task = tasks["likelihood"]
+    tokens = 6 * (33.5 + 20) + 3 * (30 + 10)
+    assert task.prompts == 9
+    assert task.tokens == tokens
+    assert task.work.read == pytest.approx(2 * tokens * 100 / 1e9)
+
+
+def test_a_model_read_in_turns_needs_its_embedding_and_two_layers(monkeypatch):
+    monkeypatch.setattr(planning, "speed_of", lambda machine, dtype: Speed(2.0, 1.0))
+    monkeypatch.setattr(planning, "overhead_of", lambda kind: (1.5, False))
+    shape = Shape(embedding=10**8, layer=10**8, layers=50, head=10**8, tied=True)
+    task = Task("likelihood", "demo", 3, 0, 100, Workload(read=8.0), dtype="bfloat16")
+    machine = Machine(device="cpu", memory=10**10, disk=10**12)
+    cost = planning._cost_of(task, shape, machine)
+    assert cost.streamed
+    assert cost.memory == 2 * 3 * 10**8 + WORKING_MEMORY
+    assert (cost.products, cost.seconds) == (4.0, 6.0)
+
+
+def test_an_overhead_is_the_median_of_this_processors_last_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+
+    def run(ratio, kind="answers", name=None):
+        row = {"kind": kind, "products": 2.0, "seconds": 2.0 * ratio}
+        return json.dumps(row | {"processor": name or processor()}) + "\n"
+
+    last = [run(ratio) for ratio in (1, 2, 3, 4, 9)]
+    others = [run(7, kind="tokens"), run(8, name="another")]
+    (tmp_path / "runs.jsonl").write_text("".join([run(50), *last, *others]))
+    assert overhead_of("answers") == (3, True)
+    assert overhead_of("likelihood") == (speed.OVERHEADS["likelihood"], False)
+
+
+@pytest.mark.parametrize(
+    "learned, basis",
+    [([True, True], "its last runs"), ([True, False], "a trial of ten seconds")],
+)
+def test_a_plan_says_whether_all_of_its_time_is_known_from_runs(learned, basis):
+    plan = SimpleNamespace(prompts=5, bytes_to_fetch=0, seconds=600)
+    plan.left = [SimpleNamespace(learned=one) for one in learned]
+    assert summary(plan).endswith(
+        f"5 prompts, about 10 minutes on this machine, by {basis}"
+    )
