@@ -22,6 +22,7 @@ from lib.claims import conclusion, summary
 from lib.claims.summary import about
 from lib.claims.verdict import Verdict
 from lib.claims.verdict_tables import stored_verdicts, verdicts_of
+from lib.claims.words import in_words
 from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, relative_path, write_whole
 from lib.profiles import Accuracy, Attention, Likelihood, Profile, load_profile
@@ -131,8 +132,9 @@ def headline() -> str:
     """
     shares = conclusion.shares_drawn(load_profile("families"))
     verdicts = stored_as_verdicts("families")
-    answer, *others = conclusion.conclude(verdicts, shares)
-    return f"**{answer}** {' '.join(others)}"
+    (answer,), *parts = conclusion.conclusion_parts(verdicts, shares)
+    lines = [" ".join(sentences) for sentences in parts if sentences]
+    return f"**{answer}**\n\n{as_list(*lines)}"
 
 
 def models_table() -> str:
@@ -191,7 +193,7 @@ def requantised() -> str:
     moved = table.verdicts_moved.fillna("").str.split().map(len)
     return (
         "The weights of"
-        f" {conclusion.in_words(len(table))} of these models were quantised once more,"
+        f" {in_words(len(table))} of these models were quantised once more,"
         f" to Q4_0 (n = {table.n.min()}; studies/requantised.py). λ of a head moves by"
         f" at most {table.lambda_largest_change.max():.2f}, a log ratio of activations"
         f" by at most {table.log_ratio_largest_change.max():.2f}, and"

@@ -141,7 +141,7 @@ def load_claims(path: Path = CLAIMS_FILE) -> list[Claim]:
     for number, entry in enumerate(entries, 1):
         name = entry.get("id", number) if isinstance(entry, dict) else number
         if name in names:
-            raise InputError(f"{place}: claim {name} stands there twice")
+            raise InputError(f"{place}: claim {name} is listed twice")
         names.append(name)
         claims.append(validated(Claim, entry, f"{place}: claim {name}"))
     return claims

@@ -6,6 +6,7 @@ Its first sentence is the README's headline, and notebook 07 closes with all of 
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 import pandas as pd
 
@@ -20,7 +21,15 @@ PAPERS_GAIN = 2  # points, of Qwen2.5-Math-1.5B in Table 1
 
 
 def conclude(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
-    """Return the sentences of the paragraph, the answer first.
+    """Return the sentences of the paragraph, the answer first."""
+    return list(chain.from_iterable(conclusion_parts(verdicts, shares)))
+
+
+def conclusion_parts(
+    verdicts: Sequence[Verdict], shares: pd.DataFrame
+) -> list[list[str]]:
+    """Return the sentences by what they are about: the answer, attention, likelihoods,
+    points and limits.
 
     shares: the attention that is taken, by layer, as `shares_drawn` has it. Nothing is
     said of what was not measured.
@@ -30,13 +39,13 @@ def conclude(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
     greedy = about(verdicts, "accuracy-mless", ENOUGH)
     measures = [*nats, *drawn, *greedy]
     if not measures:
-        return ["Nothing that was scored or answered says whether slashes help."]
+        return [["Nothing that was scored or answered says whether slashes help."]]
     return [
-        _answer_of(measures),
-        *_attention_taken(shares),
-        *_likelihood_changes(nats, about(verdicts, "likelihood-layer-1", ENOUGH)),
-        *_points_moved(drawn, greedy),
-        *_limits(measures),
+        [_answer_of(measures)],
+        _attention_taken(shares),
+        _likelihood_changes(nats, about(verdicts, "likelihood-layer-1", ENOUGH)),
+        _points_moved(drawn, greedy),
+        _limits(measures),
     ]
 
 
@@ -85,7 +94,7 @@ def _likelihood_changes(
         likelier = [row for row in nats if row.estimate.lies_above(0)]
         unlikelier = [row for row in nats if row.estimate.lies_below(0)]
         sentences.append(
-            "With the slashes the worked solution becomes likelier in"
+            "With the slashes the known solution of a problem becomes likelier in"
             f" {in_words(len(likelier))} of {_the(nats)}, and less likely in"
             f" {in_words(len(unlikelier))}."
         )

@@ -182,7 +182,7 @@ def verdicts_on(run: Profile, notebook: str, **evidence: Any) -> pd.DataFrame:
 
 def in_sentences(table: pd.DataFrame) -> list[str]:
     """Return a sentence per literal claim of `verdicts_on`: in how many models it
-    holds, and in how many that cannot be told.
+    holds, and in how many that is undecided.
     """
     sentences = []
     literal_rows = table[table.reading == "literal"]
@@ -200,12 +200,12 @@ def _holds_in(holds: int, unknown: int, models: int) -> str:
     if holds == models:
         return f"yes, in all {where}" if models > 1 else f"yes, in {where}"
     if unknown == models:
-        return "this cannot be told yet"
+        return "undecided"
     if not holds:
         text = f"no, in none of {where}" if models > 1 else f"no, not in {where}"
-        return f"{text}, and in {unknown} this cannot be told yet" if unknown else text
+        return f"{text}, undecided in {unknown}" if unknown else text
     text = f"it holds in {holds} of {where}"
-    return f"{text}, and in {unknown} this cannot be told yet" if unknown else text
+    return f"{text}, undecided in {unknown}" if unknown else text
 
 
 def finding(verdicts: Sequence[Verdict]) -> list[str]:

@@ -77,7 +77,7 @@ MODEL_LOOKS = {
 OUTCOME_LOOKS = {
     "holds": Look("#0072B2", "o", tint="#BFDDEE"),
     "holds in part": Look("#0072B2", "o", tint="#E6F1F8", fill="left"),
-    "cannot be told": Look("0.4", "$?$", tint="#F4F4F4"),
+    "undecided": Look("0.4", "$?$", tint="#F4F4F4"),
     "does not hold": Look("#D55E00", "X", tint="#F2C4A5"),
 }
 

@@ -14,7 +14,7 @@ OUTCOMES = {
     "in part": "holds in part",
     "contradicted": "does not hold",
     "small": "does not hold",
-    "undecided": "cannot be told",
+    "undecided": "undecided",
 }
 # Inches: the column of a model, a row, the names above, and a letter of a sentence.
 COLUMN = 0.72

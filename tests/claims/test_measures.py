@@ -42,7 +42,7 @@ WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
             "measure lambdas takes condition, layer, heads in `with`",
         ),
         ([ENTRY | {"range": [None, None]}], "range .* claims nothing"),
-        ([ENTRY, ENTRY], "claim dilution stands there twice"),
+        ([ENTRY, ENTRY], "claim dilution is listed twice"),
         (["a"], "claim 1: must be fields with values"),
         ([WITHOUT_ID], "claim 1: id: missing field"),
         (None, "no list of claims"),

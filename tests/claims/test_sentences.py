@@ -200,14 +200,14 @@ def test_the_checks_tell_what_the_controls_say(rows, verdicts):
     [
         (["supported", "supported, weaker than without training"], "yes, in all 2"),
         (["contradicted, and small", "in part (1 of 2)"], "no, in none of 2 models"),
-        (["undecided", "too few"], "this cannot be told yet"),
+        (["undecided", "too few"], "undecided"),
         (
             ["supported", "undecided"],
-            "it holds in 1 of 2 models, and in 1 this cannot be told yet.",
+            "it holds in 1 of 2 models, undecided in 1.",
         ),
         (
             ["contradicted", "undecided"],
-            "no, in none of 2 models, and in 1 this cannot be told yet.",
+            "no, in none of 2 models, undecided in 1.",
         ),
         (["supported", "small"], "it holds in 1 of 2 models."),
         (["supported"], "yes, in the one model"),

@@ -257,7 +257,7 @@ def test_the_matrix_has_a_mark_per_outcome_and_none_where_nothing_was_tested(mat
         (1.5, 0.5): "holds",
         (0.5, 1.5): "does not hold",
         (1.5, 1.5): "does not hold",
-        (0.5, 3.5): "cannot be told",
+        (0.5, 3.5): "undecided",
     }
 
 
