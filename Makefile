@@ -13,6 +13,7 @@
 # make gpu         what asks for a GPU, row by row, into results/gpu; started again, it goes on
 # make gpu-folder  results/gpu-folder: what `python3 benchmarks/gpu.py` needs on a node without network
 # make readme      the README's tables and numbers anew, after `make reproduce` or `make bench` changed some
+# make address     URL=https://github.com/...: the address of this copy, wherever README, CITATION and other files name it
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
 # Each makes .venv when it is missing, and does nothing twice.
 
@@ -22,7 +23,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce families scores test test-vllm test-ray lab report conda bench gpu gpu-folder readme outputs
+.PHONY: reproduce families scores test test-vllm test-ray lab report conda bench gpu gpu-folder readme outputs address
 
 reproduce: families
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
@@ -82,6 +83,9 @@ gpu-folder: $(READY)
 readme: $(READY)
 	$(BIN)/python -m docs.make_readme
 	$(BIN)/python -m docs.make_report
+
+address: $(READY)
+	$(BIN)/python -m docs.address $(URL)
 
 outputs: $(READY)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0*.ipynb

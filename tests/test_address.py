@@ -1,0 +1,89 @@
+"""The repository's address is said in one place, and set everywhere from there."""
+
+import shutil
+import subprocess
+import tomllib
+
+import pytest
+
+from docs.address import NAMING, names_of, set_address
+from lib import paths
+from lib.errors import InputError
+from lib.report.facts import addresses
+
+OWN = addresses()["Repository"].removeprefix("https://github.com/")
+MINE = "https://github.com/some-one/my.copy"
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the files that name the address."""
+    for pattern in NAMING:
+        for path in paths.ROOT.glob(pattern):
+            place = tmp_path / path.relative_to(paths.ROOT)
+            place.parent.mkdir(exist_ok=True)
+            shutil.copy(path, place)
+    return tmp_path
+
+
+def texts(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for pattern in NAMING
+        for path in folder.glob(pattern)
+    }
+
+
+def test_the_page_is_the_one_of_the_repository():
+    owner, name = OWN.split("/")
+    assert addresses()["Page"] == f"https://{names_of(owner, name)[1]}"
+
+
+def test_every_file_that_names_the_address_is_known():
+    command = ["git", "-C", str(paths.ROOT), "grep", "-lF", OWN]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no git repository: {done.stderr.strip()}")
+    known = {
+        path.relative_to(paths.ROOT).as_posix()
+        for pattern in NAMING
+        for path in paths.ROOT.glob(pattern)
+    }
+    assert set(done.stdout.split()) <= known
+
+
+def test_an_address_is_set_in_every_file(copy):
+    changed = set_address(copy, MINE)
+    everything = "\n".join(texts(copy).values())
+    assert {"README.md", "CITATION.cff", "docs/report.md", "pyproject.toml"} <= set(
+        changed
+    )
+    assert sum(name.startswith("colab/") for name in changed) == 2
+    for old in names_of(*OWN.split("/")):
+        assert old not in everything
+    for link in (
+        "https://github.com/some-one/my.copy/actions/workflows/ci.yml/badge.svg",
+        "https://mybinder.org/v2/gh/some-one/my.copy/HEAD",
+        "https://colab.research.google.com/github/some-one/my.copy/blob",
+        "https://some-one.github.io/my.copy",
+    ):
+        assert link in everything
+    urls = tomllib.loads((copy / "pyproject.toml").read_text())["project"]["urls"]
+    assert urls["Repository"] == MINE
+
+
+def test_an_address_is_set_twice_and_back(copy):
+    before = texts(copy)
+    set_address(copy, MINE + ".git")
+    assert set_address(copy, MINE) == []
+    set_address(copy, f"https://github.com/{OWN}/")
+    assert texts(copy) == before
+
+
+@pytest.mark.parametrize("url", ["", "github.com/a/b", "https://github.com/a", "a b"])
+def test_what_is_no_address_is_refused_in_one_line(copy, url):
+    before = texts(copy)
+    with pytest.raises(InputError, match="give the repository's") as error:
+        set_address(copy, url)
+    assert "\n" not in str(error.value)
+    assert texts(copy) == before
