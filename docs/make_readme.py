@@ -301,6 +301,29 @@ def first_layers() -> str:
     return as_markdown(rows, ["GB to fetch / of memory", *parts])
 
 
+def rehearsal() -> str:
+    """Return what scoring with models took of which one layer is in memory."""
+    rows = []
+    for row in stored(BENCHMARKS / "rehearsal.csv").itertuples():
+        numbers = (
+            f"{row.gb_fetched:.1f}",
+            f"{row.peak_gb:.1f}",
+            f"{row.reading_seconds:.0f}",
+            f"{row.sweep_seconds:.0f}",
+            f"{row.hours_of_laptop:.0f}",
+        )
+        rows.append((row.model, *numbers))
+    columns = [
+        "one layer at a time",
+        "GB fetched",
+        "GB of memory at most",
+        "seconds to read all weights",
+        "seconds for six short texts",
+        "hours of a core for `laptop`",
+    ]
+    return as_markdown(rows, columns)
+
+
 def speed() -> str:
     """Return how fast received attention and completions are.
 
@@ -367,6 +390,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "fields": profile_fields,
     "usual-fields": usual_fields,
     "first-layers": first_layers,
+    "rehearsal": rehearsal,
     "speed": speed,
 }
 
