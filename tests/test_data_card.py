@@ -1,0 +1,47 @@
+"""The data card of data/families against the files that it describes."""
+
+import gzip
+import json
+import re
+
+import pytest
+
+from lib import paths
+
+FOLDER = paths.DATA / "families"
+CARD = (FOLDER / "README.md").read_text(encoding="utf-8")
+ROWS = sorted(FOLDER.glob("*/*.jsonl.gz"))
+
+
+@pytest.mark.parametrize("path", ROWS, ids=lambda path: path.name)
+def test_every_column_is_explained(path):
+    explained = set(re.findall(r"`([a-z_]+)`", CARD))
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        columns = set().union(*map(json.loads, lines))
+    assert columns <= explained
+
+
+def test_every_file_is_of_a_kind_that_is_named():
+    kinds = re.findall(r"^\| `([^`]+)` \| an? |^\| `([^`]+)` \|", CARD, re.M)
+    patterns = {first or second for first, second in kinds}
+    known = {
+        path
+        for pattern in patterns
+        if "." in pattern
+        for path in FOLDER.glob(pattern.replace("MODEL", "*"))
+    }
+    files = {path for path in FOLDER.rglob("*") if path.is_file()}
+    assert files - known == {FOLDER / "README.md"}
+
+
+def test_its_links_lead_somewhere():
+    places = re.findall(r"\]\(([^)]+)\)", CARD)
+    assert len(places) >= 5
+    assert all((FOLDER / place).is_file() for place in places)
+
+
+def test_no_row_holds_a_problem_or_a_solution():
+    for path in ROWS:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            fields = set().union(*map(json.loads, lines))
+        assert not fields & {"problem", "solution", "prompt", "text"}
