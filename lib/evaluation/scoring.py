@@ -121,7 +121,7 @@ def score_rows(
     those of like length in one forward.
     """
     if loaded.stream:
-        yield from _swept_rows(loaded, texts)
+        yield from _score_rows_in_sweeps(loaded, texts)
         return
     for keys in _groups(texts):
         lengths = [len(texts[key].ids) for key in keys]
@@ -136,16 +136,16 @@ def score_rows(
                 yield _row(loaded, key, texts[key], nats)
 
 
-def _swept_rows(
+def _score_rows_in_sweeps(
     loaded: Loaded, texts: Mapping[str, TextToScore]
 ) -> Generator[dict, None, None]:
     """Yield the line of each text, where batches go through the layers together."""
     for batches in _sweeps(texts):
-        for key, nats in _swept(loaded, batches).items():
+        for key, nats in _scores_of_sweep(loaded, batches).items():
             yield _row(loaded, key, texts[key], nats)
 
 
-def _swept(
+def _scores_of_sweep(
     loaded: Loaded, batches: Sequence[Mapping[str, TextToScore]]
 ) -> dict[str, float]:
     """Return the log likelihoods of batches that go through the layers together.
@@ -172,7 +172,9 @@ def _swept(
     # Only here, outside the handler, is what failed no longer referred to.
     del calls
     gc.collect()
-    return _swept(loaded, [half for batch in batches for half in _halves(batch)])
+    return _scores_of_sweep(
+        loaded, [half for batch in batches for half in _halves(batch)]
+    )
 
 
 def _halves(batch: Mapping[str, TextToScore]) -> list[dict[str, TextToScore]]:
