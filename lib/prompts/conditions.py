@@ -15,9 +15,9 @@ import reprlib
 from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import (
-    BeforeValidator,
     Field,
     PlainSerializer,
+    PlainValidator,
     PositiveInt,
     model_validator,
 )
@@ -243,4 +243,4 @@ def _parsed(value: object) -> Condition:
 
 
 # A field of settings that is given, and written down, as the condition's text.
-ConditionField = Annotated[Condition, BeforeValidator(_parsed), PlainSerializer(str)]
+ConditionField = Annotated[Condition, PlainValidator(_parsed), PlainSerializer(str)]
