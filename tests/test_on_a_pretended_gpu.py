@@ -317,11 +317,14 @@ def attend_to_lengths(query, key, value, **asked):
 @pytest.mark.parametrize("family", ["llama", "qwen2-window"])
 def test_steps_that_stop_at_each_rows_length_give_the_same_answers(family, monkeypatch):
     calls = 0
+    real = torch.nn.attention.varlen.varlen_attn
 
-    def kernel(*args, seqused_k, **kwargs):
+    @functools.wraps(real)
+    def kernel(*args, **kwargs):
         nonlocal calls
         calls += 1
-        return attend_to_lengths(*args, seqused_k=seqused_k, **kwargs)
+        inspect.signature(real).bind(*args, **kwargs)  # else a TypeError
+        return attend_to_lengths(*args, **kwargs)
 
     monkeypatch.setattr(torch.nn.attention.varlen, "varlen_attn", kernel)
     monkeypatch.setattr(attention_steps, "RAGGED", True)
@@ -345,7 +348,7 @@ def test_steps_read_all_positions_where_no_kernel_stops_at_lengths(monkeypatch):
         monkeypatch.setattr(attention_steps, "RAGGED", True)
         assert DecodeSteps(model, 2, 128).ragged
         assert not DecodeSteps(model.to(torch.float32), 2, 128).ragged
-        older = Mock(__signature__=inspect.signature(lambda query, key: None))
+        older = Mock(__signature__=inspect.signature(lambda scale, seqused_k: None))
         monkeypatch.setattr(torch.nn.attention.varlen, "varlen_attn", older)
         assert not DecodeSteps(model.to(half), 2, 128).ragged
     assert not DecodeSteps(made("llama").to(half), 2, 128).ragged

@@ -12,8 +12,9 @@ from transformers import PreTrainedModel
 
 # Whether steps stop at each row's length: the rows of `make gpu` decide (CLUSTER.md).
 RAGGED = False
-# What the kernel multiplies.
+# What the kernel multiplies, and what it is asked that an older torch does not know.
 RAGGED_DTYPES = (torch.float16, torch.bfloat16)
+RAGGED_OPTIONS = {"enable_gqa", "scale", "seqused_k", "window_size"}
 
 
 def stops_at_lengths(model: PreTrainedModel) -> bool:
@@ -25,7 +26,8 @@ def stops_at_lengths(model: PreTrainedModel) -> bool:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         return False
-    return "seqused_k" in inspect.signature(varlen_attn).parameters
+    options = inspect.signature(varlen_attn).parameters
+    return RAGGED_OPTIONS.issubset(options)
 
 
 class Step:
