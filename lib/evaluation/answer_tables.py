@@ -72,7 +72,8 @@ def solved(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
     # Models of one name may answer the same problems.
     first = group.drop_duplicates(["problem_id", "sample"])
     table = first.pivot(index="problem_id", columns="sample", values=by)
-    return table.loc[group["problem_id"].unique()].astype(float)
+    in_order = table.loc[group["problem_id"].unique()]
+    return in_order.astype(float)
 
 
 def shares(group: pd.DataFrame) -> pd.Series:

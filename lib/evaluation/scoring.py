@@ -224,15 +224,13 @@ def _row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
     their order.
     """
     row = text.problem.model_dump() | provenance(loaded)
-    row |= {
-        "key": key,
-        "condition": str(text.condition),
-        "target": text.target,
-        "problem_id": text.problem.id,
-        "prompt_tokens": len(text.prompt),
-        "tokens": len(text.text),
-        "nats": round(nats, 4),
-    }
+    row["key"] = key
+    row["condition"] = str(text.condition)
+    row["target"] = text.target
+    row["problem_id"] = text.problem.id
+    row["prompt_tokens"] = len(text.prompt)
+    row["tokens"] = len(text.text)
+    row["nats"] = round(nats, 4)
     return {name: row[name] for name in SCORE_FIELDS} | text.draw
 
 

@@ -18,7 +18,7 @@ from lib.prompts.conditions import parse_condition
 from lib.statistics import format_interval
 
 # What the paper reports: {figure: {"source": text, "values": ...}}
-REPORTED = paths.DATA / "paper.yaml"
+PAPERS_NUMBERS = paths.DATA / "paper.yaml"
 SEVEN_B = "the paper, Qwen2.5-Math-7B on MATH-500"
 HOLLOW = {
     "linestyle": "none",
@@ -85,7 +85,7 @@ def fig08(run, table):
 
 def _reported_points():
     """Return a row per condition that the paper varies, with what it reports."""
-    varied = paths.read_yaml(REPORTED)["fig08"]["panels"]
+    varied = paths.read_yaml(PAPERS_NUMBERS)["fig08"]["panels"]
     parts = []
     for name, points in varied.items():
         by_condition = pd.DataFrame.from_dict(points, orient="index")
@@ -123,7 +123,7 @@ def fig10(run, table, curves):
 
 def _paper_bars():
     """Return the accuracies that the paper reports, a row per model and condition."""
-    values = pd.DataFrame(paths.read_yaml(REPORTED)["fig10"]["values"])
+    values = pd.DataFrame(paths.read_yaml(PAPERS_NUMBERS)["fig10"]["values"])
     rows = values.reset_index(names="condition")
     rows = rows.melt("condition", var_name="model", value_name="accuracy")
     return rows.assign(source="the paper", n=500)

@@ -53,7 +53,8 @@ def overview(run, table, curves):
     """Draw the paper's picture and the answer: one head without and with the slashes,
     and what they give in nats.
     """
-    pairs = table[(table.panel == "pairs") & table.x.isin(ANSWERING)]
+    of_pairs = table[table.panel == "pairs"]
+    pairs = of_pairs[of_pairs.x.isin(ANSWERING)]
     _, head = next(iter(curves.groupby(["model", "layer", "head"], sort=False)))
     model, problem = head[["model", "problem"]].iloc[0]
     layout = Layout(

@@ -183,11 +183,10 @@ def controls_table(measured: dict[str, xr.Dataset], condition: str) -> pd.DataFr
         for control, networks in networks_of_controls.items():
             first_layers = lam.sel(network=networks).dropna("layer")
             heads = first_layers.mean("problem")
-            ends = {
-                "lowest": heads.min(["network", "head"]),
-                "highest": heads.max(["network", "head"]),
-            }
-            tables[model, control] = xr.Dataset(ends).to_dataframe().reset_index()
+            ends = xr.Dataset()
+            ends["lowest"] = heads.min(["network", "head"])
+            ends["highest"] = heads.max(["network", "head"])
+            tables[model, control] = ends.to_dataframe().reset_index()
     rows = pd.concat(tables, names=["model", "control", None])
     return rows.reset_index(["model", "control"]).reset_index(drop=True)
 

@@ -196,8 +196,9 @@ def _unread(model: torch.nn.Module) -> list[torch.nn.Module]:
 def _absent(parameter: torch.Tensor, device: str) -> torch.nn.Parameter:
     """Return one number in the shape of a parameter."""
     number = torch.nan if parameter.is_floating_point() else 0
-    tensor = torch.full((), number, dtype=parameter.dtype, device=device)
-    return torch.nn.Parameter(tensor.expand(parameter.shape), requires_grad=False)
+    scalar = torch.full((), number, dtype=parameter.dtype, device=device)
+    in_shape = scalar.expand(parameter.shape)
+    return torch.nn.Parameter(in_shape, requires_grad=False)
 
 
 def _is_absent(parameter: torch.Tensor) -> bool:
