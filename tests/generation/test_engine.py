@@ -132,6 +132,16 @@ def test_tokens_are_drawn_as_often_as_their_probabilities_say():
     torch.testing.assert_close(shares, probabilities, rtol=0, atol=0.025)
 
 
+def test_an_answer_is_drawn_by_its_requests_own_seed(tiny):
+    (request,) = requests([4])
+    alike = []
+    for key, seed in (("a", 1), ("b", 1), ("c", 2)):
+        alike.append(replace(request, key=key, seed=seed))
+    drawn = complete(tiny, alike, 3, max_new_tokens=12, temperature=1.0)
+    assert drawn["a"].token_ids == drawn["b"].token_ids
+    assert drawn["a"].token_ids != drawn["c"].token_ids
+
+
 @pytest.mark.parametrize(
     "arm, message",
     [

@@ -57,13 +57,13 @@ def as_graphs(monkeypatch):
     return SimpleNamespace(DecodeSteps=Rehearsed, shapes=shapes)
 
 
-def step_and_whole(model, prompts, kind=DecodeSteps, slots=3):
+def step_and_whole(model, prompts, kind=DecodeSteps, slots=3, capacity=256):
     """Return the last tokens' logits (B, vocabulary) by a step, and by whole forwards.
 
     The step goes on from a cache of all tokens but the last.
     """
     decoder = model.get_decoder()
-    steps = kind(model, slots, 256)
+    steps = kind(model, slots, capacity)
     whole = []
     with torch.inference_mode():
         for row, ids in enumerate(prompts):
@@ -98,10 +98,21 @@ def test_a_step_gives_the_logits_of_a_whole_forward_in_every_dtype(family, devic
 def test_shapes_that_are_rounded_up_for_a_graph_change_no_logits(family, as_graphs):
     model = spread(FAMILIES[family](), 0.1)
     prompts = random_prompts(121, 9, 130)
-    logits, expected = step_and_whole(model, prompts, as_graphs.DecodeSteps, slots=20)
-    assert as_graphs.shapes == [(3, 256)]  # 3 is an eighth of 20 slots
+    kind = as_graphs.DecodeSteps
+    logits, expected = step_and_whole(model, prompts, kind, slots=20, capacity=512)
+    # 3 is an eighth of 20 slots, and the longest row has 130 positions.
+    assert as_graphs.shapes == [(3, 256)]
     assert logits.shape == expected.shape
     assert apart(logits, expected) < TOLERANCES[torch.float32]
+
+
+@pytest.mark.parametrize(
+    ("slots", "capacity", "fitting"),
+    [(2, 64, True), (1, 20, True), (3, 64, False), (2, 65, False)],
+)
+def test_steps_fit_what_is_no_larger(slots, capacity, fitting):
+    steps = DecodeSteps(FAMILIES["llama"](), 2, 64)
+    assert steps.fits(slots, capacity) is fitting
 
 
 def test_a_step_of_a_real_model_is_no_further_from_float32_than_a_whole_forward(demo):
