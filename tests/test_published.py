@@ -39,6 +39,7 @@ LABELS = (
     "span",
     "query",
     "inserted",
+    "way",
 )
 # Columns whose name is in another one.
 NAMES = dict.fromkeys(("mean", "value", "ratio"), "measure")
