@@ -189,7 +189,7 @@ class TryIt:
             prompt = build_prompt(
                 whole.tokenizer, problem, condition, format=format, filler=filler
             )
-            requests.append(Request(condition, prompt.input_ids))
+            requests.append(Request(condition, prompt.input_ids.tolist()))
         engine = make_engine("transformers", whole, len(requests), {})
         written = engine.complete(requests, Sampling(max_new_tokens))
         answers = {completion.key: completion.text for completion in written}
