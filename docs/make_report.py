@@ -78,6 +78,8 @@ def holds(claim: str) -> str:
     rows = families_about(claim)
     supported = sum(row.verdict == "supported" for row in rows)
     undecided = sum(row.stands == "undecided" for row in rows)
+    if undecided == len(rows):
+        return "no model for sure, and is refuted in none"
     text = of_models(supported, len(rows))
     if undecided:
         text += f"; for {in_words(undecided)} it cannot be told"

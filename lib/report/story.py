@@ -104,8 +104,8 @@ def any_text(verdicts: Sequence[Verdict], heads: Sequence[dict]) -> list[str]:
     if pairs:
         more = sum(sentence < slashes for slashes, sentence in pairs)
         lines.append(
-            "This is not special to slashes: an ordinary sentence as long leaves them"
-            f" less attention in {of_models(more, len(pairs))}."
+            "This is not special to slashes: an ordinary sentence as long leaves the"
+            f" original tokens less attention in {of_models(more, len(pairs))}."
             if more
             else "Slashes take more attention away than an ordinary sentence as long."
         )

@@ -72,7 +72,7 @@ function columns(box, title, groups, pick) {
   const y = scale(Math.min(...values, 0.9) - 0.03, Math.max(...values, 1.1) + 0.03, height - 34, 8), each = (width - left - 6) / groups.length, models = Object.keys(data.looks);
   const parts = y.ticks.flatMap((tick) => [line(left, y(tick), width, y(tick), tick === 1 ? "even" : "grid"), words(left - 6, y(tick) + 4, String(tick), "end")]);
   const shapes = groups.flatMap(([name, own], i) => {
-    const names = width < 500 ? name.split(" ").slice(-1)[0] : name;
+    const names = width < 500 ? name.split(",")[0].split(" ").at(-1) : name;
     parts.push(words(left + each * (i + 0.5), height - 10, names));
     return own.map((dot) => {
       const lane = (models.indexOf(dot.model) + 0.5) / models.length, made = mark(dot.model, left + each * (i + 0.12 + 0.76 * lane), y(dot.y), "dot");
@@ -95,7 +95,8 @@ function columns(box, title, groups, pick) {
     shapes[next].setAttribute("tabindex", 0);
     shapes[next].focus();
   }));
-  box.replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": title }, ...parts, ...shapes));
+  const legend = models.filter((model) => dots.some((dot) => dot.model === model)).map((model) => element("span", {}, svg("svg", { width: 16, height: 14, "aria-hidden": true }, mark(model, 8, 8)), short(model)));
+  box.replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": title }, ...parts, ...shapes), element("p", { className: "legend source" }, ...legend));
 }
 
 // Lines over a common axis. lines: { name, label, points: [[x, y, low, high] ...] }.
