@@ -10,7 +10,7 @@ from lib.plan import planning, speed
 from lib.plan.machine import Machine, processor
 from lib.plan.planning import WORKING_MEMORY
 from lib.plan.speed import Speed, Workload, overhead_of
-from lib.plan.tasks import Task, TaskInputs, tasks_of
+from lib.plan.tasks import CHARACTERS, Task, TaskInputs, tasks_of
 from lib.plan.weights import Shape
 from lib.plan.words import summary
 from lib.profiles import Profile
@@ -18,14 +18,22 @@ from lib.prompts.problems import Problem
 
 # A token is multiplied with 10 parameters in each of 5 layers, and with 50 in the head.
 SHAPE = Shape(embedding=50, layer=10, layers=5, head=50, tied=True)
-# Three characters are a token: problems of 10, solutions of 20, 20, 20 and 30.
+# Tokens of the problems, and of each one's solution.
+ASKED = 10
 SOLUTIONS = (20, 20, 20, 30)
+
+
+def of_tokens(count):
+    """Return a text that counts as so many tokens."""
+    return "x" * int(CHARACTERS * count)
+
+
 PROBLEMS = [
     Problem.model_validate(
         {
             "unique_id": f"own/{number}",
-            "problem": "x" * 30,
-            "solution": "y" * 3 * tokens,
+            "problem": of_tokens(ASKED),
+            "solution": of_tokens(tokens),
             "answer": "1",
             "level": 1 + number % 2,
         }
