@@ -29,7 +29,7 @@ from measuring import keep
 from stand_in_hub import MODELS, StandInHub, stand_in_hub
 
 from lib.__main__ import main as command_line
-from lib.evaluation import likelihood
+from lib.evaluation import scoring
 from lib.evaluation.scoring import SWEPT_TOKENS
 from lib.models.loading import load
 from lib.models.stages import Stages
@@ -118,7 +118,7 @@ def watched(record: Path, killed_in: int, arguments: list[str]) -> int:
     def load_streamed(spec, **settings):
         return load(spec, **settings | {"streamed": True})
 
-    likelihood.load = load_streamed
+    scoring.load = load_streamed
     return command_line(arguments)
 
 
