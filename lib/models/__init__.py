@@ -12,7 +12,7 @@
     stages         a model of which one stage at a time has its weights
     streaming      many forwards through such a model, layer by layer
     loading        all of it: `load`
-    refusals       why a model cannot be had, in one line
+    load_errors    why a model cannot be had, in one line
 
 What is known of a model without its weights is known without torch, so that a mistyped
 name, a missing wheel or a head that a model lacks is refused at once.

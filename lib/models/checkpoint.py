@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from lib.errors import InputError
+from lib.models.load_errors import checkpoint_errors
 from lib.models.names import CONFIG_FIELDS
-from lib.models.refusals import checkpoint_errors
 
 SHARD_INDEX = "model.safetensors.index.json"  # in which shard each tensor lies
 ONLY_SHARD = "model.safetensors"  # where there is no index

@@ -27,7 +27,7 @@ from lib import paths
 from lib.errors import InputError
 from lib.models.checkpoint import decoder_config, is_needed
 from lib.models.hub import hub_shards, snapshot
-from lib.models.refusals import hub_errors
+from lib.models.load_errors import hub_errors
 from lib.progress import Bar
 
 LARGEST_HEADER = 100_000_000  # bytes; the format's own limit

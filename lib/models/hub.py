@@ -19,7 +19,7 @@ from huggingface_hub import (
 from huggingface_hub.utils import disable_progress_bars
 
 from lib.models.checkpoint import ONLY_SHARD, SHARD_INDEX, shards_of
-from lib.models.refusals import hub_errors
+from lib.models.load_errors import hub_errors
 from lib.progress import Bar
 
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]

@@ -26,8 +26,8 @@ from lib.models.checkpoint import weights_digest
 from lib.models.conversion import converted
 from lib.models.first_layers import RangeRefused, first_layers
 from lib.models.hub import has_shards, snapshot
+from lib.models.load_errors import checkpoint_errors
 from lib.models.names import Dtype, Source, resolve
-from lib.models.refusals import checkpoint_errors
 from lib.models.stages import Stages
 from lib.models.streaming import Stream
 from lib.models.tensors import FolderTensors, HubTensors

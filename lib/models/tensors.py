@@ -22,7 +22,7 @@ from lib import paths
 from lib.models.checkpoint import shards_of
 from lib.models.first_layers import TensorPlace, bytes_between, tensor_places
 from lib.models.hub import hub_shards
-from lib.models.refusals import checkpoint_errors, hub_errors
+from lib.models.load_errors import checkpoint_errors, hub_errors
 from lib.models.weights import read_from_shards
 from lib.paths import settings_key
 from lib.progress import Bar

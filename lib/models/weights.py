@@ -15,7 +15,7 @@ from safetensors import safe_open
 
 from lib.errors import InputError
 from lib.models.checkpoint import is_needed, require_config, shards_of
-from lib.models.refusals import checkpoint_errors
+from lib.models.load_errors import checkpoint_errors
 
 # Of the decoder's tensors in a multimodal checkpoint.
 TEXT_PREFIX = re.compile(r"^(?:model\.)?language_model\.(?:model\.)?")

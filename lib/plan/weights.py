@@ -27,8 +27,8 @@ from lib import paths
 from lib.errors import InputError
 from lib.models.checkpoint import LAYER, shards_of
 from lib.models.gguf_files import conversions_of, gguf_parts
+from lib.models.load_errors import checkpoint_errors, hub_errors
 from lib.models.names import Source, known_models, resolve
-from lib.models.refusals import checkpoint_errors, hub_errors
 
 # Where a tokenizer keeps its chat template.
 TEMPLATES = ("chat_template.jinja", "tokenizer_config.json")

@@ -20,7 +20,7 @@ from lib.models.card import card
 from lib.models.checkpoint import is_needed
 from lib.models.first_layers import first_layers
 from lib.models.hub import snapshot
-from lib.models.refusals import explain_hub_error
+from lib.models.load_errors import explain_hub_error
 from lib.models.weights import load_weights
 
 REPO = "Qwen/Qwen2.5-Math-7B"
