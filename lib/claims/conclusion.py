@@ -5,7 +5,7 @@ Its first sentence is the README's headline, and notebook 07 closes with all of 
     conclude(verdicts, shares_drawn(run))
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 import pandas as pd
@@ -118,27 +118,36 @@ def _points_moved(drawn: Sequence[Verdict], greedy: Sequence[Verdict]) -> list[s
         f" ({row.n} problems)."
         for row in drawn
     ]
-    return [*sentences, *_ruled_out([*greedy, *drawn])]
+    return [*sentences, *_ruled_out({"single": greedy, "drawn": drawn})]
 
 
-def _ruled_out(points: Sequence[Verdict]) -> list[str]:
-    """Return which of the intervals in points rule out the paper's gain, or nothing."""
-    if not points:
-        return []
-    no_gain = [row for row in points if row.estimate.lies_below(PAPERS_GAIN)]
-    gains = [row for row in points if row.estimate.lies_above(0)]
-    losses = [row for row in points if row.estimate.lies_below(0)]
-    something = [*gains, *losses]
-    if not no_gain and not something:
-        return [
-            f"No such interval rules out the paper's gain of {PAPERS_GAIN} points, and"
-            " none rules out that nothing changes."
-        ]
-    return [
-        f"The paper's gain of {PAPERS_GAIN} points is ruled out by"
-        f" {in_words(len(no_gain))} of {in_words(len(points))} such intervals, and no"
-        f" change at all by {in_words(len(something))}."
-    ]
+def _ruled_out(points: Mapping[str, Sequence[Verdict]]) -> list[str]:
+    """Return which intervals in points rule out the paper's gain, or no change at all,
+    by the kind of answers; nothing without any.
+    """
+    gain = f"the paper's gain of {PAPERS_GAIN} points"
+    nothing = "that nothing changes"
+    told = []
+    others = 0
+    for kind, rows in points.items():
+        for row in rows:
+            no_gain = row.estimate.lies_below(PAPERS_GAIN)
+            changed = row.estimate.lies_above(0) or row.estimate.lies_below(0)
+            if no_gain and changed:
+                ruled = f"both {gain} and {nothing}"
+            elif no_gain:
+                ruled = f"{gain}, but not {nothing}"
+            elif changed:
+                ruled = f"{nothing}, but not {gain}"
+            else:
+                others += 1
+                continue
+            told.append(f"Over {kind} answers of {row.model}, that rules out {ruled}.")
+    if told and others:
+        told.append("The other intervals rule out neither of the two.")
+    elif others:
+        told.append(f"No such interval rules out {gain}, and none rules out {nothing}.")
+    return told
 
 
 def _limits(measures: Sequence[Verdict]) -> list[str]:
