@@ -136,10 +136,13 @@ def layers(verdicts: Sequence[Verdict]) -> list[str]:
     if rows := known(verdicts, "later-layers"):
         above = sum(row.verdict == "supported" for row in rows)
         layer = rows[0].part.split()[1]
-        lines.append(
-            f"From layer {layer} on the effect turns round in"
-            f" {of_models(above, len(rows))}: there the original tokens get more."
-        )
+        if above:
+            lines.append(
+                f"From layer {layer} on the effect turns round in"
+                f" {of_models(above, len(rows))}: there the original tokens get more."
+            )
+        else:
+            lines.append(f"From layer {layer} on they surely get more in no model.")
     return lines
 
 
@@ -230,11 +233,10 @@ def settings(courses: Sequence[dict]) -> list[str]:
     points = [row for course in courses for row in course["rows"] if "low" in row]
     if not points:
         return []
-    likelier = sum(row["low"] > 0 for row in points)
-    less = sum(row["high"] < 0 for row in points)
+    better = sum(row["low"] > 0 for row in points)
+    worse = sum(row["high"] < 0 for row in points)
     return [
-        f"Of {len(points)} settings {likelier} surely make the worked solution likelier"
-        f" and {less} less likely.",
+        f"Of {len(points)} settings {better} surely help and {worse} surely hurt.",
         "This is not corrected for looking at so many of them.",
     ]
 

@@ -1,0 +1,95 @@
+"""The sentences of the page, filled from verdicts that are written by hand."""
+
+import pytest
+from report_folder import claim
+
+from lib.claims.verdict_tables import verdict_of
+from lib.report import story
+
+
+def verdict(name, effect, low, high, **changes):
+    row = {"id": name, "effect": effect, "low": low, "high": high, "unit": "points"}
+    return verdict_of(claim(**row | changes))
+
+
+def dilution(effect, model):
+    return verdict("dilution", effect, effect - 0.01, effect + 0.01, model=model)
+
+
+NO_GAIN = verdict("accuracy-mless", 1, -2, 4, paper=2, paper_of="a bigger model")
+GAIN = verdict("likelihood-gain", 1, 0.5, 1.5)
+FEW = verdict("accuracy-mless", 1, -2, 4, n=4)
+
+
+@pytest.mark.parametrize(
+    "verdicts, says",
+    [
+        ([NO_GAIN], "We see no gain in the model that we could run."),
+        ([NO_GAIN, GAIN], "We see a gain in one of two measurements."),
+        ([FEW], "Too few problems were measured to answer: that takes 20 or more."),
+        ([], "Too few problems were measured to answer: that takes 20 or more."),
+    ],
+)
+def test_the_answer_comes_first_and_follows_from_the_intervals(verdicts, says):
+    assert story.answer(verdicts)[0] == says
+
+
+def test_what_attention_is_kept_is_told_over_the_models():
+    rows = [dilution(0.74, "a"), dilution(0.99, "b")]
+    assert "keep 74 to 99 % of the attention" in story.answer(rows)[1]
+
+
+@pytest.mark.parametrize(
+    "low, high, open_still",
+    [(-2, 4, True), (0.5, 4, False), (-2, 1.5, False), (-4, -1, False)],
+)
+def test_the_papers_gain_stays_open_where_an_interval_holds_it_and_zero(
+    low, high, open_still
+):
+    row = verdict("accuracy-mless", 1, low, high, paper=2, paper_of="another")
+    assert ("too uncertain" in story.answer([row])[-1]) == open_still
+
+
+@pytest.mark.parametrize(
+    "count, total, says",
+    [
+        (0, 1, "none of the models"),
+        (1, 1, "the one model"),
+        (0, 2, "neither of the two models"),
+        (2, 4, "two of the four models"),
+        (4, 4, "all four models"),
+    ],
+)
+def test_models_are_counted_in_words(count, total, says):
+    assert story.of_models(count, total) == says
+
+
+def test_a_sentence_is_compared_with_slashes_model_by_model():
+    heads = [
+        {"means": {"mless": 0.9, "random": 0.8}},
+        {"means": {"mless": 0.7, "random": 0.75}},
+        {"means": {"mless": 0.7}},
+    ]
+    (line,) = story.any_text([], heads)
+    assert line.endswith("in one of the two models.")
+
+
+def test_settings_that_help_and_hurt_are_counted():
+    rows = [{"low": 1, "high": 2}, {"low": -1, "high": 2}, {"low": -2, "high": -1}]
+    line, _ = story.settings([{"title": "How many", "rows": rows}])
+    assert line == "Of 3 settings 1 surely help and 1 surely hurt."
+
+
+def test_a_paper_model_that_was_run_is_not_denied():
+    denied = "None of the paper's own models was run, so its gain stays open."
+    assert denied in story.undone([NO_GAIN])
+    assert denied not in story.undone([dilution(0.9, "Qwen2.5-Math-1.5B")])
+
+
+def test_turned_answers_are_counted_either_way():
+    flips = [{"gained": True}, {"gained": True}, {"gained": False}]
+    assert (
+        story.writes(flips)[0]
+        == "With slashes 2 answers turned right and 1 turned wrong."
+    )
+    assert story.writes([]) == []
