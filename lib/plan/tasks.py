@@ -25,7 +25,9 @@ from lib.prompts.problems import Problem, sampling_order
 
 # What a run computes, in its order.
 EVERY_PART = (*MEASURED_PARTS, "main", *PARTS, "likelihood")
-CHARACTERS = 2.5  # of a problem with its solution in a token, as Qwen counts them
+# Of a token, as Qwen counts them: solutions have more formulas.
+PROBLEM_CHARACTERS = 2.9
+SOLUTION_CHARACTERS = 2.4
 INSTRUCTION_TOKENS = 20
 TEMPLATE_TOKENS = 30  # that a chat template adds
 ANSWER_TOKENS = 10  # of a gold answer that is scored at once
@@ -214,7 +216,7 @@ def _answer_task(
     left = prompts - stored
     prompt_tokens = _prompt_tokens(problems, accuracy.format == "chat")
     prompt_tokens += sum(
-        _text_tokens(example.problem + example.solution)
+        _problem_tokens(example.problem) + _solution_tokens(example.solution)
         for example in accuracy.examples
     )
     prompt_tokens += _inserted_tokens(inputs, conditions)
@@ -264,7 +266,7 @@ def _score_task(
 ) -> Task:
     """Return what scoring gold solutions and answers with a model takes."""
     problems = _short_enough(inputs, likelihood)
-    solution = _mean(_text_tokens(problem.solution) for problem in problems)
+    solution = _mean(_solution_tokens(problem.solution) for problem in problems)
     prompt = _prompt_tokens(problems, likelihood.format == "chat")
     tokens = prompts = 0
     for conditions, scored in (
@@ -292,7 +294,7 @@ def _short_enough(inputs: TaskInputs, likelihood: Likelihood) -> list[Problem]:
     """Return the problems whose solutions are scored."""
     problems = inputs.sample(likelihood.problems, likelihood.limit)
     limit = likelihood.max_solution_tokens
-    return [item for item in problems if _text_tokens(item.solution) <= limit]
+    return [item for item in problems if _solution_tokens(item.solution) <= limit]
 
 
 def _count_scores(
@@ -320,12 +322,16 @@ def _inserted_tokens(inputs: TaskInputs, conditions: Sequence[str]) -> float:
 
 def _prompt_tokens(problems: Sequence[Problem], chat: bool) -> float:
     """Return the mean tokens of a prompt into which nothing is inserted."""
-    texts = _mean(_text_tokens(problem.problem) for problem in problems)
+    texts = _mean(_problem_tokens(problem.problem) for problem in problems)
     return INSTRUCTION_TOKENS + texts + (TEMPLATE_TOKENS if chat else 0)
 
 
-def _text_tokens(text: str) -> float:
-    return len(text) / CHARACTERS
+def _problem_tokens(text: str) -> float:
+    return len(text) / PROBLEM_CHARACTERS
+
+
+def _solution_tokens(text: str) -> float:
+    return len(text) / SOLUTION_CHARACTERS
 
 
 def _mean(values) -> float:

@@ -10,7 +10,13 @@ from lib.plan import planning, speed
 from lib.plan.machine import Machine, processor
 from lib.plan.planning import WORKING_MEMORY
 from lib.plan.speed import Speed, Workload, overhead_of
-from lib.plan.tasks import CHARACTERS, Task, TaskInputs, tasks_of
+from lib.plan.tasks import (
+    PROBLEM_CHARACTERS,
+    SOLUTION_CHARACTERS,
+    Task,
+    TaskInputs,
+    tasks_of,
+)
 from lib.plan.weights import Shape
 from lib.plan.words import summary
 from lib.profiles import Profile
@@ -23,17 +29,17 @@ ASKED = 10
 SOLUTIONS = (20, 20, 20, 30)
 
 
-def of_tokens(count):
+def of_tokens(count, characters):
     """Return a text that counts as so many tokens."""
-    return "x" * int(CHARACTERS * count)
+    return "x" * round(characters * count)
 
 
 PROBLEMS = [
     Problem.model_validate(
         {
             "unique_id": f"own/{number}",
-            "problem": of_tokens(ASKED),
-            "solution": of_tokens(tokens),
+            "problem": of_tokens(ASKED, PROBLEM_CHARACTERS),
+            "solution": of_tokens(tokens, SOLUTION_CHARACTERS),
             "answer": "1",
             "level": 1 + number % 2,
         }
