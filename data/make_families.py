@@ -158,7 +158,8 @@ def _records(stores: list[Path], stem: str) -> Iterator[dict]:
     their lines are whole.
     """
     for store in stores:
-        for file in sorted(store.glob(f"{stem}*.jsonl*")) or [store]:
+        folder = sorted(store.glob(f"{stem}*.jsonl*"))
+        for file in folder if store.is_dir() else [store]:
             content = file.read_bytes()
             if file.suffix == ".gz":
                 content = gzip.decompress(content)

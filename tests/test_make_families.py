@@ -108,9 +108,11 @@ def test_draws_are_kept_where_every_answer_is_scored_under_both_halves(
     del scores[-4]  # of p2 an answer under mless
     for name, rows in {"completions": answers, "scores": scores}.items():
         lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (tmp_path / f"{name}.jsonl").write_text(lines)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.jsonl").write_text(lines)
 
-    script.write_draws([tmp_path])
+    # As `evaluate` and `likelihood` leave them: a folder of each.
+    script.write_draws([tmp_path / "completions", tmp_path / "scores"])
 
     kept = read(tmp_path / "families" / "answers" / "draws.jsonl.gz")
     assert {row["problem_id"] for row in kept} == {"p1"}
