@@ -62,6 +62,7 @@ class Claim(BaseModel):
     paper: dict[str, float] = {}
     equivalence: float | None = Field(None, gt=0)
     margin: float | None = Field(None, gt=0)
+    planned: int | None = Field(None, gt=0)
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -41,11 +41,11 @@ def conclusion_parts(
     if not measures:
         return [["Nothing that was scored or answered says whether slashes help."]]
     return [
-        [_answer_of(measures)],
+        [answer_of(measures)],
         _attention_taken(shares),
         _likelihood_changes(nats, about(verdicts, "likelihood-layer-1", ENOUGH)),
         _points_moved(drawn, greedy),
-        _limits(measures),
+        [*_uncertain(measures), *_limits(measures)],
     ]
 
 
@@ -57,17 +57,23 @@ def shares_drawn(run: Profile) -> pd.DataFrame:
     return pd.read_csv(drawn)
 
 
-def _answer_of(measures: Sequence[Verdict]) -> str:
-    """Return whether any measure of a gain lies wholly above 0, in one sentence."""
+def answer_of(measures: Sequence[Verdict]) -> str:
+    """Return whether any measure shows a gain, in one sentence.
+
+    A gain is an interval that lies wholly above 0, also once all verdicts are corrected
+    for their number: of seven intervals, one lies above 0 by chance now and then.
+    """
     models = models_of(measures)
-    gaining = models_of(row for row in measures if row.estimate.lies_above(0))
+    gains = [row for row in measures if row.estimate.lies_above(0)]
+    certain = models_of(row for row in gains if row.survives)
     where = f"the {in_words(len(models))} {_noun(len(models))} that we could run"
-    if not gaining:
-        return f"In {where}, we see no gain in maths from 55 slashes in the prompt."
-    return (
-        f"In {in_words(len(gaining))} of {where}, we see a gain in maths from 55"
-        " slashes in the prompt."
-    )
+    if certain:
+        return (
+            f"In {in_words(len(certain))} of {where}, we see a gain in maths from 55"
+            " slashes in the prompt."
+        )
+    word = "certain " if gains else ""
+    return f"In {where}, we see no {word}gain in maths from 55 slashes in the prompt."
 
 
 def _attention_taken(shares: pd.DataFrame) -> list[str]:
@@ -108,17 +114,27 @@ def _likelihood_changes(
 
 
 def _points_moved(drawn: Sequence[Verdict], greedy: Sequence[Verdict]) -> list[str]:
-    """Return by how many points answers become right more often, by model."""
+    """Return by how many points answers become right more often, by model.
+
+    A run that is not finished says how many problems were planned.
+    """
+    planned = {claim.id: claim.planned for claim in load_claims()}
     sentences = [
         f"Accuracy moves by {row.estimate:+} points in {row.model} ({row.n} problems)."
         for row in greedy
     ]
     sentences += [
         f"Over drawn answers, accuracy moves by {row.estimate:+} points in {row.model}"
-        f" ({row.n} problems)."
+        f" ({_problems(row.n, planned[row.id])})."
         for row in drawn
     ]
     return [*sentences, *_ruled_out({"single": greedy, "drawn": drawn})]
+
+
+def _problems(n: int, planned: int | None) -> str:
+    """Return how many problems there are, of how many that were planned."""
+    of_planned = f" of {planned} planned" if planned and n < planned else ""
+    return f"{n}{of_planned} problems"
 
 
 def _ruled_out(points: Mapping[str, Sequence[Verdict]]) -> list[str]:
@@ -142,12 +158,28 @@ def _ruled_out(points: Mapping[str, Sequence[Verdict]]) -> list[str]:
             else:
                 others += 1
                 continue
-            told.append(f"Over {kind} answers of {row.model}, that rules out {ruled}.")
+            told.append(
+                f"Over {kind} answers of {row.model}, that alone rules out {ruled}."
+            )
     if told and others:
         told.append("The other intervals rule out neither of the two.")
     elif others:
         told.append(f"No such interval rules out {gain}, and none rules out {nothing}.")
     return told
+
+
+def _uncertain(measures: Sequence[Verdict]) -> list[str]:
+    """Return which intervals lie above 0 without being a gain, or nothing."""
+    above = [row for row in measures if row.estimate.lies_above(0)]
+    uncertain = [row for row in above if not row.survives]
+    if not uncertain:
+        return []
+    lie, they = ("lies", "it does") if len(uncertain) == 1 else ("lie", "they do")
+    return [
+        f"Of the {in_words(len(measures))} intervals that could show a gain,"
+        f" {in_words(len(uncertain))} {lie} above 0, but {they} not stand once all"
+        " verdicts are corrected for their number (Holm)."
+    ]
 
 
 def _limits(measures: Sequence[Verdict]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from lib.claims.claim import load_claims
+from lib.claims.conclusion import answer_of
 from lib.claims.summary import about, span, totals
 from lib.claims.verdict import UNTRAINED, Verdict
 from lib.claims.words import in_words
@@ -57,15 +58,8 @@ def answer(verdicts: Sequence[Verdict]) -> list[str]:
         lines.append(
             f"Too few problems were measured to answer: that takes {ENOUGH} or more."
         )
-    elif seen := [row for row in gains if is_gain(row)]:
-        lines.append(
-            f"We see a gain in {in_words(len(seen))} of {in_words(len(gains))}"
-            " measurements."
-        )
     else:
-        models = len({row.model for row in gains})
-        where = f"the {in_words(models)} models" if models > 1 else "the model"
-        lines.append(f"We see no gain in {where} that we could run.")
+        lines.append(answer_of(gains))
     if rows := known(verdicts, "dilution"):
         kept = span((100 * row.estimate.effect for row in rows), 0)
         lines.append(

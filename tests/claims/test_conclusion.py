@@ -17,7 +17,7 @@ SHARES = pd.DataFrame(
 )
 
 
-def verdict(claim, low, high, model="tiny"):
+def verdict(claim, low, high, model="tiny", survives=True):
     """Return a verdict on 40 problems whose interval has these ends."""
     return Verdict(
         id=claim,
@@ -30,7 +30,7 @@ def verdict(claim, low, high, model="tiny"):
         written="before",
         part="mless - none",
         estimate=Estimate((low + high) / 2, low, high, 40),
-        survives=True,
+        survives=survives,
     )
 
 
@@ -52,15 +52,27 @@ def test_a_gain_by_any_measure_is_told_as_one(claim):
     assert first.startswith("In one of the two models that we could run, we see a gain")
 
 
+def test_an_interval_that_does_not_survive_correction_is_no_certain_gain():
+    chance = verdict("points-slashes", 0.1, 5, survives=False)
+    sentences = conclude([chance, verdict("accuracy-mless", -1, 3)], SHARES)
+    assert sentences[0].startswith(
+        "In the one model that we could run, we see no certain gain"
+    )
+    assert (
+        "Of the two intervals that could show a gain, one lies above 0, but it does not"
+        " stand once all verdicts are corrected for their number (Holm)."
+    ) in sentences
+
+
 GAIN = "the paper's gain of 2 points"
 
 
 @pytest.mark.parametrize(
     ("ends", "text"),
     [
-        ((-1, 1), f"that rules out {GAIN}, but not that nothing changes."),
-        ((1, 3), f"that rules out that nothing changes, but not {GAIN}."),
-        ((-3, -1), f"that rules out both {GAIN} and that nothing changes."),
+        ((-1, 1), f"that alone rules out {GAIN}, but not that nothing changes."),
+        ((1, 3), f"that alone rules out that nothing changes, but not {GAIN}."),
+        ((-3, -1), f"that alone rules out both {GAIN} and that nothing changes."),
     ],
 )
 def test_what_an_interval_rules_out_follows_from_its_ends(ends, text):
@@ -68,6 +80,11 @@ def test_what_an_interval_rules_out_follows_from_its_ends(ends, text):
     *_, ruled_out, others, _ = conclude(verdicts, SHARES)
     assert ruled_out == f"Over drawn answers of tiny, {text}"
     assert others == "The other intervals rule out neither of the two."
+
+
+def test_a_run_that_is_not_finished_says_how_many_problems_were_planned():
+    text = " ".join(conclude([verdict("points-slashes", -1, 3)], SHARES))
+    assert "+1.0 [-1.0, +3.0] points in tiny (40 of 500 planned problems)." in text
 
 
 def test_a_wide_interval_rules_out_nothing():
