@@ -38,7 +38,8 @@ def unfold(*names):
 def _details(function):
     """Return a function's source as HTML that is folded to a line."""
     name = html.escape(function.__qualname__)
-    file = relative_path(Path(inspect.getfile(function)))
+    # The file of a decorated function would be its decorator's.
+    file = relative_path(Path(inspect.getfile(inspect.unwrap(function))))
     source = html.escape(inspect.getsource(function))
     summary = f"The code: <code>{name}</code> in <code>{html.escape(file)}</code>"
     return f"<details><summary>{summary}</summary><pre>{source}</pre></details>"

@@ -25,3 +25,8 @@ def test_what_the_code_says_is_text_and_not_markup():
 def test_a_function_that_is_gone_is_named():
     with pytest.raises(ValueError, match=r"no function is called lib\.gone"):
         unfold("lib.gone", "lib.figures.source.unfold")
+
+
+def test_a_decorated_function_is_named_with_the_file_that_it_stands_in():
+    html = unfold("lib.attention.received.observe")._repr_html_()
+    assert "<code>lib/attention/received.py</code></summary>" in html
