@@ -16,8 +16,9 @@ from lib import paths, progress
 from lib.errors import InputError
 from lib.measurement import networks, plan
 from lib.measurement.run import measure
-from lib.measurement.store import load_measured, save_measured
+from lib.measurement.store import load_measured, save_measured, settings_of
 from lib.profiles import load_profile, run_profile
+from lib.prompts.conditions import Filler
 
 NAME = "tiny-llama"
 
@@ -94,6 +95,17 @@ def test_a_file_has_every_network_and_nan_where_nothing_was_measured(whole):
     drawn = [first.sel(network=name).values for name in plan.UNTRAINED]
     for one, other in itertools.combinations(drawn, 2):
         assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"seed": 1}, {"filler": Filler(length=7)}, {"filler": Filler(mless="!")}],
+    ids=str,
+)
+def test_a_profiles_own_settings_are_those_of_its_measurements(changes):
+    demo = load_profile("demo")
+    other = demo.model_copy(update=changes)
+    assert settings_of(other, "demo", None) != settings_of(demo, "demo", None)
 
 
 def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys):

@@ -88,6 +88,7 @@ def test_every_family_computes_the_same_and_each_stage_is_read_once(family, tmp_
     calls.append(functools.partial(received_attention, model, IDS))
     first, second, received = stream.sweep(calls)
     assert stages.read_stages == list(range(5))
+    assert not any(is_present(module) for module in stages.modules)
 
     exactly = functools.partial(torch.testing.assert_close, rtol=0, atol=1e-6)
     exactly(first, logits(whole, IDS[0]))
@@ -148,6 +149,35 @@ def test_a_call_of_two_forwards_costs_two_sweeps(llama):
     (_, second), alone = stream.sweep([twice, once])
     assert torch.equal(second, alone)
     assert stages.read_stages == [*range(5), *range(5)]
+
+
+def test_a_call_that_goes_on_catches_up_and_takes_nothing_from_the_others(llama):
+    whole = load_weights(llama, None, "float32").eval()
+    expected = hidden(whole, [2, 3])
+    model, stages, stream = streamed(llama)
+
+    def stops_after_layer_1():
+        received_attention(model, IDS[:1], [1])
+        return logits(model, IDS[1])
+
+    deep = functools.partial(hidden, model, [2, 3])
+    _, result = stream.sweep([stops_after_layer_1, deep])
+    # The second forward of the one passes what the other has behind it.
+    assert stages.read_stages == [0, 1, 0, 1, 2, 3, 4]
+    assert result.is_inference()
+    torch.testing.assert_close(result, expected, rtol=0, atol=1e-6)
+
+
+def test_the_next_stage_is_fetched_while_one_computes(llama, monkeypatch):
+    expected = []
+
+    def expect(tensors, files):
+        expected.append(files)
+
+    monkeypatch.setattr(FolderTensors, "expect", expect)
+    model, stages, stream = streamed(llama)
+    stream.sweep([functools.partial(logits, model, IDS[0])])
+    assert expected == stages._files[1:]
 
 
 def test_a_call_that_fails_leaves_no_hook_and_no_weights(llama):
