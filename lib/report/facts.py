@@ -14,6 +14,9 @@ from lib.models.names import resolve
 from lib.profiles import Accuracy, Attention, Profile
 from lib.prompts.problems import describe
 
+# Of the code, wherever results are kept.
+PROJECT_FILE = Path(__file__).resolve().parents[2] / "pyproject.toml"
+
 
 def facts(
     profile: Profile, verdicts: list[Verdict], revisions: dict[str, str]
@@ -51,7 +54,7 @@ def facts(
 
 def addresses() -> dict[str, str]:
     """Return where the repository and its page are published, by name."""
-    text = paths.read_text(paths.ROOT / "pyproject.toml")
+    text = PROJECT_FILE.read_text(encoding="utf-8")
     return tomllib.loads(text)["project"]["urls"]
 
 
