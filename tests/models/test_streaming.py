@@ -160,9 +160,10 @@ def test_a_call_that_goes_on_catches_up_and_takes_nothing_from_the_others(llama)
         received_attention(model, IDS[:1], [1])
         return logits(model, IDS[1])
 
+    # One ends early, and one goes on with what the others have behind them.
+    early = functools.partial(received_attention, model, IDS[:1], [1])
     deep = functools.partial(hidden, model, [2, 3])
-    _, result = stream.sweep([stops_after_layer_1, deep])
-    # The second forward of the one passes what the other has behind it.
+    *_, result = stream.sweep([early, stops_after_layer_1, deep])
     assert stages.read_stages == [0, 1, 0, 1, 2, 3, 4]
     assert result.is_inference()
     torch.testing.assert_close(result, expected, rtol=0, atol=1e-6)
