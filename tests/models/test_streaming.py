@@ -169,6 +169,18 @@ def test_a_call_that_goes_on_catches_up_and_takes_nothing_from_the_others(llama)
     torch.testing.assert_close(result, expected, rtol=0, atol=1e-6)
 
 
+def test_an_embedding_that_is_the_head_too_leaves_memory_with_it(tmp_path):
+    tied = spread(FAMILIES["llama"](), 0.15)
+    tied.config.tie_word_embeddings = True
+    tied.tie_weights()
+    tied.save_pretrained(tmp_path)
+    model, stages, stream = streamed(tmp_path)
+    assert stages.is_tied
+    (result,) = stream.sweep([functools.partial(logits, model, IDS[0])])
+    torch.testing.assert_close(result, logits(tied, IDS[0]), rtol=0, atol=1e-6)
+    assert not any(is_present(module) for module in stages.modules)
+
+
 def test_the_next_stage_is_fetched_while_one_computes(llama, monkeypatch):
     expected = []
 
