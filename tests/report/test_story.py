@@ -17,15 +17,19 @@ def dilution(effect, model):
 
 
 NO_GAIN = verdict("accuracy-mless", 1, -2, 4, paper=2, paper_of="a bigger model")
-GAIN = verdict("likelihood-gain", 1, 0.5, 1.5)
+GAIN = verdict("likelihood-gain", 1, 0.5, 1.5, survives=True)
+CHANCE = verdict("likelihood-gain", 1, 0.5, 1.5, survives=False)
+WHERE = "the one model that we could run, we see"
+WHAT = "gain in maths from 55 slashes in the prompt."
 FEW = verdict("accuracy-mless", 1, -2, 4, n=4)
 
 
 @pytest.mark.parametrize(
     "verdicts, says",
     [
-        ([NO_GAIN], "We see no gain in the model that we could run."),
-        ([NO_GAIN, GAIN], "We see a gain in one of two measurements."),
+        ([NO_GAIN], f"In {WHERE} no {WHAT}"),
+        ([NO_GAIN, CHANCE], f"In {WHERE} no certain {WHAT}"),
+        ([NO_GAIN, GAIN], f"In one of {WHERE} a {WHAT}"),
         ([FEW], "Too few problems were measured to answer: that takes 20 or more."),
         ([], "Too few problems were measured to answer: that takes 20 or more."),
     ],
