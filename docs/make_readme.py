@@ -24,6 +24,7 @@ from lib.claims.verdict import Verdict
 from lib.claims.verdict_tables import stored_verdicts, verdicts_of
 from lib.claims.words import in_words
 from lib.errors import InputError
+from lib.evaluation.noise import AGAIN
 from lib.paths import FIGURES, ROOT, relative_path, write_whole
 from lib.profiles import Accuracy, Attention, Likelihood, Profile, load_profile
 from lib.prompts.conditions import Filler
@@ -204,7 +205,7 @@ def requantised() -> str:
 def again() -> str:
     """Return what asking for the same answers again changes."""
     lines = []
-    for row in stored(STUDIES / "again.csv").itertuples():
+    for row in stored(AGAIN).itertuples():
         how = row.dtype
         if row.processor != row.processor_again:
             how += ", on another kind of processor"

@@ -8,7 +8,7 @@ In other batches, or on another processor:
     python -m studies.again runs/again...
 
 An accuracy moves by that much with nothing changed. The second run asks as
-data/profiles/families.yaml does. Writes studies/results/again.csv, a row per model,
+data/profiles/families.yaml does. Writes data/families/again.csv, a row per model,
 dtype and pair of processors, and prints it: answers with another text, right ones that
 are wrong the second time, and wrong ones that are right.
 """
@@ -17,6 +17,7 @@ import argparse
 from pathlib import Path
 
 from lib import evaluation
+from lib.evaluation.noise import AGAIN
 from lib.evaluation.store import frame, read
 from lib.profiles import load_profile
 from studies.keeping import keep
@@ -44,7 +45,7 @@ def main() -> None:
     groups = both.groupby(runs, sort=False)
     table = groups[["other_text", "lost", "gained"]].sum().astype(int)
     table.insert(0, "n", groups.size())
-    keep("again", table.reset_index())
+    keep(AGAIN, table.reset_index())
     print(table.to_string())
 
 

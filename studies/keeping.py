@@ -9,8 +9,7 @@ from benchmarks.measuring import machine
 RESULTS = Path(__file__).parent / "results"
 
 
-def keep(name: str, table: pd.DataFrame) -> None:
-    """Write results/<name>.csv with the machine that its numbers belong to."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.csv"
+def keep(path: Path, table: pd.DataFrame) -> None:
+    """Write a csv with the machine that its numbers belong to."""
+    path.parent.mkdir(exist_ok=True)
     table.assign(**machine()).to_csv(path, index=False, float_format="%.4g")

@@ -29,7 +29,7 @@ from lib.models.loading import Loaded, load
 from lib.models.names import arm_for
 from lib.profiles import Profile, load_profile
 from lib.prompts.problems import Problem, load_problems
-from studies.keeping import keep
+from studies.keeping import RESULTS, keep
 
 KIND = gguf.GGMLQuantizationType.Q4_0
 
@@ -116,7 +116,7 @@ def main() -> None:
     progress.shown = True
     for spec in options.models:
         rows.append(compared(spec, profile, options.limit))
-        keep("requantised", pd.DataFrame(rows))
+        keep(RESULTS / "requantised.csv", pd.DataFrame(rows))
     print(pd.DataFrame(rows).to_string(index=False))
 
 

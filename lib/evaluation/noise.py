@@ -2,10 +2,11 @@
 
 import pandas as pd
 
-from lib.paths import ROOT
+from lib.paths import DATA
 from lib.statistics import POINTS
 
-AGAIN = ROOT / "studies" / "results" / "again.csv"
+# Written by studies/again.py.
+AGAIN = DATA / "families" / "again.csv"
 
 
 def noise_sentences(power: pd.DataFrame) -> list[str]:
