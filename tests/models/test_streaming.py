@@ -4,6 +4,7 @@ model: every family, many forwards together, and what goes wrong.
 
 import functools
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import psutil
@@ -18,18 +19,26 @@ from lib.arm.moving import installed
 from lib.attention.check import check_attention
 from lib.attention.function import attending, hiding
 from lib.attention.received import received_attention
+from lib.errors import InputError
+from lib.evaluation.scoring import TextToScore, log_likelihoods
 from lib.models import first_layers
 from lib.models import stages as stages_module
-from lib.models.loading import load
+from lib.models.loading import Loaded, load
 from lib.models.stages import Stages
 from lib.models.streaming import Stream
 from lib.models.tensors import FolderTensors
 from lib.models.weights import empty_model, load_weights
+from lib.prompts.building import Prompt
+from lib.prompts.conditions import parse_condition
+from lib.prompts.problems import Problem
 
 IDS = torch.tensor(
     [[5, 17, 3, 88, 41, 9, 60, 2, 33, 71], [9, 9, 4, 50, 3, 8, 8, 1, 2, 7]]
 )
 SPAN = slice(2, 5)
+PROBLEM = Problem.model_validate({"unique_id": "p", "problem": "?", "answer": "0"})
+# Families without one activation to watch.
+WITH_EXPERTS = {"flex_olmo", "gpt_oss", "mixtral", "olmoe", "qwen2_moe", "qwen3_moe"}
 
 
 class Watched(Stages):
@@ -78,25 +87,6 @@ def llama(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_computes_the_same_and_each_stage_is_read_once(family, tmp_path):
-    torch.manual_seed(1)
-    spread(FAMILIES[family](), 0.15).save_pretrained(tmp_path, max_shard_size="30KB")
-    whole = load_weights(tmp_path, None, "float32").eval()
-    model, stages, stream = streamed(tmp_path)
-    calls = [functools.partial(logits, model, ids) for ids in IDS]
-    calls.append(functools.partial(received_attention, model, IDS))
-    first, second, received = stream.sweep(calls)
-    assert stages.read_stages == list(range(5))
-    assert not any(is_present(module) for module in stages.modules)
-
-    exactly = functools.partial(torch.testing.assert_close, rtol=0, atol=1e-6)
-    exactly(first, logits(whole, IDS[0]))
-    exactly(second, logits(whole, IDS[1]))
-    exactly(received, received_attention(whole, IDS), equal_nan=True)
-    stream.sweep([functools.partial(check_attention, model)])
-
-
 def hidden(model, layers):
     with hiding(model, [SPAN], hidden=layers):
         return logits(model, IDS[0])
@@ -116,6 +106,66 @@ def activations(model):
     with watched(model, [1, 3], see):
         logits(model, IDS[1])
     return torch.stack(seen)
+
+
+def scores(loaded, condition):
+    """log p of two texts, the second shorter, behind prompts with an insertion."""
+    texts = {}
+    for number, ids in enumerate(IDS):
+        prompt = Prompt(ids[:6], {"inserted": SPAN}, original=ids[:0], text="")
+        text = ids[6 : len(ids) - number].tolist()
+        texts[str(number)] = TextToScore(
+            PROBLEM, parse_condition(condition), None, "solution", prompt, [], text
+        )
+    return torch.tensor(log_likelihoods(loaded, texts))
+
+
+def calls_on(model, stream=None):
+    """What is asked of a model, by name: whole, or streamed."""
+    loaded = Loaded(model, None, "tiny", "tiny", "none", "cpu", "float32", 3)
+    loaded = replace(loaded, stream=stream)
+    return {
+        "first logits": functools.partial(logits, model, IDS[0]),
+        "second logits": functools.partial(logits, model, IDS[1]),
+        "attention": functools.partial(received_attention, model, IDS),
+        "activations": functools.partial(activations, model),
+        "scores": functools.partial(scores, loaded, "none"),
+        "scores without layer 1": functools.partial(
+            scores, loaded, "hidden-from-layer-1"
+        ),
+        "scores by dilution": functools.partial(scores, loaded, "dilution"),
+    }
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_computes_the_same_and_each_stage_is_read_once(family, tmp_path):
+    torch.manual_seed(1)
+    spread(FAMILIES[family](), 0.15).save_pretrained(tmp_path, max_shard_size="30KB")
+    whole = load_weights(tmp_path, None, "float32").eval()
+    model, stages, stream = streamed(tmp_path)
+    asked = calls_on(model, stream)
+    expected = calls_on(whole)
+    if family in WITH_EXPERTS:
+        with pytest.raises(InputError, match="mixture of experts"):
+            stream.sweep([asked.pop("activations")])
+        expected.pop("activations")
+
+    stages.read_stages.clear()
+    found = dict(zip(asked, stream.sweep(list(asked.values())), strict=True))
+    assert stages.read_stages == list(range(5))
+    assert not any(is_present(module) for module in stages.modules)
+    for name, call in expected.items():
+        torch.testing.assert_close(
+            found[name],
+            call(),
+            rtol=0,
+            atol=1e-5 if name.startswith("scores") else 1e-6,
+            equal_nan=True,
+            msg=lambda text, name=name: f"{name}: {text}",
+        )
+    hides = [found[name] for name in found if name.startswith("scores")]
+    assert len(set(map(tuple, torch.stack(hides).tolist()))) == len(hides)
+    stream.sweep([functools.partial(check_attention, model)])
 
 
 INSTRUMENTS = [
