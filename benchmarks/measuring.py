@@ -85,6 +85,23 @@ def keep(name: str, table: pd.DataFrame, **settings: object) -> pd.DataFrame:
     Beside its numbers stand the settings and the machine that they belong to.
     """
     table = table.assign(**settings, **machine())
+    _write(name, table)
+    return table
+
+
+def keep_beside(name: str, table: pd.DataFrame, by: str) -> None:
+    """Write a table's rows into results/<name>.csv in place of those that have the same
+    values in the column `by`; the others stay, with their own machine.
+    """
+    table = table.assign(**machine())
+    path = RESULTS / f"{name}.csv"
+    if path.exists():
+        kept = pd.read_csv(path)
+        others = kept[~kept[by].isin(table[by])]
+        table = pd.concat([others, table]).sort_values(by)
+    _write(name, table)
+
+
+def _write(name: str, table: pd.DataFrame) -> None:
     RESULTS.mkdir(exist_ok=True)
     table.to_csv(RESULTS / f"{name}.csv", index=False, float_format="%.4g")
-    return table

@@ -1,16 +1,16 @@
 """What `laptop` takes, tried on checkpoints of the paper's models' exact shapes.
 
     python benchmarks/rehearsal.py [--models Qwen2.5-Math-7B ...] [--end-to-end]
-        [--narrow]
+        [--limit 2] [--narrow]
 
 A hub on this machine serves random weights (stand_in_hub.py). Each model is scored on
 two embedded problems under the conditions of `laptop`: on the first one, then on both,
 killed in layer 11 and begun again. Bytes that the hub sent, the greatest resident
 memory, processor time, and hours for the hundred problems of `laptop` go into
 benchmarks/results/rehearsal.csv. With --end-to-end all of `laptop` runs on two embedded
-problems, answers cut at 64 tokens, into rehearsal_end_to_end.csv. With --narrow models
-have the same layers, heads and words, but few numbers in each: a rehearsal of minutes,
-which is printed and not kept.
+problems, or --limit, answers cut at 64 tokens, into rehearsal_end_to_end.csv. With
+--narrow models have the same layers, heads and words, but few numbers in each: a
+rehearsal of minutes, which is printed and not kept.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from measuring import keep
+from measuring import keep_beside
 from stand_in_hub import MODELS, StandInHub, stand_in_hub
 
 from lib.__main__ import main as command_line
@@ -175,8 +175,8 @@ def _rows(out: Path) -> list[dict]:
     return [row for _, row in json_lines(out / "scores.jsonl")]
 
 
-def end_to_end(hub: StandInHub, folder: Path) -> dict[str, object]:
-    """Return what all of `laptop` takes on two problems."""
+def end_to_end(hub: StandInHub, folder: Path, limit: int) -> dict[str, object]:
+    """Return what all of `laptop` takes on so many problems."""
     text = (PROFILES / "laptop.yaml").read_text()
     for old, new in SHORTER.items():
         assert old in text, f"{old!r} is no longer in the profile"
@@ -186,14 +186,13 @@ def end_to_end(hub: StandInHub, folder: Path) -> dict[str, object]:
     name = "rehearsal-end-to-end"
     shutil.rmtree(RESULTS / name, ignore_errors=True)
     before = hub.sent_weights
-    used = run(
-        folder,
-        hub.url,
-        ["reproduce", "--profile", str(profile), "--limit", "2", "--name", name],
-    )
+    arguments = ["reproduce", "--profile", str(profile)]
+    arguments += ["--limit", str(limit), "--name", name]
+    used = run(folder, hub.url, arguments)
     assert used.code == 0
     return {
         "profile": "laptop",
+        "problems": limit,
         "gb_fetched": (hub.sent_weights - before) / GB,
         "peak_gb": used.peak / GB,
         "processor_minutes": used.seconds / 60,
@@ -205,6 +204,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="*", default=MODELS)
     parser.add_argument("--end-to-end", action="store_true")
+    parser.add_argument("--limit", type=int, default=2, help="of --end-to-end")
     parser.add_argument("--narrow", action="store_true")
     parser.add_argument("--folder", type=Path, default=RESULTS / "rehearsal")
     parser.add_argument("--watched", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -221,19 +221,21 @@ def main() -> None:
         for name in options.models:
             rows.append(scored(hub, name, options.folder / name))
             shutil.rmtree(options.folder / name)
-            show("rehearsal", rows, options.narrow)
+            show("rehearsal", rows, "model", options.narrow)
         if options.end_to_end:
-            row = end_to_end(hub, options.folder)
-            show("rehearsal_end_to_end", [row], options.narrow)
+            row = end_to_end(hub, options.folder, options.limit)
+            show("rehearsal_end_to_end", [row], "profile", options.narrow)
     shutil.rmtree(options.folder)
 
 
-def show(name: str, rows: list[dict[str, object]], narrow: bool) -> None:
-    """Print a table, and keep it where models have the paper's shapes."""
+def show(name: str, rows: list[dict[str, object]], by: str, narrow: bool) -> None:
+    """Print a table, and keep it where models have the paper's shapes: rows with other
+    values in the column `by` stay.
+    """
     table = pd.DataFrame(rows)
     print(table.round(2).to_string(index=False), flush=True)
     if not narrow:
-        keep(name, table)
+        keep_beside(name, table, by)
 
 
 if __name__ == "__main__":
