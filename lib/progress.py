@@ -24,6 +24,13 @@ class Bar(tqdm):
         super().__init__(*args, **options)
 
 
+class Silent(Bar):
+    """A bar that nobody sees."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options | {"disable": True})
+
+
 def bar(text: str, total: int, unit: str = "prompt", done: int = 0) -> Bar:
     """Return a bar with counts and time left, to be used in a `with` block."""
     return Bar(total=total, initial=done, desc=text, unit=unit, disable=not shown)

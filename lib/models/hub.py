@@ -10,6 +10,7 @@ from pathlib import Path
 
 from huggingface_hub import (
     HfApi,
+    constants,
     get_hf_file_metadata,
     hf_hub_download,
     hf_hub_url,
@@ -20,7 +21,7 @@ from huggingface_hub.utils import disable_progress_bars
 
 from lib.models.checkpoint import ONLY_SHARD, SHARD_INDEX, shards_of
 from lib.models.load_errors import hub_errors
-from lib.progress import Bar
+from lib.progress import Bar, Silent
 
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 # The same weights once more, in other formats.
@@ -41,7 +42,8 @@ def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Pa
             revision=revision,
             allow_patterns=patterns,
             ignore_patterns=DUPLICATES,
-            tqdm_class=Bar,
+            # Without network there is nothing to wait for.
+            tqdm_class=Silent if constants.HF_HUB_OFFLINE else Bar,
         )
         folder = Path(folder)
         if weights:

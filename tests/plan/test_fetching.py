@@ -27,12 +27,14 @@ def test_after_fetching_a_run_says_no_word_to_the_network(
     point_at("http://127.0.0.1:9", monkeypatch)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     sent = hub.sent
+    capsys.readouterr()
     plan = make_plan(small)
     assert (plan.bytes_to_fetch, plan.refusals) == (0, [])
     measure(small, "tokens")
     assert len(evaluation.answers(small)) == 6
     assert len(evaluation.scores(small)) == 24
     assert hub.sent == sent
+    assert capsys.readouterr().err == ""
 
 
 def test_first_layers_alone_come_by_their_bytes(hub, small, profile_file):
