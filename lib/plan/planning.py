@@ -68,12 +68,19 @@ class Plan:
         """Return the shape of one of the models, if it is known."""
         return {known.spec: known.shape for known in self.weights}[spec]
 
-    def of_part(self, part: str) -> tuple[str, float]:
-        """Return the kind of a part's tasks, and the seconds of their products."""
+    def of_part(self, part: str) -> tuple[str, float, bool]:
+        """Return what is remembered of a part: the kind of its tasks, the seconds of
+        their products, and whether this processor computes them.
+        """
         name = "check" if part == "main" and self.profile.name == "demo" else part
         own = [one for one in self.left if one.task.name in (part, name)]
         kind = own[0].task.kind if own else part
-        return kind, sum(one.products for one in own)
+        accuracy = self.profile.accuracy
+        elsewhere = accuracy.workers > 0 or accuracy.engine != "transformers"
+        on_processor = self.machine.device == "cpu" and not (
+            kind == "answers" and elsewhere
+        )
+        return kind, sum(one.products for one in own), on_processor
 
     @property
     def bytes_to_fetch(self) -> int:

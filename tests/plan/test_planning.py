@@ -1,6 +1,7 @@
 """A plan counts what a run then does, says what is done, and refuses all at once."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -71,6 +72,42 @@ def test_time_is_that_of_the_products_times_the_overhead_of_the_last_runs(hub, s
         pass
     overhead, learned = speed.overhead_of("likelihood")
     assert learned and overhead < 0.1
+
+
+# Whether this processor computes, and the overhead that follows from ten seconds of
+# products, a minute of the clock and so many seconds of the processor.
+LEARNED = [(True, 20.0, 2.0), (True, 100.0, 6.0), (False, 20.0, 6.0)]
+
+
+@pytest.mark.parametrize("on_processor, used, overhead", LEARNED)
+def test_what_else_a_processor_does_meanwhile_is_not_learned(
+    hub, monkeypatch, on_processor, used, overhead
+):
+    clocks = iter([(0.0, 5.0), (60.0, 5.0 + used)])
+    monkeypatch.setattr(speed, "_clocks", lambda: next(clocks))
+    with speed.remembered("likelihood", 10.0, on_processor):
+        pass
+    assert speed.overhead_of("likelihood") == (overhead, True)
+
+
+@pytest.mark.parametrize(
+    "part, changes, on_processor",
+    [
+        ("main", {}, True),
+        ("main", {"workers": 2}, False),
+        ("main", {"engine": "vllm"}, False),
+        ("likelihood", {"workers": 2}, True),
+    ],
+)
+def test_the_processors_time_is_not_that_of_workers_and_other_engines(
+    hub, small, part, changes, on_processor
+):
+    accuracy = small.accuracy.model_copy(update=changes)
+    profile = small.model_copy(update={"accuracy": accuracy})
+    plan = make_plan(profile, parts=[part])
+    assert plan.of_part(part)[2] == on_processor
+    on_gpu = replace(plan, machine=plan.machine._replace(device="cuda"))
+    assert not on_gpu.of_part(part)[2]
 
 
 def test_a_run_is_refused_at_once_for_all_its_models_and_leaves_nothing(
