@@ -34,9 +34,12 @@ def summary(plan: Plan) -> str:
         return "Plan: nothing to fetch or compute, everything is stored"
     learned = all(one.learned for one in plan.left)
     basis = "its last runs" if learned else "a trial of ten seconds"
+    time = duration(plan.seconds)
+    if plan.seconds >= MINUTE:
+        time = f"about {time}"
     return (
         f"Plan: {gigabytes(plan.bytes_to_fetch)} to fetch, {plan.prompts:,} prompts,"
-        f" about {duration(plan.seconds)} on this machine, by {basis}"
+        f" {time} on this machine, by {basis}"
     )
 
 
@@ -44,6 +47,8 @@ def duration(seconds: float) -> str:
     """Return a time as a person says it."""
     if seconds < MINUTE:
         return "under a minute"
+    if seconds < 1.5 * MINUTE:
+        return "1 minute"
     if seconds < TWO_HOURS:
         return f"{seconds / MINUTE:.0f} minutes"
     return f"{seconds / HOUR:.1f} hours"

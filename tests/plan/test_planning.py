@@ -202,6 +202,7 @@ def test_a_plan_as_text_names_models_tasks_claims_and_ends_with_its_summary(hub,
     "seconds, text",
     [
         (3, "under a minute"),
+        (61, "1 minute"),
         (600, "10 minutes"),
         (7100, "118 minutes"),
         (9000, "2.5 hours"),
