@@ -163,3 +163,8 @@ def test_a_plan_says_whether_all_of_its_time_is_known_from_runs(learned, basis):
     assert summary(plan).endswith(
         f"5 prompts, about 10 minutes on this machine, by {basis}"
     )
+
+
+def test_a_plan_of_seconds_says_under_a_minute():
+    plan = SimpleNamespace(prompts=5, bytes_to_fetch=0, seconds=6, left=[])
+    assert "5 prompts, under a minute on this machine" in summary(plan)
