@@ -18,9 +18,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from lib import evaluation
-from lib.claims import conclusion, summary
-from lib.claims.summary import about
-from lib.claims.verdict import Verdict
+from lib.claims import conclusion, findings, summary
+from lib.claims.verdict import Verdict, about, models_of
 from lib.claims.verdict_tables import stored_verdicts, verdicts_of
 from lib.claims.words import in_words
 from lib.errors import InputError
@@ -144,7 +143,7 @@ def models_table() -> str:
     shares = stored(FIGURES / "families" / "mass_by_layer.csv").query("layer == 1")
     taken = shares.set_index(["model", "inserted"]).mass
     rows = []
-    for model in summary.models_of(row for row in verdicts if row.n):
+    for model in models_of(row for row in verdicts if row.n):
         own = [row for row in verdicts if row.model == model]
         cells = [
             f"{taken[model, 'slashes']:.0f}",
@@ -185,7 +184,7 @@ def checks() -> str:
     """Return how the measure fares in its own checks, and what graders make of it."""
     answers = evaluation.answers(load_profile("families"))
     verdicts = stored_as_verdicts("families")
-    return as_list(*summary.checks(verdicts), *summary.graders_apart(answers))
+    return as_list(*findings.checks(verdicts), *findings.graders_apart(answers))
 
 
 def requantised() -> str:
@@ -225,9 +224,9 @@ def families() -> str:
     """
     verdicts = stored_as_verdicts("families")
     return as_list(
-        *summary.inside(verdicts),
-        *summary.finding(verdicts),
-        *summary.accuracies(verdicts),
+        *findings.inside(verdicts),
+        *findings.finding(verdicts),
+        *findings.accuracies(verdicts),
         summary.closing(verdicts)[-1],
     )
 
@@ -247,7 +246,7 @@ def demo_claims() -> str:
     return as_list(
         *summary.lead(verdicts)[:-2],
         below_1,
-        *summary.accuracies(answered),
+        *findings.accuracies(answered),
         summary.closing(verdicts)[-1],
     )
 

@@ -19,10 +19,10 @@ from docs.make_readme import (
     stored_as_verdicts,
 )
 from lib import evaluation, paths
-from lib.claims import summary
+from lib.claims import findings
 from lib.claims.conclusion import PAPERS_GAIN, shares_drawn
-from lib.claims.summary import about, span
-from lib.claims.verdict import UNTRAINED, Verdict
+from lib.claims.findings import span
+from lib.claims.verdict import UNTRAINED, Verdict, about, models_of
 from lib.claims.words import in_words
 from lib.errors import InputError
 from lib.profiles import load_profile
@@ -97,7 +97,7 @@ def title() -> str:
     signs = [row for claim in SIGNS_OF_HELP for row in families_about(claim)]
     if any(row.estimate.lies_above(0) and row.survives for row in signs):
         return "# Fifty-five slashes: attention moves, and some of it helps"
-    models = len(summary.models_of(families_about("dilution")))
+    models = len(models_of(families_about("dilution")))
     return f"# {TITLE.format(models=in_words(models))}"
 
 
@@ -225,7 +225,7 @@ def failed() -> str:
     """Return how the measures fare in their own checks, and how far graders differ."""
     answers = evaluation.answers(load_profile("families"))
     verdicts = stored_as_verdicts("families")
-    return as_list(*summary.graders_apart(answers), *summary.checks(verdicts))
+    return as_list(*findings.graders_apart(answers), *findings.checks(verdicts))
 
 
 def limits() -> str:

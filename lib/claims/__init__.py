@@ -3,9 +3,9 @@ it, and what is said of it.
 
 `claim` has the claims, `evidence` what a profile knows, `network_measures` and
 `answer_measures` the numbers that a claim asks for; `rule` decides, `judging` makes a
-`verdict` of each, which `verdict_tables` keep; `words` and `summary` say it,
-`conclusion` in one paragraph; `contrasts` shows the likelihoods, and `points` the pass
-rates.
+`verdict` of each, which `verdict_tables` keep. `words` say one, `summary` counts them,
+`findings` tell what was found, and `conclusion` answers in one paragraph; `contrasts`
+shows the likelihoods, and `points` the pass rates.
 """
 
 import lazy_loader
@@ -18,16 +18,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "evidence": ["gather"],
         "judging": ["judge"],
         "verdict_tables": ["read_verdicts", "verdict_table", "write_verdicts"],
-        "summary": [
-            "accuracies",
-            "checks",
-            "counts",
-            "graders_apart",
-            "in_sentences",
-            "inside",
-            "lead",
-            "listing",
-            "verdicts_on",
-        ],
+        "findings": ["accuracies", "checks", "graders_apart", "inside"],
+        "summary": ["counts", "in_sentences", "lead", "listing", "verdicts_on"],
     },
 )

@@ -11,8 +11,7 @@ from itertools import chain
 import pandas as pd
 
 from lib.claims.claim import load_claims
-from lib.claims.summary import about, models_of
-from lib.claims.verdict import Verdict
+from lib.claims.verdict import Verdict, about, models_of
 from lib.claims.words import in_words
 from lib.profiles import Profile
 from lib.statistics import ENOUGH

@@ -1,8 +1,10 @@
 """What is known of a claim on a model: its verdict, and the numbers behind it.
 
-`verdict_tables` makes a row of a table of it, where it is kept.
+`verdict_tables` makes a row of a table of it, where it is kept. Of many verdicts
+`about` and `literal` choose some.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import nan
 
@@ -148,3 +150,18 @@ class Verdict:
     def lost(self) -> bool:
         """Whether it does not stand when corrected for all rows (Holm)."""
         return self.decided and not self.survives
+
+
+def models_of(verdicts: Iterable[Verdict]) -> list[str]:
+    """Return the models of some verdicts, in their order."""
+    return list(dict.fromkeys(verdict.model for verdict in verdicts))
+
+
+def about(verdicts: Iterable[Verdict], claim: str, least: int = 1) -> list[Verdict]:
+    """Return the verdicts on a claim by its id, of at least so many problems."""
+    return [row for row in verdicts if row.id == claim and row.n >= least]
+
+
+def literal(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts on what the paper's sentences say."""
+    return [verdict for verdict in verdicts if verdict.reading == "literal"]

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lib import paths
-from lib.claims import summary
-from lib.claims.verdict import Verdict
+from lib.claims.verdict import Verdict, models_of
 from lib.errors import InputError
 from lib.models.names import resolve
 from lib.profiles import Accuracy, Attention, Profile
@@ -29,7 +28,7 @@ def facts(
     accuracy = profile.accuracy
     weights = _weights_of([*attention.models, *accuracy.models])
     models = []
-    for name in summary.models_of(verdicts):
+    for name in models_of(verdicts):
         label = f"{name} @ {revisions[name]}" if name in revisions else name
         if weights.get(name):
             label += f", {weights[name]}"

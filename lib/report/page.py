@@ -17,8 +17,8 @@ from typing import Any
 from markupsafe import Markup
 
 from lib import paths
-from lib.claims import summary
-from lib.claims.verdict import Verdict
+from lib.claims.summary import closing
+from lib.claims.verdict import Verdict, models_of
 from lib.claims.verdict_tables import read_verdicts
 from lib.evaluation.answer_tables import graders
 from lib.figures.looks import look_of_model
@@ -76,7 +76,7 @@ def _contents(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what the template fills in, and what the page's code draws."""
     heads, heads_missing = read_heads(profile)
-    order = {name: place for place, name in enumerate(summary.models_of(verdicts))}
+    order = {name: place for place, name in enumerate(models_of(verdicts))}
     heads.sort(key=lambda head: order.get(head["name"], len(order)))
     answers, revisions, answers_missing = read_answers(profile)
     revisions = {head["name"]: head["revision"] for head in heads} | revisions
@@ -103,7 +103,7 @@ def _contents(
         "name": profile.name,
         "options": profile.options,
         "signs": SIGNS,
-        "models": summary.models_of(verdicts),
+        "models": models_of(verdicts),
         "story": {
             "help": story.answer(verdicts),
             "watch": [],
@@ -116,7 +116,7 @@ def _contents(
             "undone": story.undone(verdicts),
             "claims": story.claimed(verdicts),
         },
-        "closing": summary.closing(verdicts),
+        "closing": closing(verdicts),
         "facts": facts(profile, verdicts, revisions),
         "addresses": addresses(),
         "flips": flips,
@@ -137,7 +137,7 @@ def _packed(answers: dict) -> str:
 
 def _looks(verdicts: list[Verdict], heads: list[dict]) -> dict[str, list[str]]:
     """Return colour and marker of every model, as the figures have them."""
-    names = [*summary.models_of(verdicts), *(head["name"] for head in heads)]
+    names = [*models_of(verdicts), *(head["name"] for head in heads)]
     looks = {name: look_of_model(name) for name in names}
     return {name: [look.colour, look.marker] for name, look in looks.items()}
 

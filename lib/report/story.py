@@ -11,8 +11,9 @@ import pandas as pd
 
 from lib.claims.claim import load_claims
 from lib.claims.conclusion import answer_of
-from lib.claims.summary import about, span, totals
-from lib.claims.verdict import UNTRAINED, Verdict
+from lib.claims.findings import span
+from lib.claims.summary import totals
+from lib.claims.verdict import UNTRAINED, Verdict, about
 from lib.claims.words import in_words
 from lib.evaluation.answer_tables import GRADERS
 from lib.statistics import ENOUGH

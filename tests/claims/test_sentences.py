@@ -11,7 +11,7 @@ import pytest
 from evidence import CLAIMS, answers, inside, right
 
 from lib import evaluation, paths
-from lib.claims import summary
+from lib.claims import findings, summary
 from lib.claims.evidence import by_model
 from lib.claims.judging import judge
 from lib.claims.verdict_tables import stored_verdicts, verdict_table, verdicts_of
@@ -62,8 +62,8 @@ def test_verdicts_say_the_same_before_they_are_kept_and_after():
     after = verdicts_of(verdict_table(before))
     assert summary.lead(before) == summary.lead(after)
     assert summary.listing(before) == summary.listing(after)
-    assert summary.inside(before) == summary.inside(after)
-    assert summary.accuracies(before) == summary.accuracies(after)
+    assert findings.inside(before) == findings.inside(after)
+    assert findings.accuracies(before) == findings.accuracies(after)
     assert list(map(measured_text, before)) == list(map(measured_text, after))
 
 
@@ -176,7 +176,7 @@ def test_claims_of_other_papers_and_controls_are_counted_apart(rows, verdicts):
 
 
 def test_the_checks_tell_what_the_controls_say(rows, verdicts):
-    lines = summary.checks(verdicts)
+    lines = findings.checks(verdicts)
     controls = [row for row in rows if row["reading"] == "control" and row["n"] >= 20]
     by_claim = {}
     for row in controls:
@@ -229,7 +229,7 @@ def test_two_graders_judge_the_same_answers():
     table["correct_authors_on_completion"] = table.correct
     for name in ("elicited", "run_on"):
         table[name] = False
-    (line,) = summary.graders_apart(table.assign(method="equal"))
+    (line,) = findings.graders_apart(table.assign(method="equal"))
     assert line.startswith("By this project's grader 33.3 % of the answers")
     assert "100.0 % of the same answers" in line
     assert "change the first by +16.7 [" in line
@@ -239,7 +239,7 @@ def test_two_graders_judge_the_same_answers():
 def test_what_training_does_is_the_range_of_the_models(rows, verdicts):
     diluted = [row for row in rows if row["id"] == "dilution" and row["n"]]
     later = [row for row in rows if row["id"] == "later-layers" and row["n"]]
-    lines = summary.finding(verdicts)
+    lines = findings.finding(verdicts)
     trained, controls, *others = lines
     for text, kind in ((trained, ""), (controls, "control_"), (controls, "uniform_")):
         effects = [row[f"{kind}effect"] for row in diluted]
@@ -253,7 +253,7 @@ def test_what_training_does_is_the_range_of_the_models(rows, verdicts):
 
 
 def test_untrained_networks_get_the_same_verdict_so_often(rows, verdicts):
-    _, _, _, same, stronger_or_weaker = summary.inside(verdicts) or [""] * 5
+    _, _, _, same, stronger_or_weaker = findings.inside(verdicts) or [""] * 5
     if not same:
         return
     shared = {"stronger": 0, "weaker": 0, "also": 0}
@@ -269,7 +269,7 @@ def test_untrained_networks_get_the_same_verdict_so_often(rows, verdicts):
 
 
 def test_supported_in_all_some_and_none_is_so(rows, verdicts):
-    for sentence in summary.inside(verdicts)[:3]:
+    for sentence in findings.inside(verdicts)[:3]:
         pattern = r"Supported in (\w+) of \d models: (.*)\.$"
         which, claims = re.match(pattern, sentence).groups()
         for claim in claims.split("; ") if claims != "nothing" else []:
@@ -290,8 +290,8 @@ def test_the_findings_are_these_sentences_and_no_others(profile, block):
     verdicts = verdicts_of(pd.DataFrame(stored(profile)))
     pattern = rf"<!-- begin {block} -->\n(.*?)<!-- end"
     lines = re.search(pattern, FINDINGS, re.S)[1].strip().split("\n")
-    known = [*summary.inside(verdicts), *summary.lead(verdicts)]
-    known += summary.accuracies(verdicts)
+    known = [*findings.inside(verdicts), *summary.lead(verdicts)]
+    known += findings.accuracies(verdicts)
     unknown = [line for line in lines if line.removeprefix("- ") not in known]
     heads = "- With slashes λ is below 1 in"
     assert not [line for line in unknown if not line.startswith(heads)], "make readme"

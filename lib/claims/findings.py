@@ -1,0 +1,191 @@
+"""What was found, in sentences with the numbers of the verdicts: on attention, on the
+measures' own checks, on graders, and on every claim about the inside or the answers.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from lib.claims.verdict import (
+    EVEN,
+    OTHER_HEADS,
+    UNTRAINED,
+    Estimate,
+    Verdict,
+    about,
+    literal,
+    models_of,
+)
+from lib.claims.words import answers_text, verdict_text
+from lib.evaluation.answer_tables import GRADERS, graders
+from lib.statistics import ENOUGH
+
+# How the ids of claims on weighted pass rates begin.
+WEIGHTED = "points-"
+
+
+def finding(verdicts: Sequence[Verdict]) -> list[str]:
+    """Say how far the dilution of layer 1 goes, and how far it reaches."""
+    rows = [
+        verdict
+        for verdict in about(verdicts, "dilution")
+        if {UNTRAINED, EVEN} <= set(verdict.controls)
+    ]
+    if not rows:
+        return []
+    effects = [verdict.estimate.effect for verdict in rows]
+    lines = [
+        (
+            f"With the slashes the original tokens keep {span(effects)} of the"
+            " attention that they receive in layer 1 (λ, mean over heads)."
+        ),
+        (
+            "In networks of the same shape that were never trained they keep"
+            f" {span(_control_effects(rows, UNTRAINED))}, and where attention is spread"
+            f" evenly {span(_control_effects(rows, EVEN))}."
+        ),
+    ]
+    if keys := _control_effects(rows, OTHER_HEADS):
+        lines.append(
+            f"In trained heads with the keys of another head they keep {span(keys)}."
+        )
+    if later := about(verdicts, "later-layers"):
+        layer = later[0].part.split()[1]
+        deep = [verdict.estimate.effect for verdict in later]
+        lines.append(f"From layer {layer} on they keep {span(deep)}.")
+    return lines
+
+
+def _control_effects(verdicts: Iterable[Verdict], kind: str) -> list[float]:
+    """Return what the networks of a kind give, as far as they are measured."""
+    return [
+        verdict.controls[kind].estimate.effect
+        for verdict in verdicts
+        if kind in verdict.controls
+    ]
+
+
+def checks(verdicts: Sequence[Verdict]) -> list[str]:
+    """Say how the measure of likelihoods fares in its own checks.
+
+    Whether a likelier worked solution goes with a right answer, what the instruction
+    and a worked example give; none where nothing is scored.
+    """
+    lines = []
+    if areas := about(verdicts, "likelihood-right", ENOUGH):
+        apart = sum(row.verdict == "supported" for row in areas)
+        shares = span((row.estimate.effect for row in areas), 0)
+        lines.append(
+            "A likelier worked solution goes with a right answer in"
+            f" {apart} of {len(areas)} models. Of a solved and an unsolved problem, the"
+            f" solved one has the likelier solution in {shares} % of pairs, where 50 %"
+            " is chance."
+        )
+    if instruction := about(verdicts, "likelihood-instruction", ENOUGH):
+        turned = sum(row.verdict == "contradicted" for row in instruction)
+        lines.append(
+            "The negative control failed in"
+            f" {turned} of {len(instruction)} models: there a prompt without its"
+            " instruction makes the worked solution likelier, not less likely."
+        )
+    if example := about(verdicts, "likelihood-example", ENOUGH):
+        gains = span((row.estimate.effect for row in example), 1)
+        lines.append(
+            f"A worked example, a real help, makes the worked solution {gains} nats"
+            " likelier; small is what lies within a tenth of that."
+        )
+    return lines
+
+
+def graders_apart(answers: pd.DataFrame) -> list[str]:
+    """Say what the same answers are worth to two graders, and what slashes do to each.
+
+    To this project's, and to the authors' rule as published.
+    """
+    table = graders(answers)
+    ours, theirs = (GRADERS[name] for name in ("correct", "correct_authors"))
+    lines = []
+    for model, rows in table.groupby("model", sort=False):
+        none = rows[rows.condition == "none"].set_index("grader").accuracy
+        slashes = rows[rows.condition == "mless"].set_index("grader")
+        if not {ours, theirs} <= set(none.index) & set(slashes.index):
+            continue
+        effects = []
+        for grader in (ours, theirs):
+            row = slashes.loc[grader]
+            low = float(row.effect_low)
+            high = float(row.effect_high)
+            effect = Estimate(float(row.effect), low, high, int(row.n))
+            effects.append(f"{effect:+} points")
+        lines.append(
+            f"By {ours} {none[ours]:.1f} % of the answers of {model} are right, by the"
+            f" {theirs} {none[theirs]:.1f} % of the same answers. Slashes change the"
+            f" first by {effects[0]} and the second by {effects[1]}."
+        )
+    return lines
+
+
+def inside(verdicts: Sequence[Verdict]) -> list[str]:
+    """Say which literal claims on the inside hold in all, some and none of the models.
+
+    Of several models that tested a claim; and what training adds.
+    """
+    by_claim: dict[str, list[Verdict]] = {}
+    for verdict in literal(verdicts):
+        measured = not verdict.answers and verdict.unit != "nats"
+        weighted = verdict.id.startswith(WEIGHTED)
+        if verdict.n >= ENOUGH and measured and not weighted:
+            by_claim.setdefault(verdict.claim, []).append(verdict)
+    shared = {claim: rows for claim, rows in by_claim.items() if len(rows) > 1}
+    if not shared:
+        return []
+
+    supported: dict[str, list[str]] = {"all": [], "some": [], "none": []}
+    for claim, rows in shared.items():
+        held = [verdict.verdict == "supported" for verdict in rows]
+        which = "all" if all(held) else "some" if any(held) else "none"
+        supported[which].append(claim)
+    tested = [verdict for rows in shared.values() for verdict in rows]
+    models = len(models_of(tested))
+    lines = [
+        f"Supported in {which} of {models} models: {'; '.join(claims) or 'nothing'}."
+        for which, claims in supported.items()
+    ]
+
+    trained = Counter(row.training for row in tested if row.training)
+    decided = sum(verdict.verdict != "undecided" for verdict in tested)
+    return [
+        *lines,
+        (
+            "Networks of the same shape that were never trained get the same verdict in"
+            f" {trained.total()} of {decided} verdicts on attention and activations."
+        ),
+        (
+            f"Of these {trained.total()}, training makes the effect weaker in"
+            f" {trained['weaker']} and stronger in {trained['stronger']}."
+        ),
+    ]
+
+
+def accuracies(verdicts: Iterable[Verdict]) -> list[str]:
+    """Return a sentence per claim and model on answers.
+
+    The effect, and what belongs beside it.
+    """
+    lines = []
+    for verdict in verdicts:
+        if verdict.answers and verdict.n:
+            lines.append(
+                f"{verdict.claim}? {verdict.model}: {verdict.estimate:+} points, n ="
+                f" {verdict.n}, {verdict_text(verdict)}{answers_text(verdict)}."
+            )
+    return lines or ["No model's accuracy was tested."]
+
+
+def span(values: Iterable[float], digits: int = 2) -> str:
+    """Return the lowest and the highest of some numbers."""
+    values = list(values)
+    low = f"{min(values):.{digits}f}"
+    high = f"{max(values):.{digits}f}"
+    return low if low == high else f"{low} to {high}"
