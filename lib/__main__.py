@@ -1,12 +1,9 @@
 """The command line: python -m lib COMMAND, the commands being COMMANDS.
 
-A command is a function of pydantic models. Their fields are its options, and their
-descriptions the help.
+A command is a function of the models of its options (`lib.profiles.options`).
 """
 
-import argparse
 import contextlib
-import inspect
 import io
 import json
 import os
@@ -14,20 +11,17 @@ import re
 import signal
 import sys
 import webbrowser
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any
 
 NOT_HERE = "{} is not installed here: run `make` once, then .venv/bin/python -m lib"
 
 try:
-    from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt, PositiveInt
-    from pydantic.fields import FieldInfo
+    from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
     from lib import paths, progress
-    from lib.errors import InputError, PartlyDone, Settings, validated
+    from lib.errors import InputError, PartlyDone, Settings
     from lib.profiles import (
-        PARTS,
         Accuracy,
         Likelihood,
         Overrides,
@@ -36,12 +30,11 @@ try:
         check_accuracy,
         run_profile,
     )
+    from lib.profiles.options import Command, Parser, arguments_of, parser_of
     from lib.prompts.conditions import Filler, Position
 except ModuleNotFoundError as error:
     sys.exit(f"error: {NOT_HERE.format(error.name)}")
 
-# Fields that only a profile can give: lists and sections.
-NO_OPTIONS = ("levels", "examples", *PARTS)
 # A shell leaves --out=~/runs as it is.
 AnyPath = Annotated[Path, AfterValidator(lambda path: Path(os.path.expanduser(path)))]
 
@@ -250,7 +243,7 @@ def _text_at(row: Any, field: str, place: str) -> str:
     raise InputError(f"{place}: no text in field {field!r}")
 
 
-COMMANDS: tuple[Callable[..., None], ...] = (
+COMMANDS: tuple[Command, ...] = (
     plan,
     fetch,
     reproduce,
@@ -262,104 +255,13 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 )
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser that complains in one line, as the rest does."""
-
-    def error(self, message: str):
-        raise InputError(f"{message} ({self.prog} --help says more)")
-
-
 def parser() -> Parser:
-    """Return the parser of COMMANDS: it gives the options that were typed, and `run`,
-    the command.
-    """
-    top = Parser(
-        prog="python -m lib",
-        description="Reproduce Meaningless Tokens, Meaningful Gains"
-        " (arXiv 2510.01032).",
+    """Return the parser of COMMANDS."""
+    return parser_of(
+        COMMANDS,
+        "python -m lib",
+        "Reproduce Meaningless Tokens, Meaningful Gains (arXiv 2510.01032).",
     )
-    commands = top.add_subparsers(required=True, metavar="command")
-    for run in COMMANDS:
-        command = commands.add_parser(
-            run.__name__,
-            argument_default=argparse.SUPPRESS,
-            help=run.__doc__,
-            description=run.__doc__,
-        )
-        command.add_argument(
-            "--debug", action="store_true", help="show the traceback of an error"
-        )
-        command.set_defaults(run=run)
-        for model in _models(run):
-            for name, field in model.model_fields.items():
-                if name not in NO_OPTIONS:
-                    _add_option(command, name, field)
-    return top
-
-
-def _models(run: Callable[..., None]) -> Iterator[type[BaseModel]]:
-    for argument in inspect.signature(run).parameters.values():
-        yield argument.annotation
-
-
-def _add_option(command: Parser, name: str, field: FieldInfo) -> None:
-    """Add a field as an option, or `file` as the argument without a name."""
-    text = (field.description or "").replace("%", "%%")
-    if field.default and not field.is_required():
-        is_list = isinstance(field.default, list)
-        default = ",".join(map(str, field.default)) if is_list else field.default
-        text = f"{text} (default: {default})"
-
-    kind = get_origin(field.annotation) or field.annotation
-    if name == "file":
-        command.add_argument(name, help=text)
-    elif kind is bool:
-        command.add_argument(_flag(name), dest=name, action="store_true", help=text)
-    else:
-        # Of several models each would need a folder of its own.
-        one_of_many = name == "models"
-        read = _listed_alone if one_of_many else READERS.get(kind, str)
-        command.add_argument(
-            _flag("model" if one_of_many else name),
-            dest=name,
-            type=read,
-            required=field.is_required(),
-            help=text,
-        )
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def _listed(text: str) -> list[str]:
-    """Return the parts of a text such as none,mless."""
-    parts = [part.strip() for part in text.split(",")]
-    return [part for part in parts if part] or [""]
-
-
-def _listed_alone(text: str) -> list[str]:
-    return [text]
-
-
-def _by_name(text: str) -> dict[str, str]:
-    """Return the values of a text such as tensor_parallel=2,block_size=16."""
-    parts = [part.partition("=") for part in _listed(text)]
-    return {name: value for name, _, value in parts}
-
-
-# How the text of an option becomes what its model takes, by the field's type; a model
-# reads numbers and names from texts itself.
-READERS: dict[Any, Callable[[str], Any]] = {list: _listed, dict: _by_name}
-
-
-def _model_of(model: type[BaseModel], options: dict[str, Any]) -> BaseModel:
-    """Return a model of those options that are its fields."""
-    own = {name: options[name] for name in model.model_fields if name in options}
-    for name, value in own.items():
-        if value in ("", [""], {"": ""}):
-            raise InputError(f"options: {name}: must not be empty")
-    return validated(model, own, "options", strict=False)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -377,7 +279,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         options = vars(parser().parse_args(typed or ["--help"]))
         run = options["run"]
-        run(*[_model_of(model, options) for model in _models(run)])
+        run(*arguments_of(run, options))
         sys.stdout.flush()
         return 0
     except KeyboardInterrupt:

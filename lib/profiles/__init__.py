@@ -5,7 +5,7 @@
     run.results, run.figures            # its folders
 
 `sections` are what a profile is made of, `profile` reads one, `overrides` changes it,
-and `checks` says what cannot run.
+`checks` says what cannot run, and `options` are how a command line gives all of it.
 """
 
 from lib.profiles.checks import check, check_accuracy, check_panel

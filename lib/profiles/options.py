@@ -1,0 +1,128 @@
+"""A command line made of pydantic models, and models of what is typed there.
+
+A command is a function of such models, whose annotations name them. Their fields are
+its options, and their descriptions the help.
+
+    options = vars(parser_of([evaluate, grade], "python -m lib", "...").parse_args())
+    run = options["run"]  # the command
+    run(*arguments_of(run, options))
+"""
+
+import argparse
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from lib.errors import InputError, validated
+from lib.profiles.sections import PARTS
+
+Command = Callable[..., None]
+# Fields that only a profile can give: lists and sections.
+NO_OPTIONS = ("levels", "examples", *PARTS)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that complains in one line, as the rest does."""
+
+    def error(self, message: str):
+        raise InputError(f"{message} ({self.prog} --help says more)")
+
+
+def parser_of(commands: Sequence[Command], program: str, description: str) -> Parser:
+    """Return the parser of some commands: it gives the options that were typed, and
+    `run`, the command.
+    """
+    top = Parser(prog=program, description=description)
+    by_name = top.add_subparsers(required=True, metavar="command")
+    for run in commands:
+        command = by_name.add_parser(
+            run.__name__,
+            argument_default=argparse.SUPPRESS,
+            help=run.__doc__,
+            description=run.__doc__,
+        )
+        command.add_argument(
+            "--debug", action="store_true", help="show the traceback of an error"
+        )
+        command.set_defaults(run=run)
+        for model in _models(run):
+            for name, field in model.model_fields.items():
+                if name not in NO_OPTIONS:
+                    _add_option(command, name, field)
+    return top
+
+
+def arguments_of(run: Command, options: dict[str, Any]) -> list[BaseModel]:
+    """Return the models that a command takes, made of the options that were typed.
+
+    Raises InputError for what cannot be used.
+    """
+    return [_model_of(model, options) for model in _models(run)]
+
+
+def _models(run: Command) -> Iterator[type[BaseModel]]:
+    for argument in inspect.signature(run).parameters.values():
+        yield argument.annotation
+
+
+def _add_option(command: Parser, name: str, field: FieldInfo) -> None:
+    """Add a field as an option, or `file` as the argument without a name."""
+    text = (field.description or "").replace("%", "%%")
+    if field.default and not field.is_required():
+        is_list = isinstance(field.default, list)
+        default = ",".join(map(str, field.default)) if is_list else field.default
+        text = f"{text} (default: {default})"
+
+    kind = get_origin(field.annotation) or field.annotation
+    if name == "file":
+        command.add_argument(name, help=text)
+    elif kind is bool:
+        command.add_argument(_flag(name), dest=name, action="store_true", help=text)
+    else:
+        # Of several models each would need a folder of its own.
+        one_of_many = name == "models"
+        read = _listed_alone if one_of_many else READERS.get(kind, str)
+        command.add_argument(
+            _flag("model" if one_of_many else name),
+            dest=name,
+            type=read,
+            required=field.is_required(),
+            help=text,
+        )
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _listed(text: str) -> list[str]:
+    """Return the parts of a text such as none,mless."""
+    parts = [part.strip() for part in text.split(",")]
+    return [part for part in parts if part] or [""]
+
+
+def _listed_alone(text: str) -> list[str]:
+    return [text]
+
+
+def _by_name(text: str) -> dict[str, str]:
+    """Return the values of a text such as tensor_parallel=2,block_size=16."""
+    parts = [part.partition("=") for part in _listed(text)]
+    return {name: value for name, _, value in parts}
+
+
+# How the text of an option becomes what its model takes, by the field's type; a model
+# reads numbers and names from texts itself.
+READERS: dict[Any, Callable[[str], Any]] = {list: _listed, dict: _by_name}
+
+
+def _model_of(model: type[BaseModel], options: dict[str, Any]) -> BaseModel:
+    """Return a model of those options that are its fields."""
+    own = {name: options[name] for name in model.model_fields if name in options}
+    for name, value in own.items():
+        if value in ("", [""], {"": ""}):
+            raise InputError(f"options: {name}: must not be empty")
+    return validated(model, own, "options", strict=False)
