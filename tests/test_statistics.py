@@ -2,7 +2,6 @@
 templates, simulations.
 """
 
-import itertools
 import math
 
 import numpy as np
@@ -17,6 +16,7 @@ from lib.statistics import (
     clopper_pearson,
     holm,
     interval,
+    intervals,
     mcnemar_exact,
     n_deciding,
     rounded,
@@ -95,7 +95,7 @@ def test_unequal_templates_have_the_degrees_of_freedom_of_their_error():
     apart = effects - (effects @ shares)[:, None]
     squares = ((shares * apart) ** 2 / (1 - shares)).sum(1)
     freedom = 2 * squares.mean() ** 2 / squares.var()
-    quantile = statistics._quantile((1, 1, 1, 5), 0.05)
+    quantile = intervals._quantile((1, 1, 1, 5), 0.05)
     assert quantile == pytest.approx(stats.t.ppf(0.975, freedom), rel=0.03)
 
 
@@ -307,18 +307,6 @@ def test_signed_rank_equals_scipys_for_each_column_and_is_1_without_a_difference
         expected.append(stats.wilcoxon(column, method="asymptotic").pvalue)
     with_zeros = np.column_stack([np.zeros(20), values])
     np.testing.assert_allclose(statistics.signed_rank(with_zeros), expected)
-
-
-def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
-    correct = np.array([[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0]])
-    # Of another problem a fifth sample was taken.
-    fewer = np.column_stack([correct, np.full(4, np.nan)])
-    for k in (1, 2, 3, 4):
-        choices = itertools.combinations(range(4), k)
-        solved = [correct[:, choice].any(axis=1) for choice in choices]
-        mean = np.mean(solved, axis=0)
-        np.testing.assert_allclose(statistics.pass_at_k(correct, k), mean)
-        np.testing.assert_allclose(statistics.pass_at_k(fewer, k), mean)
 
 
 def lies_above_zero(mean):

@@ -11,9 +11,11 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import special
 
 from lib.evaluation.answer_tables import mean_and_ends, rows_of_groups
-from lib.statistics import POINTS, pass_at_k
+from lib.statistics import POINTS
 
 PASSES = (1, 3, 4, 8, 16)  # k of the pass@k that are shown
 
@@ -33,6 +35,18 @@ def diversity(answers: pd.DataFrame) -> pd.DataFrame:
         shares["distinct 2-grams"] = texts.agg(distinct_2)
         rows.append(row | _means(shares))
     return pd.DataFrame(rows)
+
+
+def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
+    """Return the chance (N,) that one of k samples is right, without bias.
+
+    From right or wrong (N, S), NaN where there is no sample: 1 - C(S - c, k) / C(S, k)
+    with c of S >= k samples right (Chen et al. 2021, arXiv 2107.03374).
+    """
+    correct = np.asarray(correct, dtype=float)
+    samples = np.isfinite(correct).sum(1)
+    wrong = (correct == 0).sum(1)
+    return np.asarray(1 - special.comb(wrong, k) / special.comb(samples, k))
 
 
 def distinct_2(texts: Iterable[str]) -> float:

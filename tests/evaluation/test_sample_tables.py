@@ -1,5 +1,8 @@
 """Tables of several samples of hand-written answers."""
 
+import itertools
+
+import numpy as np
 import pytest
 from hand_written import record, run
 
@@ -20,6 +23,18 @@ def voted(**answers):
             for sample, answer in enumerate(of_problem)
         ]
     )
+
+
+def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
+    correct = np.array([[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0]])
+    # Of another problem a fifth sample was taken.
+    fewer = np.column_stack([correct, np.full(4, np.nan)])
+    for k in (1, 2, 3, 4):
+        choices = itertools.combinations(range(4), k)
+        solved = [correct[:, choice].any(axis=1) for choice in choices]
+        mean = np.mean(solved, axis=0)
+        np.testing.assert_allclose(sample_tables.pass_at_k(correct, k), mean)
+        np.testing.assert_allclose(sample_tables.pass_at_k(fewer, k), mean)
 
 
 def test_the_best_of_fewer_samples_is_that_of_the_first_in_their_order():

@@ -6,8 +6,8 @@ In FILE the text OLD, which has to stand there once, becomes NEW; then pytest ru
 TESTs: files, or single tests as pytest names them. The copy is deleted afterwards. A
 mistake that survives shows a test that is missing.
 
-    python tests/support/plant.py lib/statistics.py "ALPHA = 0.05" "ALPHA = 0.5" \\
-        tests/test_statistics.py
+    python tests/support/plant.py lib/statistics/intervals.py "ALPHA = 0.05" \\
+        "ALPHA = 0.5" tests/test_statistics.py
 """
 
 import argparse

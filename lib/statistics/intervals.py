@@ -1,33 +1,26 @@
-"""The one interval of a number over problems, how it is told, paired tests and power.
+"""The one interval of a number over problems, by the kind of the numbers.
 
-The interval fits the kind of the numbers: a mean of any has Student's, a share of 100
-or 0 Clopper and Pearson's, a difference of shares Tango's, which reaches 0 unless the
-exact McNemar test rejects 0; the largest of several means is held against what choosing
-it gives by chance (max-T). Problems of one template are not independent, wherever they
-occur. Where several samples of a problem were taken, shares and differences are means
-that keep to the scale.
+A mean of any has Student's, a share of 100 or 0 Clopper and Pearson's, a difference of
+shares Tango's, which reaches 0 unless the exact McNemar test rejects 0; the largest of
+several means is held against what choosing it gives by chance (max-T). Problems of one
+template are not independent, wherever they occur. Where several samples of a problem
+were taken, shares and differences are means that keep to the scale.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, inf, isfinite, nan, sqrt
+from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special, stats
+from scipy import optimize, stats
 
 ALPHA = 0.05  # two-sided: half of it for either end
 ENOUGH = 20  # problems: what is constant over fewer shows nothing of how it varies
 POINTS = 100  # shares and differences are in percent and its points
 LOWEST = {"share": 0, "difference": -POINTS}  # the highest is POINTS
 RESAMPLES = 10_000
-# A p-value is told between these two.
-SMALLEST_P = 1e-6
-LARGEST_P = 0.99
-Z_ALPHA = float(stats.norm.ppf(0.975))  # of a two-sided test at 5 %
-Z_POWER = float(stats.norm.ppf(0.8))  # of a power of 80 %
 
 
 @dataclass(frozen=True)
@@ -126,35 +119,6 @@ def ratio(
     whole = top.mean() / bottom.mean()
     linear = whole + (top - whole * bottom) / bottom.mean()
     return interval(linear, problems)
-
-
-def rounded(value: Any, low: Any, high: Any, sign: str = "") -> str:
-    """Return a number with as many decimals as its interval has a use for.
-
-    Half of the interval's width is told with two digits; a number without an interval
-    has two decimals. `sign` "+": also before what is not negative. A zero is never
-    negative.
-    """
-    decimals = 2
-    if low is not None and high is not None:
-        half = (high - low) / 2
-        if isfinite(half) and half > 0:
-            exponent = int(f"{half:.1e}".split("e")[1])
-            decimals = max(0, 1 - exponent)
-    return f"{value:{sign}z.{decimals}f}"
-
-
-def format_interval(estimate: Any, low: Any, high: Any, sign: str = "") -> str:
-    """Return an estimate with its interval, all three rounded alike.
-
-    It stands alone where it has no interval, or one without width.
-    """
-    text = rounded(estimate, low, high, sign)
-    if low is None or high is None or not low < high:
-        return text
-    low_text = rounded(low, low, high, sign)
-    high_text = rounded(high, low, high, sign)
-    return f"{text} [{low_text}, {high_text}]"
 
 
 def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
@@ -305,87 +269,3 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
     if only_a + only_b == 0:
         return 1.0
     return float(stats.binomtest(int(only_a), int(only_a + only_b)).pvalue)
-
-
-def signed_rank(values: ArrayLike) -> np.ndarray:
-    """Return the two-sided Wilcoxon signed-rank p-value against 0 of each column.
-
-    Of finite values (N, K), (K,). By the normal approximation: whether two values tie,
-    which may hang on a last digit, does not change the method.
-    """
-    values = np.asarray(values, dtype=float)
-    # Without a single difference there is nothing to rank.
-    moved = (values != 0).any(axis=0)
-    p_values = np.ones(values.shape[1])
-    tests = stats.wilcoxon(values[:, moved], axis=0, method="asymptotic")
-    p_values[moved] = tests.pvalue
-    return p_values
-
-
-def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
-    """Return the chance (N,) that one of k samples is right, without bias.
-
-    From right or wrong (N, S), NaN where there is no sample: 1 - C(S - c, k) / C(S, k)
-    with c of S >= k samples right (Chen et al. 2021, arXiv 2107.03374).
-    """
-    correct = np.asarray(correct, dtype=float)
-    samples = np.isfinite(correct).sum(1)
-    wrong = (correct == 0).sum(1)
-    return np.asarray(1 - special.comb(wrong, k) / special.comb(samples, k))
-
-
-def holm(p_values: ArrayLike) -> np.ndarray:
-    """Return Holm's adjusted p-values (M,), in the order given.
-
-    Raises ValueError for what is no p-value.
-    """
-    p_values = np.asarray(p_values, dtype=float)
-    if not ((p_values >= 0) & (p_values <= 1)).all():
-        raise ValueError("expected p-values between 0 and 1")
-    order = p_values.argsort()
-    factors = np.arange(p_values.size, 0, -1)
-    adjusted = np.empty_like(p_values)
-    adjusted[order] = np.maximum.accumulate(factors * p_values[order]).clip(max=1)
-    return adjusted
-
-
-def smallest_level(reached: Callable[[Interval], Any], *part: Any) -> float:
-    """Return the p-value of what an interval says.
-
-    That is the smallest alpha for which `reached` is true of interval(*part). It halves
-    a logarithmic scale from 1e-6 to 0.99, exact to a hundredth of it; 1 if not even
-    0.99 reaches it.
-    """
-    below = SMALLEST_P
-    above = LARGEST_P
-    if not reached(interval(*part, alpha=above)):
-        return 1.0
-    while above / below > 1.01:
-        middle = sqrt(below * above)
-        if reached(interval(*part, alpha=middle)):
-            above = middle
-        else:
-            below = middle
-    return above
-
-
-def n_deciding(distance: float, deviation: float) -> float:
-    """Return how many problems put the interval on one side of an end, with power 0.8.
-
-    The end is `distance` away; NaN at 0. For one part (Guenther 1981, Am. Stat.
-    35:243), the last term for Student's distribution instead of the normal one.
-    """
-    if distance == 0:
-        return nan
-    normal = ((Z_ALPHA + Z_POWER) * deviation / distance) ** 2
-    return ceil(normal + Z_ALPHA**2 / 2)
-
-
-def smallest_effect(n: int, deviation: float) -> float:
-    """Return the distance for which `n_deciding` asks for n problems.
-
-    It is infinite where no distance asks for so few.
-    """
-    if n <= Z_ALPHA**2 / 2:
-        return inf
-    return (Z_ALPHA + Z_POWER) * deviation / sqrt(n - Z_ALPHA**2 / 2)

@@ -1,0 +1,65 @@
+"""P-values: that of an interval, of a paired test, and corrected for many tests."""
+
+from collections.abc import Callable
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from lib.statistics.intervals import Interval, interval
+
+# A p-value is told between these two.
+SMALLEST_P = 1e-6
+LARGEST_P = 0.99
+
+
+def smallest_level(reached: Callable[[Interval], Any], *part: Any) -> float:
+    """Return the p-value of what an interval says.
+
+    That is the smallest alpha for which `reached` is true of interval(*part). It halves
+    a logarithmic scale from 1e-6 to 0.99, exact to a hundredth of it; 1 if not even
+    0.99 reaches it.
+    """
+    below = SMALLEST_P
+    above = LARGEST_P
+    if not reached(interval(*part, alpha=above)):
+        return 1.0
+    while above / below > 1.01:
+        middle = sqrt(below * above)
+        if reached(interval(*part, alpha=middle)):
+            above = middle
+        else:
+            below = middle
+    return above
+
+
+def holm(p_values: ArrayLike) -> np.ndarray:
+    """Return Holm's adjusted p-values (M,), in the order given.
+
+    Raises ValueError for what is no p-value.
+    """
+    p_values = np.asarray(p_values, dtype=float)
+    if not ((p_values >= 0) & (p_values <= 1)).all():
+        raise ValueError("expected p-values between 0 and 1")
+    order = p_values.argsort()
+    factors = np.arange(p_values.size, 0, -1)
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.maximum.accumulate(factors * p_values[order]).clip(max=1)
+    return adjusted
+
+
+def signed_rank(values: ArrayLike) -> np.ndarray:
+    """Return the two-sided Wilcoxon signed-rank p-value against 0 of each column.
+
+    Of finite values (N, K), (K,). By the normal approximation: whether two values tie,
+    which may hang on a last digit, does not change the method.
+    """
+    values = np.asarray(values, dtype=float)
+    # Without a single difference there is nothing to rank.
+    moved = (values != 0).any(axis=0)
+    p_values = np.ones(values.shape[1])
+    tests = stats.wilcoxon(values[:, moved], axis=0, method="asymptotic")
+    p_values[moved] = tests.pvalue
+    return p_values

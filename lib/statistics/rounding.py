@@ -1,0 +1,33 @@
+"""How a number is told: with as many decimals as its interval has a use for."""
+
+from math import isfinite
+from typing import Any
+
+
+def rounded(value: Any, low: Any, high: Any, sign: str = "") -> str:
+    """Return a number with as many decimals as its interval has a use for.
+
+    Half of the interval's width is told with two digits; a number without an interval
+    has two decimals. `sign` "+": also before what is not negative. A zero is never
+    negative.
+    """
+    decimals = 2
+    if low is not None and high is not None:
+        half = (high - low) / 2
+        if isfinite(half) and half > 0:
+            exponent = int(f"{half:.1e}".split("e")[1])
+            decimals = max(0, 1 - exponent)
+    return f"{value:{sign}z.{decimals}f}"
+
+
+def format_interval(estimate: Any, low: Any, high: Any, sign: str = "") -> str:
+    """Return an estimate with its interval, all three rounded alike.
+
+    It stands alone where it has no interval, or one without width.
+    """
+    text = rounded(estimate, low, high, sign)
+    if low is None or high is None or not low < high:
+        return text
+    low_text = rounded(low, low, high, sign)
+    high_text = rounded(high, low, high, sign)
+    return f"{text} [{low_text}, {high_text}]"
