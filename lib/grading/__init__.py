@@ -4,9 +4,10 @@ r"""Grade answers to MATH problems: one grader for every condition, the authors'
     grade_many(pairs)                             # of (gold, response), in their order
     submit(gold, response).result()               # beside generation
 
-`answer` reads the last closed box up to a run-on, `equal` compares it by typed rules
-and algebra, `pool` bounds the algebra's time and memory. `Grade.method` says what
-decided, `Grade.evaluated` whether the answer is worked out.
+`answer` reads the last closed box up to a run-on, and `values` its number and units.
+`equal` compares it by typed rules, else `algebra` does, whose time and memory `pool`
+bounds; `authors` is the other grader. `Grade.method` says what decided,
+`Grade.evaluated` whether the answer is worked out.
 """
 
 import lazy_loader

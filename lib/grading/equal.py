@@ -1,29 +1,20 @@
-r"""Decide whether two answers are equal.
+r"""Decide by typed rules whether two answers are equal.
 
-`settle` brings both into one spelling and compares them by typed rules. Where only
-algebra can tell, it gives the two answers as far as the rules have simplified them.
-`equal_by_algebra` asks math-verify about those; it is to be called only where the
-process may be killed.
+`settle` brings both into one spelling and compares them. Where only algebra can tell,
+it gives the two answers as far as the rules have simplified them.
 """
 
 import itertools
-import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
-from math_verify import LatexExtractionConfig, parse, verify
-from sympy import And, Expr, FiniteSet, Ge, Gt, I, Le, Lt, Or, Symbol, simplify
-
-from lib.grading.answer import (
+from lib.grading.answer import clean, cut_run_on, last_box
+from lib.grading.values import (
     NAMED_VARIABLE,
     UNITS,
-    clean,
-    cut_run_on,
     evaluated,
-    last_box,
     parse_number,
     split_unit,
     value_of,
@@ -109,7 +100,8 @@ def _words(cleaned: str) -> str:
 
 
 _RELATION = re.compile(r"[=<>]|\\(?:leq|geq|neq|in)(?![a-z])")
-_OR = re.compile(
+# What stands between the values of a list, beside a comma.
+SEPARATORS = re.compile(
     r"\\text\{ ?,? ?(?:or|and) ?,? ?\}"
     r"|(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])"
     r"|\\(?:lor|land|vee|wedge)(?![a-z])|;"
@@ -159,7 +151,7 @@ def _split(text: str) -> tuple[str, list[str]]:
 
     The brackets are "" for none and for braces.
     """
-    tokens = re.findall(r"\\.|.", _OR.sub(",", text))
+    tokens = re.findall(r"\\.|.", SEPARATORS.sub(",", text))
     depths = list(itertools.accumulate(map(_depth_change, tokens)))
     enclosed = depths[-1:] == [0] and 0 not in depths[:-1]
     brackets = tokens[0] + tokens[-1] if enclosed else ""
@@ -292,69 +284,3 @@ def _items(gold: str, answer: str) -> Settled | None:
     of_point = len(gold_items) > 2 and {gold_brackets, brackets} == {"()", "[]"}
     alike = gold_brackets == brackets or of_point
     return None if alike and len(gold_items) == len(items) else (False, "sequence")
-
-
-# math-verify warns, once per process, that its time limits are off: they count whole
-# seconds, need the main thread and end as a silent "wrong".
-logging.getLogger("math_verify").setLevel(logging.ERROR)
-
-
-# The samples of one problem give the same few answers again and again.
-@lru_cache(maxsize=4096)
-def equal_by_algebra(gold: str, answer: str) -> bool:
-    """Compare what `settle` left.
-
-    Raises whatever math-verify raises, MemoryError included.
-    """
-    expected = _parse(gold)
-    parsed = _parse(answer)
-    # math-verify compares a lone letter by name only, and takes abc for a word; 2x - x
-    # is x all the same.
-    if expected and parsed and isinstance(expected[0], Symbol):
-        letter = expected[0]
-        term = parsed[0]
-        if isinstance(term, Expr) and term.free_symbols == {letter}:
-            return simplify(letter - term) == 0
-    return verify(
-        expected,
-        parsed,
-        allow_set_relation_comp=True,
-        timeout_seconds=None,
-        raise_on_error=True,
-    )
-
-
-@lru_cache(maxsize=4096)
-def _parse(answer: str) -> list:
-    """Parse an answer with exact decimals, for floats are compared to six places only,
-    and 2(3) as a product.
-    """
-    text = _OR.sub(",", answer)
-    text = re.sub(r"((?<![_^\d])\d+|(?<=\d)\)) ?(?=\(-?\d+\))", r"\1 \\cdot ", text)
-    text = re.sub(r"(?<![\d.])\d*\.\d+(?![\d.])", _as_fraction, text)
-    parsed = parse(
-        rf"\boxed{{{text}}}",
-        [LatexExtractionConfig(boxed_match_priority=0)],
-        parsing_timeout=None,
-        raise_on_error=True,
-    )
-    joined = And if re.search(r"and|\\land|\\wedge", answer) else Or
-    return [_sympified(value, joined) for value in parsed]
-
-
-def _as_fraction(decimal: re.Match[str]) -> str:
-    numerator, denominator = Fraction(decimal[0]).as_integer_ratio()
-    return rf"\frac{{{numerator}}}{{{denominator}}}"
-
-
-def _sympified(value, joined: type[And] | type[Or]):
-    """Return what math-verify parsed, with several inequalities joined and i the
-    imaginary unit.
-    """
-    if isinstance(value, str):
-        return value
-    inequalities = Ge | Gt | Le | Lt | And
-    if isinstance(value, FiniteSet) and all(isinstance(p, inequalities) for p in value):
-        return joined(*value).as_set()
-    letters = [letter for letter in value.free_symbols if letter.name == "i"]
-    return value.xreplace(dict.fromkeys(letters, I))

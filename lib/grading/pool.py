@@ -21,7 +21,8 @@ from functools import cache
 from typing import Any, cast
 
 from lib.errors import InputError
-from lib.grading.equal import Grade, Pair, equal_by_algebra, settle
+from lib.grading.algebra import equal_by_algebra
+from lib.grading.equal import Grade, Pair, settle
 from lib.paths import ROOT
 
 # What one pair may take: seconds of processor time, and bytes.

@@ -5,14 +5,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.grading.answer import (
-    clean,
-    cut_run_on,
-    evaluated,
-    last_box,
-    parse_number,
-    split_unit,
-)
+from lib.grading.answer import clean, cut_run_on, last_box
+from lib.grading.values import evaluated, parse_number, split_unit
 
 balanced = st.recursive(
     st.text(alphabet="0123456789xy+- ,.", max_size=8),
