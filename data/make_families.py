@@ -22,7 +22,8 @@ import numpy as np
 import xarray as xr
 
 from lib import progress
-from lib.evaluation.store import SCORE_FIELDS, read
+from lib.evaluation.rows import SCORE_FIELDS
+from lib.evaluation.store import read
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade

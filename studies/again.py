@@ -18,7 +18,8 @@ from pathlib import Path
 
 from lib import evaluation
 from lib.evaluation.noise import AGAIN
-from lib.evaluation.store import frame, read
+from lib.evaluation.rows import frame
+from lib.evaluation.store import read
 from lib.profiles import load_profile
 from studies.keeping import keep
 

@@ -6,9 +6,9 @@ and say what it shows.
 
 `run` completes and grades, by what `plan` asks for and through `graded`; `likelihood`
 scores solutions by `scoring`, and `draws` answers that were drawn; `store` keeps the
-rows of all, `provenance` says what made them. `answer_tables` says what answers show,
-`sample_tables` what several samples do, `pass_rates` what drawn answers do that were
-scored.
+`rows` of all, `provenance` says what made them, and `noise` what asking again changes.
+`answer_tables` says what answers show, `sample_tables` what several samples do,
+`pass_rates` what drawn answers do that were scored.
 """
 
 from pathlib import Path
@@ -17,7 +17,8 @@ import pandas as pd
 
 from lib import paths
 from lib.evaluation.pass_rates import scored_draws
-from lib.evaluation.store import SCORE_FIELDS, frame, read
+from lib.evaluation.rows import SCORE_FIELDS, frame
+from lib.evaluation.store import read
 from lib.models.names import resolve
 from lib.profiles import Accuracy, Profile, Variation, variation
 

@@ -16,6 +16,7 @@ from lib.evaluation.pass_rates import (
     scored_draws,
 )
 from lib.evaluation.plan import arm_of, run_settings
+from lib.evaluation.rows import DRAW_SCORE_FIELDS, frame
 from lib.evaluation.scoring import (
     Texts,
     TextToScore,
@@ -23,7 +24,7 @@ from lib.evaluation.scoring import (
     score_key,
     score_models,
 )
-from lib.evaluation.store import DRAW_SCORE_FIELDS, frame, read, read_run
+from lib.evaluation.store import read, read_run
 from lib.models.loading import Loaded
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from lib import progress
 from lib.evaluation.plan import WantedCompletion
 from lib.evaluation.provenance import provenance
-from lib.evaluation.store import FIELDS
+from lib.evaluation.rows import FIELDS
 from lib.generation import Completion, Request, Sampling
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact

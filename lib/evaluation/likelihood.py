@@ -13,6 +13,7 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.evaluation.plan import arm_of, run_settings
+from lib.evaluation.rows import SCORE_FIELDS
 from lib.evaluation.scoring import (
     Texts,
     TextToScore,
@@ -20,7 +21,6 @@ from lib.evaluation.scoring import (
     score_key,
     score_models,
 )
-from lib.evaluation.store import SCORE_FIELDS
 from lib.models.loading import Loaded
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt

@@ -21,7 +21,8 @@ from lib.evaluation.answer_tables import summarise
 from lib.evaluation.graded import graded_rows
 from lib.evaluation.plan import WantedCompletion, completions_wanted, run_settings
 from lib.evaluation.provenance import versions
-from lib.evaluation.store import Store, frame, opened, read, read_run
+from lib.evaluation.rows import frame
+from lib.evaluation.store import Store, opened, read, read_run
 from lib.generation import (
     Request,
     Sampling,

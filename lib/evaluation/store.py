@@ -1,5 +1,5 @@
 """A folder of rows that grows by whole lines, so that a run can be stopped anywhere and
-resumed; rows as a frame.
+resumed.
 
 `run.json` holds the settings that every row shares, `completions.jsonl` or
 `scores.jsonl` one row per line. One run at a time writes a file, on local disks: it
@@ -13,11 +13,9 @@ import gzip
 import json
 import os
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TypeVar
-
-import pandas as pd
 
 from lib import progress
 from lib.errors import InputError
@@ -27,64 +25,6 @@ RUN = "run.json"
 COMPLETIONS = "completions.jsonl"
 SCORES = "scores.jsonl"
 ADVICE = "use another folder, or delete this one"
-FIELDS = [  # of a line of completions.jsonl
-    # 16 hex digits that stand for all that the completion depends on.
-    "key",
-    "model",
-    # A commit, or a digest of the files.
-    "revision",
-    "condition",
-    # Of the problem; level 0 and subject "" are not known, `answer` is the gold answer.
-    "problem_id",
-    "level",
-    "subject",
-    "answer",
-    "sample",
-    # The whole text, with what was elicited.
-    "response",
-    # stop, length (the token limit) or context (the model has no room for it).
-    "finish_reason",
-    "prompt_tokens",
-    "completion_tokens",
-    "elicited",
-    # Whether a new problem follows the answer.
-    "run_on",
-    # The content of the last box, and what decided: `lib.grading.equal.Grade`.
-    "extracted",
-    "method",
-    "correct",
-    # The authors' rule; as published it reads the prompt too.
-    "correct_authors",
-    "correct_authors_on_completion",
-    "correct_exact",
-    # Whether no operation is left to be carried out.
-    "evaluated",
-    # Older runs lack the next two.
-    "dtype",
-    "processor",
-    # ARM's settings, if any.
-    "arm",
-    # Of a drawn answer: its tokens, with the one that ended it.
-    "token_ids",
-]
-NEEDED = ("model", "condition", "problem_id", "sample", "response", "correct")
-SCORE_FIELDS = [  # of a line of scores.jsonl
-    "key",
-    "model",
-    "revision",
-    "condition",
-    "target",
-    "problem_id",
-    "level",
-    "subject",
-    "prompt_tokens",
-    "tokens",
-    "nats",
-    "dtype",
-    "processor",
-]
-# Of the score of an answer that was drawn: its key, and how it was drawn.
-DRAW_SCORE_FIELDS = [*SCORE_FIELDS, "answer", "sample", "drawn_under", "temperature"]
 Wanted = TypeVar("Wanted")
 
 
@@ -294,24 +234,3 @@ def read_run(folder: Path) -> dict:
         return {**json.loads(path.read_text(encoding="utf-8"))["settings"]}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path} is broken: {ADVICE}") from error
-
-
-def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:
-    """Return a row per completion: FIELDS, `part`, and two of whether it is solved;
-    InputError for one without NEEDED.
-
-    `worked_out`: correct, and no operation is left to be carried out. `right` is what
-    tables and claims count: the same on the embedded set, whose problems are mostly
-    sums, and correct elsewhere.
-    """
-    for row in rows:
-        for name in NEEDED:
-            if name not in row:
-                raise InputError(f"completions.jsonl: {name}: missing field")
-    # As objects: pandas' own strings refuse broken text.
-    table = pd.DataFrame(rows, columns=FIELDS, dtype=object)
-    correct = table["correct"].eq(True)
-    worked_out = correct & table["evaluated"].ne(False)
-    is_embedded = [name.startswith("embedded/") for name in table["problem_id"]]
-    right = correct.mask(pd.Series(is_embedded, table.index, dtype=bool), worked_out)
-    return table.assign(part=part, correct=correct, worked_out=worked_out, right=right)

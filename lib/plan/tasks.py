@@ -13,7 +13,8 @@ import pandas as pd
 
 from lib import evaluation, paths
 from lib.errors import InputError
-from lib.evaluation.store import COMPLETIONS, SCORES, frame, read
+from lib.evaluation.rows import frame
+from lib.evaluation.store import COMPLETIONS, SCORES, read
 from lib.measurement.plan import MEASURED_PARTS, STEPS, TRAINED, PlannedStep
 from lib.measurement.store import load_measured
 from lib.models.names import resolve

@@ -9,7 +9,7 @@ from evidence import CLAIMS, scores
 from scipy import optimize, stats
 
 from lib.claims import contrasts
-from lib.evaluation.store import frame
+from lib.evaluation.rows import frame
 from lib.prompts.conditions import Filler
 from lib.statistics import interval
 

@@ -9,7 +9,7 @@ from hand_written import record, run, solved
 from lib import statistics
 from lib.evaluation import answer_tables
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.store import frame
+from lib.evaluation.rows import frame
 
 
 def row(table, place=0):

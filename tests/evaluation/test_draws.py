@@ -15,8 +15,9 @@ from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation.draws import score_draws
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
+from lib.evaluation.rows import DRAW_SCORE_FIELDS, frame
 from lib.evaluation.run import evaluate
-from lib.evaluation.store import DRAW_SCORE_FIELDS, frame, read
+from lib.evaluation.store import read
 from lib.models.loading import load
 from lib.profiles import Accuracy, Likelihood
 from lib.prompts.building import build_prompt

@@ -11,8 +11,9 @@ from pandas.testing import assert_frame_equal
 from lib import progress
 from lib.errors import InputError
 from lib.evaluation import run as module
+from lib.evaluation.rows import FIELDS
 from lib.evaluation.run import evaluate, resumed_tokens
-from lib.evaluation.store import FIELDS, read
+from lib.evaluation.store import read
 from lib.generation import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler

@@ -7,7 +7,7 @@ import pytest
 from hand_written import record, run
 
 from lib.evaluation import sample_tables
-from lib.evaluation.store import frame
+from lib.evaluation.rows import frame
 
 
 def row(table):

@@ -10,7 +10,8 @@ import xarray as xr
 from artists import extents, texts
 
 from lib import figures
-from lib.evaluation import sample_tables, store
+from lib.evaluation import sample_tables
+from lib.evaluation.rows import frame
 from lib.figures.attention_figures import SPAN_MEASURES
 from lib.figures.looks import LOOKS, MODEL_LOOKS, OUTCOME_LOOKS
 
@@ -218,7 +219,7 @@ def test_of_what_was_not_measured_nothing_is_drawn(drawn, run, name):
 
 
 def test_answers_that_are_none_have_no_columns_either(drawn, run):
-    assert drawn("fig06", sample_tables.diversity(store.frame([]))) == []
+    assert drawn("fig06", sample_tables.diversity(frame([]))) == []
     assert not run.figures.exists()
 
 

@@ -1,6 +1,6 @@
 """Answers written by hand, whose tables are known."""
 
-from lib.evaluation.store import frame
+from lib.evaluation.rows import frame
 
 
 def record(condition, problem, correct, sample=0, **others):
