@@ -4,11 +4,12 @@ and say what it shows.
     answers = evaluation.answers(profile, "fillers")  # stored, or generated now
     answer_tables.summarise(answers)
 
-`run` completes and grades, by what `plan` asks for and through `graded`; `likelihood`
-scores solutions by `scoring`, and `draws` answers that were drawn; `store` keeps the
-`rows` of all, `provenance` says what made them, and `noise` what asking again changes.
-`answer_tables` says what answers show, `sample_tables` what several samples do,
-`pass_rates` what drawn answers do that were scored.
+`run` completes and grades, by what `plan` asks for and through `graded`, or goes on
+from a `shorter` run. `likelihood` scores solutions by `scoring`, and `draws` answers
+that were drawn. `store` keeps the `rows` of all, `provenance` says what made them, and
+`noise` what asking again changes. `answer_tables` says what answers show,
+`sample_tables` what several samples do, `pass_rates` what drawn answers do that were
+scored.
 """
 
 from pathlib import Path

@@ -1,8 +1,7 @@
 """Answer problems under every condition, grade the answers and keep each one.
 
 A run goes on where an earlier one stopped, and one with a higher token limit where a
-shorter one was cut, since greedy decoding writes the same tokens whatever the limit is:
-of `shorter` finished answers are taken over, cut ones continued.
+shorter one was cut.
 """
 
 import contextlib
@@ -22,7 +21,8 @@ from lib.evaluation.graded import graded_rows
 from lib.evaluation.plan import WantedCompletion, completions_wanted, run_settings
 from lib.evaluation.provenance import versions
 from lib.evaluation.rows import frame
-from lib.evaluation.store import Store, opened, read, read_run
+from lib.evaluation.shorter import resumed_tokens, rows_of_shorter
+from lib.evaluation.store import Store, opened
 from lib.generation import (
     Request,
     Sampling,
@@ -93,7 +93,7 @@ def evaluate(
     settings = _settings(accuracy, filler, seed)
     environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
     environment |= versions()
-    was_shorter = _rows_of_shorter(shorter, settings) if shorter else {}
+    was_shorter = rows_of_shorter(shorter, settings) if shorter else {}
 
     failures = []
     with opened(folder, settings, environment, shard) as store:
@@ -250,43 +250,6 @@ def _request(
     if was_shorter:
         resumed = resumed_tokens(tokenizer, was_shorter)
     return Request(key, input_ids, seed, wanted.arm, resumed)
-
-
-def resumed_tokens(tokenizer: Any, row: dict) -> tuple[int, ...]:
-    """Return the tokens that a cut answer was written in; none, to start anew, where
-    its text does not give them.
-    """
-    ids = tokenizer(row["response"], add_special_tokens=False)["input_ids"]
-    complete = len(ids) == row["completion_tokens"]
-    if "arm" in row or not complete or tokenizer.decode(ids) != row["response"]:
-        return ()
-    return tuple(ids)
-
-
-def _rows_of_shorter(folder: Path, settings: dict) -> dict[str, dict]:
-    """Return by key the rows of a run that differs from `settings` in a lower token
-    limit alone, else raise InputError.
-
-    Where answers are drawn or end in an elicitation, going on is not the same as never
-    having been cut.
-    """
-    was = read_run(folder)
-    if settings["temperature"] > 0 or settings["elicit"]:
-        raise InputError(
-            "only greedy answers without elicitation can be continued: leave the"
-            " shorter run out"
-        )
-    for name in settings:
-        if name != "max_new_tokens" and was.get(name) != settings[name]:
-            raise InputError(
-                f"{folder} was made with {name} = {was.get(name)}, not"
-                f" {settings[name]}: it cannot go on"
-            )
-    if was["max_new_tokens"] >= settings["max_new_tokens"]:
-        raise InputError(
-            f"{folder} allows {was['max_new_tokens']} new tokens already: ask for more"
-        )
-    return {row["key"]: row for row in read(*folder.glob("completions*.jsonl"))}
 
 
 def _record_failures(completions: Path, failures: list[dict]) -> None:

@@ -12,7 +12,8 @@ from lib import progress
 from lib.errors import InputError
 from lib.evaluation import run as module
 from lib.evaluation.rows import FIELDS
-from lib.evaluation.run import evaluate, resumed_tokens
+from lib.evaluation.run import evaluate
+from lib.evaluation.shorter import resumed_tokens
 from lib.evaluation.store import read
 from lib.generation import Completion, Sampling
 from lib.profiles import Accuracy
