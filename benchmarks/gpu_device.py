@@ -95,9 +95,9 @@ class Gpu:
             folder = converted(resolve("demo"), "float32")
         return AutoTokenizer.from_pretrained(folder)
 
-    def loaded(self, name: str, dtype: torch.dtype = torch.bfloat16) -> Loaded:
+    def loaded(self, name: str) -> Loaded:
         """Return the random model with the demo's tokenizer."""
-        model = self.model(name, dtype)
+        model = self.model(name)
         return Loaded(
             model,
             self.tokenizer,

@@ -174,11 +174,11 @@ def rates(case: Case, n: int, simulations: int, seed: int = 0) -> tuple[float, f
     return wrong_above / simulations, wrong_below / simulations
 
 
-def simulate(simulations: int, sizes: tuple[int, ...] = SIZES) -> pd.DataFrame:
+def simulate(simulations: int) -> pd.DataFrame:
     """Return a row per case and n."""
     rows = []
     for case in cases():
-        for n in sizes:
+        for n in SIZES:
             # The largest is itself a simulation, and slow.
             count = simulations // 4 if case.kind == "largest" else simulations
             above, below = rates(case, n, count)

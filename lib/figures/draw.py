@@ -33,7 +33,6 @@ class SeriesStyle(NamedTuple):
 
     gap: float = 0.2  # from the series beside it, on the x axis
     line: bool = False  # joins the points
-    band: bool = False  # shows the intervals as an area
     size: float = 3.5  # of the markers, in points
 
 
@@ -52,7 +51,6 @@ class HeadCurves(NamedTuple):
 
 POINT_STYLE = SeriesStyle()
 LINES = SeriesStyle(gap=0, line=True)
-BANDS = SeriesStyle(gap=0, line=True, band=True)
 
 
 def estimates(ax, table, x, y, by="condition", looks=None, style=POINT_STYLE):
@@ -72,7 +70,7 @@ def estimates(ax, table, x, y, by="condition", looks=None, style=POINT_STYLE):
         places = rows[x].astype(float) if are_numbers else rows[x].map(names.index)
         places = places + style.gap * _from_middle(index, len(groups))
         intervals = rows[ends].to_numpy(float)
-        _intervals(ax, places, intervals.T, look, style)
+        ax.plot([places, places], intervals.T, color=look.colour, **INTERVAL)
         line = "-" if style.line else "none"
         series += ax.plot(
             places,
@@ -101,14 +99,6 @@ def _ends_of(table, estimate):
 def _from_middle(index, count):
     """Return how many steps the index-th of so many stands from their middle."""
     return index - (count - 1) / 2
-
-
-def _intervals(ax, places, ends, look, style):
-    """Draw the ends (2, n) of estimates as an area or as bars."""
-    if style.band:
-        ax.fill_between(places, *ends, color=look.colour, alpha=0.2, linewidth=0)
-    else:
-        ax.plot([places, places], ends, color=look.colour, **INTERVAL)
 
 
 def _named_places(ax, names):

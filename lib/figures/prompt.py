@@ -67,15 +67,16 @@ LEGEND_ABOVE = {
 }
 
 
-def one_prompt(prompt, received, place="layer 1, head 1"):
-    """Return an Image of a prompt on the colour of what its tokens receive (T,) in one
-    head, above that as a curve.
+def one_prompt(prompt, received):
+    """Return an Image of a prompt on the colour of what its tokens receive (T,) in the
+    first head of layer 1, above that as a curve.
     """
     tokens = [prompt.text[start:stop] for start, stop in prompt.offsets]
     received = np.asarray(received)
     picture = io.BytesIO()
     with plt.rc_context(CLOSE):
         most = np.nanmax(received[1:])
+        place = "layer 1, head 1"
         figure, (curve,) = _prompt_page(tokens, received, place, most, 6.6)
         curves = {"mless": ("received", received)}
         _draw_curves(curve, curves, prompt.spans.get("inserted"))

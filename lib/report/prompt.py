@@ -30,14 +30,6 @@ def coded(received: np.ndarray) -> str:
     return base64.b64encode(as_bytes).decode()
 
 
-def decoded(text: str) -> np.ndarray:
-    """Return what `coded` was given, flat and about as exact as a byte is."""
-    places = np.frombuffer(base64.b64decode(text), "uint8").astype(float)
-    octaves = OCTAVES * (places - 1) / (MOST - 1)
-    received = 2.0 ** (octaves - OCTAVES)
-    return np.where(places == 0, np.nan, received)
-
-
 def read_prompts(profile: Profile) -> list[dict]:
     """Return what is stored of a profile's models, in their order, as JSON objects."""
     names = [resolve(spec).name for spec in profile.attention.models]

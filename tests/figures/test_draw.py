@@ -5,7 +5,7 @@ compared.
 import numpy as np
 import pandas as pd
 import pytest
-from artists import extents, texts
+from artists import texts
 
 from lib.figures import draw
 from lib.figures.draw import HeadCurves, SeriesStyle
@@ -51,11 +51,6 @@ def test_places_that_are_named_stand_in_their_order_and_a_line_joins_them(ax):
     assert series.get_xdata().tolist() == [0, 1]
     assert series.get_linestyle() == "-"
     assert texts(ax.get_xticklabels()) == ["end", "before"]
-
-
-def test_a_band_is_an_area(ax):
-    draw.estimates(ax, POINTS[:2], "head", "value", style=draw.BANDS)
-    assert extents(ax, ax.collections[0]) == [1, 15, 3, 33]
 
 
 def test_a_look_may_be_given(ax):

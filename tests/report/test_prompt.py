@@ -1,5 +1,6 @@
 """The stored prompt: what a byte keeps, and that λ beside it is what the bytes say."""
 
+import base64
 import gzip
 import json
 
@@ -8,9 +9,17 @@ import pytest
 
 from lib import paths
 from lib.prompts.problems import load_problems
-from lib.report.prompt import coded, decoded
+from lib.report.prompt import MOST, OCTAVES, coded
 
 FILES = sorted((paths.DATA / "families" / "prompt").glob("*.json.gz"))
+
+
+def decoded(text):
+    """Return what `coded` was given, flat, as the page reads it."""
+    places = np.frombuffer(base64.b64decode(text), "uint8").astype(float)
+    octaves = OCTAVES * (places - 1) / (MOST - 1)
+    received = 2.0 ** (octaves - OCTAVES)
+    return np.where(places == 0, np.nan, received)
 
 
 def test_a_byte_keeps_what_a_token_receives_to_a_few_per_cent():

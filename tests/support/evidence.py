@@ -109,7 +109,7 @@ def right(solved, of=60):
     return [1] * solved + [0] * (of - solved)
 
 
-def scores(shifts, model="m", target="solution", n=30, tokens=100):
+def scores(shifts, model="m", target="solution", n=30):
     """Return likelihoods in which a condition gives each problem so many nats more than
     none, no two the same.
     """
@@ -122,4 +122,4 @@ def scores(shifts, model="m", target="solution", n=30, tokens=100):
         for name, shift in ({"none": 0} | shifts).items()
         for i, factor in enumerate(np.linspace(0.99, 1.01, n))
     ]
-    return pd.DataFrame(rows).assign(model=model, target=target, tokens=tokens)
+    return pd.DataFrame(rows).assign(model=model, target=target, tokens=100)

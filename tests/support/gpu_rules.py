@@ -48,7 +48,6 @@ class Effect:
 
     wait: str = ""  # why the host waits for the device, if it does
     copy: str = ""  # in which direction numbers travel, if they do
-    baked: bool = False  # whether a number of the host's becomes part of a graph
     capturable: bool = True  # whether a graph may hold it
 
 
@@ -78,7 +77,7 @@ def _copy(call: Call) -> Effect:
     to_host = target.type == "cpu"
     way = "to the host" if to_host else "to the device"
     if in_place and source.dim() == 0 and not to_host:
-        return Effect(copy=way, baked=True)  # filled in as a number
+        return Effect(copy=way)  # filled in as a number
     lies_pinned = getattr(source, "lies_pinned", False)
     if call["non_blocking"] and (lies_pinned or to_host):
         return Effect(copy=way, capturable=lies_pinned or to_host)
@@ -111,4 +110,4 @@ def _meeting(call: Call) -> Effect:
                 f"{call.name}: Expected all tensors to be on the same device, but found"
                 f" {CUDA} and cpu {tuple(tensor.shape)}"
             )
-    return Effect(baked=bool(of_host))
+    return Effect()
