@@ -3,7 +3,7 @@
     python benchmarks/first_layers.py
 
 Told are the bytes to fetch and the memory to hold them. Nothing is fetched: the
-configurations are written below, the models are built without weights and their
+configurations are in data/models.yaml, the models are built without weights and their
 parameters counted. Writes benchmarks/results/first_layers.csv, which `make readme` puts
 into the README, and prints it.
 """
@@ -14,24 +14,14 @@ import pandas as pd
 import torch
 from transformers import AutoConfig, AutoModel
 
-# The shapes of the published config.json files; what does not change the number of
-# weights is left out.
-KEYS = (
-    "model_type",
-    "vocab_size",
-    "hidden_size",
-    "intermediate_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
+from lib.models.names import known_models
+
+MODELS = (
+    "Qwen2.5-Math-1.5B",
+    "Qwen2.5-Math-7B",
+    "Llama-3.1-8B-Instruct",
+    "Gemma-3-4b-it",
 )
-SHAPES = {
-    "Qwen2.5-Math-1.5B": ("qwen2", 151936, 1536, 8960, 28, 12, 2, 128),
-    "Qwen2.5-Math-7B": ("qwen2", 152064, 3584, 18944, 28, 28, 4, 128),
-    "Llama-3.1-8B-Instruct": ("llama", 128256, 4096, 14336, 32, 32, 8, 128),
-    "Gemma-3-4b-it": ("gemma3_text", 262208, 2560, 10240, 34, 8, 4, 256),
-}
 BYTES_ON_HUB = 2  # of a weight in bfloat16
 BYTES_IN_MEMORY = 4  # of a weight in float32, on a CPU
 GB = 1e9
@@ -49,8 +39,8 @@ def parameters(config: dict, layers: int) -> int:
 def main() -> None:
     """Write and print a row per model."""
     rows = []
-    for name, shape in SHAPES.items():
-        config = dict(zip(KEYS, shape, strict=True))
+    for name in MODELS:
+        config = known_models()[name]["config"]
         labels = {1: "layer 1", 3: "layers 1-3"}
         labels[config["num_hidden_layers"]] = "all layers"
         row = {"model": name}

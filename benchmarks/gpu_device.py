@@ -13,38 +13,26 @@ from types import ModuleType
 
 import torch
 from measuring import ROOT
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    Gemma3TextConfig,
-    LlamaConfig,
-    Qwen2Config,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from lib.models.conversion import converted
 from lib.models.loading import Loaded
-from lib.models.names import resolve
+from lib.models.names import known_models, resolve
 
+# Of data/models.yaml, which has their configs.
 QWEN = "Qwen2.5-Math-7B"
-SMALL_QWEN = "Qwen2.5-1.5B"
-LLAMA = "Llama-3.1-8B"
-GEMMA = "Gemma-3-4b"
-DIMENSIONS = (
-    "hidden_size",
-    "intermediate_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
-    "vocab_size",
-)
-SHAPES = {
-    QWEN: (Qwen2Config, 3584, 18944, 28, 28, 4, 128, 152064),
-    SMALL_QWEN: (Qwen2Config, 1536, 8960, 28, 12, 2, 128, 151936),
-    LLAMA: (LlamaConfig, 4096, 14336, 32, 32, 8, 128, 128256),
-    GEMMA: (Gemma3TextConfig, 2560, 10240, 34, 8, 4, 256, 262208),
+SMALL_QWEN = "Qwen2.5-Math-1.5B"
+LLAMA = "Llama-3.1-8B-Instruct"
+GEMMA = "Gemma-3-4b-it"
+TINY = {
+    "vocab_size": 49152,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
 }
-TINY = (64, 128, 3, 4, 2, 16, 49152)
 PATIENCE = 8  # seconds, after which what is timed is not repeated
 
 
@@ -61,6 +49,11 @@ class Gpu:
         self.tokenizer_folder = ROOT / "tokenizer"
         torch.backends.cuda.enable_cudnn_sdp(False)  # as after a model is loaded
 
+    def config(self, name: str) -> dict:
+        """Return a model's config, of a tiny one where models are."""
+        config = known_models()[name]["config"]
+        return config if self.large else config | TINY
+
     def model(self, name: str, dtype: torch.dtype = torch.bfloat16):
         """Return a model with random weights, the one before where it is the same."""
         return self._made(name, dtype)
@@ -68,13 +61,8 @@ class Gpu:
     @functools.lru_cache(maxsize=1)  # noqa: B019 (the one object lives as long as the process)
     def _made(self, name: str, dtype: torch.dtype):
         """Return a new model, made where it runs."""
-        config_class, *sizes = SHAPES[name]
-        sizes = sizes if self.large else TINY
-        config = config_class(
-            **dict(zip(DIMENSIONS, sizes, strict=True)),
-            max_position_embeddings=16384,
-            pad_token_id=0,
-        )
+        changed = {"max_position_embeddings": 16384, "pad_token_id": 0}
+        config = AutoConfig.for_model(**self.config(name) | changed)
         self._made.cache_clear()  # before there are two
         gc.collect()
         if self.cuda:

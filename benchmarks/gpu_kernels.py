@@ -5,7 +5,7 @@ Each function returns a row's numbers.
 
 import torch
 from gpu_decode import LONGEST, STEPS, lengths_of
-from gpu_device import QWEN, SHAPES, TINY, Gpu, setting
+from gpu_device import QWEN, Gpu, setting
 
 from lib.arm.moving import redistribute
 from lib.attention import steps
@@ -91,7 +91,7 @@ def norm(gpu: Gpu, rows: int) -> dict:
 @torch.inference_mode()
 def draw(gpu: Gpu, rows: int) -> dict:
     """Return the seconds of a step's choice: greedy, of few tokens, and of all."""
-    vocabulary = SHAPES[QWEN][-1] if gpu.large else TINY[-1]
+    vocabulary = gpu.config(QWEN)["vocab_size"]
     logits = 5 * torch.randn(rows, vocabulary, device=gpu.device)
     generators = [torch.Generator() for _ in range(rows)]
     greedy = Sampling(1)
@@ -144,10 +144,10 @@ def order(gpu: Gpu, elements: int) -> dict:
 
 def move(gpu: Gpu, mode: str, tokens: int) -> dict:
     """Return seconds of ARM's move over what a batch of the 7B has in one layer."""
-    rows, width = 2, TINY[1]
+    rows = 2
     if gpu.large:
         rows = 32 if tokens > 1 else 256
-        width = SHAPES[QWEN][2]
+    width = gpu.config(QWEN)["intermediate_size"]
     x = torch.randn(rows, tokens, width, device=gpu.device)
     x = torch.nn.functional.silu(x)
     timing = gpu.timed(lambda: redistribute(x, mode=mode, statistics="sequence"))
