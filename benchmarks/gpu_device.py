@@ -90,7 +90,7 @@ class Gpu:
             model,
             self.tokenizer,
             name,
-            name,
+            resolve(name),
             "",
             self.device,
             str(model.dtype).removeprefix("torch."),

@@ -16,6 +16,7 @@ from lib.attention.received import received_attention
 from lib.generation import Request, Sampling
 from lib.generation.transformers import Engine
 from lib.models.loading import Loaded
+from lib.models.names import Source
 
 IDS = [[7, 30, 12, 45, 9, 1, 77, 5, 25, 3, 8, 19][: 8 + n % 5] for n in range(6)]
 
@@ -69,7 +70,8 @@ def test_answers_do_not_depend_on_the_batch(device, model, mode):
         eos_token_id=None,
         decode=lambda ids, skip_special_tokens: " ".join(map(str, ids)),
     )
-    loaded = Loaded(model, spoken, "tiny", "tiny", "none", device, "float32", 3)
+    source = Source("tiny", "tiny")
+    loaded = Loaded(model, spoken, "tiny", source, "none", device, "float32", 3)
     arm = mode and Arm(mode=mode, statistics="sequence")
     asked = [Request(str(n), ids, n, arm) for n, ids in enumerate(IDS)]
     runs = (

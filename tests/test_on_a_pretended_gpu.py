@@ -29,6 +29,7 @@ from lib.generation.step import DecodeSteps
 from lib.generation.transformers import Engine
 from lib.measurement.networks import free
 from lib.models.loading import Loaded, load
+from lib.models.names import Source
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import parse_condition
 
@@ -41,6 +42,7 @@ LENGTHS = [30, 21, 12]
 IDS = torch.randint(3, 97, (3, 30), generator=torch.Generator().manual_seed(5))
 SPANS = [slice(3, 9), slice(2, 5), slice(1, 4)]
 TEXT = Arm(fraction=0.3)
+TINY = Source("tiny", "tiny")
 CODE = Arm(mode="code", statistics="sequence")
 GREEDY = Sampling(9)
 STEP_FILES = ("generation/step.py", "generation/slots.py", "attention/")
@@ -128,7 +130,7 @@ def scores(model, arm=None):
         )
         texts[f"{number:016x}"] = text
     place = str(model.device)
-    loaded = Loaded(model, None, "tiny", "tiny", "none", place, "float32", 3)
+    loaded = Loaded(model, None, "tiny", TINY, "none", place, "float32", 3)
     return log_likelihoods(loaded, texts)
 
 
@@ -171,7 +173,7 @@ def engine_of(model, slots=4):
     """An engine whose texts are token ids."""
     spoken = SimpleNamespace(eos_token_id=None, decode=decode)
     place = str(model.device)
-    loaded = Loaded(model, spoken, "tiny", "tiny", "none", place, "float32", 3)
+    loaded = Loaded(model, spoken, "tiny", TINY, "none", place, "float32", 3)
     engine = Engine(loaded, slots)
     engine.stops = {11, 12, 13}
     return engine

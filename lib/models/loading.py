@@ -44,7 +44,7 @@ class Loaded:
     model: transformers.PreTrainedModel
     tokenizer: Any
     name: str  # as a figure prints it
-    spec: str  # as the user wrote it
+    source: Source  # where its weights come from
     revision: str  # commit on the hub, or a digest of the files that were read
     device: str
     dtype: str
@@ -60,6 +60,11 @@ class Loaded:
         if self.stream:
             return self.stream.sweep(calls)
         return [call() for call in calls]
+
+    @property
+    def spec(self) -> str:
+        """The model as the user wrote it."""
+        return self.source.spec
 
     @property
     def heads(self) -> int:
@@ -193,7 +198,7 @@ def with_weights(loaded: Loaded) -> Loaded:
     Raises InputError as `load` does for the weights, the device and the attention.
     """
     _require(loaded.device)
-    folder = _checkpoint(resolve(loaded.spec), loaded.dtype)
+    folder = _checkpoint(loaded.source, loaded.dtype)
     with _naming(loaded.spec, folder):
         model = filled(loaded.model, folder, loaded.dtype)
     _set_up(model, loaded.device)
@@ -286,7 +291,7 @@ def _described(
         model=model,
         tokenizer=tokenizer,
         name=source.name + untrained,
-        spec=source.spec,
+        source=source,
         revision=_revision(source, folder) + untrained,
         device=device,
         dtype=dtype,

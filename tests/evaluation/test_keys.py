@@ -15,6 +15,7 @@ from lib.evaluation.plan import completions_wanted
 from lib.evaluation.scoring import TextToScore, score_key
 from lib.evaluation.store import read
 from lib.models.loading import Loaded, load_without_weights
+from lib.models.names import resolve
 from lib.profiles import PARTS, Accuracy, Likelihood, load_profile, variation
 from lib.prompts.conditions import Example, Filler, parse_condition
 from lib.prompts.problems import Problem, load_problems
@@ -39,7 +40,7 @@ def demo():
 def coder(demo):
     """The demo's tokenizer, as if it were that of a model of families."""
     name = "Qwen2.5-Coder-0.5B-Instruct"
-    return replace(demo, name=name, spec=name, revision="e5dcb423ee6d")
+    return replace(demo, name=name, source=resolve(name), revision="e5dcb423ee6d")
 
 
 @pytest.mark.parametrize("part", ["main", *PARTS])

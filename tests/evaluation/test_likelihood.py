@@ -14,6 +14,7 @@ from lib.arm.moving import installed
 from lib.errors import InputError
 from lib.evaluation import likelihood, scoring
 from lib.models.loading import Loaded, load
+from lib.models.names import Source
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, parse_condition
@@ -38,9 +39,9 @@ def tiny(request, demo):
     torch.manual_seed(2)
     model = FAMILIES[request.param]()
     model.resize_token_embeddings(len(demo.tokenizer))
-    return Loaded(
-        spread(model), demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", 3
-    )
+    spread(model)
+    source = Source("tiny", "tiny")
+    return Loaded(model, demo.tokenizer, "tiny", source, "none", "cpu", "float32", 3)
 
 
 @pytest.fixture

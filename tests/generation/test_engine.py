@@ -17,6 +17,7 @@ from lib.generation import Request, Sampling, engine_class, transformers
 from lib.generation.drawing import choose
 from lib.generation.step import DecodeSteps
 from lib.models.loading import Loaded
+from lib.models.names import Source
 
 CODE = Arm(c=1.0, mode="code", statistics="sequence")
 STOPS = [27, 43, 62, 83, 87, 95]  # so many that rows leave one by one
@@ -27,7 +28,8 @@ def tiny(request, demo):
     torch.manual_seed(2)
     model = spread(FAMILIES[request.param](), 0.2)
     model.generation_config.eos_token_id = demo.tokenizer.eos_token_id
-    return Loaded(model, demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", 3)
+    source = Source("tiny", "tiny")
+    return Loaded(model, demo.tokenizer, "tiny", source, "none", "cpu", "float32", 3)
 
 
 def requests(lengths):

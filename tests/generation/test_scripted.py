@@ -10,6 +10,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from lib.evaluation.run import ELICITATION
 from lib.generation import Request, Sampling, engine_class
 from lib.models.loading import Loaded
+from lib.models.names import Source
 
 WIDTH = 64
 CONTEXT = 64
@@ -56,7 +57,8 @@ class Scripted:
         model = scripted_model(script, len(tokenizer))
         model.model.embed_tokens.register_forward_pre_hook(self._see)
         name = "scripted"
-        loaded = Loaded(model, tokenizer, name, name, "none", "cpu", "float32", 2)
+        source = Source(name, name)
+        loaded = Loaded(model, tokenizer, name, source, "none", "cpu", "float32", 2)
         self.engine = engine_class("transformers")(loaded, 8)
 
     def _see(self, _, inputs):

@@ -19,6 +19,7 @@ from lib.generation import Request, Sampling, step, transformers
 from lib.generation.drawing import choose
 from lib.generation.step import DecodeSteps
 from lib.models.loading import Loaded
+from lib.models.names import Source
 
 # Logits of a step may differ from a whole forward's by a few roundings of the dtype,
 # relative to their norm.
@@ -132,7 +133,8 @@ def test_a_step_of_a_real_model_is_no_further_from_float32_than_a_whole_forward(
 @pytest.fixture
 def tiny(demo):
     model = spread(FAMILIES["llama"](), 0.2)
-    return Loaded(model, demo.tokenizer, "tiny", "tiny", "none", "cpu", "float32", 3)
+    source = Source("tiny", "tiny")
+    return Loaded(model, demo.tokenizer, "tiny", source, "none", "cpu", "float32", 3)
 
 
 def answers(loaded, arm=None):

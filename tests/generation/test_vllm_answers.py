@@ -13,6 +13,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from lib.arm.settings import Arm
 from lib.generation import Request, Sampling
 from lib.models.loading import Loaded
+from lib.models.names import Source
 
 ELICITATION = "\nThe answer is \\boxed{"
 END = 4999
@@ -78,7 +79,8 @@ def engine(vllm, tokenizer, tmp_path):
     config = LlamaConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=2)
     model = LlamaForCausalLM(config)
     model.name_or_path = str(tmp_path)
-    loaded = Loaded(model, tokenizer, "m", "m", "none", "cpu", "float32", 2)
+    source = Source("m", "m")
+    loaded = Loaded(model, tokenizer, "m", source, "none", "cpu", "float32", 2)
     engine = vllm.Engine(loaded, 4)
     engine.stops = {END}
     engine._start()
