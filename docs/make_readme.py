@@ -41,7 +41,7 @@ NUMBERS_OF_MODELS = {
     "likelihood-gain": "worked solution, nats",
     "likelihood-layer-1": "layer 1's part, nats",
     "accuracy-mless": "right answers, points",
-    "points-slashes": "right answers, drawn, points",
+    "points-slashes": "right answers, sampled, points",
 }
 MAIN_CLAIMS = {
     "dilution": "lower the attention that the prompt's tokens receive in layer 1",
@@ -122,7 +122,7 @@ def commands() -> str:
         f" {table.minutes['make reproduce']} minutes, and `make test`"
         f" {table.minutes['make test']}. The first run creates `.venv`"
         f" ({install.minutes} minutes, {install.disk_gb} GB). Python {python} or newer"
-        " and a package index are needed; no GPU, account or model hub is."
+        " and a package index are needed, but no GPU, account or model hub."
     )
 
 
@@ -132,9 +132,13 @@ def headline() -> str:
     """
     shares = conclusion.shares_drawn(load_profile("families"))
     verdicts = stored_as_verdicts("families")
-    (answer,), *parts = conclusion.conclusion_parts(verdicts, shares)
+    first, *parts = conclusion.conclusion_parts(verdicts, shares)
+    answer, *limits = first
+    *others, last = summary.models_of(row for row in verdicts if row.n)
+    names = f"{', '.join(others)} and {last}"
+    models = " ".join([f"They are {names}, with 4-bit weights.", *limits])
     lines = [" ".join(sentences) for sentences in parts if sentences]
-    return f"**{answer}**\n\n{as_list(*lines)}"
+    return f"**{answer}** {models}\n\n{as_list(*lines)}"
 
 
 def models_table() -> str:

@@ -27,24 +27,26 @@ def conclude(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
 def conclusion_parts(
     verdicts: Sequence[Verdict], shares: pd.DataFrame
 ) -> list[list[str]]:
-    """Return the sentences by what they are about: the answer, attention, likelihoods,
-    points and limits.
+    """Return the sentences by what they are about: the answer and its models,
+    attention, likelihoods, points of single and of sampled answers, and what was
+    corrected.
 
     shares: the attention that is taken, by layer, as `shares_drawn` has it. Nothing is
     said of what was not measured.
     """
     nats = about(verdicts, "likelihood-gain", ENOUGH)
-    drawn = about(verdicts, "points-slashes", ENOUGH)
-    greedy = about(verdicts, "accuracy-mless", ENOUGH)
-    measures = [*nats, *drawn, *greedy]
+    sampled = about(verdicts, "points-slashes", ENOUGH)
+    single = about(verdicts, "accuracy-mless", ENOUGH)
+    measures = [*nats, *sampled, *single]
     if not measures:
         return [["Nothing that was scored or answered says whether slashes help."]]
     return [
-        [answer_of(measures)],
+        [answer_of(measures), *_limits(measures)],
         _attention_taken(shares),
         _likelihood_changes(nats, about(verdicts, "likelihood-layer-1", ENOUGH)),
-        _points_moved(drawn, greedy),
-        [*_uncertain(measures), *_limits(measures)],
+        _points_moved("With one answer to each problem", single),
+        _points_moved("With several sampled answers, weighted", sampled),
+        _uncertain({"likelihood": nats, "accuracy": [*single, *sampled]}),
     ]
 
 
@@ -99,85 +101,90 @@ def _likelihood_changes(
         likelier = [row for row in nats if row.estimate.lies_above(0)]
         unlikelier = [row for row in nats if row.estimate.lies_below(0)]
         sentences.append(
-            "With the slashes the known solution of a problem becomes likelier in"
-            f" {in_words(len(likelier))} of {_the(nats)}, and less likely in"
+            "The slashes make a problem's worked solution certainly likelier in"
+            f" {in_words(len(likelier))} of {_the(nats)}, and certainly less likely in"
             f" {in_words(len(unlikelier))}."
         )
     if layer_1:
         likelier = [row for row in layer_1 if row.estimate.lies_above(0)]
         sentences.append(
-            "Showing the slashes to the first layer, as the paper's explanation asks,"
-            f" makes it likelier in {in_words(len(likelier))} of {_the(layer_1)}."
+            "The paper's explanation needs a gain from what the first layer sees of"
+            f" them: it is certain in {in_words(len(likelier))} of {_the(layer_1)}."
         )
     return sentences
 
 
-def _points_moved(drawn: Sequence[Verdict], greedy: Sequence[Verdict]) -> list[str]:
-    """Return by how many points answers become right more often, by model.
+def _points_moved(how: str, rows: Sequence[Verdict]) -> list[str]:
+    """Return by how many points accuracy moves in each model, and what the intervals
+    hold.
 
-    A run that is not finished says how many problems were planned.
+    how: the beginning of the first sentence, which says what was counted. A run that
+    is not finished says how many problems were planned.
     """
     planned = {claim.id: claim.planned for claim in load_claims()}
-    sentences = [
-        f"Accuracy moves by {row.estimate:+} points in {row.model} ({row.n} problems)."
-        for row in greedy
-    ]
-    sentences += [
-        f"Over drawn answers, accuracy moves by {row.estimate:+} points in {row.model}"
-        f" ({_problems(row.n, planned[row.id])})."
-        for row in drawn
-    ]
-    return [*sentences, *_ruled_out({"single": greedy, "drawn": drawn})]
+    sentences = []
+    for row in rows:
+        subject = "it" if sentences else f"{how}, accuracy"
+        sentences.append(
+            f"{subject[0].upper()}{subject[1:]} moves by {row.estimate:+} points in"
+            f" {row.model} ({_problems(row.n, planned[row.id])})."
+        )
+    return [*sentences, *_held(rows)]
 
 
 def _problems(n: int, planned: int | None) -> str:
     """Return how many problems there are, of how many that were planned."""
-    of_planned = f" of {planned} planned" if planned and n < planned else ""
-    return f"{n}{of_planned} problems"
+    if planned and n < planned:
+        return f"so far {n} of {planned} planned problems"
+    return f"{n} problems"
 
 
-def _ruled_out(points: Mapping[str, Sequence[Verdict]]) -> list[str]:
-    """Return which intervals in points rule out the paper's gain, or no change at all,
-    by the kind of answers; nothing without any.
-    """
+def _held(rows: Sequence[Verdict]) -> list[str]:
+    """Return whether the intervals hold 0 and the paper's gain; nothing without any."""
+    by_text: dict[str, list[str]] = {}
+    for row in rows:
+        by_text.setdefault(_what_it_holds(row), []).append(row.model)
+    if not by_text:
+        return []
+    if len(by_text) > 1:
+        return [
+            f"In {' and '.join(models)} the interval holds {text}."
+            for text, models in by_text.items()
+        ]
+    (text,) = by_text
+    subject = "The interval holds" if len(rows) == 1 else "Their intervals hold"
+    return [f"{subject} {text}."]
+
+
+def _what_it_holds(row: Verdict) -> str:
+    """Return which of 0 and the paper's gain an interval leaves possible."""
     gain = f"the paper's gain of {PAPERS_GAIN} points"
-    nothing = "that nothing changes"
-    told = []
-    others = 0
-    for kind, rows in points.items():
-        for row in rows:
-            no_gain = row.estimate.lies_below(PAPERS_GAIN)
-            changed = row.estimate.lies_above(0) or row.estimate.lies_below(0)
-            if no_gain and changed:
-                ruled = f"both {gain} and {nothing}"
-            elif no_gain:
-                ruled = f"{gain}, but not {nothing}"
-            elif changed:
-                ruled = f"{nothing}, but not {gain}"
-            else:
-                others += 1
-                continue
-            told.append(
-                f"Over {kind} answers of {row.model}, that alone rules out {ruled}."
-            )
-    if told and others:
-        told.append("The other intervals rule out neither of the two.")
-    elif others:
-        told.append(f"No such interval rules out {gain}, and none rules out {nothing}.")
-    return told
+    holds_zero = row.estimate.holds(0)
+    holds_gain = row.estimate.holds(PAPERS_GAIN)
+    if holds_zero and holds_gain:
+        return f"both 0 and {gain}"
+    if holds_zero:
+        return f"0 but not {gain}"
+    if holds_gain:
+        return f"{gain} but not 0"
+    return f"neither 0 nor {gain}"
 
 
-def _uncertain(measures: Sequence[Verdict]) -> list[str]:
-    """Return which intervals lie above 0 without being a gain, or nothing."""
-    above = [row for row in measures if row.estimate.lies_above(0)]
+def _uncertain(measures: Mapping[str, Sequence[Verdict]]) -> list[str]:
+    """Return which intervals lie above 0 without being a gain, or nothing.
+
+    measures: the verdicts that could show a gain, by what was measured.
+    """
+    rows = list(chain.from_iterable(measures.values()))
+    above = [row for row in rows if row.estimate.lies_above(0)]
     uncertain = [row for row in above if not row.survives]
     if not uncertain:
         return []
+    counts = [f"{in_words(len(own))} of {name}" for name, own in measures.items()]
     lie, they = ("lies", "it does") if len(uncertain) == 1 else ("lie", "they do")
     return [
-        f"Of the {in_words(len(measures))} intervals that could show a gain,"
-        f" {in_words(len(uncertain))} {lie} above 0, but {they} not stand once all"
-        " verdicts are corrected for their number (Holm)."
+        f"Of these intervals, {' and '.join(counts)}, {in_words(len(uncertain))} {lie}"
+        f" above 0; corrected for the number of all tests (Holm), {they} not."
     ]
 
 

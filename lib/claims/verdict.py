@@ -44,6 +44,10 @@ class Estimate:
         """Return whether the whole interval lies below a number."""
         return self.high is not None and self.high < number
 
+    def holds(self, number: float) -> bool:
+        """Return whether a number lies within the interval."""
+        return not self.lies_above(number) and not self.lies_below(number)
+
 
 UNTESTED = Estimate(nan, None, None, 0)
 
