@@ -15,7 +15,7 @@ from lib.evaluation.plan import completions_wanted
 from lib.evaluation.scoring import TextToScore, score_key
 from lib.evaluation.store import read
 from lib.models.loading import Loaded, load_without_weights
-from lib.models.names import resolve
+from lib.models.names import Source, resolve
 from lib.profiles import PARTS, Accuracy, Likelihood, load_profile, variation
 from lib.prompts.conditions import Example, Filler, parse_condition
 from lib.prompts.problems import Problem, load_problems
@@ -113,7 +113,7 @@ def test_scores_keep_their_keys(coder):
 # tokenizer is known by the tokens of the prompt, and layers by the model.
 DECIDING = {"name": "other", "revision": "other", "dtype": "bfloat16"}
 NOT_DECIDING = {
-    "spec": "folder/of/mine",
+    "source": Source("mine", "folder/of/mine"),
     "device": "cuda",
     "weights": "dequantised",
     "stream": object(),

@@ -24,6 +24,7 @@ from lib.evaluation.scoring import TextToScore, log_likelihoods
 from lib.models import first_layers
 from lib.models import stages as stages_module
 from lib.models.loading import Loaded, load
+from lib.models.names import Source
 from lib.models.stages import Stages
 from lib.models.streaming import Stream
 from lib.models.tensors import FolderTensors
@@ -122,7 +123,8 @@ def scores(loaded, condition):
 
 def calls_on(model, stream=None):
     """What is asked of a model, by name: whole, or streamed."""
-    loaded = Loaded(model, None, "tiny", "tiny", "none", "cpu", "float32", 3)
+    source = Source("tiny", "tiny")
+    loaded = Loaded(model, None, "tiny", source, "none", "cpu", "float32", 3)
     loaded = replace(loaded, stream=stream)
     return {
         "first logits": functools.partial(logits, model, IDS[0]),
