@@ -5,7 +5,9 @@ with progress.bar("layer 1", len(prompts)) as bar:
     bar.update()
 """
 
+import contextlib
 import sys
+from collections.abc import Iterator
 
 from tqdm.asyncio import tqdm
 
@@ -23,12 +25,33 @@ class Bar(tqdm):
             options |= IN_A_LOG
         super().__init__(*args, **options)
 
+    def refresh(self, *args, **options) -> None:
+        """Draw the bar anew; in a log only where its time has come."""
+        is_seen = sys.stderr.isatty() or self.disable
+        if is_seen or self._time() - self.last_print_t >= self.mininterval:
+            super().refresh(*args, **options)
 
-class Silent(Bar):
-    """A bar that nobody sees."""
 
-    def __init__(self, *args, **options):
-        super().__init__(*args, **options | {"disable": True})
+@contextlib.contextmanager
+def ending_bars() -> Iterator[type[Bar]]:
+    """Give a class whose bars end with the block, for a library that forgets them.
+
+    A bar that counted nothing leaves no line.
+    """
+    bars: list[Bar] = []
+
+    class Ending(Bar):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            bars.append(self)
+
+    try:
+        yield Ending
+    finally:
+        for bar in bars:
+            bar.leave = bar.n > 0
+            bar.disable |= not bar.n and not sys.stderr.isatty()
+            bar.close()
 
 
 def bar(text: str, total: int, unit: str = "prompt", done: int = 0) -> Bar:

@@ -3,6 +3,17 @@
 from lib import progress
 
 
+def test_bars_that_a_library_forgets_end_with_the_block_and_empty_ones_say_nothing(
+    capsys,
+):
+    with progress.ending_bars() as bar_class:
+        forgotten = [bar_class(total=2, desc=name) for name in ("counted", "empty")]
+        forgotten[0].update(2)
+        for bar in forgotten:
+            bar.set_description_str(f"{bar.desc}, done")
+    assert capsys.readouterr().err.count("done") == 1
+
+
 def test_a_bar_shows_only_while_it_is_switched_on_in_a_log_as_one_line_a_stage(
     capsys, monkeypatch
 ):

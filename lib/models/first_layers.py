@@ -68,7 +68,10 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
     it is called again. Raises InputError.
     """
     with hub_errors(repo, revision):
-        commit = HfApi().resolve_revision(repo, revision=revision).resolved
+        resolved = HfApi().resolve_revision(
+            repo, revision=revision, local_files_only=constants.HF_HUB_OFFLINE
+        )
+        commit = resolved.resolved
         folder = paths.CACHE / "layers" / repo / commit / f"layers-{layers}"
         if folder.is_dir():
             return folder

@@ -21,7 +21,7 @@ from huggingface_hub.utils import disable_progress_bars
 
 from lib.models.checkpoint import ONLY_SHARD, SHARD_INDEX, shards_of
 from lib.models.load_errors import hub_errors
-from lib.progress import Bar, Silent
+from lib.progress import ending_bars
 
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 # The same weights once more, in other formats.
@@ -36,14 +36,14 @@ def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Pa
     patterns = SMALL_FILES.copy()
     if weights:
         patterns.append("*.safetensors")
-    with hub_errors(repo, revision):
+    with hub_errors(repo, revision), ending_bars() as bar_class:
         folder = snapshot_download(
             repo,
             revision=revision,
             allow_patterns=patterns,
             ignore_patterns=DUPLICATES,
-            # Without network there is nothing to wait for.
-            tqdm_class=Silent if constants.HF_HUB_OFFLINE else Bar,
+            tqdm_class=bar_class,
+            local_files_only=constants.HF_HUB_OFFLINE,
         )
         folder = Path(folder)
         if weights:
