@@ -127,12 +127,12 @@ def _points_moved(how: str, rows: Sequence[Verdict]) -> list[str]:
         subject = "it" if sentences else f"{how}, accuracy"
         sentences.append(
             f"{subject[0].upper()}{subject[1:]} moves by {row.estimate:+} points in"
-            f" {row.model} ({_problems(row.n, planned[row.id])})."
+            f" {row.model} ({_problem_count(row.n, planned[row.id])})."
         )
     return [*sentences, *_held(rows)]
 
 
-def _problems(n: int, planned: int | None) -> str:
+def _problem_count(n: int, planned: int | None) -> str:
     """Return how many problems there are, of how many that were planned."""
     if planned and n < planned:
         return f"so far {n} of {planned} planned problems"
