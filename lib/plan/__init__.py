@@ -3,9 +3,11 @@
 machine     free memory and disk, and the device
 speed       how fast the device is: its own last runs, else ten seconds of trying
 weights     per model: gigabytes to fetch and already here, and why it cannot be had
-steps       per model and step: prompts, tokens and floating-point operations
+tasks       per model and task: prompts, tokens and floating-point operations
+tokens      how many tokens texts have, from their characters
 outcome     which claims of the paper a profile can decide
 planning    all of it: `make_plan`, and what is refused at once
+quicker     what would make a run shorter
 words       a plan as text
 fetching    weights and problems onto this disk, so that a run needs no network
 

@@ -1,8 +1,7 @@
 """What a profile computes, task by task: prompts, tokens and operations, and what of it
 is stored already.
 
-A task is what `lib.reproduce` computes on one model before a notebook starts. Tokens
-are estimated from characters, so that no tokenizer is needed.
+A task is what `lib.reproduce` computes on one model before a notebook starts.
 """
 
 import json
@@ -19,18 +18,19 @@ from lib.measurement.plan import MEASURED_PARTS, STEPS, TRAINED, PlannedStep
 from lib.measurement.store import load_measured
 from lib.models.names import resolve
 from lib.plan.speed import Workload
+from lib.plan.tokens import (
+    inserted_tokens,
+    mean_of,
+    mean_prompt_tokens,
+    problem_tokens,
+    solution_tokens,
+)
 from lib.plan.weights import Shape
 from lib.profiles import PARTS, Accuracy, Likelihood, Profile, variation
-from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import Problem, sampling_order
 
 # What a run computes, in its order.
 EVERY_PART = (*MEASURED_PARTS, "main", *PARTS, "likelihood")
-# Of a token, as Qwen counts them: solutions have more formulas.
-PROBLEM_CHARACTERS = 2.9
-SOLUTION_CHARACTERS = 2.4
-INSTRUCTION_TOKENS = 20
-TEMPLATE_TOKENS = 30  # that a chat template adds
 ANSWER_TOKENS = 10  # of a gold answer that is scored at once
 # How much of its tokens an answer uses on average, where none of the model is stored.
 SHARE_WRITTEN = 0.5
@@ -135,7 +135,7 @@ def _measured_task(
     profile = inputs.profile
     layers = None if planned[0].deep else profile.attention.layers
     chat = profile.attention.format == "chat"
-    length = _prompt_tokens(problems, chat) + profile.filler.length
+    length = mean_prompt_tokens(problems, chat) + profile.filler.length
     prompts = stored = 0
     work = 0.0
     for step in planned:
@@ -215,12 +215,12 @@ def _answer_task(
     prompts = len(problems) * len(conditions) * accuracy.samples
     stored = 0 if inputs.fresh else len(own)
     left = prompts - stored
-    prompt_tokens = _prompt_tokens(problems, accuracy.format == "chat")
+    prompt_tokens = mean_prompt_tokens(problems, accuracy.format == "chat")
     prompt_tokens += sum(
-        _problem_tokens(example.problem) + _solution_tokens(example.solution)
+        problem_tokens(example.problem) + solution_tokens(example.solution)
         for example in accuracy.examples
     )
-    prompt_tokens += _inserted_tokens(inputs, conditions)
+    prompt_tokens += inserted_tokens(inputs.profile.filler, accuracy.conditions)
     written = accuracy.max_new_tokens * SHARE_WRITTEN
     if len(own):
         written = own.completion_tokens.astype(float).mean()
@@ -267,16 +267,16 @@ def _score_task(
 ) -> Task:
     """Return what scoring gold solutions and answers with a model takes."""
     problems = _short_enough(inputs, likelihood)
-    solution = _mean(_solution_tokens(problem.solution) for problem in problems)
-    prompt = _prompt_tokens(problems, likelihood.format == "chat")
+    solution = mean_of(solution_tokens(problem.solution) for problem in problems)
+    prompt = mean_prompt_tokens(problems, likelihood.format == "chat")
     tokens = prompts = 0
     for conditions, scored in (
         (likelihood.conditions, solution),
         (likelihood.at_once, ANSWER_TOKENS),
     ):
-        names = [str(condition) for condition in conditions]
-        texts = len(problems) * len(names)
-        tokens += texts * (prompt + _inserted_tokens(inputs, names) + scored)
+        texts = len(problems) * len(conditions)
+        inserted = inserted_tokens(inputs.profile.filler, conditions)
+        tokens += texts * (prompt + inserted + scored)
         prompts += texts
     left = 1 - stored / prompts if prompts else 0
     work = _operations(tokens, inputs.multiplied(spec))
@@ -295,7 +295,7 @@ def _short_enough(inputs: TaskInputs, likelihood: Likelihood) -> list[Problem]:
     """Return the problems whose solutions are scored."""
     problems = inputs.sample(likelihood.problems, likelihood.limit)
     limit = likelihood.max_solution_tokens
-    return [item for item in problems if _solution_tokens(item.solution) <= limit]
+    return [item for item in problems if solution_tokens(item.solution) <= limit]
 
 
 def _count_scores(
@@ -308,36 +308,6 @@ def _count_scores(
     answers = own.condition.isin([str(c) for c in likelihood.at_once])
     is_solution = own.target == "solution"
     return int((is_solution & solutions | ~is_solution & answers).sum())
-
-
-def _inserted_tokens(inputs: TaskInputs, conditions: Sequence[str]) -> float:
-    """Return how many tokens these conditions insert on average."""
-    filler = inputs.profile.filler
-    lengths = []
-    for text in conditions:
-        condition = parse_condition(text)
-        inserts = condition.inserted != "none"
-        lengths.append(condition.filler(filler).length if inserts else 0)
-    return _mean(lengths)
-
-
-def _prompt_tokens(problems: Sequence[Problem], chat: bool) -> float:
-    """Return the mean tokens of a prompt into which nothing is inserted."""
-    texts = _mean(_problem_tokens(problem.problem) for problem in problems)
-    return INSTRUCTION_TOKENS + texts + (TEMPLATE_TOKENS if chat else 0)
-
-
-def _problem_tokens(text: str) -> float:
-    return len(text) / PROBLEM_CHARACTERS
-
-
-def _solution_tokens(text: str) -> float:
-    return len(text) / SOLUTION_CHARACTERS
-
-
-def _mean(values) -> float:
-    numbers = list(values)
-    return sum(numbers) / len(numbers) if numbers else 0.0
 
 
 def _operations(tokens: float, multiplied: int) -> float:

@@ -10,13 +10,8 @@ from lib.plan import planning, speed
 from lib.plan.machine import Machine, processor
 from lib.plan.planning import WORKING_MEMORY
 from lib.plan.speed import Speed, Workload, overhead_of
-from lib.plan.tasks import (
-    PROBLEM_CHARACTERS,
-    SOLUTION_CHARACTERS,
-    Task,
-    TaskInputs,
-    tasks_of,
-)
+from lib.plan.tasks import Task, TaskInputs, tasks_of
+from lib.plan.tokens import PROBLEM_CHARACTERS, SOLUTION_CHARACTERS
 from lib.plan.weights import Shape
 from lib.plan.words import summary
 from lib.profiles import Profile
