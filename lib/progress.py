@@ -7,6 +7,7 @@ with progress.bar("layer 1", len(prompts)) as bar:
 
 import contextlib
 import sys
+import time
 from collections.abc import Iterator
 
 from tqdm.asyncio import tqdm
@@ -28,7 +29,7 @@ class Bar(tqdm):
     def refresh(self, *args, **options) -> None:
         """Draw the bar anew; in a log only where its time has come."""
         is_seen = sys.stderr.isatty() or self.disable
-        if is_seen or self._time() - self.last_print_t >= self.mininterval:
+        if is_seen or time.time() - self.last_print_t >= self.mininterval:
             super().refresh(*args, **options)
 
 

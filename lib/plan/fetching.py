@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from lib.models.first_layers import first_layers
 from lib.models.hub import snapshot
 from lib.models.names import resolve
-from lib.plan.planning import Plan, make_plan, refuse
+from lib.plan.planning import Plan, make_plan, of_disk, refuse
 from lib.plan.words import gigabytes
 from lib.profiles import Profile
 
@@ -24,19 +24,28 @@ def fetch(profile: Profile) -> Iterator[str]:
     fit into this machine's memory is no reason: another one may compute.
     """
     plan = make_plan(profile)  # which fetches the problems
-    refuse(plan.absent)
-    for weights in plan.weights:
-        depths = _depths(plan, weights.spec)
+    needed = {one.task.model for one in plan.left}
+    of_hub = [
+        weights
+        for weights in plan.weights
+        if weights.spec in needed and resolve(weights.spec).repo
+    ]
+    # Less than a run would take: its first layers come before the whole models.
+    sizes = [weights.to_fetch(_depth(plan, weights.spec)) for weights in of_hub]
+    refuse([*plan.absent, *of_disk(sum(sizes), plan.machine)])
+
+    for weights, size in zip(of_hub, sizes, strict=True):
         source = resolve(weights.spec)
-        if depths and source.repo:
-            if None in depths:
-                folder = snapshot(source.repo, source.revision)
-            else:
-                folder = first_layers(source.repo, max(depths), source.revision)
-            size = gigabytes(weights.to_fetch(None if None in depths else max(depths)))
-            yield f"{weights.name}: {size} fetched, {folder}"
+        depth = _depth(plan, weights.spec)
+        if depth is None:
+            folder = snapshot(source.repo, source.revision)
+        else:
+            folder = first_layers(source.repo, depth, source.revision)
+        yield f"{weights.name}: {gigabytes(size)} fetched, {folder}"
 
 
-def _depths(plan: Plan, spec: str) -> set:
+def _depth(plan: Plan, spec: str) -> int | None:
     """Return how many first layers of a model are needed, None for the whole model."""
-    return {one.task.layers for one in plan.left if one.task.model == spec}
+    depths = [one.task.layers for one in plan.left if one.task.model == spec]
+    numbers = [depth for depth in depths if depth is not None]
+    return max(numbers) if len(numbers) == len(depths) else None

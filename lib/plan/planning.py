@@ -52,7 +52,7 @@ class Plan:
     to_fetch: dict[str, int]  # by spec
     costs: list[Cost]
     absent: list[str]  # why weights or problems cannot be had
-    unfit: list[str]  # why they cannot be used as the profile asks
+    unfit: list[str]  # why this machine cannot use them as the profile asks
     drawing: float = 0.0  # seconds that notebooks take beside the tasks
 
     @property
@@ -119,9 +119,9 @@ def make_plan(
     absent = [
         *(without_problems if left else []),
         *_of_weights(weights, to_fetch, left),
-        *_of_disk(to_fetch, machine),
     ]
     unfit = [
+        *of_disk(sum(to_fetch.values()), machine),
         *_of_memory(costs, machine),
         *_of_templates(profile, weights, left),
         *_of_solutions(profile, problems, left),
@@ -258,9 +258,8 @@ def _of_memory(costs: list[Cost], machine: Machine) -> Iterator[str]:
             )
 
 
-def _of_disk(to_fetch: dict[str, int], machine: Machine) -> Iterator[str]:
-    """Yield that the weights do not fit on the disk, where they do not."""
-    needed = sum(to_fetch.values())
+def of_disk(needed: int, machine: Machine) -> Iterator[str]:
+    """Yield that so many bytes of weights do not fit on the disk, where they do not."""
     if needed > machine.disk:
         yield (
             f"weights need {needed / GB:.0f} GB of disk, {machine.disk / GB:.0f} GB are"

@@ -9,6 +9,8 @@ from huggingface_hub import constants
 from lib import evaluation
 from lib.__main__ import main
 from lib.measurement.run import measure
+from lib.plan import planning
+from lib.plan.machine import Machine
 from lib.plan.planning import make_plan
 
 OPEN, GATED = "org/open", "org/gated"
@@ -47,6 +49,19 @@ def test_first_layers_alone_come_by_their_bytes(hub, small, profile_file):
     assert hub.ranged > 0
     plan = make_plan(small, parts=["tokens"])
     assert plan.bytes_to_fetch == 0
+
+
+@pytest.mark.parametrize("room, code", [(1.1, 0), (0.9, 2)])
+def test_a_fetch_needs_room_for_each_model_once(
+    hub, small, profile_file, monkeypatch, capsys, room, code
+):
+    size = sum(weights.size for weights in make_plan(small).weights)
+    tight = Machine(device="cpu", memory=10**12, disk=int(room * size))
+    monkeypatch.setattr(planning, "this_machine", lambda: tight)
+    # A run would fetch the first layers before the whole model.
+    assert any("GB of disk" in reason for reason in make_plan(small).refusals)
+    assert main(["fetch", "--profile", str(profile_file)]) == code
+    assert ("of disk" in capsys.readouterr().err) == (code == 2)
 
 
 def test_a_fetch_is_refused_for_all_models_at_once_but_not_for_memory(
