@@ -228,7 +228,7 @@ def families() -> str:
     """
     verdicts = stored_as_verdicts("families")
     return as_list(
-        *findings.inside(verdicts),
+        *summary.inside(verdicts),
         *findings.finding(verdicts),
         *findings.accuracies(verdicts),
         summary.closing(verdicts)[-1],

@@ -18,7 +18,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "evidence": ["gather"],
         "judging": ["judge"],
         "verdict_tables": ["read_verdicts", "verdict_table", "write_verdicts"],
-        "findings": ["accuracies", "checks", "graders_apart", "inside"],
-        "summary": ["counts", "in_sentences", "lead", "listing", "verdicts_on"],
+        "findings": ["accuracies", "checks", "graders_apart"],
+        "summary": [
+            "counts",
+            "in_sentences",
+            "inside",
+            "lead",
+            "listing",
+            "verdicts_on",
+        ],
     },
 )

@@ -1,8 +1,7 @@
 """What was found, in sentences with the numbers of the verdicts: on attention, on the
-measures' own checks, on graders, and on every claim about the inside or the answers.
+measures' own checks, on graders, and on every model's answers.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import pandas as pd
@@ -14,15 +13,10 @@ from lib.claims.verdict import (
     Estimate,
     Verdict,
     about,
-    literal,
-    models_of,
 )
 from lib.claims.words import answers_text, verdict_text
 from lib.evaluation.answer_tables import GRADERS, graders
 from lib.statistics import ENOUGH
-
-# How the ids of claims on weighted pass rates begin.
-WEIGHTED = "points-"
 
 
 def finding(verdicts: Sequence[Verdict]) -> list[str]:
@@ -124,48 +118,6 @@ def graders_apart(answers: pd.DataFrame) -> list[str]:
             f" first by {effects[0]} and the second by {effects[1]}."
         )
     return lines
-
-
-def inside(verdicts: Sequence[Verdict]) -> list[str]:
-    """Say which literal claims on the inside hold in all, some and none of the models.
-
-    Of several models that tested a claim; and what training adds.
-    """
-    by_claim: dict[str, list[Verdict]] = {}
-    for verdict in literal(verdicts):
-        measured = not verdict.answers and verdict.unit != "nats"
-        weighted = verdict.id.startswith(WEIGHTED)
-        if verdict.n >= ENOUGH and measured and not weighted:
-            by_claim.setdefault(verdict.claim, []).append(verdict)
-    shared = {claim: rows for claim, rows in by_claim.items() if len(rows) > 1}
-    if not shared:
-        return []
-
-    supported: dict[str, list[str]] = {"all": [], "some": [], "none": []}
-    for claim, rows in shared.items():
-        held = [verdict.verdict == "supported" for verdict in rows]
-        which = "all" if all(held) else "some" if any(held) else "none"
-        supported[which].append(claim)
-    tested = [verdict for rows in shared.values() for verdict in rows]
-    models = len(models_of(tested))
-    lines = [
-        f"Supported in {which} of {models} models: {'; '.join(claims) or 'nothing'}."
-        for which, claims in supported.items()
-    ]
-
-    trained = Counter(row.training for row in tested if row.training)
-    decided = sum(verdict.verdict != "undecided" for verdict in tested)
-    return [
-        *lines,
-        (
-            "Networks of the same shape that were never trained get the same verdict in"
-            f" {trained.total()} of {decided} verdicts on attention and activations."
-        ),
-        (
-            f"Of these {trained.total()}, training makes the effect weaker in"
-            f" {trained['weaker']} and stronger in {trained['stronger']}."
-        ),
-    ]
 
 
 def accuracies(verdicts: Iterable[Verdict]) -> list[str]:

@@ -1,5 +1,5 @@
-"""What all verdicts say together: how many stand how, in a table, as lines, and for the
-claims of one notebook.
+"""What all verdicts say together: how many stand how, over models, as lines, and for
+the claims of one notebook.
 
 The literal readings are what is counted and told.
 """
@@ -26,7 +26,10 @@ from lib.claims.verdict_tables import verdict_table
 from lib.claims.words import LOST, measured_text, verdict_text
 from lib.paths import DATA, read_yaml
 from lib.profiles import Profile
-from lib.statistics import ALPHA
+from lib.statistics import ALPHA, ENOUGH
+
+# How the ids of claims on weighted pass rates begin.
+WEIGHTED = "points-"
 
 
 def counts(verdicts: Sequence[Verdict]) -> pd.DataFrame:
@@ -116,6 +119,48 @@ def counted_apart(verdicts: Sequence[Verdict]) -> list[str]:
                 f" {numbers}."
             )
     return lines
+
+
+def inside(verdicts: Sequence[Verdict]) -> list[str]:
+    """Say which literal claims on the inside hold in all, some and none of the models.
+
+    Of several models that tested a claim; and what training adds.
+    """
+    by_claim: dict[str, list[Verdict]] = {}
+    for verdict in literal(verdicts):
+        measured = not verdict.answers and verdict.unit != "nats"
+        weighted = verdict.id.startswith(WEIGHTED)
+        if verdict.n >= ENOUGH and measured and not weighted:
+            by_claim.setdefault(verdict.claim, []).append(verdict)
+    shared = {claim: rows for claim, rows in by_claim.items() if len(rows) > 1}
+    if not shared:
+        return []
+
+    supported: dict[str, list[str]] = {"all": [], "some": [], "none": []}
+    for claim, rows in shared.items():
+        held = [verdict.verdict == "supported" for verdict in rows]
+        which = "all" if all(held) else "some" if any(held) else "none"
+        supported[which].append(claim)
+    tested = [verdict for rows in shared.values() for verdict in rows]
+    models = len(models_of(tested))
+    lines = [
+        f"Supported in {which} of {models} models: {'; '.join(claims) or 'nothing'}."
+        for which, claims in supported.items()
+    ]
+
+    trained = Counter(row.training for row in tested if row.training)
+    decided = sum(verdict.verdict != "undecided" for verdict in tested)
+    return [
+        *lines,
+        (
+            "Networks of the same shape that were never trained get the same verdict in"
+            f" {trained.total()} of {decided} verdicts on attention and activations."
+        ),
+        (
+            f"Of these {trained.total()}, training makes the effect weaker in"
+            f" {trained['weaker']} and stronger in {trained['stronger']}."
+        ),
+    ]
 
 
 def listing(verdicts: Sequence[Verdict]) -> str:

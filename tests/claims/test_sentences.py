@@ -62,7 +62,7 @@ def test_verdicts_say_the_same_before_they_are_kept_and_after():
     after = verdicts_of(verdict_table(before))
     assert summary.lead(before) == summary.lead(after)
     assert summary.listing(before) == summary.listing(after)
-    assert findings.inside(before) == findings.inside(after)
+    assert summary.inside(before) == summary.inside(after)
     assert findings.accuracies(before) == findings.accuracies(after)
     assert list(map(measured_text, before)) == list(map(measured_text, after))
 
@@ -253,7 +253,7 @@ def test_what_training_does_is_the_range_of_the_models(rows, verdicts):
 
 
 def test_untrained_networks_get_the_same_verdict_so_often(rows, verdicts):
-    _, _, _, same, stronger_or_weaker = findings.inside(verdicts) or [""] * 5
+    _, _, _, same, stronger_or_weaker = summary.inside(verdicts) or [""] * 5
     if not same:
         return
     shared = {"stronger": 0, "weaker": 0, "also": 0}
@@ -269,7 +269,7 @@ def test_untrained_networks_get_the_same_verdict_so_often(rows, verdicts):
 
 
 def test_supported_in_all_some_and_none_is_so(rows, verdicts):
-    for sentence in findings.inside(verdicts)[:3]:
+    for sentence in summary.inside(verdicts)[:3]:
         pattern = r"Supported in (\w+) of \d models: (.*)\.$"
         which, claims = re.match(pattern, sentence).groups()
         for claim in claims.split("; ") if claims != "nothing" else []:
@@ -290,7 +290,7 @@ def test_the_findings_are_these_sentences_and_no_others(profile, block):
     verdicts = verdicts_of(pd.DataFrame(stored(profile)))
     pattern = rf"<!-- begin {block} -->\n(.*?)<!-- end"
     lines = re.search(pattern, FINDINGS, re.S)[1].strip().split("\n")
-    known = [*findings.inside(verdicts), *summary.lead(verdicts)]
+    known = [*summary.inside(verdicts), *summary.lead(verdicts)]
     known += findings.accuracies(verdicts)
     unknown = [line for line in lines if line.removeprefix("- ") not in known]
     heads = "- With slashes λ is below 1 in"
