@@ -141,9 +141,10 @@ def test_the_files_that_are_named_exist():
         r"`((?:lib|tests|data|benchmarks|studies)/[\w./]+)`", contributing
     )
     places += re.findall(r"mybinder\.org/\S+labpath=([^)]+)\)", TEXT)
+    files = [place.partition("#")[0] for place in places]
     missing = [
-        place
-        for place in places
-        if "NAME" not in place and not (paths.ROOT / place).exists()
+        file
+        for file in files
+        if "NAME" not in file and not (paths.ROOT / file).exists()
     ]
     assert len(places) > 20 and not missing
