@@ -3,7 +3,6 @@
 A command is a function of the models of its options (`lib.profiles.options`).
 """
 
-import contextlib
 import io
 import json
 import os
@@ -12,7 +11,7 @@ import signal
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 NOT_HERE = "{} is not installed here: run `make` once, then .venv/bin/python -m lib"
 
@@ -211,36 +210,16 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
 
 def grade(options: GradeOptions) -> None:
     """Grade a file of answers and responses."""
+    from lib.grading.pairs import read_pairs
     from lib.grading.pool import grade_many
     from lib.statistics import POINTS, format_interval, interval
 
-    pairs = []
-    for line, row in paths.json_lines(options.file):
-        place = f"{options.file}, line {line}"
-        answer = _text_at(row, options.answer, place)
-        pairs.append((answer, _text_at(row, options.response, place)))
-    if not pairs:
-        raise InputError(f"{options.file}: no lines to grade")
-
-    grades = grade_many(pairs)
+    grades = grade_many(read_pairs(options.file, options.answer, options.response))
     for verdict in grades:
         print(json.dumps(vars(verdict)))
     share = interval([POINTS * verdict.correct for verdict in grades], kind="share")
     percent = format_interval(share.estimate, share.low, share.high)
     print(f"{percent} % correct, n = {share.n}", file=sys.stderr)
-
-
-def _text_at(row: Any, field: str, place: str) -> str:
-    """Return the text or number at a dotted path of names and places; raises InputError
-    where there is none.
-    """
-    with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
-        # The ValueError is of a place that is no number, or of thousands of digits.
-        for step in field.split("."):
-            row = row[step if isinstance(row, dict) else int(step)]
-        if isinstance(row, str | int | float) and not isinstance(row, bool):
-            return str(row)
-    raise InputError(f"{place}: no text in field {field!r}")
 
 
 COMMANDS: tuple[Command, ...] = (

@@ -6,8 +6,8 @@ r"""Grade answers to MATH problems: one grader for every condition, the authors'
 
 `answer` reads the last closed box up to a run-on, and `values` its number and units.
 `equal` compares it by typed rules, else `algebra` does, whose time and memory `pool`
-bounds; `authors` is the other grader. `Grade.method` says what decided,
-`Grade.evaluated` whether the answer is worked out.
+bounds; `authors` is the other grader, and `pairs` reads a file to grade. `Grade.method`
+says what decided, `Grade.evaluated` whether the answer is worked out.
 """
 
 import lazy_loader

@@ -1,0 +1,36 @@
+"""Gold answers and responses from a file of any harness, a JSON object per line."""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+from lib.errors import InputError
+from lib.paths import json_lines
+
+
+def read_pairs(file: Path, answer: str, response: str) -> list[tuple[str, str]]:
+    """Return gold answer and response of every line, by the dotted paths of their
+    fields, such as doc.answer and resps.0.0.
+
+    Raises InputError for a line without one of them, and for a file without lines.
+    """
+    pairs = []
+    for line, row in json_lines(file):
+        place = f"{file}, line {line}"
+        pairs.append((_text_at(row, answer, place), _text_at(row, response, place)))
+    if not pairs:
+        raise InputError(f"{file}: no lines to grade")
+    return pairs
+
+
+def _text_at(row: Any, field: str, place: str) -> str:
+    """Return the text or number at a dotted path of names and places; raises InputError
+    where there is none.
+    """
+    with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
+        # The ValueError is of a place that is no number, or of thousands of digits.
+        for step in field.split("."):
+            row = row[step if isinstance(row, dict) else int(step)]
+        if isinstance(row, str | int | float) and not isinstance(row, bool):
+            return str(row)
+    raise InputError(f"{place}: no text in field {field!r}")
