@@ -47,5 +47,6 @@ def fetch(profile: Profile) -> Iterator[str]:
 def _depth(plan: Plan, spec: str) -> int | None:
     """Return how many first layers of a model are needed, None for the whole model."""
     depths = [one.task.layers for one in plan.left if one.task.model == spec]
-    numbers = [depth for depth in depths if depth is not None]
-    return max(numbers) if len(numbers) == len(depths) else None
+    if None in depths:
+        return None
+    return max(depth for depth in depths if depth)
