@@ -5,6 +5,7 @@ speed       how fast the device is: its own last runs, else ten seconds of tryin
 weights     per model: gigabytes to fetch and already here, and why it cannot be had
 tasks       per model and task: prompts, tokens and floating-point operations
 tokens      how many tokens texts have, from their characters
+cost        what one task takes on this machine: seconds and memory
 outcome     which claims of the paper a profile can decide
 planning    all of it: `make_plan`, and what is refused at once
 quicker     what would make a run shorter

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from lib.errors import InputError
 from lib.models.names import resolve
+from lib.plan.cost import Cost, cost_of
 from lib.plan.machine import Machine, this_machine
-from lib.plan.speed import NOTEBOOK_SECONDS, overhead_of, speed_of
+from lib.plan.speed import NOTEBOOK_SECONDS, overhead_of
 from lib.plan.tasks import Task, TaskInputs, tasks_of
 from lib.plan.weights import ModelWeights, Shape, weights_of
 from lib.profiles import Profile
@@ -18,28 +19,10 @@ from lib.prompts.problems import Problem, load_problems
 
 GB = 1e9
 HOUR = 3600
-DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-# Where it scores, a model that does not fit into half of what is free is read one layer
-# at a time.
-SHARE_OF_MEMORY = 0.5
-# Logits, caches and what Python itself takes.
-WORKING_MEMORY = 1.5e9
 # MATH-500 where it is not at hand: of its size, and of its mean length.
 MATH500_SIZE = 500
 UNSEEN_PROBLEM = "x" * 200
 UNSEEN_SOLUTION = "x" * 550
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a task takes on this machine."""
-
-    task: Task
-    products: float  # seconds of matrix products alone
-    seconds: float
-    learned: bool  # whether the seconds are of this machine's own last runs
-    streamed: bool  # whether one layer at a time is in memory
-    memory: int  # bytes
 
 
 @dataclass(frozen=True)
@@ -113,7 +96,7 @@ def make_plan(
     shapes = {spec: known.shape for spec, known in weights.items() if known.shape}
 
     tasks = tasks_of(TaskInputs(profile, shapes, problems, fresh), parts)
-    costs = [_cost_of(task, shapes.get(task.model), machine) for task in tasks]
+    costs = [cost_of(task, shapes.get(task.model), machine) for task in tasks]
     left = [task for task in tasks if task.left]
     to_fetch = {spec: _to_fetch(weights[spec], left) for spec in specs}
     absent = [
@@ -185,37 +168,6 @@ def _unseen() -> list[Problem]:
         )
         for number in range(MATH500_SIZE)
     ]
-
-
-def _cost_of(task: Task, shape: Shape | None, machine: Machine) -> Cost:
-    """Return what a task takes on this machine."""
-    dtype = machine.dtype(task.dtype)
-    memory = _memory(task, shape, DTYPE_BYTES[dtype])
-    scored = task.kind == "likelihood"
-    streamed = scored and memory > SHARE_OF_MEMORY * machine.memory
-    if streamed and shape:
-        memory = int((shape.embedding + 2 * shape.layer) * DTYPE_BYTES[dtype])
-    products = speed_of(machine, dtype).seconds(task.work) if task.left else 0.0
-    overhead, learned = overhead_of(task.kind)
-    return Cost(
-        task,
-        products,
-        products * overhead,
-        learned,
-        streamed,
-        int(memory + WORKING_MEMORY),
-    )
-
-
-def _memory(task: Task, shape: Shape | None, number_bytes: int) -> int:
-    """Return what a task's weights and caches take in memory."""
-    if shape is None:
-        return 0
-    layers = task.layers
-    if layers is None and not task.head:
-        layers = shape.layers
-    caches = min(task.batch_size, task.left) * task.longest * shape.cache
-    return (shape.parameters(layers) + caches) * number_bytes
 
 
 def _to_fetch(weights: ModelWeights, left: list[Task]) -> int:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from math import sqrt
 
-from lib.plan.planning import DTYPE_BYTES, GB, HOUR, WORKING_MEMORY, Cost, Plan
+from lib.plan.cost import DTYPE_BYTES, WORKING_MEMORY, Cost
+from lib.plan.planning import GB, HOUR, Plan
 from lib.plan.speed import overhead_of, speed_of
 from lib.statistics import POINTS
 

@@ -10,6 +10,7 @@ from lib.__main__ import main
 from lib.evaluation.likelihood import likelihoods
 from lib.measurement.run import measure
 from lib.plan import planning, speed
+from lib.plan.cost import WORKING_MEMORY
 from lib.plan.machine import Machine
 from lib.plan.planning import make_plan
 from lib.plan.quicker import half_width, quicker
@@ -241,4 +242,4 @@ def test_caches_of_answers_that_grow_at_once_count_as_memory(hub, small):
     assert shape.cache == 2 * 3 * 4
     caches = 6 * cost.task.longest * shape.cache
     weights = (shape.parameters() + caches) * 4
-    assert cost.memory == weights + planning.WORKING_MEMORY
+    assert cost.memory == weights + WORKING_MEMORY

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from lib import paths
-from lib.plan import planning, speed
+from lib.plan import cost, speed
+from lib.plan.cost import WORKING_MEMORY
 from lib.plan.machine import Machine, processor
-from lib.plan.planning import WORKING_MEMORY
 from lib.plan.speed import Speed, Workload, overhead_of
 from lib.plan.tasks import Task, TaskInputs, tasks_of
 from lib.plan.tokens import PROBLEM_CHARACTERS, SOLUTION_CHARACTERS
@@ -123,15 +123,15 @@ def test_solutions_that_are_not_too_long_are_scored_and_answers_at_once(tasks):
 
 
 def test_a_model_read_in_turns_needs_its_embedding_and_two_layers(monkeypatch):
-    monkeypatch.setattr(planning, "speed_of", lambda machine, dtype: Speed(2.0, 1.0))
-    monkeypatch.setattr(planning, "overhead_of", lambda kind: (1.5, False))
+    monkeypatch.setattr(cost, "speed_of", lambda machine, dtype: Speed(2.0, 1.0))
+    monkeypatch.setattr(cost, "overhead_of", lambda kind: (1.5, False))
     shape = Shape(embedding=10**8, layer=10**8, layers=50, head=10**8, tied=True)
     task = Task("likelihood", "demo", 3, 0, 100, Workload(read=8.0), dtype="bfloat16")
     machine = Machine(device="cpu", memory=10**10, disk=10**12)
-    cost = planning._cost_of(task, shape, machine)
-    assert cost.streamed
-    assert cost.memory == 2 * 3 * 10**8 + WORKING_MEMORY
-    assert (cost.products, cost.seconds) == (4.0, 6.0)
+    taken = cost.cost_of(task, shape, machine)
+    assert taken.streamed
+    assert taken.memory == 2 * 3 * 10**8 + WORKING_MEMORY
+    assert (taken.products, taken.seconds) == (4.0, 6.0)
 
 
 def test_an_overhead_is_the_median_of_this_processors_last_runs(tmp_path, monkeypatch):
