@@ -20,7 +20,11 @@ from docs.make_readme import (
 )
 from lib import evaluation, paths
 from lib.claims import findings
-from lib.claims.conclusion import PAPERS_GAIN, shares_drawn
+from lib.claims.conclusion import (
+    PAPERS_GAIN,
+    sentence_takes_as_much,
+    shares_drawn,
+)
 from lib.claims.findings import span
 from lib.claims.verdict import UNTRAINED, Verdict, about, models_of
 from lib.claims.words import in_words
@@ -116,9 +120,9 @@ def abstract() -> str:
         " is diluted in the first layer. We measured"
         f" {in_words(len(dilution))} models of 135 million to 1.5 billion parameters"
         " with 4-bit weights; none of them is the paper's. Attention moves as the paper"
-        f" says: in the first layer the original tokens keep {kept} % of it. It moves"
-        f" at least as much under an ordinary sentence in {sentence}, and"
-        " more in untrained networks. Nothing certain follows from it: the"
+        f" says: in the first layer the original tokens keep {kept} % of it. An"
+        f" ordinary sentence takes at least as much of it as the slashes in {sentence};"
+        " in untrained networks more is lost. Nothing certain follows from it: the"
         " worked solution becomes surely likelier in"
         f" {likelier(families_about('likelihood-gain'))},"
         " and what layer 1 makes of the slashes helps in"
@@ -130,9 +134,7 @@ def abstract() -> str:
 
 def more_under_a_sentence() -> str:
     """Return in how many models a sentence takes as much attention as slashes."""
-    shares = shares_drawn(load_profile("families")).query("layer == 1")
-    taken = shares.pivot(index="model", columns="inserted", values="mass")
-    more = taken["a sentence as long"] >= taken["slashes"]
+    more = sentence_takes_as_much(shares_drawn(load_profile("families")))
     return of_models(int(more.sum()), len(more))
 
 

@@ -17,6 +17,9 @@ from lib.profiles import Profile
 from lib.statistics import ENOUGH
 
 PAPERS_GAIN = 2  # points, of Qwen2.5-Math-1.5B in Table 1
+# What takes attention, in `shares_drawn`.
+SLASHES = "slashes"
+SENTENCE = "a sentence as long"
 
 
 def conclude(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
@@ -58,6 +61,21 @@ def shares_drawn(run: Profile) -> pd.DataFrame:
     return pd.read_csv(drawn)
 
 
+def sentence_takes_as_much(shares: pd.DataFrame) -> pd.Series:
+    """Return by model whether an ordinary sentence takes at least as large a share of
+    the first layer's attention as the slashes; nothing where either is unknown.
+
+    shares: as `shares_drawn` has them.
+    """
+    first = shares[shares.layer == 1]
+    slashes, sentence = (
+        first[first.inserted == name].set_index("model").mass
+        for name in (SLASHES, SENTENCE)
+    )
+    models = slashes.index.intersection(sentence.index, sort=False)
+    return sentence[models] >= slashes[models]
+
+
 def answer_of(measures: Sequence[Verdict]) -> str:
     """Return whether any measure shows a gain, in one sentence.
 
@@ -82,8 +100,8 @@ def _attention_taken(shares: pd.DataFrame) -> list[str]:
     if shares.empty:
         return []
     first = shares[shares.layer == 1]
-    slashes = first[first.inserted == "slashes"].mass
-    sentence = first[first.inserted == "a sentence as long"].mass
+    slashes = first[first.inserted == SLASHES].mass
+    sentence = first[first.inserted == SENTENCE].mass
     return [
         f"The slashes take {_percent(slashes)} of the first layer's attention; an"
         f" ordinary sentence as long takes {_percent(sentence)}."

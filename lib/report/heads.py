@@ -26,8 +26,8 @@ def read_heads(profile: Profile) -> tuple[list[dict], list[str]]:
     """Return a JSON object per model, and what is missing and why.
 
     What was measured here comes before what the repository has. `columns` have by name
-    of COLUMNS a triple (mean, low, high) of λ per head, `means` the mean over heads,
-    `layers` by condition the mean over heads of each layer, with its ends.
+    of COLUMNS a triple (mean, low, high) of λ per head, `layers` by condition the mean
+    over heads of each layer, with its ends.
     """
     files = {}
     for folder in (paths.DATA / profile.name, profile.results):
@@ -52,17 +52,14 @@ def _of_model(measured: xr.Dataset) -> dict:
     """Return what the page draws of one model."""
     ratios = measured["lambda"]
     columns = {}
-    means = {}
     for name, (condition, networks) in COLUMNS.items():
         column = _column(ratios, condition, networks)
         if column:
             columns[name] = column
-            means[name] = float(np.mean([mean for mean, *_ in column]))
     return {
         "name": measured.model,
         "revision": str(measured.revision),
         "columns": columns,
-        "means": means,
         "layers": _layers(ratios),
     }
 

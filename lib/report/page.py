@@ -17,6 +17,7 @@ from typing import Any
 from markupsafe import Markup
 
 from lib import paths
+from lib.claims.conclusion import shares_drawn
 from lib.claims.summary import closing
 from lib.claims.verdict import Verdict, models_of
 from lib.claims.verdict_tables import read_verdicts
@@ -107,7 +108,7 @@ def _contents(
         "story": {
             "help": story.answer(verdicts),
             "watch": [],
-            "any": story.any_text(verdicts, heads),
+            "any": story.any_text(verdicts, shares_drawn(profile)),
             "layers": story.layers(verdicts),
             "gain": story.helps(verdicts),
             "trust": story.trust(verdicts, graded),

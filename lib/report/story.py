@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from lib.claims.claim import load_claims
-from lib.claims.conclusion import answer_of
+from lib.claims.conclusion import answer_of, sentence_takes_as_much
 from lib.claims.findings import span
 from lib.claims.summary import totals
 from lib.claims.verdict import UNTRAINED, Verdict, about
@@ -85,25 +85,21 @@ def _accuracy(verdicts: Sequence[Verdict]) -> list[str]:
     return [f"{line}."]
 
 
-def any_text(verdicts: Sequence[Verdict], heads: Sequence[dict]) -> list[str]:
+def any_text(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
     """Say whether slashes are special, beside a sentence and untrained networks.
 
-    heads: as `lib.report.heads.read_heads` gives them.
+    shares: as `lib.claims.conclusion.shares_drawn` has them.
     """
-    pairs = []
-    for model in heads:
-        means = {name: mean for name, mean in model["means"].items() if mean}
-        if {"mless", "random"} <= set(means):
-            pairs.append((means["mless"], means["random"]))
+    as_much = sentence_takes_as_much(shares)
     lines = []
-    if pairs:
-        more = sum(sentence < slashes for slashes, sentence in pairs)
+    if as_much.any():
+        where = of_models(int(as_much.sum()), len(as_much))
         lines.append(
-            "This is not special to slashes: an ordinary sentence as long leaves the"
-            f" original tokens less attention in {of_models(more, len(pairs))}."
-            if more
-            else "Slashes take more attention away than an ordinary sentence as long."
+            "This is not special to slashes: a sentence as long takes no less of the"
+            f" first layer's attention in {where}."
         )
+    elif len(as_much):
+        lines.append("Slashes take more attention than an ordinary sentence as long.")
     rows = [row for row in known(verdicts, "dilution") if UNTRAINED in row.controls]
     if rows:
         trained = _lost(row.estimate.effect for row in rows)

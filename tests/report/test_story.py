@@ -1,8 +1,10 @@
 """The sentences of the page, filled from verdicts that are written by hand."""
 
+import pandas as pd
 import pytest
 from report_folder import claim
 
+from lib.claims.conclusion import SENTENCE, SLASHES
 from lib.claims.verdict_tables import verdict_of
 from lib.report import story
 
@@ -17,6 +19,22 @@ def dilution(effect, model):
 
 
 NO_GAIN = verdict("accuracy-mless", 1, -2, 4, paper=2, paper_of="a bigger model")
+def shares(taken):
+    """Return what slashes and a sentence take of layers 1 and 2, in %; None: unknown.
+
+    In the second layer it is the other way round.
+    """
+    rows = []
+    for model, pair in taken.items():
+        for layer, masses in ((1, pair), (2, pair[::-1])):
+            rows += [
+                (model, name, layer, mass)
+                for name, mass in zip((SLASHES, SENTENCE), masses, strict=True)
+                if mass is not None
+            ]
+    return pd.DataFrame(rows, columns=["model", "inserted", "layer", "mass"])
+
+
 GAIN = verdict("likelihood-gain", 1, 0.5, 1.5, survives=True)
 CHANCE = verdict("likelihood-gain", 1, 0.5, 1.5, survives=False)
 WHERE = "the one model that we could run, we see"
@@ -69,12 +87,8 @@ def test_models_are_counted_in_words(count, total, says):
 
 
 def test_a_sentence_is_compared_with_slashes_model_by_model():
-    heads = [
-        {"means": {"mless": 0.9, "random": 0.8}},
-        {"means": {"mless": 0.7, "random": 0.75}},
-        {"means": {"mless": 0.7}},
-    ]
-    (line,) = story.any_text([], heads)
+    taken = {"a": (10, 20), "b": (30, 25), "c": (30, None)}
+    (line,) = story.any_text([], shares(taken))
     assert line.endswith("in one of the two models.")
 
 
