@@ -34,7 +34,8 @@ GROUP_OF = {
 def grouped_claims(
     verdicts: list[Verdict], figures: list[dict], notebooks: dict[str, str]
 ) -> dict[str, list[dict]]:
-    """Return by group its claims: the first verdict, and a row per model that tests it.
+    """Return by group its claims: the first verdict, and a row per model that tests it,
+    in their order and by model.
 
     `figures` are those that bear on the claim, `notebooks` the places of the notebooks
     that draw them.
@@ -58,6 +59,7 @@ def grouped_claims(
             if figure["caption"] and name in figure["caption"]["claims"]
         ]
         claim["figures"] = own
+        claim["by_model"] = {row["verdict"].model: row for row in claim["rows"]}
         stems = dict.fromkeys(figure["caption"]["notebook"] for figure in own)
         claim["notebooks"] = {
             stem: notebooks[stem] for stem in stems if stem in notebooks

@@ -359,6 +359,24 @@ def test_nothing_scrolls_sideways(show, width):
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
 
 
+DRAWN_AND_SHOWN = """
+return [...document.querySelectorAll('.chart svg[viewBox]')].map(
+    (svg) => [svg.viewBox.baseVal.width, svg.getBoundingClientRect().width]);
+"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_picture_is_drawn_for_the_room_that_it_has(show, profile, width):
+    opening = [
+        claim(id=name, n=30)
+        for name in ("dilution", "likelihood-gain", "accuracy-mless")
+    ]
+    write(profile, opening, [], measured())
+    widths = show(width).execute_script(DRAWN_AND_SHOWN)
+    assert len(widths) > 3
+    assert all(drawn == pytest.approx(there, abs=2) for drawn, there in widths)
+
+
 COLOURS = """
 const style = getComputedStyle(document.body);
 return [style.backgroundColor, style.color].map(

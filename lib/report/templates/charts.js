@@ -27,7 +27,8 @@ const line = (x1, y1, x2, y2, name) => svg("line", { x1: x1.toFixed(1), y1: y1.t
 // Rows of intervals. panel: title, even, side, rings, groups of { title, rows }; a row with `cloud` can be chosen.
 function forest(box, panel, { values = true, choose = null, name = (row) => row.label ?? short(row.model), even = panel.even } = {}) {
   const all = panel.groups.flatMap((group) => group.rows), longest = Math.max(...all.map((row) => name(row).length));
-  const width = box.clientWidth || 600, wide = width >= 620, left = Math.min(7 * longest + 12, width * 0.6), right = values && wide ? width - 230 : width - 10;
+  const told = (row) => `${row.text ?? row.x}${row.n ? `, n = ${row.n}` : ""}`, beside = 6.6 * Math.max(...all.map((row) => told(row).length)) + 16;
+  const width = box.clientWidth || 600, wide = width >= 620, left = Math.min(7 * longest + 12, width * 0.6), right = values && wide ? width - beside : width - 10;
   const ends = all.flatMap((row) => [row.low ?? row.x, row.high ?? row.x]);
   const numbers = [...ends, even, ...(panel.rings ?? []).map((ring) => ring.x)];
   const room = 0.06 * (Math.max(...numbers) - Math.min(...numbers)) || 1, low = Math.min(...numbers) - room, high = Math.max(...numbers) + room;
@@ -39,23 +40,23 @@ function forest(box, panel, { values = true, choose = null, name = (row) => row.
       y += 20;
       const shown = [words(left - 8, y + 4, name(row), "end"), mark(row.model, x(row.x), y)];
       if (row.low !== undefined && row.low !== null) shown.splice(1, 0, line(x(row.low), y, x(row.high), y, "bar"));
-      if (values && wide) shown.push(words(right + 12, y + 4, `${row.text ?? row.x}${row.n ? `, n = ${row.n}` : ""}`, "start value"));
+      if (values && wide) shown.push(words(right + 12, y + 4, told(row), "start value"));
       const made = svg("g", { class: "row" }, svg("rect", { class: "strip", x: 0, y: y - 10, width, height: 20 }), ...shown);
-      const told = `${name(row)}: ${row.text ?? row.x}${row.n ? `, n = ${row.n}` : ""}`;
-      made.addEventListener("pointermove", (event) => tell(told, event));
+      const named = `${name(row)}: ${told(row)}`;
+      made.addEventListener("pointermove", (event) => tell(named, event));
       made.addEventListener("pointerleave", () => tell(""));
       if (choose?.(row)) {
         made.setAttribute("tabindex", 0);
         made.setAttribute("role", "button");
-        made.setAttribute("aria-label", `${group.title}, ${told}: show the problems`);
+        made.setAttribute("aria-label", `${group.title}, ${named}: show the problems`);
         for (const kind of ["pointerenter", "focus", "click"]) made.addEventListener(kind, () => choose(row)());
         made.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(row)(); } });
       }
       parts.push(made);
     }
-    y += 8;
+    y += 14;
   }
-  const bottom = y + 8, shade = panel.side ? [svg("rect", { class: "range", x: panel.side > 0 ? x(even) : left, y: 4, width: panel.side > 0 ? right - x(even) : x(even) - left, height: bottom - 4 })] : [];
+  const bottom = y + 2, shade = panel.side ? [svg("rect", { class: "range", x: panel.side > 0 ? x(even) : left, y: 4, width: panel.side > 0 ? right - x(even) : x(even) - left, height: bottom - 4 })] : [];
   const rings = (panel.rings ?? []).map((ring) => {
     const made = svg("circle", { class: "ring", cx: x(ring.x).toFixed(1), cy: bottom, r: 6 });
     made.append(svg("title", {}, `the paper, ${ring.label}: ${signed(ring.x)}`));

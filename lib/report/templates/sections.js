@@ -1,14 +1,17 @@
 "use strict";
 // The pictures of all sections but 2 and 7.
-function panelIn(where, panel, options = {}) {
-  if (!panel.groups.length) return;
-  const box = element("div", { className: "chart" });
-  where.append(element("div", {}, element("p", { className: "title", textContent: panel.title }), box));
-  drawing(box, () => forest(box, panel, options));
+// A box per panel: all of them stand before the first is drawn, as each takes room from the others.
+function panelsIn(where, panels, options = {}) {
+  const boxes = panels.filter((panel) => panel.groups.length).map((panel) => {
+    const box = element("div", { className: "chart" });
+    where.append(element("div", {}, element("p", { className: "title", textContent: panel.title }), box));
+    return [panel, box];
+  });
+  for (const [panel, box] of boxes) drawing(box, () => forest(box, panel, options));
 }
 
 // 1: a line per measure.
-for (const panel of data.opening) panelIn(at("opening"), panel);
+panelsIn(at("opening"), data.opening);
 
 // 3: every head of the first layer, in five columns.
 const COLUMNS = { mless: "slashes", mful: "he", random: "a sentence", untrained: "untrained, slashes", even: "spread evenly" };
@@ -80,11 +83,11 @@ at("zoom").hidden = !data.forests.some((panel) => panel.groups.some((group) => g
 drawing(at("forests"), drawForests);
 
 // 6: checks, and the same answers by several graders.
-for (const panel of data.checks) panelIn(at("checks"), panel);
+panelsIn(at("checks"), data.checks);
 if (data.graders.length) {
   const models = [...new Set(data.graders.map((row) => row.model))];
   const panel = { title: "Right answers to the same texts, by grader, %", even: 0, plain: true, groups: models.map((model) => ({ title: short(model), rows: data.graders.filter((row) => row.model === model).map((row) => ({ ...row, text: `${row.x} %` })) })) };
-  panelIn(at("graders"), panel);
+  panelsIn(at("graders"), [panel]);
 }
 
 // 8: settings, one picture after another; the first is drawn from the prompt of section 2.
@@ -99,11 +102,16 @@ function drawCourse() {
   const models = [...new Set(shown.rows.map((row) => row.model))];
   forest(box, { title: shown.title, even: 0, side: 0, groups: models.map((model) => ({ title: short(model), rows: shown.rows.filter((row) => row.model === model) })) });
 }
+const LENGTH_LINES = [["mless", "slashes", "slashes"], ["mful", "he", "“he”"], ["random", "sentence", "a sentence"]];
 function drawLengths(box) {
-  box.replaceChildren(element("div", { className: "multiples" }, ...data.prompts.map((prompt) => element("div", {}, element("p", { className: "title", textContent: short(prompt.model) }), element("div", { className: "chart" })))));
+  const legend = LENGTH_LINES.flatMap(([name, , label]) => [element("b", { className: name, textContent: label }), ", "]).slice(0, -1);
+  box.replaceChildren(
+    element("div", { className: "multiples" }, ...data.prompts.map((prompt) => element("div", {}, element("p", { className: "title", textContent: short(prompt.model) }), element("div", { className: "chart" })))),
+    element("p", { className: "source" }, "λ, the mean over heads of the first layer: ", ...legend, "."),
+  );
   data.prompts.forEach((prompt, i) => lines(box.firstChild.children[i].lastChild, {
     title: `λ by number of inserted tokens, ${prompt.model}`, xName: "inserted tokens", even: 1, height: 170, range: [0.4, 1.1],
-    lines: [["mless", "slashes"], ["mful", "he"], ["random", "sentence"]].map(([name, filler]) => ({ name, points: [[0, 1], ...prompt.lengths.slice(1).map((length, step) => [length, mean(prompt.fillers[filler].lambda[step])])] })),
+    lines: LENGTH_LINES.map(([name, filler]) => ({ name, points: [[0, 1], ...prompt.lengths.slice(1).map((length, step) => [length, mean(prompt.fillers[filler].lambda[step])])] })),
   }));
 }
 function turnCourse(by) {
