@@ -158,6 +158,8 @@ def helps(verdicts: Sequence[Verdict]) -> list[str]:
             f"Weighted answers put the change in {row.model} between {low:+.1f} and"
             f" {high:+.1f} points, from {row.n} problems."
         )
+        if is_gain(row) and not row.survives:
+            lines.append("That does not stand when corrected for the number of tests.")
     return lines
 
 
