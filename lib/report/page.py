@@ -14,6 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from markupsafe import Markup
 
 from lib import paths
@@ -40,6 +41,7 @@ from lib.report.publish import (
     publish_report,
     template,
 )
+from lib.statistics import format_interval
 
 SCRIPTS = ("base.js", "charts.js", "watch.js", "sections.js", "answers.js")
 # What could end a script element.
@@ -143,15 +145,23 @@ def _looks(verdicts: list[Verdict], heads: list[dict]) -> dict[str, list[str]]:
     return {name: [look.colour, look.marker] for name, look in looks.items()}
 
 
-def _graders(table: Any) -> list[dict]:
-    """Return by model what share of the same answers each grader finds right, in %."""
-    if table is None:
-        return []
-    rows = table[table.condition == "none"]
-    return [
-        {"model": row.model, "label": row.grader, "x": round(row.accuracy, 1)}
-        for row in rows.itertuples()
-    ]
+def _graders(table: pd.DataFrame | None) -> dict[str, list[dict]]:
+    """Return what share of the same answers each grader finds right, in %, and what the
+    slashes change under it, in points.
+    """
+    right: list[dict] = []
+    changes: list[dict] = []
+    for row in [] if table is None else table.itertuples():
+        drawn = {"model": row.model, "label": row.grader}
+        if row.condition == "none":
+            accuracy = round(row.accuracy, 1)
+            right.append(drawn | {"x": accuracy, "text": f"{accuracy} %"})
+        elif row.condition == "mless" and pd.notna(row.effect_low):
+            ends = (row.effect, row.effect_low, row.effect_high)
+            x, low, high = (round(number, 2) for number in ends)
+            text = f"{format_interval(*ends, '+')} points"
+            changes.append(drawn | {"x": x, "low": low, "high": high, "text": text})
+    return {"right": right, "changes": changes}
 
 
 def _page(content: dict, data: dict) -> str:

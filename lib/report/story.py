@@ -196,10 +196,22 @@ def _apart(graders: pd.DataFrame) -> list[str]:
     ours, theirs = (shares[name].to_numpy() for name in names)
     widest = abs(theirs - ours).argmax()
     low, high = sorted([float(ours[widest]), float(theirs[widest])])
-    return [
+    lines = [
         f"The same answers of one model are right in {low:.1f} or {high:.1f} %,"
         " depending on who grades."
     ]
+
+    # What the slashes change in this model, by the same two.
+    of_model = graders[graders.model == shares.index[widest]]
+    slashes = of_model[of_model.condition == "mless"]
+    changes = slashes.set_index("grader").effect.dropna()
+    if set(names) <= set(changes.index):
+        ours, theirs = (float(changes[name]) for name in names)
+        lines.append(
+            f"Slashes change that by {ours:+.1f} points for this project's grader and"
+            f" by {theirs:+.1f} for the authors'."
+        )
+    return lines
 
 
 def writes(flips: Sequence[dict]) -> list[str]:

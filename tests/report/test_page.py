@@ -26,6 +26,7 @@ from lib import paths
 from lib.claims.claim import load_claims
 from lib.claims.verdict_tables import verdict_of
 from lib.errors import InputError
+from lib.evaluation.answer_tables import GRADERS
 from lib.measurement.store import save_measured
 from lib.paths import read_yaml
 from lib.profiles import load_profile
@@ -326,6 +327,22 @@ def test_a_head_has_its_mean_with_ends_and_a_layer_the_mean_of_its_heads(profile
     assert all(low < mean < high for mean, low, high in model["columns"]["mless"])
     by_layer = [(layer, mean) for layer, mean, _, _ in model["layers"]["mless"]]
     assert by_layer == [(1, pytest.approx(0.68)), (2, pytest.approx(1.22))]
+
+
+def test_the_same_answers_stand_by_grader_with_what_the_slashes_change(profile):
+    answers = [
+        answer(f"sum/{i}", name, i % share == 0, correct_authors=True)
+        for i in range(30)
+        for name, share in (("none", 3), ("mless", 2))
+    ]
+    write(profile, CLAIMS, answers, measured())
+    graders = data(page(profile))["graders"]
+    right = {row["label"]: row["x"] for row in graders["right"]}
+    assert right[GRADERS["correct"]] == 33.3
+    assert right[GRADERS["correct_authors"]] == 100
+    change = graders["changes"][0]
+    assert change["low"] < change["x"] == 16.67 < change["high"]
+    assert change["text"].startswith("+17 [")
 
 
 def test_of_untrained_networks_the_middle_one_counts_and_the_outer_ones_are_ends(

@@ -6,6 +6,7 @@ from report_folder import claim
 
 from lib.claims.conclusion import SENTENCE, SLASHES
 from lib.claims.verdict_tables import verdict_of
+from lib.evaluation.answer_tables import GRADERS
 from lib.report import story
 
 
@@ -18,7 +19,6 @@ def dilution(effect, model):
     return verdict("dilution", effect, effect - 0.01, effect + 0.01, model=model)
 
 
-NO_GAIN = verdict("accuracy-mless", 1, -2, 4, paper=2, paper_of="a bigger model")
 def shares(taken):
     """Return what slashes and a sentence take of layers 1 and 2, in %; None: unknown.
 
@@ -35,6 +35,7 @@ def shares(taken):
     return pd.DataFrame(rows, columns=["model", "inserted", "layer", "mass"])
 
 
+NO_GAIN = verdict("accuracy-mless", 1, -2, 4, paper=2, paper_of="a bigger model")
 GAIN = verdict("likelihood-gain", 1, 0.5, 1.5, survives=True)
 CHANCE = verdict("likelihood-gain", 1, 0.5, 1.5, survives=False)
 WHERE = "the one model that we could run, we see"
@@ -90,6 +91,21 @@ def test_a_sentence_is_compared_with_slashes_model_by_model():
     taken = {"a": (10, 20), "b": (30, 25), "c": (30, None)}
     (line,) = story.any_text([], shares(taken))
     assert line.endswith("in one of the two models.")
+    assert story.any_text([], shares({"a": (30, 25)})) == [
+        "Slashes take more attention than an ordinary sentence as long."
+    ]
+    assert story.any_text([], shares({})) == []
+
+
+@pytest.mark.parametrize(
+    "low, survives, doubted",
+    [(0.1, False, True), (-1, False, False), (0.1, True, False)],
+)
+def test_weighted_answers_that_gain_only_uncorrected_are_doubted(
+    low, survives, doubted
+):
+    row = verdict("points-slashes", 1.8, low, 4.7, n=60, survives=survives)
+    assert ("does not stand" in story.helps([row])[-1]) == doubted
 
 
 def test_settings_that_help_and_hurt_are_counted():
@@ -111,3 +127,24 @@ def test_turned_answers_are_counted_either_way():
         == "With slashes 2 answers turned right and 1 turned wrong."
     )
     assert story.writes([]) == []
+
+
+def test_the_graders_lesson_is_told_of_the_model_where_they_lie_apart_most():
+    columns = ["model", "condition", "grader", "accuracy", "effect"]
+    rows = [
+        ("a", "none", "correct", 10.5, None),
+        ("a", "none", "correct_authors", 39, None),
+        ("a", "mless", "correct", 11.5, 1),
+        ("a", "mless", "correct_authors", 41, -2),
+        ("b", "none", "correct", 40, None),
+        ("b", "none", "correct_authors", 50, None),
+    ]
+    table = pd.DataFrame(rows, columns=columns)
+    table["grader"] = table.grader.map(GRADERS)
+    assert story.trust([], table) == [
+        "The same answers of one model are right in 10.5 or 39.0 %, depending on who"
+        " grades.",
+        "Slashes change that by +1.0 points for this project's grader and by -2.0 for"
+        " the authors'.",
+    ]
+    assert len(story.trust([], table[table.condition == "none"])) == 1

@@ -84,11 +84,11 @@ drawing(at("forests"), drawForests);
 
 // 6: checks, and the same answers by several graders.
 panelsIn(at("checks"), data.checks);
-if (data.graders.length) {
-  const models = [...new Set(data.graders.map((row) => row.model))];
-  const panel = { title: "Right answers to the same texts, by grader, %", even: 0, plain: true, groups: models.map((model) => ({ title: short(model), rows: data.graders.filter((row) => row.model === model).map((row) => ({ ...row, text: `${row.x} %` })) })) };
-  panelsIn(at("graders"), [panel]);
-}
+const byModel = (rows) => [...new Set(rows.map((row) => row.model))].map((model) => ({ title: short(model), rows: rows.filter((row) => row.model === model) }));
+panelsIn(at("graders"), [
+  { title: "The same answers by grader: right without slashes, %", even: 0, plain: true, groups: byModel(data.graders.right) },
+  { title: "What the slashes change under each grader, in points", even: 0, groups: byModel(data.graders.changes) },
+]);
 
 // 8: settings, one picture after another; the first is drawn from the prompt of section 2.
 const courses = [...(data.prompts.length ? [{ title: "How many: attention on the original tokens of the prompt in section 2" }] : []), ...data.courses];
