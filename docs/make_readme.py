@@ -9,6 +9,7 @@ is kept by hand.
 import re
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -145,6 +146,7 @@ def models_table() -> str:
     """Return a row per model: attention, likelihoods and answers under slashes."""
     verdicts = stored_as_verdicts("families")
     shares = stored(FIGURES / "families" / "mass_by_layer.csv").query("layer == 1")
+    drawn = shares[shares.inserted.isin(("slashes", "a sentence as long"))]
     taken = shares.set_index(["model", "inserted"]).mass
     rows = []
     for model in models_of(row for row in verdicts if row.n):
@@ -159,7 +161,7 @@ def models_table() -> str:
         rows.append((model, *cells))
     columns = [
         "model",
-        "slashes take, % of layer 1",
+        f"slashes take, % of layer 1 (n = {drawn.n.max()})",
         "a sentence takes, %",
         *NUMBERS_OF_MODELS.values(),
     ]
@@ -174,13 +176,18 @@ def paper_says() -> str:
 
 
 def held(verdicts: Sequence[Verdict], claim: str) -> str:
-    """Return in how many models a claim is supported, and where that is unknown."""
+    """Return in how many models a claim is supported, and in how many neither that nor
+    the opposite is.
+    """
     rows = about(verdicts, claim, ENOUGH)
     supported = sum(row.verdict == "supported" for row in rows)
-    undecided = sum(row.stands == "undecided" for row in rows)
     text = f"{supported} of {len(rows)} models"
-    if undecided:
-        return f"{text}, {undecided} undecided"
+    others = Counter(row.stands for row in rows)
+    told = [
+        f"{others[name]} {name}" for name in ("in part", "undecided") if others[name]
+    ]
+    if told:
+        return ", ".join([text, *told])
     return text if supported else f"no: {text}"
 
 
