@@ -47,7 +47,7 @@ def write_beside(ax, row, details):
     interval = format_interval(row.effect, row.low, row.high, "+")
     text = f"{interval.replace('-', MINUS)}, {details}"
     transform = ax.get_yaxis_transform()
-    ax.text(1.01, row.y, text, transform=transform, va="center", size="small")
+    ax.text(1.03, row.y, text, transform=transform, va="center", size="small")
 
 
 def forest(ax, table):

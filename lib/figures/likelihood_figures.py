@@ -19,7 +19,7 @@ ANSWERING = [
 ]
 # The titles and the x axes of panels that vary one thing.
 COURSES = {
-    "depth": ("Seen by some layers only", "k"),
+    "depth": ("Seen by some layers only", "k, a number of first layers"),
     "length": ("How many", "inserted slashes"),
     "place": ("Where", "place of the slashes"),
 }
@@ -82,7 +82,7 @@ def likelihood_courses(run, table):
     """
     courses = table[table.panel.isin(list(COURSES))]
     courses = courses.assign(series=courses.model + ", " + courses.curve)
-    layout = Layout(ylabel="nats, to none")
+    layout = Layout(ylabel="nats, against none")
     for (ax,), rows in panels(
         run, "likelihood_courses", courses, ["panel"], "likelihood", layout
     ):

@@ -134,13 +134,18 @@ def in_model_order(run, table):
     """Return a table's rows with the models in the order of the profile's, which every
     figure has; the rows of a model stay in theirs.
     """
-    sections = [run.attention, run.accuracy, run.likelihood]
-    specs = [spec for section in sections if section for spec in section.models]
-    names = list(dict.fromkeys(resolve(spec).name for spec in specs))
+    names = _models_in_order(run)
     names += [name for name in dict.fromkeys(table.model) if name not in names]
     return table.sort_values(
         "model", key=lambda own: own.map(names.index), kind="stable"
     )
+
+
+def _models_in_order(run):
+    """Return the names of a profile's models, each once."""
+    sections = [run.attention, run.accuracy, run.likelihood]
+    specs = [spec for section in sections if section for spec in section.models]
+    return list(dict.fromkeys(resolve(spec).name for spec in specs))
 
 
 def _renew(run, name, tables, figure, caption):
@@ -244,7 +249,7 @@ def caption_provenance(run, part, table):
     if "source" in table and (table.source == THIS_RUN).any():
         table = table[table.source == THIS_RUN]
     sections = [getattr(run, part)] if part else [run.attention, run.accuracy]
-    models = _models_of_caption(sections, table)
+    models = _models_of_caption(run, sections, table)
     text = f"{'; '.join(models)}. " if models else ""
     if part:
         problems = describe(sections[0].problems)
@@ -259,15 +264,18 @@ def caption_provenance(run, part, table):
     return text + ("95 % intervals over problems. " if "low" in table else "")
 
 
-def _models_of_caption(sections, table):
-    """Return the models of a table with their revisions and weights, each once."""
+def _models_of_caption(run, sections, table):
+    """Return the models of a table with their revisions and weights, each once, in the
+    order of every figure.
+    """
     revisions = {}
     if "revision" in table:
         stored = table.dropna(subset="revision")
         revisions = stored.groupby("model").revision.first()
     labels = []
-    for spec in (spec for section in sections for spec in section.models):
-        source = resolve(spec)
+    sources = [resolve(spec) for section in sections for spec in section.models]
+    order = _models_in_order(run)
+    for source in sorted(sources, key=lambda source: order.index(source.name)):
         if source.name not in set(table.get("model", ())):
             continue
         label = source.name

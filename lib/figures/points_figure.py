@@ -10,13 +10,13 @@ from lib.figures.forest import pair_by_pair, placed_rows, write_beside
 from lib.figures.looks import EVEN, NO_EFFECT, look_of_model
 from lib.figures.page import Layout, panels
 
-# How full the marks of a way are, in the order of the legend, and its short name.
+# How full the marks of a way are, and what the legend calls such marks.
 FILLS = {
     "drawn answers, weighted": "full",
     "drawn answers, counted": "none",
-    "single answers, counted": "left",
+    "single answers, counted": "none",
 }
-SHORT_WAYS = dict(zip(FILLS, ("weighted", "counted", "single answers"), strict=True))
+NAMES_OF_FILLS = {"full": "weighted", "none": "counted"}
 FEWER_OR_MORE = (
     "fewer right  \N{LEFTWARDS ARROW}  points  \N{RIGHTWARDS ARROW}  more right"
 )
@@ -32,9 +32,10 @@ def points(run, table):
     layout = Layout(
         height=0.8 + 0.16 * (len(table) + table.x.nunique()),
         note=(
-            "Drawn answers: those of both halves, weighted by their probability under"
-            " each condition, or counted. Single answers: the likeliest to each"
-            " problem."
+            "Drawn answers: several to a problem, of both conditions together; they"
+            " are weighted by their probability under each condition, or those of each"
+            " condition are counted. Single answers: the likeliest to each problem."
+            " Effective: as many answers without weights would say as much."
         ),
     )
     for (ax,), rows in panels(run, "points", table, ["unit"], "accuracy", layout):
@@ -68,9 +69,9 @@ def points_in_rows(ax, table):
 
 def _write_trust(ax, row):
     """Write a row's interval, n and effective number of answers beside it."""
-    details = f"{SHORT_WAYS[row.way]}, n = {row.n}"
+    details = f"{row.way}, n = {row.n}"
     if np.isfinite(row.effective):
-        details += f", {row.effective:.0f} effective of {row.answers:.0f} answers"
+        details += f" ({row.effective:.0f} of {row.answers:.0f} effective)"
     write_beside(ax, row, details)
 
 
@@ -81,10 +82,10 @@ def _legend_of_points(ax, table):
         look = look_of_model(model)
         style = {"color": look.colour, "marker": look.marker}
         ax.plot(*nowhere, linestyle="none", markersize=5, label=model, **style)
-    for way, fill in FILLS.items():
-        if way in set(table.way):
-            style = {"color": "0.3", "marker": "o", "fillstyle": fill}
-            ax.plot(*nowhere, linestyle="none", markersize=5, label=way, **style)
+    for fill in dict.fromkeys(FILLS[way] for way in table.way):
+        style = {"color": "0.3", "marker": "o", "fillstyle": fill}
+        name = NAMES_OF_FILLS[fill]
+        ax.plot(*nowhere, linestyle="none", markersize=5, label=name, **style)
     if table.band.notna().any():
         ax.barh(*nowhere, color=NO_EFFECT, label=MARGIN)
     if table.reported.notna().any():

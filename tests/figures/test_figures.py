@@ -205,8 +205,8 @@ def test_points_are_full_where_weighted_and_the_papers_gain_is_a_ring(drawn):
     bands = [(band.get_x(), band.get_width()) for band in ax.patches[:4]]
     assert bands == [(-2, 4)] * 2 + [(-1, 2)] * 2
     first, second, *_ = texts(ax.texts)
-    assert first.endswith("weighted, n = 40, 120 effective of 160 answers")
-    assert second.endswith("counted, n = 40")
+    assert first.endswith("drawn answers, weighted, n = 40 (120 of 160 effective)")
+    assert second.endswith("drawn answers, counted, n = 40")
 
 
 @pytest.mark.parametrize(
