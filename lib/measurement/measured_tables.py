@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from lib.measurement.plan import TRAINED, UNIFORM, UNTRAINED
-from lib.statistics import ALPHA, holm, interval, ratio, signed_rank
+from lib.statistics import ALPHA, POINTS, holm, interval, ratio, signed_rank
 
 # What is measured of the inserted tokens.
 INSERTED_MEASURES = ["mass", "flatness", "dispersion"]
@@ -22,7 +22,7 @@ AFFINE_TEXT = {
     "affine": "R2 of lambda * old + sigma",
     "line": "R2 with a coefficient of sigma per token",
     "softmax": "R2 with lambda per token from the softmax",
-    "shifted": "R2 of old + sigma",
+    "shifted": "R2 of old + sigma (below 0 counts as 0)",
     "direction": "sigma: share of squares along one line",
     "component": "sigma: share of variance in first component",
 }
@@ -233,15 +233,20 @@ def causes_table(model: xr.Dataset) -> pd.DataFrame:
 def affine_table(model: xr.Dataset) -> pd.DataFrame:
     """Return the measures of new = lambda * old + sigma in layer 1.
 
-    Each is a mean over heads, beside the lowest and the highest head.
+    Each is a mean over heads, beside the lowest and the highest head. R² without a
+    factor has no lower end where a head's output hardly varies, so that one such prompt
+    would be the mean: below 0 it counts as 0, and `below 0` says how often, in %.
     """
     fits = model[list(AFFINE_TEXT)].sel(network=TRAINED, drop=True)
+    below = (fits < 0).mean(["problem", "head"]).to_dataarray("measure")
+    fits["shifted"] = fits.shifted.clip(min=0)
     values = fits.to_dataarray("measure")
     heads = values.mean("problem")
     table = means_table(values.mean("head"))
     table["measure"] = table["measure"].map(AFFINE_TEXT)
     table["lowest head"] = heads.min("head").values
     table["highest head"] = heads.max("head").values
+    table["below 0"] = POINTS * below.values
     return table
 
 

@@ -188,3 +188,15 @@ def test_fits_have_their_mean_and_their_extreme_heads():
     assert row["mean"] == pytest.approx(0.55)
     assert row["lowest head"] == pytest.approx(0.3)
     assert row["highest head"] == pytest.approx(0.8)
+
+
+def test_one_r2_far_below_0_does_not_set_the_mean_but_is_counted():
+    fits = dict.fromkeys(AFFINE_TEXT, 0.5) | {"shifted": [[-1e9, 0.6], [0.4, 0.2]]}
+    measured = dataset(LABELS | {"head": [1, 2]}, fits)
+    table = affine_table({"m": measured}).set_index("measure")
+    row = table.loc[AFFINE_TEXT["shifted"]]
+    assert row["mean"] == pytest.approx(0.3)
+    assert row["lowest head"] == pytest.approx(0.2)
+    assert row["below 0"] == 25
+    assert table["below 0"].sum() == 25
+    assert measured.shifted.min() == -1e9
