@@ -39,6 +39,7 @@ LONGEST_FILLER = 220  # tokens, at the end of a slider
 PICTURE_DPI = 150
 PICTURE_WIDTH = 900  # pixels on the page
 MOST_WRITTEN = 120  # tokens of an answer
+TABS = ("What is drawn", "What does the model write?")
 # What a filler is compared with: conditions.
 COMPARED_WITH = {"slashes": "mless", "a sentence": "random"}
 # Fillers that a button types.
@@ -109,8 +110,34 @@ class TryIt:
             [_chip(name, text, filler_field) for name, text in SUGGESTED.items()]
         )
         row = ipywidgets.HBox(others)
-        interactive.children = (problem_field, filler_field, chips, row, output)
+        tabs = ipywidgets.Tab([output, self._writing()], titles=TABS)
+        interactive.children = (problem_field, filler_field, chips, row, tabs)
         display(interactive)
+
+    def _writing(self) -> ipywidgets.VBox:
+        """Return a button that asks the model, above what it answers."""
+        button = ipywidgets.Button(
+            description="let it answer", tooltip="without the filler and with it"
+        )
+        answers = ipywidgets.Output()
+
+        def write(_: ipywidgets.Button) -> None:
+            button.disabled = True
+            answers.clear_output()
+            with answers:
+                print("The model is writing ...")
+                try:
+                    told = self.write()
+                except InputError as error:
+                    print(f"error: {error}")
+                else:
+                    answers.clear_output()
+                    for name, text in zip(told.prompt, told.answer, strict=True):
+                        print(f"{name}:\n{text}\n")
+            button.disabled = False
+
+        button.on_click(write)
+        return ipywidgets.VBox([button, answers])
 
     def picture(
         self,
@@ -175,10 +202,10 @@ class TryIt:
         return pd.DataFrame(rows)
 
     def write(self, max_new_tokens: int = MOST_WRITTEN) -> pd.DataFrame:
-        """Return what the whole model answers to the prompt that was drawn last.
+        """Return what the whole model answers to the prompt that was drawn last,
+        without the filler and with it: a row each.
 
-        XX
-                anything was drawn.
+        Raises InputError before anything was drawn.
         """
         problem, length, position = self._last_shown()
         whole = load(self.loaded.spec)

@@ -13,7 +13,7 @@ from lib.attention.received import observe_uniform
 from lib.errors import InputError
 from lib.measurement import try_it
 from lib.measurement.attention import measure_attention, prompts_of
-from lib.measurement.try_it import TryIt
+from lib.measurement.try_it import TABS, TryIt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
 
@@ -123,3 +123,21 @@ def test_the_model_answers_the_prompt_that_was_drawn_last_with_and_without(tiny_
     assert list(table.prompt) == ["no filler", "8 tokens of 'he'"]
     assert table.answer.map(len).min() > 0
     pd.testing.assert_frame_equal(fresh.write(max_new_tokens=4), table)
+
+
+def test_a_tab_beside_the_picture_shows_what_the_model_writes(
+    tiny_llama, monkeypatch, capsys
+):
+    shown = []
+    monkeypatch.setattr(try_it, "display", shown.append)
+    monkeypatch.setattr(try_it, "_somebody_is_there", lambda: True)
+    fresh = TryIt(str(tiny_llama))
+    fresh.show(PROBLEM, "he", 8)
+    *_, tabs = shown[-1].children
+    assert tabs.titles == TABS
+    button, _ = tabs.children[1].children
+    button.click()
+    said = capsys.readouterr().out
+    for name, text in fresh.write().itertuples(index=False):
+        assert f"{name}:\n{text}\n" in said
+    assert not button.disabled
