@@ -2,6 +2,7 @@
 
 import textwrap
 from collections import Counter
+from typing import NamedTuple
 
 from matplotlib import patches
 
@@ -25,8 +26,16 @@ OTHER_READINGS = "Other readings, and controls"
 MATRIX_NOTE = (
     "A claim holds on a model where the whole interval of what was measured lies in the"
     " claimed range. It does not hold where the interval lies outside, or where all of"
-    " it is small. Empty: not tested. "
+    " it is small. †: this does not stand when corrected for the number of all"
+    " verdicts. Empty: not tested. "
 )
+
+
+class Cell(NamedTuple):
+    """What became of a claim on a model."""
+
+    outcome: str
+    lost: bool  # when corrected for the number of all verdicts
 
 
 def claims_matrix(run, table):
@@ -38,6 +47,8 @@ def claims_matrix(run, table):
     """
     tested = in_model_order(run, table[table.n > 0])
     tested = tested.assign(outcome=tested.verdict.map(OUTCOMES))
+    decided = tested.outcome != "undecided"
+    tested = tested.assign(lost=tested.survives.eq(False) & decided)
     models = list(dict.fromkeys(tested.model))
     literal = tested.reading == "literal"
     rows = _sorted_claims(tested[literal])
@@ -45,32 +56,33 @@ def claims_matrix(run, table):
         rows += [(OTHER_READINGS, {}), *_sorted_claims(tested[~literal])]
     layout = Layout(height=NAMES_ABOVE + ROW * len(rows), note=MATRIX_NOTE)
     with page(run, "claims_matrix", [table], None, layout) as (ax,):
-        for place, (sentence, outcomes) in enumerate(rows):
-            _draw_claim(ax, place, sentence, [outcomes.get(name) for name in models])
+        for place, (sentence, cells) in enumerate(rows):
+            _draw_claim(ax, place, sentence, [cells.get(name) for name in models])
         _matrix_axes(ax, models, len(rows))
         for outcome, look in OUTCOME_LOOKS.items():
             ax.plot([], [], label=outcome, **_mark(look))
 
 
 def _sorted_claims(table):
-    """Return (sentence, outcome by model) of each claim, what holds most first."""
+    """Return (sentence, Cell by model) of each claim, what holds most first."""
     claims = []
     for _, rows in table.groupby("id", sort=False):
-        outcomes = dict(zip(rows.model, rows.outcome, strict=True))
-        claims.append((rows.claim.iloc[0], outcomes))
+        cells = map(Cell, rows.outcome, rows.lost)
+        by_model = dict(zip(rows.model, cells, strict=True))
+        claims.append((rows.claim.iloc[0], by_model))
 
     def rank(claim):
-        counts = Counter(claim[1].values())
+        counts = Counter(cell.outcome for cell in claim[1].values())
         shares = [counts[outcome] / counts.total() for outcome in OUTCOME_LOOKS]
         return [-share for share in shares]
 
     return sorted(claims, key=rank)
 
 
-def _draw_claim(ax, place, sentence, outcomes):
+def _draw_claim(ax, place, sentence, cells):
     """Write a claim in a row, and draw its outcome for each model."""
-    room = int((WIDTH - COLUMN * len(outcomes)) / SENTENCE_LETTER)
-    heading = not any(outcomes)
+    room = int((WIDTH - COLUMN * len(cells)) / SENTENCE_LETTER)
+    heading = not any(cells)
     ax.text(
         -0.15,
         place + 0.5,
@@ -80,14 +92,16 @@ def _draw_claim(ax, place, sentence, outcomes):
         linespacing=1.1,
         weight="bold" if heading else "normal",
     )
-    for column, outcome in enumerate(outcomes):
-        if outcome is None:
+    for column, cell in enumerate(cells):
+        if cell is None:
             continue
-        look = OUTCOME_LOOKS[outcome]
+        look = OUTCOME_LOOKS[cell.outcome]
         corner = (column, place)
-        cell = patches.Rectangle(corner, 1, 1, facecolor=look.tint, linewidth=0)
-        ax.add_patch(cell)
+        area = patches.Rectangle(corner, 1, 1, facecolor=look.tint, linewidth=0)
+        ax.add_patch(area)
         ax.plot([column + 0.5], [place + 0.5], **_mark(look))
+        if cell.lost:
+            ax.text(column + 0.62, place + 0.5, "†", va="center")
 
 
 def _mark(look):

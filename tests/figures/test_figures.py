@@ -112,6 +112,7 @@ VERDICTS["reading"] = ["literal"] * 4 + ["strict"] * 2
 
 HEAD_1 = "Average attention on Head 1"
 DRAWN = {  # name: tables, how many panels, title of one of them
+VERDICTS["survives"] = [True, True, False, True, False, None]
     "fig09": ([curves(1, 2, 3), SPANS], 6, f"{M}\nLayer 1 Head 2"),
     "fig10": ([BARS, curves(1)], 4, "Accuracy"),
     "fig10_right": ([curves(1), SPANS], 3, f"{HEAD_1}: whole prompt\n{M}, layer 1"),
@@ -241,7 +242,7 @@ def matrix(drawn):
 
 def test_the_matrix_has_what_holds_first_and_other_readings_last(matrix):
     sentences = texts(matrix.texts)
-    assert sentences == ["It b", "It a", "Other readings, and controls", "It c"]
+    assert sentences == ["It b", "†", "It a", "Other readings, and controls", "It c"]
     names = " ".join(texts(matrix.get_xticklabels()))
     assert names.replace("\n", "") == f"{M} {OTHER}"
 
@@ -268,6 +269,11 @@ def test_maps_of_all_models_have_one_scale_and_dots_above_one(drawn):
     (image,) = ax.images
     assert (image.norm.vmin, image.norm.vmax) == (0.5, 2)
     assert image.get_extent() == [0.5, 2.5, 2.5, 0.5]
+def test_the_matrix_marks_what_does_not_stand_when_corrected(matrix):
+    (lost,) = [text for text in matrix.texts if text.get_text() == "†"]
+    assert lost.get_position() == (0.62, 0.5)
+
+
     assert ax.collections[0].get_offsets().tolist() == [[2, 1]]
     assert image.get_array().mask[1, 0]
 
