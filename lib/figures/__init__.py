@@ -12,7 +12,7 @@ import lazy_loader
 
 FIGURE_NAMES = {
     "activation_figures": ["fig04", "fig07"],
-    "answer_figures": ["fig06", "fig08", "fig10", "fig12"],
+    "answer_figures": ["fig06", "fig08", "fig10", "fig12", "same_answers"],
     "attention_figures": [
         "causes",
         "inserted_span",

@@ -12,8 +12,8 @@ from lib import paths
 from lib.arm.settings import Arm
 from lib.figures import draw
 from lib.figures.head_figures import FIRST_TOKEN, draw_fig10_right, with_ratios
-from lib.figures.looks import EVEN, LOOKS
-from lib.figures.page import THIS_RUN, Layout, page, panels
+from lib.figures.looks import EVEN, LOOKS, look_of_model
+from lib.figures.page import THIS_RUN, Layout, in_model_order, page, panels
 from lib.prompts.conditions import parse_condition
 from lib.statistics import format_interval
 
@@ -36,7 +36,9 @@ def fig06(run, table):
     k and distinct 2-grams.
     """
     layout = Layout(
-        each=2, ylabel="% of problems", note="Several samples for each problem. "
+        each=2,
+        ylabel="% of problems",
+        note="Several samples for each problem. Bars: 95 % intervals over problems. ",
     )
     for (left, right), rows in panels(
         run, "fig06", table, ["model"], "accuracy", layout
@@ -108,7 +110,7 @@ def fig10(run, table, curves):
         height=4.2,
         widths=(1.25, 1),
         note=(
-            "Those are of the left; the paper's bars: MATH-500, n = 500. Right:"
+            "These are of the left side; the paper's bars: MATH-500, n = 500. Right:"
             f" {model}. One {run.attention.format} prompt, of problem {problem}."
             f" {FIRST_TOKEN}"
         ),
@@ -186,3 +188,50 @@ def _in_two_lines(row):
     """Return an effect, and its interval below."""
     text = format_interval(row.effect, row.effect_low, row.effect_high, "+")
     return text.replace(" [", "\n[")
+
+
+def same_answers(run, table):
+    """Draw what share of the same answers each grader finds right, and what the slashes
+    change under it: a row per grader and a mark per model.
+    """
+    if table.empty:
+        return
+    table = in_model_order(run, table)
+    graders = list(dict.fromkeys(table.grader))
+    layout = Layout(
+        panels=2,
+        height=0.6 + 0.26 * len(graders),
+        note="Bars: 95 % intervals of the paired differences over problems. ",
+    )
+    with page(run, "same_answers", [table], "accuracy", layout) as (left, right):
+        without = table[table.condition == "none"]
+        for row, y in _placed_by_grader(left, without, "accuracy", graders):
+            text = f"  {row.accuracy:.1f}"
+            left.text(row.accuracy, y, text, size="small", va="center")
+        left.set(title="Right answers without slashes", xlabel="%", xlim=(0, 100))
+
+        slashes = table[table.condition == "mless"]
+        for row, y in _placed_by_grader(right, slashes, "effect", graders):
+            colour = look_of_model(row.model).colour
+            right.hlines(y, row.effect_low, row.effect_high, color=colour)
+        right.axvline(0, **EVEN)
+        right.set(title="What the slashes change", xlabel="points")
+        right.set_yticklabels([])
+
+
+def _placed_by_grader(ax, table, value, graders):
+    """Draw a column of a table as marks, a row per grader from the top; yield each row
+    of the table with the height of its mark.
+    """
+    ax.set_yticks(range(len(graders)), graders)
+    ax.set_ylim(len(graders) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(False, axis="y")
+    groups = list(table.groupby("model", sort=False))
+    for index, (model, rows) in enumerate(groups):
+        look = look_of_model(model)
+        shift = 0.5 * (index - (len(groups) - 1) / 2) / len(groups)
+        places = rows.grader.map(graders.index) + shift
+        style = {"color": look.colour, "marker": look.marker, "label": model}
+        ax.plot(rows[value], places, linestyle="none", **style)
+        yield from zip(rows.itertuples(), places, strict=True)

@@ -94,6 +94,10 @@ FILLERS = estimated(
 )
 BARS = FILLERS[FILLERS.condition != "question"]
 ARMS = ["none", "arm:c=0.1:p1=90", "arm:c=0.1:p1=95", "arm:layer=2"]
+GRADED = estimated(
+    "effect", "effect_", model=[OTHER, M], condition=CONDITIONS[:2], grader=["a", "b"]
+)
+GRADED.insert(4, "accuracy", [10.5, 39, 11, 40, 37.5, 60, 39, 62])
 GRID = estimated("effect", "effect_", model=[M], condition=ARMS)
 NATS = estimated(
     "effect", panel=["pairs"], curve=["slashes"], x=["mless − none"], model=[M]
@@ -108,11 +112,11 @@ POINTS = POINTS.assign(answers=160, effective=[120, np.nan], band=2, reported=2.
 POINTS = POINTS.assign(unit="points")
 VERDICTS = product(id=["a", "b", "c"], model=[M, OTHER])
 VERDICTS = VERDICTS.assign(claim="It " + VERDICTS.id, verdict="supported", n=24)
+VERDICTS["survives"] = [True, True, False, True, False, None]
 VERDICTS["reading"] = ["literal"] * 4 + ["strict"] * 2
 
 HEAD_1 = "Average attention on Head 1"
 DRAWN = {  # name: tables, how many panels, title of one of them
-VERDICTS["survives"] = [True, True, False, True, False, None]
     "fig09": ([curves(1, 2, 3), SPANS], 6, f"{M}\nLayer 1 Head 2"),
     "fig10": ([BARS, curves(1)], 4, "Accuracy"),
     "fig10_right": ([curves(1), SPANS], 3, f"{HEAD_1}: whole prompt\n{M}, layer 1"),
@@ -130,6 +134,7 @@ VERDICTS["survives"] = [True, True, False, True, False, None]
     "fig06": ([SAMPLES], 2, f"{M}: pass@k"),
     "fig08": ([FILLERS], 3, f"{M}\nLength (slashes)"),
     "fig12": ([GRID], 2, f"{M}: ARM in other layers"),
+    "same_answers": ([GRADED], 2, "Right answers without slashes"),
     "likelihood": ([NATS], 1, ""),
     "answer_at_once": ([NATS], 1, ""),
     "overview": ([NATS, curves(1)], 2, f"{M}\nLayer 1 Head 1"),
@@ -139,7 +144,7 @@ VERDICTS["survives"] = [True, True, False, True, False, None]
 }
 # Those whose y axis has no numbers.
 IN_ROWS = ("likelihood", "answer_at_once", "overview", "claims_matrix", "lambda_map")
-IN_ROWS += ("inserted_span", "fig04", "points")
+IN_ROWS += ("inserted_span", "fig04", "points", "same_answers")
 NOT_FIGURES = {"agreement", "one_prompt", "say", "show", "unfold"}
 
 
@@ -211,7 +216,8 @@ def test_points_are_full_where_weighted_and_the_papers_gain_is_a_ring(drawn):
 
 
 @pytest.mark.parametrize(
-    "name", ["fig06", "fig08", "fig12", "likelihood_courses", "points"]
+    "name",
+    ["fig06", "fig08", "fig12", "likelihood_courses", "points", "same_answers"],
 )
 def test_of_what_was_not_measured_nothing_is_drawn(drawn, run, name):
     (table,), *_ = DRAWN[name]
@@ -263,19 +269,33 @@ def test_the_matrix_has_a_mark_per_outcome_and_none_where_nothing_was_tested(mat
     }
 
 
+def test_the_matrix_marks_what_does_not_stand_when_corrected(matrix):
+    (lost,) = [text for text in matrix.texts if text.get_text() == "†"]
+    assert lost.get_position() == (0.62, 0.5)
+
+
 def test_maps_of_all_models_have_one_scale_and_dots_above_one(drawn):
     ratios = BY_HEAD.assign(**{"lambda": [0.3, 1.1, np.nan, 0.9] * 4})
     ax, _ = drawn("lambda_map", ratios)
     (image,) = ax.images
     assert (image.norm.vmin, image.norm.vmax) == (0.5, 2)
     assert image.get_extent() == [0.5, 2.5, 2.5, 0.5]
-def test_the_matrix_marks_what_does_not_stand_when_corrected(matrix):
-    (lost,) = [text for text in matrix.texts if text.get_text() == "†"]
-    assert lost.get_position() == (0.62, 0.5)
-
-
     assert ax.collections[0].get_offsets().tolist() == [[2, 1]]
     assert image.get_array().mask[1, 0]
+
+
+def test_the_same_answers_stand_by_grader_without_slashes_and_as_what_they_change(
+    drawn,
+):
+    left, right = drawn("same_answers", GRADED)
+    assert texts(left.get_yticklabels()) == ["a", "b"]
+    marks = {line.get_label(): line.get_xdata().tolist() for line in left.lines}
+    assert marks == {M: [37.5, 60], OTHER: [10.5, 39]}
+    heights = {line.get_label(): line.get_ydata().tolist() for line in left.lines}
+    assert heights == {M: [-0.125, 0.875], OTHER: [0.125, 1.125]}
+    assert texts(left.texts) == ["  37.5", "  60.0", "  10.5", "  39.0"]
+    bars = [bar.get_segments()[0][:, 0].tolist() for bar in right.collections]
+    assert bars == [[0.7, 0.9]] * 4
 
 
 EFFECTS = [(5, 4, 6), (1, -1, 2), (-4, -10, -3), (0, -1, 1)]
