@@ -48,7 +48,7 @@ def write_measurements(profile: Profile) -> None:
     for name, measured in measure(profile, stored=False).items():
         save_measured(
             FOLDER / f"{name}.nc",
-            measured.drop_vars("text").map(rounded, keep_attrs=True),
+            measured.drop_vars("text", errors="ignore").map(rounded, keep_attrs=True),
         )
 
 

@@ -36,19 +36,17 @@ def lambdas(
 def lambda_of_span(
     measured: xr.Dataset, condition: str, layer: int, span: str, query: str
 ) -> xr.DataArray:
-    """Return lambda, the mean over heads, of the tokens of a span from these queries.
+    """Return lambda of the tokens of a span from these queries, over a layer's heads.
 
     lib.measurement.attention says what spans and queries there are.
     """
-    values = _selected(
-        measured,
-        "lambda_by_span",
-        condition=condition,
-        layer=layer,
-        span=span,
-        query=query,
-    )
-    return _heads(values, "mean")
+    place = {"condition": condition, "layer": layer, "span": span, "query": query}
+    # The component's name and what each head gives, beside a ratio of means over heads:
+    # one head that gives a span next to nothing would decide a mean of ratios.
+    by_head = _heads(_selected(measured, "lambda_by_span", **place), "mean")
+    over_heads = _selected(measured, "lambda_over_heads", **place)
+    (name,) = by_head.component.values
+    return _named({name: over_heads}).assign_attrs(by_head.attrs)
 
 
 def lambda_from(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:

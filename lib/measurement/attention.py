@@ -192,7 +192,7 @@ def _compared(
     variables["flatness"] = inserted_deviation / inserted_level
     variables["dispersion"] = _dispersion(seen.values, heads=before.shape[1])
     variables["portion"] = inserted_level / level
-    variables["lambda_by_span"] = _lambda_by_span(parts, before, seen.original)
+    variables |= _lambda_by_span(parts, before, seen.original)
     return {name: tensor.cpu().numpy() for name, tensor in variables.items()}
 
 
@@ -214,19 +214,26 @@ def _dispersion(values: list[torch.Tensor], heads: int) -> torch.Tensor:
 
 def _lambda_by_span(
     parts: list[str], before: torch.Tensor, after: torch.Tensor
-) -> torch.Tensor:
-    """Return lambda (L, H, span, query) of SPANS and QUERIES, NaN without any token.
+) -> dict[str, torch.Tensor]:
+    """Return lambda of SPANS and QUERIES, NaN of a span without any token.
 
+    By head it is (L, H, span, query), over heads (L, span, query): a ratio of means,
+    since one head that gives a span next to nothing would decide a mean of ratios.
     parts: those that the original tokens are of; before, after: what they receive
     without (L, H, n) and with the insertion (L, H, R, n).
     """
-    by_span = []
+    by_head = []
+    over_heads = []
     for span in SPANS:
         inside = torch.tensor([span in ("original", part) for part in parts])
         old = before[..., inside].double().mean(-1)  # (L, H)
         new = after[..., inside].double().mean(-1)  # (L, H, R)
-        by_span.append(new / old[:, :, None])
-    return torch.stack(by_span, 2)
+        by_head.append(new / old[:, :, None])
+        over_heads.append(new.mean(1) / old.mean(1)[:, None])
+    return {
+        "lambda_by_span": torch.stack(by_head, 2),
+        "lambda_over_heads": torch.stack(over_heads, 1),
+    }
 
 
 def measure_tokens(

@@ -166,8 +166,8 @@ def spans_table(model: xr.Dataset) -> pd.DataFrame:
 
     `span` are those that receive, `query` those that give.
     """
-    by_span = model.lambda_by_span.sel(network=TRAINED, drop=True)
-    return means_table(by_span.mean("head"), "lambda")
+    by_span = model.lambda_over_heads.sel(network=TRAINED, drop=True)
+    return means_table(by_span, "lambda")
 
 
 def controls_table(measured: dict[str, xr.Dataset], condition: str) -> pd.DataFrame:

@@ -36,7 +36,7 @@ EMPTY = {"text": "", "part": ""}
 
 # A version is raised where what a measure computes changes, so that older numbers are
 # measured anew.
-VERSIONS = {"tokens": 1, "attention": 1, "causes": 1, "activations": 1}
+VERSIONS = {"tokens": 1, "attention": 2, "causes": 1, "activations": 1}
 
 PER_LAYER = "network condition problem layer"
 PER_HEAD = "network condition problem layer head"
@@ -83,6 +83,10 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
         "lambda_by_span": (
             f"{PER_HEAD} span query",
             "lambda of the tokens of a span, from these queries alone",
+        ),
+        "lambda_over_heads": (
+            f"{PER_LAYER} span query",
+            "the same with means over heads of what is received, with and without",
         ),
     },
     "causes": {

@@ -76,6 +76,7 @@ def arrays():
     for name, scale in (("affine", 0.5), ("line", 0.8), ("softmax", 0.6)):
         numbers[name] = rng.uniform(0, scale, (N, 2))
     numbers["lambda_by_span"] = rng.uniform(0.5, 1.5, (5, N, 3, 2, 3, 2))
+    numbers["lambda_over_heads"] = rng.uniform(0.5, 1.5, (5, N, 3, 3, 2))
     numbers["measures"] = rng.uniform(0.5, 1.5, (5, N, 3, len(ACTIVATIONS)))
     numbers["classes"] = rng.uniform(0, 1, (5, N, 3, len(TOKEN_CLASSES)))
     numbers["shape"] = rng.uniform(-1, 1, (5, N, 3))
@@ -90,7 +91,7 @@ def expected_of_lambda(arrays):
     slashes = arrays["lambda"][1]  # (problem, layer, head)
     first = slashes[:, 0]
     alike = (arrays["lambda"][2] / slashes)[:, 0]
-    to_problem = arrays["lambda_by_span"][1, :, 0, :, 1, 0]
+    to_problem = arrays["lambda_over_heads"][1, :, 0, 1, 0]
     return {
         "dilution": {"mean of 2 heads": first.mean()},
         "dilution-problem": {"mean of 2 heads": to_problem.mean()},

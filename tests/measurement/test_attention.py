@@ -7,7 +7,12 @@ import xarray as xr
 from eager import matrices, outputs_of, received
 
 from lib.errors import InputError
-from lib.measurement.attention import SPANS, measure_attention, prompts_of
+from lib.measurement.attention import (
+    SPANS,
+    _lambda_by_span,
+    measure_attention,
+    prompts_of,
+)
 from lib.models.loading import load
 from lib.prompts.problems import load_problems
 
@@ -46,7 +51,7 @@ def reference(loaded, before, after):
         "flatness": inserted.std(-1) / inserted.mean(-1),
         "dispersion": dispersion(loaded, after),
         "portion": inserted.mean(-1) / new.mean(-1),
-        "lambda_by_span": lambda_by_span(matrix, baseline, before, after),
+        **lambda_by_span(matrix, baseline, before, after),
     }
 
 
@@ -63,8 +68,9 @@ def dispersion(loaded, prompt):
 
 
 def lambda_by_span(matrix, baseline, before, after):
-    """Return (L, H, span, query) of a matrix with the insertion, and of what is
-    received without it.
+    """Return lambda by head (L, H, span, query) and over heads (L, span, query).
+
+    matrix: with the insertion; baseline: what is received without it.
     """
     later = torch.tril(torch.ones(len(after), len(after)), -1)
     is_original = torch.isin(torch.arange(len(after)), after.original)
@@ -72,12 +78,18 @@ def lambda_by_span(matrix, baseline, before, after):
     for rows in (later, later * is_original[:, None]):
         by_query.append((matrix * rows).sum(2) / rows.sum(0))
 
-    by_span = []
+    by_head = []
+    over_heads = []
     for name in SPANS:
         old, new = inner_tokens(before, name), inner_tokens(after, name)
         without = baseline[..., old].mean(-1)
-        by_span.append([given[..., new].mean(-1) / without for given in by_query])
-    return np.moveaxis(np.array(by_span), (0, 1), (2, 3))
+        levels = [given[..., new].mean(-1) for given in by_query]
+        by_head.append([level / without for level in levels])
+        over_heads.append([level.mean(1) / without.mean(1) for level in levels])
+    return {
+        "lambda_by_span": np.moveaxis(np.array(by_head), (0, 1), (2, 3)),
+        "lambda_over_heads": np.moveaxis(np.array(over_heads), (0, 1), (1, 2)),
+    }
 
 
 def inner_tokens(prompt, name):
@@ -117,3 +129,14 @@ def test_what_cannot_be_measured_is_refused(loaded):
     spoilt.model.layers[0].self_attn.q_proj.weight.data[0, 0] = float("nan")
     with pytest.raises(InputError, match=r"gives NaN attention on problem embedded/"):
         dilution(spoilt, PROBLEMS, ["mless"])
+
+
+def test_over_heads_lambda_is_a_ratio_of_means_that_one_head_cannot_decide():
+    # Two heads, of which the second gives the tokens next to nothing before.
+    before = torch.tensor([[[0.5, 0.5], [1e-6, 1e-6]]])  # (L, H, n)
+    after = torch.tensor([[[0.25, 0.25], [1e-4, 1e-4]]])[:, :, None]  # (L, H, R, n)
+    lam = _lambda_by_span(["problem", "problem"], before, after)
+    problem = SPANS.index("problem")
+    assert lam["lambda_by_span"][0, :, problem, 0].tolist() == pytest.approx([0.5, 100])
+    assert lam["lambda_over_heads"][0, problem].item() == pytest.approx(0.5, rel=1e-3)
+    assert lam["lambda_over_heads"][0, SPANS.index("instruction")].isnan()
