@@ -190,7 +190,7 @@ def solution_moves() -> str:
 def answers_move() -> str:
     """Return the table of accuracy, and what weighted answers add."""
     weighted = [
-        f"Answers that are drawn once and weighted by their likelihood put the change"
+        f"Answers that are sampled once and weighted by their likelihood put the change"
         f" at {row.estimate:+} points in {row.model}, from {row.n} of 500 problems."
         for row in families_about("points-slashes")
     ]

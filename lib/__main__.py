@@ -84,7 +84,7 @@ class LikelihoodOptions(RunOptions):
 
     answers: AnyPath | None = Field(
         None,
-        description="folder of drawn answers, which are scored instead of solutions"
+        description="folder of sampled answers, which are scored instead of solutions"
         " at the temperature they were drawn with",
     )
 

@@ -2,7 +2,7 @@
 
 A public function is what data/claims.yaml names as `measure`; its first parameters say
 what it is given: `answers`, a row per completion, `scores`, a row per likelihood, or
-`draws`, a row per drawn answer with its log p under each condition.
+`draws`, a row per sampled answer with its log p under each condition.
 Each returns (network, component, problem) of the one trained network, with the kind of
 its numbers (`lib.statistics`) as attribute; or it raises Untestable.
 """
@@ -211,11 +211,11 @@ def orders(x: np.ndarray, right: np.ndarray) -> np.ndarray:
 def pass_rates(draws: pd.DataFrame, more: str, less: str) -> xr.DataArray:
     """Return the pass rate under `more` less that under `less`.
 
-    In points per problem, by drawn answers that are weighted.
+    In points per problem, by sampled answers that are weighted.
     """
     unscored = [name for name in (more, less) if name not in draws]
     if unscored:
-        raise Untestable(f"no drawn answer is scored under {', '.join(unscored)}")
+        raise Untestable(f"no sampled answer is scored under {', '.join(unscored)}")
     try:
         points = point_differences(draws, more, less)
     except InputError as error:

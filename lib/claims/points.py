@@ -1,5 +1,5 @@
-"""What slashes are worth in points of accuracy: by drawn answers, weighted and counted,
-and by single answers.
+"""What slashes are worth in points of accuracy: by sampled answers, weighted and
+counted, and by single answers.
 
     points_table(evaluation.stored_draws(run), evaluation.answers(run))
 """
@@ -14,8 +14,8 @@ from lib.evaluation.answer_tables import summarise
 from lib.evaluation.pass_rates import pass_rate_table
 from lib.statistics import ENOUGH
 
-WEIGHTED_WAY = "drawn answers, weighted"
-COUNTED_WAY = "drawn answers, counted"
+WEIGHTED_WAY = "sampled answers, weighted"
+COUNTED_WAY = "sampled answers, counted"
 SINGLE_WAY = "single answers, counted"
 # What is asked of each pair of conditions, in the order of the figure.
 POINT_PAIRS = {
@@ -53,8 +53,8 @@ def points_table(draws: pd.DataFrame | None, answers: pd.DataFrame) -> pd.DataFr
 
 
 def _drawn(draws: pd.DataFrame, pair: tuple[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield what drawn answers give, weighted where weights hold, and counted where the
-    two halves are of this pair.
+    """Yield what sampled answers give, weighted where weights hold, and counted where
+    the two halves are of this pair.
     """
     for found in pass_rate_table(draws, [pair]).to_dict("records"):
         both = {name: found[name] for name in ("model", "n", "answers")}

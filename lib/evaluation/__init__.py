@@ -8,7 +8,7 @@ and say what it shows.
 from a `shorter` run. `likelihood` scores solutions by `scoring`, and `draws` answers
 that were drawn. `store` keeps the `rows` of all, `provenance` says what made them, and
 `noise` what asking again changes. `answer_tables` says what answers show,
-`sample_tables` what several samples do, `pass_rates` what drawn answers do that were
+`sample_tables` what several samples do, `pass_rates` what sampled answers do that were
 scored.
 """
 
@@ -73,7 +73,7 @@ def scores(profile: Profile) -> pd.DataFrame:
 
 
 def stored_draws(profile: Profile) -> pd.DataFrame | None:
-    """Return the drawn answers that the repository has of a profile, as
+    """Return the sampled answers that the repository has of a profile, as
     `lib.evaluation.pass_rates.scored_draws` gives them; None where it has none.
     """
     answers = stored_file(profile, "draws")

@@ -50,7 +50,7 @@ PASS_RATE_COLUMNS = [
 
 
 def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per drawn answer: DRAW_FIELDS, and log p in nats by condition.
+    """Return a row per sampled answer: DRAW_FIELDS, and log p in nats by condition.
 
     answers: a row per completion, as `lib.evaluation.rows.frame` has them; scores: a
     row per answer and condition, which `answer` names by its completion's key.

@@ -43,7 +43,7 @@ FIELDS = [  # of a line of completions.jsonl
     "processor",
     # ARM's settings, if any.
     "arm",
-    # Of a drawn answer: its tokens, with the one that ended it.
+    # Of a sampled answer: its tokens, with the one that ended it.
     "token_ids",
 ]
 NEEDED = ("model", "condition", "problem_id", "sample", "response", "correct")

@@ -12,8 +12,8 @@ from lib.figures.page import Layout, panels
 
 # How full the marks of a way are, and what the legend calls such marks.
 FILLS = {
-    "drawn answers, weighted": "full",
-    "drawn answers, counted": "none",
+    "sampled answers, weighted": "full",
+    "sampled answers, counted": "none",
     "single answers, counted": "none",
 }
 NAMES_OF_FILLS = {"full": "weighted", "none": "counted"}
@@ -32,7 +32,7 @@ def points(run, table):
     layout = Layout(
         height=0.8 + 0.16 * (len(table) + table.x.nunique()),
         note=(
-            "Drawn answers: several to a problem, of both conditions together; they"
+            "Sampled answers: several to a problem, of both conditions together; they"
             " are weighted by their probability under each condition, or those of each"
             " condition are counted. Single answers: the likeliest to each problem."
             " Effective: as many answers without weights would say as much."

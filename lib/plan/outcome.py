@@ -47,7 +47,7 @@ def models_of_profile(profile: Profile, evidence: str) -> list[str]:
 
 
 def _draws(profile: Profile) -> pd.DataFrame:
-    """Return the drawn answers that the repository has of a profile."""
+    """Return the sampled answers that the repository has of a profile."""
     draws = evaluation.stored_draws(profile)
     return pd.DataFrame() if draws is None else draws
 

@@ -21,7 +21,7 @@ from lib.report.story import known
 # By panel of the section on help: the claims, and what their rows are called.
 POINTS_ROWS = {
     "accuracy-mless": "Answers counted, slashes less none",
-    "points-slashes": "Drawn answers, weighted",
+    "points-slashes": "Sampled answers, weighted",
     "points-layer-1-needed": "What layer 1 adds to the later layers",
     "points-layer-1-suffices": "Layer 1 alone",
     "arm-accuracy": "ARM, the paper's intervention",
@@ -145,7 +145,7 @@ def clouds(profile: Profile, panels: Sequence[dict]) -> dict[str, list[float]]:
 
 
 def _evidence(profile: Profile) -> dict[str, dict[str, Any]]:
-    """Return by model what is stored of its answers, scores and drawn answers."""
+    """Return by model what is stored of its answers, scores and sampled answers."""
     answers = stored_part(profile, "main")
     return by_model(
         profile,

@@ -21,8 +21,8 @@ TERMS = {
     " how likely a model finds it, word for word.",
     "Untrained": "Networks of the same shape with random weights, that have learned"
     " nothing.",
-    "Weighted answers": "Answers that are drawn once, and counted under each prompt by"
-    " how likely that prompt makes them.",
+    "Weighted answers": "Answers that are sampled once, and counted under each prompt"
+    " by how likely that prompt makes them.",
     "interval": "The range in which the true value lies, at a confidence of 95 %.",
     "surely": "The whole interval (at a confidence of 95 %) lies on this side.",
 }

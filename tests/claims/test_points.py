@@ -48,8 +48,8 @@ def single():
 def test_weights_counts_and_single_answers_stand_below_each_other(single):
     table = points_table(draws(0.5), single)
     assert list(table.way) == [
-        "drawn answers, weighted",
-        "drawn answers, counted",
+        "sampled answers, weighted",
+        "sampled answers, counted",
         "single answers, counted",
     ]
     assert set(table.x) == {"mless \N{MINUS SIGN} none"}
@@ -72,7 +72,7 @@ def test_the_margin_and_the_papers_number_are_those_of_the_claim(single):
 
 def test_where_weights_explode_nothing_is_weighted(single):
     table = points_table(draws(3), single)
-    assert "drawn answers, weighted" not in set(table.way)
+    assert "sampled answers, weighted" not in set(table.way)
 
 
 def test_fewer_problems_than_an_interval_needs_are_no_row(single):

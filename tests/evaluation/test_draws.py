@@ -1,4 +1,4 @@
-"""Drawn answers are scored at their temperature, by their own tokens, under every
+"""Sampled answers are scored at their temperature, by their own tokens, under every
 condition; answers that have no probability are refused.
 """
 

@@ -106,7 +106,7 @@ COURSES = pd.concat(
     NATS.assign(panel=panel, x=x)
     for panel, x in [("length", 10), ("length", 55), ("place", "end")]
 )
-WAYS = ["drawn answers, weighted", "drawn answers, counted"]
+WAYS = ["sampled answers, weighted", "sampled answers, counted"]
 POINTS = estimated("effect", curve=["slashes"], x=["mless − none"], model=[M], way=WAYS)
 POINTS = POINTS.assign(answers=160, effective=[120, np.nan], band=2, reported=2.3)
 POINTS = POINTS.assign(unit="points")
@@ -211,8 +211,8 @@ def test_points_are_full_where_weighted_and_the_papers_gain_is_a_ring(drawn):
     bands = [(band.get_x(), band.get_width()) for band in ax.patches[:4]]
     assert bands == [(-2, 4)] * 2 + [(-1, 2)] * 2
     first, second, *_ = texts(ax.texts)
-    assert first.endswith("drawn answers, weighted, n = 40 (120 of 160 effective)")
-    assert second.endswith("drawn answers, counted, n = 40")
+    assert first.endswith("sampled answers, weighted, n = 40 (120 of 160 effective)")
+    assert second.endswith("sampled answers, counted, n = 40")
 
 
 @pytest.mark.parametrize(
