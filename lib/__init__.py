@@ -19,12 +19,14 @@ Three shapes pass between them: `measured`, one Dataset per model
 (lib.measurement.plan); `answers`, a DataFrame with a row per completion
 (lib.evaluation); `verdicts`, a Verdict per claim and model (lib.claims.verdict).
 
-Where a change belongs: what a prompt holds, prompts; what is read off a network,
-attention and arm, over all problems and models measurement; what answers and
-likelihoods are, evaluation; whether one is right, grading; what is asked of all of it
-and the rule that decides, claims; what a run will take, plan; how a table looks,
-figures. CONTRIBUTING.md has an
-example of each.
+Where a change belongs: what a prompt holds, and which layers a condition hides its
+inserted tokens from, prompts; how attention is computed, with tokens hidden from
+layers, and what it gives each token, attention; how ARM moves activations, arm; what is
+read off a network over all problems and models, measurement; what answers and
+likelihoods are, evaluation; whether an answer is right, grading; what is asked of all
+of it, the rule that decides, and the findings in sentences, claims; what a run will
+take, plan; how a table looks, figures; how the page tells its story, report.
+CONTRIBUTING.md has an example of each.
 
 Shapes are written with one alphabet: B batch, L layers asked for, H heads, K key heads,
 T tokens, Q a block of queries, R sets of queries, D head width, F MLP width, N

@@ -45,7 +45,7 @@ def conclusion_parts(
         return [["Nothing that was scored or answered says whether slashes help."]]
     return [
         [answer_of(measures), *_limits(measures)],
-        _attention_taken(shares),
+        attention_taken(shares),
         _likelihood_changes(nats, about(verdicts, "likelihood-layer-1", ENOUGH)),
         _points_moved("With one answer to each problem", single),
         _points_moved("With several sampled answers, weighted", sampled),
@@ -80,7 +80,8 @@ def answer_of(measures: Sequence[Verdict]) -> str:
     """Return whether any measure shows a gain, in one sentence.
 
     A gain is an interval that lies wholly above 0, also once all verdicts are corrected
-    for their number: of seven intervals, one lies above 0 by chance now and then.
+    for their number: of seven intervals, one lies above 0 by chance now and then. While
+    any interval reaches above 0, a gain is not certain, and not excluded either.
     """
     models = models_of(measures)
     gains = [row for row in measures if row.estimate.lies_above(0)]
@@ -91,11 +92,12 @@ def answer_of(measures: Sequence[Verdict]) -> str:
             f"In {in_words(len(certain))} of {where}, we see a gain in maths from 55"
             " slashes in the prompt."
         )
-    word = "certain " if gains else ""
+    possible = any(not row.estimate.lies_below(0) for row in measures)
+    word = "certain " if possible else ""
     return f"In {where}, we see no {word}gain in maths from 55 slashes in the prompt."
 
 
-def _attention_taken(shares: pd.DataFrame) -> list[str]:
+def attention_taken(shares: pd.DataFrame) -> list[str]:
     """Return what slashes and a sentence take of the first layer's attention."""
     if shares.empty:
         return []
@@ -139,22 +141,22 @@ def _points_moved(how: str, rows: Sequence[Verdict]) -> list[str]:
     how: the beginning of the first sentence, which says what was counted. A run that
     is not finished says how many problems were planned.
     """
-    planned = {claim.id: claim.planned for claim in load_claims()}
     sentences = []
     for row in rows:
         subject = "it" if sentences else f"{how}, accuracy"
         sentences.append(
             f"{subject[0].upper()}{subject[1:]} moves by {row.estimate:+} points in"
-            f" {row.model} ({_problem_count(row.n, planned[row.id])})."
+            f" {row.model} ({problems_of(row)})."
         )
     return [*sentences, *_held(rows)]
 
 
-def _problem_count(n: int, planned: int | None) -> str:
-    """Return how many problems there are, of how many that were planned."""
-    if planned and n < planned:
-        return f"so far {n} of {planned} planned problems"
-    return f"{n} problems"
+def problems_of(row: Verdict) -> str:
+    """Return how many problems a verdict rests on, of how many that were planned."""
+    planned = {claim.id: claim.planned for claim in load_claims()}[row.id]
+    if planned and row.n < planned:
+        return f"so far {row.n} of {planned} planned problems"
+    return f"{row.n} problems"
 
 
 def _held(rows: Sequence[Verdict]) -> list[str]:

@@ -3,6 +3,7 @@ measures' own checks, on graders, and on every model's answers.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -71,7 +72,7 @@ def checks(verdicts: Sequence[Verdict]) -> list[str]:
         apart = sum(row.verdict == "supported" for row in areas)
         shares = span((row.estimate.effect for row in areas), 0)
         lines.append(
-            "A likelier worked solution goes with a right answer in"
+            "That a likelier worked solution goes with a right answer is seen in"
             f" {apart} of {len(areas)} models. Of a solved and an unsolved problem, the"
             f" solved one has the likelier solution in {shares} % of pairs, where 50 %"
             " is chance."
@@ -107,17 +108,20 @@ def graders_apart(answers: pd.DataFrame) -> list[str]:
             continue
         effects = []
         for grader in (ours, theirs):
-            row = slashes.loc[grader]
-            low = float(row.effect_low)
-            high = float(row.effect_high)
-            effect = Estimate(float(row.effect), low, high, int(row.n))
-            effects.append(f"{effect:+} points")
+            effects.append(f"{effect_of(slashes.loc[grader]):+} points")
         lines.append(
             f"By {ours} {none[ours]:.1f} % of the answers of {model} are right, by the"
             f" {theirs} {none[theirs]:.1f} % of the same answers. Slashes change the"
             f" first by {effects[0]} and the second by {effects[1]}."
         )
     return lines
+
+
+def effect_of(row: Any) -> Estimate:
+    """Return what a row of a table of answers says of a change, in points."""
+    low = float(row.effect_low)
+    high = float(row.effect_high)
+    return Estimate(float(row.effect), low, high, int(row.n))
 
 
 def accuracies(verdicts: Iterable[Verdict]) -> list[str]:

@@ -87,8 +87,8 @@ def _contents(
     courses = read_courses(profile, effects.stored_scores(profile))
     opening = effects.opening(verdicts)
     forests = effects.forests(verdicts)
-    main = stored_part(profile, "main")
-    graded = None if main is None or main.empty else graders(main)
+    shares = shares_drawn(profile)
+    graded = _graded(profile)
 
     data = {
         "looks": _looks(verdicts, heads),
@@ -108,9 +108,9 @@ def _contents(
         "signs": SIGNS,
         "models": models_of(verdicts),
         "story": {
-            "help": story.answer(verdicts),
+            "help": story.answer(verdicts, shares),
             "watch": [],
-            "any": story.any_text(verdicts, shares_drawn(profile)),
+            "any": story.any_text(verdicts, shares),
             "layers": story.layers(verdicts),
             "gain": story.helps(verdicts),
             "trust": story.trust(verdicts, graded),
@@ -136,6 +136,14 @@ def _packed(answers: dict) -> str:
     """
     text = json.dumps({"answers": answers, "formulas": formulas(answers)})
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _graded(profile: Profile) -> pd.DataFrame | None:
+    """Return what each grader finds right of a profile's answers; None without any."""
+    main = stored_part(profile, "main")
+    if main is None or main.empty:
+        return None
+    return graders(main)
 
 
 def _looks(verdicts: list[Verdict], heads: list[dict]) -> dict[str, list[str]]:

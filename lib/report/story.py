@@ -10,8 +10,13 @@ from collections.abc import Sequence
 import pandas as pd
 
 from lib.claims.claim import load_claims
-from lib.claims.conclusion import answer_of, sentence_takes_as_much
-from lib.claims.findings import span
+from lib.claims.conclusion import (
+    answer_of,
+    attention_taken,
+    problems_of,
+    sentence_takes_as_much,
+)
+from lib.claims.findings import effect_of, span
 from lib.claims.summary import totals
 from lib.claims.verdict import UNTRAINED, Verdict, about
 from lib.claims.words import in_words
@@ -51,8 +56,11 @@ def of_models(count: int, total: int) -> str:
     return f"{in_words(count)} of the {in_words(total)} models"
 
 
-def answer(verdicts: Sequence[Verdict]) -> list[str]:
-    """Say whether slashes help, and what they do."""
+def answer(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
+    """Say whether slashes help, and what they do.
+
+    shares: as `lib.claims.conclusion.shares_drawn` has them.
+    """
     gains = [row for claim in GAINS for row in known(verdicts, claim)]
     lines = []
     if not gains:
@@ -61,13 +69,7 @@ def answer(verdicts: Sequence[Verdict]) -> list[str]:
         )
     else:
         lines.append(answer_of(gains))
-    if rows := known(verdicts, "dilution"):
-        kept = span((100 * row.estimate.effect for row in rows), 0)
-        lines.append(
-            f"In the first layer the original tokens keep {kept} % of the attention"
-            " that they get without slashes."
-        )
-    return [*lines, *_accuracy(verdicts)]
+    return [*lines, *attention_taken(shares), *_accuracy(verdicts)]
 
 
 def _accuracy(verdicts: Sequence[Verdict]) -> list[str]:
@@ -105,8 +107,9 @@ def any_text(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
         trained = _lost(row.estimate.effect for row in rows)
         without = _lost(row.controls[UNTRAINED].estimate.effect for row in rows)
         lines += [
-            f"Untrained networks lose {without} % of the original tokens' attention.",
-            f"Trained ones lose {trained} %.",
+            "Token by token (λ), the original ones lose"
+            f" {trained} % of their attention in trained networks.",
+            f"In untrained networks they lose {without} %.",
         ]
     return lines
 
@@ -152,11 +155,18 @@ def helps(verdicts: Sequence[Verdict]) -> list[str]:
             "The paper's explanation predicts a gain through the first layer; it is"
             f" seen in {of_models(likelier, len(rows))}."
         )
+    if rows := known(verdicts, "likelihood-later-layers"):
+        likelier = sum(is_gain(row) for row in rows)
+        lines += [
+            "Against a gap as long, what the later layers see of them makes it surely"
+            f" likelier in {of_models(likelier, len(rows))}.",
+            "The paper's explanation does not speak of those.",
+        ]
     for row in known(verdicts, "points-slashes"):
         low, high = row.estimate.low, row.estimate.high
         lines.append(
             f"Weighted answers put the change in {row.model} between {low:+.1f} and"
-            f" {high:+.1f} points, from {row.n} problems."
+            f" {high:+.1f} points, from {problems_of(row)}."
         )
         if is_gain(row) and not row.survives:
             lines.append("That does not stand when corrected for the number of tests.")
@@ -172,8 +182,8 @@ def trust(verdicts: Sequence[Verdict], graders: pd.DataFrame | None) -> list[str
     if rows := known(verdicts, "likelihood-right"):
         apart = sum(row.verdict == "supported" for row in rows)
         lines.append(
-            "A likelier worked solution goes with a right answer in"
-            f" {of_models(apart, len(rows))}, so a nat is not worth points."
+            "That a likelier worked solution goes with a right answer is seen in"
+            f" {of_models(apart, len(rows))}, so nats are not turned into points."
         )
     if rows := known(verdicts, "likelihood-instruction"):
         turned = sum(row.verdict == "contradicted" for row in rows)
@@ -203,13 +213,13 @@ def _apart(graders: pd.DataFrame) -> list[str]:
 
     # What the slashes change in this model, by the same two.
     of_model = graders[graders.model == shares.index[widest]]
-    slashes = of_model[of_model.condition == "mless"]
-    changes = slashes.set_index("grader").effect.dropna()
-    if set(names) <= set(changes.index):
-        ours, theirs = (float(changes[name]) for name in names)
+    slashes = of_model[of_model.condition == "mless"].dropna(subset="effect")
+    changes = {row.grader: effect_of(row) for row in slashes.itertuples()}
+    if set(names) <= set(changes):
+        ours, theirs = (changes[name] for name in names)
         lines.append(
-            f"Slashes change that by {ours:+.1f} points for this project's grader and"
-            f" by {theirs:+.1f} for the authors'."
+            f"Slashes change that by {ours:+} points for this project's grader and by"
+            f" {theirs:+} for the authors'."
         )
     return lines
 
@@ -241,7 +251,8 @@ def settings(courses: Sequence[dict]) -> list[str]:
     better = sum(row["low"] > 0 for row in points)
     worse = sum(row["high"] < 0 for row in points)
     return [
-        f"Of {len(points)} settings {better} surely help and {worse} surely hurt.",
+        f"Of {len(points)} settings {better} make the worked solution surely likelier"
+        f" and {worse} surely less likely.",
         "This is not corrected for looking at so many of them.",
     ]
 

@@ -36,7 +36,9 @@ def verdict(claim, low, high, model="tiny", survives=True):
 
 def test_the_answer_comes_first_and_attention_next():
     first, _, third, *_ = conclude([verdict("accuracy-mless", -1, 3)], SHARES)
-    assert first.startswith("In the one model that we could run, we see no gain")
+    assert first.startswith(
+        "In the one model that we could run, we see no certain gain"
+    )
     assert third == (
         "The slashes take 10 % of the first layer's attention; an ordinary sentence as"
         " long takes 20 %."

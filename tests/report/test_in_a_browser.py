@@ -126,7 +126,7 @@ def test_the_prompt_is_shown_with_without_and_as_a_ratio(page):
 def test_arrows_walk_through_the_heads_from_the_middle_one(page):
     head = one(page, "#watch-head")
     first = head.text
-    assert re.fullmatch(r"head \d of 9, the middle one", first)
+    assert re.fullmatch(r"head \d of 9, the median head", first)
     said = says(page)
     one(page, "#head-on").click()
     assert head.text != first

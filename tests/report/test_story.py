@@ -40,13 +40,15 @@ GAIN = verdict("likelihood-gain", 1, 0.5, 1.5, survives=True)
 CHANCE = verdict("likelihood-gain", 1, 0.5, 1.5, survives=False)
 WHERE = "the one model that we could run, we see"
 WHAT = "gain in maths from 55 slashes in the prompt."
+LOSS = verdict("accuracy-mless", -2, -4, -1)
 FEW = verdict("accuracy-mless", 1, -2, 4, n=4)
 
 
 @pytest.mark.parametrize(
     "verdicts, says",
     [
-        ([NO_GAIN], f"In {WHERE} no {WHAT}"),
+        ([NO_GAIN], f"In {WHERE} no certain {WHAT}"),
+        ([LOSS], f"In {WHERE} no {WHAT}"),
         ([NO_GAIN, CHANCE], f"In {WHERE} no certain {WHAT}"),
         ([NO_GAIN, GAIN], f"In one of {WHERE} a {WHAT}"),
         ([FEW], "Too few problems were measured to answer: that takes 20 or more."),
@@ -54,12 +56,15 @@ FEW = verdict("accuracy-mless", 1, -2, 4, n=4)
     ],
 )
 def test_the_answer_comes_first_and_follows_from_the_intervals(verdicts, says):
-    assert story.answer(verdicts)[0] == says
+    assert story.answer(verdicts, shares({}))[0] == says
 
 
-def test_what_attention_is_kept_is_told_over_the_models():
-    rows = [dilution(0.74, "a"), dilution(0.99, "b")]
-    assert "keep 74 to 99 % of the attention" in story.answer(rows)[1]
+def test_what_attention_is_taken_is_told_over_the_models():
+    taken = shares({"a": (10, 20), "b": (39, 46)})
+    assert story.answer([NO_GAIN], taken)[1] == (
+        "The slashes take 10 to 39 % of the first layer's attention; an ordinary"
+        " sentence as long takes 20 to 46 %."
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +75,7 @@ def test_the_papers_gain_stays_open_where_an_interval_holds_it_and_zero(
     low, high, open_still
 ):
     row = verdict("accuracy-mless", 1, low, high, paper=2, paper_of="another")
-    assert ("too uncertain" in story.answer([row])[-1]) == open_still
+    assert ("too uncertain" in story.answer([row], shares({}))[-1]) == open_still
 
 
 @pytest.mark.parametrize(
@@ -111,7 +116,10 @@ def test_weighted_answers_that_gain_only_uncorrected_are_doubted(
 def test_settings_that_help_and_hurt_are_counted():
     rows = [{"low": 1, "high": 2}, {"low": -1, "high": 2}, {"low": -2, "high": -1}]
     line, _ = story.settings([{"title": "How many", "rows": rows}])
-    assert line == "Of 3 settings 1 surely help and 1 surely hurt."
+    assert line == (
+        "Of 3 settings 1 make the worked solution surely likelier and 1 surely less"
+        " likely."
+    )
 
 
 def test_a_paper_model_that_was_run_is_not_denied():
@@ -130,7 +138,6 @@ def test_turned_answers_are_counted_either_way():
 
 
 def test_the_graders_lesson_is_told_of_the_model_where_they_lie_apart_most():
-    columns = ["model", "condition", "grader", "accuracy", "effect"]
     rows = [
         ("a", "none", "correct", 10.5, None),
         ("a", "none", "correct_authors", 39, None),
@@ -139,12 +146,16 @@ def test_the_graders_lesson_is_told_of_the_model_where_they_lie_apart_most():
         ("b", "none", "correct", 40, None),
         ("b", "none", "correct_authors", 50, None),
     ]
+    columns = ["model", "condition", "grader", "accuracy", "effect"]
     table = pd.DataFrame(rows, columns=columns)
+    table["n"] = 40
+    table["effect_low"] = table.effect - 3
+    table["effect_high"] = table.effect + 3
     table["grader"] = table.grader.map(GRADERS)
     assert story.trust([], table) == [
         "The same answers of one model are right in 10.5 or 39.0 %, depending on who"
         " grades.",
-        "Slashes change that by +1.0 points for this project's grader and by -2.0 for"
-        " the authors'.",
+        "Slashes change that by +1.0 [-2.0, +4.0] points for this project's grader and"
+        " by -2.0 [-5.0, +1.0] for the authors'.",
     ]
     assert len(story.trust([], table[table.condition == "none"])) == 1

@@ -66,7 +66,7 @@ function watching() {
     for (const [name, value] of [["model", prompt.model], ["filler", filler], ["view", view]]) tools.querySelector(`input[name=${name}][value="${CSS.escape(value)}"]`).checked = true;
     for (const input of tools.querySelectorAll("input[name=filler]")) input.disabled = !prompt.fillers[input.value];
     at("watch-length").textContent = String(length);
-    at("watch-head").textContent = `head ${head + 1} of ${prompt.heads}${head === middle ? ", the middle one" : ""}`;
+    at("watch-head").textContent = `head ${head + 1} of ${prompt.heads}${head === middle ? ", the median head" : ""}`;
     const kept = Math.round(100 * lambda[head]), told = step
       ? `With ${length} tokens of ${filler} the original tokens get ${kept} % of the attention that they had. The mean over this model's heads is ${Math.round(100 * mean(lambda))} %.`
       : "Nothing is inserted yet: the original tokens get all of their attention.";
