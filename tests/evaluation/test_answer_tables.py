@@ -106,6 +106,12 @@ def test_power_says_what_n_shows_and_what_n_is_needed():
     assert found["smallest"] == pytest.approx(statistics.smallest_effect(40, deviation))
 
 
+def test_one_problem_has_no_spread_to_reckon_with():
+    answers = run("none", 0, 1) + run("mless", 1, 1)
+    found = row(answer_tables.power(summarise(frame(answers)), effect=2))
+    assert np.isnan(found["needed"])
+
+
 def test_power_is_open_where_the_effect_would_be_more_than_all_changes():
     few = answer_tables.power(summarise(solved(none=4, mless=8)), effect=2)
     assert few["smallest"].isna().all()
