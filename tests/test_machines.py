@@ -88,6 +88,29 @@ def copy(tmp_path_factory, demo):
     return folder
 
 
+def one_notebook(folder, before):
+    """Return the measuring notebooks of a copy as one, behind a first cell."""
+    cells = [nbformat.v4.new_code_cell(before)]
+    for number in MEASURING:
+        (notebook,) = (folder / "notebooks").glob(f"{number}_*.ipynb")
+        for cell in nbformat.read(notebook, as_version=4).cells:
+            if cell.cell_type != "code":
+                continue
+            cells.append(nbformat.v4.new_code_cell(cell.source))
+            if "parameters" in cell.metadata.get("tags", []):
+                cells.append(nbformat.v4.new_code_cell('profile = "demo"'))
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+def verdicts_in(folder):
+    """Return the verdict by claim and model, and whether it survives correction."""
+    verdicts = {}
+    file = folder / "results" / "demo" / "claims.json"
+    for row in json.loads(file.read_text()):
+        verdicts[row["id"], row["model"]] = (row["verdict"], row["survives"])
+    return verdicts
+
+
 @pytest.fixture(scope="module")
 def run(copy):
     """Run the notebooks in a process of their own; return what they print, the files
@@ -95,27 +118,15 @@ def run(copy):
     """
 
     def in_process(environment, before=""):
-        cells = [nbformat.v4.new_code_cell(before)]
-        for number in MEASURING:
-            (notebook,) = (copy / "notebooks").glob(f"{number}_*.ipynb")
-            for cell in nbformat.read(notebook, as_version=4).cells:
-                asked = (
-                    '\nprofile = "demo"'
-                    if "parameters" in cell.metadata.get("tags", [])
-                    else ""
-                )
-                cells += [nbformat.v4.new_code_cell(cell.source + asked)] * (
-                    cell.cell_type == "code"
-                )
-        nbformat.write(nbformat.v4.new_notebook(cells=cells), copy / "whole.ipynb")
-        for file in () if before else (copy / "results" / "demo").glob("*.nc"):
-            file.unlink()
+        nbformat.write(one_notebook(copy, before), copy / "whole.ipynb")
+        if not before:
+            for file in (copy / "results" / "demo").glob("*.nc"):
+                file.unlink()
+
         with pytest.MonkeyPatch.context() as patch:
-            for name, value in {
-                "OMP_NUM_THREADS": "1",
-                "PYTHONPATH": str(copy),
-                **environment,
-            }.items():
+            patch.setenv("OMP_NUM_THREADS", "1")
+            patch.setenv("PYTHONPATH", str(copy))
+            for name, value in environment.items():
                 patch.setenv(name, value)
             done = papermill.execute_notebook(
                 copy / "whole.ipynb",
@@ -124,15 +135,10 @@ def run(copy):
                 kernel_name="python3",
                 progress_bar=False,
             )
-        files = {
-            path.name: path.read_bytes()
-            for path in (copy / "figures" / "demo").iterdir()
-        }
-        rows = json.loads((copy / "results" / "demo" / "claims.json").read_text())
-        verdicts = {
-            (row["id"], row["model"]): (row["verdict"], row["survives"]) for row in rows
-        }
-        return [text_of(cell) for cell in done.cells], files, verdicts
+
+        drawn = (copy / "figures" / "demo").iterdir()
+        files = {path.name: path.read_bytes() for path in drawn}
+        return [text_of(cell) for cell in done.cells], files, verdicts_in(copy)
 
     return in_process
 
@@ -176,29 +182,44 @@ def here(run):
     return run({})
 
 
+def without_arm(table):
+    """Return a table without what ARM does to later layers."""
+    if "condition" not in table:
+        return table
+    return table[table.condition != "arm"].reset_index(drop=True)
+
+
+def drawn_anew(before, after):
+    """Return the figures of whose numbers a reader would see other ones.
+
+    before, after: the bytes of all files of figures, by name.
+    """
+    anew = []
+    for name in sorted(before | after):
+        if before.get(name) == after.get(name):
+            continue
+        table = f"{name.partition('.')[0]}.csv"
+        tables = [pd.read_csv(io.BytesIO(files[table])) for files in (before, after)]
+        assert before[table] != after[table]
+        if difference(*map(without_arm, tables)):
+            anew.append(name)
+    return anew
+
+
 @pytest.mark.parametrize("machine", [*MACHINES, "shaken in the fifth digit"])
 def test_another_machine_prints_and_draws_the_same(here, run, copy, machine):
-    texts, files, verdicts = (
-        run(MACHINES[machine]) if machine in MACHINES else run({}, SHAKING)
-    )
-    for was, now in zip(here[0], texts, strict=True):
-        assert same_text(*(re.sub(ARM, "", text) for text in (was, now))), (
+    texts_here, files_here, verdicts_here = here
+    environment = MACHINES.get(machine, {})
+    before = "" if machine in MACHINES else SHAKING
+    texts, files, verdicts = run(environment, before)
+
+    for was, now in zip(texts_here, texts, strict=True):
+        assert same_text(re.sub(ARM, "", was), re.sub(ARM, "", now)), (
             f"{now}, was {was}"
         )
-    for name, content in here[1].items():
+
+    # The next machine draws beside the first one's figures again.
+    for name, content in files_here.items():
         (copy / "figures" / "demo" / name).write_bytes(content)
-    for name in (
-        name for name in here[1] | files if here[1].get(name) != files.get(name)
-    ):
-        one, other = (
-            found[f"{name.partition('.')[0]}.csv"] for found in (here[1], files)
-        )
-        tables = [pd.read_csv(io.BytesIO(content)) for content in (one, other)]
-        if "condition" in tables[0]:  # whatever ARM does to later layers
-            tables = [
-                table[table.condition != "arm"].reset_index(drop=True)
-                for table in tables
-            ]
-        assert one != other
-        assert not difference(*tables), f"{name} was written anew"
-    assert verdicts == here[2]
+    assert drawn_anew(files_here, files) == []
+    assert verdicts == verdicts_here

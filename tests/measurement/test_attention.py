@@ -41,18 +41,18 @@ def reference(loaded, before, after):
     old = baseline[..., before.original[1:-1]].numpy()
     new = received(matrix)[..., after.original[1:-1]].numpy()
     inserted = received(matrix)[..., span].numpy()
-    return {
-        "lambda": new.mean(-1) / old.mean(-1),
-        "level": new.mean(-1),
-        "baseline": old.mean(-1),
-        "irregularity": np.log(new / old).std(-1),
-        "unevenness": new.std(-1) / new.mean(-1),
-        "mass": matrix[:, :, span.stop :, span].sum(-1).mean(-1).numpy(),
-        "flatness": inserted.std(-1) / inserted.mean(-1),
-        "dispersion": dispersion(loaded, after),
-        "portion": inserted.mean(-1) / new.mean(-1),
-        **lambda_by_span(matrix, baseline, before, after),
-    }
+
+    variables = lambda_by_span(matrix, baseline, before, after)
+    variables["lambda"] = new.mean(-1) / old.mean(-1)
+    variables["level"] = new.mean(-1)
+    variables["baseline"] = old.mean(-1)
+    variables["irregularity"] = np.log(new / old).std(-1)
+    variables["unevenness"] = new.std(-1) / new.mean(-1)
+    variables["mass"] = matrix[:, :, span.stop :, span].sum(-1).mean(-1).numpy()
+    variables["flatness"] = inserted.std(-1) / inserted.mean(-1)
+    variables["dispersion"] = dispersion(loaded, after)
+    variables["portion"] = inserted.mean(-1) / new.mean(-1)
+    return variables
 
 
 def dispersion(loaded, prompt):

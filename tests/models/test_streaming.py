@@ -126,17 +126,15 @@ def calls_on(model, stream=None):
     source = Source("tiny", "tiny")
     loaded = Loaded(model, None, "tiny", source, "none", "cpu", "float32", 3)
     loaded = replace(loaded, stream=stream)
-    return {
-        "first logits": functools.partial(logits, model, IDS[0]),
-        "second logits": functools.partial(logits, model, IDS[1]),
-        "attention": functools.partial(received_attention, model, IDS),
-        "activations": functools.partial(activations, model),
-        "scores": functools.partial(scores, loaded, "none"),
-        "scores without layer 1": functools.partial(
-            scores, loaded, "hidden-from-layer-1"
-        ),
-        "scores by dilution": functools.partial(scores, loaded, "dilution"),
-    }
+    calls = {}
+    calls["first logits"] = functools.partial(logits, model, IDS[0])
+    calls["second logits"] = functools.partial(logits, model, IDS[1])
+    calls["attention"] = functools.partial(received_attention, model, IDS)
+    calls["activations"] = functools.partial(activations, model)
+    for condition in ("none", "hidden-from-layer-1", "dilution"):
+        name = f"scores under {condition}"
+        calls[name] = functools.partial(scores, loaded, condition)
+    return calls
 
 
 @pytest.mark.parametrize("family", FAMILIES)
