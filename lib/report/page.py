@@ -159,13 +159,14 @@ def _graders(table: pd.DataFrame | None) -> dict[str, list[dict]]:
     """
     right: list[dict] = []
     changes: list[dict] = []
-    for row in [] if table is None else table.itertuples():
-        drawn = {"model": row.model, "label": row.grader}
-        if row.condition == "none":
-            accuracy = round(row.accuracy, 1)
+    rows = [] if table is None else table.to_dict("records")
+    for row in rows:
+        drawn = {"model": row["model"], "label": row["grader"]}
+        if row["condition"] == "none":
+            accuracy = round(row["accuracy"], 1)
             right.append(drawn | {"x": accuracy, "text": f"{accuracy} %"})
-        elif row.condition == "mless" and pd.notna(row.effect_low):
-            ends = (row.effect, row.effect_low, row.effect_high)
+        elif row["condition"] == "mless" and pd.notna(row["effect_low"]):
+            ends = (row["effect"], row["effect_low"], row["effect_high"])
             x, low, high = (round(number, 2) for number in ends)
             text = f"{format_interval(*ends, '+')} points"
             changes.append(drawn | {"x": x, "low": low, "high": high, "text": text})

@@ -204,7 +204,7 @@ def _apart(graders: pd.DataFrame) -> list[str]:
     if not set(names) <= set(shares):
         return []
     ours, theirs = (shares[name].to_numpy() for name in names)
-    widest = abs(theirs - ours).argmax()
+    widest = int(abs(theirs - ours).argmax())
     low, high = sorted([float(ours[widest]), float(theirs[widest])])
     lines = [
         f"The same answers of one model are right in {low:.1f} or {high:.1f} %,"
