@@ -164,10 +164,11 @@ def helps(verdicts: Sequence[Verdict]) -> list[str]:
         ]
     for row in known(verdicts, "points-slashes"):
         low, high = row.estimate.low, row.estimate.high
-        lines.append(
+        lines += [
             f"Weighted answers put the change in {row.model} between {low:+.1f} and"
-            f" {high:+.1f} points, from {problems_of(row)}."
-        )
+            f" {high:+.1f} points.",
+            f"That rests on {problems_of(row)}.",
+        ]
         if is_gain(row) and not row.survives:
             lines.append("That does not stand when corrected for the number of tests.")
     return lines
@@ -217,10 +218,10 @@ def _apart(graders: pd.DataFrame) -> list[str]:
     changes = {row.grader: effect_of(row) for row in slashes.itertuples()}
     if set(names) <= set(changes):
         ours, theirs = (changes[name] for name in names)
-        lines.append(
-            f"Slashes change that by {ours:+} points for this project's grader and by"
-            f" {theirs:+} for the authors'."
-        )
+        lines += [
+            f"Slashes change that by {ours:+} points for this project's grader.",
+            f"For the authors' rule they change it by {theirs:+} points.",
+        ]
     return lines
 
 

@@ -155,7 +155,7 @@ def test_the_graders_lesson_is_told_of_the_model_where_they_lie_apart_most():
     assert story.trust([], table) == [
         "The same answers of one model are right in 10.5 or 39.0 %, depending on who"
         " grades.",
-        "Slashes change that by +1.0 [-2.0, +4.0] points for this project's grader and"
-        " by -2.0 [-5.0, +1.0] for the authors'.",
+        "Slashes change that by +1.0 [-2.0, +4.0] points for this project's grader.",
+        "For the authors' rule they change it by -2.0 [-5.0, +1.0] points.",
     ]
     assert len(story.trust([], table[table.condition == "none"])) == 1
