@@ -100,8 +100,9 @@ def test_a_profile_is_run_judged_and_reported_with_nothing_but_the_main_run(
     results = copy / "results" / "tiny"
     done = typed("reproduce", "--profile", "tiny", "--only", "03")
     assert len(keys(results / "completions.jsonl")) == 18
-    assert "1 new figure was drawn" in done.out
-    assert (copy / "figures" / "tiny" / "fig10.csv").exists()
+    assert "2 new figures were drawn" in done.out
+    for figure in ("fig10", "same_answers"):
+        assert (copy / "figures" / "tiny" / f"{figure}.csv").exists()
 
     done = typed("claims", "--profile", "tiny")
     rows = json.loads((results / "claims.json").read_text())
