@@ -265,6 +265,8 @@ def cost() -> str:
     )
     answers = evaluation.answers(load_profile("families"))
     scores = evaluation.scores(load_profile("families"))
+    sampled = evaluation.stored_draws(load_profile("families"))
+    assert sampled is not None
     tokens = pd.to_numeric(answers.completion_tokens).sum()
     return as_list(
         f"Figures and verdicts from what is stored: `make reproduce`,"
@@ -275,6 +277,7 @@ def cost() -> str:
         " 1.8 GB of weights.",
         f"Answers: {len(answers):,} of them, {tokens / 1000:,.0f} thousand tokens; the"
         " 200 problems of the 0.5B model took an hour.",
+        f"Sampled answers, which are weighted: {len(sampled):,} more.",
         f"Likelihoods: {len(scores):,} texts were scored.",
         f"What is stored and committed: {size / 1e6:.0f} MB. No GPU was used.",
     )
