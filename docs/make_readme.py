@@ -19,15 +19,15 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from lib import evaluation
-from lib.claims import conclusion, findings, summary
 from lib.claims.verdict import Verdict, about, models_of
 from lib.claims.verdict_tables import stored_verdicts, verdicts_of
-from lib.claims.words import in_words
 from lib.errors import InputError
-from lib.evaluation.noise import AGAIN
 from lib.paths import FIGURES, ROOT, relative_path, write_whole
 from lib.profiles import Accuracy, Attention, Likelihood, Profile, load_profile
 from lib.prompts.conditions import Filler
+from lib.sentences import all_verdicts, conclusion, findings
+from lib.sentences.noise import AGAIN
+from lib.sentences.numbers import in_words
 from lib.statistics import ENOUGH
 
 README = ROOT / "README.md"
@@ -135,7 +135,7 @@ def headline() -> str:
     verdicts = stored_as_verdicts("families")
     first, *parts = conclusion.conclusion_parts(verdicts, shares)
     answer, *limits = first
-    *others, last = summary.models_of(row for row in verdicts if row.n)
+    *others, last = models_of(row for row in verdicts if row.n)
     names = f"{', '.join(others)} and {last}"
     models = " ".join([f"They are {names}, with 4-bit weights.", *limits])
     lines = [" ".join(sentences) for sentences in parts if sentences]
@@ -235,10 +235,10 @@ def families() -> str:
     """
     verdicts = stored_as_verdicts("families")
     return as_list(
-        *summary.inside(verdicts),
+        *all_verdicts.inside(verdicts),
         *findings.finding(verdicts),
         *findings.accuracies(verdicts),
-        summary.closing(verdicts)[-1],
+        all_verdicts.closing(verdicts)[-1],
     )
 
 
@@ -255,10 +255,10 @@ def demo_claims() -> str:
         f" ordinary sentence as long in {below(sentence)} (n = {slashes.n.max():.0f})."
     )
     return as_list(
-        *summary.lead(verdicts)[:-2],
+        *all_verdicts.lead(verdicts)[:-2],
         below_1,
         *findings.accuracies(answered),
-        summary.closing(verdicts)[-1],
+        all_verdicts.closing(verdicts)[-1],
     )
 
 

@@ -19,19 +19,17 @@ from docs.make_readme import (
     stored_as_verdicts,
 )
 from lib import evaluation, paths
-from lib.claims import findings
-from lib.claims.conclusion import (
+from lib.claims.verdict import UNTRAINED, Verdict, about, models_of
+from lib.errors import InputError
+from lib.profiles import load_profile
+from lib.report.facts import addresses
+from lib.sentences import findings
+from lib.sentences.conclusion import (
     PAPERS_GAIN,
     sentence_takes_as_much,
     shares_drawn,
 )
-from lib.claims.findings import span
-from lib.claims.verdict import UNTRAINED, Verdict, about, models_of
-from lib.claims.words import in_words
-from lib.errors import InputError
-from lib.profiles import load_profile
-from lib.report.facts import addresses
-from lib.report.story import of_models
+from lib.sentences.numbers import in_words, of_models, range_of
 from lib.statistics import ENOUGH
 
 REPORT = paths.ROOT / "docs" / "report.md"
@@ -109,9 +107,9 @@ def abstract() -> str:
     """Return the abstract, of about 120 words."""
     dilution = families_about("dilution")
     sentence = more_under_a_sentence()
-    kept = span((100 * row.estimate.effect for row in dilution), 0)
+    kept = range_of((100 * row.estimate.effect for row in dilution), 0)
     accuracy = families_about("accuracy-mless")
-    moved = span(sorted(row.estimate.effect for row in accuracy), 1)
+    moved = range_of(sorted(row.estimate.effect for row in accuracy), 1)
     widest = max(row.estimate.high for row in accuracy)
     lowest = min(row.estimate.low for row in accuracy)
     return (
@@ -161,8 +159,8 @@ def attention() -> str:
     """Return what is diluted, and what untrained networks lose."""
     rows = families_about("dilution")
     sentence = more_under_a_sentence()
-    trained = span((100 * (1 - row.estimate.effect) for row in rows), 0)
-    without = span(
+    trained = range_of((100 * (1 - row.estimate.effect) for row in rows), 0)
+    without = range_of(
         (100 * (1 - row.controls[UNTRAINED].estimate.effect) for row in rows), 0
     )
     return (
@@ -183,7 +181,8 @@ def solution_moves() -> str:
     return (
         f"It holds in {holds('likelihood-gain')}."
         " That is not no effect: from problem to problem the change has a standard"
-        f" deviation of {span(spreads, 1)} nats.\n\n{of_each_model('likelihood-gain')}"
+        f" deviation of {range_of(spreads, 1)} nats."
+        f"\n\n{of_each_model('likelihood-gain')}"
     )
 
 
@@ -197,7 +196,7 @@ def answers_move() -> str:
     needed = [row.power.needed for row in families_about("accuracy-mless") if row.power]
     lines = [
         f"It holds in {holds('accuracy-mless')}.",
-        f"Seeing a gain of {PAPERS_GAIN} points takes {span(needed, 0)} problems.",
+        f"Seeing a gain of {PAPERS_GAIN} points takes {range_of(needed, 0)} problems.",
         *weighted,
     ]
     return f"{' '.join(lines)}\n\n{of_each_model('accuracy-mless')}"

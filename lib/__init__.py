@@ -11,6 +11,7 @@ from the floors above it, and from no other room of its own floor:
     profiles generation figures
     measurement evaluation
     claims
+    sentences
     plan
     report reproduce
     __main__
@@ -24,9 +25,10 @@ inserted tokens from, prompts; how attention is computed, with tokens hidden fro
 layers, and what it gives each token, attention; how ARM moves activations, arm; what is
 read off a network over all problems and models, measurement; what answers and
 likelihoods are, evaluation; whether an answer is right, grading; what is asked of all
-of it, the rule that decides, and the findings in sentences, claims; what a run will
-take, plan; how a table looks, figures; how the page tells its story, report.
-CONTRIBUTING.md has an example of each.
+of it, and the rule that decides, claims; every sentence with numbers, also those that
+the HTML page and notebooks print, sentences; what a run will take, plan; how a table
+looks, figures; what the page shows and draws, report. CONTRIBUTING.md has an example of
+each.
 
 Shapes are written with one alphabet: B batch, L layers asked for, H heads, K key heads,
 T tokens, Q a block of queries, R sets of queries, D head width, F MLP width, N

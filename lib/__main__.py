@@ -133,16 +133,16 @@ def fetch(overrides: Overrides) -> None:
 def claims(overrides: Overrides) -> None:
     """Judge every claim of the paper on what a profile measures."""
     profile = _checked(overrides)
-    from lib.claims import summary
     from lib.claims.claim import load_claims
     from lib.claims.evidence import gather
     from lib.claims.judging import judge
-    from lib.claims.verdict_tables import write_verdicts
+    from lib.claims.verdict_tables import totals, write_verdicts
+    from lib.sentences.all_verdicts import listing
 
     verdicts = judge(load_claims(), gather(profile))
-    print(summary.listing(verdicts))
-    totals = summary.totals(verdicts).items()
-    counts = ", ".join(f"{count} {name}" for name, count in totals)
+    print(listing(verdicts))
+    stands = totals(verdicts).items()
+    counts = ", ".join(f"{count} {name}" for name, count in stands)
     print(f"{counts}; {write_verdicts(profile, verdicts)}")
 
 

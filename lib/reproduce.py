@@ -14,8 +14,7 @@ import papermill
 import yaml
 
 from lib import evaluation, paths
-from lib.claims.summary import counts
-from lib.claims.verdict_tables import read_verdicts
+from lib.claims.verdict_tables import counts, read_verdicts
 from lib.errors import InputError
 from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure

@@ -17,10 +17,10 @@ import argparse
 from pathlib import Path
 
 from lib import evaluation
-from lib.evaluation.noise import AGAIN
 from lib.evaluation.rows import frame
 from lib.evaluation.store import read
 from lib.profiles import load_profile
+from lib.sentences.noise import AGAIN
 from studies.keeping import keep
 
 # What an answer is known by, asked once or again.

@@ -1,11 +1,13 @@
 """Verdicts as a table with a row each, and the files that keep it.
 
 They are results/<profile>/claims.json and, for the repository's own profiles,
-data/<profile>/verdicts.csv, from which the README is written.
+data/<profile>/verdicts.csv, from which the README is written. `counts` and `totals`
+say how many of them stand how.
 """
 
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,16 @@ import pandas as pd
 from lib import paths
 from lib.claims.verdict import (
     CONTROLS,
+    NOT_TESTED,
+    UNJUDGED,
     VERDICTS,
     Answers,
     Control,
     Estimate,
     Power,
     Verdict,
+    literal,
+    models_of,
 )
 from lib.errors import InputError
 from lib.figures.compare import difference
@@ -216,3 +222,28 @@ def read_verdicts(profile: Profile) -> list[Verdict]:
             f" with {again}"
         )
     return verdicts_of(table)
+
+
+def counts(verdicts: Sequence[Verdict]) -> pd.DataFrame:
+    """Return a row per model: how many literal claims stand how.
+
+    What was not tested counts too.
+    """
+    claims = {verdict.id for verdict in literal(verdicts)}
+    rows = []
+    for model in models_of(verdicts):
+        own = [row for row in literal(verdicts) if row.model == model and row.n]
+        stands = Counter(verdict.stands for verdict in own)
+        stands[NOT_TESTED] = len(claims) - len(own)
+        rows.append({"model": model, **stands})
+
+    names = [*VERDICTS, *UNJUDGED]
+    table = pd.DataFrame(rows, columns=["model", *names])
+    table[names] = table[names].fillna(0).astype(int)
+    used = [name for name in names if table[name].any()]
+    return table[["model", *used]]
+
+
+def totals(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """Return how many literal claims stand how, over all models."""
+    return counts(verdicts).set_index("model").sum().to_dict()

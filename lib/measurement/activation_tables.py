@@ -34,6 +34,11 @@ def changes_table(model: xr.Dataset) -> pd.DataFrame:
     return table
 
 
+# Of the table of the first MLP: what the paper says falls, and what it says rises.
+FALLING = "near zero"
+RISING = ("L1", "L2", "variance")
+
+
 def log_changes(measures: xr.DataArray) -> xr.DataArray:
     """Return log(measure / the same under none) of all other conditions.
 
@@ -76,3 +81,29 @@ def classes_table(model: xr.Dataset) -> pd.DataFrame:
     near_zero = means_table(of_both, "near zero")
     differences = means_table(against, "against others", "against ")
     return near_zero.merge(differences)
+
+
+def redistribution_table(changes: pd.DataFrame) -> pd.DataFrame:
+    """Return which models do what the paper says of the first MLP, in two ways.
+
+    A row says whether near-zero activations surely become fewer with slashes, a column
+    whether L1, L2 and variance all surely rise. changes: as `changes_table` has them.
+    """
+    first = changes[(changes.layer == 1) & (changes.condition == "mless")]
+    cells: dict[tuple[bool, bool], list[str]] = {}
+    for model, rows in first.groupby("model", sort=False):
+        own = rows.set_index("measure")
+        fewer = bool(own.high[FALLING] < 1)
+        larger = bool((own.low[list(RISING)] > 1).all())
+        cells.setdefault((fewer, larger), []).append(str(model))
+    columns = {"L1, L2 and variance rise": True, "they do not all rise": False}
+    rows = {"near-zero activations fall": True, "they do not fall": False}
+    table = [
+        {"with slashes": row}
+        | {
+            column: ", ".join(cells.get((fewer, larger), ["none"]))
+            for column, larger in columns.items()
+        }
+        for row, fewer in rows.items()
+    ]
+    return pd.DataFrame(table)

@@ -3,10 +3,10 @@
 import re
 from typing import Any
 
-from lib.claims import words
 from lib.claims.claim import load_claims
 from lib.claims.verdict import UNJUDGED, VERDICTS, Verdict
 from lib.report.axis import axis
+from lib.sentences import one_verdict
 
 SIGNS = dict(zip((*VERDICTS, *UNJUDGED), "✓◐✕≈??–", strict=True))
 # By the function that measures a claim.
@@ -75,8 +75,8 @@ def _told_row(verdict: Verdict) -> dict[str, Any]:
     """Return what the page says of a claim on one model."""
     return {
         "verdict": verdict,
-        "told": words.verdict_text(verdict),
-        "measured": words.measured_text(verdict),
+        "told": one_verdict.verdict_text(verdict),
+        "measured": one_verdict.measured_text(verdict),
         "anchor": f"claim-{_in_address(verdict.id)}-{_in_address(verdict.model)}",
         "axis": axis(verdict),
     }

@@ -16,7 +16,7 @@ from lib.evaluation.store import read
 from lib.measurement.plan import TRAINED
 from lib.profiles import Profile
 from lib.report.answers import stored_part
-from lib.report.story import known
+from lib.sentences.page_sections import known
 
 # By panel of the section on help: the claims, and what their rows are called.
 POINTS_ROWS = {

@@ -18,14 +18,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from lib import paths
-from lib.claims.conclusion import shares_drawn
-from lib.claims.summary import closing
 from lib.claims.verdict import Verdict, models_of
 from lib.claims.verdict_tables import read_verdicts
 from lib.evaluation.answer_tables import graders
 from lib.figures.looks import look_of_model
 from lib.profiles import Profile
-from lib.report import effects, story
+from lib.report import effects
 from lib.report.answers import GRADER_FIELDS, flipped, read_answers, stored_part
 from lib.report.claim_rows import SIGNS, grouped_claims
 from lib.report.courses import read_courses
@@ -41,6 +39,9 @@ from lib.report.publish import (
     publish_report,
     template,
 )
+from lib.sentences import page_sections
+from lib.sentences.all_verdicts import closing
+from lib.sentences.conclusion import shares_drawn
 from lib.statistics import format_interval
 
 SCRIPTS = ("base.js", "charts.js", "watch.js", "sections.js", "answers.js")
@@ -108,16 +109,16 @@ def _contents(
         "signs": SIGNS,
         "models": models_of(verdicts),
         "story": {
-            "help": story.answer(verdicts, shares),
+            "help": page_sections.answer(verdicts, shares),
             "watch": [],
-            "any": story.any_text(verdicts, shares),
-            "layers": story.layers(verdicts),
-            "gain": story.helps(verdicts),
-            "trust": story.trust(verdicts, graded),
-            "writes": story.writes(flips),
-            "settings": story.settings(courses),
-            "undone": story.undone(verdicts),
-            "claims": story.claimed(verdicts),
+            "any": page_sections.any_text(verdicts, shares),
+            "layers": page_sections.layers(verdicts),
+            "gain": page_sections.helps(verdicts),
+            "trust": page_sections.trust(verdicts, graded),
+            "writes": page_sections.writes(flips),
+            "settings": page_sections.settings(courses),
+            "undone": page_sections.undone(verdicts),
+            "claims": page_sections.claimed(verdicts),
         },
         "closing": closing(verdicts),
         "facts": facts(profile, verdicts, revisions),

@@ -22,8 +22,8 @@ from lib.claims.verdict_tables import (
     verdicts_of,
     write_verdicts,
 )
-from lib.claims.words import verdict_text
 from lib.profiles import load_profile
+from lib.sentences.one_verdict import verdict_text
 from lib.statistics import ENOUGH, clopper_pearson, n_deciding, tango
 
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")

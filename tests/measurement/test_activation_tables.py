@@ -1,6 +1,7 @@
 """The tables of activations against plain numpy, on measurements written by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from evidence import close, dataset
 from scipy import stats
@@ -10,6 +11,7 @@ from lib.measurement.activation_tables import (
     classes_table,
     likeness_table,
     log_changes,
+    redistribution_table,
 )
 from lib.statistics import interval
 
@@ -97,3 +99,30 @@ def test_a_class_counts_the_problems_that_have_tokens_of_it_and_of_the_others():
     close(table["against others"], [15, 0, 0])
     ends = interval([10, 20])
     close(table.loc[0, ["against low", "against high"]], [ends.low, ends.high])
+
+
+def changes(**by_model):
+    """Return ratios by measure: those that surely rise have an r, those that fall an f,
+    in the order near zero, L1, L2, variance.
+    """
+    ends = {"r": (1.1, 1.2), "f": (0.8, 0.9), "-": (0.9, 1.1)}
+    rows = []
+    for model, letters in by_model.items():
+        measures = ("near zero", "L1", "L2", "variance")
+        for measure, letter in zip(measures, letters, strict=True):
+            low, high = ends[letter]
+            row = {"model": model, "measure": measure, "low": low, "high": high}
+            rows.append(row | {"layer": 1, "condition": "mless"})
+    return pd.DataFrame(rows)
+
+
+def test_models_stand_by_what_falls_and_what_rises():
+    table = redistribution_table(
+        changes(both="frrr", rises="-rrr", falls="frr-", neither="rfff", too="frrf")
+    )
+    assert table.to_numpy().tolist() == [
+        ["near-zero activations fall", "both", "falls, too"],
+        ["they do not fall", "rises", "neither"],
+    ]
+    only = redistribution_table(changes(both="frrr"))
+    assert only.iloc[1].tolist() == ["they do not fall", "none", "none"]

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from lib.evaluation import noise
+from lib.sentences import noise
 
 
 @pytest.fixture

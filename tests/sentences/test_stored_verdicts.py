@@ -11,12 +11,18 @@ import pytest
 from evidence import CLAIMS, answers, inside, right
 
 from lib import evaluation, paths
-from lib.claims import findings, summary
 from lib.claims.evidence import by_model
 from lib.claims.judging import judge
-from lib.claims.verdict_tables import stored_verdicts, verdict_table, verdicts_of
-from lib.claims.words import measured_text
+from lib.claims.verdict_tables import (
+    counts,
+    stored_verdicts,
+    totals,
+    verdict_table,
+    verdicts_of,
+)
 from lib.profiles import load_profile
+from lib.sentences import all_verdicts, findings
+from lib.sentences.one_verdict import measured_text
 from lib.statistics import holm
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
@@ -60,9 +66,9 @@ def verdicts(rows):
 def test_verdicts_say_the_same_before_they_are_kept_and_after():
     before = judged()
     after = verdicts_of(verdict_table(before))
-    assert summary.lead(before) == summary.lead(after)
-    assert summary.listing(before) == summary.listing(after)
-    assert summary.inside(before) == summary.inside(after)
+    assert all_verdicts.lead(before) == all_verdicts.lead(after)
+    assert all_verdicts.listing(before) == all_verdicts.listing(after)
+    assert all_verdicts.inside(before) == all_verdicts.inside(after)
     assert findings.accuracies(before) == findings.accuracies(after)
     assert list(map(measured_text, before)) == list(map(measured_text, after))
 
@@ -138,7 +144,7 @@ def test_what_is_lost_is_what_holm_loses(rows, verdicts):
     enough = [row for row in tested if row["n"] >= 20]
     decided = [row for row in enough if row["verdict"] != "undecided"]
     lost = {row["id"] for row in decided if row["p_holm"] > 0.05}
-    sentence = summary.closing(verdicts)[-1]
+    sentence = all_verdicts.closing(verdicts)[-1]
     stand = sum(row["p_holm"] <= 0.05 for row in decided)
     assert numbers(sentence)[:2] == [stand, len(decided)]
     assert set(re.findall(r"[\w-]+(?= \(|,|\.$)", sentence.split(": ")[1])) >= lost
@@ -146,16 +152,16 @@ def test_what_is_lost_is_what_holm_loses(rows, verdicts):
 
 def test_the_counts_add_up_to_the_cells_and_are_the_verdicts(rows, verdicts):
     by_hand = counted(rows)
-    assert summary.totals(verdicts) == by_hand
+    assert totals(verdicts) == by_hand
     literal = [row for row in rows if row["reading"] == "literal"]
     claims = {row["id"] for row in literal}
     models = {row["model"] for row in literal}
     assert sum(by_hand.values()) == len(claims) * len(models)
 
-    sentence = summary.lead(verdicts)[0].split(": ", 1)[1].rstrip(".")
-    counts = dict(reversed(part.split(" ", 1)) for part in sentence.split(", "))
-    assert counts == {word: str(count) for word, count in by_hand.items()}
-    for wide in summary.counts(verdicts).to_dict("records"):
+    sentence = all_verdicts.lead(verdicts)[0].split(": ", 1)[1].rstrip(".")
+    told = dict(reversed(part.split(" ", 1)) for part in sentence.split(", "))
+    assert told == {word: str(count) for word, count in by_hand.items()}
+    for wide in counts(verdicts).to_dict("records"):
         model = wide.pop("model")
         words = [standing(row) for row in literal if row["model"] == model]
         assert wide["supported"] == words.count("supported")
@@ -163,7 +169,7 @@ def test_the_counts_add_up_to_the_cells_and_are_the_verdicts(rows, verdicts):
 
 
 def test_claims_of_other_papers_and_controls_are_counted_apart(rows, verdicts):
-    lines = summary.counted_apart(verdicts)
+    lines = all_verdicts.counted_apart(verdicts)
     for reading, word in (("other", "of other papers"), ("control", "controls")):
         tested = [row for row in rows if row["reading"] == reading and row["n"]]
         (line,) = [line for line in lines if word in line] or [""]
@@ -218,7 +224,7 @@ def test_a_claim_is_answered_over_all_models(verdicts, text):
     table = pd.DataFrame({"claim": "It rises", "verdict": verdicts})
     other = pd.DataFrame({"claim": ["It falls"], "verdict": ["supported"]})
     table = pd.concat([table.assign(reading="literal"), other.assign(reading="strict")])
-    (sentence,) = summary.in_sentences(table)
+    (sentence,) = all_verdicts.claim_sentences(table)
     assert sentence.startswith(f"It rises: {text}")
 
 
@@ -253,7 +259,7 @@ def test_what_training_does_is_the_range_of_the_models(rows, verdicts):
 
 
 def test_untrained_networks_get_the_same_verdict_so_often(rows, verdicts):
-    _, _, _, same, stronger_or_weaker = summary.inside(verdicts) or [""] * 5
+    _, _, _, same, stronger_or_weaker = all_verdicts.inside(verdicts) or [""] * 5
     if not same:
         return
     shared = {"stronger": 0, "weaker": 0, "also": 0}
@@ -269,7 +275,7 @@ def test_untrained_networks_get_the_same_verdict_so_often(rows, verdicts):
 
 
 def test_supported_in_all_some_and_none_is_so(rows, verdicts):
-    for sentence in summary.inside(verdicts)[:3]:
+    for sentence in all_verdicts.inside(verdicts)[:3]:
         pattern = r"Supported in (\w+) of \d models: (.*)\.$"
         which, claims = re.match(pattern, sentence).groups()
         for claim in claims.split("; ") if claims != "nothing" else []:
@@ -290,7 +296,7 @@ def test_the_findings_are_these_sentences_and_no_others(profile, block):
     verdicts = verdicts_of(pd.DataFrame(stored(profile)))
     pattern = rf"<!-- begin {block} -->\n(.*?)<!-- end"
     lines = re.search(pattern, FINDINGS, re.S)[1].strip().split("\n")
-    known = [*summary.inside(verdicts), *summary.lead(verdicts)]
+    known = [*all_verdicts.inside(verdicts), *all_verdicts.lead(verdicts)]
     known += findings.accuracies(verdicts)
     unknown = [line for line in lines if line.removeprefix("- ") not in known]
     heads = "- With slashes λ is below 1 in"

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from lib.claims.conclusion import conclude, shares_drawn
 from lib.claims.verdict import Estimate, Verdict
+from lib.sentences.conclusion import conclude, shares_drawn
 
 SHARES = pd.DataFrame(
     {

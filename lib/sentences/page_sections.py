@@ -1,5 +1,5 @@
-"""What each section of the page says first: one or two plain sentences, filled from the
-verdicts.
+"""What each section of the HTML page says first: one or two plain sentences, filled
+from the verdicts.
 
 A sentence has at most 25 words and three numbers, beside the names of models. A section
 of which too few problems are known says nothing here.
@@ -10,17 +10,17 @@ from collections.abc import Sequence
 import pandas as pd
 
 from lib.claims.claim import load_claims
-from lib.claims.conclusion import (
+from lib.claims.verdict import UNTRAINED, Verdict, about
+from lib.claims.verdict_tables import totals
+from lib.evaluation.answer_tables import GRADERS
+from lib.sentences.conclusion import (
     answer_of,
     attention_taken,
     problems_of,
     sentence_takes_as_much,
 )
-from lib.claims.findings import effect_of, span
-from lib.claims.summary import totals
-from lib.claims.verdict import UNTRAINED, Verdict, about
-from lib.claims.words import in_words
-from lib.evaluation.answer_tables import GRADERS
+from lib.sentences.findings import effect_of
+from lib.sentences.numbers import of_models, range_of
 from lib.statistics import ENOUGH
 
 # What would be a gain, if its interval lay above 0.
@@ -45,21 +45,10 @@ def _is_open(verdict: Verdict) -> bool:
     return low < 0 < paper < high
 
 
-def of_models(count: int, total: int) -> str:
-    """Return in how many of some models something was seen."""
-    if total == 1:
-        return "the one model" if count else "none of the models"
-    if total == 2 and not count:
-        return "neither of the two models"
-    if count == total:
-        return f"all {in_words(total)} models"
-    return f"{in_words(count)} of the {in_words(total)} models"
-
-
 def answer(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
     """Say whether slashes help, and what they do.
 
-    shares: as `lib.claims.conclusion.shares_drawn` has them.
+    shares: as `lib.sentences.conclusion.shares_drawn` has them.
     """
     gains = [row for claim in GAINS for row in known(verdicts, claim)]
     lines = []
@@ -90,7 +79,7 @@ def _accuracy(verdicts: Sequence[Verdict]) -> list[str]:
 def any_text(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
     """Say whether slashes are special, beside a sentence and untrained networks.
 
-    shares: as `lib.claims.conclusion.shares_drawn` has them.
+    shares: as `lib.sentences.conclusion.shares_drawn` has them.
     """
     as_much = sentence_takes_as_much(shares)
     lines = []
@@ -115,7 +104,7 @@ def any_text(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
 
 
 def _lost(kept) -> str:
-    return span((100 * (1 - share) for share in kept), 0)
+    return range_of((100 * (1 - share) for share in kept), 0)
 
 
 def layers(verdicts: Sequence[Verdict]) -> list[str]:
@@ -269,7 +258,7 @@ def undone(verdicts: Sequence[Verdict]) -> list[str]:
         low = min(power.needed for power in powers)
         high = max(power.needed for power in powers)
         needed = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
-        answered = span((row.n for row in known(verdicts, "accuracy-mless")), 0)
+        answered = range_of((row.n for row in known(verdicts, "accuracy-mless")), 0)
         lines += [
             f"Seeing a gain of 2 points takes {needed} problems.",
             f"The models here answered {answered}.",

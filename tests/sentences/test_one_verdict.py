@@ -5,8 +5,8 @@ What is said of all of them is held against the README.
 
 import pytest
 
-from lib.claims import words
 from lib.claims.verdict import Answers, Control, Estimate, Power, Verdict
+from lib.sentences import one_verdict
 
 UNTRAINED = {"control": Control("undecided", Estimate(0.95, 0.9, 1.02, 24))}
 EVEN = {"uniform": Control("supported", Estimate(0.45, 0.4, 0.5, 24))}
@@ -55,18 +55,20 @@ def verdict(n=24, **changes):
     ],
 )
 def test_a_verdict_is_told_with_its_parts_and_whether_it_is_lost(changes, text):
-    assert words.verdict_text(verdict(**changes)) == text
+    assert one_verdict.verdict_text(verdict(**changes)) == text
 
 
 def test_numbers_name_problems_templates_heads_parts_and_controls():
     changes = {"clusters": 28, "heads": 9, "heads_held": 8}
-    text = words.measured_text(verdict(n=100, controls=UNTRAINED | EVEN, **changes))
+    text = one_verdict.measured_text(
+        verdict(n=100, controls=UNTRAINED | EVEN, **changes)
+    )
     assert text == (
         "head 1: 0.80 [0.70, 0.90] λ, claimed < 1, n = 100 of 28 templates; as claimed"
         " in 8 of 9 heads; all 2 parts hold; untrained 0.900 to 1.020; evenly spread"
         " attention 0.450 [0.400, 0.500]"
     )
-    text = words.measured_text(verdict(**IN_PART))
+    text = one_verdict.measured_text(verdict(**IN_PART))
     assert "of 5 parts hold: L1 up, L2 up; refuted: Gini down" in text
 
 
@@ -75,7 +77,7 @@ def test_numbers_name_problems_templates_heads_parts_and_controls():
     [((0.9, 1.1), "claimed 0.9 to 1.1,"), ((0, None), "claimed > 0,")],
 )
 def test_the_claimed_range_is_told_by_its_ends(ends, text):
-    assert text in words.measured_text(verdict(range=ends))
+    assert text in one_verdict.measured_text(verdict(range=ends))
 
 
 def test_beside_an_accuracy_stand_cut_answers_the_others_effect_and_the_n_needed():
@@ -83,7 +85,7 @@ def test_beside_an_accuracy_stand_cut_answers_the_others_effect_and_the_n_needed
     answers = Answers(12.5, 2.5, finished)
     power = Power(1200, 900, 1600)
     judged = verdict(answers=answers, power=power, paper=-2.0, paper_of="a 7B")
-    assert words.answers_text(judged) == (
+    assert one_verdict.answers_text(judged) == (
         "; 12 and 2 % of answers were cut at the token limit; +1.00 [+0.50, +1.50]"
         " where both ended (n = 30); an effect of 2, the paper's for a 7B, needs"
         " n = 1,200 (900 to 1,600)"

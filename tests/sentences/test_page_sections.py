@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 from report_folder import claim
 
-from lib.claims.conclusion import SENTENCE, SLASHES
 from lib.claims.verdict_tables import verdict_of
 from lib.evaluation.answer_tables import GRADERS
-from lib.report import story
+from lib.sentences import page_sections
+from lib.sentences.conclusion import SENTENCE, SLASHES
 
 
 def verdict(name, effect, low, high, **changes):
@@ -56,12 +56,12 @@ FEW = verdict("accuracy-mless", 1, -2, 4, n=4)
     ],
 )
 def test_the_answer_comes_first_and_follows_from_the_intervals(verdicts, says):
-    assert story.answer(verdicts, shares({}))[0] == says
+    assert page_sections.answer(verdicts, shares({}))[0] == says
 
 
 def test_what_attention_is_taken_is_told_over_the_models():
     taken = shares({"a": (10, 20), "b": (39, 46)})
-    assert story.answer([NO_GAIN], taken)[1] == (
+    assert page_sections.answer([NO_GAIN], taken)[1] == (
         "The slashes take 10 to 39 % of the first layer's attention; an ordinary"
         " sentence as long takes 20 to 46 %."
     )
@@ -75,7 +75,8 @@ def test_the_papers_gain_stays_open_where_an_interval_holds_it_and_zero(
     low, high, open_still
 ):
     row = verdict("accuracy-mless", 1, low, high, paper=2, paper_of="another")
-    assert ("too uncertain" in story.answer([row], shares({}))[-1]) == open_still
+    last = page_sections.answer([row], shares({}))[-1]
+    assert ("too uncertain" in last) == open_still
 
 
 @pytest.mark.parametrize(
@@ -89,17 +90,17 @@ def test_the_papers_gain_stays_open_where_an_interval_holds_it_and_zero(
     ],
 )
 def test_models_are_counted_in_words(count, total, says):
-    assert story.of_models(count, total) == says
+    assert page_sections.of_models(count, total) == says
 
 
 def test_a_sentence_is_compared_with_slashes_model_by_model():
     taken = {"a": (10, 20), "b": (30, 25), "c": (30, None)}
-    (line,) = story.any_text([], shares(taken))
+    (line,) = page_sections.any_text([], shares(taken))
     assert line.endswith("in one of the two models.")
-    assert story.any_text([], shares({"a": (30, 25)})) == [
+    assert page_sections.any_text([], shares({"a": (30, 25)})) == [
         "Slashes take more attention than an ordinary sentence as long."
     ]
-    assert story.any_text([], shares({})) == []
+    assert page_sections.any_text([], shares({})) == []
 
 
 @pytest.mark.parametrize(
@@ -110,12 +111,12 @@ def test_weighted_answers_that_gain_only_uncorrected_are_doubted(
     low, survives, doubted
 ):
     row = verdict("points-slashes", 1.8, low, 4.7, n=60, survives=survives)
-    assert ("does not stand" in story.helps([row])[-1]) == doubted
+    assert ("does not stand" in page_sections.helps([row])[-1]) == doubted
 
 
 def test_settings_that_help_and_hurt_are_counted():
     rows = [{"low": 1, "high": 2}, {"low": -1, "high": 2}, {"low": -2, "high": -1}]
-    line, _ = story.settings([{"title": "How many", "rows": rows}])
+    line, _ = page_sections.settings([{"title": "How many", "rows": rows}])
     assert line == (
         "Of 3 settings 1 make the worked solution surely likelier and 1 surely less"
         " likely."
@@ -124,17 +125,17 @@ def test_settings_that_help_and_hurt_are_counted():
 
 def test_a_paper_model_that_was_run_is_not_denied():
     denied = "None of the paper's own models was run, so its gain stays open."
-    assert denied in story.undone([NO_GAIN])
-    assert denied not in story.undone([dilution(0.9, "Qwen2.5-Math-1.5B")])
+    assert denied in page_sections.undone([NO_GAIN])
+    assert denied not in page_sections.undone([dilution(0.9, "Qwen2.5-Math-1.5B")])
 
 
 def test_turned_answers_are_counted_either_way():
     flips = [{"gained": True}, {"gained": True}, {"gained": False}]
     assert (
-        story.writes(flips)[0]
+        page_sections.writes(flips)[0]
         == "With slashes 2 answers turned right and 1 turned wrong."
     )
-    assert story.writes([]) == []
+    assert page_sections.writes([]) == []
 
 
 def test_the_graders_lesson_is_told_of_the_model_where_they_lie_apart_most():
@@ -152,10 +153,10 @@ def test_the_graders_lesson_is_told_of_the_model_where_they_lie_apart_most():
     table["effect_low"] = table.effect - 3
     table["effect_high"] = table.effect + 3
     table["grader"] = table.grader.map(GRADERS)
-    assert story.trust([], table) == [
+    assert page_sections.trust([], table) == [
         "The same answers of one model are right in 10.5 or 39.0 %, depending on who"
         " grades.",
         "Slashes change that by +1.0 [-2.0, +4.0] points for this project's grader.",
         "For the authors' rule they change it by -2.0 [-5.0, +1.0] points.",
     ]
-    assert len(story.trust([], table[table.condition == "none"])) == 1
+    assert len(page_sections.trust([], table[table.condition == "none"])) == 1

@@ -12,8 +12,8 @@ import pandas as pd
 
 from lib.claims.claim import load_claims
 from lib.claims.verdict import Verdict, about, models_of
-from lib.claims.words import in_words
 from lib.profiles import Profile
+from lib.sentences.numbers import in_words, range_of, some_models
 from lib.statistics import ENOUGH
 
 PAPERS_GAIN = 2  # points, of Qwen2.5-Math-1.5B in Table 1
@@ -86,7 +86,7 @@ def answer_of(measures: Sequence[Verdict]) -> str:
     models = models_of(measures)
     gains = [row for row in measures if row.estimate.lies_above(0)]
     certain = models_of(row for row in gains if row.survives)
-    where = f"the {in_words(len(models))} {_noun(len(models))} that we could run"
+    where = f"the {some_models(len(models))} that we could run"
     if certain:
         return (
             f"In {in_words(len(certain))} of {where}, we see a gain in maths from 55"
@@ -105,8 +105,8 @@ def attention_taken(shares: pd.DataFrame) -> list[str]:
     slashes = first[first.inserted == SLASHES].mass
     sentence = first[first.inserted == SENTENCE].mass
     return [
-        f"The slashes take {_percent(slashes)} of the first layer's attention; an"
-        f" ordinary sentence as long takes {_percent(sentence)}."
+        f"The slashes take {range_of(slashes, 0)} % of the first layer's attention; an"
+        f" ordinary sentence as long takes {range_of(sentence, 0)} %."
     ]
 
 
@@ -122,14 +122,15 @@ def _likelihood_changes(
         unlikelier = [row for row in nats if row.estimate.lies_below(0)]
         sentences.append(
             "The slashes make a problem's worked solution certainly likelier in"
-            f" {in_words(len(likelier))} of {_the(nats)}, and certainly less likely in"
-            f" {in_words(len(unlikelier))}."
+            f" {in_words(len(likelier))} of {some_models(len(nats))}, and certainly"
+            f" less likely in {in_words(len(unlikelier))}."
         )
     if layer_1:
         likelier = [row for row in layer_1 if row.estimate.lies_above(0)]
         sentences.append(
             "The paper's explanation needs a gain from what the first layer sees of"
-            f" them: it is certain in {in_words(len(likelier))} of {_the(layer_1)}."
+            f" them: it is certain in {in_words(len(likelier))} of"
+            f" {some_models(len(layer_1))}."
         )
     return sentences
 
@@ -214,17 +215,3 @@ def _limits(measures: Sequence[Verdict]) -> list[str]:
     if papers & set(models_of(measures)):
         return []
     return ["None of these models is one of the paper's."]
-
-
-def _the(verdicts: Sequence[Verdict]) -> str:
-    """Return of which models some verdicts are, as far as their number goes."""
-    return f"{in_words(len(verdicts))} {_noun(len(verdicts))}"
-
-
-def _noun(count: int) -> str:
-    return "model" if count == 1 else "models"
-
-
-def _percent(values: pd.Series) -> str:
-    low, high = f"{values.min():.0f}", f"{values.max():.0f}"
-    return f"{low} %" if low == high else f"{low} to {high} %"

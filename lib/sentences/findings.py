@@ -15,8 +15,9 @@ from lib.claims.verdict import (
     Verdict,
     about,
 )
-from lib.claims.words import answers_text, verdict_text
 from lib.evaluation.answer_tables import GRADERS, graders
+from lib.sentences.numbers import range_of
+from lib.sentences.one_verdict import answers_text, verdict_text
 from lib.statistics import ENOUGH
 
 
@@ -32,23 +33,24 @@ def finding(verdicts: Sequence[Verdict]) -> list[str]:
     effects = [verdict.estimate.effect for verdict in rows]
     lines = [
         (
-            f"With the slashes the original tokens keep {span(effects)} of the"
+            f"With the slashes the original tokens keep {range_of(effects)} of the"
             " attention that they receive in layer 1 (λ, mean over heads)."
         ),
         (
             "In networks of the same shape that were never trained they keep"
-            f" {span(_control_effects(rows, UNTRAINED))}, and where attention is spread"
-            f" evenly {span(_control_effects(rows, EVEN))}."
+            f" {range_of(_control_effects(rows, UNTRAINED))}, and where attention is"
+            f" spread evenly {range_of(_control_effects(rows, EVEN))}."
         ),
     ]
     if keys := _control_effects(rows, OTHER_HEADS):
         lines.append(
-            f"In trained heads with the keys of another head they keep {span(keys)}."
+            "In trained heads with the keys of another head they keep"
+            f" {range_of(keys)}."
         )
     if later := about(verdicts, "later-layers"):
         layer = later[0].part.split()[1]
         deep = [verdict.estimate.effect for verdict in later]
-        lines.append(f"From layer {layer} on they keep {span(deep)}.")
+        lines.append(f"From layer {layer} on they keep {range_of(deep)}.")
     return lines
 
 
@@ -70,7 +72,7 @@ def checks(verdicts: Sequence[Verdict]) -> list[str]:
     lines = []
     if areas := about(verdicts, "likelihood-right", ENOUGH):
         apart = sum(row.verdict == "supported" for row in areas)
-        shares = span((row.estimate.effect for row in areas), 0)
+        shares = range_of((row.estimate.effect for row in areas), 0)
         lines.append(
             "That a likelier worked solution goes with a right answer is seen in"
             f" {apart} of {len(areas)} models. Of a solved and an unsolved problem, the"
@@ -85,7 +87,7 @@ def checks(verdicts: Sequence[Verdict]) -> list[str]:
             " instruction makes the worked solution likelier, not less likely."
         )
     if example := about(verdicts, "likelihood-example", ENOUGH):
-        gains = span((row.estimate.effect for row in example), 1)
+        gains = range_of((row.estimate.effect for row in example), 1)
         lines.append(
             f"A worked example, a real help, makes the worked solution {gains} nats"
             " likelier; small is what lies within a tenth of that."
@@ -137,11 +139,3 @@ def accuracies(verdicts: Iterable[Verdict]) -> list[str]:
                 f" {verdict.n}, {verdict_text(verdict)}{answers_text(verdict)}."
             )
     return lines or ["No model's accuracy was tested."]
-
-
-def span(values: Iterable[float], digits: int = 2) -> str:
-    """Return the lowest and the highest of some numbers."""
-    values = list(values)
-    low = f"{min(values):.{digits}f}"
-    high = f"{max(values):.{digits}f}"
-    return low if low == high else f"{low} to {high}"

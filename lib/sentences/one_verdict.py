@@ -1,20 +1,14 @@
-"""What a verdict says, in words that follow from its numbers alone."""
+"""What one verdict says, in words that follow from its numbers alone."""
 
 from lib.claims.verdict import EVEN, OTHER_HEADS, SMALL, UNTRAINED, Control, Verdict
 from lib.statistics import rounded
 
 LOST = " †"  # marks a verdict that does not stand when corrected for all rows
-NUMBER_WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven")
 TRAINING = {
     "also": ", also without training",
     "stronger": ", stronger than without training",
     "weaker": ", weaker than without training",
 }
-
-
-def in_words(count: int) -> str:
-    """Return a small count as a word, a larger one in digits."""
-    return NUMBER_WORDS[count] if count < len(NUMBER_WORDS) else str(count)
 
 
 def verdict_text(verdict: Verdict, mark_lost: bool = True) -> str:

@@ -4,9 +4,7 @@ or models.
 
 import pandas as pd
 
-# Of the table of the first MLP: what the paper says falls, and what it says rises.
-FALLING = "near zero"
-RISING = ("L1", "L2", "variance")
+from lib.sentences.numbers import range_of
 
 
 def drawn_heads_sentence(table: pd.DataFrame) -> str:
@@ -69,38 +67,6 @@ def causes_sentence(causes: pd.DataFrame) -> str:
     terms = causes["lambda"][causes.cause == "terms"]
     distance = causes["lambda"][causes.cause == "distance"]
     return (
-        f"λ is {_from_to(terms)} where the longer softmax acts alone (terms), and"
-        f" {_from_to(distance)} where only the distance grows (distance)."
+        f"λ is {range_of(terms)} where the longer softmax acts alone (terms), and"
+        f" {range_of(distance)} where only the distance grows (distance)."
     )
-
-
-def redistribution_table(changes: pd.DataFrame) -> pd.DataFrame:
-    """Return which models do what the paper says of the first MLP, in two ways.
-
-    A row says whether near-zero activations surely become fewer with slashes, a column
-    whether L1, L2 and variance all surely rise. changes: as `changes_table` has them.
-    """
-    first = changes[(changes.layer == 1) & (changes.condition == "mless")]
-    cells: dict[tuple[bool, bool], list[str]] = {}
-    for model, rows in first.groupby("model", sort=False):
-        own = rows.set_index("measure")
-        fewer = bool(own.high[FALLING] < 1)
-        larger = bool((own.low[list(RISING)] > 1).all())
-        cells.setdefault((fewer, larger), []).append(str(model))
-    columns = {"L1, L2 and variance rise": True, "they do not all rise": False}
-    rows = {"near-zero activations fall": True, "they do not fall": False}
-    table = [
-        {"with slashes": row}
-        | {
-            column: ", ".join(cells.get((fewer, larger), ["none"]))
-            for column, larger in columns.items()
-        }
-        for row, fewer in rows.items()
-    ]
-    return pd.DataFrame(table)
-
-
-def _from_to(values: pd.Series) -> str:
-    low = f"{values.min():.2f}"
-    high = f"{values.max():.2f}"
-    return low if low == high else f"{low} to {high}"

@@ -1,5 +1,4 @@
-"""What all verdicts say together: how many stand how, over models, as lines, and for
-the claims of one notebook.
+"""What all verdicts say together, and those on the claims of one notebook.
 
 The literal readings are what is counted and told.
 """
@@ -12,49 +11,23 @@ import pandas as pd
 
 from lib.claims.claim import load_claims
 from lib.claims.evidence import by_model
-from lib.claims.findings import checks, finding
 from lib.claims.judging import judge
 from lib.claims.verdict import (
-    NOT_TESTED,
     UNJUDGED,
     VERDICTS,
     Verdict,
     literal,
     models_of,
 )
-from lib.claims.verdict_tables import verdict_table
-from lib.claims.words import LOST, measured_text, verdict_text
+from lib.claims.verdict_tables import totals, verdict_table
 from lib.paths import DATA, read_yaml
 from lib.profiles import Profile
+from lib.sentences.findings import checks, finding
+from lib.sentences.one_verdict import LOST, measured_text, verdict_text
 from lib.statistics import ALPHA, ENOUGH
 
 # How the ids of claims on weighted pass rates begin.
 WEIGHTED = "points-"
-
-
-def counts(verdicts: Sequence[Verdict]) -> pd.DataFrame:
-    """Return a row per model: how many literal claims stand how.
-
-    What was not tested counts too.
-    """
-    claims = {verdict.id for verdict in literal(verdicts)}
-    rows = []
-    for model in models_of(verdicts):
-        own = [row for row in literal(verdicts) if row.model == model and row.n]
-        stands = Counter(verdict.stands for verdict in own)
-        stands[NOT_TESTED] = len(claims) - len(own)
-        rows.append({"model": model, **stands})
-
-    names = [*VERDICTS, *UNJUDGED]
-    table = pd.DataFrame(rows, columns=["model", *names])
-    table[names] = table[names].fillna(0).astype(int)
-    used = [name for name in names if table[name].any()]
-    return table[["model", *used]]
-
-
-def totals(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Return how many literal claims stand how, over all models."""
-    return counts(verdicts).set_index("model").sum().to_dict()
 
 
 def closing(verdicts: Sequence[Verdict]) -> list[str]:
@@ -201,7 +174,7 @@ def verdicts_on(run: Profile, notebook: str, **evidence: Any) -> pd.DataFrame:
     return table[[*columns, "unit", "n"]]
 
 
-def in_sentences(table: pd.DataFrame) -> list[str]:
+def claim_sentences(table: pd.DataFrame) -> list[str]:
     """Return a sentence per literal claim of `verdicts_on`: in how many models it
     holds, and in how many that is undecided.
     """
