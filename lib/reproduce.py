@@ -13,9 +13,10 @@ from pathlib import Path
 import papermill
 import yaml
 
-from lib import evaluation, paths
+from lib import paths
 from lib.claims.verdict_tables import counts, read_verdicts
 from lib.errors import InputError
+from lib.evaluation import of_profile
 from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure
 from lib.plan.planning import make_plan, refuse
@@ -114,7 +115,7 @@ def _parameters(profile: Profile, fresh: bool) -> dict[str, str]:
     if profile.name == "demo":
         generated = fresh
     else:
-        generated = evaluation.stored_file(profile) is None
+        generated = of_profile.stored_file(profile) is None
     folder = {"completions": str(profile.results)} if generated else {}
     return {"profile": name} | folder
 
@@ -124,11 +125,11 @@ def _prepare(need: str, profile: Profile, fresh: bool) -> None:
     time.
     """
     if need == "likelihood":
-        evaluation.scores(profile)
+        of_profile.scores(profile)
     elif need == "main" and profile.name == "demo":
         _answer_demo(profile, fresh)
     elif need in ("main", *PARTS):
-        evaluation.answers(profile, need)
+        of_profile.answers(profile, need)
     else:
         # Once begun anew, what the repository has is not read.
         measure(profile, need, stored=not fresh)
@@ -144,8 +145,8 @@ def _answer_demo(profile: Profile, fresh: bool) -> None:
         folder = profile.results / "check"
         fewer = profile.accuracy.model_copy(update={"limit": CHECKED})
         profile = profile.model_copy(update={"accuracy": fewer})
-    answers = evaluation.answers(profile, folder=folder)
-    same, common = evaluation.same_texts(profile, answers)
+    answers = of_profile.answers(profile, folder=folder)
+    same, common = of_profile.same_texts(profile, answers)
     print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
 

@@ -5,8 +5,9 @@ import papermill
 import pytest
 import yaml
 
-from lib import evaluation, paths, reproduce
+from lib import paths, reproduce
 from lib.errors import InputError
+from lib.evaluation import of_profile
 from lib.plan.machine import Machine
 from lib.plan.planning import Plan
 from lib.profiles import load_profile
@@ -35,12 +36,12 @@ def runs(monkeypatch, tmp_path):
     def make_plan(profile, *options):
         return Plan(profile, Machine("cpu", 0, 0), [], {}, [], [], [])
 
-    stored = evaluation.stored_answers(load_profile("demo"))
+    stored = of_profile.stored_answers(load_profile("demo"))
     monkeypatch.setattr(reproduce, "make_plan", make_plan)
     monkeypatch.setattr(papermill, "execute_notebook", execute)
     monkeypatch.setattr(reproduce, "measure", measure)
-    monkeypatch.setattr(evaluation, "answers", answers)
-    monkeypatch.setattr(evaluation, "scores", lambda profile: calls.append("scores"))
+    monkeypatch.setattr(of_profile, "answers", answers)
+    monkeypatch.setattr(of_profile, "scores", lambda profile: calls.append("scores"))
     monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: VERDICTS)
     monkeypatch.setattr(reproduce, "counts", lambda verdicts: verdicts)
     return calls

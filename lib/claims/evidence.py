@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from lib import evaluation
+from lib.evaluation import of_profile
 from lib.measurement.run import measure
 from lib.profiles import PARTS, Profile
 
@@ -22,15 +22,15 @@ def gather(
 
     The models whose attention is measured come first.
     """
-    answers = [evaluation.answers(profile, "main", completions)]
-    answers += [evaluation.answers(profile, part) for part in PARTS]
+    answers = [of_profile.answers(profile, "main", completions)]
+    answers += [of_profile.answers(profile, part) for part in PARTS]
     measured = measure(profile, "attention", "activations", "controls")
     return by_model(
         profile,
         measured=measured,
         answers=answers,
-        scores=evaluation.scores(profile),
-        draws=evaluation.stored_draws(profile),
+        scores=of_profile.scores(profile),
+        draws=of_profile.stored_draws(profile),
     )
 
 

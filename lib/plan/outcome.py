@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from lib import evaluation
 from lib.claims.claim import MEASURES, Claim, load_claims
+from lib.evaluation import of_profile
 from lib.profiles import Profile, variation
 
 # What a measure is given, and how a person calls it.
@@ -48,7 +48,7 @@ def models_of_profile(profile: Profile, evidence: str) -> list[str]:
 
 def _draws(profile: Profile) -> pd.DataFrame:
     """Return the sampled answers that the repository has of a profile."""
-    draws = evaluation.stored_draws(profile)
+    draws = of_profile.stored_draws(profile)
     return pd.DataFrame() if draws is None else draws
 
 

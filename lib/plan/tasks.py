@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from lib import evaluation, paths
+from lib import paths
 from lib.errors import InputError
+from lib.evaluation import of_profile
 from lib.evaluation.rows import frame
 from lib.evaluation.store import COMPLETIONS, SCORES, read
 from lib.measurement.plan import MEASURED_PARTS, STEPS, TRAINED, PlannedStep
@@ -181,8 +182,8 @@ def _answering(inputs: TaskInputs, part: str) -> Iterator[Task]:
     if part != "main" and getattr(profile.accuracy, part) is None:
         return
     accuracy = profile.accuracy if part == "main" else variation(profile.accuracy, part)
-    answers = evaluation.stored_answers(profile, part)
-    complete = evaluation.stored_file(profile, part) is not None
+    answers = of_profile.stored_answers(profile, part)
+    complete = of_profile.stored_file(profile, part) is not None
     if part == "main" and profile.name == "demo":
         complete = not inputs.fresh
     for spec in accuracy.models:

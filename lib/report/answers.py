@@ -7,8 +7,8 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from lib import evaluation
 from lib.errors import InputError
+from lib.evaluation import of_profile
 from lib.profiles import Profile
 from lib.prompts.problems import MATH500, load_problems
 
@@ -77,7 +77,7 @@ def read_answers(profile: Profile) -> tuple[dict, dict[str, str], list[str]]:
 def stored_part(profile: Profile, part: str) -> pd.DataFrame | None:
     """Return a part's answers that can be read; None where they cannot."""
     try:
-        rows = evaluation.stored_answers(profile, part)
+        rows = of_profile.stored_answers(profile, part)
     except InputError:
         return None
     if rows[NEEDED_FIELDS].isna().any(axis=None):
@@ -144,7 +144,7 @@ def _stored_parts(profile: Profile) -> tuple[pd.DataFrame, list[str]]:
     missing: list[str] = []
     for part, title in PART_TITLES.items():
         try:
-            rows = evaluation.stored_answers(profile, part)
+            rows = of_profile.stored_answers(profile, part)
         except InputError as error:
             missing.append(f"{title}: {error}")
             continue

@@ -6,12 +6,13 @@ from typing import Any
 
 import pandas as pd
 
-from lib import evaluation, paths
+from lib import paths
 from lib.claims.claim import load_claims, values_of
 from lib.claims.evidence import by_model
 from lib.claims.rule import Untestable
 from lib.claims.verdict import Verdict
 from lib.errors import InputError
+from lib.evaluation import of_profile
 from lib.evaluation.store import read
 from lib.measurement.plan import TRAINED
 from lib.profiles import Profile
@@ -151,5 +152,5 @@ def _evidence(profile: Profile) -> dict[str, dict[str, Any]]:
         profile,
         answers=[] if answers is None else [answers],
         scores=stored_scores(profile),
-        draws=evaluation.stored_draws(profile),
+        draws=of_profile.stored_draws(profile),
     )

@@ -1,0 +1,127 @@
+"""The answers and likelihoods of a profile: as they are stored, else computed now.
+
+answers = of_profile.answers(profile, "fillers")
+"""
+
+from pathlib import Path
+
+import pandas as pd
+
+from lib import paths
+from lib.evaluation.pass_rates import scored_draws
+from lib.evaluation.rows import SCORE_FIELDS, frame
+from lib.evaluation.store import read
+from lib.models.names import resolve
+from lib.profiles import Accuracy, Profile, Variation, variation
+
+
+def answers(
+    profile: Profile, part: str = "main", folder: str | Path | None = None
+) -> pd.DataFrame:
+    """Return the completions of a part, main or one of PARTS, as `frame` has them; none
+    where the profile lacks it.
+
+    They are what the repository has, else those of `folder` (None: of results/),
+    generated as far as they are missing.
+    """
+    is_stored = folder is None and stored_file(profile, part) is not None
+    if is_stored or _settings_of(profile, part) is None:
+        return _stored(profile, part)
+    # With the libraries that run a network, which stored answers do without.
+    from lib.evaluation.run import evaluate
+
+    accuracy = profile.accuracy
+    if part != "main":
+        accuracy = variation(accuracy, part)
+    if folder is None:
+        folder = _results(profile, part)
+    evaluated = evaluate(accuracy, profile.filler, profile.seed, Path(folder))
+    return evaluated.answers.assign(part=part)
+
+
+def stored_answers(profile: Profile, part: str = "main") -> pd.DataFrame:
+    """Return a part's completions as far as results/ has any, else as the repository
+    has them: nothing runs.
+    """
+    rows = read(*_results(profile, part).glob("completions*.jsonl"))
+    return frame(rows, part) if rows else _stored(profile, part)
+
+
+def scores(profile: Profile) -> pd.DataFrame:
+    """Return the likelihoods of a profile, a row per text, stored or scored if needed;
+    none if it asks for none.
+    """
+    if profile.likelihood is None:
+        return pd.DataFrame([], columns=SCORE_FIELDS)
+    files = sorted((paths.DATA / profile.name / "likelihood").glob("*.jsonl.gz"))
+    if files:
+        rows = _rows_of_models(profile.likelihood.models, read(*files))
+        return pd.DataFrame(rows, columns=SCORE_FIELDS)
+    from lib.evaluation.likelihood import likelihoods
+
+    folder = profile.results / "likelihood"
+    return likelihoods(profile.likelihood, profile.filler, profile.seed, folder)
+
+
+def stored_draws(profile: Profile) -> pd.DataFrame | None:
+    """Return the sampled answers that the repository has of a profile, as
+    `lib.evaluation.pass_rates.scored_draws` gives them; None where it has none.
+    """
+    answers = stored_file(profile, "draws")
+    scores = sorted((paths.DATA / profile.name / "draws").glob("*.jsonl.gz"))
+    if answers is None or not scores:
+        return None
+    drawn = frame(read(answers), "draws")
+    return scored_draws(drawn, pd.DataFrame(read(*scores)))
+
+
+def same_texts(profile: Profile, answers: pd.DataFrame) -> tuple[int, int]:
+    """Return how many answers have the same text as the profile's stored ones, and how
+    many could be compared.
+    """
+    both = answers.merge(
+        _stored(profile, "main"),
+        on=["model", "condition", "problem_id", "sample"],
+        suffixes=("", "_stored"),
+    )
+    same = both["response"] == both["response_stored"]
+    return int(same.sum()), len(both)
+
+
+def stored_file(profile: Profile, part: str = "main") -> Path | None:
+    """Return the file in which the repository has the completions of a profile's part,
+    None where it has none.
+    """
+    path = paths.DATA / profile.name / "answers" / f"{part}.jsonl.gz"
+    return path if path.is_file() else None
+
+
+def _stored(profile: Profile, part: str) -> pd.DataFrame:
+    """Return the stored completions of a part: those of the profile's models under the
+    conditions that it asks for.
+    """
+    settings = _settings_of(profile, part)
+    path = stored_file(profile, part)
+    if settings is None or path is None:
+        return frame([], part)
+    conditions = [str(condition) for condition in settings.conditions]
+    rows = [row for row in read(path) if row["condition"] in conditions]
+    return frame(_rows_of_models(profile.accuracy.models, rows), part)
+
+
+def _settings_of(profile: Profile, part: str) -> Accuracy | Variation | None:
+    """Return what a profile asks for in a part, None where it lacks it."""
+    return profile.accuracy if part == "main" else getattr(profile.accuracy, part)
+
+
+def _results(profile: Profile, part: str) -> Path:
+    """Return the folder of a part's answers in results/."""
+    return profile.results if part == "main" else profile.results / part
+
+
+def _rows_of_models(models: list[str], rows: list[dict]) -> list[dict]:
+    """Return the rows of these models, in their order."""
+    in_order = []
+    for name in dict.fromkeys(resolve(spec).name for spec in models):
+        in_order += [row for row in rows if row["model"] == name]
+    return in_order
