@@ -25,7 +25,8 @@ import pandas as pd
 import torch
 from measuring import keep
 
-from lib.generation import Request, Sampling, make_engine
+from lib.generation.engines import make_engine
+from lib.generation.requests import Request, Sampling
 from lib.models.conversion import converted
 from lib.models.gguf_files import gguf_parts
 from lib.models.loading import Loaded, load

@@ -10,8 +10,9 @@ from gpu_device import QWEN, Gpu, setting
 from lib.arm.moving import redistribute
 from lib.attention import steps
 from lib.attention.steps import Step
-from lib.generation import Sampling, drawing, norms
+from lib.generation import drawing, norms
 from lib.generation.drawing import choose
+from lib.generation.requests import Sampling
 
 
 @torch.inference_mode()

@@ -20,7 +20,8 @@ import time
 import pandas as pd
 from measuring import keep
 
-from lib.generation import Request, Sampling, make_engine, workers_class
+from lib.generation.engines import make_engine, workers_class
+from lib.generation.requests import Request, Sampling
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems

@@ -22,9 +22,10 @@ from lib.attention.function import hiding
 from lib.attention.received import observe, observe_uniform
 from lib.evaluation.provenance import provenance
 from lib.evaluation.scoring import TextToScore, log_likelihoods
-from lib.generation import Request, Sampling, drawing, norms, transformers
+from lib.generation import drawing, norms, transformers
 from lib.generation.drawing import choose
 from lib.generation.prefill import logits_of, prefill
+from lib.generation.requests import Request, Sampling
 from lib.generation.step import DecodeSteps
 from lib.generation.transformers import Engine
 from lib.measurement.networks import free

@@ -7,7 +7,7 @@ from lib import progress
 from lib.evaluation.plan import WantedCompletion
 from lib.evaluation.provenance import provenance
 from lib.evaluation.rows import FIELDS
-from lib.generation import Completion, Request, Sampling
+from lib.generation.requests import Completion, Request, Sampling
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade

@@ -5,7 +5,7 @@ them.
 import platform
 from importlib import metadata
 
-from lib.generation import processor_name
+from lib.generation.writer import processor_name
 from lib.models.loading import Loaded
 
 PACKAGES = (

@@ -23,15 +23,9 @@ from lib.evaluation.provenance import versions
 from lib.evaluation.rows import frame
 from lib.evaluation.shorter import resumed_tokens, rows_of_shorter
 from lib.evaluation.store import Store, opened
-from lib.generation import (
-    Request,
-    Sampling,
-    Writer,
-    engine_class,
-    make_engine,
-    positions_after,
-    workers_class,
-)
+from lib.generation.engines import engine_class, make_engine, workers_class
+from lib.generation.requests import Request, Sampling, positions_after
+from lib.generation.writer import Writer
 from lib.models.loading import Loaded, load_without_weights
 from lib.paths import write_json, write_whole
 from lib.profiles import Accuracy

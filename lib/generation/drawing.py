@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from lib.generation import Sampling
+from lib.generation.requests import Sampling
 
 # Tokens among which a nucleus is looked for before the whole vocabulary is sorted.
 NUCLEUS = 1024

@@ -18,10 +18,11 @@ from transformers import DynamicCache
 
 from lib.arm.moving import Installed, installed
 from lib.errors import InputError
-from lib.generation import Answer, Completion, Request, Sampling, Writer
 from lib.generation.drawing import choose
 from lib.generation.prefill import prefill
+from lib.generation.requests import Completion, Request, Sampling
 from lib.generation.step import POSITIONS_UNIT, DecodeSteps, rounded_up
+from lib.generation.writer import Answer, Writer
 from lib.grading.answer import last_box
 from lib.models.loading import with_weights
 from lib.prompts.batches import batch_tokens, in_batches, is_out_of_memory

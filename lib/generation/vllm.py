@@ -18,8 +18,9 @@ import psutil
 
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation import Answer, Completion, Request, Sampling, Writer
+from lib.generation.requests import Completion, Request, Sampling
 from lib.generation.vllm_arm import ArmExtension, change_for
+from lib.generation.writer import Answer, Writer
 from lib.grading.answer import last_box
 from lib.models.loading import Loaded, load_without_weights
 

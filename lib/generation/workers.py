@@ -17,7 +17,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from lib.errors import InputError
-from lib.generation import Completion, Request, Sampling, engine_class, make_engine
+from lib.generation.engines import engine_class, make_engine
+from lib.generation.requests import Completion, Request, Sampling
 from lib.models.loading import Loaded, load_without_weights
 
 # Read when Ray is imported, and by the processes it starts.

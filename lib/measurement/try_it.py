@@ -27,7 +27,8 @@ from IPython.display import Image, display
 
 from lib.errors import InputError, validated
 from lib.figures.prompt import CLOSE, draw_close
-from lib.generation import Request, Sampling, make_engine
+from lib.generation.engines import make_engine
+from lib.generation.requests import Request, Sampling
 from lib.measurement.attention import measure_tokens
 from lib.measurement.networks import load_cached
 from lib.models.loading import load

@@ -15,7 +15,7 @@ from lib.evaluation.rows import FIELDS
 from lib.evaluation.run import evaluate
 from lib.evaluation.shorter import resumed_tokens
 from lib.evaluation.store import read
-from lib.generation import Completion, Sampling
+from lib.generation.requests import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems

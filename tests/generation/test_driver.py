@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from lib.errors import InputError
-from lib.generation import Completion, Request, Sampling
+from lib.generation.requests import Completion, Request, Sampling
 
 REQUESTS = [Request(str(n), [n]) for n in range(30)]
 LOADED = types.SimpleNamespace(spec="m", device="cpu", dtype="float32", revision="r")

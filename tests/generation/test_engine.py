@@ -13,8 +13,10 @@ from families import FAMILIES, spread
 from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation import Request, Sampling, engine_class, transformers
+from lib.generation import transformers
 from lib.generation.drawing import choose
+from lib.generation.engines import engine_class
+from lib.generation.requests import Request, Sampling
 from lib.generation.step import DecodeSteps
 from lib.models.loading import Loaded
 from lib.models.names import Source

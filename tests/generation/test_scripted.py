@@ -8,7 +8,8 @@ import pytest
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from lib.evaluation.run import ELICITATION
-from lib.generation import Request, Sampling, engine_class
+from lib.generation.engines import engine_class
+from lib.generation.requests import Request, Sampling
 from lib.models.loading import Loaded
 from lib.models.names import Source
 

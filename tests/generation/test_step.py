@@ -15,8 +15,9 @@ from transformers import DynamicCache
 
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation import Request, Sampling, step, transformers
+from lib.generation import step, transformers
 from lib.generation.drawing import choose
+from lib.generation.requests import Request, Sampling
 from lib.generation.step import DecodeSteps
 from lib.models.loading import Loaded
 from lib.models.names import Source

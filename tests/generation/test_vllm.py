@@ -20,7 +20,8 @@ from transformers import (
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.evaluation.run import ELICITATION
-from lib.generation import Request, Sampling, engine_class
+from lib.generation.engines import engine_class
+from lib.generation.requests import Request, Sampling
 from lib.models.loading import load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems

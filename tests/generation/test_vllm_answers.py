@@ -11,7 +11,7 @@ import pytest
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from lib.arm.settings import Arm
-from lib.generation import Request, Sampling
+from lib.generation.requests import Request, Sampling
 from lib.models.loading import Loaded
 from lib.models.names import Source
 

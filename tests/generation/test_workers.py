@@ -22,7 +22,7 @@ import pytest
 from lib import paths
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.run import evaluate
-from lib.generation import workers_class
+from lib.generation.engines import workers_class
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 

@@ -1,0 +1,75 @@
+"""What an engine is asked for and what it gives back: requests in, completions out."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from lib.arm.settings import Arm
+
+
+@dataclass(frozen=True)
+class Request:
+    """One prompt to complete.
+
+    Its `seed` alone decides what is drawn for it, whatever it is batched with. It may
+    resume an answer that was cut: the completion goes on behind `resumed_tokens`, and
+    its text and length include them.
+    """
+
+    key: str
+    input_ids: list[int]
+    seed: int = 0
+    arm: Arm | None = None  # how ARM changes the model for it
+    resumed_tokens: tuple[int, ...] = ()  # none under ARM
+
+    @property
+    def input_tokens(self) -> list[int]:
+        """All tokens that go in before a new one is chosen."""
+        return [*self.input_ids, *self.resumed_tokens]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to continue: greedily at temperature 0, else by draws.
+
+    `elicit` is appended to an answer without a box, which then goes on for a few tokens
+    (Kojima et al. 2022).
+    """
+
+    max_new_tokens: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    elicit: str = ""
+    elicit_tokens: int = 12
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a model wrote.
+
+    `finish_reason` is stop, length (the token limit) or context (the model has no room
+    for the prompt). `token_ids` are the answer's tokens before an elicitation, with the
+    one that ended it, which the text leaves out and `completion_tokens` does not count.
+    `processor` is what it was computed on, which may be another machine's.
+    """
+
+    key: str
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    elicited: bool = False
+    token_ids: tuple[int, ...] = ()
+    processor: str = ""
+
+
+def elicitation_tokens(tokenizer: Any, sampling: Sampling) -> list[int]:
+    """Return the tokens of the text that is appended to an answer without a box."""
+    if not sampling.elicit:
+        return []
+    return tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"]
+
+
+def positions_after(tokenizer: Any, sampling: Sampling) -> int:
+    """Return how many positions an answer may take behind its prompt."""
+    elicitation = len(elicitation_tokens(tokenizer, sampling))
+    return sampling.max_new_tokens + elicitation + sampling.elicit_tokens
