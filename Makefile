@@ -21,6 +21,8 @@ PYTHON ?= python3
 PROFILE ?= demo
 BIN := .venv/bin
 READY := .venv/.ready
+# What JupyterLab in .venv leaves out; `jupyter labextension disable` writes it.
+LEFT_OUT := .venv/etc/jupyter/labconfig/page_config.json
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: reproduce families scores test test-vllm test-ray lab report conda bench gpu gpu-folder readme outputs address
@@ -51,7 +53,7 @@ test-ray: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements/ray.txt
 	$(BIN)/python -m pytest -m ray tests/generation/test_workers.py
 
-lab: $(READY)
+lab: $(READY) $(LEFT_OUT)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
 
 report: $(READY)
@@ -89,6 +91,10 @@ address: $(READY)
 
 outputs: $(READY)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0*.ipynb
+
+# JupyterLab would ask about news, and look for updates on the network.
+$(LEFT_OUT): | $(READY)
+	$(BIN)/jupyter labextension disable --log-level=WARN "@jupyterlab/apputils-extension:announcements"
 
 $(READY): requirements.txt requirements/demo.txt constraints.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed (PYTHON=...)")'
