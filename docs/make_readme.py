@@ -23,7 +23,14 @@ from lib.claims.verdict import Verdict, about, models_of
 from lib.claims.verdict_tables import stored_verdicts, verdicts_of
 from lib.errors import InputError
 from lib.paths import FIGURES, ROOT, relative_path, write_whole
-from lib.profiles import Accuracy, Attention, Likelihood, Profile, load_profile
+from lib.profiles import (
+    Accuracy,
+    Attention,
+    Likelihood,
+    PassRates,
+    Profile,
+    load_profile,
+)
 from lib.prompts.conditions import Filler
 from lib.sentences import all_verdicts, conclusion, findings
 from lib.sentences.noise import AGAIN
@@ -62,6 +69,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "attention.": Attention,
     "accuracy.": Accuracy,
     "likelihood.": Likelihood,
+    "pass_rates.": PassRates,
 }
 # What most profiles set; docs/profiles.md has all.
 USUAL_FIELDS = (

@@ -196,7 +196,7 @@ def _shard(text: str) -> tuple[int, int]:
 def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     """Score worked solutions, or answers that were drawn, under several conditions."""
     # With torch: a refusal does not wait for it.
-    from lib.evaluation.draws import points_as_text, score_draws
+    from lib.evaluation.draw_scores import points_as_text, score_draws
     from lib.evaluation.likelihood import likelihoods, scores_as_text
 
     if options.answers is None:

@@ -19,9 +19,9 @@ from lib.errors import InputError
 from lib.evaluation import of_profile
 from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure
+from lib.plan.answer_tasks import CHECKED
 from lib.plan.planning import make_plan, refuse
 from lib.plan.speed import NOTEBOOK_SECONDS, remembered
-from lib.plan.tasks import CHECKED
 from lib.plan.words import summary
 from lib.profiles import PARTS, Profile, profile_names
 
@@ -37,8 +37,9 @@ NEEDS = {
         *("attention", "controls", "activations"),
         *("main", *PARTS),
         "likelihood",
+        *("draws", "draw_scores"),
     ),
-    "07_does_it_help": ("likelihood", "main"),
+    "07_does_it_help": ("likelihood", "main", "draws", "draw_scores"),
 }
 SHOWS_VERDICTS = "06_claims"
 SHOWS_LIKELIHOODS = "07_does_it_help"
@@ -126,9 +127,11 @@ def _prepare(need: str, profile: Profile, fresh: bool) -> None:
     """
     if need == "likelihood":
         of_profile.scores(profile)
+    elif need == "draw_scores":
+        of_profile.draws(profile)
     elif need == "main" and profile.name == "demo":
         _answer_demo(profile, fresh)
-    elif need in ("main", *PARTS):
+    elif need in ("main", "draws", *PARTS):
         of_profile.answers(profile, need)
     else:
         # Once begun anew, what the repository has is not read.

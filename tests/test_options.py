@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from lib import reproduce
 from lib.__main__ import main, parser
 from lib.arm.settings import Arm
-from lib.evaluation import draws, likelihood, run
+from lib.evaluation import draw_scores, likelihood, run
 from lib.profiles import PARTS
 from lib.prompts.conditions import Filler
 
@@ -118,13 +118,13 @@ def settings_of(monkeypatch):
 
     monkeypatch.setattr(run, "evaluate", evaluate)
     monkeypatch.setattr(likelihood, "likelihoods", likelihoods)
-    monkeypatch.setattr(draws, "score_draws", score_draws)
+    monkeypatch.setattr(draw_scores, "score_draws", score_draws)
     monkeypatch.setattr(reproduce, "reproduce", reproduce_profile)
     for place in (
         "lib.__main__.check",
         "lib.__main__.check_accuracy",
         "lib.evaluation.answer_tables.summary_as_text",
-        "lib.evaluation.draws.points_as_text",
+        "lib.evaluation.draw_scores.points_as_text",
         "lib.evaluation.likelihood.scores_as_text",
     ):
         monkeypatch.setattr(place, lambda *given: None)

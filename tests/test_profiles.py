@@ -92,6 +92,18 @@ def test_profiles_of_the_papers_models_draw_its_heads(name):
             changed("accuracy", conditions=["none", "gap"]),
             "accuracy: gap: only likelihoods are measured under it",
         ),
+        (
+            changed("", pass_rates={"models": ["demo"], "conditions": ["none", "gap"]}),
+            "pass_rates: conditions must hold mless: weights need how likely an answer",
+        ),
+        (
+            changed("", pass_rates={"models": ["demo"], "samples": 1}),
+            "pass_rates.samples: must be greater than or equal to 2, not 1",
+        ),
+        (
+            changed("", pass_rates={"models": ["demo"], "max_new_tokens": 99999}),
+            "none: SmolLM2-135M-Instruct has room for 8192 tokens, not for",
+        ),
         (changed("", name="other"), "name: must be 'demo' like the file, not 'other'"),
         # What configs and files tell is said before weights are read.
         (
@@ -131,8 +143,7 @@ def heads(profile):
 
 def test_another_model_is_run_everywhere_with_what_fits_it(tiny_llama):
     run = run_profile("families", model="demo")
-    sections = run.attention, run.accuracy, run.likelihood
-    assert [section.models for section in sections] == [["demo"]] * 3
+    assert [section.models for section in run.sections] == [["demo"]] * 4
     of_demo = {"fig11": [(1, 9)], "fig18": [(1, 3), (1, 5), (1, 7)]}
     assert heads(run) == {"fig09": [], "fig10": [], "fig13": []} | of_demo
 
@@ -161,7 +172,9 @@ def test_other_problems_are_all_asked_for_but_have_no_solutions(tmp_path, monkey
     assert run.accuracy.levels is None
     # The drawn problem is one of the profile's own.
     assert run.attention.example is None
-    assert run_profile("families", problems="mine.jsonl").likelihood is None
+    families = run_profile("families", problems="mine.jsonl")
+    assert families.likelihood is None
+    assert families.pass_rates.problems == str(tmp_path / "mine.jsonl")
     assert run_profile("demo", problems="mine.jsonl", limit=3).accuracy.limit == 3
 
 
@@ -172,16 +185,18 @@ def test_fewer_problems_go_everywhere_and_more_to_no_part(limit, of_fillers):
     assert run.accuracy.fillers.limit == of_fillers
     assert run.accuracy.levels == [1, 2, 3]
     assert run.attention.example == "embedded/draw/159"
-    assert run_profile("families", limit=limit).likelihood.limit == limit
+    families = run_profile("families", limit=limit)
+    assert families.likelihood.limit == families.pass_rates.limit == limit
 
 
-def test_another_dtype_is_not_that_of_likelihoods():
+def test_another_dtype_is_not_that_of_likelihoods_and_pass_rates():
     base = load_profile("families")
     run = run_profile("families", dtype="bfloat16")
     assert run.attention == base.attention.model_copy(update={"dtype": "bfloat16"})
     assert run.accuracy == base.accuracy.model_copy(update={"dtype": "bfloat16"})
     assert run.likelihood == base.likelihood
-    assert run.likelihood.dtype == "float32"
+    assert run.pass_rates == base.pass_rates
+    assert run.likelihood.dtype == run.pass_rates.dtype == "float32"
 
 
 def test_an_override_has_a_name_and_folders_of_its_own():

@@ -42,6 +42,7 @@ def runs(monkeypatch, tmp_path):
     monkeypatch.setattr(reproduce, "measure", measure)
     monkeypatch.setattr(of_profile, "answers", answers)
     monkeypatch.setattr(of_profile, "scores", lambda profile: calls.append("scores"))
+    monkeypatch.setattr(of_profile, "draws", lambda profile: calls.append("weights"))
     monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: VERDICTS)
     monkeypatch.setattr(reproduce, "counts", lambda verdicts: verdicts)
     return calls
@@ -62,6 +63,8 @@ def test_what_a_notebook_needs_is_computed_once_before_it_starts(runs):
         ("02_meaningless_effect", {"profile": "families"}),
         "scores",
         ("answers", "main", 350, None),
+        ("answers", "draws", 350, None),
+        "weights",
         ("07_does_it_help", {"profile": "families"}),
     ]
     assert set(reproduce.NEEDS) == {path.stem for path in paths.notebooks()}

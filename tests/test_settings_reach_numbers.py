@@ -2,11 +2,12 @@
 
 One setting after the other is changed to a value that is not its default. A row of
 CHANGES names what must change with it: `measured` numbers, `answers`, answers of the
-variation `sampling`, `scores`. Everything else stays, and a setting without a row
-fails. Numbers are kept under keys and the settings of their folder, here called their
-identity. It has to change with them, so that no run takes over what another setting
-gave; `(answers)` is an identity that changes although the numbers need not, and
-`=answers` numbers that are computed again and have to be the same.
+variation `sampling`, `scores`, `draws` with their weights. Everything else stays, and
+a setting without a row fails. Numbers are kept under keys and the settings of their
+folder, here called their identity. It has to change with them, so that no run takes
+over what another setting gave; `(answers)` is an identity that changes although the
+numbers need not, and `=answers` numbers that are computed again and have to be the
+same.
 """
 
 import functools
@@ -60,6 +61,12 @@ likelihood:
   problems: mine.jsonl
   limit: 3
   conditions: [none, mless, mful, random, question, letters]
+pass_rates:
+  models: [tiny-llama]
+  problems: mine.jsonl
+  limit: 2
+  temperature: 1.0
+  max_new_tokens: 6
 """
 PROBLEMS = [
     ("What is $1 + 1$?", "Adding gives $\\boxed{2}$.", "2", 1),
@@ -71,14 +78,14 @@ PROBLEMS = [
 CHANGES = """
 name | other |
 description | other |
-seed | 1 | measured answers sampling scores
-filler.length | 7 | measured answers scores (sampling)
-filler.position | end | measured answers scores (sampling)
-filler.mless | "!" | measured answers scores (sampling)
-filler.mful | well | measured answers scores (sampling)
-filler.random | Rain fell all day | measured answers scores (sampling)
-filler.question | "!?" | answers scores (measured) (sampling)
-filler.letters | a b c d e f | answers scores (measured) (sampling)
+seed | 1 | measured answers sampling scores draws
+filler.length | 7 | measured answers scores draws (sampling)
+filler.position | end | measured answers scores draws (sampling)
+filler.mless | "!" | measured answers scores draws (sampling)
+filler.mful | well | measured answers scores (sampling) (draws)
+filler.random | Rain fell all day | measured answers scores (sampling) (draws)
+filler.question | "!?" | answers scores (measured) (sampling) (draws)
+filler.letters | a b c d e f | answers scores (measured) (sampling) (draws)
 attention.models | other-llama | measured
 attention.problems | other.jsonl | measured
 attention.limit | 2 | measured
@@ -124,6 +131,16 @@ likelihood.dtype | bfloat16 | scores
 likelihood.conditions | [none, gap] | scores
 likelihood.at_once | [none] | scores
 likelihood.max_solution_tokens | 9 | scores
+pass_rates.models | other-llama | draws
+pass_rates.problems | other.jsonl | draws
+pass_rates.limit | 1 | draws
+pass_rates.format | plain | draws
+pass_rates.dtype | bfloat16 | draws
+pass_rates.conditions | [none, mless, gap] | draws
+pass_rates.samples | 3 | draws
+pass_rates.temperature | 3.0 | draws
+pass_rates.max_new_tokens | 3 | draws
+pass_rates.batch_size | 2 | =draws
 """
 # Whose settings are those of accuracy.sampling.
 OTHER_VARIATIONS = ("fillers", "interventions", "arm_map")
@@ -186,6 +203,7 @@ def identity(profile):
             profile, variation(profile.accuracy, "sampling")
         ),
         "scores": identity_of_scores(profile),
+        "draws": identity_of_draws(profile, profile.pass_rates),
     }
 
 
@@ -214,6 +232,12 @@ def identity_of_scores(profile):
     return shared, settings.max_solution_tokens, list(wanted)
 
 
+def identity_of_draws(profile, rates):
+    # An answer has a score under each condition, which is in the score's key.
+    drawn = identity_of_answers(profile, rates.drawing)
+    return drawn, [str(condition) for condition in rates.scoring.conditions]
+
+
 def numbers(profile, section, results):
     """Return the numbers of a section, computed in an empty folder."""
     with pytest.MonkeyPatch.context() as patch:
@@ -225,6 +249,8 @@ def numbers(profile, section, results):
         if section == "scores":
             scores = evaluation.scores(profile)
             return scores[["problem_id", "condition", "target", "nats"]]
+        if section == "draws":
+            return evaluation.draws(profile)
         part = "main" if section == "answers" else section
         answers = evaluation.answers(profile, part)
         return answers[["problem_id", "condition", "sample", "response"]]
@@ -235,7 +261,7 @@ def base(folder, tmp_path_factory):
     """The profile, its identity, and its numbers by section."""
     profile = load_profile(folder / "mine.yaml")
     before = {}
-    for section in ("measured", "answers", "sampling", "scores"):
+    for section in ("measured", "answers", "sampling", "scores", "draws"):
         before[section] = numbers(profile, section, tmp_path_factory.mktemp(section))
     return identity(profile), before
 

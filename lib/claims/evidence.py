@@ -30,7 +30,7 @@ def gather(
         measured=measured,
         answers=answers,
         scores=of_profile.scores(profile),
-        draws=of_profile.stored_draws(profile),
+        draws=of_profile.draws(profile),
     )
 
 

@@ -1,7 +1,7 @@
 """What slashes are worth in points of accuracy: by sampled answers, weighted and
 counted, and by single answers.
 
-    points_table(evaluation.stored_draws(run), evaluation.answers(run))
+    points_table(evaluation.draws(run), evaluation.answers(run))
 """
 
 from collections.abc import Iterator
@@ -31,8 +31,8 @@ POINT_COLUMNS += ["largest_weight", "spread", "band", "reported", "unit"]
 def points_table(draws: pd.DataFrame | None, answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row of POINT_COLUMNS per pair of conditions, model and way to find it.
 
-    draws: as `lib.evaluation.stored_draws` gives them; answers: single ones. `band` is
-    what was written down beforehand as too small to count, and `reported` what the
+    draws: as `lib.evaluation.of_profile.draws` gives them; answers: single ones. `band`
+    is what was written down beforehand as too small to count, and `reported` what the
     paper has for the nearest model of the family; both are NaN where there is none.
     """
     claims = {

@@ -6,10 +6,10 @@ and say what it shows.
 
 `of_profile` has what a profile asks for, stored or computed now. `run` completes and
 grades, by what `plan` asks for and through `graded`, or goes on from a `shorter` run.
-`likelihood` scores solutions by `scoring`, and `draws` answers that were drawn. `store`
-keeps the `rows` of all, and `provenance` says what made them. `answer_tables` says what
-answers show, `sample_tables` what several samples do, and `pass_rates` what sampled
-answers do that were scored.
+`likelihood` scores solutions by `scoring`, and `draw_scores` answers that were drawn.
+`store` keeps the `rows` of all, and `provenance` says what made them. `answer_tables`
+says what answers show, `sample_tables` what several samples do, and `pass_rates` what
+drawn answers do that were scored.
 """
 
 import lazy_loader
@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "of_profile": [
             "answers",
+            "draws",
             "same_texts",
             "scores",
             "stored_answers",

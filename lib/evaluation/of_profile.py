@@ -9,30 +9,29 @@ import pandas as pd
 
 from lib import paths
 from lib.evaluation.pass_rates import scored_draws
-from lib.evaluation.rows import SCORE_FIELDS, frame
+from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.store import read
 from lib.models.names import resolve
-from lib.profiles import Accuracy, Profile, Variation, variation
+from lib.profiles import Accuracy, Profile, variation
 
 
 def answers(
     profile: Profile, part: str = "main", folder: str | Path | None = None
 ) -> pd.DataFrame:
-    """Return the completions of a part, main or one of PARTS, as `frame` has them; none
-    where the profile lacks it.
+    """Return the completions of a part, as `frame` has them; none where the profile
+    lacks it.
 
-    They are what the repository has, else those of `folder` (None: of results/),
-    generated as far as they are missing.
+    A part is main, one of PARTS, or draws, the answers that are weighted. They are what
+    the repository has, else those of `folder` (None: of results/), generated as far as
+    they are missing.
     """
+    accuracy = _accuracy_of(profile, part)
     is_stored = folder is None and stored_file(profile, part) is not None
-    if is_stored or _settings_of(profile, part) is None:
+    if is_stored or accuracy is None:
         return _stored(profile, part)
     # With the libraries that run a network, which stored answers do without.
     from lib.evaluation.run import evaluate
 
-    accuracy = profile.accuracy
-    if part != "main":
-        accuracy = variation(accuracy, part)
     if folder is None:
         folder = _results(profile, part)
     evaluated = evaluate(accuracy, profile.filler, profile.seed, Path(folder))
@@ -63,16 +62,43 @@ def scores(profile: Profile) -> pd.DataFrame:
     return likelihoods(profile.likelihood, profile.filler, profile.seed, folder)
 
 
-def stored_draws(profile: Profile) -> pd.DataFrame | None:
-    """Return the sampled answers that the repository has of a profile, as
-    `lib.evaluation.pass_rates.scored_draws` gives them; None where it has none.
+def draws(profile: Profile) -> pd.DataFrame | None:
+    """Return the answers that are weighted, with log p under each condition.
+
+    None if the profile asks for none; else as `lib.evaluation.pass_rates.scored_draws`
+    has them. They are what the repository has, else drawn and scored as far as they are
+    missing.
     """
-    answers = stored_file(profile, "draws")
-    scores = sorted((paths.DATA / profile.name / "draws").glob("*.jsonl.gz"))
-    if answers is None or not scores:
+    if profile.pass_rates is None:
         return None
-    drawn = frame(read(answers), "draws")
-    return scored_draws(drawn, pd.DataFrame(read(*scores)))
+    if stored_file(profile, "draws") is not None:
+        return stored_draws(profile)
+    from lib.evaluation.draw_scores import score_draws
+
+    drawn = answers(profile, "draws")
+    folder = _results(profile, "draws")
+    scored_in = _results(profile, "draw_scores")
+    draw_scores = score_draws(profile.pass_rates.scoring, folder, scored_in)
+    return scored_draws(drawn, draw_scores)
+
+
+def stored_draws(profile: Profile) -> pd.DataFrame | None:
+    """Return what `draws` does as far as it is stored, None where nothing is."""
+    drawn = stored_answers(profile, "draws")
+    draw_scores = stored_draw_scores(profile)
+    if drawn.empty or draw_scores.empty:
+        return None
+    return scored_draws(drawn, draw_scores)
+
+
+def stored_draw_scores(profile: Profile) -> pd.DataFrame:
+    """Return how likely drawn answers are under each condition, a row per answer and
+    condition, as far as results/ has any, else as the repository has them.
+    """
+    rows = read(*_results(profile, "draw_scores").glob("scores*.jsonl"))
+    if not rows:
+        rows = read(*sorted((paths.DATA / profile.name / "draws").glob("*.jsonl.gz")))
+    return pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS)
 
 
 def same_texts(profile: Profile, answers: pd.DataFrame) -> tuple[int, int]:
@@ -100,18 +126,23 @@ def _stored(profile: Profile, part: str) -> pd.DataFrame:
     """Return the stored completions of a part: those of the profile's models under the
     conditions that it asks for.
     """
-    settings = _settings_of(profile, part)
+    accuracy = _accuracy_of(profile, part)
     path = stored_file(profile, part)
-    if settings is None or path is None:
+    if accuracy is None or path is None:
         return frame([], part)
-    conditions = [str(condition) for condition in settings.conditions]
+    conditions = [str(condition) for condition in accuracy.conditions]
     rows = [row for row in read(path) if row["condition"] in conditions]
-    return frame(_rows_of_models(profile.accuracy.models, rows), part)
+    return frame(_rows_of_models(accuracy.models, rows), part)
 
 
-def _settings_of(profile: Profile, part: str) -> Accuracy | Variation | None:
-    """Return what a profile asks for in a part, None where it lacks it."""
-    return profile.accuracy if part == "main" else getattr(profile.accuracy, part)
+def _accuracy_of(profile: Profile, part: str) -> Accuracy | None:
+    """Return how a part of a profile is answered, None where it lacks it."""
+    if part == "main":
+        return profile.accuracy
+    if part == "draws":
+        return profile.pass_rates.drawing if profile.pass_rates else None
+    has_part = part in profile.accuracy.variations
+    return variation(profile.accuracy, part) if has_part else None
 
 
 def _results(profile: Profile, part: str) -> Path:

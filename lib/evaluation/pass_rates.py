@@ -23,10 +23,10 @@ import numpy as np
 import pandas as pd
 
 from lib.errors import InputError
+from lib.profiles import HALVES
 from lib.statistics import POINTS, format_interval, interval
 
-# What answers are drawn under, and the pair whose pass rates can be counted too.
-HALVES = ("none", "mless")
+# The pair whose pass rates can be counted too.
 COUNTABLE = ("mless", "none")
 # Of log p under one condition less log p under another, over answers, in nats: above it
 # counting is narrower, and a few answers decide what weights say.

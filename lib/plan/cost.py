@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lib.plan.machine import Machine
 from lib.plan.speed import overhead_of, speed_of
-from lib.plan.tasks import Task
+from lib.plan.task import Task
 from lib.plan.weights import Shape
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}

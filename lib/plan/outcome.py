@@ -7,10 +7,7 @@ scores what its measure asks for.
 import inspect
 from collections.abc import Iterator
 
-import pandas as pd
-
 from lib.claims.claim import MEASURES, Claim, load_claims
-from lib.evaluation import of_profile
 from lib.profiles import Profile, variation
 
 # What a measure is given, and how a person calls it.
@@ -42,14 +39,7 @@ def models_of_profile(profile: Profile, evidence: str) -> list[str]:
         return profile.accuracy.models
     if evidence == EVIDENCE["scores"]:
         return profile.likelihood.models if profile.likelihood else []
-    draws = _draws(profile)
-    return sorted(set(draws.model)) if len(draws) else []
-
-
-def _draws(profile: Profile) -> pd.DataFrame:
-    """Return the sampled answers that the repository has of a profile."""
-    draws = of_profile.stored_draws(profile)
-    return pd.DataFrame() if draws is None else draws
+    return profile.pass_rates.models if profile.pass_rates else []
 
 
 def kind_of(claim: Claim) -> str:
@@ -65,7 +55,7 @@ def is_decidable(claim: Claim, kind: str, profile: Profile) -> bool:
         )
     if kind == "draws":
         pair = {claim.arguments["more"], claim.arguments["less"]}
-        return pair <= set(_draws(profile).columns)
+        return pair <= _weighted(profile)
     if kind == "scores":
         at_hand = _scored_problems(profile, claim.arguments.get("target", "solution"))
     else:
@@ -102,6 +92,12 @@ def _scored_problems(profile: Profile, target: str) -> set[str]:
     likelihood = profile.likelihood
     by_target = {"solution": likelihood.conditions, "answer": likelihood.at_once}
     return {str(condition) for condition in by_target[target]}
+
+
+def _weighted(profile: Profile) -> set[str]:
+    """Return the conditions under which a profile scores drawn answers."""
+    conditions = profile.pass_rates.conditions if profile.pass_rates else []
+    return {str(condition) for condition in conditions}
 
 
 def _answered(profile: Profile, part: str) -> set[str]:

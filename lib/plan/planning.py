@@ -12,7 +12,8 @@ from lib.models.names import resolve
 from lib.plan.cost import Cost, cost_of
 from lib.plan.machine import Machine, this_machine
 from lib.plan.speed import NOTEBOOK_SECONDS, overhead_of
-from lib.plan.tasks import Task, TaskInputs, tasks_of
+from lib.plan.task import Task, TaskInputs
+from lib.plan.tasks import tasks_of
 from lib.plan.weights import ModelWeights, Shape, weights_of
 from lib.profiles import Profile
 from lib.prompts.problems import Problem, load_problems
@@ -58,10 +59,11 @@ class Plan:
         name = "check" if part == "main" and self.profile.name == "demo" else part
         own = [one for one in self.left if one.task.name in (part, name)]
         kind = own[0].task.kind if own else part
+        # Drawn answers are written here, whatever writes the others.
         accuracy = self.profile.accuracy
         elsewhere = accuracy.workers > 0 or accuracy.engine != "transformers"
         on_processor = self.machine.device == "cpu" and not (
-            kind == "answers" and elsewhere
+            kind == "answers" and part != "draws" and elsewhere
         )
         return kind, sum(one.products for one in own), on_processor
 
@@ -91,7 +93,7 @@ def make_plan(
     """
     machine = this_machine()
     problems, without_problems = _problems(profile)
-    specs = _specs(profile)
+    specs = profile.models
     weights = {spec: weights_of(spec) for spec in specs}
     shapes = {spec: known.shape for spec, known in weights.items() if known.shape}
 
@@ -127,26 +129,11 @@ def refuse(reasons: list[str]) -> None:
         raise InputError("; ".join(reasons))
 
 
-def _specs(profile: Profile) -> list[str]:
-    """Return the models of all sections, each once."""
-    likelihood = profile.likelihood.models if profile.likelihood else []
-    models = [*profile.attention.models, *profile.accuracy.models, *likelihood]
-    return list(dict.fromkeys(models))
-
-
-def _sources(profile: Profile) -> list[str]:
-    """Return where the problems of all sections come from, each once."""
-    sources = [profile.attention.problems, profile.accuracy.problems]
-    if profile.likelihood:
-        sources.append(profile.likelihood.problems)
-    return list(dict.fromkeys(sources))
-
-
 def _problems(profile: Profile) -> tuple[dict[str, list[Problem]], list[str]]:
     """Return the problems by where they come from, and why some cannot be had."""
     problems = {}
     reasons = []
-    for source in _sources(profile):
+    for source in {section.problems: None for section in profile.sections}:
         try:
             problems[source] = load_problems(source)
         except InputError as error:
@@ -223,21 +210,29 @@ def _of_templates(
     profile: Profile, weights: dict[str, ModelWeights], left: list[Task]
 ) -> Iterator[str]:
     """Yield which models have no chat template for prompts in chat form."""
-    formats = {"answers": profile.accuracy.format, "likelihood": "plain"}
     for spec, known in weights.items():
-        kinds = {task.kind for task in left if task.model == spec}
-        chats = [
-            formats.get(kind, profile.attention.format) == "chat" for kind in kinds
-        ]
-        if any(chats) and not known.templated:
+        formats = {_format_of(profile, task) for task in left if task.model == spec}
+        if "chat" in formats and not known.templated:
             yield f"{spec} has no chat template: set format to plain"
+
+
+def _format_of(profile: Profile, task: Task) -> str:
+    """Return the form of a task's prompts.
+
+    Likelihoods take the plain one where a model has no template.
+    """
+    if task.name == "draws" and profile.pass_rates:
+        return profile.pass_rates.format
+    if task.kind == "answers":
+        return profile.accuracy.format
+    return "plain" if task.kind == "likelihood" else profile.attention.format
 
 
 def _of_solutions(
     profile: Profile, problems: dict[str, list[Problem]], left: list[Task]
 ) -> Iterator[str]:
     """Yield which problems have no solution that could be scored."""
-    scored = any(task.kind == "likelihood" for task in left)
+    scored = any(task.name == "likelihood" for task in left)
     if profile.likelihood is None or not scored:
         return
     source = profile.likelihood.problems

@@ -21,8 +21,11 @@ ENOUGH_POINTS = 4.0
 
 def quicker(plan: Plan) -> Iterator[str]:
     """Yield advice, each a sentence with its number."""
+    # Answers that are weighted are drawn in the dtype and as many at once as they are.
     answers = [
-        one for one in plan.costs if one.task.kind == "answers" and one.task.left
+        one
+        for one in plan.left
+        if one.task.kind == "answers" and one.task.name != "draws"
     ]
     yield from _bfloat16(plan, answers)
     yield from _larger_batch(plan, answers)

@@ -12,17 +12,20 @@ from lib.profiles.checks import check, check_accuracy, check_panel
 from lib.profiles.overrides import Overrides, run_profile
 from lib.profiles.profile import Profile, load_profile, profile_names
 from lib.profiles.sections import (
+    HALVES,
     PARTS,
     Accuracy,
     Attention,
     Figure,
     Likelihood,
     Panel,
+    PassRates,
     Variation,
     variation,
 )
 
 __all__ = [
+    "HALVES",
     "PARTS",
     "Accuracy",
     "Attention",
@@ -30,6 +33,7 @@ __all__ = [
     "Likelihood",
     "Overrides",
     "Panel",
+    "PassRates",
     "Profile",
     "Variation",
     "check",

@@ -19,12 +19,13 @@ def check(profile: Profile) -> None:
     if profile.stored:
         # Nothing runs.
         return
-    scored = profile.likelihood.models if profile.likelihood else []
-    _check_models([*profile.attention.models, *profile.accuracy.models, *scored])
+    _check_models(profile.models)
     _check_attention(profile.attention)
     check_accuracy(profile.accuracy, profile.filler)
     for part in profile.accuracy.variations:
         check_accuracy(variation(profile.accuracy, part), profile.filler)
+    if profile.pass_rates:
+        check_accuracy(profile.pass_rates.drawing, profile.filler)
 
 
 def _check_models(specs: list[str]) -> None:

@@ -22,6 +22,7 @@ from lib.profiles.sections import (
     Accuracy,
     Engine,
     Place,
+    Section,
     Variation,
 )
 from lib.prompts.conditions import Condition
@@ -141,6 +142,7 @@ def _with_problems(run: Profile, problems: str) -> Profile:
             "attention": run.attention.model_copy(update=attention),
             "accuracy": run.accuracy.model_copy(update=accuracy),
             "likelihood": None,
+            "pass_rates": _changed(run.pass_rates, problems=problems, limit=None),
         }
     )
 
@@ -168,16 +170,19 @@ def _with_model(run: Profile, model: str) -> Profile:
 
     accuracy = _with_variations(run.accuracy, fitting)
     accuracy = accuracy.model_copy(update={"models": [model]} | fitting(accuracy))
-    likelihood = run.likelihood
-    if likelihood is not None:
-        likelihood = likelihood.model_copy(update={"models": [model]})
     return run.model_copy(
         update={
             "attention": run.attention.model_copy(update=attention),
             "accuracy": accuracy,
-            "likelihood": likelihood,
+            "likelihood": _changed(run.likelihood, models=[model]),
+            "pass_rates": _changed(run.pass_rates, models=[model]),
         }
     )
+
+
+def _changed(section: Section | None, **changes: Any) -> Section | None:
+    """Return a section with other values; None where the profile lacks it."""
+    return section and section.model_copy(update=changes)
 
 
 def _layer_of_arm(condition: Condition) -> int:
@@ -191,21 +196,18 @@ def _with_fewer_problems(run: Profile, limit: int) -> Profile:
         return {"limit": min(limit, variation.limit or limit)}
 
     accuracy = _with_variations(run.accuracy, fewer)
-    sections = {
-        "attention": run.attention,
-        "accuracy": accuracy,
-        "likelihood": run.likelihood,
-    }
     return run.model_copy(
         update={
-            name: section and section.model_copy(update={"limit": limit})
-            for name, section in sections.items()
+            "attention": _changed(run.attention, limit=limit),
+            "accuracy": _changed(accuracy, limit=limit),
+            "likelihood": _changed(run.likelihood, limit=limit),
+            "pass_rates": _changed(run.pass_rates, limit=limit),
         }
     )
 
 
 def _with_dtype(run: Profile, dtype: Dtype) -> Profile:
-    """Return a run with other weights, but for likelihoods.
+    """Return a run with other weights, but for likelihoods and pass rates.
 
     Theirs is float32 everywhere, so that differences of a hundredth of a nat count.
     """

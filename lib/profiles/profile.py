@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeInt
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
 from lib.models.names import resolve
-from lib.profiles.sections import Accuracy, Attention, Likelihood
+from lib.profiles.sections import Accuracy, Attention, Likelihood, PassRates, Section
 from lib.prompts.conditions import Filler
 
 # A profile's name is that of a folder.
@@ -34,6 +34,21 @@ class Profile(Settings):
     likelihood: Likelihood | None = Field(
         None, description="which worked solutions are scored; none if null"
     )
+    pass_rates: PassRates | None = Field(
+        None, description="which answers are drawn, scored and weighted; none if null"
+    )
+
+    @property
+    def sections(self) -> list[Section]:
+        """What the profile measures, answers and scores."""
+        every = [self.attention, self.accuracy, self.likelihood, self.pass_rates]
+        return [section for section in every if section is not None]
+
+    @property
+    def models(self) -> list[str]:
+        """The models of all sections, each once."""
+        specs = [spec for section in self.sections for spec in section.models]
+        return list(dict.fromkeys(specs))
 
     @property
     def results(self) -> Path:

@@ -16,7 +16,7 @@ from pydantic import (
 from lib.arm.settings import Arm, parse_arm
 from lib.errors import InputError, Settings
 from lib.models.names import Dtype, known_models
-from lib.prompts.conditions import ConditionField, Example, Format
+from lib.prompts.conditions import Condition, ConditionField, Example, Format
 
 # What several settings mean, as the command line's help and the README say it.
 LIMIT = "a seeded sample of so many problems, stratified by level; all if null"
@@ -28,6 +28,8 @@ CONDITIONS_HELP = (
     "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm,"
     " arm:c=0.1:p1=95"
 )
+# What answers are drawn under that are weighted.
+HALVES = ("none", "mless")
 # The fields of Accuracy that are a Variation.
 PARTS = ("fillers", "sampling", "interventions", "arm_map")
 Engine = Literal["transformers", "vllm"]
@@ -227,10 +229,67 @@ class Likelihood(Section):
 
     @model_validator(mode="after")
     def _check_fields(self):
-        for condition in (*self.conditions, *self.at_once):
-            if condition.arm and condition.arm.mode != "text":
-                raise ValueError(
-                    f"{condition}: likelihoods take ARM in mode text, which leaves the"
-                    " scored text alone"
-                )
+        _require_text_mode([*self.conditions, *self.at_once])
         return self
+
+
+class PassRates(Section):
+    """Which answers are drawn, and under which conditions they are scored, to be
+    weighted (`lib.evaluation.pass_rates`).
+    """
+
+    conditions: list[ConditionField] = Field(
+        [*HALVES, "hidden-from-layer-1"],
+        validate_default=True,
+        description="under which each answer is scored; none and mless, under which"
+        " they are drawn, must be among them",
+    )
+    samples: int = Field(
+        2,
+        ge=2,
+        le=10_000,
+        description="answers per problem under none, and as many under mless",
+    )
+    temperature: float = Field(
+        0.6, gt=0, description="at which answers are drawn and scored"
+    )
+    max_new_tokens: PositiveInt = Field(
+        512, description="an answer is cut after so many tokens"
+    )
+    batch_size: PositiveInt | None = Field(
+        64, description="answers that are drawn at once; as many as fit if null"
+    )
+    dtype: Dtype = Field("float32", description=DTYPE)
+
+    @model_validator(mode="after")
+    def _check_fields(self):
+        missing = [half for half in HALVES if half not in map(str, self.conditions)]
+        if missing:
+            raise ValueError(
+                f"conditions must hold {' and '.join(missing)}: weights need how likely"
+                " an answer is under both conditions that it may be drawn under"
+            )
+        _require_text_mode(self.conditions)
+        return self
+
+    @property
+    def drawing(self) -> Accuracy:
+        """How the answers are drawn: from the whole distribution, under HALVES."""
+        shared = self.model_dump(exclude={"conditions"})
+        return Accuracy.model_validate(shared | {"conditions": list(HALVES)})
+
+    @property
+    def scoring(self) -> Likelihood:
+        """How the answers are scored."""
+        shared = self.model_dump(include=set(Section.model_fields) | {"conditions"})
+        return Likelihood.model_validate(shared)
+
+
+def _require_text_mode(conditions: list[Condition]) -> None:
+    """Raise ValueError for an ARM that would change a text while it is scored."""
+    for condition in conditions:
+        if condition.arm and condition.arm.mode != "text":
+            raise ValueError(
+                f"{condition}: likelihoods take ARM in mode text, which leaves the"
+                " scored text alone"
+            )

@@ -36,6 +36,12 @@ likelihood:
   problems: mine.jsonl
   conditions: [none, mless, gap]
   at_once: [none]
+pass_rates:
+  models: [org/open]
+  problems: mine.jsonl
+  format: plain
+  limit: 2
+  max_new_tokens: 4
 """
 
 

@@ -35,11 +35,14 @@ def test_what_is_planned_is_what_a_run_stores_and_nothing_is_left_then(hub, smal
         ("controls", 3 * 7 * 4 + 2 * 3 * 4, 0),
         ("main", 3 * 2, 0),
         ("likelihood", 6 * 4, 0),
+        ("draws", 2 * 2 * 2, 0),
+        ("draw_scores", 2 * 2 * 2 * 3, 0),
     ]
     measure(small)
     answers = evaluation.answers(small)
     scores = evaluation.scores(small)
     assert (len(answers), len(scores)) == (6, 24)
+    assert len(evaluation.draws(small)) == 8
 
     after = make_plan(small)
     assert counts(after) == [(name, n, n) for name, n, _ in counts(plan)]
@@ -58,6 +61,17 @@ def test_a_likelihood_run_that_was_stopped_is_counted_as_far_as_it_came(hub, sma
     (cost,) = plan.left
     whole = make_plan(small, fresh=True, parts=["likelihood"]).left[0]
     assert cost.products == pytest.approx(whole.products * 16 / 24)
+
+
+def test_draws_that_were_stopped_are_counted_as_far_as_they_came(hub, small):
+    fewer = small.pass_rates.model_copy(update={"limit": 1})
+    evaluation.draws(small.model_copy(update={"pass_rates": fewer}))
+    plan = make_plan(small, parts=["draws", "draw_scores"])
+    assert counts(plan) == [("draws", 8, 4), ("draw_scores", 24, 12)]
+    drawn, scored = make_plan(small, True, ["draws", "draw_scores"]).left
+    assert [cost.products for cost in plan.left] == pytest.approx(
+        [drawn.products / 2, scored.products / 2], rel=0.2
+    )
 
 
 def test_time_is_that_of_the_products_times_the_overhead_of_the_last_runs(hub, small):
@@ -193,10 +207,12 @@ def test_a_plan_as_text_names_models_tasks_claims_and_ends_with_its_summary(hub,
     assert re.search(r"^decides by accuracy, on org/open: accuracy-mless$", text, re.M)
     assert re.search(r"^refused: org/gated is gated: request access", text, re.M)
     assert re.fullmatch(
-        r"Plan: 0.0 GB to fetch, 178 prompts, about [\w ]+ minutes? on this machine, by"
+        r"Plan: 0.0 GB to fetch, 210 prompts, about [\w ]+ minutes? on this machine, by"
         r" a trial of ten seconds",
         lines[-1],
     )
+    weighted = "points-slashes, points-layer-1-needed"
+    assert f"decides by weighted pass rates, on org/open: {weighted}" in lines
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,14 @@ PROFILE = {
         "at_once": ["none"],
         "max_solution_tokens": 20,
     },
+    "pass_rates": {
+        "models": ["demo"],
+        "format": "plain",
+        "limit": 3,
+        "conditions": ["none", "mless", "gap"],
+        "samples": 4,
+        "max_new_tokens": 12,
+    },
 }
 
 
@@ -120,6 +128,22 @@ def test_solutions_that_are_not_too_long_are_scored_and_answers_at_once(tasks):
     assert task.prompts == 9
     assert task.tokens == tokens
     assert task.work.read == pytest.approx(2 * tokens * 100 / 1e9)
+
+
+def test_answers_are_drawn_under_both_halves_and_scored_under_every_condition(tasks):
+    # Three problems, four samples of each half, of which half the tokens are written.
+    draws = tasks["draws"]
+    assert (draws.kind, draws.prompts) == ("answers", 24)
+    assert draws.work.read == pytest.approx(2 * 24 * 33.5 * 100 / 1e9)
+    assert draws.work.written == pytest.approx(2 * 24 * 6 * 100 / 1e9)
+
+    # Two of three conditions insert seven tokens.
+    scores = tasks["draw_scores"]
+    tokens = 30 + 14 / 3 + 6
+    assert (scores.kind, scores.prompts) == ("likelihood", 72)
+    assert scores.tokens == int(72 * tokens)
+    assert scores.work.read == pytest.approx(2 * 72 * tokens * 100 / 1e9)
+    assert scores.work.written == 0
 
 
 def test_a_model_read_in_turns_needs_its_embedding_and_two_layers(monkeypatch):

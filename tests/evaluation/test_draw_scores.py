@@ -13,7 +13,7 @@ from transformers import LlamaForCausalLM
 
 from lib.__main__ import main
 from lib.errors import InputError
-from lib.evaluation.draws import score_draws
+from lib.evaluation.draw_scores import score_draws
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.rows import DRAW_SCORE_FIELDS, frame
 from lib.evaluation.run import evaluate
