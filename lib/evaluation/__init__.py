@@ -25,6 +25,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "stored_answers",
             "stored_draws",
             "stored_file",
+            "stored_scores",
         ],
     },
 )

@@ -62,6 +62,16 @@ def scores(profile: Profile) -> pd.DataFrame:
     return likelihoods(profile.likelihood, profile.filler, profile.seed, folder)
 
 
+def stored_scores(profile: Profile) -> pd.DataFrame | None:
+    """Return the likelihoods that lie in results/ or in the repository; None without
+    any. Nothing is scored.
+    """
+    files = sorted((profile.results / "likelihood").glob("scores*.jsonl"))
+    if not files:
+        files = sorted((paths.DATA / profile.name / "likelihood").glob("*.jsonl.gz"))
+    return pd.DataFrame(read(*files)) if files else None
+
+
 def draws(profile: Profile) -> pd.DataFrame | None:
     """Return the answers that are weighted, with log p under each condition.
 

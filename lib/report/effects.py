@@ -4,16 +4,12 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
-from lib import paths
 from lib.claims.claim import load_claims, values_of
 from lib.claims.evidence import by_model
 from lib.claims.rule import Untestable
 from lib.claims.verdict import Verdict
 from lib.errors import InputError
 from lib.evaluation import of_profile
-from lib.evaluation.store import read
 from lib.measurement.plan import TRAINED
 from lib.profiles import Profile
 from lib.report.answers import stored_part
@@ -116,16 +112,6 @@ def _short(number: float | None) -> float | None:
     return None if number is None else float(f"{number:.5g}")
 
 
-def stored_scores(profile: Profile) -> pd.DataFrame | None:
-    """Return the likelihoods that lie in results/ or in the repository; None without
-    any. Nothing is scored.
-    """
-    files = sorted((profile.results / "likelihood").glob("scores*.jsonl"))
-    if not files:
-        files = sorted((paths.DATA / profile.name / "likelihood").glob("*.jsonl.gz"))
-    return pd.DataFrame(read(*files)) if files else None
-
-
 def clouds(profile: Profile, panels: Sequence[dict]) -> dict[str, list[float]]:
     """Return by row of the panels what its effect is on each problem, sorted."""
     rows = [
@@ -151,6 +137,6 @@ def _evidence(profile: Profile) -> dict[str, dict[str, Any]]:
     return by_model(
         profile,
         answers=[] if answers is None else [answers],
-        scores=stored_scores(profile),
+        scores=of_profile.stored_scores(profile),
         draws=of_profile.stored_draws(profile),
     )

@@ -20,6 +20,7 @@ from markupsafe import Markup
 from lib import paths
 from lib.claims.verdict import Verdict, models_of
 from lib.claims.verdict_tables import read_verdicts
+from lib.evaluation import of_profile
 from lib.evaluation.answer_tables import graders
 from lib.figures.looks import look_of_model
 from lib.profiles import Profile
@@ -85,7 +86,7 @@ def _contents(
     answers, revisions, answers_missing = read_answers(profile)
     revisions = {head["name"]: head["revision"] for head in heads} | revisions
     flips = flipped(profile)
-    courses = read_courses(profile, effects.stored_scores(profile))
+    courses = read_courses(profile, of_profile.stored_scores(profile))
     opening = effects.opening(verdicts)
     forests = effects.forests(verdicts)
     shares = shares_drawn(profile)
