@@ -16,7 +16,7 @@ from transformers import DynamicCache
 from lib.arm.settings import Arm
 from lib.attention import steps as attention_steps
 from lib.generation import norms
-from lib.generation.drawing import choose, on_device
+from lib.generation.next_token import choose, on_device
 from lib.generation.requests import Request, Sampling
 from lib.generation.step import DecodeSteps
 from lib.generation.transformers import Engine, _Batch, _Row

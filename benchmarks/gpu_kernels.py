@@ -10,8 +10,8 @@ from gpu_device import QWEN, Gpu, setting
 from lib.arm.moving import redistribute
 from lib.attention import steps
 from lib.attention.steps import Step
-from lib.generation import drawing, norms
-from lib.generation.drawing import choose
+from lib.generation import next_token, norms
+from lib.generation.next_token import choose
 from lib.generation.requests import Sampling
 
 
@@ -102,7 +102,7 @@ def draw(gpu: Gpu, rows: int) -> dict:
         "of_few": gpu.timed(lambda: choose(logits, nucleus, generators)),
     }
     # One is never enough, so that all are sorted behind it.
-    with setting(drawing, NUCLEUS=1):
+    with setting(next_token, NUCLEUS=1):
         row["of_all"] = gpu.timed(lambda: choose(logits, nucleus, generators))
     return {f"{way}_seconds": timing["seconds"] for way, timing in row.items()}
 

@@ -115,7 +115,7 @@ def plan(overrides: Overrides) -> None:
     """Say what a profile will fetch, need and take on this machine; nothing runs."""
     profile = run_profile(**dict(overrides))
     from lib.plan.planning import make_plan
-    from lib.plan.words import as_text
+    from lib.plan.printout import as_text
 
     print(as_text(make_plan(profile, notebooks=len(paths.notebooks()))))
 

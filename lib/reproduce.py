@@ -21,8 +21,8 @@ from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure
 from lib.plan.answer_tasks import CHECKED
 from lib.plan.planning import make_plan, refuse
+from lib.plan.printout import summary
 from lib.plan.speed import NOTEBOOK_SECONDS, remembered
-from lib.plan.words import summary
 from lib.profiles import PARTS, Profile, profile_names
 
 # What a notebook needs computed when it starts: parts of measurements, parts of

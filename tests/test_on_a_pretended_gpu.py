@@ -22,8 +22,8 @@ from lib.attention.function import hiding
 from lib.attention.received import observe, observe_uniform
 from lib.evaluation.provenance import provenance
 from lib.evaluation.scoring import TextToScore, log_likelihoods
-from lib.generation import drawing, norms, transformers
-from lib.generation.drawing import choose
+from lib.generation import next_token, norms, transformers
+from lib.generation.next_token import choose
 from lib.generation.prefill import logits_of, prefill
 from lib.generation.requests import Request, Sampling
 from lib.generation.step import DecodeSteps
@@ -236,7 +236,7 @@ def test_draws_from_few_tokens_are_those_from_all(nucleus, like_ones, monkeypatc
     if like_ones:
         logits = logits.round()
     sampling = Sampling(1, temperature=0.8, top_p=0.9)
-    monkeypatch.setattr(drawing, "NUCLEUS", nucleus)
+    monkeypatch.setattr(next_token, "NUCLEUS", nucleus)
     with PretendGpu() as gpu:
         generators = [torch.Generator().manual_seed(row) for row in range(60)]
         tokens = choose(logits.to("cuda"), sampling, generators)

@@ -2,10 +2,10 @@
 network, no model.
 
 Every figure is a function of a table by its name in figures/PROFILE. How things look is
-in `looks`, what several figures draw in `draw`, the page that is saved in `page`,
-whether it still shows the numbers of its files in `compare`, printed tables in
-`tables`, the code that a notebook unfolds in `source`, and one prompt seen from close
-in `prompt`.
+in `looks`, what several figures draw in `draw`, and the page of panels, legend and
+caption, which is saved, in `layout`. `compare` tells whether a saved figure still shows
+its numbers. Printed tables are in `tables`, the code that a notebook unfolds in
+`source`, and one prompt seen from close in `prompt`.
 """
 
 import lazy_loader

@@ -6,8 +6,8 @@ run: a profile; tables: as `lib.measurement.activation_tables` makes them.
 import pandas as pd
 
 from lib.figures import draw
+from lib.figures.layout import Layout, in_model_order, page, panels
 from lib.figures.looks import EVEN, LOOKS, from_zero, ratio_axis
-from lib.figures.page import Layout, in_model_order, page, panels
 
 CHANGE = "with / without"
 COMPARED = ["none", "mless", "arm"]  # whose histograms and classes are drawn

@@ -12,8 +12,8 @@ from lib import paths
 from lib.arm.settings import Arm
 from lib.figures import draw
 from lib.figures.head_figures import FIRST_TOKEN, draw_fig10_right, with_ratios
+from lib.figures.layout import THIS_RUN, Layout, in_model_order, page, panels
 from lib.figures.looks import EVEN, LOOKS, look_of_model
-from lib.figures.page import THIS_RUN, Layout, in_model_order, page, panels
 from lib.prompts.conditions import parse_condition
 from lib.statistics import format_interval
 

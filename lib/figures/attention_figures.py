@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib import colors
 
 from lib.figures import draw
+from lib.figures.layout import Layout, in_model_order, page, panels
 from lib.figures.looks import (
     EVEN,
     LAMBDA,
@@ -19,7 +20,6 @@ from lib.figures.looks import (
     from_zero,
     integer_axis,
 )
-from lib.figures.page import Layout, in_model_order, page, panels
 
 SPAN_MEASURES = {
     "mass": "Attention mass",

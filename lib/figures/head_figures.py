@@ -9,8 +9,8 @@ import numpy as np
 
 from lib.figures import draw
 from lib.figures.draw import HeadCurves
+from lib.figures.layout import Layout, in_model_order, page
 from lib.figures.looks import RECEIVED
-from lib.figures.page import Layout, in_model_order, page
 
 # The panels of a head, by figure: those of the same original tokens, which may have
 # their ratios below them, then those of whole prompts.

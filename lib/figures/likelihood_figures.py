@@ -8,8 +8,8 @@ curve, x, model, effect, low, high, n and band.
 from lib.figures import draw
 from lib.figures.forest import MINUS, forest, pair_by_pair
 from lib.figures.head_figures import FIRST_TOKEN, HEAD_CURVES
+from lib.figures.layout import Layout, panels
 from lib.figures.looks import EVEN, HEIGHT, RECEIVED, integer_axis, look_of_model
-from lib.figures.page import Layout, panels
 
 # What slashes give, what of it layer 1 gives, and what a real help gives.
 ANSWERING = [

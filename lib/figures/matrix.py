@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from matplotlib import patches
 
+from lib.figures.layout import Layout, in_model_order, page
 from lib.figures.looks import OUTCOME_LOOKS, WIDTH
-from lib.figures.page import Layout, in_model_order, page
 
 # Of a verdict: what it says of the claim.
 OUTCOMES = {

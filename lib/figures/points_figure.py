@@ -7,8 +7,8 @@ run: a profile; table: as `lib.claims.points.points_table` makes it.
 import numpy as np
 
 from lib.figures.forest import pair_by_pair, placed_rows, write_beside
+from lib.figures.layout import Layout, panels
 from lib.figures.looks import EVEN, NO_EFFECT, look_of_model
-from lib.figures.page import Layout, panels
 
 # How full the marks of a way are, and what the legend calls such marks.
 FILLS = {

@@ -11,7 +11,7 @@ run, and its `_stream` writes.
 
     transformers  the project's own batches; a step of them is in `step`, the cache of
                   the rows in `slots`, prompts go in by `prefill`, tokens are chosen in
-                  `drawing`, norms are one kernel each by `norms`
+                  `next_token`, norms are one kernel each by `norms`
     vllm          the same interface over vLLM; `vllm_arm` is ARM inside its processes
     workers       either of them in many processes, on this machine or a cluster
 """

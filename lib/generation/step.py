@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from lib.attention.function import attending
 from lib.attention.steps import Step, stops_at_lengths
-from lib.generation.drawing import on_device
+from lib.generation.next_token import on_device
 from lib.generation.norms import fusable_norms, fused
 from lib.generation.slots import SlotCache
 from lib.prompts.batches import is_out_of_memory

@@ -18,7 +18,7 @@ from transformers import DynamicCache
 
 from lib.arm.moving import Installed, installed
 from lib.errors import InputError
-from lib.generation.drawing import choose
+from lib.generation.next_token import choose
 from lib.generation.prefill import prefill
 from lib.generation.requests import Completion, Request, Sampling
 from lib.generation.step import POSITIONS_UNIT, DecodeSteps, rounded_up

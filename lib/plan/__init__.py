@@ -1,17 +1,18 @@
 """What a profile will fetch, need and compute on this machine, before anything runs.
 
-machine     free memory and disk, and the device
-speed       how fast the device is: its own last runs, else ten seconds of trying
-weights     per model: gigabytes to fetch and already here, and why it cannot be had
-tasks       per model and task: prompts, tokens and floating-point operations
-tokens      how many tokens texts have, from their characters
-cost        what one task takes on this machine: seconds and memory
-outcome     which claims of the paper a profile can decide
-planning    all of it: `make_plan`, and what is refused at once
-quicker     what would make a run shorter
-words       a plan as text
-fetching    weights and problems onto this disk, so that a run needs no network
+machine           free memory and disk, and the device
+speed             how fast the device is: its own last runs, else ten seconds of trying
+weights           per model: gigabytes to fetch and those here, and why it cannot be had
+task              prompts, tokens and operations of one model for one purpose
+tasks             those of a profile: `measuring_tasks`, `answer_tasks`, `score_tasks`
+tokens            how many tokens texts have, from their characters
+cost              what one task takes on this machine: seconds and memory
+decidable_claims  which claims of the paper a profile can decide
+planning          all of it: `make_plan`, and what is refused at once
+quicker           what would make a run shorter
+printout          a plan as it is printed
+fetching          weights and problems onto this disk, so that a run needs no network
 
 plan = make_plan(load_profile("laptop"))
-print(words.as_text(plan))
+print(printout.as_text(plan))
 """

@@ -24,7 +24,7 @@ from lib.evaluation import of_profile
 from lib.evaluation.answer_tables import graders
 from lib.figures.looks import look_of_model
 from lib.profiles import Profile
-from lib.report import effects
+from lib.report import forest_plots
 from lib.report.answers import GRADER_FIELDS, flipped, read_answers, stored_part
 from lib.report.claim_rows import SIGNS, grouped_claims
 from lib.report.courses import read_courses
@@ -87,8 +87,8 @@ def _contents(
     revisions = {head["name"]: head["revision"] for head in heads} | revisions
     flips = flipped(profile)
     courses = read_courses(profile, of_profile.stored_scores(profile))
-    opening = effects.opening(verdicts)
-    forests = effects.forests(verdicts)
+    opening = forest_plots.opening(verdicts)
+    forests = forest_plots.forests(verdicts)
     shares = shares_drawn(profile)
     graded = _graded(profile)
 
@@ -98,8 +98,8 @@ def _contents(
         "prompts": read_prompts(profile),
         "heads": heads,
         "forests": forests,
-        "clouds": effects.clouds(profile, [*opening, *forests]),
-        "checks": effects.failed_checks(verdicts),
+        "clouds": forest_plots.clouds(profile, [*opening, *forests]),
+        "checks": forest_plots.failed_checks(verdicts),
         "graders": _graders(graded),
         "courses": courses,
         "formula": FORMULA.pattern,

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import pytest
 
-from lib.figures import page
+from lib.figures import layout
 from lib.figures.looks import STYLE
 from lib.profiles import load_profile
 
 
 @pytest.fixture(autouse=True)
 def styled(monkeypatch):
-    monkeypatch.setattr(page, "DPI", 30)  # to draw finely takes most of the time
+    monkeypatch.setattr(layout, "DPI", 30)  # to draw finely takes most of the time
     with plt.rc_context(STYLE):
         yield
     plt.close("all")
@@ -40,5 +40,5 @@ def run(tmp_path):
 def shown(monkeypatch):
     """The images that were displayed."""
     images = []
-    monkeypatch.setattr(page, "display", images.append)
+    monkeypatch.setattr(layout, "display", images.append)
     return images

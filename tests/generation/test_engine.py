@@ -14,8 +14,8 @@ from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation import transformers
-from lib.generation.drawing import choose
 from lib.generation.engines import engine_class
+from lib.generation.next_token import choose
 from lib.generation.requests import Request, Sampling
 from lib.generation.step import DecodeSteps
 from lib.models.loading import Loaded

@@ -16,7 +16,7 @@ from transformers import DynamicCache
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation import step, transformers
-from lib.generation.drawing import choose
+from lib.generation.next_token import choose
 from lib.generation.requests import Request, Sampling
 from lib.generation.step import DecodeSteps
 from lib.models.loading import Loaded

@@ -13,9 +13,9 @@ from lib.plan import planning, speed
 from lib.plan.cost import WORKING_MEMORY
 from lib.plan.machine import Machine
 from lib.plan.planning import make_plan
+from lib.plan.printout import as_text, duration, summary
 from lib.plan.quicker import half_width, quicker
 from lib.plan.weights import weights_of
-from lib.plan.words import as_text, duration, summary
 from lib.profiles import load_profile, run_profile
 
 OPEN, GATED = "org/open", "org/gated"

@@ -9,11 +9,11 @@ from lib import paths
 from lib.plan import cost, speed
 from lib.plan.cost import WORKING_MEMORY
 from lib.plan.machine import Machine, processor
+from lib.plan.printout import summary
 from lib.plan.speed import Speed, Workload, overhead_of
 from lib.plan.tasks import Task, TaskInputs, tasks_of
 from lib.plan.tokens import PROBLEM_CHARACTERS, SOLUTION_CHARACTERS
 from lib.plan.weights import Shape
-from lib.plan.words import summary
 from lib.profiles import Profile
 from lib.prompts.problems import Problem
 

@@ -5,7 +5,7 @@ that says it all.
 from collections.abc import Iterator, Sequence
 
 from lib.plan.cost import Cost
-from lib.plan.outcome import EVIDENCE, decidable, models_of_profile
+from lib.plan.decidable_claims import EVIDENCE, decidable, models_of_profile
 from lib.plan.planning import GB, HOUR, Plan
 from lib.plan.quicker import quicker
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from lib import paths
-from lib.plan.outcome import decidable
+from lib.plan.decidable_claims import decidable
 from lib.profiles import load_profile
 
 

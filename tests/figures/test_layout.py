@@ -8,7 +8,7 @@ from artists import texts
 
 from lib.errors import InputError
 from lib.figures.compare import recorded
-from lib.figures.page import Layout, caption_provenance, page, panels
+from lib.figures.layout import Layout, caption_provenance, page, panels
 
 NAN = float("nan")
 CURVE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, NAN]})

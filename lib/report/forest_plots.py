@@ -1,4 +1,4 @@
-"""The intervals that the page draws, a row per model, and the problems behind a row."""
+"""The forest plots of the page: intervals by model, and the problems behind each."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
