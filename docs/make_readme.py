@@ -343,6 +343,17 @@ def rehearsal() -> str:
     return as_markdown(rows, columns)
 
 
+def rehearsal_end_to_end() -> str:
+    """Return in sentences what all of `laptop` took on a few problems."""
+    (row,) = stored(BENCHMARKS / "rehearsal_end_to_end.csv").itertuples()
+    return (
+        f"All of `laptop` on {row.problems} problems, with short answers, fetched"
+        f" {row.gb_fetched:.0f} GB and drew every figure. It took"
+        f" {row.peak_gb:.0f} GB of memory at most and {row.processor_minutes:.0f}"
+        " minutes of a core."
+    )
+
+
 def speed() -> str:
     """Return how fast received attention and completions are.
 
@@ -410,6 +421,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "usual-fields": usual_fields,
     "first-layers": first_layers,
     "rehearsal": rehearsal,
+    "rehearsal-end-to-end": rehearsal_end_to_end,
     "speed": speed,
 }
 
