@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from lib import paths
-from lib.plan.decidable_claims import decidable
+from lib.plan.decidable_claims import decidable, models_of_profile
 from lib.profiles import load_profile
 
 
@@ -24,6 +24,20 @@ def test_without_a_section_nothing_of_its_kind_is_decided():
     bare = profile.accuracy.model_copy(update={"fillers": None})
     fewer = decidable(profile.model_copy(update={"accuracy": bare}))["accuracy"]
     assert {claim.arguments.get("part") for claim in fewer}.isdisjoint({"fillers"})
+
+
+def test_claims_are_decided_on_the_models_of_their_section():
+    families = load_profile("families")
+    models = {
+        "attention and activations": families.attention.models,
+        "accuracy": families.accuracy.models,
+        "likelihood": families.likelihood.models,
+        "weighted pass rates": families.pass_rates.models,
+    }
+    assert len({len(names) for names in models.values()}) == 3
+    for evidence, names in models.items():
+        assert models_of_profile(families, evidence) == names
+    assert not models_of_profile(load_profile("demo"), "weighted pass rates")
 
 
 def test_a_claim_on_deep_layers_needs_a_map():

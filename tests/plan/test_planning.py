@@ -52,6 +52,12 @@ def test_what_is_planned_is_what_a_run_stores_and_nothing_is_left_then(hub, smal
     again = make_plan(small, fresh=True)
     assert again.prompts == plan.prompts
 
+    # Of fewer problems than are stored no more is counted than they ask for.
+    rates = small.pass_rates.model_copy(update={"limit": 1})
+    fewer = small.model_copy(update={"pass_rates": rates})
+    drawn = make_plan(fewer, parts=["draws", "draw_scores"])
+    assert counts(drawn) == [("draws", 4, 4), ("draw_scores", 12, 12)]
+
 
 def test_a_likelihood_run_that_was_stopped_is_counted_as_far_as_it_came(hub, small):
     fewer = small.likelihood.model_copy(update={"limit": 2})
@@ -112,6 +118,9 @@ def test_what_else_a_processor_does_meanwhile_is_not_learned(
         ("main", {"workers": 2}, False),
         ("main", {"engine": "vllm"}, False),
         ("likelihood", {"workers": 2}, True),
+        # Answers that are weighted are drawn by the engine that scores them.
+        ("draws", {"workers": 2}, True),
+        ("draws", {"engine": "vllm"}, True),
     ],
 )
 def test_the_processors_time_is_not_that_of_workers_and_other_engines(
@@ -137,8 +146,14 @@ def test_a_run_is_refused_at_once_for_all_its_models_and_leaves_nothing(
 
 
 # A change of the profile's text, and the reason for which it is refused.
+PASS_RATES = "pass_rates:\n  models: [org/open]\n  problems: mine.jsonl\n"
 REFUSED = [
     ("format: plain", "format: chat", "org/open has no chat template"),
+    (
+        f"{PASS_RATES}  format: plain",
+        f"{PASS_RATES}  format: chat",
+        "org/open has no chat template",
+    ),
     ("models: [org/gated]", "models: [org/none]", "org/none was not found"),
 ]
 
@@ -195,6 +210,9 @@ def test_bfloat16_is_recommended_where_it_saves_minutes(hub, small, monkeypatch)
     assert not any("bfloat16" in advice for advice in quicker(plan))
     monkeypatch.setattr("lib.plan.quicker.SECONDS_SAVED", 0)
     assert any("--dtype bfloat16" in advice for advice in quicker(plan))
+    # Answers that are weighted are drawn in float32, whatever --dtype says.
+    drawn = make_plan(small, parts=["draws"])
+    assert not any("bfloat16" in advice for advice in quicker(drawn))
     assert half_width(264) == pytest.approx(4, abs=0.01)
 
 
