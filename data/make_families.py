@@ -19,10 +19,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from lib import progress
-from lib.evaluation.rows import SCORE_FIELDS
+from lib.errors import InputError
+from lib.evaluation.pass_rates import is_divided, scored_draws
+from lib.evaluation.rows import SCORE_FIELDS, frame
 from lib.evaluation.store import read
 from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
@@ -31,7 +34,7 @@ from lib.grading.pool import grade_many
 from lib.measurement.run import measure
 from lib.measurement.store import save_measured
 from lib.paths import DATA, write_whole
-from lib.profiles import Profile, load_profile
+from lib.profiles import HALVES, Profile, load_profile
 from lib.statistics import ENOUGH
 
 FOLDER = DATA / "families"
@@ -116,36 +119,32 @@ def write_scores(stores: list[Path]) -> None:
 def write_draws(stores: list[Path]) -> None:
     """Write the drawn answers of all stores, and a file per model with their scores.
 
-    A problem is kept where every answer to it is scored under none and mless, which
-    its weights need; under other conditions as far as every answer is scored.
+    Raises InputError where a model's problems lack an answer, or an answer that decides
+    a score under none and mless: the rest would be a choice of problems.
     """
     answers = {row["key"]: row for row in _records(stores, "completions")}
     scores = {row["key"]: row for row in _records(stores, "scores")}
-    scored = defaultdict(set)
-    for row in scores.values():
-        scored[row["answer"]].add(row["condition"])
+    drawn = _graded(list(answers.values()))
+    by_key = pd.DataFrame(list(scores.values()))
+    draws = scored_draws(frame(drawn), by_key)
+    for name, of_model in draws.groupby("model"):
+        sizes = of_model.groupby(["problem_id", "drawn_under"]).size().unstack()
+        incomplete = (sizes != sizes.max(axis=None)).any(axis=1).sum()
+        unscored = is_divided(of_model) & of_model[[*HALVES]].isna().any(axis=1)
+        if incomplete or unscored.any():
+            raise InputError(
+                f"{name}: {incomplete} problems lack answers, {unscored.sum()} answers"
+                " that decide lack scores: let the run finish"
+            )
 
-    conditions = defaultdict(list)
-    for key, row in answers.items():
-        conditions[row["model"], row["problem_id"]].append(scored[key])
-    shared = {place: set.intersection(*sets) for place, sets in conditions.items()}
-    kept = {place for place, names in shared.items() if {"none", "mless"} <= names}
-
-    drawn = [row for row in answers.values() if _problem_of(row) in kept]
-    _write(FOLDER / "answers" / "draws.jsonl.gz", _graded(drawn))
+    _write(FOLDER / "answers" / "draws.jsonl.gz", drawn)
     by_model = defaultdict(list)
     for row in scores.values():
-        place = _problem_of(row)
-        if place in kept and row["condition"] in shared[place]:
-            by_model[row["model"]].append(row)
+        by_model[row["model"]].append(row)
     for name, rows in by_model.items():
         rows.sort(key=lambda row: (row["answer"], row["condition"]))
         _write(FOLDER / "draws" / f"{name}.jsonl.gz", rows)
         print(f"{name}: scores of drawn answers to {_extent(rows)}")
-
-
-def _problem_of(row: dict) -> tuple[str, str]:
-    return row["model"], row["problem_id"]
 
 
 def _extent(rows: list[dict]) -> str:

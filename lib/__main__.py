@@ -201,10 +201,10 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
 
     if options.answers is None:
         scores = likelihoods(likelihood, Filler(), options.seed, options.out)
+        print(scores_as_text(scores))
     else:
-        scores = score_draws(likelihood, options.answers, options.out)
-        print(points_as_text(options.answers, scores))
-    print(scores_as_text(scores))
+        draws = score_draws(likelihood, options.answers, options.out)
+        print(points_as_text(draws, likelihood.conditions))
     print(f"files: {options.out}/scores.jsonl, run.json")
 
 

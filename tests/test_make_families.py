@@ -7,6 +7,7 @@ import json
 import pytest
 
 from lib import paths
+from lib.errors import InputError
 from lib.evaluation.store import read
 
 SPEC = importlib.util.spec_from_file_location(
@@ -88,34 +89,76 @@ def test_answers_of_one_model_are_renewed_to_the_same_bytes_and_others_stay(
     assert kept.read_bytes() == before
 
 
-def test_draws_are_kept_where_every_answer_is_scored_under_both_halves(
-    script, tmp_path
-):
-    grades = {"answer": "4", "response": r"\boxed{4}", "finish_reason": "stop"}
-    answers = [
-        {"key": f"{problem}-{half}", "model": "m", "problem_id": problem, **grades}
-        | {"condition": half, "sample": 0, "correct": True, "token_ids": [1, 2]}
-        for problem in ("p1", "p2")
-        for half in ("none", "mless")
-    ]
-    scored = [("none", 4), ("mless", 4), ("gap", 3)]
-    scores = [
-        {"key": f"{condition}-{row['key']}", "model": "m", "condition": condition}
-        | {"answer": row["key"], "problem_id": row["problem_id"], "nats": -1.0}
-        for condition, count in scored
-        for row in answers[:count]
-    ]
-    del scores[-4]  # of p2 an answer under mless
-    for name, rows in {"completions": answers, "scores": scores}.items():
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"{name}.jsonl").write_text(lines)
+@pytest.fixture
+def drawn(tmp_path):
+    """Write answers to three problems, of which p2 alone is answered rightly and
+    wrongly, and scores; return the two folders.
+    """
 
-    # As `evaluate` and `likelihood` leave them: a folder of each.
-    script.write_draws([tmp_path / "completions", tmp_path / "scores"])
+    def write(answers_less=0, scores_less=0):
+        answers = [
+            {
+                "key": f"{problem}-{half}",
+                "model": "m",
+                "problem_id": problem,
+                "condition": half,
+                "sample": 0,
+                "answer": "4",
+                "response": response,
+                "correct": response == r"\boxed{4}",
+                "token_ids": [1, 2],
+            }
+            for problem, *responses in [
+                ("p1", r"\boxed{4}", r"\boxed{4}"),
+                ("p2", r"\boxed{4}", r"\boxed{5}"),
+                ("p3", r"\boxed{5}", r"\boxed{5}"),
+            ]
+            for half, response in zip(("none", "mless"), responses, strict=True)
+        ]
+        scores = [
+            {
+                "key": f"{condition}-p2-{half}",
+                "model": "m",
+                "condition": condition,
+                "answer": f"p2-{half}",
+                "problem_id": "p2",
+                "nats": -1.0,
+            }
+            for condition in ("gap", "none", "mless")
+            for half in ("none", "mless")
+        ]
+        kept = {
+            "completions": answers[: len(answers) - answers_less],
+            "scores": scores[: len(scores) - scores_less],
+        }
+        for name, rows in kept.items():
+            lines = "".join(json.dumps(row) + "\n" for row in rows)
+            (tmp_path / name).mkdir()
+            (tmp_path / name / f"{name}.jsonl").write_text(lines)
+        # As `evaluate` and `likelihood` leave them: a folder of each.
+        return [tmp_path / "completions", tmp_path / "scores"]
 
+    return write
+
+
+def test_draws_are_kept_with_the_scores_of_those_that_decide(script, tmp_path, drawn):
+    script.write_draws(drawn())
     kept = read(tmp_path / "families" / "answers" / "draws.jsonl.gz")
-    assert {row["problem_id"] for row in kept} == {"p1"}
+    assert [row["problem_id"] for row in kept] == ["p1", "p1", "p2", "p2", "p3", "p3"]
     rows = read(tmp_path / "families" / "draws" / "m.jsonl.gz")
     conditions = {row["condition"] for row in rows}
     assert len(rows) == 6 and conditions == {"none", "mless", "gap"}
+
+
+@pytest.mark.parametrize(
+    "less, message",
+    [
+        ({"answers_less": 1}, "m: 1 problems lack answers, 0 answers that decide"),
+        ({"scores_less": 1}, "m: 0 problems lack answers, 1 answers that decide"),
+    ],
+)
+def test_draws_that_would_be_a_choice_of_problems_are_refused(
+    script, drawn, less, message
+):
+    with pytest.raises(InputError, match=message):
+        script.write_draws(drawn(**less))

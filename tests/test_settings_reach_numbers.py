@@ -16,6 +16,7 @@ import json
 import shutil
 from typing import get_args, get_origin
 
+import pandas as pd
 import pytest
 import yaml
 from safetensors.torch import load_file, save_file
@@ -23,6 +24,7 @@ from safetensors.torch import load_file, save_file
 from lib import evaluation, paths
 from lib.arm.settings import Arm
 from lib.errors import Settings
+from lib.evaluation import draw_scores
 from lib.evaluation.likelihood import texts_wanted
 from lib.evaluation.plan import completions_wanted, run_settings
 from lib.evaluation.run import _settings
@@ -250,6 +252,10 @@ def numbers(profile, section, results):
             scores = evaluation.scores(profile)
             return scores[["problem_id", "condition", "target", "nats"]]
         if section == "draws":
+            # A random model's answers are all wrong, and would need no score.
+            patch.setattr(
+                draw_scores, "is_divided", lambda rows: pd.Series(True, rows.index)
+            )
             return evaluation.draws(profile)
         part = "main" if section == "answers" else section
         answers = evaluation.answers(profile, part)

@@ -2,15 +2,18 @@
 `pass_rates` weighs them by.
 
 An answer is scored at the temperature that it was drawn with, by the tokens that were
-drawn, with the one that ended it.
+drawn, with the one that ended it. Problems whose answers are all right, or all wrong,
+need no score: their weights are multiplied by 0.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from lib.errors import InputError
 from lib.evaluation.pass_rates import (
+    is_divided,
     pass_rate_table,
     pass_rates_as_text,
     scored_draws,
@@ -26,15 +29,16 @@ from lib.evaluation.scoring import (
 )
 from lib.evaluation.store import read, read_run
 from lib.models.loading import Loaded
+from lib.models.names import resolve
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import Filler
+from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import Problem, digest, load_problems, sampling_order
 
 
 def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFrame:
     """Score the answers in one folder as far as another lacks that, each kept at once,
-    then return the rows, in the order of a growing sample.
+    then return all answers to the problems, as `scored_draws` has them.
 
     Filler, seed, format and temperature are those of the answers. Raises InputError for
     answers that were not drawn from a whole distribution, have no tokens, or are of
@@ -51,7 +55,7 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
     seed = drawn_with["seed"]
     filler = Filler(**drawn_with["filler"])
     problems = sampling_order(every, seed)[: settings.limit]
-    rows = read(*answers.glob("completions*.jsonl"))
+    rows = _in_order(read(*answers.glob("completions*.jsonl")), problems)
 
     shared = run_settings(settings.problems, filler, seed)
     shared |= {name: drawn_with[name] for name in ("temperature", "format")}
@@ -61,7 +65,20 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
         return _draws_wanted(loaded, settings, own, problems, filler, drawn_with)
 
     scored = score_models(settings, folder, shared, wanted_of)
-    return pd.DataFrame(scored, columns=DRAW_SCORE_FIELDS)
+    scores = pd.DataFrame(scored, columns=DRAW_SCORE_FIELDS)
+    names = [resolve(spec).name for spec in settings.models]
+    drawn = frame([row for row in rows if row["model"] in names])
+    return scored_draws(drawn, scores)
+
+
+def _in_order(rows: list[dict], problems: list[Problem]) -> list[dict]:
+    """Return the answers to these problems, problem by problem."""
+    places = {problem.id: place for place, problem in enumerate(problems)}
+    of_problems = [row for row in rows if row["problem_id"] in places]
+    return sorted(
+        of_problems,
+        key=lambda row: (places[row["problem_id"]], row["condition"], row["sample"]),
+    )
 
 
 def _draws_wanted(
@@ -72,12 +89,14 @@ def _draws_wanted(
     filler: Filler,
     drawn_with: dict,
 ) -> Texts:
-    """Return by key every answer under every condition, problem by problem; raises
-    InputError where one does not fit.
+    """Return by key every answer that decides under every condition, problem by
+    problem; raises InputError where one does not fit.
     """
     temperature = drawn_with["temperature"]
+    decides = is_divided(frame(rows))
+    deciding = [row for row, counts in zip(rows, decides, strict=True) if counts]
     by_problem: dict[str, list[dict]] = {}
-    for row in sorted(rows, key=lambda row: (row["condition"], row["sample"])):
+    for row in deciding:
         by_problem.setdefault(row["problem_id"], []).append(row)
 
     wanted = {}
@@ -114,13 +133,11 @@ def _draws_wanted(
     return wanted
 
 
-def points_as_text(answers: Path, scores: pd.DataFrame) -> str:
+def points_as_text(draws: pd.DataFrame, conditions: Sequence[Condition]) -> str:
     """Return a line per model and condition: its pass rate less that under the first
     condition, empty where answers or scores are too few.
     """
-    rows = read(*answers.glob("completions*.jsonl"))
-    draws = scored_draws(frame(rows), scores)
-    first, *others = dict.fromkeys(scores["condition"])
+    first, *others = map(str, conditions)
     table = pass_rate_table(draws, [(condition, first) for condition in others])
     return pass_rates_as_text(table)
 

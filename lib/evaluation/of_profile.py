@@ -85,11 +85,10 @@ def draws(profile: Profile) -> pd.DataFrame | None:
         return stored_draws(profile)
     from lib.evaluation.draw_scores import score_draws
 
-    drawn = answers(profile, "draws")
+    answers(profile, "draws")
     folder = _results(profile, "draws")
     scored_in = _results(profile, "draw_scores")
-    draw_scores = score_draws(profile.pass_rates.scoring, folder, scored_in)
-    return scored_draws(drawn, draw_scores)
+    return score_draws(profile.pass_rates.scoring, folder, scored_in)
 
 
 def stored_draws(profile: Profile) -> pd.DataFrame | None:

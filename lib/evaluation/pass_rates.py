@@ -9,6 +9,8 @@ pass rate under condition c less that under condition d is then the mean over an
 where the baseline is the pass rate of the problem's other answers, which does not know
 the answer itself: a control variate (Owen, Monte Carlo theory, chapters 8 and 9). The
 mean is unbiased for every condition, also for masks that nobody can generate with.
+Where all answers to a problem are right, or all wrong, the first factor is 0: they
+count, but no probability of theirs is needed.
 
     draws = scored_draws(answers, scores)  # a row per answer, log p by condition
     table = pass_rate_table(draws, [("mless", "none")])  # in points, per model
@@ -42,6 +44,7 @@ PASS_RATE_COLUMNS = [
     "by",
     "n",
     "answers",
+    "scored",
     *COUNTED_ENDS,
     "effective",
     "largest_weight",
@@ -50,7 +53,8 @@ PASS_RATE_COLUMNS = [
 
 
 def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per sampled answer: DRAW_FIELDS, and log p in nats by condition.
+    """Return a row per sampled answer: DRAW_FIELDS, and log p in nats by condition, NaN
+    where it is not scored.
 
     answers: a row per completion, as `lib.evaluation.rows.frame` has them; scores: a
     row per answer and condition, which `answer` names by its completion's key.
@@ -58,22 +62,36 @@ def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     drawn = answers.rename(columns={"condition": "drawn_under"})
     drawn = drawn.set_index("key")[DRAW_FIELDS]
     nats = scores.pivot(index="answer", columns="condition", values="nats")
-    return drawn.join(nats, how="inner").reset_index(drop=True)
+    return drawn.join(nats).reset_index(drop=True)
+
+
+def is_divided(answers: pd.DataFrame) -> pd.Series:
+    """Return for each answer whether those to its problem, by the same model, are
+    partly right and partly wrong: only then does its weight count.
+    """
+    right = answers["right"].astype(float)
+    rates = right.groupby([answers["model"], answers["problem_id"]]).transform("mean")
+    return rates.between(0, 1, inclusive="neither")
 
 
 def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
     """Return the pass rate under `more` less that under `less`, in points by problem.
 
-    draws: of one model, as `scored_draws` has them. Problems count whose answers are
-    all scored under both conditions and which have two or more answers of each half.
-    Weighted, but for a spread above LARGEST_SPREAD: then mless less none is counted,
-    and another pair raises InputError, as do draws without such a problem.
+    draws: of one model, as `scored_draws` has them. Problems count which have two or
+    more answers of each half. Weighted, but for a spread above LARGEST_SPREAD: then
+    mless less none is counted, and another pair raises InputError, as do draws without
+    such a problem, or with one whose answers are divided and not scored: what is scored
+    alone would be a choice of problems.
     """
-    draws = _scored(draws, more, less)
+    draws = _of_both_halves(draws)
     if draws.empty:
         raise InputError(
-            f"no problem has two answers of each half scored under {more} and {less}:"
-            " draw with --samples 2 or more, and score all of them"
+            "no problem has two answers of each half: draw with --samples 2 or more"
+        )
+    if unscored := _count_unscored(draws, more, less):
+        raise InputError(
+            f"{unscored} answers that decide are not scored under {more} and {less}:"
+            " score them, too"
         )
     way = _way(draws, more, less)
     if way == "weights":
@@ -91,10 +109,13 @@ def weighted(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
     """Return the difference of the pass rates by the answers' weights, in points by
     problem.
     """
-    change = _weights(draws, more) - _weights(draws, less)
-    advantage = draws["right"].astype(float) - _baselines(draws)
+    deciding = draws[is_divided(draws)]
+    change = _weights(deciding, more) - _weights(deciding, less)
+    advantage = deciding["right"].astype(float) - _baselines(deciding)
     points = POINTS * advantage * change
-    return points.groupby(draws["problem_id"], sort=False).mean()
+    by_problem = points.groupby(deciding["problem_id"], sort=False).mean()
+    every_problem = pd.Index(draws["problem_id"].drop_duplicates())
+    return by_problem.reindex(every_problem, fill_value=0.0)
 
 
 def counted(draws: pd.DataFrame) -> pd.Series:
@@ -109,36 +130,37 @@ def counted(draws: pd.DataFrame) -> pd.Series:
 def pass_rate_table(
     draws: pd.DataFrame, pairs: Sequence[tuple[str, str]]
 ) -> pd.DataFrame:
-    """Return a row of PASS_RATE_COLUMNS per model and pair of conditions that is
-    scored.
+    """Return a row of PASS_RATE_COLUMNS per model and pair of conditions under which
+    all answers are scored that decide.
 
     `points` are those of `point_differences`, NaN where weights explode; `by` says
     whether weights or counting gave them. `counted` is the plain difference of the
-    halves, for mless less none alone. `effective` is the effective number of answers,
-    (sum of weights)² over the sum of their squares, of the condition that has fewer;
-    `spread` the standard deviation of log p under the first less log p under the
-    second, in nats.
+    halves, for mless less none alone. `scored` is the number of answers with weights,
+    `effective` the effective number of them, (sum of weights)² over the sum of their
+    squares, of the condition that has fewer; `spread` the standard deviation of log p
+    under the first less log p under the second, in nats.
     """
     rows = []
     for model, of_model in draws.groupby("model", sort=False):
+        whole = _of_both_halves(of_model)
         for more, less in pairs:
-            scored = _scored(of_model, more, less)
-            if not scored.empty:
+            if len(whole) and not _count_unscored(whole, more, less):
                 row = {"model": model, "more": more, "less": less}
-                rows.append(row | _estimates(scored, more, less))
+                rows.append(row | _estimates(whole, more, less))
     return pd.DataFrame(rows, columns=PASS_RATE_COLUMNS)
 
 
 def _estimates(draws: pd.DataFrame, more: str, less: str) -> dict[str, object]:
     """Return the numbers of a row of `pass_rate_table`."""
-    weights = np.stack([_weights(draws, more), _weights(draws, less)])  # (2, answers)
-    effective = weights.sum(1) ** 2 / (weights**2).sum(1)
+    scored = draws[_is_scored(draws, more, less)]
+    weights = np.stack([_weights(scored, more), _weights(scored, less)])  # (2, scored)
     row: dict[str, object] = {}
     row["by"] = _way(draws, more, less)
     row["n"] = draws["problem_id"].nunique()
     row["answers"] = len(draws)
-    row["effective"] = effective.min()
-    row["largest_weight"] = weights.max()
+    row["scored"] = len(scored)
+    row["effective"] = min(map(_effective, weights))
+    row["largest_weight"] = weights.max(initial=0)
     row["spread"] = _spread(draws, more, less)
     if row["by"]:
         row |= _mean_and_ends(POINT_ENDS, point_differences(draws, more, less))
@@ -155,9 +177,9 @@ def pass_rates_as_text(table: pd.DataFrame) -> str:
     for row in table.to_dict("records"):
         lines.append(
             f"{row['model']}, {row['more']} less {row['less']}: {_points_as_text(row)};"
-            f" n = {row['n']}, {row['answers']} answers, effective"
-            f" {row['effective']:.0f}, largest weight {row['largest_weight']:.1f},"
-            f" spread {row['spread']:.2f}"
+            f" n = {row['n']}, {row['answers']} answers, {row['scored']} weighted,"
+            f" effective {row['effective']:.0f}, largest weight"
+            f" {row['largest_weight']:.1f}, spread {row['spread']:.2f}"
         )
     return "\n".join(lines)
 
@@ -191,8 +213,11 @@ def _way(draws: pd.DataFrame, more: str, less: str) -> str:
 
 
 def _spread(draws: pd.DataFrame, more: str, less: str) -> float:
-    """Return the standard deviation, over answers, of the difference of log p."""
-    return float((draws[more] - draws[less]).std())
+    """Return the standard deviation, over answers, of the difference of log p; 0 where
+    none is scored.
+    """
+    nats = draws.reindex(columns=[more, less])
+    return float(np.nan_to_num((nats[more] - nats[less]).std()))
 
 
 def _mean_and_ends(names: Sequence[str], by_problem: pd.Series) -> dict[str, float]:
@@ -201,25 +226,35 @@ def _mean_and_ends(names: Sequence[str], by_problem: pd.Series) -> dict[str, flo
     return dict(zip(names, (mean.estimate, mean.low, mean.high), strict=True))
 
 
-def _scored(draws: pd.DataFrame, more: str, less: str) -> pd.DataFrame:
-    """Return the answers to problems of which every answer is scored, and each half has
-    two or more.
-    """
-    problems = draws["problem_id"]
-    nats = draws.reindex(columns=list({*HALVES, more, less}))
-    is_scored = nats.notna().all(axis=1)
-    is_whole = is_scored.groupby(problems).transform("all")
-
+def _of_both_halves(draws: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers to problems of which each half has two or more."""
     sizes = draws.groupby(["problem_id", "drawn_under"]).size()
     halves = sizes.unstack(fill_value=0).reindex(columns=HALVES, fill_value=0)
     has_enough = halves.min(axis=1) >= 2
-    return draws[is_whole & problems.map(has_enough)]
+    return draws[draws["problem_id"].map(has_enough)]
+
+
+def _is_scored(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
+    """Return for each answer whether it has a weight under both conditions."""
+    nats = draws.reindex(columns=list({*HALVES, more, less}))
+    return nats.notna().all(axis=1)
+
+
+def _count_unscored(draws: pd.DataFrame, more: str, less: str) -> int:
+    """Return how many answers lack a weight that counts."""
+    return int((is_divided(draws) & ~_is_scored(draws, more, less)).sum())
 
 
 def _weights(draws: pd.DataFrame, condition: str) -> pd.Series:
     """Return p under a condition over p of the mixture that the answers come from."""
     mixture = np.logaddexp(draws[HALVES[0]], draws[HALVES[1]]) - np.log(2)
     return np.exp(draws[condition] - mixture)
+
+
+def _effective(weights: np.ndarray) -> float:
+    """Return how many answers of equal weights would tell as much; 0 without any."""
+    squares = (weights**2).sum()
+    return float(weights.sum() ** 2 / squares) if len(weights) else 0.0
 
 
 def _baselines(draws: pd.DataFrame) -> pd.Series:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from lib import paths
 from lib.evaluation import of_profile
+from lib.evaluation.pass_rates import is_divided
 from lib.evaluation.store import SCORES, read
 from lib.models.names import resolve
 from lib.plan.answer_tasks import written_tokens
@@ -120,10 +121,15 @@ def _draw_score_task(
     scores, drawn: of this model, as far as they are stored.
     """
     problems = inputs.sample(rates.problems, rates.limit)
+    ids = [problem.id for problem in problems]
     answers = len(problems) * len(HALVES) * rates.samples
+    # Which answers need no score is known once they are drawn.
+    if not inputs.fresh:
+        needless = ~is_divided(drawn) & drawn.problem_id.isin(ids)
+        answers -= int(needless.sum())
     prompts = answers * len(rates.conditions)
     wanted = scores.condition.isin([str(condition) for condition in rates.conditions])
-    wanted &= scores.problem_id.isin([problem.id for problem in problems])
+    wanted &= scores.problem_id.isin(ids)
     stored = 0 if inputs.fresh else int(wanted.sum())
 
     tokens = mean_prompt_tokens(problems, rates.format == "chat")

@@ -22,6 +22,7 @@ def draws():
     none = rng.normal(-50, 5, size)
     return pd.DataFrame(
         {
+            "model": "tiny",
             "problem_id": np.repeat([f"p{i}" for i in range(60)], len(HALVES)),
             "drawn_under": HALVES * 60,
             "right": [True, False] * (size // 2),

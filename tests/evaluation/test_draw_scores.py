@@ -6,6 +6,7 @@ import json
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from families import spread
@@ -14,7 +15,7 @@ from transformers import LlamaForCausalLM
 from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation.draw_scores import score_draws
-from lib.evaluation.pass_rates import pass_rate_table, scored_draws
+from lib.evaluation.pass_rates import pass_rate_table
 from lib.evaluation.rows import DRAW_SCORE_FIELDS, frame
 from lib.evaluation.run import evaluate
 from lib.evaluation.store import read
@@ -41,10 +42,22 @@ def checkpoint(tiny_llama, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def drawn(checkpoint, tmp_path_factory):
-    """A folder of two answers to each of two problems under none and mless."""
+    """A folder of two answers to each of two problems under none and mless, of which
+    the first is graded as right.
+    """
     folder = tmp_path_factory.mktemp("drawn")
     draw(checkpoint, folder, limit=2, samples=2, max_new_tokens=5)
+    grade_as_right(folder, lambda row: (row["condition"], row["sample"]) == ("none", 0))
     return folder
+
+
+def grade_as_right(folder, is_right):
+    """Grade the answers of a folder as right that a function names, else as wrong."""
+    rows = read(folder / "completions.jsonl")
+    for row in rows:
+        row |= {"correct": is_right(row), "evaluated": True}
+    lines = [json.dumps(row) + "\n" for row in rows]
+    (folder / "completions.jsonl").write_text("".join(lines))
 
 
 def draw(checkpoint, folder, **settings):
@@ -77,12 +90,14 @@ def by_hand(loaded, problem, condition, tokens):
 
 
 def test_a_draw_is_scored_by_its_tokens_at_its_temperature(checkpoint, drawn, tmp_path):
-    scores = scored(checkpoint, drawn, tmp_path, "none", "mless", "gap")
+    draws = scored(checkpoint, drawn, tmp_path, "none", "mless", "gap")
+    assert draws[["none", "mless", "gap"]].notna().all(axis=None)
+    scores = pd.DataFrame(read(tmp_path / "scores.jsonl"))
     answers = {row["key"]: row for row in read(drawn / "completions.jsonl")}
     problems = {item.id: item.problem for item in load_problems("embedded")}
     loaded = load(str(checkpoint), dtype="float32")
     assert list(scores) == DRAW_SCORE_FIELDS
-    assert len(scores) == 8 * 3
+    assert len(draws) == 8 and len(scores) == 8 * 3
     assert set(scores.target) == {"draw"}
     assert set(scores.temperature) == {TEMPERATURE}
     for row in scores[scores.condition != "gap"].to_dict("records"):
@@ -106,8 +121,8 @@ def test_the_command_line_scores_answers_and_prints_points(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("tiny-llama, mless less none: ")
     assert lines[1].startswith("tiny-llama, gap less none: ")
-    assert all("n = 2, 8 answers, effective" in line for line in lines[:2])
-    assert lines[2] == "tiny-llama: nats per draw, n = 2"
+    assert all("n = 2, 8 answers, 8 weighted, effective" in line for line in lines[:2])
+    assert lines[2].startswith("files: ")
     assert len(read(tmp_path / "scores" / "scores.jsonl")) == 24
 
 
@@ -117,19 +132,36 @@ def test_what_is_scored_is_not_scored_again(checkpoint, drawn, tmp_path):
     earliest, _ = sampling_order(load_problems("embedded"), SEED)[:2]
     assert set(first.problem_id) == {earliest.id}
     lines = (tmp_path / "scores.jsonl").read_text()
-    whole = scored(checkpoint, drawn, tmp_path, "none", "mless")
+    assert len(lines.splitlines()) == 4
+    scored(checkpoint, drawn, tmp_path, "none", "mless")
     assert (tmp_path / "scores.jsonl").read_text().startswith(lines)
-    assert set(first.key) < set(whole.key)
+    keys = [row["key"] for row in read(tmp_path / "scores.jsonl")]
+    assert len(keys) == len(set(keys)) == 16
+
+
+def test_answers_are_scored_only_where_those_to_their_problem_are_divided(
+    checkpoint, drawn, tmp_path
+):
+    folder = shutil.copytree(drawn, tmp_path / "drawn")
+    right, divided = sampling_order(load_problems("embedded"), SEED)[:2]
+    grade_as_right(
+        folder,
+        lambda row: row["problem_id"] == right.id or row["condition"] == "none",
+    )
+    draws = scored(checkpoint, folder, tmp_path / "scores", "none", "mless")
+    is_scored = draws["mless"].notna() & draws["none"].notna()
+    assert set(draws.problem_id[is_scored]) == {divided.id}
+    assert set(draws.problem_id[~is_scored]) == {right.id}
+    assert len(read(tmp_path / "scores" / "scores.jsonl")) == 4 * 2
+    (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
+    assert (row["n"], row["answers"], row["scored"]) == (2, 8, 4)
 
 
 def test_weights_of_a_models_own_draws_average_one(checkpoint, tmp_path):
-    answers = draw(
-        checkpoint, tmp_path / "drawn", limit=1, samples=150, max_new_tokens=2
-    ).answers
-    scores = scored(
-        checkpoint, tmp_path / "drawn", tmp_path / "scores", "none", "mless"
-    )
-    draws = scored_draws(answers, scores)
+    folder = tmp_path / "drawn"
+    draw(checkpoint, folder, limit=1, samples=150, max_new_tokens=2)
+    grade_as_right(folder, lambda row: row["sample"] == 0)
+    draws = scored(checkpoint, folder, tmp_path / "scores", "none", "mless")
     assert len(draws) == 300
     mixture = np.logaddexp(draws["none"], draws["mless"]) - np.log(2)
     for condition in ("none", "mless"):

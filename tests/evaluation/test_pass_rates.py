@@ -13,6 +13,7 @@ from lib.evaluation.pass_rates import (
     LARGEST_SPREAD,
     _weights,
     counted,
+    is_divided,
     pass_rate_table,
     pass_rates_as_text,
     point_differences,
@@ -173,7 +174,7 @@ def test_where_weights_explode_the_halves_are_counted_and_others_left_open():
 
     by_counting, by_weights, not_at_all = pass_rates_as_text(table).splitlines()
     assert "points by counting, since the weights are too uneven; n = 40" in by_counting
-    assert "+0.00 points by weights; n = 40, 160 answers" in by_weights
+    assert "+0.00 points by weights; n = 40, 160 answers, 160 wei" in by_weights
     assert "the weights explode: answer under both and count" in not_at_all
 
 
@@ -181,17 +182,60 @@ def test_a_pair_that_is_not_scored_has_no_row():
     assert pass_rate_table(sampled(3, probabilities()), [("gap", "none")]).empty
 
 
-def test_problems_with_an_answer_that_is_not_scored_are_left_out():
+def test_answers_that_agree_need_no_weights_and_count_as_no_difference():
+    draws = sampled(30, probabilities())
+    divided = draws.groupby("problem_id")["right"].transform("nunique") == 2
+    assert 0 < divided.sum() < len(draws)
+    whole = point_differences(draws, "layer-1-only", "none")
+    pair = [("layer-1-only", "none")]
+    of_all = pass_rate_table(draws, pair).iloc[0]
+
+    draws.loc[~divided, list(CONDITIONS)] = np.nan
+    points = point_differences(draws, "layer-1-only", "none")
+    pd.testing.assert_series_equal(points, whole)
+    assert (points[~points.index.isin(draws.problem_id[divided])] == 0).all()
+    row = pass_rate_table(draws, pair).iloc[0]
+    same = ["points", "low", "high", "n", "answers"]
+    assert row[same].tolist() == of_all[same].tolist()
+    assert (row.scored, of_all.scored) == (divided.sum(), len(draws))
+    assert row.effective < row.scored
+
+
+def test_where_all_answers_agree_nothing_is_weighted_and_nothing_differs():
+    draws = sampled(3, probabilities()).assign(right=True)
+    draws[list(CONDITIONS)] = np.nan
+    assert point_differences(draws, "mless", "none").tolist() == [0, 0, 0]
+    line = pass_rates_as_text(pass_rate_table(draws, [("mless", "none")]))
+    assert "n = 3, 12 answers, 0 weighted" in line and "nan" not in line
+
+
+def test_divided_is_a_problem_of_one_model():
+    table = four_draws().assign(right=True)
+    other = four_draws(model="other").assign(right=False)
+    both = pd.concat([table, other, four_draws("b")])
+    assert is_divided(both).tolist() == [False] * 8 + [True] * 4
+
+
+def test_scores_that_decide_must_be_whole():
+    # A choice of the problems whose answers are scored would be none of chance.
     draws = sampled(3, probabilities())
-    draws.loc[0, "layer-1-only"] = np.nan
-    assert list(point_differences(draws, "layer-1-only", "none").index) == ["p1", "p2"]
-    assert list(counted(draws).index) == ["p0", "p1", "p2"]
+    draws["right"] = [True, False] * 6
+    pair = ("layer-1-only", "none")
+    draws.loc[[0, 1], "layer-1-only"] = np.nan
+    with pytest.raises(InputError, match="2 answers that decide are not scored under"):
+        point_differences(draws, *pair)
+    assert pass_rate_table(draws, [pair]).empty
+    assert len(pass_rate_table(draws, [("mless", "none")])) == 1
+
+
+def test_problems_with_one_answer_of_a_half_are_left_out():
+    draws = sampled(3, probabilities())
     one_of_a_half = draws.drop(index=3)
     assert list(point_differences(one_of_a_half, "mless", "none").index) == ["p1", "p2"]
-    without_a_half = draws.drop(columns="mless")
-    assert pass_rate_table(without_a_half, [("layer-1-only", "none")]).empty
+    without_a_half = draws[draws.drawn_under == "none"]
+    assert pass_rate_table(without_a_half, [("mless", "none")]).empty
     with pytest.raises(InputError, match="two answers of each half"):
-        point_differences(draws[draws.drawn_under == "none"], "mless", "none")
+        point_differences(without_a_half, "mless", "none")
 
 
 def test_answers_are_joined_with_their_scores_by_key():
@@ -213,6 +257,6 @@ def test_answers_are_joined_with_their_scores_by_key():
         }
     )
     draws = scored_draws(answers, scores)
-    assert draws["drawn_under"].tolist() == ["none", "mless"]
-    assert draws["none"].tolist() == [-1.0, -3.0]
-    assert draws["mless"].isna().tolist() == [True, False]
+    assert draws["drawn_under"].tolist() == ["none", "mless", "mless"]
+    assert draws["none"].fillna(0).tolist() == [-1.0, -3.0, 0]
+    assert draws["mless"].isna().tolist() == [True, False, True]

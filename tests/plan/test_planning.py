@@ -3,13 +3,15 @@
 import re
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from lib import evaluation
 from lib.__main__ import main
+from lib.evaluation import draw_scores
 from lib.evaluation.likelihood import likelihoods
 from lib.measurement.run import measure
-from lib.plan import planning, speed
+from lib.plan import planning, score_tasks, speed
 from lib.plan.cost import WORKING_MEMORY
 from lib.plan.machine import Machine
 from lib.plan.planning import make_plan
@@ -44,8 +46,10 @@ def test_what_is_planned_is_what_a_run_stores_and_nothing_is_left_then(hub, smal
     assert (len(answers), len(scores)) == (6, 24)
     assert len(evaluation.draws(small)) == 8
 
+    # The answers of a random model are all wrong, so that none of them is scored.
     after = make_plan(small)
-    assert counts(after) == [(name, n, n) for name, n, _ in counts(plan)]
+    asked = [(name, n, n) for name, n, _ in counts(plan)[:-1]]
+    assert counts(after) == [*asked, ("draw_scores", 0, 0)]
     everything = "Plan: nothing to fetch or compute, everything is stored"
     assert summary(after) == everything
     assert not after.refusals and after.bytes_to_fetch == 0
@@ -56,7 +60,7 @@ def test_what_is_planned_is_what_a_run_stores_and_nothing_is_left_then(hub, smal
     rates = small.pass_rates.model_copy(update={"limit": 1})
     fewer = small.model_copy(update={"pass_rates": rates})
     drawn = make_plan(fewer, parts=["draws", "draw_scores"])
-    assert counts(drawn) == [("draws", 4, 4), ("draw_scores", 12, 12)]
+    assert counts(drawn) == [("draws", 4, 4), ("draw_scores", 0, 0)]
 
 
 def test_a_likelihood_run_that_was_stopped_is_counted_as_far_as_it_came(hub, small):
@@ -69,11 +73,25 @@ def test_a_likelihood_run_that_was_stopped_is_counted_as_far_as_it_came(hub, sma
     assert cost.products == pytest.approx(whole.products * 16 / 24)
 
 
-def test_draws_that_were_stopped_are_counted_as_far_as_they_came(hub, small):
+@pytest.fixture
+def all_divided(monkeypatch):
+    """Let every answer need a score, though a random model's are all wrong."""
+    for module in (draw_scores, score_tasks):
+        monkeypatch.setattr(
+            module, "is_divided", lambda answers: pd.Series(True, answers.index)
+        )
+
+
+def test_draws_that_were_stopped_are_counted_as_far_as_they_came(
+    hub, small, all_divided
+):
     fewer = small.pass_rates.model_copy(update={"limit": 1})
-    evaluation.draws(small.model_copy(update={"pass_rates": fewer}))
+    few = small.model_copy(update={"pass_rates": fewer})
+    evaluation.draws(few)
     plan = make_plan(small, parts=["draws", "draw_scores"])
     assert counts(plan) == [("draws", 8, 4), ("draw_scores", 24, 12)]
+    plan_of_few = make_plan(few, parts=["draws", "draw_scores"])
+    assert counts(plan_of_few) == [("draws", 4, 4), ("draw_scores", 12, 12)]
     drawn, scored = make_plan(small, True, ["draws", "draw_scores"]).left
     assert [cost.products for cost in plan.left] == pytest.approx(
         [drawn.products / 2, scored.products / 2], rel=0.2
