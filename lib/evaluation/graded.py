@@ -27,7 +27,7 @@ def graded_rows(
     """
     tokens = correct = 0
     completions = engine.complete(requests, sampling)
-    for done, (completion, grade) in enumerate(_graded(completions, wanted), 1):
+    for done, (completion, grade) in enumerate(_with_grades(completions, wanted), 1):
         tokens += completion.completion_tokens
         correct += grade.correct
         speed = tokens / max(bar.format_dict["elapsed"], 1e-3)
@@ -41,7 +41,7 @@ def graded_rows(
         yield row
 
 
-def _graded(
+def _with_grades(
     completions: Iterable[Completion], wanted: Mapping[str, WantedCompletion]
 ) -> Iterator[tuple[Completion, Grade]]:
     """Yield completions with their grades, which processes of their own work out while

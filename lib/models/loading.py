@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import psutil
 import torch
@@ -29,12 +29,11 @@ from lib.models.hub import has_shards, snapshot
 from lib.models.load_errors import checkpoint_errors
 from lib.models.names import Dtype, Source, resolve
 from lib.models.stages import Stages
-from lib.models.streaming import Stream
+from lib.models.streaming import Result, Stream
 from lib.models.tensors import FolderTensors, HubTensors
 from lib.models.weights import empty_model, filled, load_weights
 
 DTYPES = get_args(Dtype)
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)

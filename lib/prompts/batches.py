@@ -15,7 +15,7 @@ from lib.errors import InputError
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}
 # torch's words on CPU and GPU.
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
-Result = TypeVar("Result")
+Output = TypeVar("Output")
 
 
 def pad(
@@ -33,9 +33,9 @@ def pad(
 
 def in_batches(
     lengths: Sequence[int],
-    run: Callable[[list[int]], Result],
+    run: Callable[[list[int]], Output],
     tokens: int = BATCH_TOKENS["cpu"],
-) -> Iterator[tuple[list[int], Result]]:
+) -> Iterator[tuple[list[int], Output]]:
     """Yield (indices, run(indices)) for prompts of like length, at most `tokens` padded
     tokens together.
 
