@@ -22,10 +22,13 @@ POINT_PAIRS = {
     ("mless", "none"): "slashes, all in all",
     ("mless", "hidden-from-layer-1"): "layer 1 beside the others",
     ("layer-1-only", "gap"): "layer 1 alone",
+    ("mful", "none"): '"he" in place of slashes',
+    ("random", "none"): "a sentence as long",
+    ("arm", "none"): "ARM, without tokens",
 }
-MEASURED_POINTS = ["effect", "low", "high", "n", "answers", "effective"]
+MEASURED_POINTS = ["effect", "low", "high", "n", "answers", "scored"]
 POINT_COLUMNS = ["curve", "x", "model", "way", *MEASURED_POINTS]
-POINT_COLUMNS += ["largest_weight", "spread", "band", "reported", "unit"]
+POINT_COLUMNS += ["effective", "largest_weight", "spread", "band", "reported", "unit"]
 
 
 def points_table(draws: pd.DataFrame | None, answers: pd.DataFrame) -> pd.DataFrame:
@@ -59,7 +62,7 @@ def _drawn(draws: pd.DataFrame, pair: tuple[str, str]) -> Iterator[dict[str, Any
     for found in pass_rate_table(draws, [pair]).to_dict("records"):
         both = {name: found[name] for name in ("model", "n", "answers")}
         if found["by"] == "weights":
-            names = ("low", "high", "effective", "largest_weight", "spread")
+            names = ("low", "high", "scored", "effective", "largest_weight", "spread")
             weighted = both | {name: found[name] for name in names}
             weighted["effect"] = found["points"]
             weighted["way"] = WEIGHTED_WAY

@@ -71,7 +71,7 @@ def _write_trust(ax, row):
     """Write a row's interval, n and effective number of answers beside it."""
     details = f"{row.way}, n = {row.n}"
     if np.isfinite(row.effective):
-        details += f" ({row.effective:.0f} of {row.answers:.0f} effective)"
+        details += f" ({row.effective:.0f} of {row.scored:.0f} effective)"
     write_beside(ax, row, details)
 
 

@@ -21,7 +21,10 @@ POINTS_ROWS = {
     "points-slashes": "Sampled answers, weighted",
     "points-layer-1-needed": "What layer 1 adds to the later layers",
     "points-layer-1-suffices": "Layer 1 alone",
-    "arm-accuracy": "ARM, the paper's intervention",
+    "points-mful": '"he" in place of slashes, weighted',
+    "points-sentence": "A sentence as long, weighted",
+    "points-arm": "ARM, weighted",
+    "arm-accuracy": "ARM counted, the paper's intervention",
 }
 NATS_ROWS = {
     "likelihood-gain": "Slashes, all in all",

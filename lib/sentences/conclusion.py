@@ -31,8 +31,8 @@ def conclusion_parts(
     verdicts: Sequence[Verdict], shares: pd.DataFrame
 ) -> list[list[str]]:
     """Return the sentences by what they are about: the answer and its models,
-    attention, likelihoods, points of single and of sampled answers, and what was
-    corrected.
+    attention, likelihoods, points of single and of sampled answers, layer 1's part of
+    those, and what was corrected.
 
     shares: the attention that is taken, by layer, as `shares_drawn` has it. Nothing is
     said of what was not measured.
@@ -49,6 +49,7 @@ def conclusion_parts(
         _likelihood_changes(nats, about(verdicts, "likelihood-layer-1", ENOUGH)),
         _points_moved("With one answer to each problem", single),
         _points_moved("With several sampled answers, weighted", sampled),
+        _layer_1_points(about(verdicts, "points-layer-1-needed", ENOUGH)),
         _uncertain({"likelihood": nats, "accuracy": [*single, *sampled]}),
     ]
 
@@ -150,6 +151,27 @@ def _points_moved(how: str, rows: Sequence[Verdict]) -> list[str]:
             f" {row.model} ({problems_of(row)})."
         )
     return [*sentences, *_held(rows)]
+
+
+def _layer_1_points(rows: Sequence[Verdict]) -> list[str]:
+    """Return by how many points accuracy moves because layer 1 sees the slashes, too,
+    and in which models that is small.
+    """
+    if not rows:
+        return []
+    changes = [f"{row.estimate:+} points in {row.model}" for row in rows]
+    sentences = [
+        "What the first layer sees of the slashes, beside the later layers, changes"
+        f" accuracy by {' and by '.join(changes)}."
+    ]
+    small = [row for row in rows if row.small]
+    if small:
+        where = " and ".join(models_of(small))
+        sentences.append(
+            f"In {where} that is certainly less than {small[0].equivalence:g} point,"
+            " either way."
+        )
+    return sentences
 
 
 def problems_of(row: Verdict) -> str:

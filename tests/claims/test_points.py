@@ -58,7 +58,7 @@ def test_weights_counts_and_single_answers_stand_below_each_other(single):
     assert of_single == pytest.approx(100 / 6)
     assert list(table.n) == [PROBLEMS, PROBLEMS, len(right(10))]
     assert list(table.answers[:2]) == [4 * PROBLEMS] * 2
-    assert 0 < table.effective[0] < 4 * PROBLEMS
+    assert 0 < table.effective[0] < table.scored[0] == 4 * PROBLEMS
     assert np.isnan(table.effective[1])
 
 

@@ -108,7 +108,9 @@ COURSES = pd.concat(
 )
 WAYS = ["sampled answers, weighted", "sampled answers, counted"]
 POINTS = estimated("effect", curve=["slashes"], x=["mless − none"], model=[M], way=WAYS)
-POINTS = POINTS.assign(answers=160, effective=[120, np.nan], band=2, reported=2.3)
+POINTS = POINTS.assign(answers=200, scored=[160, np.nan]).assign(
+    effective=[120, np.nan], band=2, reported=2.3
+)
 POINTS = POINTS.assign(unit="points")
 VERDICTS = product(id=["a", "b", "c"], model=[M, OTHER])
 VERDICTS = VERDICTS.assign(claim="It " + VERDICTS.id, verdict="supported", n=24)

@@ -1,5 +1,6 @@
 """The paragraph that is quoted says what the numbers say, whichever they are."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
@@ -101,6 +102,20 @@ def test_a_run_that_is_not_finished_says_how_many_problems_were_planned():
         "With several sampled answers, weighted, accuracy moves by +1.0 [-1.0, +3.0]"
         " points in tiny (so far 40 of 500 planned problems)."
     ) in text
+
+
+def test_layer_1s_part_in_points_is_called_small_where_its_interval_is():
+    claim = "points-layer-1-needed"
+    small = replace(verdict(claim, -0.4, 0.6, "a"), equivalence=1)
+    wide = replace(verdict(claim, -0.4, 1.4, "b"), equivalence=1)
+    measured = verdict("points-slashes", -1, 3)
+    text = " ".join(conclude([measured, small, wide], SHARES))
+    assert (
+        "What the first layer sees of the slashes, beside the later layers, changes"
+        " accuracy by +0.10 [-0.40, +0.60] points in a and by +0.50 [-0.40, +1.40]"
+        " points in b. In a that is certainly less than 1 point, either way."
+    ) in text
+    assert "certainly less than" not in " ".join(conclude([measured, wide], SHARES))
 
 
 def test_likelihoods_are_counted_by_model():
