@@ -55,7 +55,7 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
     seed = drawn_with["seed"]
     filler = Filler(**drawn_with["filler"])
     problems = sampling_order(every, seed)[: settings.limit]
-    rows = _in_order(read(*answers.glob("completions*.jsonl")), problems)
+    rows = _in_sampling_order(read(*answers.glob("completions*.jsonl")), problems)
 
     shared = run_settings(settings.problems, filler, seed)
     shared |= {name: drawn_with[name] for name in ("temperature", "format")}
@@ -71,7 +71,7 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
     return scored_draws(drawn, scores)
 
 
-def _in_order(rows: list[dict], problems: list[Problem]) -> list[dict]:
+def _in_sampling_order(rows: list[dict], problems: list[Problem]) -> list[dict]:
     """Return the answers to these problems, problem by problem."""
     places = {problem.id: place for place, problem in enumerate(problems)}
     of_problems = [row for row in rows if row["problem_id"] in places]
