@@ -2,6 +2,8 @@
 problem, and what was written.
 """
 
+from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -38,7 +40,49 @@ NEEDED_FIELDS += ["sample", "response", "finish_reason", "completion_tokens"]
 NEEDED_FIELDS += ["correct", "correct_authors"]
 
 
-def read_answers(profile: Profile) -> tuple[dict, dict[str, str], list[str]]:
+class Stored(NamedTuple):
+    """The answers and likelihoods of a profile as they are stored, read once for all
+    that the page shows of them.
+    """
+
+    parts: dict[str, pd.DataFrame]  # the answers that can be shown
+    missing: list[str]  # the parts whose answers cannot, and why
+    scores: pd.DataFrame | None
+    draws: pd.DataFrame | None
+
+    @property
+    def main(self) -> pd.DataFrame | None:
+        """The answers of the main part; None without any that can be shown."""
+        main = self.parts.get("main")
+        return None if main is None or main.empty else main
+
+
+def read_stored(profile: Profile) -> Stored:
+    """Read the answers and likelihoods of a profile."""
+    parts: dict[str, pd.DataFrame] = {}
+    missing: list[str] = []
+    for part, title in PART_TITLES.items():
+        try:
+            rows = of_profile.stored_answers(profile, part)
+        except InputError as error:
+            missing.append(f"{title}: {error}")
+            continue
+        lacking = [name for name in NEEDED_FIELDS if rows[name].isna().any()]
+        if lacking:
+            missing.append(f"{title}: completions.jsonl: {lacking[0]}: missing field")
+            continue
+        # pandas cannot group by a lone surrogate, which a model's name may have.
+        for name in ("model", "condition", "problem_id"):
+            whole = [text.encode("utf-8", "replace").decode() for text in rows[name]]
+            rows[name] = whole
+        parts[part] = rows
+    scores = of_profile.stored_scores(profile)
+    return Stored(parts, missing, scores, of_profile.stored_draws(profile))
+
+
+def answers_by_problem(
+    profile: Profile, stored: Stored
+) -> tuple[dict, dict[str, str], list[str]]:
     """Return what the page's table of answers needs, as JSON, the models' revisions,
     and what is missing and why.
 
@@ -47,7 +91,8 @@ def read_answers(profile: Profile) -> tuple[dict, dict[str, str], list[str]]:
     `text` is the index in `texts` or None). Only the project's own problems have a
     text.
     """
-    answers, missing = _stored_parts(profile)
+    answers = _joined(stored.parts)
+    missing = [*stored.missing]
 
     # Each text is held once; those beyond the limit are left out.
     codes, texts = pd.factorize(answers.response)
@@ -66,39 +111,22 @@ def read_answers(profile: Profile) -> tuple[dict, dict[str, str], list[str]]:
     if profile.accuracy.problems == "embedded":
         own_texts = {item.id: item.problem for item in load_problems("embedded")}
     runs = []
-    # pandas cannot group by a name with a lone surrogate, which a model may have.
-    for part, model in dict.fromkeys(zip(answers.part, answers.model, strict=True)):
-        rows = answers[(answers.part == part) & (answers.model == model)]
+    for (part, model), rows in answers.groupby(["part", "model"], sort=False):
         runs.append({"part": part, "model": model} | _run(rows, own_texts))
     revisions = dict(zip(answers.model, answers.revision, strict=True))
     return {"texts": texts[:kept].tolist(), "runs": runs}, revisions, missing
 
 
-def stored_part(profile: Profile, part: str) -> pd.DataFrame | None:
-    """Return a part's answers that can be read; None where they cannot."""
-    try:
-        rows = of_profile.stored_answers(profile, part)
-    except InputError:
-        return None
-    if rows[NEEDED_FIELDS].isna().any(axis=None):
-        return None
-    # pandas cannot group by a lone surrogate, which a model's name may have.
-    for name in ("model", "condition", "problem_id"):
-        rows[name] = [text.encode("utf-8", "replace").decode() for text in rows[name]]
-    return rows
-
-
-def flipped(profile: Profile) -> list[dict]:
+def flipped(profile: Profile, stored: Stored) -> list[dict]:
     """Return the problems whose answer slashes turned right or wrong, by this project's
     grader.
 
     `graders` are pairs in the order of GRADER_FIELDS: right without, right with; None
     where a run did not grade so. `link`: where the dataset shows the problem.
     """
-    answers = stored_part(profile, "main")
-    if answers is None:
+    if stored.main is None:
         return []
-    first = answers[answers["sample"] == 0]
+    first = stored.main[stored.main["sample"] == 0]
     flips = []
     for model, rows in first.groupby("model", sort=False):
         none, slashes = (
@@ -138,24 +166,15 @@ def _dataset_link(profile: Profile, problem: str) -> str | None:
     return DATASET + quote(problem, safe="")
 
 
-def _stored_parts(profile: Profile) -> tuple[pd.DataFrame, list[str]]:
-    """Return the answers of all parts that can be shown, and which cannot and why."""
-    parts: list[pd.DataFrame] = []
-    missing: list[str] = []
-    for part, title in PART_TITLES.items():
-        try:
-            rows = of_profile.stored_answers(profile, part)
-        except InputError as error:
-            missing.append(f"{title}: {error}")
-            continue
-        lacking = [name for name in NEEDED_FIELDS if rows[name].isna().any()]
-        if lacking:
-            missing.append(f"{title}: completions.jsonl: {lacking[0]}: missing field")
-            continue
-        parts.append(rows.sort_values("sample", kind="stable").assign(part=title))
-    if not parts:
-        return pd.DataFrame(columns=["part", *NEEDED_FIELDS, *SAMPLE_FIELDS]), missing
-    return pd.concat(parts), missing
+def _joined(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the answers of all parts, which are called by their titles."""
+    tables = [
+        rows.sort_values("sample", kind="stable").assign(part=PART_TITLES[part])
+        for part, rows in parts.items()
+    ]
+    if not tables:
+        return pd.DataFrame(columns=["part", *NEEDED_FIELDS, *SAMPLE_FIELDS])
+    return pd.concat(tables)
 
 
 def _run(rows: pd.DataFrame, own_texts: dict[str, str]) -> dict:

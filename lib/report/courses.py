@@ -7,7 +7,7 @@ import pandas as pd
 from lib.claims.contrasts import differences
 from lib.evaluation.answer_tables import summarise
 from lib.profiles import Profile
-from lib.report.answers import stored_part
+from lib.report.answers import Stored
 
 TITLES = {
     "length": "How many slashes: nats of the worked solution, against none",
@@ -17,11 +17,11 @@ TITLES = {
 ANSWERED = "Other fillers, lengths and places: points of accuracy, against none"
 
 
-def read_courses(profile: Profile, scores: pd.DataFrame | None) -> list[dict]:
+def courses_of(profile: Profile, stored: Stored) -> list[dict]:
     """Return a course per panel: its title, and a row per setting and model."""
     courses = []
-    if scores is not None:
-        table = differences(scores, "solution", profile.filler)
+    if stored.scores is not None:
+        table = differences(stored.scores, "solution", profile.filler)
         for panel, title in TITLES.items():
             rows = table[table.panel == panel]
             # Numbers in their order, places as they come.
@@ -32,10 +32,10 @@ def read_courses(profile: Profile, scores: pd.DataFrame | None) -> list[dict]:
                     {"title": title, "rows": [*map(_drawn_setting, _dicts(rows))]}
                 )
 
-    answers = stored_part(profile, "fillers")
-    if answers is not None and len(answers):
+    fillers = stored.parts.get("fillers")
+    if fillers is not None and len(fillers):
         names = {"effect_low": "low", "effect_high": "high", "condition": "x"}
-        table = summarise(answers)[["model", "n", "effect", *names]]
+        table = summarise(fillers)[["model", "n", "effect", *names]]
         rows = table.dropna(subset="effect_low").rename(columns=names)
         if len(rows):
             courses.append(

@@ -5,14 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lib.claims.claim import load_claims, values_of
-from lib.claims.evidence import by_model
 from lib.claims.rule import Untestable
 from lib.claims.verdict import Verdict
 from lib.errors import InputError
-from lib.evaluation import of_profile
 from lib.measurement.plan import TRAINED
-from lib.profiles import Profile
-from lib.report.answers import stored_part
 from lib.sentences.page_sections import known
 
 # By panel of the section on help: the claims, and what their rows are called.
@@ -115,14 +111,15 @@ def _short(number: float | None) -> float | None:
     return None if number is None else float(f"{number:.5g}")
 
 
-def clouds(profile: Profile, panels: Sequence[dict]) -> dict[str, list[float]]:
+def clouds(
+    evidence: Mapping[str, Mapping[str, Any]], panels: Sequence[dict]
+) -> dict[str, list[float]]:
     """Return by row of the panels what its effect is on each problem, sorted."""
     rows = [
         row for panel in panels for group in panel["groups"] for row in group["rows"]
     ]
-    evidence = _evidence(profile)
     claims = {claim.id: claim for claim in load_claims()}
-    found = {}
+    effects = {}
     for row in rows:
         own = evidence.get(row["model"], {})
         # What cannot be read again is drawn without its problems.
@@ -130,16 +127,5 @@ def clouds(profile: Profile, panels: Sequence[dict]) -> dict[str, list[float]]:
             values = values_of(claims[row["claim"]], own).sel(network=TRAINED)
             by_problem = values.isel(component=0).dropna("problem").values
             if len(by_problem) == row["n"]:
-                found[row["id"]] = sorted(round(float(one), 2) for one in by_problem)
-    return found
-
-
-def _evidence(profile: Profile) -> dict[str, dict[str, Any]]:
-    """Return by model what is stored of its answers, scores and sampled answers."""
-    answers = stored_part(profile, "main")
-    return by_model(
-        profile,
-        answers=[] if answers is None else [answers],
-        scores=of_profile.stored_scores(profile),
-        draws=of_profile.stored_draws(profile),
-    )
+                effects[row["id"]] = sorted(round(float(x), 2) for x in by_problem)
+    return effects

@@ -11,6 +11,7 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,22 @@ import pandas as pd
 from markupsafe import Markup
 
 from lib import paths
+from lib.claims.evidence import by_model
 from lib.claims.verdict import Verdict, models_of
 from lib.claims.verdict_tables import read_verdicts
-from lib.evaluation import of_profile
 from lib.evaluation.answer_tables import graders
 from lib.figures.looks import look_of_model
 from lib.profiles import Profile
 from lib.report import forest_plots
-from lib.report.answers import GRADER_FIELDS, flipped, read_answers, stored_part
+from lib.report.answers import (
+    GRADER_FIELDS,
+    Stored,
+    answers_by_problem,
+    flipped,
+    read_stored,
+)
 from lib.report.claim_rows import SIGNS, grouped_claims
-from lib.report.courses import read_courses
+from lib.report.courses import courses_of
 from lib.report.facts import addresses, facts
 from lib.report.formulas import FORMULA, formulas
 from lib.report.gallery import publish_figures
@@ -81,16 +88,16 @@ def _contents(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what the template fills in, and what the page's code draws."""
     heads, heads_missing = read_heads(profile)
-    order = {name: place for place, name in enumerate(models_of(verdicts))}
-    heads.sort(key=lambda head: order.get(head["name"], len(order)))
-    answers, revisions, answers_missing = read_answers(profile)
+    heads.sort(key=_place_among(models_of(verdicts)))
+    stored = read_stored(profile)
+    answers, revisions, answers_missing = answers_by_problem(profile, stored)
     revisions = {head["name"]: head["revision"] for head in heads} | revisions
-    flips = flipped(profile)
-    courses = read_courses(profile, of_profile.stored_scores(profile))
+    flips = flipped(profile, stored)
+    courses = courses_of(profile, stored)
     opening = forest_plots.opening(verdicts)
     forests = forest_plots.forests(verdicts)
     shares = shares_drawn(profile)
-    graded = _graded(profile)
+    graded = None if stored.main is None else graders(stored.main)
 
     data = {
         "looks": _looks(verdicts, heads),
@@ -98,7 +105,7 @@ def _contents(
         "prompts": read_prompts(profile),
         "heads": heads,
         "forests": forests,
-        "clouds": forest_plots.clouds(profile, [*opening, *forests]),
+        "clouds": _clouds(profile, stored, [*opening, *forests]),
         "checks": forest_plots.failed_checks(verdicts),
         "graders": _graders(graded),
         "courses": courses,
@@ -132,20 +139,31 @@ def _contents(
     return content, data
 
 
+def _place_among(models: list[str]) -> Callable[[dict], int]:
+    """Return the key that sorts heads by model; other models come last."""
+    places = {name: place for place, name in enumerate(models)}
+    return lambda head: places.get(head["name"], len(places))
+
+
+def _clouds(
+    profile: Profile, stored: Stored, panels: list[dict]
+) -> dict[str, list[float]]:
+    """Return the effects on single problems behind the rows of panels."""
+    evidence = by_model(
+        profile,
+        answers=[] if stored.main is None else [stored.main],
+        scores=stored.scores,
+        draws=stored.draws,
+    )
+    return forest_plots.clouds(evidence, panels)
+
+
 def _packed(answers: dict) -> str:
     """Return the answers with their formulas as compressed JSON, which the page's code
     reads when somebody opens them.
     """
     text = json.dumps({"answers": answers, "formulas": formulas(answers)})
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-
-
-def _graded(profile: Profile) -> pd.DataFrame | None:
-    """Return what each grader finds right of a profile's answers; None without any."""
-    main = stored_part(profile, "main")
-    if main is None or main.empty:
-        return None
-    return graders(main)
 
 
 def _looks(verdicts: list[Verdict], heads: list[dict]) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 import xarray as xr
@@ -26,11 +27,13 @@ from lib import paths
 from lib.claims.claim import load_claims
 from lib.claims.verdict_tables import verdict_of
 from lib.errors import InputError
+from lib.evaluation import of_profile
 from lib.evaluation.answer_tables import GRADERS
+from lib.evaluation.store import read
 from lib.measurement.store import save_measured
 from lib.paths import read_yaml
 from lib.profiles import load_profile
-from lib.report.answers import TEXT_LIMIT, read_answers
+from lib.report.answers import TEXT_LIMIT, answers_by_problem, read_stored
 from lib.report.axis import AXIS_EDGE, AXIS_WIDTH, axis
 from lib.report.gallery import CAPTIONS
 from lib.report.heads import read_heads
@@ -124,6 +127,21 @@ def test_the_page_is_written_in_time_and_below_three_megabytes(profile):
     assert write_report(profile).stat().st_size < 3e6
 
 
+def test_each_stored_file_is_read_once_for_all_that_the_page_shows(
+    profile, monkeypatch
+):
+    files = []
+
+    def counted(*paths: Path) -> list[dict]:
+        files.extend(paths)
+        return read(*paths)
+
+    monkeypatch.setattr(of_profile, "read", counted)
+    write_report(profile)
+    assert files
+    assert len(set(files)) == len(files)
+
+
 @pytest.fixture
 def evil_page(profile):
     """A page in which every text of a model tries to get out of its place."""
@@ -201,7 +219,7 @@ def heavy_answers(profile):
     again = answer("sum/3", "none", False, response=ANSWERS[0]["response"])
     heavy = answer("sum/4", "none", True, response="x" * TEXT_LIMIT)
     write(profile, CLAIMS, [*ANSWERS, again, heavy], measured())
-    return read_answers(profile)
+    return answers_by_problem(profile, read_stored(profile))
 
 
 def test_answers_stand_side_by_side(heavy_answers):
@@ -229,7 +247,7 @@ def test_each_text_is_held_once_and_what_would_make_the_page_heavy_is_counted(
 def test_a_problems_text_is_shown_only_where_it_is_the_projects_own(profile):
     own = answer("embedded/draw/159", "none", True)
     write(profile, CLAIMS, [own, *ANSWERS], measured())
-    answers, *_ = read_answers(profile)
+    answers, *_ = answers_by_problem(profile, read_stored(profile))
     (run,) = answers["runs"]
     texts = {name: text for name, *_, text in run["problems"]}
     assert texts["embedded/draw/159"].startswith("A bag holds")
@@ -289,7 +307,9 @@ def test_captions_name_notebooks_that_exist_and_every_figure_that_is_committed()
 
 
 def test_answers_that_the_repository_stores_of_a_profile_are_shown_by_part():
-    answers, revisions, missing = read_answers(load_profile("families"))
+    profile = load_profile("families")
+    stored = read_stored(profile)
+    answers, revisions, missing = answers_by_problem(profile, stored)
     parts = {run["part"]: run["conditions"] for run in answers["runs"]}
     assert parts == {"accuracy": ["none", "mless"]}
     sizes = ("0.5B", "1.5B")
