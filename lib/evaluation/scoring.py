@@ -262,7 +262,7 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
             hook.generators = [_generator(model.device, key) for key in batch]
             changed = [len(text.prompt) for text in texts]
         if loaded.stream:
-            logits = logits_of(model, rows, before, changed)
+            logits = logits_of(model, rows, before, changed, loaded.stream.behind)
         else:
             _, logits = prefill(model, rows, before, changed)
 

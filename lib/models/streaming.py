@@ -8,8 +8,8 @@ are read once a sweep, however many forwards there are. Each forward is a corout
 waits in a hook, so every family's own forward runs unchanged: masks, rotary embeddings,
 windows, experts. The embedding and the output head wait in the same way.
 
-A call may run several forwards, each of which costs a sweep, and should keep no cache:
-that of all layers is what memory lacks.
+A call may run several forwards, each of which costs a sweep unless it goes `behind`
+another, and should keep no cache: that of all layers is what memory lacks.
 """
 
 import contextlib
@@ -34,6 +34,8 @@ class Stream:
     def __init__(self, stages: Stages):
         self.stages = stages
         self._present: int | None = None
+        # By the coroutine of a forward: that of the one which goes just before it.
+        self._ahead: dict[greenlet, greenlet] = {}
         for number, module in enumerate(stages.modules):
             wait = self._waiting_for(number)
             module.register_forward_pre_hook(wait, prepend=True)
@@ -72,6 +74,21 @@ class Stream:
         return [results[number] for number in range(len(calls))]
 
     @contextlib.contextmanager
+    def behind(self, first: Callable[[], object]) -> Iterator[None]:
+        """Have another forward go through each stage just before the one of this
+        block, in the same sweep.
+        """
+        current = getcurrent()
+        ahead = greenlet(first)
+        ahead.gr_context = contextvars.copy_context()
+        self._ahead[current] = ahead
+        try:
+            yield
+        finally:
+            del self._ahead[current]
+            ahead.throw()
+
+    @contextlib.contextmanager
     def _holding(self, stage: int) -> Iterator[None]:
         """Have the weights of a stage in memory until the block ends."""
         self.stages.put(stage)
@@ -89,6 +106,10 @@ class Stream:
                 raise RuntimeError("weights that are streamed are read in a sweep only")
             if self._present != stage:
                 sweep.switch(stage)
+            ahead = self._ahead.get(getcurrent())
+            if ahead is not None and not ahead.dead:
+                # Through this stage, until it waits for the next one.
+                ahead.switch()
 
         return wait
 

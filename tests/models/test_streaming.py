@@ -36,6 +36,7 @@ from lib.prompts.problems import Problem
 IDS = torch.tensor(
     [[5, 17, 3, 88, 41, 9, 60, 2, 33, 71], [9, 9, 4, 50, 3, 8, 8, 1, 2, 7]]
 )
+BEGINNING = torch.tensor([7, 12, 7])  # of all texts that are scored
 SPAN = slice(2, 5)
 PROBLEM = Problem.model_validate({"unique_id": "p", "problem": "?", "answer": "0"})
 # Families without one activation to watch.
@@ -113,7 +114,9 @@ def scores(loaded, condition):
     """log p of two texts, the second shorter, behind prompts with an insertion."""
     texts = {}
     for number, ids in enumerate(IDS):
-        prompt = Prompt(ids[:6], {"inserted": SPAN}, original=ids[:0], text="")
+        ids_of_prompt = torch.cat([BEGINNING, ids[:6]])
+        spans = {"inserted": SPAN}
+        prompt = Prompt(ids_of_prompt, spans, original=ids[:0], text="")
         text = ids[6 : len(ids) - number].tolist()
         texts[str(number)] = TextToScore(
             PROBLEM, parse_condition(condition), None, "solution", prompt, [], text
@@ -199,6 +202,39 @@ def test_a_call_of_two_forwards_costs_two_sweeps(llama):
     (_, second), alone = stream.sweep([twice, once])
     assert torch.equal(second, alone)
     assert stages.read_stages == [*range(5), *range(5)]
+
+
+def test_what_all_texts_of_a_batch_begin_with_is_computed_once(llama):
+    model, stages, stream = streamed(llama)
+    tokens = []
+
+    def count(_, inputs):
+        tokens.append(inputs[0].shape[0] * inputs[0].shape[1])
+
+    for layer in model.model.layers:
+        layer.register_forward_pre_hook(count)
+    stream.sweep([calls_on(model, stream)["scores under dilution"]])
+    longest = len(IDS[0])
+    assert tokens == [len(BEGINNING), 2 * longest] * 3
+    assert stages.read_stages == list(range(5))
+
+
+def test_what_fails_a_layer_ahead_fails_the_call(llama):
+    model, _, stream = streamed(llama)
+    expected = stream.sweep([functools.partial(logits, model, IDS[0])])
+
+    def fails():
+        logits(model, IDS[1])
+        raise ZeroDivisionError
+
+    def goes_behind():
+        with stream.behind(fails):
+            return logits(model, IDS[0])
+
+    with pytest.raises(ZeroDivisionError):
+        stream.sweep([goes_behind])
+    found = stream.sweep([functools.partial(logits, model, IDS[0])])
+    assert torch.equal(*expected, *found)
 
 
 def test_a_call_that_goes_on_catches_up_and_takes_nothing_from_the_others(llama):
