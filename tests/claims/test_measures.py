@@ -55,6 +55,17 @@ def test_a_claim_that_makes_no_sense_is_named(tmp_path, entries, named):
         load_claims(path)
 
 
+def test_claims_are_read_once_while_their_file_stays_as_it_is(tmp_path):
+    path = tmp_path / "claims.yaml"
+    path.write_text(yaml.safe_dump({"claims": [ENTRY]}))
+    (before,) = load_claims(path)
+    (again,) = load_claims(path)
+    assert again is before
+    path.write_text(yaml.safe_dump({"claims": [ENTRY | {"unit": "points"}]}))
+    (changed,) = load_claims(path)
+    assert changed.unit == "points"
+
+
 @pytest.fixture(scope="module")
 def arrays():
     """Random numbers around 1 by name, (condition, problem, ...) as `inside` takes
