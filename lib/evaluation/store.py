@@ -113,8 +113,8 @@ def _mended_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
     left at its end.
     """
     data = path.read_bytes()
-    rows = _rows_of_lines(data, path)
     whole = _whole(data)
+    rows = _rows_of_lines(whole, path)
     if len(whole) < len(data):
         os.ftruncate(stream.fileno(), len(whole))
         print(f"repaired: dropped a half-written last line of {path}", file=sys.stderr)
@@ -182,12 +182,12 @@ def _whole(data: bytes) -> bytes:
     return data[:end]
 
 
-def _rows_of_lines(data: bytes, path: Path) -> dict[str, dict]:
+def _rows_of_lines(whole: bytes, path: Path) -> dict[str, dict]:
     """Return the rows of whole lines by key, the first of each; raises InputError
     naming a broken line.
     """
     rows: dict[str, dict] = {}
-    for number, line in enumerate(_whole(data).split(b"\n")[:-1], 1):
+    for number, line in enumerate(whole.split(b"\n")[:-1], 1):
         try:
             row = json.loads(line.decode())
         except (ValueError, RecursionError) as error:
@@ -218,7 +218,7 @@ def read(*files: str | Path) -> list[dict]:
         except (OSError, EOFError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"cannot read {path}: {reason}") from error
-        for key, row in _rows_of_lines(data, path).items():
+        for key, row in _rows_of_lines(_whole(data), path).items():
             rows.setdefault(key, row)
     return list(rows.values())
 
