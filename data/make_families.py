@@ -208,7 +208,7 @@ def _regraded(record: dict, grade: Grade) -> dict:
     new = record | {
         "run_on": cut_run_on(response)[1],
         "correct_authors_on_completion": correct_authors(answer, "", response),
-        "correct_exact": correct_exact(answer, response),
+        "correct_exact": correct_exact(answer, grade.extracted),
     }
     new |= {name: getattr(grade, name) for name in GRADE_FIELDS}
     changed = [name for name in record if new[name] != record[name]]

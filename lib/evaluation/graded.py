@@ -75,7 +75,7 @@ def _graded_row(
     row["sample"] = wanted.sample
     row["response"] = text
     row["run_on"] = cut_run_on(text)[1]
-    row["correct_exact"] = correct_exact(gold, text)
+    row["correct_exact"] = correct_exact(gold, grade.extracted)
     row["correct_authors"] = correct_authors(gold, wanted.prompt.text, text)
     row["correct_authors_on_completion"] = correct_authors(gold, "", text)
     if wanted.arm:

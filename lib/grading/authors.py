@@ -8,8 +8,6 @@ the MATH dataset (arXiv 2103.03874), and accept what is *contained in* the gold:
 
 import re
 
-from lib.grading.answer import cut_run_on, last_box
-
 
 def correct_authors(gold: str, prompt: str, response: str) -> bool:
     """Return the verdict of the authors' rule, which reads prompt and response.
@@ -32,10 +30,11 @@ def correct_authors(gold: str, prompt: str, response: str) -> bool:
     return False
 
 
-def correct_exact(gold: str, response: str) -> bool:
-    """Return whether the last box equals the gold after the MATH string rules alone."""
-    answer = last_box(cut_run_on(response)[0])
-    return answer is not None and _match(answer, gold, contained=False)
+def correct_exact(gold: str, extracted: str | None) -> bool:
+    """Return whether what this project's grader extracted, the content of the last box,
+    equals the gold after the MATH string rules alone.
+    """
+    return extracted is not None and _match(extracted, gold, contained=False)
 
 
 def _match(answer: str, gold: str, contained: bool) -> bool:

@@ -40,7 +40,7 @@ def test_every_stored_pair_is_judged_by_the_authors_rule_as_it_is_stored(stored)
         verdicts = {
             "correct_authors": correct_authors(answer, INSTRUCTION, response),
             "correct_authors_on_completion": correct_authors(answer, "", response),
-            "correct_exact": correct_exact(answer, response),
+            "correct_exact": correct_exact(answer, row["extracted"]),
             "run_on": cut_run_on(response)[1],
         }
         assert verdicts == {field: row[field] for field in verdicts}, row["key"]
