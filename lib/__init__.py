@@ -20,15 +20,25 @@ Three shapes pass between them: `measured`, one Dataset per model
 (lib.measurement.plan); `answers`, a DataFrame with a row per completion
 (lib.evaluation); `verdicts`, a Verdict per claim and model (lib.claims.verdict).
 
-Where a change belongs: what a prompt holds, and which layers a condition hides its
-inserted tokens from, prompts; how attention is computed, with tokens hidden from
-layers, and what it gives each token, attention; how ARM moves activations, arm; what is
-read off a network over all problems and models, measurement; what answers and
-likelihoods are, evaluation; whether an answer is right, grading; what is asked of all
-of it, and the rule that decides, claims; every sentence with numbers, also those that
-the HTML page and notebooks print, sentences; what a run will take, plan; how a table
-looks, figures; what the page shows and draws, report. CONTRIBUTING.md has an example of
-each.
+Where a change belongs:
+
+- statistics: an interval, a test or another number over problems.
+- attention: how it is computed, with tokens hidden from layers; what tokens receive.
+- arm: how ARM moves activations.
+- prompts: problems, what is inserted into them where, and which layers see it.
+- models: what a model's name means; how its weights are found, converted and loaded.
+- grading: whether an answer is right.
+- profiles: what a user may ask for, in a profile or on the command line.
+- generation: how a model writes, in batches, by vllm or in workers.
+- measurement: what is read off a network over all problems and models.
+- evaluation: what answers and likelihoods are, how they are kept, what they show.
+- claims: what is asked of all of it, and the rule that decides.
+- sentences: every sentence with numbers, also on the HTML page and in notebooks.
+- figures: how a figure or a printed table looks.
+- plan: what a run will fetch, need and take.
+- report: what the HTML page shows and draws.
+
+CONTRIBUTING.md has an example of each.
 
 Shapes are written with one alphabet: B batch, L layers asked for, H heads, K key heads,
 T tokens, Q a block of queries, R sets of queries, D head width, F MLP width, N

@@ -2,6 +2,10 @@
 
 Settings can be checked without torch: what needs it is imported when it is first asked
 for.
+
+    settings      ARM's settings, their ranges, and how a text names them
+    activations   where an MLP's activations are, and the measures of them
+    moving        ARM itself: what it moves, and the hook that moves it
 """
 
 import lazy_loader

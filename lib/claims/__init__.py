@@ -1,10 +1,18 @@
 """Every claim of the paper: what it asks of what was measured, and the rule that
 decides it.
 
-`claim` has the claims, `evidence` what a profile knows, `network_measures` and
-`answer_measures` the numbers that a claim asks for; `rule` decides, `judging` makes a
-`verdict` of each, which `verdict_tables` keep and count. `contrasts` shows the
-likelihoods, and `points` the pass rates. What is said of it all is in `lib.sentences`.
+    claim              the claims, as data/claims.yaml has them: `load_claims`
+    evidence           what a profile knows of each model: `gather`
+    network_measures   the numbers that a claim asks for, of measurements
+    answer_measures    those of answers and likelihoods
+    rule               the rule that decides on such numbers
+    judging            a verdict for every claim and model, beside its controls: `judge`
+    verdict            what a `Verdict` holds
+    verdict_tables     verdicts as a table, kept in files and counted
+    contrasts          what likelihoods show: one condition less another, in nats
+    points             what weighted answers show, in points
+
+What is said of it all is in `lib.sentences`.
 """
 
 import lazy_loader

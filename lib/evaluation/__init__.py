@@ -4,12 +4,20 @@ and say what it shows.
     answers = evaluation.answers(profile, "fillers")  # stored, or generated now
     answer_tables.summarise(answers)
 
-`of_profile` has what a profile asks for, stored or computed now. `run` completes and
-grades, by what `plan` asks for and through `graded`, or goes on from a `shorter` run.
-`likelihood` scores solutions by `scoring`, and `draw_scores` answers that were drawn.
-`store` keeps the `rows` of all, and `provenance` says what made them. `answer_tables`
-says what answers show, `sample_tables` what several samples do, and `pass_rates` what
-drawn answers do that were scored.
+    of_profile      what a profile asks for, as it is stored or computed now
+    run             completes and grades what a folder lacks: `evaluate`
+    plan            every completion that a run asks for, by its key
+    graded          completions as graded rows, while others are written
+    shorter         the cut answers of a run with a lower token limit, to go on from
+    likelihood      how likely solutions are: `likelihoods`
+    draw_scores     how likely answers are that were drawn
+    scoring         log p of texts in batches, for both
+    store           a folder of rows that grows by whole lines
+    rows            the fields of a row, and answers as a frame
+    provenance      what a row says of the software and processor that made it
+    answer_tables   what answers show: accuracy, effects, graders
+    sample_tables   what several samples of an answer show
+    pass_rates      what drawn answers show that were scored
 """
 
 import lazy_loader

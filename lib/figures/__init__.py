@@ -1,11 +1,18 @@
 """Figures and tables that a notebook shows: tables go in, pictures and csv come out; no
 network, no model.
 
-Every figure is a function of a table by its name in figures/PROFILE. How things look is
-in `looks`, what several figures draw in `draw`, and the page of panels, legend and
-caption, which is saved, in `layout`. `compare` tells whether a saved figure still shows
-its numbers. Printed tables are in `tables`, the code that a notebook unfolds in
-`source`, and one prompt seen from close in `prompt`.
+Every figure is a function of a table, by its name in figures/PROFILE; FIGURE_NAMES
+lists them by module: the `*_figures`, `points_figure` and `matrix`, which draws the
+claims. They share
+
+    looks     the colour, marker and name of a condition, a model or an outcome
+    draw      what several figures draw on one panel
+    forest    intervals of differences, one row below the other
+    layout    the page of panels, legend and caption, and how it is saved
+    compare   whether a saved figure still shows its numbers, to a reader's eye
+
+A notebook prints with `tables`, unfolds an idea's code with `source`, and shows one
+prompt from close, as a page of coloured tokens, with `prompt`.
 """
 
 import lazy_loader

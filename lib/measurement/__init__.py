@@ -1,5 +1,17 @@
 """What a profile measures on its models: received attention and MLP activations, over
 all problems, as tables.
+
+    plan               the variables, networks and steps: what there is to measure
+    run                all that a profile measures, as far as it is lacking: `measure`
+    store              a model's measurements as one file
+    networks           the networks, trained, untrained and other, one after another
+    attention          λ and what else insertions change in what tokens receive
+    activations        what insertions and ARM change in the first MLP's activations
+    causes             why layer 1 dilutes: more terms, or a larger distance
+    measured_tables    tables of attention over all problems
+    activation_tables  tables of activations over all problems
+    head_curves        what single heads that figures draw give each token
+    try_it             one prompt and any filler, live, for notebook 00
 """
 
 import lazy_loader

@@ -1,7 +1,8 @@
 """From a model's name to a tokenizer and a decoder, whole or only its first layers.
 
-    names          what a text such as `demo` or `org/name@main` stands for
-    card           what is known of a model before its weights are read
+    names          what a text such as `demo` or `org/name@main` stands for: a `Source`,
+                   with what is known of the model
+    card           a source with what its config.json says: layers, heads, context
     checkpoint     a folder of safetensors: which shards and tensors are needed
     hub            a whole model from the hub
     first_layers   the byte ranges of its first layers from the hub
@@ -11,7 +12,7 @@
     tensors        a checkpoint's tensors a few at a time, from disk or the hub
     stages         a model of which one stage at a time has its weights
     streaming      many forwards through such a model, layer by layer
-    loading        all of it: `load`
+    loading        all of it: `load`, and `Loaded`, which is what it gives
     load_errors    why a model cannot be had, in one line
 
 What is known of a model without its weights is known without torch, so that a mistyped
