@@ -185,5 +185,24 @@ def test_a_prompt_without_room_for_its_answer_is_refused_before_anything_is_kept
     assert main([*command, *options.split()]) == 2
     line = capsys.readouterr().err.splitlines()[-1]
     assert "mless: tiny-llama has room for 512 tokens, not for a prompt of" in line
-    assert line.endswith("462 that may follow: lower max_new_tokens")
+    assert line.endswith("450 that may follow: lower max_new_tokens")
     assert not out.exists()
+
+    elicited = options.replace("450", "430 --elicit")
+    assert main([*command, *elicited.split()]) == 2
+    assert "follow: lower max_new_tokens" in capsys.readouterr().err
+
+
+def test_a_problem_beyond_the_context_is_to_be_left_out(tiny_llama, tmp_path, capsys):
+    problem = {"unique_id": "long", "problem": "1 + " * 300 + "1", "answer": "301"}
+    problem["solution"] = "It is $301$."
+    (tmp_path / "long.jsonl").write_text(json.dumps(problem))
+    options = ["--model", str(tiny_llama), "--problems", str(tmp_path / "long.jsonl")]
+    options += ["--out", str(tmp_path / "out"), "--format", "plain"]
+    options += ["--conditions", "none,mless"]
+    commands = (["evaluate", "--max-new-tokens", "8"], ["likelihood"])
+    for command in commands:
+        assert main([*command, *options]) == 2
+        line = capsys.readouterr().err.splitlines()[-1]
+        assert "problem long" in line and "room for 512" in line
+        assert line.endswith("leave this problem out")

@@ -45,8 +45,8 @@ def likelihoods(
     for problem in problems:
         if not problem.solution.strip():
             raise InputError(
-                f"{settings.problems}: {problem.id} has no solution, which likelihoods"
-                " need of each problem"
+                f"{settings.problems}: problem {problem.id} has no solution, which"
+                " likelihoods need of each"
             )
     shared = run_settings(settings.problems, filler, seed)
     shared["max_solution_tokens"] = settings.max_solution_tokens
@@ -110,7 +110,7 @@ def texts_wanted(
                 lead += before_answer
                 scored = answer
             text = TextToScore(problem, condition, arm, target, prompt, lead, scored)
-            require_room(loaded, text, "lower max_solution_tokens")
+            require_room(loaded, text, "leave this problem out")
             wanted[score_key(loaded, text)] = text
     return wanted
 

@@ -146,10 +146,12 @@ def _require_room(
     for completion in wanted.values():
         length = len(completion.prompt)
         if length + following > loaded.context:
+            fits_alone = length < loaded.context
+            advice = "lower max_new_tokens" if fits_alone else "leave this problem out"
             raise InputError(
-                f"{completion.problem.id}, {completion.condition}: {loaded.name} has"
-                f" room for {loaded.context} tokens, not for a prompt of {length} and"
-                f" {following} that may follow: lower max_new_tokens"
+                f"problem {completion.problem.id}, {completion.condition}:"
+                f" {loaded.name} has room for {loaded.context} tokens, not for a prompt"
+                f" of {length} and {following} that may follow: {advice}"
             )
 
 

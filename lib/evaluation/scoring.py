@@ -110,7 +110,7 @@ def require_room(loaded: Loaded, text: TextToScore, advice: str) -> None:
     length = len(text.ids)
     if length > loaded.context:
         raise InputError(
-            f"{text.problem.id}: prompt and {text.target} are {length} tokens,"
+            f"problem {text.problem.id}: prompt and {text.target} are {length} tokens,"
             f" {loaded.name} has room for {loaded.context}: {advice}"
         )
 

@@ -71,5 +71,7 @@ def elicitation_tokens(tokenizer: Any, sampling: Sampling) -> list[int]:
 
 def positions_after(tokenizer: Any, sampling: Sampling) -> int:
     """Return how many positions an answer may take behind its prompt."""
-    elicitation = len(elicitation_tokens(tokenizer, sampling))
-    return sampling.max_new_tokens + elicitation + sampling.elicit_tokens
+    elicitation = elicitation_tokens(tokenizer, sampling)
+    if not elicitation:
+        return sampling.max_new_tokens
+    return sampling.max_new_tokens + len(elicitation) + sampling.elicit_tokens
