@@ -240,5 +240,5 @@ def _of_solutions(
     if without:
         yield (
             f"{source}: {len(without)} problems have no solution, which likelihoods"
-            f" need, such as {without[0].id}"
+            f" need, such as problem {without[0].id}"
         )

@@ -9,6 +9,14 @@ from lib.plan.decidable_claims import EVIDENCE, decidable, models_of_profile
 from lib.plan.planning import GB, HOUR, Plan
 from lib.plan.quicker import quicker
 
+# How a person calls a task; others are called as they are in a profile.
+STEPS = {
+    "tokens": "tokens of one problem",
+    "main": "answers",
+    "check": "answers, checked",
+    "draws": "sampled answers",
+    "draw_scores": "their likelihood",
+}
 # Below so many seconds a time is said in minutes.
 TWO_HOURS = 2 * HOUR
 MINUTE = 60
@@ -103,7 +111,7 @@ def _steps_table(plan: Plan) -> list[str]:
         step = one.task
         rows.append(
             (
-                step.name,
+                STEPS.get(step.name, step.name),
                 names[step.model],
                 f"{step.prompts:,}",
                 f"{step.stored:,}",

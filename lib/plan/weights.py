@@ -9,6 +9,8 @@ else from data/models.yaml.
 
 import contextlib
 import json
+import os
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,8 @@ from lib.models.gguf_files import conversions_of, gguf_parts
 from lib.models.load_errors import checkpoint_errors, hub_errors
 from lib.models.names import Source, known_models, resolve
 
+# Of which a tokenizer is made: one of them is enough to look no further.
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
 # Where a tokenizer keeps its chat template.
 TEMPLATES = ("chat_template.jinja", "tokenizer_config.json")
 STORED_BYTES = 2  # of a parameter on the hub, bfloat16 as a rule
@@ -94,6 +98,7 @@ def weights_of(spec: str) -> ModelWeights:
         if source.repo:
             return _on_hub(source)
         if source.folder:
+            _require_tokenizer(source.spec, os.listdir(source.folder))
             return _in_folder(source, source.folder)
         return _in_gguf(source)
     except InputError as error:
@@ -108,7 +113,10 @@ def _in_folder(source: Source, folder: Path) -> ModelWeights:
     shards = [folder / shard for shard in shards_of(folder)]
     missing = [path.name for path in shards if not path.is_file()]
     if missing:
-        raise InputError(f"{source.spec} lacks {len(missing)} shards: {missing[0]}")
+        raise InputError(
+            f"{source.spec} lacks {len(missing)} of {len(shards)} shards, such as"
+            f" {missing[0]}"
+        )
     size = sum(path.stat().st_size for path in shards)
     return ModelWeights(
         source.spec,
@@ -118,6 +126,12 @@ def _in_folder(source: Source, folder: Path) -> ModelWeights:
         here=size,
         templated=_has_template(folder),
     )
+
+
+def _require_tokenizer(label: str, files: Collection[str]) -> None:
+    """Raise InputError where none of the files is one that a tokenizer is made of."""
+    if not any(name in files for name in TOKENIZERS):
+        raise InputError(f"{label}: no {TOKENIZERS[0]}")
 
 
 def _in_gguf(source: Source) -> ModelWeights:
@@ -198,7 +212,8 @@ def _is_whole(folder: Path) -> bool:
 def _listing(source: Source) -> tuple[dict[str, int], bool]:
     """Return the sizes of a repository's shards, and whether it is gated.
 
-    Raises InputError for what the hub refuses and for a model without safetensors.
+    Raises InputError for what the hub refuses and for a model without safetensors or
+    tokenizer.
     """
     with hub_errors(source.repo, source.revision):
         about = HfApi().model_info(
@@ -219,6 +234,7 @@ def _listing(source: Source) -> tuple[dict[str, int], bool]:
             sizes[name] = file.size or 0
     if not sizes:
         raise InputError(f"{source.repo}: no weights in *.safetensors")
+    _require_tokenizer(source.repo, [file.rfilename for file in about.siblings or []])
     return sizes, bool(about.gated)
 
 

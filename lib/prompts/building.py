@@ -237,7 +237,7 @@ def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
             f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}"
         )
     if not tokenizer.chat_template:
-        raise InputError("this model has no chat template: use the plain prompt format")
+        raise InputError("this model has no chat template: set format to plain")
     messages = [*turns, {"role": "user", "content": content}]
     try:
         text = tokenizer.apply_chat_template(

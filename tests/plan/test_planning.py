@@ -1,5 +1,6 @@
 """A plan counts what a run then does, says what is done, and refuses all at once."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from lib.__main__ import main
 from lib.evaluation import draw_scores
 from lib.evaluation.likelihood import likelihoods
 from lib.measurement.run import measure
+from lib.models.checkpoint import SHARD_INDEX
 from lib.plan import planning, score_tasks, speed
 from lib.plan.cost import WORKING_MEMORY
 from lib.plan.machine import Machine
@@ -188,6 +190,22 @@ def test_what_would_be_refused_hours_later_is_refused_at_once(
     assert reason in refusal
 
 
+def test_a_model_without_a_tokenizer_is_refused_at_once(hub, repositories, small):
+    for folder in (repositories / OPEN, repositories / GATED):
+        (folder / "tokenizer.json").unlink()
+    (refusal,) = make_plan(small).refusals
+    assert refusal == f"{OPEN}, {GATED}: no tokenizer.json"
+    here = weights_of(str(repositories / OPEN))
+    assert here.refusal == f"{repositories / OPEN}: no tokenizer.json"
+
+
+def test_a_folder_that_lacks_a_shard_is_refused(tiny_checkpoint):
+    index = {"weight_map": {"a": "one.safetensors", "b": "model.safetensors"}}
+    (tiny_checkpoint / SHARD_INDEX).write_text(json.dumps(index))
+    refusal = weights_of(str(tiny_checkpoint)).refusal
+    assert refusal.endswith("lacks 1 of 2 shards, such as one.safetensors")
+
+
 def test_problems_without_solutions_no_memory_and_no_disk_are_refused(
     hub, small, profile_file, monkeypatch
 ):
@@ -238,7 +256,9 @@ def test_a_plan_as_text_names_models_tasks_claims_and_ends_with_its_summary(hub,
     hub.gated[GATED] = 401
     text = as_text(make_plan(small, notebooks=7))
     lines = text.splitlines()
-    for begin in ("model ", "open ", "gated ", "likelihood ", "this machine: cpu"):
+    begins = ["model ", "open ", "gated ", "this machine: cpu"]
+    begins += ["tokens of one problem ", "answers ", "likelihood ", "sampled answers "]
+    for begin in begins:
         assert any(line.startswith(begin) for line in lines)
     assert re.search(r"^decides by accuracy, on org/open: accuracy-mless$", text, re.M)
     assert re.search(r"^refused: org/gated is gated: request access", text, re.M)
