@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -20,7 +19,7 @@ from lib.errors import InputError
 from lib.evaluation.answer_tables import groups, shares, solved
 from lib.evaluation.pass_rates import point_differences
 from lib.evaluation.sample_tables import distinct_2, pass_at_k
-from lib.statistics import POINTS, interval
+from lib.statistics import POINTS, interval, roc_values
 
 # The positive control, a worked example: its gain is the scale of an effect.
 POSITIVE = ("example", "none")
@@ -170,7 +169,7 @@ def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray
     if solved.all() or not solved.any():
         raise Untestable("all of the problems are solved, or none is")
     per_token = tokens_and_right.per_token.to_numpy()
-    order = POINTS * orders(per_token, solved)
+    order = POINTS * roc_values(per_token, solved)
     columns = {"solved and unsolved": pd.Series(order, tokens_and_right.index)}
     return _values(columns, "share")
 
@@ -187,25 +186,6 @@ def likely_and_right(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFram
     solutions = rows.set_index("problem_id")[["nats", "tokens"]].astype(float)
     both = solutions.join(shares(answered).rename("right"), how="inner")
     return both.assign(per_token=both.nats / both.tokens)
-
-
-def orders(x: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return (N,) whose mean is the area under the ROC curve (DeLong et al. 1988).
-
-    The mean has the area's standard error too.
-    """
-    wrong = ~right
-    # (right, wrong): 1 where the two are in order, 0.5 for a tie.
-    apart = x[right][:, None] - x[wrong]
-    in_order = np.sign(apart) / 2 + 0.5
-    area = in_order.mean()
-
-    of_right = in_order.mean(1) - area
-    of_wrong = in_order.mean(0) - area
-    values = np.empty(len(x))
-    values[right] = area + of_right * len(x) / right.sum()
-    values[wrong] = area + of_wrong * len(x) / wrong.sum()
-    return values
 
 
 def pass_rates(draws: pd.DataFrame, more: str, less: str) -> xr.DataArray:

@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 
-from lib.claims.answer_measures import POSITIVE, likely_and_right, orders
+from lib.claims.answer_measures import POSITIVE, likely_and_right
 from lib.errors import InputError
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.conditions import EVERY_LAYER, NO_LAYER, Filler, parse_condition
-from lib.statistics import ENOUGH, POINTS, interval
+from lib.statistics import ENOUGH, POINTS, interval, logistic_slopes, roc_values
 
 # Of the positive control's gain: what lies within it counts as none, as the claims have
 # it.
@@ -234,9 +233,9 @@ def worth(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 
         tokens = both.tokens.to_numpy()
         per_token = both.per_token.to_numpy()
-        slopes, steepness = _slopes(per_token, solved)
+        slopes, steepness = logistic_slopes(per_token, solved)
         slope = interval(slopes, both.index)
-        area = interval(POINTS * orders(per_token, solved), both.index, "share")
+        area = interval(POINTS * roc_values(per_token, solved), both.index, "share")
         points = POINTS * float((steepness / tokens).mean())  # of a slope of 1
         row = {"model": model, "n": len(both), "solved": POINTS * solved.mean()}
         for name, shown, scale in (
@@ -249,21 +248,3 @@ def worth(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
             row[f"{name}_high"] = scale * shown.high
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (N,): the slope of a logistic regression, and p (1 - p).
-
-    To the slope each problem's influence on it is added: the mean of the first array is
-    the slope, and its standard error the slope's (the sandwich estimator).
-    """
-    design = np.stack([np.ones_like(x), x - x.mean()], axis=1)  # (N, 2)
-    beta = np.zeros(2)
-    for _ in range(50):  # Newton's method, which needs about 7
-        chance = expit(design @ beta)
-        steepness = chance * (1 - chance)
-        curvature = design.T @ (design * steepness[:, None])
-        gradients = design * (right - chance)[:, None]  # (N, 2)
-        influence = np.linalg.pinv(curvature) @ gradients.T  # (2, N)
-        beta = beta + influence.sum(1)
-    return beta[1] + len(x) * influence[1], steepness

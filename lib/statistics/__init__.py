@@ -1,7 +1,8 @@
 """What numbers over problems say.
 
 `intervals` has the one rule for the interval of a number, `rounding` how it is told,
-`p_values` tests and their correction, and `power` how many problems decide.
+`p_values` tests and their correction, `power` how many problems decide, and
+`prediction` how well a number tells which problems are answered right.
 """
 
 from lib.statistics.intervals import (
@@ -18,6 +19,7 @@ from lib.statistics.intervals import (
 )
 from lib.statistics.p_values import holm, signed_rank, smallest_level
 from lib.statistics.power import n_deciding, smallest_effect
+from lib.statistics.prediction import logistic_slopes, roc_values
 from lib.statistics.rounding import format_interval, rounded
 
 __all__ = [
@@ -30,9 +32,11 @@ __all__ = [
     "format_interval",
     "holm",
     "interval",
+    "logistic_slopes",
     "mcnemar_exact",
     "n_deciding",
     "ratio",
+    "roc_values",
     "rounded",
     "signed_rank",
     "smallest_effect",

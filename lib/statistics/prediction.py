@@ -1,0 +1,41 @@
+"""How well a number of each problem tells which problems are answered right."""
+
+import numpy as np
+from scipy.special import expit
+
+
+def roc_values(x: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return (N,) whose mean is the area under the ROC curve (DeLong et al. 1988).
+
+    The mean has the area's standard error too.
+    """
+    wrong = ~right
+    # (right, wrong): 1 where the two are in order, 0.5 for a tie.
+    apart = x[right][:, None] - x[wrong]
+    in_order = np.sign(apart) / 2 + 0.5
+    area = in_order.mean()
+
+    of_right = in_order.mean(1) - area
+    of_wrong = in_order.mean(0) - area
+    values = np.empty(len(x))
+    values[right] = area + of_right * len(x) / right.sum()
+    values[wrong] = area + of_wrong * len(x) / wrong.sum()
+    return values
+
+
+def logistic_slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return two arrays (N,): the slope of a logistic regression, and p (1 - p).
+
+    To the slope each problem's influence on it is added: the mean of the first array is
+    the slope, and its standard error the slope's (the sandwich estimator).
+    """
+    design = np.stack([np.ones_like(x), x - x.mean()], axis=1)  # (N, 2)
+    beta = np.zeros(2)
+    for _ in range(50):  # Newton's method, which needs about 7
+        chance = expit(design @ beta)
+        steepness = chance * (1 - chance)
+        curvature = design.T @ (design * steepness[:, None])
+        gradients = design * (right - chance)[:, None]  # (N, 2)
+        influence = np.linalg.pinv(curvature) @ gradients.T  # (2, N)
+        beta = beta + influence.sum(1)
+    return beta[1] + len(x) * influence[1], steepness
