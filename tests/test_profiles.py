@@ -162,7 +162,7 @@ def test_no_layer_is_asked_for_that_another_model_does_not_have(tiny_checkpoint)
     assert run_profile("demo", model=str(tiny_checkpoint)).attention.layers == 2
 
 
-def test_other_problems_are_all_asked_for_but_have_no_solutions(tmp_path, monkeypatch):
+def test_other_problems_are_all_asked_for(tmp_path, monkeypatch):
     (tmp_path / "mine.jsonl").write_text("")
     monkeypatch.chdir(tmp_path)
     run = run_profile("demo", problems="mine.jsonl")
@@ -176,6 +176,20 @@ def test_other_problems_are_all_asked_for_but_have_no_solutions(tmp_path, monkey
     assert families.likelihood is None
     assert families.pass_rates.problems == str(tmp_path / "mine.jsonl")
     assert run_profile("demo", problems="mine.jsonl", limit=3).accuracy.limit == 3
+
+
+@pytest.mark.parametrize("solution, are_scored", [("It is $2$.", True), (" ", False)])
+def test_other_problems_are_scored_where_they_have_solutions(
+    tmp_path, solution, are_scored
+):
+    problem = {"unique_id": "1", "problem": "What is $1 + 1$?", "answer": "2"}
+    file = tmp_path / "mine.jsonl"
+    file.write_text(json.dumps(problem | {"solution": solution}))
+    likelihood = run_profile("families", problems=str(file)).likelihood
+    assert (likelihood is not None) == are_scored
+    if are_scored:
+        assert likelihood.problems == str(file)
+    assert run_profile("families", problems="math500").likelihood is not None
 
 
 @pytest.mark.parametrize("limit, of_fillers", [(3, 3), (500, 48)])

@@ -26,6 +26,7 @@ from lib.profiles.sections import (
     Variation,
 )
 from lib.prompts.conditions import Condition
+from lib.prompts.problems import load_problems
 
 # How the cell begins that papermill puts into a notebook.
 INJECTED = "# Parameters\n"
@@ -132,19 +133,33 @@ def _name(base: Profile, name: str | None = None, **changes: Any) -> str:
 def _with_problems(run: Profile, problems: str) -> Profile:
     """Return a run on all of these problems.
 
-    The drawn problem and the levels belong to others, and likelihoods need solutions,
-    which these may lack.
+    The drawn problem and the levels belong to others. Likelihoods need solutions: where
+    these lack some, none are scored.
     """
     attention = {"problems": problems, "limit": None, "example": None}
     accuracy = {"problems": problems, "limit": None, "levels": None}
+    likelihood = None
+    if run.likelihood is not None and _have_solutions(problems):
+        likelihood = _changed(run.likelihood, problems=problems, limit=None)
     return run.model_copy(
         update={
             "attention": run.attention.model_copy(update=attention),
             "accuracy": run.accuracy.model_copy(update=accuracy),
-            "likelihood": None,
+            "likelihood": likelihood,
             "pass_rates": _changed(run.pass_rates, problems=problems, limit=None),
         }
     )
+
+
+def _have_solutions(problems: str) -> bool:
+    """Say whether each of these problems has a worked solution."""
+    if problems == "math500":  # which may have to be fetched
+        return True
+    try:
+        loaded = load_problems(problems)
+    except InputError:  # as whoever uses them will say
+        return False
+    return all(problem.solution.strip() for problem in loaded)
 
 
 def _with_model(run: Profile, model: str) -> Profile:
