@@ -8,6 +8,7 @@ tasks             those of a profile: `measuring_tasks`, `answer_tasks`, `score_
 tokens            how many tokens texts have, from their characters
 cost              what one task takes on this machine: seconds and memory
 decidable_claims  which claims of the paper a profile can decide
+units             seconds and bytes as a person says them
 planning          all of it: `make_plan`, and what is refused at once
 quicker           what would make a run shorter
 printout          a plan as it is printed

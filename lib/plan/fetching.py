@@ -13,7 +13,7 @@ from lib.models.first_layers import first_layers
 from lib.models.hub import snapshot
 from lib.models.names import resolve
 from lib.plan.planning import Plan, make_plan, of_disk, refuse
-from lib.plan.printout import gigabytes
+from lib.plan.units import gigabytes
 from lib.profiles import Profile
 
 

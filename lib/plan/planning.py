@@ -14,12 +14,11 @@ from lib.plan.machine import Machine, this_machine
 from lib.plan.speed import NOTEBOOK_SECONDS, overhead_of
 from lib.plan.task import Task, TaskInputs
 from lib.plan.tasks import tasks_of
+from lib.plan.units import GB
 from lib.plan.weights import ModelWeights, Shape, weights_of
 from lib.profiles import Profile
 from lib.prompts.problems import Problem, load_problems
 
-GB = 1e9
-HOUR = 3600
 # MATH-500 where it is not at hand: of its size, and of its mean length.
 MATH500_SIZE = 500
 UNSEEN_PROBLEM = "x" * 200

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from lib.plan.cost import Cost
 from lib.plan.decidable_claims import EVIDENCE, decidable, models_of_profile
-from lib.plan.planning import GB, HOUR, Plan
+from lib.plan.planning import Plan
 from lib.plan.quicker import quicker
+from lib.plan.units import MINUTE, duration, gigabytes
 
 # How a person calls a task; others are called as they are in a profile.
 STEPS = {
@@ -17,9 +18,6 @@ STEPS = {
     "draws": "sampled answers",
     "draw_scores": "their likelihood",
 }
-# Below so many seconds a time is said in minutes.
-TWO_HOURS = 2 * HOUR
-MINUTE = 60
 
 
 def as_text(plan: Plan) -> str:
@@ -50,21 +48,6 @@ def summary(plan: Plan) -> str:
         f"Plan: {gigabytes(plan.bytes_to_fetch)} to fetch, {plan.prompts:,} prompts,"
         f" {time} on this machine, by {basis}"
     )
-
-
-def duration(seconds: float) -> str:
-    """Return a time as a person says it."""
-    if seconds < MINUTE:
-        return "under a minute"
-    if seconds < 1.5 * MINUTE:
-        return "1 minute"
-    if seconds < TWO_HOURS:
-        return f"{seconds / MINUTE:.0f} minutes"
-    return f"{seconds / HOUR:.1f} hours"
-
-
-def gigabytes(size: float) -> str:
-    return f"{size / GB:.1f} GB"
 
 
 def _weights_table(plan: Plan) -> list[str]:

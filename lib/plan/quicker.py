@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from math import sqrt
 
 from lib.plan.cost import DTYPE_BYTES, WORKING_MEMORY, Cost
-from lib.plan.planning import GB, HOUR, Plan
+from lib.plan.planning import Plan
 from lib.plan.speed import overhead_of, speed_of
+from lib.plan.units import duration, gigabytes
 from lib.statistics import POINTS
 
 # What is worth saying: so many times as fast, so many seconds saved, so many bytes.
@@ -46,8 +47,8 @@ def _bfloat16(plan: Plan, answers: list[Cost]) -> Iterator[str]:
     before = sum(one.seconds for one in single)
     if before > FASTER * seconds and before - seconds > SECONDS_SAVED:
         yield (
-            f"--dtype bfloat16 answers in {seconds / HOUR:.1f} hours instead of"
-            f" {before / HOUR:.1f} here"
+            f"--dtype bfloat16 answers in {duration(seconds)} instead of"
+            f" {duration(before)} here"
         )
 
 
@@ -104,6 +105,6 @@ def _fetch_first(plan: Plan) -> Iterator[str]:
             twice += sum(weights.to_fetch(layers) for layers in depths if layers)
     if twice > BYTES_SAVED:
         yield (
-            f"`python -m lib fetch` first saves {twice / GB:.1f} GB: first layers are"
+            f"`python -m lib fetch` first saves {gigabytes(twice)}: first layers are"
             " then read from the whole model"
         )

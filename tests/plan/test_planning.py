@@ -17,8 +17,9 @@ from lib.plan import planning, score_tasks, speed
 from lib.plan.cost import WORKING_MEMORY
 from lib.plan.machine import Machine
 from lib.plan.planning import make_plan
-from lib.plan.printout import as_text, duration, summary
+from lib.plan.printout import as_text, summary
 from lib.plan.quicker import half_width, quicker
+from lib.plan.units import duration
 from lib.plan.weights import weights_of
 from lib.profiles import load_profile, run_profile
 
