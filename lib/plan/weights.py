@@ -155,12 +155,12 @@ def _on_hub(source: Source) -> ModelWeights:
     """
     folder = _cached_folder(source)
     cut = _cut_folders(source, folder)
+    gated = known_models().get(source.name, {}).get("gated", False)
     if folder and _is_whole(folder):
-        return replace(_in_folder(source, folder), cut=cut)
+        return replace(_in_folder(source, folder), cut=cut, gated=gated)
 
     refusal = ""
     sizes: dict[str, int] = {}
-    gated = known_models().get(source.name, {}).get("gated", False)
     try:
         sizes, gated = _listing(source)
         folder = _small_files(source)

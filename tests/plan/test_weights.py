@@ -75,6 +75,14 @@ def test_a_gated_model_says_how_to_get_access(hub):
     assert re.search(f"{GATED} is gated: request access", weights_of(GATED).refusal)
 
 
+def test_a_gated_model_is_called_so_also_once_it_is_here(hub, monkeypatch):
+    snapshot(GATED)
+    known = {"gated": {"gated": True}}
+    monkeypatch.setattr("lib.plan.weights.known_models", lambda: known)
+    weights = weights_of(GATED)
+    assert weights.gated and weights.to_fetch(None) == 0
+
+
 def test_pickles_are_refused_on_the_hub_and_in_a_folder(hub, repositories):
     folder = repositories / OPEN
     assert not weights_of(str(folder)).refusal
