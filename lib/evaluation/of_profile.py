@@ -42,7 +42,7 @@ def stored_answers(profile: Profile, part: str = "main") -> pd.DataFrame:
     """Return a part's completions as far as results/ has any, else as the repository
     has them: nothing runs.
     """
-    rows = read(*_results(profile, part).glob("completions*.jsonl"))
+    rows = read(*sorted(_results(profile, part).glob("completions*.jsonl")))
     return frame(rows, part) if rows else _stored(profile, part)
 
 
@@ -104,7 +104,7 @@ def stored_draw_scores(profile: Profile) -> pd.DataFrame:
     """Return how likely drawn answers are under each condition, a row per answer and
     condition, as far as results/ has any, else as the repository has them.
     """
-    rows = read(*_results(profile, "draw_scores").glob("scores*.jsonl"))
+    rows = read(*sorted(_results(profile, "draw_scores").glob("scores*.jsonl")))
     if not rows:
         rows = read(*sorted((paths.DATA / profile.name / "draws").glob("*.jsonl.gz")))
     return pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS)

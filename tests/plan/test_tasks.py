@@ -4,17 +4,25 @@ import json
 from types import SimpleNamespace
 
 import pytest
+import yaml
+from hand_written import keep
 
 from lib import paths
+from lib.models.names import resolve
 from lib.plan import cost, speed
 from lib.plan.cost import WORKING_MEMORY
 from lib.plan.machine import Machine, processor
 from lib.plan.printout import summary
 from lib.plan.speed import Speed, Workload, overhead_of
 from lib.plan.tasks import Task, TaskInputs, tasks_of
-from lib.plan.tokens import PROBLEM_CHARACTERS, SOLUTION_CHARACTERS
+from lib.plan.tokens import (
+    PROBLEM_CHARACTERS,
+    SOLUTION_CHARACTERS,
+    inserted_tokens,
+)
 from lib.plan.weights import Shape
 from lib.profiles import Profile
+from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem
 
 # A token is multiplied with 10 parameters in each of 5 layers, and with 50 in the head.
@@ -74,12 +82,27 @@ PROFILE = {
 
 
 @pytest.fixture
-def tasks(tmp_path, monkeypatch):
-    """The tasks of PROFILE by name; nothing is stored."""
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    profile = Profile.model_validate(PROFILE)
-    inputs = TaskInputs(profile, {"demo": SHAPE}, {"embedded": PROBLEMS})
-    return {task.name: task for task in tasks_of(inputs)}
+def count(tmp_path, monkeypatch):
+    """What counts the tasks of PROFILE by name, with other settings of its answers;
+    nothing is stored.
+    """
+    resolve("demo")  # while the file of models is at hand
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(paths, "DATA", tmp_path / "data")
+
+    def tasks_with(fresh=False, **changes):
+        accuracy = PROFILE["accuracy"] | changes
+        profile = Profile.model_validate(PROFILE | {"accuracy": accuracy})
+        problems = {"embedded": PROBLEMS}
+        inputs = TaskInputs(profile, {"demo": SHAPE}, problems, fresh)
+        return {task.name: task for task in tasks_of(inputs)}
+
+    return tasks_with
+
+
+@pytest.fixture
+def tasks(count):
+    return count()
 
 
 # Prompts, and tokens times the parameters that each is multiplied with.
@@ -144,6 +167,88 @@ def test_answers_are_drawn_under_both_halves_and_scored_under_every_condition(ta
     assert scores.tokens == int(72 * tokens)
     assert scores.work.read == pytest.approx(2 * 72 * tokens * 100 / 1e9)
     assert scores.work.written == 0
+
+
+def test_worked_examples_are_read_before_each_prompt(count):
+    problem = of_tokens(ASKED, PROBLEM_CHARACTERS)
+    solution = of_tokens(5, SOLUTION_CHARACTERS)
+    example = {"problem": problem, "solution": solution}
+    with_one = count(format="chat", examples=[example])["main"]
+    without = count(format="chat")["main"]
+    assert with_one.tokens - without.tokens == 8 * (ASKED + 5)
+    assert with_one.longest - without.longest == ASKED + 5
+
+
+def test_caches_of_as_many_answers_as_grow_at_once_take_memory(count):
+    task = count(batch_size=5)["main"]
+    assert (task.batch_size, task.longest) == (5, int(33.5 + 10))
+    assert count(batch_size=None)["main"].batch_size == 1
+    # Another engine keeps its own.
+    assert count(engine="vllm")["main"].batch_size == 0
+
+
+def test_a_condition_inserts_as_many_tokens_as_it_names_itself():
+    names = ("none", "mless", "mless:21")
+    conditions = [parse_condition(name) for name in names]
+    assert inserted_tokens(Filler(length=7), conditions) == (7 + 21) / 3
+
+
+# Where a run keeps what a task asks for, and where the repository does.
+FILES = """
+main | completions.jsonl | answers/main.jsonl.gz
+draws | draws/completions.jsonl | answers/draws.jsonl.gz
+likelihood | likelihood/scores.jsonl | likelihood/m.jsonl.gz
+draw_scores | draw_scores/scores.jsonl | draws/m.jsonl.gz
+"""
+KEPT = [line.split(" | ") for line in FILES.strip().splitlines()]
+# A row that every task asks for, and what makes it another's.
+ASKED_FOR = {"model": "SmolLM2-135M-Instruct", "condition": "none", "sample": 0}
+ASKED_FOR |= {"problem_id": "own/0", "target": "solution", "response": ""}
+ASKED_FOR |= {"correct": True, "completion_tokens": 3}
+OF_OTHERS = """
+every task: [{model: m}, {condition: mful}, {problem_id: own/9}]
+main: [{sample: 2}, {problem_id: own/1}]
+draws: [{sample: 4}]
+likelihood: [{target: answer, condition: mless}]
+draw_scores: []
+"""
+
+
+@pytest.mark.parametrize("name, file, _", KEPT)
+def test_of_what_is_kept_only_what_is_asked_for_is_not_left(count, name, file, _):
+    whole = count()[name]
+    rows = [ASKED_FOR]
+    changes = yaml.safe_load(OF_OTHERS)
+    for change in [*changes["every task"], *changes[name]]:
+        rows.append(ASKED_FOR | change)
+    keep(paths.RESULTS / "by-hand" / file, rows)
+    task = count()[name]
+    assert task.prompts == whole.prompts
+    assert task.stored == 1
+    left = 1 - 1 / whole.prompts
+    assert task.work.read == pytest.approx(left * whole.work.read)
+    assert count(fresh=True)[name].stored == 0
+
+
+@pytest.mark.parametrize("name, here, there", KEPT)
+def test_what_the_repository_keeps_is_whole_however_little_it_is(
+    count, name, here, there
+):
+    keep(paths.RESULTS / "by-hand" / here, [])
+    folder = paths.DATA / "by-hand"
+    keep(folder / "answers" / "draws.jsonl.gz", [ASKED_FOR])
+    keep(folder / there, [ASKED_FOR, ASKED_FOR | {"model": "m"}])
+    task = count()[name]
+    assert (task.prompts, task.stored) == (1, 1)
+    assert task.work == Workload()
+
+
+def test_drawn_answers_are_not_those_that_the_repository_keeps_of_the_main_part(count):
+    keep(paths.DATA / "by-hand" / "answers" / "main.jsonl.gz", [ASKED_FOR])
+    tasks = count()
+    assert tasks["main"].stored == 1
+    assert tasks["draws"].stored == 0
+    assert tasks["draw_scores"].stored == 0
 
 
 def test_a_model_read_in_turns_needs_its_embedding_and_two_layers(monkeypatch):
