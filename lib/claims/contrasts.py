@@ -113,7 +113,8 @@ def differences(scores: pd.DataFrame, target: str, filler: Filler) -> pd.DataFra
                 continue
             apart = (nats[contrast.more] - nats[contrast.less]).dropna()
             if contrast.panel != "pairs":
-                apart = apart.loc[_shared_problems(nats, contrasts, contrast.panel)]
+                shared = _shared_problems(nats, contrasts, contrast.panel)
+                apart = apart[apart.index.isin(shared)]
             if len(apart) >= ENOUGH:
                 shown = interval(apart, apart.index)
                 effect = (shown.estimate, shown.low, shown.high)

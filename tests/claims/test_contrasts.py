@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from lib.claims import contrasts
 from lib.evaluation.rows import frame
 from lib.prompts.conditions import Filler
-from lib.statistics import interval
+from lib.statistics import ENOUGH, interval
 
 N = 30  # problems of `scores`
 
@@ -51,6 +51,14 @@ def test_a_pair_has_its_mean_difference_its_n_and_a_tenth_of_the_worked_example(
 
     shares = {claim.equivalence for claim in CLAIMS.values()} - {None}
     assert shares == {contrasts.MARGIN_SHARE}
+
+
+def test_the_scale_is_what_the_example_gains_on_average():
+    rows = scores({"mless": 1, "example": 2})
+    of_one = (rows.condition == "example") & (rows.problem_id == "p000")
+    rows.loc[of_one, "nats"] += 60
+    table = of_solutions(rows)
+    assert table.band.tolist() == pytest.approx([0.1 * (2 + 60 / N)] * 2)
 
 
 def test_an_example_that_harms_gives_no_scale():
@@ -105,13 +113,39 @@ def test_lengths_places_and_depths_have_a_panel_each_where_there_are_two_points(
     assert curves == {"hidden from layers 1 to k"}
 
 
+OTHERS = "mless:30+arm hidden-from-layer-1:30 mful:30 mless:30@end"
+
+
+@pytest.mark.parametrize("other", OTHERS.split())
+def test_what_differs_in_a_second_thing_is_no_point_of_a_curve(other):
+    shifts = {"mless:10": 1, "mless": 2, "mless@end": 3}
+    shifts["hidden-from-layer-1"] = 4
+    shifts["hidden-from-layers-1-to-2"] = 5
+    alone, _ = panels(shifts)
+    assert {"length", "place", "depth"} < alone.keys()
+    shifts[other] = 6
+    together, _ = panels(shifts)
+    assert together == alone
+
+
 def test_the_points_of_a_curve_have_the_same_problems():
     rows = scores({"mless": 2, "mless:10": 1, "mless:110": 3, "mless@end": 4})
     last = [f"p{i:03d}" for i in range(25, N)]
-    missing = (rows.condition == "mless:110") & rows.problem_id.isin(last)
-    table = of_solutions(rows[~missing])
-    counts = table.groupby("panel").n.unique().map(list).to_dict()
-    assert counts == {"length": [25], "pairs": [N], "place": [N]}
+    for condition, panel in (("mless:110", "length"), ("mless@end", "place")):
+        missing = (rows.condition == condition) & rows.problem_id.isin(last)
+        table = of_solutions(rows[~missing])
+        counts = table.groupby("panel").n.unique().map(list).to_dict()
+        assert counts == {"length": [N], "pairs": [N], "place": [N]} | {panel: [25]}
+
+
+def test_a_point_of_too_few_problems_takes_none_from_the_others():
+    rows = scores({"mless": 2, "mless:10": 1, "mless:110": 3})
+    is_late = rows.problem_id >= f"p{ENOUGH - 1:03d}"
+    few = (rows.condition == "mless:110") & is_late
+    table = of_solutions(rows[~few])
+    points = table[table.panel == "length"]
+    assert points.x.tolist() == [55, 10]
+    assert set(points.n) == {N}
 
 
 def test_the_problem_from_close_is_the_median_one_of_the_first_model():
@@ -120,6 +154,11 @@ def test_the_problem_from_close_is_the_median_one_of_the_first_model():
     table = contrasts.one_problem(rows)
     assert set(table.problem_id) == {"p002"}
     assert list(table.condition) == ["none", "mless"]
+    assert table["to none"].tolist() == pytest.approx([0, 2])
+    assert table["per token"].tolist() == pytest.approx((table.nats / 100).tolist())
+    # Of an even number it is the lower of the two in the middle.
+    fewer = contrasts.one_problem(rows[rows.problem_id != "p001"])
+    assert set(fewer.problem_id) == {"p002"}
     alone = contrasts.one_problem(rows[rows.condition == "none"])
     assert set(alone.problem_id) == {"p000"}
 
@@ -225,3 +264,13 @@ def test_what_the_profile_asks_for_and_nobody_scored_is_said():
         " none.",
         "Not scored: gemma-3-270m.",
     ]
+
+
+def test_what_is_scored_on_just_enough_problems_is_not_said_to_lack():
+    wanted = SimpleNamespace(models=["demo"], conditions=["none", "gap"], at_once=[])
+    run = SimpleNamespace(likelihood=wanted)
+    enough = scores({"gap": 1}, "SmolLM2-135M-Instruct", n=ENOUGH)
+    few = enough[enough.problem_id != "p000"]
+    assert contrasts.unscored(run, enough) == []
+    sentence = "Not scored with SmolLM2-135M-Instruct: solutions under none, gap."
+    assert contrasts.unscored(run, few) == [sentence]
