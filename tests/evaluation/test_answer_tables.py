@@ -3,6 +3,7 @@ holds all of them once more.
 """
 
 import numpy as np
+import pandas as pd
 import pytest
 from hand_written import record, run, solved
 
@@ -68,6 +69,66 @@ def test_samples_of_one_problem_are_not_independent():
     assert none["high"] - none["low"] > 35  # not as of 160
 
 
+RATES = """
+equal
+no-box no_box
+empty-box no_box
+timeout ungraded
+crash ungraded
+refused ungraded
+"""
+
+
+@pytest.mark.parametrize("line", RATES.strip().splitlines())
+def test_what_decided_a_grade_is_told_as_a_rate(line):
+    method, *rates = line.split()
+    answers = frame(run("none", 1, 4, method=method))
+    none = row(summarise(answers))
+    told = [name for name in ("no_box", "ungraded") if none[name]]
+    assert told == rates
+
+
+def test_graders_disagree_with_what_is_correct_worked_out_or_not():
+    answers = run("none", 3, 4, evaluated=False)
+    for answer in answers:
+        answer["problem_id"] = f"embedded/sums/{answer['problem_id']}"
+    table = answer_tables.graders(frame(answers)).set_index("grader")
+    ours = answer_tables.GRADERS["correct"]
+    worked_out = answer_tables.GRADERS["worked_out"]
+    assert table.disagree[ours] == 0
+    assert table.accuracy[ours] == 75
+    assert table.disagree[worked_out] == 3
+    assert table.accuracy[worked_out] == 0
+
+
+def test_of_two_answers_to_one_prompt_the_first_counts():
+    twice = [record("none", "a", True), record("none", "a", False)]
+    values = answer_tables.solved(frame(twice))
+    assert values.loc["a"].tolist() == [1]
+
+
+def test_a_problem_with_a_missing_sample_is_still_compared():
+    answers = run("none", 0, 20) + run("none", 0, 20, sample=1)
+    answers += run("mless", 20, 20) + run("mless", 10, 10, sample=1)
+    mless = row(summarise(frame(answers)), 1)
+    assert mless["effect"] == 100
+    assert mless["only_this"] == 30
+    assert mless["discordant"] == 100
+
+
+@pytest.mark.parametrize("reason", ["length", "context"])
+def test_answers_that_a_limit_cut_are_told_apart_model_by_model(reason):
+    first = frame(run("none", 1, 4) + run("mless", 1, 4))
+    second = first.assign(model="second")
+    second.loc[4, "finish_reason"] = reason  # under mless, of the solved problem
+    answers = pd.concat([first, second], ignore_index=True)
+    assert summarise(answers).truncated.tolist() == [0, 0, 0, 25]
+    table = answer_tables.cut_apart(answers)
+    finished = table[table.problems == "finished"]
+    assert finished.n.tolist() == [4, 4, 3, 3]
+    assert finished.accuracy.tolist() == [25, 25, 0, 0]
+
+
 def test_an_effect_is_a_problems_mean_over_its_samples():
     # Every problem is solved under mless, and once in two samples under none.
     records = [
@@ -76,9 +137,14 @@ def test_an_effect_is_a_problems_mean_over_its_samples():
         for i in range(20)
         for sample in (0, 1)
     ]
-    mless = row(summarise(frame(records)), 1)
+    table = summarise(frame(records))
+    mless = row(table, 1)
     assert mless["effect"] == pytest.approx(50)
     assert mless["p_value"] < 0.01
+    # Twenty pairs of forty changed.
+    assert mless["only_this"] == 20
+    assert mless["discordant"] == 50
+    assert row(answer_tables.power(table, effect=2))["pairs"] == 40
 
 
 def test_a_missing_sample_is_not_a_wrong_one():

@@ -87,6 +87,15 @@ def test_four_answers_are_weighed_as_by_hand():
     assert points["a"] == pytest.approx(100 * (first + third) / 4)
 
 
+def test_a_row_counts_problems_and_answers_and_how_far_log_p_lies_apart():
+    draws = pd.concat([four_draws("a"), four_draws("b"), four_draws("b")])
+    (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
+    assert row["n"] == 2
+    assert row["answers"] == 12
+    # Of each four answers log p differs by -log 2, 0, log 2 and 0.
+    assert row["spread"] == pytest.approx(np.log(2) * (6 / 11) ** 0.5)
+
+
 @pytest.mark.parametrize("pair", [("none", "layer-1-only"), ("layer-1-only", "none")])
 def test_weights_are_told_of_the_condition_with_fewer_effective_answers(pair):
     # Under none they are 4/3, 1, 2/3, 1; under layer-1-only 2, 1, 2/3, 1.

@@ -13,8 +13,8 @@ from lib.errors import InputError
 from lib.evaluation import run as module
 from lib.evaluation.rows import FIELDS
 from lib.evaluation.run import evaluate
-from lib.evaluation.shorter import resumed_tokens
-from lib.evaluation.store import read
+from lib.evaluation.shorter import resumed_tokens, rows_of_shorter
+from lib.evaluation.store import opened, read
 from lib.generation.requests import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
@@ -154,6 +154,7 @@ def test_an_engine_is_asked_for_what_the_settings_say(tiny_llama, tmp_path, says
     assert sampling == Sampling(6, 0.7, 0.9, "", 4)
     assert elicited == Sampling(6, 0.0, 1.0, module.ELICITATION, 4)
     assert answers.condition.value_counts().to_dict() == {"none": 12, "mless:5": 12}
+    assert answers["sample"].value_counts().to_dict() == {0: 8, 1: 8, 2: 8}
     assert {request.key for request in requests} == set(answers.key)
     # A sample's seed is fixed by its key alone.
     seeds = {request.key: request.seed for request in requests}
@@ -283,6 +284,15 @@ def test_a_longer_run_takes_over_what_is_finished_and_continues_the_rest(
     assert set(whole.finish_reason) == {"stop"}
     assert cut.key.tolist() == whole.key.tolist()
     assert again.equals(whole)
+
+
+def test_the_answers_of_every_shard_of_a_shorter_run_are_taken_over(tmp_path):
+    settings = {"temperature": 0, "elicit": False, "max_new_tokens": 3}
+    for place, key in enumerate("ab", 1):
+        with opened(tmp_path, settings, shard=(place, 2)) as store:
+            store.append({"key": key})
+    longer = settings | {"max_new_tokens": 9}
+    assert rows_of_shorter(tmp_path, longer).keys() == {"a", "b"}
 
 
 def test_tokens_are_read_back_from_the_text_where_it_gives_them(demo):

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from hand_written import record, run
 
@@ -76,6 +77,25 @@ def test_the_noise_floor_is_what_seeds_alone_change():
     assert floor["largest"] == pytest.approx(40)
     assert floor["discordant"] == pytest.approx(80 / 3)
     assert (floor["n"], floor["samples"]) == (10, 3)
+
+
+def test_the_noise_floor_is_of_prompts_without_any_insertion():
+    slashes = voted(a="75").assign(condition="mless")
+    answers = pd.concat([slashes, voted(a="55")])
+    assert sample_tables.noise_floor(answers).largest.tolist() == [0]
+
+
+def test_diversity_is_told_up_to_as_many_samples_as_there_are():
+    answers = voted(a="7555", b="5555")
+    answers["response"] = ["x y", "x y", "x z", ""] + ["x y"] * 4
+    found = row(sample_tables.diversity(answers))
+    assert found["pass@1"] == 12.5
+    assert found["pass@3"] == pytest.approx(37.5)
+    assert found["pass@4"] == 50
+    assert "pass@8" not in found
+    # Two of the first problem's three pairs of words are distinct, one of four.
+    share = (2 / 3 + 1 / 4) / 2
+    assert found["distinct 2-grams"] == pytest.approx(100 * share)
 
 
 def test_samples_that_solve_opposite_problems_differ_in_all_and_in_nothing():

@@ -55,6 +55,21 @@ def test_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
     assert run["settings"]["layers"] == [1, 2]
 
 
+def test_of_several_files_the_first_row_of_a_key_counts(tmp_path):
+    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for file in files:
+        file.write_text(json.dumps({"key": "k", "by": file.stem}) + "\n")
+    assert read(*files) == [{"key": "k", "by": "a"}]
+    assert read(*reversed(files)) == [{"key": "k", "by": "b"}]
+
+
+def test_a_prompt_that_failed_is_still_missing(tmp_path):
+    fill(tmp_path, "a")
+    (tmp_path / "failed.jsonl").write_text('{"key": "b"}\n')
+    with opened(tmp_path, SETTINGS, shard=(2, 2)) as store:
+        assert list(store.missing({"a": 1, "b": 2})) == ["b"]
+
+
 # Half a line is none when it is the only one, either.
 @pytest.mark.parametrize("kept", [["a", "b"], []])
 @pytest.mark.parametrize("tail", [b'{"key": "c", "resp', b"\0\0", b'{"a": "\xc3', None])
