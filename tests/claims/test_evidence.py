@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 from evidence import answers, right, verdict_on
 
+from lib.claims import evidence as module
 from lib.claims.evidence import by_model
-from lib.profiles import load_profile
+from lib.profiles import PARTS, load_profile
 
 
 @pytest.fixture
@@ -42,3 +43,19 @@ def test_each_model_has_what_is_at_hand_of_it(table):
     assert set(evidence["m"]) == {"measured", "answers", "scores"}
     assert set(evidence["a"]) == {"measured"}
     assert evidence["b"]["scores"].nats.tolist() == [-2.0]
+
+
+def test_what_is_gathered_is_every_part_and_the_main_answers_of_a_folder(monkeypatch):
+    profile = load_profile("demo")
+    asked = []
+
+    def answers(profile, part, folder=None):
+        asked.append((part, folder))
+        return pd.DataFrame({"model": ["m"], "part": [part]})
+
+    monkeypatch.setattr(module.of_profile, "answers", answers)
+    monkeypatch.setattr(module, "measure", lambda profile, *parts: {"m": parts})
+    known = module.gather(profile, "folder")["m"]
+    assert asked == [("main", "folder"), *((part, None) for part in PARTS)]
+    assert known["answers"].part.tolist() == ["main", *PARTS]
+    assert known["measured"] == ("attention", "activations", "controls")

@@ -86,6 +86,7 @@ def arrays():
         numbers[name] = rng.uniform(0.5, 1.5, (5, N, 3, 2))
     for name, scale in (("affine", 0.5), ("line", 0.8), ("softmax", 0.6)):
         numbers[name] = rng.uniform(0, scale, (N, 2))
+    numbers["softmax"][0] = 0.99  # the best of one problem, not on average
     numbers["lambda_by_span"] = rng.uniform(0.5, 1.5, (5, N, 3, 2, 3, 2))
     numbers["lambda_over_heads"] = rng.uniform(0.5, 1.5, (5, N, 3, 3, 2))
     numbers["measures"] = rng.uniform(0.5, 1.5, (5, N, 3, len(ACTIVATIONS)))
@@ -219,6 +220,7 @@ def test_deeper_layers_count_where_some_problems_went_through_them():
 def test_a_mean_over_heads_tells_in_how_many_of_them_it_is_as_claimed():
     heads = np.broadcast_to([0.5, 0.9, 1.1], (5, 30, 3, 3))
     lam = heads + 0.01 * np.sin(np.arange(30))[:, None, None]
+    lam[:, 0] += 0.2  # one problem is unlike the others
     measured = inside(30, heads=3, **{"lambda": lam})
     row = verdict_on("dilution", {"measured": measured})
     assert (row.verdict, row.heads_held, row.heads) == ("supported", 2, 3)
@@ -286,6 +288,25 @@ def test_pass_at_3_needs_three_samples():
     assert row.n == 0
 
 
+def test_just_as_many_samples_as_pass_at_k_needs_are_enough():
+    sampled = answers("sampling", samples=3, none=[0] * 24, arm=[1] * 24)
+    values = values_of(CLAIMS["arm-diversity"], sampled)[0]
+    assert values.sel(component="pass@3").mean() == 100
+
+
+def test_answers_some_of_which_are_helped_are_not_unaided():
+    mixed = answers("fillers", mless_end=right(2))
+    mixed["answers"].loc[0, "plain"] = False
+    assert verdict_on("position-end", mixed).n == 0
+
+
+def test_the_best_setting_is_sought_among_problems_that_all_settings_answered():
+    evidence = answers("arm_map", none=right(10, 40), a=right(15, 40), b=right(30, 30))
+    gains = values_of(CLAIMS["arm-peak"], evidence)[0]
+    means = gains.mean("problem").values
+    assert means == pytest.approx([500 / 30, 2000 / 30])
+
+
 def test_the_best_of_many_settings_is_held_against_what_choosing_gives():
     settings = {"a": right(15, 40), "b": right(30, 40), "c": right(0, 40)}
     evidence = answers("arm_map", none=right(10, 40), **settings)
@@ -318,6 +339,12 @@ def test_the_mean_of_two_differences_is_taken_problem_by_problem():
     assert judged.estimate.effect == pytest.approx((0.5 + 2) / 2, abs=0.02)
     assert (judged.n, judged.part) == (30, "mean of 2 differences")
 
+    # A problem that one of them lacks has no mean.
+    table = scores(shifts)
+    lacking = (table.condition == "gap") & (table.problem_id == "p000")
+    judged = verdict_on("likelihood-layer-1-mean", {"scores": table[~lacking]})
+    assert judged.n == 29
+
 
 @pytest.mark.parametrize(
     ("solved", "area", "verdict"),
@@ -344,6 +371,19 @@ def test_the_control_of_right_answers_is_the_area_under_the_curve(
     assert (judged.verdict, judged.n) == (verdict, 30)
 
 
+def test_solutions_are_compared_by_token_and_halves_of_answers_are_not_solved():
+    known = scores({}, n=20)
+    table = answers(samples=2, none=[2] * 10 + [1] * 10)["answers"]
+    table["problem_id"] = sorted([*known.problem_id] * 2)
+    evidence = {"scores": known, "answers": table}
+    known["nats"] = [-50.0, -100.0] * 10
+    known["tokens"] = [50, 100] * 10
+    assert verdict_on("likelihood-right", evidence).estimate.effect == 50
+    known["nats"] = [-50.0] * 10 + [-100.0] * 10
+    known["tokens"] = 100
+    assert verdict_on("likelihood-right", evidence).estimate.effect == 100
+
+
 def test_an_area_needs_solved_problems_and_others():
     known = scores({})
     table = answers(none=[1] * 30)["answers"]
@@ -365,6 +405,13 @@ def test_the_papers_number_is_that_of_the_nearest_model_of_the_family():
     assert reported(llama) == (0.3, llama)
     assert reported("Qwen2.5-14B") == (2.3, "Qwen2.5-Math-7B")
     assert reported("SmolLM2-135M-Instruct") == (None, None)
+
+    # Nearest in how many times as large it is: 2B is twice 1B, and a fifth of 10B.
+    numbers = {"qwen-1B": 1.0, "qwen-10B": 2.0, "qwen-500M": 3.0}
+    claim = CLAIMS["accuracy-mless"].model_copy(update={"paper": numbers})
+    assert claim.reported("Qwen-2B") == (1, "qwen-1B")
+    assert claim.reported("Qwen-4B") == (2, "qwen-10B")
+    assert claim.reported("Qwen-600M") == (3, "qwen-500M")
 
 
 def test_a_layer_that_was_not_measured_and_too_few_problems_are_named():

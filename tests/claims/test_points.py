@@ -55,6 +55,8 @@ def test_weights_counts_and_single_answers_stand_below_each_other(single):
     assert set(table.x) == {"mless \N{MINUS SIGN} none"}
     counted, of_single = table.effect[1:]
     assert counted == 100
+    assert table.low[1] == 100
+    assert table.high[1] == 100
     assert of_single == pytest.approx(100 / 6)
     assert list(table.n) == [PROBLEMS, PROBLEMS, len(right(10))]
     assert list(table.answers[:2]) == [4 * PROBLEMS] * 2

@@ -29,10 +29,13 @@ def parts(*values):
         ([np.full(30, 8 / 9) + 1e-16 * np.arange(30)], "supported", "0", ["0"], []),
         ([np.zeros(30)], "undecided", "0", [], []),
         ([np.linspace(5, 6, ENOUGH - 1), np.ones(100)], "undecided", "0", [], []),
+        # What is known of too few problems is shown, however clear the other part is.
+        ([3 * AGAINST, np.linspace(5, 6, ENOUGH - 1)], "undecided", "1", [], []),
         # Of parts that are equal but for rounding, or infinitely far inside, the first
         # decides.
         ([(1 + 1e-5) * FOR, FOR], "supported", "0", ["0", "1"], []),
         ([np.ones(20)] * 2, "supported", "0", ["0", "1"], []),
+        ([AGAINST, np.full(24, -1.0)], "contradicted", "1", [], ["0", "1"]),
     ],
 )
 def test_a_verdict_names_the_part_that_decides_and_those_that_hold_or_are_refuted(
@@ -100,3 +103,17 @@ def test_a_verdict_against_one_of_several_parts_is_corrected_for_their_number():
     assert p == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=0.02)
     assert p_value(four, high=0) == pytest.approx(4 * p)
     assert p_value(four, low=0) == p  # in favour all must be shown, none is chosen
+
+
+def test_p_is_that_of_the_part_which_surely_holds_least():
+    weak = FOR - 4.7
+    of_weak = p_value(parts(weak), low=0)
+    assert p_value(parts(FOR), low=0) < 0.001 < of_weak < 0.05
+    assert p_value(parts(FOR, weak), low=0) == of_weak
+
+
+def test_problems_are_enough_whatever_the_number_of_their_templates():
+    names = [f"embedded/template{i % 6}/{i}" for i in range(ENOUGH)]
+    part = np.linspace(4, 6, ENOUGH), names
+    decision = decide({"0": part}, low=0)
+    assert decision.verdict == "supported"

@@ -10,6 +10,7 @@ from scipy import stats
 
 from lib import paths
 from lib.claims.judging import judge
+from lib.claims.verdict import UNTESTED
 from lib.claims.verdict_tables import (
     VERDICT_COLUMNS,
     Answers,
@@ -17,6 +18,7 @@ from lib.claims.verdict_tables import (
     Estimate,
     Power,
     Verdict,
+    counts,
     read_verdicts,
     verdict_table,
     verdicts_of,
@@ -68,6 +70,8 @@ def controlled(*untrained, trained=0.6):
     [
         # One network that is alike is enough.
         ((0.5, 0.5, 0.6), "supported", "also"),
+        # It lies between them.
+        ((0.5, 0.75, 0.8), "supported", "also"),
         # The trained one is nearer to the edge of the claimed range.
         ((0.5, 0.45, 0.4), "supported", "weaker"),
         ((0.8, 0.7, 0.9), "supported", "stronger"),
@@ -135,6 +139,15 @@ def test_a_verdict_whose_p_is_small_but_not_when_corrected_is_lost():
         assert (verdict.survives, verdict.lost) == (False, True)
 
 
+def test_a_verdict_on_too_few_problems_does_not_survive_however_small_its_p():
+    few = ENOUGH - 1
+    evidence = answers(none=right(0, few), mless=right(few, few))
+    verdict = verdict_on("accuracy-mless", evidence)
+    assert verdict.p_holm < 0.001
+    assert verdict.stands == "too few"
+    assert not verdict.survives
+
+
 def test_an_accuracys_interval_is_tangos_and_its_power_that_of_the_paper():
     # 10 lost and 12 gained of 60, of a model whose nearest of the paper gained 2.3.
     solved = [0] * 10 + [1] * 10 + [1] * 12 + [0] * 28
@@ -152,6 +165,15 @@ def test_an_accuracys_interval_is_tangos_and_its_power_that_of_the_paper():
     assert judged.power.high == n_deciding(2.3, 100 * most**0.5)
     stranger = verdict_on("accuracy-mless", evidence, model="SmolLM2-135M-Instruct")
     assert (stranger.paper, stranger.power) == (None, None)
+
+
+@pytest.mark.parametrize("solved", [0, 20, 40])
+def test_how_many_problems_it_takes_is_said_of_what_is_undecided(solved):
+    evidence = answers(none=right(20), mless=right(solved))
+    verdict = verdict_on("accuracy-mless", evidence, model="Qwen2.5-Math-7B")
+    is_open = solved == 20
+    assert (verdict.verdict == "undecided") == is_open
+    assert bool(verdict.power) == is_open
 
 
 def test_twice_as_many_problems_of_a_template_are_needed_where_they_answer_alike():
@@ -299,6 +321,21 @@ def test_a_row_tells_ends_and_counts_by_their_names():
 def test_a_verdict_stands_with_enough_problems(n, stands, decided):
     verdict = replace(FULL, estimate=Estimate(1.5, 1.25, 1.75, n))
     assert (verdict.stands, verdict.decided) == (stands, decided)
+
+
+def test_literal_claims_are_counted_by_model_as_they_stand():
+    literal = replace(FULL, reading="literal", verdict="supported")
+    few = replace(FULL.estimate, n=ENOUGH - 1)
+    verdicts = [literal]
+    verdicts.append(replace(literal, id="b", verdict="undecided"))
+    verdicts.append(replace(literal, id="c", estimate=few))
+    verdicts.append(replace(literal, model="n"))
+    verdicts.append(replace(literal, id="b", model="n", estimate=UNTESTED))
+    verdicts.append(replace(FULL, id="d"))
+    table = counts(verdicts).set_index("model")
+    assert list(table) == ["supported", "undecided", "too few", "not tested"]
+    assert table.loc["m"].tolist() == [1, 1, 1, 0]
+    assert table.loc["n"].tolist() == [1, 0, 0, 2]
 
 
 @pytest.fixture

@@ -49,3 +49,57 @@ def test_a_claim_on_deep_layers_needs_a_map():
         kept = decidable(shallow)[evidence]
         lost |= {claim.id for claim in claims} - {claim.id for claim in kept}
     assert lost == {"later-layers"}
+
+
+def with_section(profile, section, **changes):
+    changed = getattr(profile, section).model_copy(update=changes)
+    return profile.model_copy(update={section: changed})
+
+
+def ids(profile, evidence):
+    return {claim.id for claim in decidable(profile)[evidence]}
+
+
+# Conditions beside none and mless, and what is decided with them beside the slashes.
+WEIGHTED = """
+hidden-from-layer-1 : points-layer-1-needed
+gap :
+gap layer-1-only : points-layer-1-suffices
+"""
+
+
+@pytest.mark.parametrize("line", WEIGHTED.strip().splitlines())
+def test_pass_rates_need_both_conditions_that_they_compare(line):
+    conditions, decided = (words.split() for words in line.split(":"))
+    scored = ["none", "mless", *conditions]
+    profile = with_section(load_profile("families"), "pass_rates", conditions=scored)
+    assert ids(profile, "weighted pass rates") == {"points-slashes", *decided}
+
+
+@pytest.mark.parametrize("format", ["plain", "chat"])
+@pytest.mark.parametrize("elicit", [True, False])
+def test_what_a_model_writes_unaided_needs_a_plain_prompt_and_no_box(format, elicit):
+    how = {"format": format, "elicit": elicit, "examples": []}
+    profile = with_section(load_profile("demo"), "accuracy", **how)
+    is_unaided = format == "plain" and not elicit
+    assert ("position-end" in ids(profile, "accuracy")) == is_unaided
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_a_claim_on_several_layers_needs_the_last_of_them(layers):
+    demo = load_profile("demo")
+    shallow = with_section(demo, "attention", layers=layers, map_problems=None)
+    decided = ids(shallow, "attention and activations")
+    assert ("layer-1-most" in decided) == (layers == 3)
+
+
+def test_an_answer_that_is_scored_at_once_needs_its_own_conditions():
+    profile = load_profile("families")
+    at_once = set()
+    for claim in decidable(profile)["likelihood"]:
+        if claim.arguments.get("target") == "answer":
+            at_once.add(claim.id)
+    fewer = with_section(profile, "likelihood", at_once=[])
+    lost = ids(profile, "likelihood") - ids(fewer, "likelihood")
+    assert lost == at_once
+    assert at_once
