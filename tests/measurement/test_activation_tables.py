@@ -43,6 +43,16 @@ def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
     np.testing.assert_allclose(np.exp(shares), ratio)
 
 
+def test_the_smallest_share_is_that_of_its_own_layer():
+    shares = np.array([[[0.2, 0.0]], [[0.0, 0.002]]])  # (condition, problem, layer)
+    labels = MEASURES | {"problem": ["a"]}
+    labels["layer"] = [1, 2]
+    labels["measure"] = ["near zero"]
+    measured = dataset(labels, {"measures": shares[..., None]})
+    logs = log_changes(measured.measures.sel(network="trained"))
+    np.testing.assert_allclose(np.exp(logs).squeeze(), [0.5, 2])
+
+
 # Four problems, of which no two are of one template.
 FOUR = ["a", "b", "c", "d"]
 

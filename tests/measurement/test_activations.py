@@ -3,6 +3,7 @@ demo model.
 """
 
 import weakref
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -266,6 +267,20 @@ def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):
     measured(loaded, PROBLEMS, ["mless"], [1])
     assert len(made) == 2 * len(PROBLEMS)
     assert max(alive) <= 2
+
+
+def test_arm_draws_anew_for_each_problem_in_all_layers(loaded, monkeypatch):
+    seeds = []
+
+    def installed(model, seed, **settings):
+        seeds.append(seed)
+        return nullcontext()
+
+    monkeypatch.setattr(activations, "installed", installed)
+    prompts = prompts_of(loaded, PROBLEMS[:2], ["arm"])
+    found = measure_activations(loaded, prompts, seed=5)
+    assert seeds == [5, 6]
+    assert found.layer.values.tolist() == [1, 2]
 
 
 def test_nan_activations_are_named(loaded):

@@ -11,6 +11,7 @@ from lib.measurement.attention import (
     SPANS,
     _lambda_by_span,
     measure_attention,
+    measure_tokens,
     prompts_of,
 )
 from lib.models.loading import load
@@ -122,6 +123,15 @@ def test_a_layer_alone_has_the_numbers_that_it_has_among_others(loaded):
     second = dilution(loaded, PROBLEMS[:1], ["mless"], [2])
     assert second.layer.values.tolist() == [2]
     xr.testing.assert_allclose(second, every.sel(layer=[2]), rtol=1e-5)
+
+
+def test_evenly_spread_attention_gives_a_token_its_share_of_each_later_one(loaded):
+    prompts = prompts_of(loaded, PROBLEMS[:1], [])
+    even = measure_tokens(loaded, prompts, [1]).even[0].values
+    # The k-th token spreads its attention over k.
+    shares = 1 / np.arange(1, len(even) + 1)
+    expected = [shares[place:].mean() for place in range(1, len(even))]
+    np.testing.assert_allclose(even[:-1], expected, rtol=1e-5)
 
 
 def test_what_cannot_be_measured_is_refused(loaded):

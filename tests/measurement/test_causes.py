@@ -5,6 +5,8 @@ import pytest
 import torch
 from eager import matrices, received
 
+from lib.attention.received import observe
+from lib.measurement import causes
 from lib.measurement.attention import prompts_of
 from lib.measurement.causes import affine_fits, measure_causes
 from lib.measurement.plan import CAUSES
@@ -44,6 +46,37 @@ def test_each_cause_agrees_with_the_attention_matrices_at_its_positions():
             np.testing.assert_allclose(
                 there, levels[cause] / without, rtol=1e-4, err_msg=cause
             )
+
+
+def outputs(loaded, prompt):
+    """Return (T, H, D), what the heads of layer 1 put out, by whole matrices."""
+    matrix = matrices(loaded.model, prompt.input_ids)[0]
+    seen = observe(loaded.model, prompt.input_ids, [1], values=True)
+    values = seen.values[0][0]
+    of_head = values.repeat_interleave(len(matrix) // len(values), 0)
+    return (matrix @ of_head).transpose(0, 1)
+
+
+def test_the_fits_are_of_the_tokens_behind_the_slashes(monkeypatch):
+    loaded = load("demo", layers=1, device="cpu")
+    nothing = {"affine": np.zeros(loaded.heads)}
+    given = []
+    monkeypatch.setattr(causes, "affine_fits", lambda *x: given.append(x) or nothing)
+    prompts = prompts_of(loaded, PROBLEMS[:1], ["mless"])
+    measure_causes(loaded, prompts)
+    ((old, new, left),) = given
+
+    before = prompts["none"][PROBLEMS[0].id]
+    after = prompts["mless"][PROBLEMS[0].id]
+    span = after.spans["inserted"]
+    without = outputs(loaded, before)
+    torch.testing.assert_close(old, without[span.start :])
+    inserted = outputs(loaded, after)
+    torch.testing.assert_close(new, inserted[span.stop :])
+    matrix = matrices(loaded.model, after.input_ids)[0]
+    later = matrix[:, span.stop :].double()
+    taken = later[..., span].sum(-1)
+    torch.testing.assert_close(left, 1 - taken, rtol=1e-4, atol=1e-5)
 
 
 OLD, NOISE = torch.randn(

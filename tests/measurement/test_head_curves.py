@@ -95,3 +95,19 @@ def test_a_drawn_head_has_lambda_of_either_part_over_all_problems(profile):
     assert table[["figure", "layer", "head", "span"]].values.tolist() == expected
     assert table["lambda"].tolist() == [8, 10, 2, 4, 8, 10, 8, 10]
     assert (table.n == 2).all()
+    # Of the layers that fig09 draws only the first is loaded.
+    table = spans_of_heads(profile(), "fig09")
+    assert table[["layer", "head"]].values.tolist() == [[1, 1]] * 2
+
+
+def test_a_curve_ends_with_its_prompt(profile, monkeypatch):
+    parts = np.full((2, 6), "problem", object)
+    parts[0, 4:] = ""  # the prompt under none is shorter
+    measured = dataset(LABELS, {"received": 0.5, "part": parts})
+    measured.attrs["model"] = "m"
+    measured.attrs["revision"] = "0"
+    measured.attrs["example"] = "x/1"
+    monkeypatch.setattr(head_curves, "measure", lambda *_, **__: {"m": measured})
+    table = curves(profile(fig10=1), "fig10", ["none", "mless"])
+    assert table.condition.value_counts().to_dict() == {"none": 4, "mless": 6}
+    assert table.position.tolist() == [*range(4), *range(6)]

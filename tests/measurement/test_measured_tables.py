@@ -190,6 +190,13 @@ def test_fits_have_their_mean_and_their_extreme_heads():
     assert row["highest head"] == pytest.approx(0.8)
 
 
+def test_a_fit_worse_than_none_counts_as_it_is():
+    fits = dict.fromkeys(AFFINE_TEXT, 0.5) | {"affine": -0.5}
+    measured = dataset(LABELS | {"head": [1, 2]}, fits)
+    table = affine_table({"m": measured}).set_index("measure")
+    assert table["mean"][AFFINE_TEXT["affine"]] == -0.5
+
+
 def test_one_r2_far_below_0_does_not_set_the_mean_but_is_counted():
     fits = dict.fromkeys(AFFINE_TEXT, 0.5) | {"shifted": [[-1e9, 0.6], [0.4, 0.2]]}
     measured = dataset(LABELS | {"head": [1, 2]}, fits)
