@@ -69,13 +69,10 @@ def test_the_fits_are_of_the_tokens_behind_the_slashes(monkeypatch):
     before = prompts["none"][PROBLEMS[0].id]
     after = prompts["mless"][PROBLEMS[0].id]
     span = after.spans["inserted"]
-    without = outputs(loaded, before)
-    torch.testing.assert_close(old, without[span.start :])
-    inserted = outputs(loaded, after)
-    torch.testing.assert_close(new, inserted[span.stop :])
-    matrix = matrices(loaded.model, after.input_ids)[0]
-    later = matrix[:, span.stop :].double()
-    taken = later[..., span].sum(-1)
+    torch.testing.assert_close(old, outputs(loaded, before)[span.start :])
+    torch.testing.assert_close(new, outputs(loaded, after)[span.stop :])
+    matrix = matrices(loaded.model, after.input_ids)[0].double()
+    taken = matrix[:, span.stop :, span].sum(-1)
     torch.testing.assert_close(left, 1 - taken, rtol=1e-4, atol=1e-5)
 
 
