@@ -30,13 +30,13 @@ def likelihood(run, table, name="likelihood"):
     forest.
     """
     pairs = table[table.panel == "pairs"]
-    asked = run.likelihood
+    section = run.likelihood
     layout = Layout(
         height=0.7 + 0.14 * (len(pairs) + pairs.x.nunique()),
         note=(
             "Log p under the first condition less log p under the second,"
-            f" teacher-forced, {asked.dtype}, solutions of at most"
-            f" {asked.max_solution_tokens} tokens."
+            f" teacher-forced, {section.dtype}, solutions of at most"
+            f" {section.max_solution_tokens} tokens."
         ),
     )
     for (ax,), rows in panels(run, name, pairs, ["panel"], "likelihood", layout):

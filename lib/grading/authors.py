@@ -81,7 +81,7 @@ def _with_braced_roots(answer: str) -> str:
 def _with_braced_fractions(answer: str) -> str:
     head, *fractions = answer.split(r"\frac")
     # A lone argument ends the original's rule, for all fractions.
-    if any(one[0] != "{" and len(one) == 1 for one in fractions):
+    if any(text[0] != "{" and len(text) == 1 for text in fractions):
         return answer
     return r"\frac".join([head, *map(_both_braced, fractions)])
 

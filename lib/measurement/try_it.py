@@ -128,12 +128,14 @@ class TryIt:
             with answers:
                 print("The model is writing ...")
                 try:
-                    told = self.write()
+                    answered = self.write()
                 except InputError as error:
                     print(f"error: {error}")
                 else:
                     answers.clear_output()
-                    for name, text in zip(told.prompt, told.answer, strict=True):
+                    for name, text in zip(
+                        answered.prompt, answered.answer, strict=True
+                    ):
                         print(f"{name}:\n{text}\n")
             button.disabled = False
 

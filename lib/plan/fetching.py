@@ -24,7 +24,7 @@ def fetch(profile: Profile) -> Iterator[str]:
     fit into this machine's memory is no reason: another one may compute.
     """
     plan = make_plan(profile)  # which fetches the problems
-    needed = {one.task.model for one in plan.left}
+    needed = {cost.task.model for cost in plan.left}
     of_hub = [
         weights
         for weights in plan.weights
@@ -46,7 +46,7 @@ def fetch(profile: Profile) -> Iterator[str]:
 
 def _depth(plan: Plan, spec: str) -> int | None:
     """Return how many first layers of a model are needed, None for the whole model."""
-    depths = [one.task.layers for one in plan.left if one.task.model == spec]
+    depths = [cost.task.layers for cost in plan.left if cost.task.model == spec]
     if None in depths:
         return None
     return max(depth for depth in depths if depth)

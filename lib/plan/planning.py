@@ -56,7 +56,7 @@ class Plan:
         their products, and whether this processor computes them.
         """
         name = "check" if part == "main" and self.profile.name == "demo" else part
-        own = [one for one in self.left if one.task.name in (part, name)]
+        own = [cost for cost in self.left if cost.task.name in (part, name)]
         kind = own[0].task.kind if own else part
         # Drawn answers are written here, whatever writes the others.
         accuracy = self.profile.accuracy
@@ -64,7 +64,7 @@ class Plan:
         on_processor = self.machine.device == "cpu" and not (
             kind == "answers" and part != "draws" and elsewhere
         )
-        return kind, sum(one.products for one in own), on_processor
+        return kind, sum(cost.products for cost in own), on_processor
 
     @property
     def bytes_to_fetch(self) -> int:

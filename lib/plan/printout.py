@@ -39,7 +39,7 @@ def summary(plan: Plan) -> str:
     """Return what a run takes, in one line."""
     if not plan.prompts:
         return "Plan: nothing to fetch or compute, everything is stored"
-    learned = all(one.learned for one in plan.left)
+    learned = all(cost.learned for cost in plan.left)
     basis = "its last runs" if learned else "a trial of ten seconds"
     time = duration(plan.seconds)
     if plan.seconds >= MINUTE:
@@ -55,9 +55,9 @@ def _weights_table(plan: Plan) -> list[str]:
     rows = [("model", "licence", "to fetch", "here", "memory", "read")]
     for weights in plan.weights:
         steps = [
-            one
-            for one in plan.costs
-            if one.task.model == weights.spec and one.task.left
+            cost
+            for cost in plan.costs
+            if cost.task.model == weights.spec and cost.task.left
         ]
         if not steps:
             continue
@@ -68,7 +68,7 @@ def _weights_table(plan: Plan) -> list[str]:
                 "gated" if weights.gated else "open",
                 gigabytes(fetched),
                 gigabytes(weights.here),
-                gigabytes(max(one.memory for one in steps)),
+                gigabytes(max(cost.memory for cost in steps)),
                 _how_read(steps),
             )
         )
@@ -78,11 +78,11 @@ def _weights_table(plan: Plan) -> list[str]:
 def _how_read(steps: list[Cost]) -> str:
     """Return in which ways a model's weights are held in memory."""
     ways = []
-    for one in steps:
-        if one.task.layers:
-            ways.append(f"first {one.task.layers} layers")
+    for cost in steps:
+        if cost.task.layers:
+            ways.append(f"first {cost.task.layers} layers")
         else:
-            ways.append("one layer at a time" if one.streamed else "whole")
+            ways.append("one layer at a time" if cost.streamed else "whole")
     return ", ".join(dict.fromkeys(ways))
 
 
@@ -90,8 +90,8 @@ def _steps_table(plan: Plan) -> list[str]:
     """Return a line per step and model."""
     rows = [("step", "model", "prompts", "stored", "tokens at most", "time")]
     names = {weights.spec: weights.name for weights in plan.weights}
-    for one in plan.costs:
-        step = one.task
+    for cost in plan.costs:
+        step = cost.task
         rows.append(
             (
                 STEPS.get(step.name, step.name),
@@ -99,7 +99,7 @@ def _steps_table(plan: Plan) -> list[str]:
                 f"{step.prompts:,}",
                 f"{step.stored:,}",
                 f"{step.tokens:,}",
-                duration(one.seconds) if step.left else "-",
+                duration(cost.seconds) if step.left else "-",
             )
         )
     return _aligned(rows)

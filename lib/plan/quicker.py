@@ -24,9 +24,9 @@ def quicker(plan: Plan) -> Iterator[str]:
     """Yield advice, each a sentence with its number."""
     # Answers that are weighted are drawn in the dtype and as many at once as they are.
     answers = [
-        one
-        for one in plan.left
-        if one.task.kind == "answers" and one.task.name != "draws"
+        cost
+        for cost in plan.left
+        if cost.task.kind == "answers" and cost.task.name != "draws"
     ]
     yield from _bfloat16(plan, answers)
     yield from _larger_batch(plan, answers)
@@ -36,15 +36,17 @@ def quicker(plan: Plan) -> Iterator[str]:
 
 def _bfloat16(plan: Plan, answers: list[Cost]) -> Iterator[str]:
     """Yield what answers in bfloat16 save where the processor computes in it."""
-    single = [one for one in answers if plan.machine.dtype(one.task.dtype) == "float32"]
+    single = [
+        cost for cost in answers if plan.machine.dtype(cost.task.dtype) == "float32"
+    ]
     if not single:
         return
     half = speed_of(plan.machine, "bfloat16")
     seconds = 0.0
-    for one in single:
-        overhead, _ = overhead_of(one.task.kind)
-        seconds += overhead * half.seconds(one.task.work)
-    before = sum(one.seconds for one in single)
+    for cost in single:
+        overhead, _ = overhead_of(cost.task.kind)
+        seconds += overhead * half.seconds(cost.task.work)
+    before = sum(cost.seconds for cost in single)
     if before > FASTER * seconds and before - seconds > SECONDS_SAVED:
         yield (
             f"--dtype bfloat16 answers in {duration(seconds)} instead of"
@@ -57,11 +59,11 @@ def _larger_batch(plan: Plan, answers: list[Cost]) -> Iterator[str]:
     if plan.machine.device != "cuda":
         return
     sizes = []
-    for one in answers:
-        shape = plan.shape_of(one.task.model)
-        if shape and one.task.batch_size:
-            number_bytes = DTYPE_BYTES[plan.machine.dtype(one.task.dtype)]
-            per_answer = one.task.longest * shape.cache * number_bytes
+    for cost in answers:
+        shape = plan.shape_of(cost.task.model)
+        if shape and cost.task.batch_size:
+            number_bytes = DTYPE_BYTES[plan.machine.dtype(cost.task.dtype)]
+            per_answer = cost.task.longest * shape.cache * number_bytes
             free = plan.machine.memory - WORKING_MEMORY
             free -= shape.parameters() * number_bytes
             sizes.append(int(free / per_answer))
@@ -79,7 +81,7 @@ def _fewer(plan: Plan, answers: list[Cost]) -> Iterator[str]:
     """Yield how many problems say the same to within ENOUGH_POINTS."""
     enough = int((Z95 * POINTS / ENOUGH_POINTS) ** 2 * CHANGED)
     accuracy = plan.profile.accuracy
-    main = [one.task for one in answers if one.task.name == "main"]
+    main = [cost.task for cost in answers if cost.task.name == "main"]
     if not main:
         return
     texts = len(accuracy.conditions) * accuracy.samples
@@ -97,9 +99,9 @@ def _fetch_first(plan: Plan) -> Iterator[str]:
     twice = 0
     for weights in plan.weights:
         depths = {
-            one.task.layers
-            for one in plan.costs
-            if one.task.model == weights.spec and one.task.left
+            cost.task.layers
+            for cost in plan.costs
+            if cost.task.model == weights.spec and cost.task.left
         }
         if None in depths:
             twice += sum(weights.to_fetch(layers) for layers in depths if layers)
