@@ -31,17 +31,19 @@ NOTHING_KNOWN = {
 }
 
 
-def _public_functions(*modules: Any) -> dict[str, Callable[..., xr.DataArray]]:
-    """Return by name the functions that modules define for others."""
-    functions = {}
+def _measures_of(*modules: Any) -> dict[str, Callable[..., xr.DataArray]]:
+    """Return by name the public functions of modules that return an array."""
+    measures = {}
     for module in modules:
         for name, function in inspect.getmembers(module, inspect.isfunction):
-            if function.__module__ == module.__name__ and not name.startswith("_"):
-                functions[name] = function
-    return dict(sorted(functions.items()))
+            is_own = function.__module__ == module.__name__
+            returned = inspect.signature(function).return_annotation
+            if is_own and not name.startswith("_") and returned is xr.DataArray:
+                measures[name] = function
+    return dict(sorted(measures.items()))
 
 
-MEASURES = _public_functions(network_measures, answer_measures)
+MEASURES = _measures_of(network_measures, answer_measures)
 
 
 class Claim(BaseModel):

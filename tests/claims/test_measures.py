@@ -13,6 +13,7 @@ from scipy import stats
 
 from lib import paths
 from lib.arm.activations import ACTIVATION_MEASURES as ACTIVATIONS
+from lib.claims import answer_measures
 from lib.claims.claim import MEASURES, load_claims, values_of
 from lib.errors import InputError
 from lib.measurement.activations import TOKEN_CLASSES
@@ -53,6 +54,12 @@ def test_a_claim_that_makes_no_sense_is_named(tmp_path, entries, named):
     path.write_text(yaml.safe_dump({"claims": entries}))
     with pytest.raises(InputError, match=rf"claims\.yaml: .*{named}"):
         load_claims(path)
+
+
+def test_a_public_function_that_returns_no_array_is_no_measure():
+    assert "solved_likelier" in MEASURES
+    assert hasattr(answer_measures, "likely_and_right")
+    assert "likely_and_right" not in MEASURES
 
 
 def test_claims_are_read_once_while_their_file_stays_as_it_is(tmp_path):
