@@ -1,10 +1,10 @@
 """What a claim asks of answers and likelihoods: a number per problem and component.
 
-A public function is what data/claims.yaml names as `measure`; its first parameters say
-what it is given: `answers`, a row per completion, `scores`, a row per likelihood, or
-`draws`, a row per sampled answer with its log p under each condition.
-Each returns (network, component, problem) of the one trained network, with the kind of
-its numbers (`lib.statistics`) as attribute; or it raises Untestable.
+A public function that returns an array is what data/claims.yaml names as `measure`; its
+first parameters say what it is given: `answers`, a row per completion, `scores`, a row
+per likelihood, or `draws`, a row per sampled answer with its log p under each
+condition. Each returns (network, component, problem) of the one trained network, with
+the kind of its numbers (`lib.statistics`) as attribute; or it raises Untestable.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,9 +42,10 @@ def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.Dat
 def accuracy_differences(
     answers: pd.DataFrame, part: str, pairs: Sequence[Sequence[str]]
 ) -> xr.DataArray:
-    """Return for each pair of conditions the accuracy of the first less the second's.
+    """Return for each pair of conditions the accuracy of the first less the second's,
+    in points.
 
-    In points. With one pair, `cut` has the shares of answers that a limit cut, in %,
+    With one pair, `cut` has the shares of answers that a limit cut, in %,
     and the effect where both ended.
     """
     right = _by_condition(answers, part, chain.from_iterable(pairs), shares)
@@ -99,9 +100,8 @@ def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
 
 
 def sampling_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
-    """Return a condition less none: pass@k, and the share of distinct 2-grams.
-
-    In points, over a problem's samples.
+    """Return a condition less none, in points over a problem's samples: pass@k, and the
+    share of distinct 2-grams.
     """
 
     def passed(group: pd.DataFrame) -> pd.Series:
@@ -134,9 +134,8 @@ def pass_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataAr
 def likelihood_differences(
     scores: pd.DataFrame, target: str, pairs: Sequence[Sequence[str]]
 ) -> xr.DataArray:
-    """Return for each pair of conditions log p under the first less the second's.
-
-    In nats per problem.
+    """Return for each pair of conditions log p under the first less the second's, in
+    nats per problem.
     """
     rows = scores[scores.target == target]
     if rows.empty:
@@ -175,7 +174,8 @@ def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray
 
 
 def likely_and_right(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Return by problem, of one model under none: how likely, and how often right.
+    """Return by problem how likely its solution is and how often answers are right, of
+    one model under none.
 
     `per_token` is log p(solution) per token, `right` the share of right answers in %.
     """
@@ -189,9 +189,8 @@ def likely_and_right(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFram
 
 
 def pass_rates(draws: pd.DataFrame, more: str, less: str) -> xr.DataArray:
-    """Return the pass rate under `more` less that under `less`.
-
-    In points per problem, by sampled answers that are weighted.
+    """Return the pass rate under `more` less that under `less`, in points per problem,
+    by sampled answers that are weighted.
     """
     unscored = [name for name in (more, less) if name not in draws]
     if unscored:

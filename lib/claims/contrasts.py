@@ -88,13 +88,13 @@ def _middle_problem(rows: pd.DataFrame) -> str:
 
 
 def differences(scores: pd.DataFrame, target: str, filler: Filler) -> pd.DataFrame:
-    """Return a row of CONTRAST_COLUMNS per difference of log p and model.
+    """Return a row of CONTRAST_COLUMNS per model and difference of log p(solution) or
+    log p(answer), in nats per problem.
 
-    In nats per problem, of log p(solution) or (answer). Panel pairs has those of PAIRS;
-    length, place and depth what so many slashes, in another place, or seen by some
-    layers only, give against none. `band` is what counts as no effect, NaN without the
-    positive control. A difference has ENOUGH problems, and a curve two points, all of
-    the same problems.
+    The panel pairs has the differences of PAIRS; length, place and depth have what so
+    many slashes, in another place, or seen by some layers only, give against none.
+    `band` is what counts as no effect, NaN without the positive control. A difference
+    has ENOUGH problems, and a curve two points, all of the same problems.
     """
     scored = scores[scores.target == target]
     tables = {}
@@ -185,9 +185,8 @@ def _places(name: str, filler: Filler) -> list[tuple[str, str, str | int]]:
 
 
 def unscored(run: Profile, scores: pd.DataFrame) -> list[str]:
-    """Say what the profile asks for and nobody has scored on ENOUGH problems.
-
-    In a sentence per model; none if none.
+    """Say in a sentence per model what the profile asks for and nobody has scored on
+    ENOUGH problems.
     """
     assert run.likelihood
     wanted = {

@@ -55,7 +55,7 @@ def judge(
 ) -> list[Verdict]:
     """Return a verdict per claim and model that can test it.
 
-    Of a claim that no model can test, one that says why.
+    A claim that no model can test has one verdict, which says why.
     """
     verdicts = []
     for claim in claims:
@@ -134,7 +134,7 @@ def _power(
 ) -> Power | None:
     """Return the n that would show an effect of the paper's size.
 
-    Of single answers with its ends, by the share of them that changed.
+    For single answers it has ends, by the share of the answers that changed.
     """
     distance = 0 if paper is None else distance_inside(paper, *claim.ends)
     shown = decision.interval

@@ -61,7 +61,7 @@ def lambda_from(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArra
 def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return the received attention of inserted over that of original tokens.
 
-    Over a layer's heads: its level, and its unevenness.
+    It has two components, each a mean over a layer's heads: the level and the evenness.
     """
 
     def over_heads(name: str) -> xr.DataArray:
@@ -76,10 +76,11 @@ def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.Dat
 def after_layer_1(
     measured: xr.Dataset, variable: str, condition: str, layers: Sequence[int]
 ) -> xr.DataArray:
-    """Return by how much a variable's mean over heads is larger than in layer 1.
+    """Return by how much a variable's mean over heads is larger than in layer 1, in
+    each of these layers.
 
-    In each of these layers. Of lambda, of irregularity (the deviation over tokens of
-    log(received with / without)), or of mass (the share that the insertion takes).
+    The variable is lambda, irregularity (the deviation over tokens of log(received with
+    / without)) or mass (the share that the insertion takes).
     """
     values = _selected(measured, variable, condition=condition, layer=[1, *layers])
     means = values.mean("head")
@@ -91,9 +92,8 @@ def after_layer_1(
 def span_differences(
     measured: xr.Dataset, more: str, less: str, layer: int
 ) -> xr.DataArray:
-    """Return by how much two conditions differ in the span that they insert.
-
-    In the unevenness of its attention, and in the spread of its values.
+    """Return by how much two conditions differ in the span that they insert: in the
+    unevenness of its attention, and in the spread of its values.
     """
 
     def difference(name: str) -> xr.DataArray:
@@ -117,9 +117,8 @@ def lambda_ratios(
 
 
 def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
-    """Return R² of the affine map in layer 1, averaged over heads.
-
-    In one form of it, or in the one that fits best.
+    """Return R² of the affine map in layer 1, averaged over heads: of one form of the
+    map, or of the one that fits best.
     """
     by_form = {}
     for name, text in AFFINE.items():
@@ -142,9 +141,8 @@ def activation_changes(
     rise: Sequence[str],
     fall: Sequence[str],
 ) -> xr.DataArray:
-    """Return log ratios to none of the measures that should rise.
-
-    Of those that should fall, the negatives.
+    """Return log ratios to none of the measures that should rise, and the negative ones
+    of those that should fall.
     """
     conditions = ["none", condition]
     values = _selected(measured, "measures", layer=layer, condition=conditions)
@@ -160,9 +158,8 @@ def activation_changes(
 
 
 def class_differences(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
-    """Return the near-zero share of each class of tokens less that of the others.
-
-    In points.
+    """Return the near-zero share of each class of tokens less that of the others, in
+    points.
     """
     shares = _selected(measured, "classes", condition=condition, layer=layer)
     near = POINTS * shares
@@ -174,7 +171,7 @@ def class_differences(measured: xr.Dataset, condition: str, layer: int) -> xr.Da
 def class_falls(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return by how many points a condition lowers the near-zero share of each class.
 
-    Of tokens that are in a class but the others.
+    The class of the other tokens is left out.
     """
     conditions = ["none", condition]
     values = _selected(measured, "classes", condition=conditions, layer=layer)

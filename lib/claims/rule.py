@@ -103,7 +103,8 @@ def _least_favourable(
 ) -> str:
     """Return the part whose estimate lies least inside the range, or most outside it.
 
-    Counted in standard errors; of parts that are as unfavourable, the first.
+    Distances are counted in standard errors; of parts that are as unfavourable it is
+    the first.
     """
     slacks = {}
     for label, shown in intervals.items():

@@ -19,9 +19,10 @@ TOLERANCE = 0.02
 
 @torch.inference_mode()
 def fusable_norms(model: PreTrainedModel) -> list[torch.nn.Module]:
-    """Return a model's norms that steps are to fuse: tried, whatever they are called.
+    """Return a model's norms that steps are to fuse: those that were tried and computed
+    the same, whatever they are called.
 
-    None, unless FUSED_NORMS is set.
+    There are none unless FUSED_NORMS is set.
     """
     if not FUSED_NORMS:
         return []

@@ -130,7 +130,7 @@ def _logits(
 def _real(ids: torch.Tensor, changed: list[int] | None) -> torch.Tensor | None:
     """Return the mask that tells ARM which tokens it changes; None without ARM.
 
-    Of attention it hides padding alone, which nothing real sees.
+    From attention it hides the padding alone, which no real token sees.
     """
     if not changed:
         return None

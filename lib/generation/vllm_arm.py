@@ -66,10 +66,10 @@ class ArmExtension:
 class Changed(torch.nn.Module):
     """The activation of one layer as requests want it.
 
-    Which tokens are whose stands in the model runner's batch. This takes the place of a
-    module that all layers may share, as Gemma's do, so a hook there would see every
-    layer. In text mode decoding is plain: vLLM may replay it as graphs that know
-    nothing of this.
+    The model runner's batch says which tokens are of which request. This takes the
+    place of a module that all layers may share, as Gemma's do, so a hook there would
+    see every layer. In text mode decoding is plain: vLLM may replay it as graphs that
+    know nothing of this.
     """
 
     def __init__(self, act_fn: torch.nn.Module, runner, layer: int):

@@ -55,10 +55,8 @@ def log_changes(measures: xr.DataArray) -> xr.DataArray:
 
 @of_each_model
 def likeness_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the cosine between a condition's change and that of the slashes.
-
-    By condition and layer: of the histogram (`shape`) and of single activations
-    (`elements`).
+    """Return by condition and layer the cosine between its change and that of the
+    slashes: of the histogram (`shape`) and of single activations (`elements`).
     """
     others = list(CHANGES[1:])
     shape = layers_of(model["shape"].sel(condition=others))

@@ -122,9 +122,10 @@ def ratio(
 
 
 def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
-    """Return the mean, its standard error, and its third cumulant in standard errors.
+    """Return the mean of values (N,) or (N, K), its standard error, and its third
+    cumulant in standard errors.
 
-    Of values (N,) or (N, K). The error is cluster-robust (CR2; Bell and McCaffrey 2002,
+    The error is cluster-robust (CR2; Bell and McCaffrey 2002,
     Survey Methodology 28:169); without clusters it is Student's. The error of what
     never varies is 0 for ENOUGH problems and NaN for fewer, as it is for those of a
     single template.

@@ -51,9 +51,10 @@ def holm(p_values: ArrayLike) -> np.ndarray:
 
 
 def signed_rank(values: ArrayLike) -> np.ndarray:
-    """Return the two-sided Wilcoxon signed-rank p-value against 0 of each column.
+    """Return the two-sided Wilcoxon signed-rank p-values (K,) against 0 of the columns
+    of finite values (N, K).
 
-    Of finite values (N, K), (K,). By the normal approximation: whether two values tie,
+    They are those of the normal approximation: whether two values tie,
     which may hang on a last digit, does not change the method.
     """
     values = np.asarray(values, dtype=float)

@@ -24,10 +24,11 @@ def roc_values(x: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def logistic_slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (N,): the slope of a logistic regression, and p (1 - p).
+    """Return two arrays (N,): the slope of a logistic regression with each problem's
+    influence on it, and p (1 - p).
 
-    To the slope each problem's influence on it is added: the mean of the first array is
-    the slope, and its standard error the slope's (the sandwich estimator).
+    The mean of the first array is the slope, and the standard error of that mean is the
+    slope's (the sandwich estimator).
     """
     design = np.stack([np.ones_like(x), x - x.mean()], axis=1)  # (N, 2)
     beta = np.zeros(2)
