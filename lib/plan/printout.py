@@ -11,7 +11,7 @@ from lib.plan.quicker import quicker
 from lib.plan.units import MINUTE, duration, gigabytes
 
 # How a person calls a task; others are called as they are in a profile.
-STEPS = {
+STEP_TITLES = {
     "tokens": "tokens of one problem",
     "main": "answers",
     "check": "answers, checked",
@@ -94,7 +94,7 @@ def _steps_table(plan: Plan) -> list[str]:
         step = cost.task
         rows.append(
             (
-                STEPS.get(step.name, step.name),
+                STEP_TITLES.get(step.name, step.name),
                 names[step.model],
                 f"{step.prompts:,}",
                 f"{step.stored:,}",

@@ -91,7 +91,7 @@ def answers_by_problem(
     `text` is the index in `texts` or None). Only the project's own problems have a
     text.
     """
-    answers = _joined(stored.parts)
+    answers = _all_answers(stored.parts)
     missing = [*stored.missing]
 
     # Each text is held once; those beyond the limit are left out.
@@ -166,7 +166,7 @@ def _dataset_link(profile: Profile, problem: str) -> str | None:
     return DATASET + quote(problem, safe="")
 
 
-def _joined(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def _all_answers(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the answers of all parts, which are called by their titles."""
     tables = [
         rows.sort_values("sample", kind="stable").assign(part=PART_TITLES[part])
