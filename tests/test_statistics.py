@@ -137,6 +137,15 @@ def test_a_share_of_pairs_lies_between_those_of_as_many_templates():
     assert pairs.estimate == pytest.approx(100 * 5 / 48)
 
 
+def test_a_share_is_as_sure_as_the_largest_template_lets_it_be():
+    # Of sizes 1, 1, 1 and 5 the effective number is 8 * 8 / 28, rounded down.
+    ids = [f"embedded/{template}/{place}" for place, template in enumerate("abcddddd")]
+    shown = interval([100.0] + [0.0] * 7, ids, "share")
+    low, _ = clopper_pearson(0, 2)
+    _, high = clopper_pearson(1, 2)
+    assert ends(shown) == pytest.approx((100 * low, 100 * high))
+
+
 def test_each_column_has_the_interval_that_it_has_alone():
     values = np.random.default_rng(3).gamma(1.0, size=(40, 3))
     values[:, 2] = 7.0
@@ -211,6 +220,8 @@ def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
         ((-1.04, -20.6, 12.3), "-1 [-21, 12]"),
         # Half of the width is 0.0997, with two digits 0.10.
         ((0.5, 0.4003, 0.5997), "0.50 [0.40, 0.60]"),
+        # Half of the width is 0.70, and the width 1.4.
+        ((0.5, -0.2, 1.2), "0.50 [-0.20, 1.20]"),
         ((8 / 9, 8 / 9, 8 / 9), "0.89"),
         ((0.5, np.nan, np.nan), "0.50"),
         ((1.04, -2.2, 4.4, "+"), "+1.0 [-2.2, +4.4]"),
@@ -299,6 +310,11 @@ def test_effect_and_sample_size_undo_each_other(n, deviation):
     assert n_deciding(effect, deviation) in (n, n + 1)
 
 
+@pytest.mark.parametrize("n", [0, 1])
+def test_so_few_problems_show_no_effect_however_large(n):
+    assert smallest_effect(n, 1.0) == math.inf
+
+
 def test_signed_rank_equals_scipys_for_each_column_and_is_1_without_a_difference():
     values = np.random.default_rng(4).normal([0, 0.5, -0.5], 1, (20, 3))
     values[:2, 2] = 0.5  # a tie, which changes nothing for the other columns
@@ -307,6 +323,9 @@ def test_signed_rank_equals_scipys_for_each_column_and_is_1_without_a_difference
         expected.append(stats.wilcoxon(column, method="asymptotic").pvalue)
     with_zeros = np.column_stack([np.zeros(20), values])
     np.testing.assert_allclose(statistics.signed_rank(with_zeros), expected)
+    # Without a tie the method is the same.
+    untied = statistics.signed_rank(values[:, :2])
+    np.testing.assert_allclose(untied, expected[1:3])
 
 
 def lies_above_zero(mean):

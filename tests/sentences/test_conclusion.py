@@ -7,7 +7,11 @@ import pandas as pd
 import pytest
 
 from lib.claims.verdict import Estimate, Verdict
-from lib.sentences.conclusion import conclude, shares_drawn
+from lib.sentences.conclusion import (
+    conclude,
+    sentence_takes_as_much,
+    shares_drawn,
+)
 
 SHARES = pd.DataFrame(
     {
@@ -33,6 +37,14 @@ def verdict(claim, low, high, model="tiny", survives=True):
         estimate=Estimate((low + high) / 2, low, high, 40),
         survives=survives,
     )
+
+
+def test_a_sentence_that_takes_the_same_share_takes_as_much():
+    shares = SHARES.assign(model="m", mass=10.0)
+    assert sentence_takes_as_much(shares).tolist() == [True]
+    # Only the first layer counts.
+    less = shares.assign(mass=[10.0, 9.0, 0.0, 95.0])
+    assert sentence_takes_as_much(less).tolist() == [False]
 
 
 def test_the_answer_comes_first_and_attention_next():
