@@ -157,8 +157,8 @@ def test_a_run_by_graphs_gives_the_answers_of_eager_steps(tiny, request):
     as_graphs = request.getfixturevalue("as_graphs")
     assert answers(tiny) == eager
     assert answers(tiny, TEXT) == eager_under_arm
-    # 144 is all that there is room for.
-    assert {longest for _, longest in as_graphs.shapes} == {128, 144}
+    # 132 is all that there is room for: the longest prompt and its answer.
+    assert {longest for _, longest in as_graphs.shapes} == {128, 132}
     as_graphs.shapes.clear()
     answers(tiny, CODE)
     assert not as_graphs.shapes  # each row draws from a generator of its own
@@ -175,7 +175,7 @@ def test_a_model_that_waits_has_eager_steps_and_out_of_memory_is_passed_on(
     line = "steps are not replayed as graphs: called a synchronizing CUDA operation\n"
     assert capsys.readouterr().err == line
     captured.side_effect = torch.OutOfMemoryError("CUDA out of memory")
-    message = "one prompt of 144 tokens does not fit into memory"
+    message = "one prompt of 132 tokens does not fit into memory"
     with pytest.raises(InputError, match=message):
         answers(tiny)
 
