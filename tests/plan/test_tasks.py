@@ -9,7 +9,7 @@ from hand_written import keep
 
 from lib import paths
 from lib.models.names import resolve
-from lib.plan import cost, speed
+from lib.plan import cost, measuring_tasks, speed
 from lib.plan.cost import WORKING_MEMORY
 from lib.plan.machine import Machine, processor
 from lib.plan.printout import summary
@@ -241,6 +241,19 @@ def test_what_the_repository_keeps_is_whole_however_little_it_is(
     task = count()[name]
     assert (task.prompts, task.stored) == (1, 1)
     assert task.work == Workload()
+
+
+def test_likelihoods_of_the_repository_come_before_a_runs_own(count):
+    keep(paths.RESULTS / "by-hand" / "likelihood" / "scores.jsonl", [ASKED_FOR] * 2)
+    keep(paths.DATA / "by-hand" / "likelihood" / "m.jsonl.gz", [ASKED_FOR])
+    assert count()["likelihood"].stored == 1
+
+
+def test_a_condition_that_is_measured_counts_for_all_of_its_prompts(count, monkeypatch):
+    done = {"trained: attention: mless"}
+    monkeypatch.setattr(measuring_tasks, "_done", lambda *_: done)
+    task = count()["attention"]
+    assert (task.prompts, task.stored) == (16, 4)
 
 
 def test_drawn_answers_are_not_those_that_the_repository_keeps_of_the_main_part(count):
