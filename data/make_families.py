@@ -1,6 +1,7 @@
 """Write data/families, what the profile measured and answered, without any problem.
 
     python data/make_families.py STORE...           # completions of `evaluate`
+    python data/make_families.py --part scale STORE...  # of a part of the profile
     python data/make_families.py --scores STORE...  # scores of `likelihood`
     python data/make_families.py --draws STORE...   # drawn answers and their scores
 
@@ -66,12 +67,15 @@ def rounded(values: xr.DataArray) -> xr.DataArray:
     return values.copy(data=np.ldexp(short, exponent).astype("float32"))
 
 
-def write_answers(stores: list[Path], about: dict[str, str]) -> None:
-    """Write the completions of the stores in place of what is kept of their models.
+def write_answers(
+    stores: list[Path], about: dict[str, str], part: str = "main"
+) -> None:
+    """Write the completions of the stores in place of what a part keeps of their
+    models.
 
     `about` holds fields that older records lack.
     """
-    path = FOLDER / "answers" / "main.jsonl.gz"
+    path = FOLDER / "answers" / f"{part}.jsonl.gz"
     by_model = defaultdict(list)
     for record in read(path) if path.is_file() else []:
         by_model[record["model"]].append(record)
@@ -236,6 +240,9 @@ def main() -> None:
         help="the stores hold drawn answers and their scores",
     )
     parser.add_argument(
+        "--part", default="main", help="of the profile, whose completions these are"
+    )
+    parser.add_argument(
         "--about",
         default="{}",
         type=json.loads,
@@ -248,7 +255,7 @@ def main() -> None:
     elif options.draws:
         write_draws(options.stores)
     elif options.stores:
-        write_answers(options.stores, options.about)
+        write_answers(options.stores, options.about, options.part)
     else:
         write_measurements(load_profile("families"))
 

@@ -16,7 +16,7 @@ from lib import reproduce
 from lib.__main__ import main, parser
 from lib.arm.settings import Arm
 from lib.evaluation import draw_scores, likelihood, run
-from lib.profiles import PARTS
+from lib.profiles import load_profile
 from lib.prompts.conditions import Filler
 
 COMMANDS = {
@@ -71,11 +71,12 @@ reproduce | --dtype bfloat16 | name attention.dtype accuracy.dtype
 reproduce | --engine vllm | name accuracy.engine
 reproduce | --workers 2 | accuracy.workers
 """
+DEMO_PARTS = load_profile("demo").accuracy.variations
 # Of other problems there are no levels and no example, and no limit is theirs.
 NONE = "attention.limit attention.example accuracy.limit accuracy.levels"
 SHORT = {
     "NONE": NONE,
-    "PARTS": " ".join(f"accuracy.{part}.limit" for part in PARTS),
+    "PARTS": " ".join(f"accuracy.{part}.limit" for part in DEMO_PARTS),
     "ARM": " ".join(f"accuracy.arm.{field}" for field in Arm.model_fields),
     "FILLER": " ".join(f"filler.{field}" for field in Filler.model_fields),
 }

@@ -167,8 +167,7 @@ class Condition(Settings):
         """Whether only the likelihood of a given text is asked for under it, and no
         answer.
         """
-        masked = self.view != EVERY_LAYER
-        return masked or self.example or not self.instructed or bool(self.thought)
+        return self.view != EVERY_LAYER or bool(self.thought)
 
     @model_validator(mode="after")
     def _check_fields(self):

@@ -64,10 +64,10 @@ def _control_effects(verdicts: Iterable[Verdict], kind: str) -> list[float]:
 
 
 def checks(verdicts: Sequence[Verdict]) -> list[str]:
-    """Say how the measure of likelihoods fares in its own checks.
+    """Say how the measures fare in their own checks.
 
     Whether a likelier worked solution goes with a right answer, what the instruction
-    and a worked example give; none where nothing is scored.
+    and a worked example give, in nats and in points; none where nothing is known.
     """
     lines = []
     if areas := about(verdicts, "likelihood-right", ENOUGH):
@@ -91,6 +91,15 @@ def checks(verdicts: Sequence[Verdict]) -> list[str]:
         lines.append(
             f"A worked example, a real help, makes the worked solution {gains} nats"
             " likelier; small is what lies within a tenth of that."
+        )
+    for row in about(verdicts, "accuracy-example", ENOUGH):
+        lines.append(
+            f"In answers a worked example changes accuracy by {row.estimate:+} points"
+            f" in {row.model} ({row.n} problems)."
+        )
+    for row in about(verdicts, "accuracy-instruction", ENOUGH):
+        lines.append(
+            f"The instruction changes it by {row.estimate:+} points in {row.model}."
         )
     return lines
 
