@@ -92,16 +92,22 @@ def checks(verdicts: Sequence[Verdict]) -> list[str]:
             f"A worked example, a real help, makes the worked solution {gains} nats"
             " likelier; small is what lies within a tenth of that."
         )
-    for row in about(verdicts, "accuracy-example", ENOUGH):
-        lines.append(
-            f"In answers a worked example changes accuracy by {row.estimate:+} points"
-            f" in {row.model} ({row.n} problems)."
-        )
-    for row in about(verdicts, "accuracy-instruction", ENOUGH):
-        lines.append(
-            f"The instruction changes it by {row.estimate:+} points in {row.model}."
-        )
-    return lines
+    return [*lines, *_controls_in_points(verdicts)]
+
+
+def _controls_in_points(verdicts: Sequence[Verdict]) -> list[str]:
+    """Say by how many points each control changes accuracy, model by model."""
+    subjects = {
+        "accuracy-example": "A worked example",
+        "accuracy-instruction": "The instruction",
+        "points-sentence": "An ordinary sentence in place of the slashes",
+    }
+    return [
+        f"{subject} changes accuracy by {row.estimate:+} points in {row.model}"
+        f" ({row.n} problems)."
+        for claim, subject in subjects.items()
+        for row in about(verdicts, claim, ENOUGH)
+    ]
 
 
 def graders_apart(answers: pd.DataFrame) -> list[str]:

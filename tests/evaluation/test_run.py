@@ -17,7 +17,7 @@ from lib.evaluation.shorter import resumed_tokens, rows_of_shorter
 from lib.evaluation.store import opened, read
 from lib.generation.requests import Completion, Sampling
 from lib.profiles import Accuracy
-from lib.prompts.conditions import Filler
+from lib.prompts.conditions import INSTRUCTION, WORKED, Filler
 from lib.prompts.problems import load_problems
 
 SHORT = {
@@ -83,6 +83,19 @@ def says(monkeypatch):
         return engine
 
     return use
+
+
+def test_answers_are_asked_for_after_a_worked_example_and_without_instruction(
+    tiny_llama, tmp_path, says
+):
+    engine = says("It is 4.")
+    answered(tiny_llama, tmp_path, "example", "bare", limit=1, format="chat")
+    asked = [request for requests, _ in engine.asked for request in requests]
+    decode = engine.loaded.tokenizer.decode
+    plain, after_example, bare = (decode(request.input_ids) for request in asked)
+    assert INSTRUCTION in plain and WORKED.problem not in plain
+    assert WORKED.problem in after_example and WORKED.solution in after_example
+    assert bare == plain.replace(f"{INSTRUCTION} ", "")
 
 
 GRADES = (

@@ -187,8 +187,12 @@ def test_the_checks_tell_what_the_controls_say(rows, verdicts):
     by_claim = {}
     for row in controls:
         by_claim.setdefault(row["id"], []).append(row)
-    assert len(lines) == len(by_claim)
+    in_nats = [claim for claim in by_claim if claim.startswith("likelihood-")]
+    in_points = [row for row in controls if row["unit"] == "points"]
+    assert len(lines) == len(in_nats) + len(in_points)
     text = "\n".join(lines)
+    for row in in_points:
+        assert f"points in {row['model']} ({row['n']} problems)." in text
     for claim, verdict in (
         ("likelihood-right", "supported"),
         ("likelihood-instruction", "contradicted"),
