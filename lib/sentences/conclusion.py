@@ -20,6 +20,12 @@ PAPERS_GAIN = 2  # points, of Qwen2.5-Math-1.5B in Table 1
 # What takes attention, in `shares_drawn`.
 SLASHES = "slashes"
 SENTENCE = "a sentence as long"
+# What sampled answers say beside the slashes' own effect, by claim.
+IN_POINTS = {
+    "points-layer-1-needed": "What the first layer adds to the later ones",
+    "points-layer-1-suffices": "Showing the slashes to the first layer alone",
+    "points-arm": "ARM, the paper's method without tokens,",
+}
 
 
 def conclude(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
@@ -31,8 +37,8 @@ def conclusion_parts(
     verdicts: Sequence[Verdict], shares: pd.DataFrame
 ) -> list[list[str]]:
     """Return the sentences by what they are about: the answer and its models,
-    attention, likelihoods, points of single and of sampled answers, layer 1's part of
-    those, and what was corrected.
+    attention, likelihoods, points of single and of sampled answers, what layer 1 and
+    ARM change in those, and what was corrected.
 
     shares: the attention that is taken, by layer, as `shares_drawn` has it. Nothing is
     said of what was not measured.
@@ -49,7 +55,7 @@ def conclusion_parts(
         _likelihood_changes(nats, about(verdicts, "likelihood-layer-1", ENOUGH)),
         _points_moved("With one answer to each problem", single),
         _points_moved("With several sampled answers, weighted", sampled),
-        _layer_1_points(about(verdicts, "points-layer-1-needed", ENOUGH)),
+        _parts_in_points(verdicts),
         _uncertain({"likelihood": nats, "accuracy": [*single, *sampled]}),
     ]
 
@@ -153,25 +159,30 @@ def _points_moved(how: str, rows: Sequence[Verdict]) -> list[str]:
     return [*sentences, *_held(rows)]
 
 
-def _layer_1_points(rows: Sequence[Verdict]) -> list[str]:
-    """Return by how many points accuracy moves because layer 1 sees the slashes, too,
-    and in which models that is small.
+def _parts_in_points(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return by how many points layer 1's part of the slashes, and ARM, change
+    accuracy in each model, by the same sampled answers, and which change is small.
     """
-    if not rows:
-        return []
-    changes = [f"{row.estimate:+} points in {row.model}" for row in rows]
-    sentences = [
-        "What the first layer sees of the slashes, beside the later layers, changes"
-        f" accuracy by {' and by '.join(changes)}."
-    ]
-    small = [row for row in rows if row.small]
-    if small:
-        where = " and ".join(models_of(small))
-        sentences.append(
-            f"In {where} that is certainly less than {small[0].equivalence:g} point,"
-            " either way."
-        )
+    sentences = []
+    for claim, subject in IN_POINTS.items():
+        for row in about(verdicts, claim, ENOUGH):
+            sentences.append(
+                f"{subject} changes accuracy by {row.estimate:+} points in"
+                f" {row.model}{_certainty(row)}."
+            )
     return sentences
+
+
+def _certainty(row: Verdict) -> str:
+    """Return what is certain of a change in points: that it is small, or not even its
+    side; empty where 0 lies inside a wide interval.
+    """
+    if row.small:
+        unit = "point" if row.equivalence == 1 else "points"
+        return f", certainly by less than {row.equivalence:g} {unit}"
+    if not row.estimate.holds(0) and not row.survives:
+        return ", which does not stand when corrected for the number of tests"
+    return ""
 
 
 def problems_of(row: Verdict) -> str:
