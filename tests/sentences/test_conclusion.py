@@ -131,8 +131,8 @@ def test_a_part_in_points_says_whether_it_is_small_or_does_not_stand():
         f"{layer_1} +0.50 [-0.40, +1.40] points in b.",
         f"{layer_1} -3.0 [-4.0, -2.0] points in c, which does not stand when"
         " corrected for the number of tests.",
-        "ARM, the paper's method without tokens, changes accuracy by -0.50"
-        " [-1.50, +0.50] points in a, certainly by less than 2 points.",
+        "ARM, the paper's method without tokens, changes accuracy by -0.5"
+        " [-1.5, +0.5] points in a, certainly by less than 2 points.",
     ]
 
 
