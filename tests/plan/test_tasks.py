@@ -13,7 +13,7 @@ from lib.plan import cost, measuring_tasks, speed
 from lib.plan.cost import WORKING_MEMORY
 from lib.plan.machine import Machine, processor
 from lib.plan.printout import summary
-from lib.plan.speed import Speed, Workload, overhead_of
+from lib.plan.speed import Speed, Workload, overhead_of, speed_of
 from lib.plan.tasks import Task, TaskInputs, tasks_of
 from lib.plan.tokens import (
     PROBLEM_CHARACTERS,
@@ -264,16 +264,38 @@ def test_drawn_answers_are_not_those_that_the_repository_keeps_of_the_main_part(
     assert tasks["draw_scores"].stored == 0
 
 
-def test_a_model_read_in_turns_needs_its_embedding_and_two_layers(monkeypatch):
+@pytest.mark.parametrize("name", ["likelihood", "draw_scores"])
+def test_a_model_read_in_turns_needs_its_embedding_and_two_layers(monkeypatch, name):
     monkeypatch.setattr(cost, "speed_of", lambda machine, dtype: Speed(2.0, 1.0))
     monkeypatch.setattr(cost, "overhead_of", lambda kind: (1.5, False))
     shape = Shape(embedding=10**8, layer=10**8, layers=50, head=10**8, tied=True)
-    task = Task("likelihood", "demo", 3, 0, 100, Workload(read=8.0), dtype="bfloat16")
+    work = Workload(read=8.0, written=3.0)
+    task = Task(name, "demo", 3, 0, 100, work, dtype="bfloat16")
     machine = Machine(device="cpu", memory=10**10, disk=10**12)
     taken = cost.cost_of(task, shape, machine)
     assert taken.streamed
     assert taken.memory == 2 * 3 * 10**8 + WORKING_MEMORY
-    assert (taken.products, taken.seconds) == (4.0, 6.0)
+    assert (taken.products, taken.seconds) == (7.0, 10.5)
+
+
+def test_a_model_without_its_output_head_takes_no_memory_for_it(monkeypatch):
+    monkeypatch.setattr(cost, "speed_of", lambda machine, dtype: Speed(1.0, 1.0))
+    shape = Shape(embedding=7, layer=10, layers=5, head=50, tied=False)
+    machine = Machine(device="cpu", memory=10**10, disk=10**12)
+    task = Task("attention", "demo", 3, 0, 100, Workload(), head=False, dtype="float32")
+    taken = cost.cost_of(task, shape, machine)
+    assert taken.memory == 4 * (7 + 5 * 10) + WORKING_MEMORY
+
+
+def test_a_speed_is_timed_once_for_each_dtype(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+    timed = []
+    monkeypatch.setattr(speed, "_timed", lambda *how: timed.append(how) or len(timed))
+    machine = Machine(device="cpu", memory=10**10, disk=10**12)
+    first = speed_of(machine, "float32")
+    assert first == Speed(1, 2)
+    assert speed_of(machine, "bfloat16") == Speed(3, 4)
+    assert speed_of(machine, "float32") == first
 
 
 def test_an_overhead_is_the_median_of_this_processors_last_runs(tmp_path, monkeypatch):
@@ -283,7 +305,7 @@ def test_an_overhead_is_the_median_of_this_processors_last_runs(tmp_path, monkey
         row = {"kind": kind, "products": 2.0, "seconds": 2.0 * ratio}
         return json.dumps(row | {"processor": name or processor()}) + "\n"
 
-    last = [run(ratio) for ratio in (1, 2, 3, 4, 9)]
+    last = [run(ratio) for ratio in (4, 9, 3, 1, 2)]
     others = [run(7, kind="tokens"), run(8, name="another")]
     (tmp_path / "runs.jsonl").write_text("".join([run(50), *last, *others]))
     assert overhead_of("answers") == (3, True)

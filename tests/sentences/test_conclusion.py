@@ -114,6 +114,9 @@ def test_a_run_that_is_not_finished_says_how_many_problems_were_planned():
         "With several sampled answers, weighted, accuracy moves by +1.0 [-1.0, +3.0]"
         " points in tiny (so far 40 of 500 planned problems)."
     ) in text
+    whole = verdict("points-slashes", -1, 3)
+    whole.estimate = replace(whole.estimate, n=500)
+    assert "points in tiny (500 problems)." in " ".join(conclude([whole], SHARES))
 
 
 def test_a_part_in_points_says_whether_it_is_small_or_does_not_stand():

@@ -51,7 +51,7 @@ def layers(**means):
 
 
 def test_a_sentence_dilutes_as_much_where_its_mean_is_no_higher():
-    text = measurements.length_sentence(layers(mless=(0.8, 0.8), random=(0.7, 0.9)))
+    text = measurements.length_sentence(layers(mless=(0.8, 0.8), random=(0.8, 0.9)))
     assert text.endswith("in 1 of 2 models.")
     assert measurements.length_sentence(layers(mless=(0.8, 0.8))) == ""
 

@@ -51,6 +51,8 @@ def verdict(n=24, **changes):
         ({"training": "also"}, "supported, also without training"),
         ({"training": "weaker"}, "supported, weaker than without training"),
         ({"n": 19}, "too few"),
+        ({"n": 19, "equivalence": 2}, "too few"),
+        ({"equivalence": 2}, "supported, and small"),
         ({"n": 0, "reason": "no layer 7"}, "not tested"),
     ],
 )
@@ -68,6 +70,8 @@ def test_numbers_name_problems_templates_heads_parts_and_controls():
         " in 8 of 9 heads; all 2 parts hold; untrained 0.900 to 1.020; evenly spread"
         " attention 0.450 [0.400, 0.500]"
     )
+    alone = one_verdict.measured_text(verdict(n=24, clusters=24))
+    assert "templates" not in alone
     text = one_verdict.measured_text(verdict(**IN_PART))
     assert "of 5 parts hold: L1 up, L2 up; refuted: Gini down" in text
 

@@ -1,9 +1,12 @@
 """The sentences of the page, filled from verdicts that are written by hand."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from report_folder import claim
 
+from lib.claims.verdict import Power
 from lib.claims.verdict_tables import verdict_of
 from lib.evaluation.answer_tables import GRADERS
 from lib.sentences import page_sections
@@ -77,6 +80,9 @@ def test_the_papers_gain_stays_open_where_an_interval_holds_it_and_zero(
     row = verdict("accuracy-mless", 1, low, high, paper=2, paper_of="another")
     last = page_sections.answer([row], shares({}))[-1]
     assert ("too uncertain" in last) == open_still
+    # With another model, where it is open, all of it is as open as this one.
+    last = page_sections.answer([NO_GAIN, row], shares({}))[-1]
+    assert ("too uncertain" in last) == open_still
 
 
 @pytest.mark.parametrize(
@@ -85,6 +91,7 @@ def test_the_papers_gain_stays_open_where_an_interval_holds_it_and_zero(
         (0, 1, "none of the models"),
         (1, 1, "the one model"),
         (0, 2, "neither of the two models"),
+        (0, 4, "none of the four models"),
         (2, 4, "two of the four models"),
         (4, 4, "all four models"),
     ],
@@ -160,3 +167,14 @@ def test_the_graders_lesson_is_told_of_the_model_where_they_lie_apart_most():
         "For the authors' rule they change it by -2.0 [-5.0, +1.0] points.",
     ]
     assert len(page_sections.trust([], table[table.condition == "none"])) == 1
+    # They may lie apart in either direction.
+    stricter = table.assign(accuracy=100 - table.accuracy)
+    told = page_sections.trust([], stricter)[0]
+    assert told.startswith("The same answers of one model are right in 61.0 or 89.5 %")
+
+
+def test_the_problems_that_a_gain_needs_are_told_by_model_and_not_by_the_ends():
+    few = replace(NO_GAIN, power=Power(90, 70, 120))
+    many = replace(NO_GAIN, power=Power(1200, 900, 1600))
+    line = "Seeing a gain of 2 points takes 90 to 1,200 problems."
+    assert line in page_sections.undone([few, many])
