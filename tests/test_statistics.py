@@ -115,6 +115,10 @@ def test_problems_that_repeat_their_template_count_as_one():
     assert ends(repeated) == pytest.approx(ends(once))
     assert repeated.n == 100
     assert repeated.clusters == 25
+    columns = np.stack([of_templates, -of_templates], 1)
+    best = interval(np.repeat(columns, 4, 0), ids, "largest")
+    best_once = interval(columns, kind="largest")
+    assert ends(best) == pytest.approx(ends(best_once))
 
     never = interval(np.zeros(100), ids, "share")
     never_once = interval(np.zeros(25), None, "share")
