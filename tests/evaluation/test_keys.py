@@ -16,7 +16,7 @@ from lib.evaluation.scoring import TextToScore, score_key
 from lib.evaluation.store import read
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import Source, resolve
-from lib.profiles import PARTS, Accuracy, Likelihood, load_profile, variation
+from lib.profiles import Accuracy, Likelihood, load_profile, variation
 from lib.prompts.conditions import Example, Filler, parse_condition
 from lib.prompts.problems import Problem, load_problems
 
@@ -43,7 +43,7 @@ def coder(demo):
     return replace(demo, name=name, source=resolve(name), revision="e5dcb423ee6d")
 
 
-@pytest.mark.parametrize("part", ["main", *PARTS])
+@pytest.mark.parametrize("part", ["main", *DEMO.accuracy.variations])
 def test_stored_completions_keep_their_keys(demo, part):
     accuracy = DEMO.accuracy if part == "main" else variation(DEMO.accuracy, part)
     problems = load_problems(

@@ -27,7 +27,7 @@ def test_without_a_section_nothing_of_its_kind_is_decided():
 
 
 def test_claims_are_decided_on_the_models_of_their_section():
-    families = load_profile("families")
+    families = with_section(load_profile("families"), "pass_rates", models=["demo"])
     models = {
         "attention and activations": families.attention.models,
         "accuracy": families.accuracy.models,
@@ -65,6 +65,9 @@ WEIGHTED = """
 hidden-from-layer-1 : points-layer-1-needed
 gap :
 gap layer-1-only : points-layer-1-suffices
+mful : points-mful
+random : points-sentence
+arm : points-arm
 """
 
 
