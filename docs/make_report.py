@@ -26,6 +26,8 @@ from lib.report.facts import addresses
 from lib.sentences import findings
 from lib.sentences.conclusion import (
     PAPERS_GAIN,
+    parts_in_points,
+    problems_of,
     sentence_takes_as_much,
     shares_drawn,
 )
@@ -189,15 +191,16 @@ def solution_moves() -> str:
 def answers_move() -> str:
     """Return the table of accuracy, and what weighted answers add."""
     weighted = [
-        f"Answers that are sampled once and weighted by their likelihood put the change"
-        f" at {row.estimate:+} points in {row.model}, from {row.n} of 500 problems."
+        f"at {row.estimate:+} points in {row.model} ({problems_of(row)})"
         for row in families_about("points-slashes")
     ]
     needed = [row.power.needed for row in families_about("accuracy-mless") if row.power]
     lines = [
         f"It holds in {holds('accuracy-mless')}.",
         f"Seeing a gain of {PAPERS_GAIN} points takes {range_of(needed, 0)} problems.",
-        *weighted,
+        "Answers that are sampled once and weighted by their likelihood put the change"
+        f" {' and '.join(weighted)}.",
+        *parts_in_points(stored_as_verdicts("families")),
     ]
     return f"{' '.join(lines)}\n\n{of_each_model('accuracy-mless')}"
 
@@ -232,16 +235,19 @@ def failed() -> str:
 def limits() -> str:
     """Return what the report does not say."""
     rows = [*families_about("accuracy-mless"), *families_about("points-slashes")]
-    inside = all(row.estimate.low < PAPERS_GAIN < row.estimate.high for row in rows)
+    inside = sum(row.estimate.holds(PAPERS_GAIN) for row in rows)
     why = "its models were not run"
     if inside:
-        why += f", and +{PAPERS_GAIN} points lie inside our intervals"
+        why += (
+            f", and +{PAPERS_GAIN} points lie inside {in_words(inside)} of our"
+            f" {in_words(len(rows))} intervals on accuracy"
+        )
     return (
         "This report does not say that the paper's gain is absent or due to chance:"
         f" {why}. It does not say that slashes have no effect. It does not say that"
         " training causes the smaller losses of attention, as nothing but trained and"
-        " random weights was compared. It says nothing of ARM's accuracy, and nothing"
-        " of models of 7 billion parameters."
+        " random weights was compared. It says nothing of models of 7 billion"
+        " parameters, and of ARM's accuracy only what sampled answers of one model say."
     )
 
 

@@ -55,7 +55,7 @@ def conclusion_parts(
         _likelihood_changes(nats, about(verdicts, "likelihood-layer-1", ENOUGH)),
         _points_moved("With one answer to each problem", single),
         _points_moved("With several sampled answers, weighted", sampled),
-        _parts_in_points(verdicts),
+        parts_in_points(verdicts),
         _uncertain({"likelihood": nats, "accuracy": [*single, *sampled]}),
     ]
 
@@ -159,7 +159,7 @@ def _points_moved(how: str, rows: Sequence[Verdict]) -> list[str]:
     return [*sentences, *_held(rows)]
 
 
-def _parts_in_points(verdicts: Sequence[Verdict]) -> list[str]:
+def parts_in_points(verdicts: Sequence[Verdict]) -> list[str]:
     """Return by how many points layer 1's part of the slashes, and ARM, change
     accuracy in each model, by the same sampled answers, and which change is small.
     """
