@@ -5,6 +5,7 @@ one line.
 import re
 import time
 
+import httpx2
 import pytest
 import torch
 from eager import outputs_of
@@ -108,6 +109,29 @@ def test_a_break_costs_no_byte_twice(server, needed, is_exact):
     assert is_exact(first_three(REPO))
     assert server.break_after is None
     assert server.sent_weights <= 1.05 * needed
+
+
+def test_a_connection_that_breaks_after_each_byte_brings_all_of_them(monkeypatch):
+    def one_byte(url, start, stop):
+        yield b"x"
+        raise httpx2.TransportError("broken")
+
+    monkeypatch.setattr(ranges, "WAIT", 0.0)
+    monkeypatch.setattr(ranges, "_one_request", one_byte)
+    sent = ranges.bytes_between("url", 0, 9)
+    assert b"".join(sent) == b"x" * 9
+
+
+def test_all_bytes_are_of_the_commit_that_is_asked_for(server, is_exact):
+    commit = server.commit(REPO)
+    server.lost.add("main")
+    assert is_exact(first_layers(REPO, 3, commit))
+
+
+def test_a_snapshot_that_lacks_a_shard_is_not_enough(server, is_exact):
+    shards = sorted(snapshot(REPO).glob("*.safetensors"))
+    shards[0].unlink()
+    assert is_exact(first_three(REPO))
 
 
 def test_a_server_without_ranges_sends_whole_shards(server, needed, is_exact):

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel
 
 from lib import paths
-from lib.models import weights
+from lib.models import checkpoint, weights
 from lib.models.loading import load, load_without_weights
 from lib.models.names import known_models
 
@@ -235,3 +235,46 @@ def test_another_seed_draws_another_network_of_another_name(tiny_llama):
     assert not torch.equal(second.model.embed_tokens.weight, first_embedding)
     assert second.revision != first.revision
     assert second.name == "tiny-llama untrained 6"
+
+
+def test_a_model_filled_later_ends_its_answers_as_its_checkpoint_says(tiny_checkpoint):
+    file = tiny_checkpoint / "generation_config.json"
+    file.write_text('{"eos_token_id": [5, 7]}')
+    empty = weights.empty_model(tiny_checkpoint, "float32")
+    model = weights.filled(empty, tiny_checkpoint, "float32")
+    assert model.generation_config.eos_token_id == [5, 7]
+
+
+# A file, and what it holds then.
+DIGESTED = """
+config.json | other
+model.safetensors | ?b..cd
+model.safetensors | ab..c?
+model.safetensors | ab...cd
+other.safetensors | ab..cd
+"""
+
+
+@pytest.mark.parametrize("line", DIGESTED.strip().splitlines())
+def test_a_digest_changes_with_config_names_sizes_and_both_ends(
+    tmp_path, monkeypatch, line
+):
+    monkeypatch.setattr(checkpoint, "DIGESTED_BYTES", 2)
+    (tmp_path / "config.json").write_text("{}")
+    shard = tmp_path / SHARD
+    shard.write_text("ab..cd")
+    before = checkpoint.weights_digest(tmp_path)
+    name, content = line.split(" | ")
+    if name.startswith("other"):
+        shard.unlink()
+    (tmp_path / name).write_text(content)
+    assert checkpoint.weights_digest(tmp_path) != before
+
+
+def test_a_digest_reads_no_gigabytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "DIGESTED_BYTES", 2)
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / SHARD).write_text("ab..cd")
+    before = checkpoint.weights_digest(tmp_path)
+    (tmp_path / SHARD).write_text("ab!!cd")
+    assert checkpoint.weights_digest(tmp_path) == before

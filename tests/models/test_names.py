@@ -9,6 +9,7 @@ from huggingface_hub import constants
 
 from lib import paths
 from lib.arm.settings import Arm
+from lib.errors import InputError
 from lib.models.card import card
 from lib.models.names import Source, arm_for, known_models, resolve
 
@@ -23,6 +24,7 @@ LEADS = [
     ("org/name", "org/name", None),
     ("org/name@refs/pr/3", "org/name", "refs/pr/3"),
     (MATH, MATH, PINNED),
+    (f"{MATH}@main", MATH, "main"),
     ("Qwen2.5-Math-7B@main", MATH, "main"),
     ("Qwen2.5-Math-7B", MATH, PINNED),
 ]
@@ -34,6 +36,11 @@ def test_ids_and_short_names_lead_to_a_repository_at_its_pinned_commit(
 ):
     name = repo.split("/")[1]
     assert resolve(spec) == Source(name, spec, repo=repo, revision=revision)
+
+
+def test_a_file_that_is_not_there_is_no_repository():
+    with pytest.raises(InputError, match=r"a \.gguf file that exists"):
+        resolve("org/name.gguf")
 
 
 @pytest.mark.parametrize("spec", ["org/name", "~/org/name"])
