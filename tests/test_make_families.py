@@ -4,7 +4,10 @@ import gzip
 import importlib.util
 import json
 
+import numpy as np
 import pytest
+import xarray as xr
+from hand_written import keep, record
 
 from lib import paths
 from lib.errors import InputError
@@ -65,6 +68,51 @@ def test_scores_of_problems_that_every_condition_reached_are_kept_in_one_order(
 
     script.write_scores([tmp_path / "b.jsonl", tmp_path / "a.jsonl"])
     assert kept.read_bytes() == first
+
+
+def kept_scores(tmp_path, script, *stores):
+    files = []
+    for number, lines in enumerate(stores):
+        files.append(tmp_path / f"{number}.jsonl")
+        files[-1].write_text("".join(lines))
+    script.write_scores(files)
+    return read(tmp_path / "families" / "likelihood" / "m.jsonl.gz")
+
+
+def test_of_two_scores_of_a_text_the_first_is_kept(tmp_path, script):
+    lines = scores({"none": 20, "mless": 20})
+    later = [line.replace("-1.5", "-2.5") for line in lines]
+    rows = kept_scores(tmp_path, script, lines, later)
+    assert len(rows) == 40
+    assert {row["nats"] for row in rows} == {-1.5}
+
+
+def test_answers_at_once_leave_no_solution_out(tmp_path, script):
+    # Neither condition is among those of the profile's solutions.
+    lines = scores({"mless:10": 25}) + scores({"pause:10@end": 20}, "answer")
+    assert len(kept_scores(tmp_path, script, lines)) == 45
+
+
+def test_numbers_are_kept_in_few_bits_and_counts_as_they_are(script):
+    number = xr.DataArray([1.23456789, np.nan], name="lambda")
+    short = script.rounded(number)
+    assert short[0] != number[0]
+    np.testing.assert_allclose(short, number, rtol=2.5e-4)
+    counts = xr.DataArray([123456789.0], name="counts")
+    assert script.rounded(counts).equals(counts)
+
+
+def test_answers_are_graded_by_each_rule_and_keep_what_they_say(tmp_path, script):
+    row = record("none", "p", False, response=r"\boxed{1}", dtype="float32")
+    keep(tmp_path / "completions.jsonl", [row | {"answer": "12"}])
+    about = {"dtype": "unknown", "processor": "CPU"}
+    script.write_answers([tmp_path], about)
+    (kept,) = read(tmp_path / "families" / "answers" / "main.jsonl.gz")
+    assert kept["dtype"] == "float32"
+    assert kept["processor"] == "CPU"
+    # A part of the answer is enough for the authors' rule.
+    assert kept["correct_authors_on_completion"]
+    assert not kept["correct_exact"]
 
 
 def test_answers_of_one_model_are_renewed_to_the_same_bytes_and_others_stay(

@@ -11,7 +11,14 @@ import yaml
 from lib import paths
 from lib.errors import InputError
 from lib.grading.answer import last_box
-from lib.profiles import check, load_profile, profile_names, run_profile, variation
+from lib.profiles import (
+    check,
+    load_profile,
+    overrides,
+    profile_names,
+    run_profile,
+    variation,
+)
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
 
@@ -162,6 +169,13 @@ def test_no_layer_is_asked_for_that_another_model_does_not_have(tiny_checkpoint)
     assert run_profile("demo", model=str(tiny_checkpoint)).attention.layers == 2
 
 
+def test_a_model_that_does_not_say_its_layers_is_asked_for_all(monkeypatch):
+    monkeypatch.setattr(
+        overrides, "card", lambda spec: types.SimpleNamespace(layers=None)
+    )
+    assert run_profile("demo", model="demo").attention.layers == 3
+
+
 def test_other_problems_are_all_asked_for(tmp_path, monkeypatch):
     (tmp_path / "mine.jsonl").write_text("")
     monkeypatch.chdir(tmp_path)
@@ -216,7 +230,8 @@ def test_another_dtype_is_not_that_of_likelihoods_and_pass_rates():
 def test_an_override_has_a_name_and_folders_of_its_own():
     first = run_profile("demo", limit=3)
     assert first == run_profile("demo", limit=3)
-    assert first.name.startswith("demo-")
+    assert re.fullmatch("demo-[0-9a-f]{6}", first.name)
+    assert run_profile("demo", limit=3, workers=2).name == first.name
     assert first.name not in {run_profile("demo", limit=4).name, "demo"}
     assert run_profile("demo") == load_profile("demo")
     assert run_profile("demo", limit=3, name="mine").name == "mine"

@@ -27,9 +27,9 @@ def test_show_rounds_and_leaves_gaps_and_what_repeats_empty(columns, digits, csv
 
 def test_a_p_value_has_three_digits_whatever_the_table_has():
     table = pd.DataFrame(
-        {"x": ["a", "b", "c"], "effect": [12.5, 10.42, None], "p": [1e-9, 0.25, None]}
+        {"x": ["a", "b", "c"], "effect": [12.5, 10.42, None], "p": [1e-9, 0.004, None]}
     )
-    assert show(table).to_csv() == "x,effect,p\na,12.50,< 0.001\nb,10.42,0.250\nc,,\n"
+    assert show(table).to_csv() == "x,effect,p\na,12.50,< 0.001\nb,10.42,0.004\nc,,\n"
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,7 @@ def test_ends_belong_to_the_estimate_before_them():
         ("mean", "low", "high"),
         ("effect", "effect_low", "effect_high"),
     ]
+    assert triples(["a", "effect_low", "accuracy_high"]) == []
 
 
 def test_a_table_without_rows_says_so(capsys):
