@@ -198,7 +198,7 @@ def answers_move() -> str:
     lines = [
         f"It holds in {holds('accuracy-mless')}.",
         f"Seeing a gain of {PAPERS_GAIN} points takes {range_of(needed, 0)} problems.",
-        "Answers that are sampled once and weighted by their likelihood put the change"
+        "Sampled answers, weighted by their likelihood, put the change"
         f" {' and '.join(weighted)}.",
         *parts_in_points(stored_as_verdicts("families")),
     ]
@@ -247,7 +247,7 @@ def limits() -> str:
         f" {why}. It does not say that slashes have no effect. It does not say that"
         " training causes the smaller losses of attention, as nothing but trained and"
         " random weights was compared. It says nothing of models of 7 billion"
-        " parameters, and of ARM's accuracy only what sampled answers of one model say."
+        " parameters, and little of ARM's accuracy, which one model gave."
     )
 
 
