@@ -1,4 +1,4 @@
-"""Each option of evaluate, likelihood and reproduce reaches the setting it stands for.
+"""Each option of a command reaches the setting it stands for.
 
 A row of OPTIONS types one option more than the command needs, and names the places
 where what runs then differs, and in nothing else. An option without a row fails.
@@ -10,13 +10,15 @@ import types
 from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import BaseModel
 
 from lib import reproduce
 from lib.__main__ import main, parser
 from lib.arm.settings import Arm
+from lib.errors import InputError
 from lib.evaluation import draw_scores, likelihood, run
-from lib.profiles import load_profile
+from lib.profiles import Overrides, load_profile, run_profile
 from lib.prompts.conditions import Filler
 
 COMMANDS = {
@@ -179,3 +181,44 @@ def test_every_option_has_a_row():
             name = action.option_strings[-1]
             if name not in ("--help", "--debug"):
                 assert (command, name) in with_rows
+
+
+# The other commands that take a profile, and what each of them hands it to.
+RECEIVERS = """
+plan : lib.plan.planning.make_plan
+fetch : lib.plan.fetching.fetch
+claims : lib.claims.evidence.gather
+report : lib.report.page.write_report
+"""
+# A value of each override that is not its default.
+OVERRIDES = """
+profile: families
+model: gemma-3-270m
+problems: math500
+limit: 3
+name: mine
+dtype: bfloat16
+engine: vllm
+workers: 2
+"""
+
+
+@pytest.mark.parametrize("line", RECEIVERS.strip().splitlines())
+def test_each_command_hands_on_the_profile_that_is_typed(monkeypatch, line):
+    command, place = line.split(" : ")
+    handed_on = []
+
+    def receive(profile, **options):
+        handed_on.append(profile)
+        raise InputError("that is all")
+
+    monkeypatch.setattr(place, receive)
+    monkeypatch.setattr("lib.__main__.check", lambda profile: None)
+    silent = types.SimpleNamespace(layers=None)
+    monkeypatch.setattr("lib.profiles.overrides.card", lambda spec: silent)
+    changes = yaml.safe_load(OVERRIDES)
+    assert changes.keys() == Overrides.model_fields.keys()
+    for name, value in changes.items():
+        assert main([command, f"--{name}", str(value)]) == 2
+        changed = {"profile": "demo"} | {name: value}
+        assert handed_on.pop() == run_profile(**changed)
