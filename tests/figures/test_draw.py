@@ -2,6 +2,7 @@
 compared.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +10,7 @@ from artists import texts
 
 from lib.figures import draw
 from lib.figures.draw import HeadCurves, SeriesStyle
+from lib.figures.head_figures import _share_y
 from lib.figures.looks import LOOKS
 
 NAN = float("nan")
@@ -162,3 +164,11 @@ def test_bars_of_the_paper_are_hatched_in_a_group_of_their_own(ax):
     assert texts(ax.get_xticklabels()) == ["M\n(this run)", "M\n(the paper)"]
     _, labels = ax.get_legend_handles_labels()
     assert labels == ["w/o", "w/ Mless", "reported in the paper"]
+
+
+def test_panels_that_share_an_axis_reach_from_the_lowest_to_the_highest_end():
+    _, axes = plt.subplots(2)
+    axes[0].set_ylim(0, 3)
+    axes[1].set_ylim(-1, 2)
+    _share_y(axes)
+    assert [axis.get_ylim() for axis in axes] == [(-1, 3)] * 2

@@ -349,6 +349,8 @@ def test_fig04_has_a_histogram_per_model_and_a_row_per_model_in_each_measure(dra
     none, mless = 60 / 102, 30 / 72
     shares = [line.get_ydata()[0] for line in histogram.lines]
     assert shares == pytest.approx([100 * none, 100 * mless, 100 * none])
+    # A bin stands at its middle.
+    assert [line.get_xdata()[0] for line in histogram.lines] == [-0.5] * 3
     (even, points) = measure.lines
     assert even.get_xdata() == [1, 1]
     assert points.get_xydata().tolist() == [[0.8, 0]]
