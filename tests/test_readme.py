@@ -23,7 +23,7 @@ EVERYTHING = "\n".join(TEXTS.values())
 CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
 
 # What a reader bears, and what of a text is read as prose.
-MOST_WORDS = 1500
+MOST_WORDS = 1400
 MOST_WORDS_OF_A_SENTENCE = 30
 MOST_NUMBERS_OF_A_SENTENCE = 3
 NO_PROSE = re.compile(r"```.*?```|<!--.*?-->|^[|#].*?$|^`\{.*?$", re.S | re.M)

@@ -230,6 +230,11 @@ def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
         ((0.5, np.nan, np.nan), "0.50"),
         ((1.04, -2.2, 4.4, "+"), "+1.0 [-2.2, +4.4]"),
         ((-1e-9, -2.2, 2.2, "+"), "+0.0 [-2.2, +2.2]"),
+        # That 0 lies outside shows, also where an end is near it.
+        ((-1.54, -3.64, -0.032, "+"), "-1.54 [-3.64, -0.03]"),
+        ((-1.54, -3.64, -0.032), "-1.54 [-3.64, -0.03]"),
+        ((1.54, 0.004, 3.64, "+"), "+1.540 [+0.004, +3.640]"),
+        ((1.54, 0, 3.64, "+"), "+1.5 [+0.0, +3.6]"),
     ],
 )
 def test_a_number_is_told_with_two_digits_of_half_its_interval(numbers, text):

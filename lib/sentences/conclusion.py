@@ -22,9 +22,9 @@ SLASHES = "slashes"
 SENTENCE = "a sentence as long"
 # What sampled answers say beside the slashes' own effect, by claim.
 IN_POINTS = {
-    "points-layer-1-needed": "What the first layer adds to the later ones",
-    "points-layer-1-suffices": "Showing the slashes to the first layer alone",
-    "points-arm": "ARM, the paper's method without tokens,",
+    "points-layer-1-needed": "What the first layer adds to later ones",
+    "points-layer-1-suffices": "The first layer alone",
+    "points-arm": "ARM, the paper's other method,",
 }
 
 
@@ -165,11 +165,12 @@ def parts_in_points(verdicts: Sequence[Verdict]) -> list[str]:
     """
     sentences = []
     for claim, subject in IN_POINTS.items():
-        for row in about(verdicts, claim, ENOUGH):
-            sentences.append(
-                f"{subject} changes accuracy by {row.estimate:+} points in"
-                f" {row.model}{_certainty(row)}."
-            )
+        changes = [
+            f"{row.estimate:+} points in {row.model}{_certainty(row)}"
+            for row in about(verdicts, claim, ENOUGH)
+        ]
+        if changes:
+            sentences.append(f"{subject} changes accuracy by {' and '.join(changes)}.")
     return sentences
 
 
@@ -178,10 +179,9 @@ def _certainty(row: Verdict) -> str:
     side; empty where 0 lies inside a wide interval.
     """
     if row.small:
-        unit = "point" if row.equivalence == 1 else "points"
-        return f", certainly by less than {row.equivalence:g} {unit}"
+        return f" (surely below {row.equivalence:g})"
     if not row.estimate.holds(0) and not row.survives:
-        return ", which does not stand when corrected for the number of tests"
+        return " (lost when corrected)"
     return ""
 
 

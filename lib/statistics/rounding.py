@@ -3,13 +3,16 @@
 from math import isfinite
 from typing import Any
 
+MOST = 6  # decimals, whatever an end would need
+
 
 def rounded(value: Any, low: Any, high: Any, sign: str = "") -> str:
     """Return a number with as many decimals as its interval has a use for.
 
     Half of the interval's width is told with two digits; a number without an interval
-    has two decimals. `sign` "+": also before what is not negative. A zero is never
-    negative.
+    has two decimals. That of a difference which lies beside 0 has as many more
+    as show that.
+    `sign` "+": also before what is not negative. A zero is never negative.
     """
     decimals = 2
     if low is not None and high is not None:
@@ -17,6 +20,10 @@ def rounded(value: Any, low: Any, high: Any, sign: str = "") -> str:
         if isfinite(half) and half > 0:
             exponent = int(f"{half:.1e}".split("e")[1])
             decimals = max(0, 1 - exponent)
+        # Of differences, which may lie on either side of 0.
+        nearest = high if high < 0 else max(low, 0) if sign else 0
+        while nearest and round(nearest, decimals) == 0 and decimals < MOST:
+            decimals += 1
     return f"{value:{sign}z.{decimals}f}"
 
 
