@@ -129,11 +129,11 @@ def test_a_part_in_points_says_whether_it_is_small_or_does_not_stand():
     ]
     sentences = conclude([verdict("points-slashes", -1, 3), *parts], SHARES)
     assert sentences[-2:] == [
-        "What the first layer adds to later ones changes accuracy by +0.10 [-0.40, +0.60]"
-        " points in a (surely below 1) and +0.50 [-0.40, +1.40] points in b and"
-        " -3.0 [-4.0, -2.0] points in c (lost when corrected).",
-        "ARM, the paper's other method, changes accuracy by -0.5 [-1.5, +0.5] points in a"
-        " (surely below 2).",
+        "What the first layer adds to later ones changes accuracy by +0.10"
+        " [-0.40, +0.60] points in a (surely below 1) and +0.50 [-0.40, +1.40] points"
+        " in b and -3.0 [-4.0, -2.0] points in c (lost when corrected).",
+        "ARM, the paper's other method, changes accuracy by -0.5 [-1.5, +0.5] points in"
+        " a (surely below 2).",
     ]
 
 
