@@ -6,6 +6,7 @@ would write. benchmarks/results/commands.csv, the time and the disk of the two c
 is kept by hand.
 """
 
+import functools
 import re
 import sys
 import tomllib
@@ -139,9 +140,8 @@ def headline() -> str:
     """Return the answer and the numbers that it rests on: the paragraph that notebook
     07 closes with.
     """
-    shares = conclusion.shares_drawn(load_profile("families"))
     verdicts = stored_as_verdicts("families")
-    first, *parts = conclusion.conclusion_parts(verdicts, shares)
+    first, *parts = conclusion.conclusion_parts(verdicts, families_shares())
     answer, *limits = first
     *others, last = models_of(row for row in verdicts if row.n)
     names = f"{', '.join(others)} and {last}"
@@ -153,7 +153,7 @@ def headline() -> str:
 def models_table() -> str:
     """Return a row per model: attention, likelihoods and answers under slashes."""
     verdicts = stored_as_verdicts("families")
-    shares = stored(FIGURES / "families" / "mass_by_layer.csv").query("layer == 1")
+    shares = families_shares().query("layer == 1")
     drawn = shares[shares.inserted.isin(("slashes", "a sentence as long"))]
     taken = shares.set_index(["model", "inserted"]).mass
     rows = []
@@ -201,9 +201,8 @@ def held(verdicts: Sequence[Verdict], claim: str) -> str:
 
 def checks() -> str:
     """Return how the measure fares in its own checks, and what graders make of it."""
-    answers = evaluation.answers(load_profile("families"))
-    verdicts = stored_as_verdicts("families")
-    return as_list(*findings.checks(verdicts), *findings.graders_apart(answers))
+    told = findings.checks(stored_as_verdicts("families"))
+    return as_list(*told, *findings.graders_apart(families_answers()))
 
 
 def requantised() -> str:
@@ -262,12 +261,8 @@ def demo_claims() -> str:
         f"With slashes λ is below 1 in {below(slashes)} heads of layer 1, with an"
         f" ordinary sentence as long in {below(sentence)} (n = {slashes.n.max():.0f})."
     )
-    return as_list(
-        *all_verdicts.lead(verdicts)[:-2],
-        below_1,
-        *findings.accuracies(answered),
-        all_verdicts.closing(verdicts)[-1],
-    )
+    *told, _, corrected = all_verdicts.lead(verdicts)
+    return as_list(*told, below_1, *findings.accuracies(answered), corrected)
 
 
 def below(heads: pd.DataFrame) -> str:
@@ -380,11 +375,30 @@ def speed() -> str:
     return f"{attention}\n\n{as_markdown(rows, ['completions per second', *best])}"
 
 
-def stored_as_verdicts(profile: str) -> list[Verdict]:
+@functools.cache
+def families_run() -> Profile:
+    """Return the profile of whose models the documents tell."""
+    return load_profile("families")
+
+
+@functools.cache
+def families_answers() -> pd.DataFrame:
+    """Return the answers of the families' models."""
+    return evaluation.answers(families_run())
+
+
+def families_shares() -> pd.DataFrame:
+    """Return what slashes and a sentence take of each layer's attention."""
+    return stored(FIGURES / "families" / "mass_by_layer.csv")
+
+
+@functools.cache
+def stored_as_verdicts(profile: str) -> Sequence[Verdict]:
     """Return the verdicts that the repository keeps of a profile of its own."""
-    return verdicts_of(stored(stored_verdicts(profile)))
+    return tuple(verdicts_of(stored(stored_verdicts(profile))))
 
 
+@functools.cache
 def stored(path: Path) -> pd.DataFrame:
     """Return a csv; an InputError says which command writes one that is missing."""
     try:

@@ -4,6 +4,7 @@
 tests/test_report_document.py holds the report against what this would write.
 """
 
+import functools
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -15,13 +16,15 @@ from docs.make_readme import (
     BLOCK,
     as_list,
     as_markdown,
+    families_answers,
+    families_run,
+    families_shares,
     stored,
     stored_as_verdicts,
 )
 from lib import evaluation, paths
 from lib.claims.verdict import UNTRAINED, Verdict, about, models_of
 from lib.errors import InputError
-from lib.profiles import load_profile
 from lib.report.facts import addresses
 from lib.sentences import findings
 from lib.sentences.conclusion import (
@@ -29,7 +32,6 @@ from lib.sentences.conclusion import (
     parts_in_points,
     problems_of,
     sentence_takes_as_much,
-    shares_drawn,
 )
 from lib.sentences.numbers import in_words, of_models, range_of
 from lib.statistics import ENOUGH
@@ -75,6 +77,12 @@ def rewritten_report(text: str) -> str:
 def families_about(claim: str) -> list[Verdict]:
     """Return the families' verdicts on a claim that rest on enough problems."""
     return about(stored_as_verdicts("families"), claim, ENOUGH)
+
+
+@functools.cache
+def families_scores() -> pd.DataFrame:
+    """Return the likelihoods of the families' models."""
+    return evaluation.scores(families_run())
 
 
 def holds(claim: str) -> str:
@@ -134,7 +142,7 @@ def abstract() -> str:
 
 def more_under_a_sentence() -> str:
     """Return in how many models a sentence takes as much attention as slashes."""
-    more = sentence_takes_as_much(shares_drawn(load_profile("families")))
+    more = sentence_takes_as_much(families_shares())
     return of_models(int(more.sum()), len(more))
 
 
@@ -175,7 +183,7 @@ def attention() -> str:
 
 def solution_moves() -> str:
     """Return the table of the likelihoods, and how far single problems move."""
-    scores = evaluation.scores(load_profile("families"))
+    scores = families_scores()
     spreads = []
     for _, rows in scores[scores.target == "solution"].groupby("model"):
         nats = rows.pivot(index="problem_id", columns="condition", values="nats")
@@ -227,9 +235,9 @@ def first_layer() -> str:
 
 def failed() -> str:
     """Return how the measures fare in their own checks, and how far graders differ."""
-    answers = evaluation.answers(load_profile("families"))
     verdicts = stored_as_verdicts("families")
-    return as_list(*findings.graders_apart(answers), *findings.checks(verdicts))
+    told = findings.graders_apart(families_answers())
+    return as_list(*told, *findings.checks(verdicts))
 
 
 def limits() -> str:
@@ -268,9 +276,8 @@ def cost() -> str:
         for path in (paths.DATA / "families").rglob("*")
         if path.suffix in (".nc", ".gz")
     )
-    answers = evaluation.answers(load_profile("families"))
-    scores = evaluation.scores(load_profile("families"))
-    sampled = evaluation.stored_draws(load_profile("families"))
+    answers = families_answers()
+    sampled = evaluation.stored_draws(families_run())
     assert sampled is not None
     tokens = pd.to_numeric(answers.completion_tokens).sum()
     return as_list(
@@ -283,7 +290,7 @@ def cost() -> str:
         f"Answers: {len(answers):,} of them, {tokens / 1000:,.0f} thousand tokens; the"
         " 200 problems of the 0.5B model took an hour.",
         f"Sampled answers, which are weighted: {len(sampled):,} more.",
-        f"Likelihoods: {len(scores):,} texts were scored.",
+        f"Likelihoods: {len(families_scores()):,} texts were scored.",
         f"What is stored and committed: {size / 1e6:.0f} MB. No GPU was used.",
     )
 

@@ -5,6 +5,7 @@ code, and the README's prose against what a reader bears.
 import re
 import shlex
 
+import pandas as pd
 import pytest
 import xarray as xr
 import yaml
@@ -52,6 +53,28 @@ def test_tables_and_numbers_are_what_the_stored_files_say():
     assert named == set(readme.BLOCKS)
     for path, text in TEXTS.items():
         assert readme.rewritten(text) == text, f"make readme: {path.name}"
+
+
+def test_a_stored_file_is_read_once_for_all_that_is_told_of_it(monkeypatch):
+    read = []
+
+    def counted(function):
+        def kept(path):
+            read.append(getattr(path, "name", path))
+            return function(path)
+
+        return kept
+
+    monkeypatch.setattr(pd, "read_csv", counted(pd.read_csv))
+    monkeypatch.setattr(readme, "load_profile", counted(readme.load_profile))
+    cached = (readme.families_run, readme.stored, readme.stored_as_verdicts)
+    for reader in cached:
+        reader.cache_clear()
+    readme.headline()
+    readme.models_table()
+    readme.paper_says()
+    assert readme.families_run() is readme.families_run()
+    assert read == ["verdicts.csv", "mass_by_layer.csv", "families"]
 
 
 def test_the_readme_is_short():
