@@ -6,6 +6,7 @@ somebody chose, as an engine is, does not.
 """
 
 import ast
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -17,6 +18,17 @@ from lib.paths import ROOT
 LIB = ROOT / "lib"
 FLOORS = [line.split() for line in lib.__doc__.splitlines() if line.startswith("    ")]
 ROOMS = [room for floor in FLOORS for room in floor]
+
+# What may have the name of something else: each is read where its module is named.
+DOUBLES = {
+    "Engine": "Each way to generate has its own, which is loaded by the engine's name.",
+    "evaluate": "The command, and what it calls, are one thing to a user.",
+    "fetch": "The command, and what it calls, are one thing to a user.",
+    "grade": "The command, and what it calls, are one thing to a user.",
+    "likelihood": "A command and a figure, both named after what they are about.",
+    "main": "Whatever runs as a program has one.",
+    "reproduce": "The command, and what it calls, are one thing to a user.",
+}
 
 
 def name_of(path: Path) -> str:
@@ -58,6 +70,23 @@ def imports_of(name: str, sources: dict[str, str]) -> set[str]:
 def check_circles(sources: dict[str, str]) -> None:
     """Raise CycleError, a ValueError, where modules import each other in a circle."""
     TopologicalSorter({name: imports_of(name, sources) for name in sources}).prepare()
+
+
+def defined_in(source: str) -> set[str]:
+    """Return the names at the top of a source that others may import from it."""
+    names = set()
+    for node in ast.parse(source).body:
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        names |= {target.id for target in targets if isinstance(target, ast.Name)}
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+    return {name for name in names if not name.startswith("_")}
+
+
+def doubles(sources: dict[str, str]) -> list[str]:
+    """Return the names that several of these sources define."""
+    defined = Counter(name for text in sources.values() for name in defined_in(text))
+    return sorted(name for name, modules in defined.items() if modules > 1)
 
 
 def room(module: str) -> str:
@@ -102,3 +131,16 @@ def test_a_circle_is_noticed_however_it_is_closed(back):
     with pytest.raises(ValueError, match="cycle"):
         check_circles(sources)
     check_circles(sources | {"lib.room.two": "from lib.errors import InputError"})
+
+
+def test_one_name_means_one_thing():
+    assert doubles(SOURCES) == sorted(DOUBLES)
+
+
+@pytest.mark.parametrize(
+    "again", ["MOST = 2", "MOST: int = 2", "class MOST: ...", "def MOST(): ..."]
+)
+def test_a_name_that_two_modules_define_is_noticed(again):
+    sources = {"lib.one": "MOST = _OWN = 1", "lib.two": f"{again}\n_OWN = 1"}
+    assert doubles(sources) == ["MOST"]
+    assert not doubles(sources | {"lib.two": "from lib.one import MOST"})

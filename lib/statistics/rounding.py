@@ -3,7 +3,7 @@
 from math import isfinite
 from typing import Any
 
-MOST = 6  # decimals, whatever an end would need
+MOST_DECIMALS = 6  # whatever an end would need
 
 
 def rounded(value: Any, low: Any, high: Any, sign: str = "") -> str:
@@ -22,7 +22,7 @@ def rounded(value: Any, low: Any, high: Any, sign: str = "") -> str:
             decimals = max(0, 1 - exponent)
         # Of differences, which may lie on either side of 0.
         nearest = high if high < 0 else max(low, 0) if sign else 0
-        while nearest and round(nearest, decimals) == 0 and decimals < MOST:
+        while nearest and round(nearest, decimals) == 0 and decimals < MOST_DECIMALS:
             decimals += 1
     return f"{value:{sign}z.{decimals}f}"
 
