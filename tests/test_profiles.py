@@ -173,7 +173,19 @@ def test_a_model_that_does_not_say_its_layers_is_asked_for_all(monkeypatch):
     monkeypatch.setattr(
         overrides, "card", lambda spec: types.SimpleNamespace(layers=None)
     )
-    assert run_profile("demo", model="demo").attention.layers == 3
+    assert run_profile("demo", model="org/name").attention.layers == 3
+
+
+def test_a_model_that_is_known_here_asks_no_hub_for_its_layers(monkeypatch):
+    def no_hub(spec):
+        raise InputError(f"{spec}: cannot be fetched")
+
+    monkeypatch.setattr(overrides, "card", no_hub)
+    with pytest.raises(InputError):
+        run_profile("laptop", model="org/name")
+    run = run_profile("laptop", model="Qwen2.5-Math-7B")
+    assert run.attention.models == ["Qwen2.5-Math-7B"]
+    assert run.attention.layers == 3
 
 
 def test_other_problems_are_all_asked_for(tmp_path, monkeypatch):

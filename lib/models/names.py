@@ -64,7 +64,8 @@ def resolve(spec: str) -> Source:
         return _in_wheels(spec, entry)
     if entry:
         revision = revision or entry["revision"]
-        return Source(name, spec, repo=entry["hub"], revision=revision)
+        config = _config_fields(entry)
+        return Source(name, spec, repo=entry["hub"], revision=revision, **config)
 
     # Unlike Path's own methods, those of os.path raise for no text whatever.
     local = os.path.expanduser(spec)
@@ -95,7 +96,6 @@ def _in_wheels(spec: str, entry: dict[str, Any]) -> Source:
             f" {entry['hub']}@{revision}"
         )
     numbers = range(1, entry.get("parts", 1) + 1)
-    config = entry["config"]
     return Source(
         entry.get("name", name),
         spec,
@@ -104,8 +104,14 @@ def _in_wheels(spec: str, entry: dict[str, Any]) -> Source:
         sha256=entry["sha256"],
         requirements=entry["requirements"],
         weights=f"{entry['weights']}, dequantised",
-        **{field: config.get(key) for field, key in CONFIG_FIELDS.items()},
+        **_config_fields(entry),
     )
+
+
+def _config_fields(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return what an entry of data/models.yaml says of the model's config."""
+    config = entry.get("config", {})
+    return {field: config.get(key) for field, key in CONFIG_FIELDS.items()}
 
 
 def _pinned_commit(repo: str) -> str | None:

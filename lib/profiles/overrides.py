@@ -12,7 +12,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
 from lib.models.card import card
-from lib.models.names import Dtype
+from lib.models.names import Dtype, resolve
 from lib.profiles.profile import Profile, load_profile, profile_names
 from lib.profiles.sections import (
     DTYPE,
@@ -166,9 +166,9 @@ def _with_model(run: Profile, model: str) -> Profile:
     """Return a run of this model alone.
 
     Drawn are the heads that the profile names of it, else its first ones; no layer is
-    asked for that it does not have.
+    asked for that it does not have. Of a model in data/models.yaml this asks no hub.
     """
-    layers = card(model).layers or inf
+    layers = resolve(model).layers or card(model).layers or inf
     panels = {
         figure: [panel for panel in row if panel.model == model]
         for figure, row in run.attention.panels.items()
