@@ -1,7 +1,8 @@
 """What every token receives from the later ones, for any layer and head of any model of
 transformers.
 
-    function   one attention for every family, which can hide tokens from layers
+    function   one attention for every family, switched on by `attending`, that can
+               hide tokens from layers: `hiding`
     received   what each token receives, without a T x T array: `observe`
     check      whether this attention is the model's own, tried on ten tokens
     steps      attention in a step of generation, where each row has one query

@@ -3,7 +3,8 @@ decides it.
 
     claim              the claims, as data/claims.yaml has them: `load_claims`
     evidence           what a profile knows of each model: `gather`
-    network_measures   the numbers that a claim asks for, of measurements
+    network_measures   the numbers that a claim asks for, of measurements: a value for
+                       each problem
     answer_measures    those of answers and likelihoods
     rule               the rule that decides on such numbers
     judging            a verdict for every claim and model, beside its controls: `judge`

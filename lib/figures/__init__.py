@@ -1,9 +1,18 @@
 """Figures and tables that a notebook shows: tables go in, pictures and csv come out; no
 network, no model.
 
-Every figure is a function of a table, by its name in figures/PROFILE; FIGURE_NAMES
-lists them by module: the `*_figures`, `points_figure` and `matrix`, which draws the
-claims. They share
+Every figure is a function of a table, by its name in figures/PROFILE. FIGURE_NAMES
+below lists them by module:
+
+    attention_figures    attention and λ over all problems, layers and heads
+    head_figures         curves of single heads, as the paper draws them
+    activation_figures   activations of the first MLP
+    answer_figures       right answers, graders and parameters of fillers and ARM
+    likelihood_figures   likelihoods of worked solutions and of answers at once
+    points_figure        changes of right answers in points
+    matrix               every claim in every model
+
+They share
 
     looks     the colour, marker and name of a condition, a model or an outcome
     draw      what several figures draw on one panel

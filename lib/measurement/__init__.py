@@ -8,8 +8,8 @@ all problems, as tables.
     attention          λ and what else insertions change in what tokens receive
     activations        what insertions and ARM change in the first MLP's activations
     causes             why layer 1 dilutes: more terms, or a larger distance
-    measured_tables    tables of attention over all problems
-    activation_tables  tables of activations over all problems
+    measured_tables    DataFrames of attention over all problems, to draw or print
+    activation_tables  those of activations
     head_curves        what single heads that figures draw give each token
     try_it             one prompt and any filler, live, for notebook 00
 """

@@ -11,7 +11,7 @@
     weights        the weights of a checkpoint in a model of transformers
     tensors        a checkpoint's tensors a few at a time, from disk or the hub
     stages         a model of which one stage at a time has its weights
-    streaming      many forwards through such a model, layer by layer
+    streaming      many forwards through such a model, layer by layer, each a greenlet
     loading        all of it: `load`, and `Loaded`, which is what it gives
     load_errors    why a model cannot be had, in one line
 

@@ -1,10 +1,16 @@
 """Whatever the project says of its results in sentences, filled from numbers alone.
 
-`conclusion` is the paragraph that notebook 07 closes with, whose first sentence is the
-README's headline; `findings` are what README and notebooks 06 and 07 say beside it;
-`page_sections` open the sections of the HTML page. `one_verdict` says how a claim
-stands, `all_verdicts` how all of them do. `measurements` and `noise` stand under tables
-of the notebooks, and `numbers` are what sentences share.
+    conclusion      the paragraph that notebook 07 closes with
+    findings        for README, report, notebooks 06 and 07: controls, graders, accuracy
+    page_sections   for the HTML page: what opens each of its sections, from the answer
+                    over trained against untrained networks to what was not measured
+    all_verdicts    how many claims hold, in how many models
+    one_verdict     how one claim stands in one model
+    measurements    under tables of attention and its causes, in notebooks 01 and 02
+    noise           under the table of what asking again changes, in notebook 03
+    numbers         what sentences share: words for counts, ranges
+
+The first sentence of the conclusion is the README's headline.
 """
 
 import lazy_loader
