@@ -18,7 +18,7 @@ from lib.attention.function import hiding
 from lib.errors import InputError
 from lib.evaluation.provenance import provenance, versions
 from lib.evaluation.rows import SCORE_FIELDS
-from lib.evaluation.store import SCORES, opened
+from lib.evaluation.store import SCORES, opened, require_same
 from lib.generation.prefill import logits_of, prefill
 from lib.models.loading import Loaded, load
 from lib.paths import settings_key
@@ -70,19 +70,21 @@ def score_models(
     """Score with each model what `folder` lacks of what is wanted of it, each kept at
     once; return the rows of all that is wanted, in its order.
 
-    shared: the settings that every row of the folder shares.
+    shared: the settings that every row of the folder shares. What is refused leaves no
+    new folder behind: it is opened when a model knows its texts.
     """
-    keys: list[str] = []
-    with opened(folder, shared, versions(), file=SCORES) as store:
-        for spec in settings.models:
-            loaded = load(spec, dtype=settings.dtype, streamed=None)
-            wanted = wanted_of(loaded)
+    require_same(folder, shared)
+    rows: list[dict] = []
+    for spec in settings.models:
+        loaded = load(spec, dtype=settings.dtype, streamed=None)
+        wanted = wanted_of(loaded)
+        with opened(folder, shared, versions(), file=SCORES) as store:
             missing = store.missing(wanted)
             done = len(wanted) - len(missing)
             with progress.bar(loaded.name, len(wanted), "score", done) as bar:
                 store.keep(score_rows(loaded, missing), bar)
-            keys += wanted
-    return [store.rows[key] for key in keys]
+        rows += [store.rows[key] for key in wanted]
+    return rows
 
 
 def score_key(loaded: Loaded, text: TextToScore) -> str:

@@ -51,11 +51,11 @@ def opened(
             path.parent.mkdir(parents=True, exist_ok=True)
             stream = stack.enter_context(open(path, "ab", buffering=0))
             _lock(stream, path)
+            require_same(path.parent, settings)
             run = path.with_name(RUN)
             if not run.exists():
                 content = {"settings": settings, "environment": environment or {}}
                 write_json(run, content)
-            _require_same(path.parent, settings)
             rows = _mended_rows(stream, path)
         yield Store(path, stream.fileno(), rows)
 
@@ -84,8 +84,12 @@ def _lock(stream: BinaryIO, path: Path) -> None:
         fcntl.flock(stream, fcntl.LOCK_EX)
 
 
-def _require_same(folder: Path, settings: dict) -> None:
-    """Raise InputError for the first setting that a folder was not made with."""
+def require_same(folder: Path, settings: dict) -> None:
+    """Raise InputError for the first setting that a folder was not made with, if it was
+    made before.
+    """
+    if not (folder / RUN).exists():
+        return
     was = _flat(read_run(folder))
     now = _flat(settings)
     for name in was | now:

@@ -204,14 +204,22 @@ def test_a_longer_solution_is_left_out_and_counted(run, capsys):
         ),
     ],
 )
-def test_a_solution_that_is_not_there_or_does_not_fit_is_named(run, solution, message):
+def test_a_solution_that_is_not_there_or_does_not_fit_is_named(
+    run, solution, message, tmp_path
+):
     rows = [ROWS[0] | {"solution": solution}]
     with pytest.raises(InputError, match=message):
         run(rows, conditions=["none"], max_solution_tokens=9999)
+    assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_of_another_solution_limit_is_not_continued(run):
+def test_a_folder_of_another_solution_limit_is_not_continued(run, monkeypatch):
     run(conditions=["none"], limit=1)
+
+    def load_nothing(spec, **_):
+        pytest.fail("weights were read before the refusal")
+
+    monkeypatch.setattr(scoring, "load", load_nothing)
     with pytest.raises(InputError, match=r"with max_solution_tokens = 512, not 511:"):
         run(conditions=["none"], limit=1, max_solution_tokens=511)
 
