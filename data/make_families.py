@@ -28,7 +28,6 @@ from lib.errors import InputError
 from lib.evaluation.pass_rates import is_divided, scored_draws
 from lib.evaluation.rows import SCORE_FIELDS, frame
 from lib.evaluation.store import read
-from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade
 from lib.grading.pool import grade_many
@@ -40,7 +39,7 @@ from lib.statistics import ENOUGH
 
 FOLDER = DATA / "families"
 MANTISSA_BITS = 12  # of a number that is kept: exact to 0.00025 of it
-GRADE_FIELDS = ("extracted", "method", "correct", "evaluated")
+GRADE_FIELDS = ("extracted", "method", "correct", "evaluated", "run_on")
 # Of a score: what no table asks for.
 LEFT_OUT = ("subject", "prompt_tokens", "processor")
 
@@ -210,7 +209,6 @@ def _regraded(record: dict, grade: Grade) -> dict:
     answer = record["answer"]
     response = record["response"]
     new = record | {
-        "run_on": cut_run_on(response)[1],
         "correct_authors_on_completion": correct_authors(answer, "", response),
         "correct_exact": correct_exact(answer, grade.extracted),
     }

@@ -8,7 +8,6 @@ from lib.evaluation.plan import WantedCompletion
 from lib.evaluation.provenance import provenance
 from lib.evaluation.rows import FIELDS
 from lib.generation.requests import Completion, Request, Sampling
-from lib.grading.answer import cut_run_on
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade
 from lib.grading.pool import submit
@@ -74,7 +73,6 @@ def _graded_row(
     row["problem_id"] = problem.id
     row["sample"] = wanted.sample
     row["response"] = text
-    row["run_on"] = cut_run_on(text)[1]
     row["correct_exact"] = correct_exact(gold, grade.extracted)
     row["correct_authors"] = correct_authors(gold, wanted.prompt.text, text)
     row["correct_authors_on_completion"] = correct_authors(gold, "", text)

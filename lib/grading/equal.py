@@ -7,7 +7,7 @@ it gives the two answers as far as the rules have simplified them.
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from lib.grading.answer import clean, cut_run_on, last_box
@@ -38,13 +38,21 @@ class Grade:
     method: str  # what decided: a rule, math-verify, or one of STATUSES
     # False when the gold is a number and the box holds an operation to carry out.
     evaluated: bool = True
+    # Whether another problem follows the answer, which is not graded.
+    run_on: bool = False
 
 
 def settle(gold: str, response: str) -> tuple[Grade, Pair | None]:
     """Return the grade, and gold and answer, simplified, if only algebra can compare
     them.
     """
-    extracted = last_box(cut_run_on(response)[0])
+    own, run_on = cut_run_on(response)
+    grade, undecided = _settle_box(gold, last_box(own))
+    return replace(grade, run_on=run_on), undecided
+
+
+def _settle_box(gold: str, extracted: str | None) -> tuple[Grade, Pair | None]:
+    """Do what `settle` does for the content of the last box."""
     if extracted is None:
         return Grade(False, None, "no-box"), None
     if extracted.strip() == gold.strip() and extracted.strip():

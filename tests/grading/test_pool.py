@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -60,6 +61,15 @@ hanging = [pool.submit("12", r"\boxed{9^{9^{9^9}}}") for _ in range(8)]
 print("busy", flush=True)
 hanging[-1].result()
 """
+
+
+@pytest.mark.parametrize("answer, gold", [("5", "5"), ("x+2x", "3x"), ("", "5")])
+def test_a_grade_says_whether_another_problem_follows_the_answer(answer, gold):
+    response = rf"It is \boxed{{{answer}}}."
+    assert not pool.grade(gold, response).run_on
+    followed = pool.grade(gold, response + "\n\nProblem: What is 2 + 4?")
+    assert followed.run_on
+    assert replace(followed, run_on=False) == pool.grade(gold, response)
 
 
 def test_workers_do_not_outlive_a_parent_that_is_killed():
