@@ -36,7 +36,7 @@ from lib.prompts.conditions import Filler
 from lib.sentences import all_verdicts, conclusion, findings
 from lib.sentences.noise import AGAIN
 from lib.sentences.numbers import in_words
-from lib.statistics import ENOUGH
+from lib.statistics import ENOUGH, format_interval
 
 README = ROOT / "README.md"
 PROFILES_PAGE = ROOT / "docs" / "profiles.md"
@@ -61,6 +61,13 @@ MAIN_CLAIMS = {
     "redistribution": "move near-zero activations, norms and variance together",
     "likelihood-layer-1": "help through layer 1: the worked solution gets likelier",
     "accuracy-mless": "raise accuracy",
+}
+# Pairs of conditions of studies/plain.py, and what their difference is.
+PLAIN_CHANGES = {
+    ("mless", "none"): "55 slashes",
+    ("random", "none"): "a sentence as long",
+    ("mful", "none"): '55 times "he"',
+    ("mless", "hidden-from-layer-1"): "layer 1's part of the slashes",
 }
 BLOCK = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.S)
 LONGEST_DEFAULT = 20  # characters
@@ -217,6 +224,21 @@ def requantised() -> str:
         f" by at most {table.log_ratio_largest_change.max():.2f}, and"
         f" {moved.sum()} of {table.claims.sum()} verdicts change."
     )
+
+
+def plain_prompts() -> str:
+    """Return what insertions do to likelihoods of plain prompts, beside chat."""
+    rows = []
+    for row in stored(STUDIES / "plain.csv").itertuples():
+        plain = format_interval(row.effect, row.low, row.high, "+")
+        chat = "not scored"
+        if row.n_in_chat > 0:
+            in_chat = (row.effect_in_chat, row.low_in_chat, row.high_in_chat)
+            chat = format_interval(*in_chat, "+")
+        change = PLAIN_CHANGES[row.more, row.less]
+        rows.append((row.model, change, plain, chat, row.n))
+    columns = ["model", "change by", "plain prompt", "chat prompt", "n"]
+    return as_markdown(rows, columns)
 
 
 def again() -> str:
@@ -427,6 +449,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "paper-says": paper_says,
     "checks": checks,
     "requantised": requantised,
+    "plain-prompts": plain_prompts,
     "again": again,
     "commands": commands,
     "families": families,
