@@ -61,7 +61,7 @@ def _pass_at_k(table):
         columns = ["condition", name, f"{name} low", f"{name} high"]
         part = table[columns].set_axis(["condition", "value", "low", "high"], axis=1)
         parts.append(part.assign(k=name.removeprefix("pass@")))
-    return pd.concat(parts).sort_index(kind="stable")
+    return pd.concat(parts)
 
 
 def fig08(run, table):
@@ -149,7 +149,8 @@ def fig12(run, table):
         run, "fig12", table, ["model"], "accuracy", layout
     ):
         model = rows.model.iloc[0]
-        _effect_map(left, rows[rows.condition.str.contains("p1=")])
+        settings = rows.condition.str.contains("p1=")
+        _effect_map(left, rows[settings & (rows.layer == 1)])
         left.set_title(f"{model}: ARM in layer 1, points against none")
 
         by_layer = rows[rows.condition.str.contains("layer=")]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import pytest
 
+from lib import figures
 from lib.figures import layout
 from lib.figures.looks import STYLE
 from lib.profiles import load_profile
@@ -42,3 +43,23 @@ def shown(monkeypatch):
     images = []
     monkeypatch.setattr(layout, "display", images.append)
     return images
+
+
+@pytest.fixture
+def drawn(run, shown, monkeypatch):
+    """Draw a figure; return its axes, of panels alone."""
+    made = []
+    close = plt.close
+
+    def keep(figure):
+        made.append(figure)
+        close(figure)
+
+    def draw(name, *tables):
+        monkeypatch.setattr(plt, "close", keep)
+        getattr(figures, name)(run, *tables)
+        if not made:
+            return []
+        return [ax for ax in made[-1].axes if ax.get_label() != "<colorbar>"]
+
+    return draw
