@@ -2,7 +2,6 @@
 given, and names its panels.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -150,26 +149,6 @@ IN_ROWS += ("inserted_span", "fig04", "points", "same_answers")
 NOT_FIGURES = {"agreement", "one_prompt", "say", "show", "unfold"}
 
 
-@pytest.fixture
-def drawn(run, shown, monkeypatch):
-    """Draw a figure; return its axes, of panels alone."""
-    made = []
-    close = plt.close
-
-    def keep(figure):
-        made.append(figure)
-        close(figure)
-
-    def draw(name, *tables):
-        monkeypatch.setattr(plt, "close", keep)
-        getattr(figures, name)(run, *tables)
-        if not made:
-            return []
-        return [ax for ax in made[-1].axes if ax.get_label() != "<colorbar>"]
-
-    return draw
-
-
 @pytest.mark.parametrize("name", sorted({*figures.__all__} - NOT_FIGURES))
 def test_a_figure_draws_its_panels_and_saves_every_number_that_it_draws(
     drawn, run, name
@@ -300,19 +279,12 @@ def test_the_same_answers_stand_by_grader_without_slashes_and_as_what_they_chang
     assert bars == [[0.7, 0.9]] * 4
 
 
-EFFECTS = [(5, 4, 6), (1, -1, 2), (-4, -10, -3), (0, -1, 1)]
-
-
-def test_the_map_of_arm_frames_only_cells_whose_interval_leaves_zero_out(drawn):
-    conditions = [f"arm:c={c}:p1={p1}" for c in (0.1, 0.2) for p1 in (90, 95)]
-    cells = pd.DataFrame(EFFECTS, columns=["effect", "effect_low", "effect_high"])
-    cells = cells.assign(model=M, condition=conditions, n=40)
-    ax, _ = drawn("fig12", pd.concat([cells, GRID[-1:]]))
-    assert ax.images[0].get_array().tolist() == [[5, 1], [-4, 0]]
-    corners = [(round(frame.get_x()), round(frame.get_y())) for frame in ax.patches]
-    assert corners == [(0, 0), (0, 1)]  # the gain and the loss that leave 0 out
-    assert ax.texts[0].get_text() == "+5.0\n[+4.0, +6.0]"
-    assert texts(ax.get_yticklabels()) == ["0.1", "0.2"]
+def test_shares_of_the_same_answers_are_in_per_cent_and_changes_in_points(drawn):
+    left, right = drawn("same_answers", GRADED)
+    assert (left.get_xlabel(), right.get_xlabel()) == ("%", "points")
+    changes = [list(line.get_xdata()) for line in right.lines]
+    assert changes == [[0.8, 0.8], [0.8, 0.8], [0, 0]]
+    assert texts(right.get_yticklabels()) == ["", ""]  # the left panel names both
 
 
 def test_controls_span_all_heads_of_their_layer(drawn):
@@ -332,6 +304,15 @@ def test_controls_have_the_place_of_their_layer_among_layers(drawn):
 def test_controls_higher_than_every_head_are_on_the_scale(drawn):
     ax, *_ = drawn("lambda_by_head", BY_HEAD, CONTROLS.assign(highest=3.0))
     assert ax.get_ylim()[1] > 3
+
+
+def test_fig10_is_named_after_the_papers_problems_where_they_are_its_own(drawn, run):
+    (accuracy, *_) = drawn("fig10", BARS, curves(1))
+    assert accuracy.get_title() == "Accuracy"
+    update = {"problems": "math500"}
+    run.accuracy = run.accuracy.model_copy(update=update)
+    (accuracy, *_) = drawn("fig10", BARS, curves(1))
+    assert accuracy.get_title() == "Results on MATH-500"
 
 
 def test_fig08_shows_the_papers_numbers_hollow_on_all_of_the_scale(drawn):
@@ -401,3 +382,52 @@ def test_the_numbers_of_problems_of_several_models_stand_in_the_title(drawn):
     other = COURSES.assign(model=OTHER, n=60)
     lengths, _ = drawn("likelihood_courses", pd.concat([COURSES, other]))
     assert lengths.get_title() == "How many, n = 40 to 60"
+
+
+NAMED_CURVES = {
+    "fig11": {"Random sentence": "random", "Meaningless tokens": "mless"},
+    "fig10_right": {"w/o": "none", "w/ Mless": "mless", "w/ Mful": "mful"},
+}
+
+
+@pytest.mark.parametrize("name", NAMED_CURVES)
+def test_a_curve_has_the_name_and_the_colour_of_its_condition(drawn, name):
+    ax, *_ = drawn(name, curves(1), SPANS)
+    colours = {line.get_label(): line.get_color() for line in ax.lines}
+    looks = {label: LOOKS[key] for label, key in NAMED_CURVES[name].items()}
+    assert colours == {label: look.colour for label, look in looks.items()}
+
+
+@pytest.mark.parametrize("name", ["fig13", "fig18"])
+def test_the_same_tokens_stand_above_and_the_whole_prompt_below(drawn, name):
+    top, bottom = drawn(name, curves(1))
+    # Of five tokens two are inserted, and the first is left out.
+    assert [len(line.get_ydata()) for line in top.lines] == [2, 2]
+    assert [len(line.get_ydata()) for line in bottom.lines] == [4]
+
+
+@pytest.mark.parametrize(
+    "name, ratio", [("fig09", 0.1), ("fig10_right", 0.2), ("fig11", 0.3)]
+)
+def test_a_figure_of_heads_saves_their_lambda_over_all_problems(
+    drawn, run, name, ratio
+):
+    spans = SPANS.assign(**{"lambda": [0.1, 0.2, 0.3]})  # of fig09, fig10 and fig11
+    drawn(name, curves(1), spans)
+    saved = pd.read_csv(run.figures / f"{name}.csv")
+    assert saved["lambda"].dropna().tolist() == [ratio]
+
+
+def test_attention_and_its_ratios_are_named_beside_them(drawn):
+    axes = drawn("fig10_right", curves(1), SPANS)
+    labels = ["Average attention weight"] * 2 + ["with / without"]
+    assert sorted(ax.get_ylabel() for ax in axes) == labels
+
+
+NAMES_OF_FIG09 = ("Average attention weight", "with / without")
+
+
+def test_the_ratios_of_several_heads_have_one_y_axis(drawn):
+    top, _, bottom, other = drawn("fig09", curves(1, 2), SPANS)
+    assert bottom.get_ylim() == other.get_ylim()
+    assert (top.get_ylabel(), bottom.get_ylabel()) == NAMES_OF_FIG09
