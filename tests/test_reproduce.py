@@ -1,5 +1,8 @@
 """What a run computes before its notebooks start, and what it hands to them."""
 
+import contextlib
+import re
+
 import pandas as pd
 import papermill
 import pytest
@@ -8,11 +11,18 @@ import yaml
 from lib import paths, reproduce
 from lib.errors import InputError
 from lib.evaluation import of_profile
+from lib.figures.compare import RECORD
+from lib.paths import write_json
 from lib.plan.machine import Machine
 from lib.plan.planning import Plan
+from lib.plan.speed import NOTEBOOK_SECONDS
 from lib.profiles import load_profile
 
 VERDICTS = pd.DataFrame({"model": ["m"], "supported": [3]})
+
+
+def nothing_planned(profile, *options):
+    return Plan(profile, Machine("cpu", 0, 0), [], {}, [], [], [])
 
 
 @pytest.fixture
@@ -33,11 +43,8 @@ def runs(monkeypatch, tmp_path):
         calls.append(("answers", part, profile.accuracy.limit, folder))
         return stored[:3]
 
-    def make_plan(profile, *options):
-        return Plan(profile, Machine("cpu", 0, 0), [], {}, [], [], [])
-
     stored = of_profile.stored_answers(load_profile("demo"))
-    monkeypatch.setattr(reproduce, "make_plan", make_plan)
+    monkeypatch.setattr(reproduce, "make_plan", nothing_planned)
     monkeypatch.setattr(papermill, "execute_notebook", execute)
     monkeypatch.setattr(reproduce, "measure", measure)
     monkeypatch.setattr(of_profile, "answers", answers)
@@ -69,6 +76,83 @@ def test_what_a_notebook_needs_is_computed_once_before_it_starts(runs):
         ("07_does_it_help", {"profile": "families"}),
     ]
     assert set(reproduce.NEEDS) == {path.stem for path in paths.notebooks()}
+
+
+def named_in(notebook):
+    """Return the parts of measurements and of answers that a notebook's code names."""
+    code = notebook.read_text(encoding="utf-8").replace('\\"', "'")
+    asked = re.findall(r"\b(?:measure|evaluation\.answers)\(run, ([^)]+)\)", code)
+    return set(re.findall(r"'(\w+)'", " ".join(asked)))
+
+
+def test_all_that_a_notebook_names_is_computed_before_it_starts():
+    named = {path.stem: named_in(path) for path in paths.notebooks()}
+    assert named["02_meaningless_effect"] == {"tokens", "attention", "controls"}
+    for notebook, parts in named.items():
+        assert parts <= set(reproduce.NEEDS[notebook])
+
+
+def test_claims_are_judged_on_all_that_any_notebook_needs():
+    needs = {need for parts in reproduce.NEEDS.values() for need in parts}
+    # The tokens of single heads are drawn and not judged.
+    assert set(reproduce.NEEDS["06_claims"]) == needs - {"tokens"}
+
+
+def test_a_run_is_planned_as_it_is_asked_for_and_told_before_it_starts(
+    runs, monkeypatch, capsys
+):
+    planned = []
+
+    def make_plan(profile, *options):
+        planned.append((profile.name, *options))
+        return nothing_planned(profile)
+
+    monkeypatch.setattr(reproduce, "make_plan", make_plan)
+    monkeypatch.setattr(reproduce, "summary", lambda plan: "An hour.")
+    begun(runs, "families", ["01", "02"], fresh=True)
+    needs = ["tokens", "attention", "controls"]
+    assert planned == [("families", True, needs, 2)]
+    told = capsys.readouterr().out.splitlines()
+    assert told[:2] == ["An hour.", "[1/2] 01_attention_maps"]
+
+
+def test_how_long_each_step_takes_is_remembered_under_its_kind(runs, monkeypatch):
+    steps = []
+
+    @contextlib.contextmanager
+    def remembered(kind, products, on_processor=True):
+        steps.append((kind, products))
+        yield
+
+    monkeypatch.setattr(reproduce, "remembered", remembered)
+    begun(runs, "families", ["01"])
+    assert steps == [("tokens", 0), ("notebook", NOTEBOOK_SECONDS)]
+
+
+def test_verdicts_are_counted_where_a_notebook_judges_them(runs, capsys):
+    begun(runs, "families", ["01", "06"])
+    assert "Claims by verdict:" in capsys.readouterr().out
+    begun(runs, "families", ["01"])
+    assert "Claims by verdict:" not in capsys.readouterr().out
+
+
+def test_the_last_words_are_of_this_runs_figures_and_not_of_an_earlier_one(
+    runs, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(paths, "FIGURES", tmp_path / "drawn")
+    record = tmp_path / "families" / RECORD
+    record.parent.mkdir()
+    write_json(record, {"fig01": ""})
+
+    def draw(profile, part, stored):
+        assert not record.exists()
+        write_json(record, {"fig02": "", "fig03": ""})
+
+    monkeypatch.setattr(reproduce, "measure", draw)
+    begun(runs, "families", ["01"])
+    done, figures = capsys.readouterr().out.splitlines()[-2:]
+    assert re.fullmatch(r"Done in \d s\. Figures: .*/drawn/families", done)
+    assert figures == "2 of 2 figures agree with the files that were there."
 
 
 def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(runs, tmp_path):
@@ -115,6 +199,17 @@ def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own(
     assert capsys.readouterr().out.count(agreement) == 2
 
 
+def test_answers_that_differ_from_the_stored_demos_are_counted(
+    runs, monkeypatch, capsys
+):
+    stored = of_profile.stored_answers(load_profile("demo"))[:3]
+    texts = ["another", *stored.response[1:]]
+    changed = stored.assign(response=texts)
+    monkeypatch.setattr(of_profile, "answers", lambda profile, folder: changed)
+    begun(runs, "demo", ["03"])
+    assert "2 of 3 completions agree" in capsys.readouterr().out
+
+
 def test_a_profile_without_likelihoods_leaves_their_notebook_out(runs, capsys):
     begun(runs, "demo", ["06", "07"])
     printed = capsys.readouterr().out.splitlines()
@@ -137,3 +232,37 @@ def test_a_notebook_that_stops_is_named_with_its_reason(monkeypatch, tmp_path):
         reproduce._execute(notebook, tmp_path, {})
     reason = "01_attention_maps stopped: ValueError: no such layer (executed copy: "
     assert str(caught.value).startswith(reason)
+
+
+def test_a_notebook_runs_in_its_folder_and_its_copy_lies_beside_the_results(
+    monkeypatch, tmp_path
+):
+    ran = []
+
+    def execute(source, executed, parameters, **options):
+        ran.append((source, executed, parameters))
+        ran.append((options["cwd"], options["kernel_name"], options["progress_bar"]))
+
+    monkeypatch.setattr(papermill, "execute_notebook", execute)
+    (notebook,) = paths.notebooks(["01"])
+    reproduce._execute(notebook, tmp_path, {"profile": "demo", "unknown": "x"})
+    copy = str(tmp_path / "01_attention_maps.ipynb")
+    assert ran[0] == (str(notebook), copy, {"profile": "demo"})
+    assert ran[1] == (str(paths.NOTEBOOKS), "python3", False)
+
+
+@pytest.mark.parametrize("inherited", ["", "/elsewhere"])
+def test_a_notebook_imports_this_copy_before_any_other(
+    monkeypatch, tmp_path, inherited
+):
+    seen = []
+
+    def execute(*given, **options):
+        seen.append(reproduce.os.environ["PYTHONPATH"])
+
+    monkeypatch.setattr(papermill, "execute_notebook", execute)
+    monkeypatch.setenv("PYTHONPATH", inherited)
+    (notebook,) = paths.notebooks(["01"])
+    reproduce._execute(notebook, tmp_path, {})
+    own = str(paths.ROOT)
+    assert seen == [f"{own}:/elsewhere" if inherited else own]
