@@ -32,3 +32,28 @@ def test_a_bar_shows_only_while_it_is_switched_on_in_a_log_as_one_line_a_stage(
     with progress.bar("layer 1", 2) as bar:
         bar.update()
     assert "\rlayer 1:  50%" in capsys.readouterr().err
+
+
+def test_a_bar_counts_prompts_unless_it_is_told_what_else(monkeypatch):
+    monkeypatch.setattr(progress, "shown", True)
+    with progress.bar("layer 1", 2) as bar:
+        assert "prompt/s" in str(bar)
+    with progress.bar("likelihood", 2, unit="text") as bar:
+        assert "text/s" in str(bar)
+
+
+def test_a_bar_that_is_switched_off_may_be_drawn_anew():
+    with progress.bar("layer 1", 2) as bar:
+        bar.refresh()
+        bar.set_description("layer 2")
+
+
+def test_in_a_terminal_an_empty_bar_is_wiped_out(capsys, monkeypatch):
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    with progress.ending_bars() as bar_class:
+        bar_class(total=2, desc="empty")
+    written = capsys.readouterr().err
+    assert "empty:   0%" in written
+    *_, wiped, end = written.split("\r")
+    assert not wiped.strip()
+    assert end == ""
