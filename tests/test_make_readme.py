@@ -1,0 +1,193 @@
+"""What the documents say of small tables, and what is written when one is missing."""
+
+import pandas as pd
+import pytest
+from pydantic.fields import FieldInfo
+from report_folder import claim
+
+from docs import make_readme as readme
+from lib.claims.verdict_tables import verdict_of
+from lib.errors import InputError
+
+NO_SHARES = pd.DataFrame(columns=["model", "inserted", "layer", "mass", "n"])
+
+
+def verdict(**changes):
+    return verdict_of(claim(**changes))
+
+
+def untested(model):
+    """Return a verdict on a model that was not measured."""
+    nothing = dict.fromkeys(("effect", "low", "high"))
+    return verdict(model=model, n=0, **nothing)
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Let the documents tell of these verdicts and shares alone."""
+
+    def tell(*verdicts, shares=NO_SHARES):
+        monkeypatch.setattr(readme, "stored_as_verdicts", lambda profile: verdicts)
+        monkeypatch.setattr(readme, "families_shares", lambda: shares)
+
+    return tell
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """Let every stored csv be this table."""
+
+    def keep(**columns):
+        monkeypatch.setattr(readme, "stored", lambda path: pd.DataFrame(columns))
+
+    return keep
+
+
+HELD = [
+    (["supported", "supported"], "2 of 2 models"),
+    (["contradicted", "small"], "no: 0 of 2 models"),
+    (["supported", "undecided"], "1 of 2 models, 1 undecided"),
+    (["undecided", "in part"], "0 of 2 models, 1 in part, 1 undecided"),
+]
+
+
+@pytest.mark.parametrize("verdicts, text", HELD)
+def test_in_how_many_models_a_claim_holds(verdicts, text):
+    rows = [verdict(model=f"m{i}", verdict=word) for i, word in enumerate(verdicts)]
+    assert readme.held(rows, "dilution") == text
+
+
+def test_of_too_few_problems_nothing_is_said_to_hold():
+    few = verdict(model="few", n=3)
+    assert readme.held([verdict(), few], "dilution") == "1 of 1 models"
+
+
+def test_the_headline_names_the_models_that_were_tested(told):
+    tested = [verdict(id="accuracy-mless", model=name) for name in ("a", "b")]
+    told(*tested, untested("c"))
+    assert "They are a and b, with 4-bit weights." in readme.headline()
+
+
+SHARES = pd.DataFrame(
+    [
+        ("m", "slashes", 1, 61.4, 30),
+        ("m", "slashes", 2, 12.0, 50),
+        ("m", "a sentence as long", 1, 70.6, 40),
+        ("m", "slashes, untrained networks", 1, 34.0, 90),
+    ],
+    columns=NO_SHARES.columns,
+)
+
+
+def test_the_table_of_models_has_shares_of_layer_1_and_numbers_of_enough_problems(
+    told,
+):
+    gain = verdict(id="likelihood-gain", model="m")
+    few = verdict(id="accuracy-mless", model="m", n=3)
+    told(gain, few, untested("c"), shares=SHARES)
+    heading, _, *rows = readme.models_table().splitlines()
+    assert "slashes take, % of layer 1 (n = 40)" in heading
+    assert rows == ["|m|61|71|+0.80 [+0.70, +0.90], n = 24||||"]
+
+
+def test_quantising_once_more_is_told_with_the_fewest_problems(table):
+    table(
+        n=[60, 40],
+        verdicts_moved=["a b", None],
+        claims=[10, 20],
+        lambda_largest_change=[0.1, 0.2],
+        log_ratio_largest_change=[0.4, 0.3],
+    )
+    text = readme.requantised()
+    assert "two of these models were quantised once more, to Q4_0 (n = 40;" in text
+    assert "λ of a head moves by at most 0.20," in text
+    assert "a log ratio of activations by at most 0.40," in text
+    assert text.endswith("and 2 of 30 verdicts change.")
+
+
+def test_answers_that_were_asked_again_name_another_processor(table):
+    table(
+        model=["a", "b"],
+        dtype="bfloat16",
+        processor=["x", "x"],
+        processor_again=["x", "y"],
+        other_text=[5, 6],
+        n=[40, 50],
+        lost=[1, 2],
+        gained=[3, 1],
+    )
+    text = readme.again()
+    assert "(bfloat16), a gave 5 of 40 answers with another text, and 4 changed" in text
+    assert "(bfloat16, on another kind of processor), b gave 6 of 50" in text
+    assert "and 3 changed between right and wrong." in text
+
+
+def test_heads_of_the_demo_are_counted_in_layer_1_with_the_slashes_problems(
+    told, table
+):
+    told(verdict(id="accuracy-mless"))
+    table(
+        layer=[1, 1, 2, 1],
+        condition=["mless", "mless", "mless", "random"],
+        high=[0.9, 1.1, 0.5, 0.8],
+        n=[30, 30, 30, 40],
+    )
+    counted = "below 1 in 1 of 2 heads of layer 1"
+    sentence = "with an ordinary sentence as long in 1 of 1 (n = 30)."
+    text = readme.demo_claims()
+    assert counted in text
+    assert sentence in text
+
+
+def test_only_a_default_that_is_longer_than_others_is_cut():
+    most = "x" * readme.LONGEST_DEFAULT
+    assert readme.default_text(FieldInfo(default=most)) == f"`{most}`"
+    assert readme.default_text(FieldInfo(default=f"{most}y")) == f"`{most}…`"
+    assert readme.default_text(FieldInfo()) == "required"
+
+
+@pytest.mark.parametrize("content", [None, b""])
+def test_a_stored_file_that_is_missing_or_empty_is_named(tmp_path, content):
+    path = tmp_path / "points.csv"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match="make reproduce writes it"):
+        readme.stored(path)
+
+
+def test_a_benchmark_that_is_missing_is_run_by_another_command():
+    path = readme.BENCHMARKS / "of_nothing.csv"
+    with pytest.raises(InputError) as error:
+        readme.stored(path)
+    assert str(error.value).startswith(
+        "cannot read benchmarks/results/of_nothing.csv ("
+    )
+    assert str(error.value).endswith("make bench writes it")
+
+
+BLOCK = "before\n<!-- begin numbers -->\nold\n<!-- end numbers -->\nafter\n"
+
+
+@pytest.fixture
+def documents(monkeypatch, tmp_path):
+    """Two documents with one block each, of a name that there is."""
+    files = (tmp_path / "one.md", tmp_path / "two.md")
+    for file in files:
+        file.write_text(BLOCK)
+    monkeypatch.setattr(readme, "DOCUMENTS", files)
+    monkeypatch.setattr(readme, "BLOCKS", {"numbers": lambda: "new"})
+    return files
+
+
+def test_every_document_gets_its_blocks_anew_and_keeps_what_stands_around(documents):
+    assert readme.main() == 0
+    assert [file.read_text() for file in documents] == [BLOCK.replace("old", "new")] * 2
+
+
+def test_a_block_that_nobody_writes_ends_in_one_line(documents, capsys):
+    text = BLOCK.replace("numbers", "thoughts")
+    documents[0].write_text(text)
+    assert readme.main() == 2
+    line = "error: unknown block 'thoughts': choose from numbers\n"
+    assert capsys.readouterr().err == line
+    assert [file.read_text() for file in documents] == [text, BLOCK]
