@@ -22,6 +22,7 @@ def changed(table, column, row, value):
 
 SEEN = [
     ("value", 2, -202.1),  # more than a hundredth of itself
+    ("value", 2, -202.01),
     ("value", 0, 0.71),  # more than a thousandth of the column's largest
     ("value", 2, 200.0),
     ("value", 1, 0.1),  # a gap that is filled
@@ -79,6 +80,13 @@ OTHER_TABLES = [
 def test_other_rows_and_columns_are_another_table(other):
     assert difference(TABLE, other)
     assert difference(other[:0], other[:0]) == ""
+
+
+def test_what_there_is_is_named_before_what_there_was():
+    renamed = TABLE.rename(columns={"n": "N"})
+    names = "columns model, value, N, were model, value, n"
+    assert difference(TABLE, renamed) == names
+    assert difference(TABLE, TABLE[:2]) == "2 rows, were 3"
 
 
 @pytest.mark.parametrize(

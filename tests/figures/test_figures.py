@@ -196,6 +196,42 @@ def test_points_are_full_where_weighted_and_the_papers_gain_is_a_ring(drawn):
     assert second.endswith("sampled answers, counted, n = 40")
 
 
+def labels_of(ax):
+    return ax.get_legend_handles_labels()[1]
+
+
+def test_the_legend_of_points_names_what_is_drawn_and_nothing_else(drawn):
+    (ax,) = drawn("points", POINTS)
+    margin = "margin that was written down beforehand"
+    marks = [M, "weighted", "counted"]
+    assert labels_of(ax) == [*marks, "the paper's gain", margin]
+    (ax,) = drawn("points", POINTS[:1].assign(band=np.nan, reported=np.nan))
+    assert labels_of(ax) == [M, "weighted"]
+
+
+def test_single_answers_are_hollow_and_an_interval_reaches_to_both_ends(drawn):
+    (ax,) = drawn("points", POINTS.assign(way="single answers, counted"))
+    marks = [line for line in ax.lines if line.get_markersize() == 5]
+    assert marks[0].get_fillstyle() == "none"
+    ends = [bar.get_segments()[0][:, 0].tolist() for bar in ax.collections]
+    assert ends == [[0.7, 0.9]] * 2
+
+
+def test_points_of_a_pair_stand_together_whatever_the_tables_order(drawn):
+    other = POINTS.assign(x="gap − none")
+    (ax,) = drawn("points", pd.concat([POINTS[:1], other, POINTS[1:]]))
+    pairs = ["slashes\n(mless − none)", "slashes\n(gap − none)"]
+    assert texts(ax.get_yticklabels()) == pairs
+
+
+def test_the_matrix_grows_with_its_rows(drawn):
+    (few,) = drawn("claims_matrix", VERDICTS[:4])
+    (more,) = drawn("claims_matrix", VERDICTS)
+    # A line for other readings, and a claim in one.
+    grown = more.figure.get_figheight() - few.figure.get_figheight()
+    assert grown == pytest.approx(2 * 0.235)
+
+
 @pytest.mark.parametrize(
     "name",
     ["fig06", "fig08", "fig12", "likelihood_courses", "points", "same_answers"],

@@ -3,7 +3,7 @@
 import pandas as pd
 from artists import texts
 
-from lib.figures.forest import forest
+from lib.figures.forest import TENTH, forest
 
 NAN = float("nan")
 
@@ -57,3 +57,22 @@ def test_the_axis_of_the_forest_reaches_as_far_to_either_side(ax):
         "3",
         "10",
     ]
+
+
+def test_a_pair_is_named_in_the_middle_of_its_rows(ax):
+    forest(ax, FOREST)
+    assert ax.get_yticks().tolist() == [-1.5, -4]
+
+
+def test_the_band_has_a_name_only_where_there_is_one(ax):
+    forest(ax, FOREST)
+    names = [FOREST.model[0], FOREST.model[1]]
+    assert ax.get_legend_handles_labels()[1] == [*names, TENTH]
+    ax.clear()
+    forest(ax, FOREST.assign(band=NAN))
+    assert ax.get_legend_handles_labels()[1] == names
+
+
+def test_the_axis_of_the_forest_is_linear_to_one_nat(ax):
+    forest(ax, FOREST)
+    assert ax.xaxis.get_transform().linthresh == 1

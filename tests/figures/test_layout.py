@@ -8,7 +8,13 @@ from artists import texts
 
 from lib.errors import InputError
 from lib.figures.compare import recorded
-from lib.figures.layout import Layout, caption_provenance, page, panels
+from lib.figures.layout import (
+    Layout,
+    caption_provenance,
+    in_model_order,
+    page,
+    panels,
+)
 
 NAN = float("nan")
 CURVE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, NAN]})
@@ -174,5 +180,32 @@ def test_a_caption_counts_the_problems_of_this_run_alone(run):
 
 def test_a_caption_of_all_parts_names_no_problems(run):
     caption = caption_provenance(run, None, TABLE)
+    assert caption.count("SmolLM2") == 1
     assert caption.startswith("SmolLM2")
     assert "Problems" not in caption
+
+
+@pytest.mark.parametrize("form", ["chat", "plain"])
+def test_a_caption_of_likelihoods_says_where_a_chat_prompt_is_none(run, form):
+    run.likelihood = run.likelihood.model_copy(update={"format": form})
+    caption = caption_provenance(run, "likelihood", TABLE)
+    assert f", {form} prompt" in caption
+    is_told = "(plain where a model has no chat template)" in caption
+    assert is_told == (form == "chat")
+
+
+def test_models_that_the_profile_lacks_come_last_and_rows_keep_their_order(run):
+    own = ROW["model"]
+    table = pd.DataFrame({"model": ["z", "a", own] * 20, "row": range(60)})
+    ordered = in_model_order(run, table)
+    assert list(dict.fromkeys(ordered.model)) == [own, "z", "a"]
+    for _, rows in ordered.groupby("model"):
+        assert rows.row.is_monotonic_increasing
+
+
+def test_panels_are_as_wide_and_as_high_as_they_are_asked_to_be(run, shown):
+    layout = Layout(panels=4, mosaic=[[0, 1], [2, 3]], widths=(1, 3), heights=(2, 1))
+    with page(run, "fig", [CURVE], "attention", layout) as axes:
+        grid = axes[0].get_gridspec()
+        assert tuple(grid.get_width_ratios()) == (1, 3)
+        assert tuple(grid.get_height_ratios()) == (2, 1)

@@ -1,10 +1,14 @@
 """A prompt seen from close, on made-up numbers."""
 
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from artists import texts
+from matplotlib import colors
 
-from lib.figures.prompt import LETTERS, draw_close
+from lib.figures.prompt import LETTERS, SHADES, draw_close, one_prompt
 
 TOKENS = ["Add", " $3$", " /", " /", "   ", "\n", " now", "."]
 FILLER = slice(2, 6)
@@ -19,8 +23,8 @@ AFTER = np.array([9.0, 0.2, 0.1, 0.1, 0.1, 0.1, 0.4, np.nan])
 WITHOUT = np.where(np.isin(range(8), range(2, 6)), np.nan, 2 * AFTER)
 
 
-def draw(after=AFTER, ratios=RATIOS):
-    return draw_close(TOKENS, FILLER, WITHOUT, after, ratios, REFERENCES, (2, 1))
+def draw(after=AFTER, ratios=RATIOS, tokens=TOKENS):
+    return draw_close(tokens, FILLER, WITHOUT, after, ratios, REFERENCES, (2, 1))
 
 
 @pytest.fixture
@@ -88,3 +92,53 @@ def test_dots_are_the_heads_and_a_ring_is_the_chosen_one(figure):
     assert ring.get_ydata().tolist() == [1.1]
     labels = texts(dots.get_legend().get_texts())
     assert labels == ["slashes", "even attention"]
+
+
+SIGNS = {
+    " " * 2: "␣×2",
+    " \n": "↵×2",
+    "\t": "→",
+    "a\tb\n": "a→b↵",
+    "": "·",
+}
+
+
+@pytest.mark.parametrize("token", SIGNS)
+def test_every_token_can_be_seen(token):
+    figure = draw(tokens=[token, *TOKENS[1:]])
+    (line,) = figure.axes[0].texts
+    assert line.get_text() == f"{SIGNS[token]} $3$ / /␣×3↵ now."
+
+
+def test_the_filler_is_shaded_and_named(figure):
+    curve = figure.axes[1]
+    (shade,) = curve.patches
+    assert (shade.get_x(), shade.get_width()) == (1.5, 4)  # tokens 2 to 5
+    labels = texts(curve.get_legend().get_texts())
+    assert labels == ["without the filler", "with it", "the filler"]
+
+
+def test_the_curves_axes_hold_every_token_and_the_highest_but_the_first(figure):
+    curve = figure.axes[1]
+    assert curve.get_xlim() == (0, 60)
+    assert curve.get_ylim() == (0, pytest.approx(1.15 * 0.8))
+
+
+def test_one_prompt_shades_what_was_inserted_and_is_as_dark_as_its_second_highest(
+    monkeypatch,
+):
+    figures = []
+    monkeypatch.setattr(plt, "close", figures.append)
+    text = "Add / now."
+    offsets = [(0, 3), (3, 5), (5, 9), (9, 10)]
+    spans = {"inserted": slice(1, 2), "problem": slice(2, 4)}
+    prompt = SimpleNamespace(text=text, offsets=offsets, spans=spans)
+    picture = one_prompt(prompt, [9.0, 0.1, 0.4, 0.2])
+    assert picture.retina
+    words, curve = figures[0].axes
+    assert texts(words.texts) == [text]
+    darkest = words.collections[0].get_facecolors()[2]
+    assert colors.to_hex(darkest).upper() == SHADES[-1]
+    (shade,) = curve.patches
+    assert (shade.get_x(), shade.get_width()) == (0.5, 1)  # token 1
+    assert curve.lines[0].get_ydata().tolist() == [0.1, 0.4, 0.2]
