@@ -115,11 +115,11 @@ def drawn_problem(
 
 def describe(source: str | Path) -> str:
     """Return a short name for captions, which calls MATH-500 by its name wherever it
-    was read from.
+    was read from. Raises InputError for a file that is not there.
     """
     if source in SOURCES:
         return SOURCES[str(source)]
-    path = Path(source)
+    path = _file_of(source)
     if digest(_from_file(path)) == MATH500_SHA256:
         return f"MATH-500 (given as {path.name})"
     return path.name

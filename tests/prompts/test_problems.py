@@ -238,3 +238,8 @@ def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, monkeypatch):
     with pytest.raises(InputError, match="give the path to a JSONL file"):
         load_problems("math500")
     assert len(hub.asked) == 1  # one that does not answer is not asked in vain
+
+
+def test_a_file_that_is_not_on_this_machine_has_no_short_name(tmp_path):
+    with pytest.raises(InputError, match="unknown problems"):
+        describe(tmp_path / "gone.jsonl")
