@@ -47,7 +47,7 @@ def test_claims_stand_in_groups_by_what_measures_them():
     ]
     groups = grouped_claims(rows, [], {})
     ids = {name: [one["first"].id for one in own] for name, own in groups.items()}
-    assert ids == {
+    expected = {
         "Attention": ["dilution", "unknown"],
         "Activations of the first MLP": ["redistribution"],
         "Likelihood of the worked solution, and weighted answers": ["likelihood-gain"],
@@ -57,7 +57,8 @@ def test_claims_stand_in_groups_by_what_measures_them():
             "causes",
         ],
     }
-    assert list(groups) == list(ids)
+    assert ids == expected
+    assert list(ids) == list(expected)
 
 
 def test_a_claim_has_its_models_its_figures_and_the_notebooks_that_draw_them():

@@ -7,7 +7,9 @@ from lib.profiles import load_profile
 from lib.report import courses
 from lib.report.answers import Stored
 
-PROFILE = load_profile("families")
+FAMILIES = load_profile("families")
+OTHER_FILLER = FAMILIES.filler.model_copy(update={"length": 40})
+PROFILE = FAMILIES.model_copy(update={"filler": OTHER_FILLER})
 COLUMNS = ["panel", "curve", "x", "effect", "low", "high"]
 HIDDEN = "hidden from layers 1 to k"
 SHOWN = "shown to layers 1 to k alone"

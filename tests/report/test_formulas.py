@@ -12,7 +12,15 @@ def answers(texts=(), gold="4", problem=None, extracted="4"):
     return {"texts": list(texts), "runs": [run]}
 
 
-FORMS = ["$$x^2$$", "$x^2$", r"\(x^2\)", r"\[x^2\]", "so $x^2$, or", "\\[x^2\n\\]"]
+FORMS = [
+    "$$x^2$$",
+    "$$x^2\n$$",
+    "$x^2$",
+    r"\(x^2\)",
+    r"\[x^2\]",
+    "so $x^2$, or",
+    "\\[x^2\n\\]",
+]
 
 
 @pytest.mark.parametrize("text", FORMS)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from lib import paths
+from lib.models.names import resolve
+from lib.profiles import load_profile
 from lib.prompts.problems import load_problems
-from lib.report.prompt import MOST, OCTAVES, coded
+from lib.report.prompt import MOST, OCTAVES, coded, read_prompts
 
 FILES = sorted((paths.DATA / "families" / "prompt").glob("*.json.gz"))
 
@@ -57,3 +59,10 @@ def test_its_words_are_of_the_projects_own_problem(path):
     problems = {problem.id: problem.problem for problem in load_problems("embedded")}
     text = "".join(prompt["tokens"]).replace(" ", "")
     assert text.endswith(problems[prompt["problem"]].replace(" ", ""))
+
+
+@pytest.mark.parametrize("name", ["families", "demo"])
+def test_a_profile_has_the_prompts_of_its_own_models_in_their_order(name):
+    profile = load_profile(name)
+    models = [resolve(spec).name for spec in profile.attention.models]
+    assert [prompt["model"] for prompt in read_prompts(profile)] == models
