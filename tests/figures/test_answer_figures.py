@@ -84,6 +84,7 @@ def test_pass_at_k_rises_with_k_and_the_diversity_stands_beside_it_in_per_cent(d
     points = {line.get_label(): line for line in distinct.lines}
     assert points["None"].get_ydata().tolist() == [40]
     assert points["Mless"].get_ydata().tolist() == [50]
+    assert texts(distinct.get_xticklabels()) == ["None", "Mless"]
     assert passed.get_ylim() == distinct.get_ylim() == (0, 100)
 
 

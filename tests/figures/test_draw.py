@@ -53,6 +53,9 @@ def test_places_that_are_named_stand_in_their_order_and_a_line_joins_them(ax):
     assert series.get_xdata().tolist() == [0, 1]
     assert series.get_linestyle() == "-"
     assert texts(ax.get_xticklabels()) == ["end", "before"]
+    left, right = ax.get_xlim()
+    assert left < 0
+    assert right > 1
 
 
 def test_a_look_may_be_given(ax):
@@ -99,6 +102,7 @@ def test_a_whole_prompt_has_its_inserted_tokens_shaded(ax):
     assert ax.lines[0].get_ydata().tolist() == [0.04, 0.06, 0.08, 0.1]
     assert ax.get_title() == "all of M"
     assert texts(ax.texts) == ["inserted"]
+    assert ax.texts[0].xy[0] == 2.5
     (shade,) = ax.patches
     assert (shade.get_x(), shade.get_width()) == (1.5, 2)  # tokens 2 and 3
 
@@ -151,10 +155,20 @@ def test_bars_have_the_accuracies_with_their_intervals(ax):
     bars = draw.bars(ax, BARS)
     np.testing.assert_array_equal([bar.get_height() for bar in bars], BARS.accuracy)
     assert texts(ax.texts) == ["63.2", "n/a", "64.0", "66.0"]
-    assert ax.texts[0].xy[1] == 67.5
+    assert [text.xy[1] for text in ax.texts] == [67.5, 0, 64, 66]
+    assert ax.get_ylim() == (0, 100)
     own, *others = ax.lines
     assert list(own.get_ydata()) == [59.0, 67.5]
     assert all(np.isnan(line.get_ydata()).all() for line in others)
+
+
+def test_numbers_above_many_bars_are_turned(ax):
+    draw.bars(ax, BARS)
+    assert {text.get_rotation() for text in ax.texts} == {0}
+    ax.clear()
+    models = [BARS.assign(model=name) for name in ("A", "B", "C")]
+    draw.bars(ax, pd.concat(models))
+    assert {text.get_rotation() for text in ax.texts} == {90}
 
 
 def test_bars_of_the_paper_are_hatched_in_a_group_of_their_own(ax):

@@ -12,6 +12,7 @@ from lib import figures
 from lib.evaluation import sample_tables
 from lib.evaluation.rows import frame
 from lib.figures.attention_figures import SPAN_MEASURES
+from lib.figures.head_figures import with_ratios
 from lib.figures.looks import LOOKS, MODEL_LOOKS, OUTCOME_LOOKS
 
 M = "SmolLM2-135M-Instruct"
@@ -467,3 +468,19 @@ def test_the_ratios_of_several_heads_have_one_y_axis(drawn):
     top, _, bottom, other = drawn("fig09", curves(1, 2), SPANS)
     assert bottom.get_ylim() == other.get_ylim()
     assert (top.get_ylabel(), bottom.get_ylabel()) == NAMES_OF_FIG09
+
+
+def test_ratios_are_taken_within_a_model():
+    own = with_ratios(curves(1))
+    stronger = curves(1).assign(model=OTHER)
+    stronger.received *= 2
+    both = with_ratios(pd.concat([stronger, curves(1)], ignore_index=True))
+    expected = own.ratio.tolist()
+    for _, rows in both.groupby("model"):
+        assert rows.ratio.tolist() == pytest.approx(expected, nan_ok=True)
+
+
+def test_the_caption_of_a_head_names_its_problem(drawn):
+    ax, *_ = drawn("fig13", curves(1))
+    caption = ax.figure.get_supxlabel().replace("\n", " ")
+    assert "One prompt, of problem sum/1. The first token takes most" in caption
