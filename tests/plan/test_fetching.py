@@ -1,6 +1,7 @@
 """What is fetched is as much as was planned, and then no network is needed."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from hub_server import point_at
@@ -9,9 +10,12 @@ from huggingface_hub import constants
 from lib import evaluation
 from lib.__main__ import main
 from lib.measurement.run import measure
-from lib.plan import planning
+from lib.plan import fetching, planning
 from lib.plan.machine import Machine
 from lib.plan.planning import make_plan
+from lib.plan.speed import Workload
+from lib.plan.task import Task
+from lib.plan.weights import ModelWeights
 
 OPEN, GATED = "org/open", "org/gated"
 
@@ -72,3 +76,29 @@ def test_a_fetch_is_refused_for_all_models_at_once_but_not_for_memory(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.count("is gated") == 2
     assert hub.sent_weights == 0
+
+
+# What is needed of a model: its first layers, or all of them; so much of it is stored.
+TASKS = [
+    Task("tokens", "org/first@v1", 4, 0, 9, Workload(), layers=2),
+    Task("attention", "org/first@v1", 4, 0, 9, Workload(), layers=3),
+    Task("attention", "org/whole@v2", 4, 0, 9, Workload(), layers=3),
+    Task("main", "org/whole@v2", 4, 0, 9, Workload()),
+    Task("main", "org/done@v3", 4, 4, 9, Workload()),
+]
+
+
+def test_a_fetch_asks_for_the_layers_and_the_revision_that_what_is_left_needs(
+    monkeypatch,
+):
+    costs = [SimpleNamespace(task=task) for task in TASKS]
+    names = dict.fromkeys(task.model for task in TASKS)
+    weights = [ModelWeights(name, name, None) for name in names]
+    machine = Machine(device="cpu", memory=0, disk=10**12)
+    plan = planning.Plan(None, machine, weights, {}, costs, [], [])
+    monkeypatch.setattr(fetching, "make_plan", lambda profile: plan)
+    monkeypatch.setattr(fetching, "snapshot", lambda *asked: asked)
+    monkeypatch.setattr(fetching, "first_layers", lambda *asked: asked)
+    first, whole = fetching.fetch(None)
+    assert first.endswith("fetched, ('org/first', 3, 'v1')")
+    assert whole.endswith("fetched, ('org/whole', 'v2')")
