@@ -49,13 +49,6 @@ class Workload:
     read: float = 0.0
     written: float = 0.0
 
-    def __add__(self, other: "Workload") -> "Workload":
-        return Workload(self.read + other.read, self.written + other.written)
-
-    def share(self, part: float) -> "Workload":
-        """Return so great a part of it."""
-        return Workload(self.read * part, self.written * part)
-
 
 @dataclass(frozen=True)
 class Speed:
