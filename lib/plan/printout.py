@@ -29,7 +29,7 @@ def as_text(plan: Plan) -> str:
         _steps_table(plan),
         [*_machine(plan), *_outcome(plan)],
         [f"quicker: {advice}" for advice in quicker(plan)],
-        [f"refused: {reason}" for reason in dict.fromkeys(plan.refusals)],
+        [f"refused: {reason}" for reason in plan.refusals],
         [summary(plan)],
     ]
     return "\n\n".join("\n".join(lines) for lines in blocks if lines)
