@@ -21,13 +21,14 @@ from lib.attention.function import attending, hiding
 from lib.attention.received import received_attention
 from lib.errors import InputError
 from lib.evaluation.scoring import TextToScore, log_likelihoods
-from lib.models import first_layers
+from lib.models import first_layers, loading
 from lib.models import stages as stages_module
+from lib.models.hub import snapshot
 from lib.models.loading import Loaded, load
 from lib.models.names import Source
 from lib.models.stages import Stages
 from lib.models.streaming import Stream
-from lib.models.tensors import FolderTensors
+from lib.models.tensors import FolderTensors, HubTensors
 from lib.models.weights import empty_model, load_weights
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import parse_condition
@@ -39,6 +40,7 @@ IDS = torch.tensor(
 BEGINNING = torch.tensor([7, 12, 7])  # of all texts that are scored
 SPAN = slice(2, 5)
 PROBLEM = Problem.model_validate({"unique_id": "p", "problem": "?", "answer": "0"})
+REPO = "Qwen/Qwen2.5-Math-7B"  # in four shards
 # Families without one activation to watch.
 WITH_EXPERTS = {"flex_olmo", "gpt_oss", "mixtral", "olmoe", "qwen2_moe", "qwen3_moe"}
 
@@ -296,6 +298,26 @@ def test_a_call_that_fails_leaves_no_hook_and_no_weights(llama):
     )
 
 
+def test_a_call_that_fails_in_the_embedding_takes_nothing_from_the_next(llama):
+    model, _, stream = streamed(llama)
+    call = functools.partial(logits, model, IDS[0])
+    expected = stream.sweep([call])
+    unknown_word = torch.tensor([10**6])
+    with pytest.raises(IndexError):
+        stream.sweep([functools.partial(logits, model, unknown_word)])
+    assert torch.equal(*expected, *stream.sweep([call]))
+
+
+def test_layer_10_is_not_taken_for_a_part_of_layer_1(tmp_path):
+    torch.manual_seed(1)
+    deep = spread(of_type("llama", num_hidden_layers=11), 0.15).eval()
+    deep.save_pretrained(tmp_path)
+    model, stages, stream = streamed(tmp_path)
+    (result,) = stream.sweep([functools.partial(logits, model, IDS[0])])
+    torch.testing.assert_close(result, logits(deep, IDS[0]), rtol=0, atol=1e-6)
+    assert stages.read_stages == list(range(13))
+
+
 def test_a_forward_outside_a_sweep_is_refused(llama):
     model, _, _ = streamed(llama)
     with pytest.raises(RuntimeError, match="in a sweep only"):
@@ -406,17 +428,109 @@ def test_a_hub_without_byte_ranges_sends_the_whole_model(server, on_hub):
     loaded.sweep([functools.partial(logits, loaded.model, IDS[0])])
 
 
-@pytest.mark.parametrize("available, is_streamed", [(10**12, False), (10**6, True)])
+SAYS = (
+    "takes 6.0 GB in bfloat16, more than half of the 11.9 GB that are free: its layers"
+    " are read one at a time"
+)
+
+
+@pytest.mark.parametrize(
+    "dtype, free, is_streamed",
+    [
+        ("float32", 23.9, True),
+        ("bfloat16", 12.0, False),
+        ("bfloat16", 11.9, True),
+    ],
+)
 def test_a_model_that_takes_over_half_of_free_memory_is_streamed_and_says_so(
-    tiny_llama, monkeypatch, capsys, available, is_streamed
+    tiny_llama, monkeypatch, capsys, dtype, free, is_streamed
 ):
-    memory = SimpleNamespace(available=available)
+    class Large(FolderTensors):
+        """Tensors of three billion numbers in all."""
+
+        def __init__(self, folder):
+            super().__init__(folder)
+            self.elements = 3 * 10**9
+
+    memory = SimpleNamespace(available=free * 1e9)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
-    loaded = load(str(tiny_llama), device="cpu", streamed=None)
+    monkeypatch.setattr(loading, "FolderTensors", Large)
+    loaded = load(str(tiny_llama), device="cpu", dtype=dtype, streamed=None)
     assert (loaded.stream is not None) == is_streamed
-    lines = capsys.readouterr().err.splitlines()
-    said = [line for line in lines if "its layers are read one at a time" in line]
-    assert len(said) == is_streamed
+    said = capsys.readouterr().err.splitlines()
+    lines = [line for line in said if "are free" in line]
+    assert len(lines) == is_streamed
+    if dtype == "bfloat16" and is_streamed:
+        assert lines == [f"{tiny_llama} {SAYS}"]
+
+
+def test_all_shards_are_counted_and_read_on_the_hub_as_in_a_folder(server, models):
+    of_folder = FolderTensors(models / REPO)
+    of_hub = HubTensors(REPO, snapshot(REPO, weights=False))
+    numbers = 0
+    for shard in (models / REPO).glob("*.safetensors"):
+        numbers += sum(tensor.numel() for tensor in load_file(shard).values())
+    assert of_hub.elements == of_folder.elements == numbers
+    assert of_hub.files == of_folder.files
+
+
+def test_of_a_hub_the_next_stage_comes_before_it_is_read(server, on_hub):
+    spec, _ = on_hub
+    tensors = HubTensors(spec, snapshot(spec, weights=False))
+    norm = {"model.norm.weight": tensors.files["model.norm.weight"]}
+    tensors.expect(norm)
+    (fetching,) = tensors._fetching.values()
+    fetching.result()
+    sent = server.sent_weights
+    assert tensors.read(norm, None).keys() == norm.keys()
+    assert server.sent_weights == sent
+
+
+def test_weights_that_are_here_already_are_not_fetched_again(server, on_hub):
+    spec, _ = on_hub
+    snapshot(spec)
+    sent = server.sent_weights
+    load(spec, device="cpu", streamed=True)
+    assert server.sent_weights == sent
+    assert not (paths.CACHE / "stages").exists()
+
+
+def test_a_revision_is_streamed_though_there_is_a_newer_one(server, on_hub):
+    spec, _ = on_hub
+    commit = server.commit(spec)
+    server.lost.add("main")
+    assert load(f"{spec}@{commit}", device="cpu", streamed=True).revision == commit
+
+
+def test_the_weights_of_another_commit_are_others(server, models, tiny_llama):
+    repo = "org/moved"
+    folder = shutil.copytree(tiny_llama, models / repo)
+    norm = {"model.norm.weight": "model.safetensors"}
+    found = []
+    for change in (1, 2):
+        tensors = load_file(folder / "model.safetensors")
+        tensors["model.norm.weight"] *= change
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        (folder / f"{change}.json").write_text("{}")  # which makes another commit
+        of_hub = HubTensors(repo, snapshot(repo, weights=False))
+        found += of_hub.read(norm, None).values()
+    first, second = found
+    assert torch.equal(second, 2 * first)
+
+
+# The embedding is half of the model, whose other half is still missing then.
+@pytest.mark.parametrize("share, stays", [(0.6, True), (0.5, False)])
+def test_a_stage_stays_where_the_disk_has_room_for_what_is_missing(
+    server, on_hub, monkeypatch, share, stays
+):
+    spec, size = on_hub
+    tensors = HubTensors(spec, snapshot(spec, weights=False))
+    room = SimpleNamespace(free=share * size)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: room)
+    name = "model.embed_tokens.weight"
+    tensors.read({name: tensors.files[name]}, None)
+    kept = list(tensors.folder.glob("*.safetensors"))
+    assert len(kept) == stays
 
 
 def test_a_missing_tensor_is_named(tiny_checkpoint, refused):
@@ -428,14 +542,26 @@ def test_a_missing_tensor_is_named(tiny_checkpoint, refused):
     assert "lacks 1 tensors, the first is mlp.up_proj.weight" in message
 
 
-def test_an_attention_that_is_another_is_refused(tmp_path, tiny_llama, refused):
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_attention_that_is_another_is_refused(
+    tmp_path, tiny_llama, refused, streamed
+):
     of_type("diffllama").save_pretrained(tmp_path)
     for file in tiny_llama.glob("token*"):
         shutil.copy(file, tmp_path)
-    message = refused(load, str(tmp_path), device="cpu", streamed=True)
+    message = refused(load, str(tmp_path), device="cpu", streamed=streamed)
     assert "model type diffllama is not supported" in message
 
 
-def test_only_a_whole_model_is_streamed(tiny_llama, refused):
-    message = refused(load, str(tiny_llama), layers=2, device="cpu", streamed=True)
+PARTS = [{"layers": 2}, {"head": False}, {"seed": 1}]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_only_a_whole_model_is_streamed(tiny_llama, monkeypatch, refused, part):
+    message = refused(load, str(tiny_llama), device="cpu", streamed=True, **part)
     assert message.endswith("only a whole model can be streamed")
+    memory = SimpleNamespace(available=1)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    loaded = load(str(tiny_llama), device="cpu", streamed=None, **part)
+    assert loaded.stream is None
+    assert loaded.layers == part.get("layers", 3)
