@@ -47,6 +47,7 @@ class Stages:
         self.model = model
         self.device = device
         self._names = model.state_dict()
+        self._module_names = {module: name for name, module in model.named_modules()}
         embedding: Any = model.get_input_embeddings()
         layers = model.get_decoder().get_submodule("layers").children()
         self.head = cast(Any, model.get_output_embeddings())
@@ -70,6 +71,8 @@ class Stages:
         self.is_tied = self.head.weight is embedding.weight
         if self.is_tied:
             self._files[-1] = self._files[0]
+        if not self._files[-1]:  # no forward that is tried goes so far
+            _refuse_without([f"{self._module_names[self.head]}.weight"])
         self._head_is_sliced = _is_one_product(self.head) and len(self._files[-1]) == 1
         if self._head_is_sliced:
             self.head.forward = functools.partial(_in_slices, self.head)
@@ -111,7 +114,7 @@ class Stages:
         self, files: Mapping[str, str]
     ) -> tuple[list[dict[str, str]], dict[str, str]]:
         """Return the tensors of each stage, and those of the decoder that stay."""
-        names = {module: name for name, module in self.model.named_modules()}
+        names = self._module_names
         stages: list[dict[str, str]] = [{} for _ in self.modules]
         resident = {}
         for tensor, file in files.items():
@@ -147,14 +150,10 @@ class Stages:
         }
         missing = [
             name
-            for name, parameter in part.named_parameters()
+            for name, parameter in part.named_parameters(self._module_names[part])
             if _is_absent(parameter) and parameter not in elsewhere
         ]
-        if missing:
-            raise InputError(
-                f"the checkpoint lacks {len(missing)} tensors, the first is"
-                f" {missing[0]}"
-            )
+        _refuse_without(missing)
 
     def _empty(self, module: torch.nn.Module) -> None:
         """Put NaN, which take no memory, in the place of a module's weights."""
@@ -167,6 +166,14 @@ class Stages:
         for part in self.model.modules():
             for name, buffer in part.named_buffers(recurse=False):
                 setattr(part, name, buffer.to(self.device))
+
+
+def _refuse_without(missing: list[str]) -> None:
+    """Raise InputError where parameters are missing."""
+    if missing:
+        raise InputError(
+            f"the checkpoint lacks {len(missing)} tensors, the first is {missing[0]}"
+        )
 
 
 def _is_one_product(head: torch.nn.Module) -> bool:

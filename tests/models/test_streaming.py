@@ -533,13 +533,21 @@ def test_a_stage_stays_where_the_disk_has_room_for_what_is_missing(
     assert len(kept) == stays
 
 
-def test_a_missing_tensor_is_named(tiny_checkpoint, refused):
+MISSING = [
+    "model.layers.1.mlp.up_proj.weight",
+    "model.norm.weight",
+    "lm_head.weight",
+]
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_a_missing_tensor_is_named(tiny_checkpoint, refused, name):
     shard = tiny_checkpoint / "model.safetensors"
     tensors = load_file(shard)
-    tensors.pop("model.layers.1.mlp.up_proj.weight")
+    tensors.pop(name)
     save_file(tensors, shard, metadata={"format": "pt"})
     message = refused(load, str(tiny_checkpoint), device="cpu", streamed=True)
-    assert "lacks 1 tensors, the first is mlp.up_proj.weight" in message
+    assert f"lacks 1 tensors, the first is {name}" in message
 
 
 @pytest.mark.parametrize("streamed", [False, True])
