@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModel
 
 from lib import paths
 from lib.models import checkpoint, weights
-from lib.models.loading import load, load_without_weights
+from lib.models.loading import load, load_without_weights, with_weights
 from lib.models.names import known_models
 
 SHARD = "model.safetensors"
@@ -109,6 +109,49 @@ def test_a_model_of_a_hub_needs_no_hub_later(server, models, tiny_llama, monkeyp
     commit = load("org/tiny", device="cpu").revision
     point_at("http://127.0.0.1:9", monkeypatch)
     assert load_without_weights("org/tiny", device="cpu").revision == commit
+
+
+@pytest.mark.parametrize("layers", [2, None])
+def test_a_revision_is_loaded_though_there_is_a_newer_one(
+    server, models, tiny_llama, layers
+):
+    shutil.copytree(tiny_llama, models / "org" / "tiny", dirs_exist_ok=True)
+    commit = server.commit("org/tiny")
+    server.lost.add("main")
+    loaded = load(f"org/tiny@{commit}", layers=layers, device="cpu")
+    assert loaded.revision == commit
+
+
+def test_where_nothing_may_be_fetched_the_weights_stay_on_the_hub(
+    server, models, tiny_llama
+):
+    shutil.copytree(tiny_llama, models / "org" / "tiny", dirs_exist_ok=True)
+    loaded = load_without_weights("org/tiny", device="cpu", fetch=False)
+    assert loaded.layers == 3
+    assert server.sent_weights == 0
+
+
+def test_what_is_wrong_with_a_model_of_a_hub_is_said_of_its_id(
+    server, models, tiny_llama, refused
+):
+    folder = shutil.copytree(tiny_llama, models / "org" / "lacking")
+    without_a_tensor(folder)
+    assert refused(load, "org/lacking", device="cpu") == (
+        f"org/lacking: the checkpoint lacks 1 tensors, the first is {UP_PROJECTION}"
+    )
+
+
+def test_a_gpu_that_is_not_here_is_refused_before_weights_are_read(
+    tiny_llama, monkeypatch, refused
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(weights, "read_tensors", None)
+    empty = load_without_weights(str(tiny_llama), device="cuda:1")
+    for message in (
+        refused(with_weights, empty),
+        refused(load, str(tiny_llama), device="cuda:1"),
+    ):
+        assert message.startswith("device cuda:1 was asked for, but torch ")
 
 
 def test_without_weights_everything_else_is_known(tiny_llama):
@@ -235,6 +278,16 @@ def test_another_seed_draws_another_network_of_another_name(tiny_llama):
     assert not torch.equal(second.model.embed_tokens.weight, first_embedding)
     assert second.revision != first.revision
     assert second.name == "tiny-llama untrained 6"
+    assert not second.model.training
+
+
+def test_what_is_not_needed_may_be_of_another_kind(tiny_checkpoint):
+    def quantise_the_head(tensors):
+        tensors["lm_head.weight"] = tensors["lm_head.weight"].to(torch.int8)
+
+    change_weights(tiny_checkpoint, quantise_the_head)
+    assert load(str(tiny_checkpoint), layers=1, device="cpu").layers == 1
+    assert load(str(tiny_checkpoint), head=False, device="cpu").layers == 3
 
 
 def test_a_model_filled_later_ends_its_answers_as_its_checkpoint_says(tiny_checkpoint):
