@@ -142,11 +142,20 @@ def test_a_gguf_file_gives_the_models_numbers_tokenizer_and_stops(small, cache):
     assert (loaded.name, loaded.layers) == ("small.q8_0", LAYERS)
     assert (loaded.heads, loaded.context) == (HEADS, 256)
     assert loaded.weights == card(str(small)).weights == "small.q8_0.gguf, dequantised"
+    revision = loaded.revision
+    assert loaded.label == f"small.q8_0 @ {revision}, {loaded.weights}, float32"
     # An answer ends at the turn's end and at the text's.
     stops = loaded.model.generation_config.eos_token_id
     assert stops == [TURN_END, START_TOKEN]
     assert loaded.tokenizer.eos_token == "<|im_end|>"
     assert loaded.tokenizer.chat_template == TEMPLATE
+
+
+def test_weights_that_are_drawn_anew_are_not_those_of_the_file(small, cache):
+    loaded = load(str(small), layers=1, device="cpu", seed=3)
+    assert loaded.weights == ""
+    name = f"small.q8_0 untrained 3 @ {loaded.revision[:12]}"
+    assert loaded.label == f"{name}, float32"
 
 
 def refuse_to_convert(*_):
