@@ -23,6 +23,7 @@ from lib.models.first_layers import first_layers
 from lib.models.hub import snapshot
 from lib.models.load_errors import explain_hub_error
 from lib.models.weights import load_weights
+from lib.progress import Bar
 
 REPO = "Qwen/Qwen2.5-Math-7B"
 GEMMA_REPO = "google/gemma-3-4b-it"
@@ -111,6 +112,38 @@ def test_a_break_costs_no_byte_twice(server, needed, is_exact):
     assert server.sent_weights <= 1.05 * needed
 
 
+def test_a_bar_of_a_fetch_that_goes_on_ends_at_its_total(server, monkeypatch, needed):
+    monkeypatch.setattr(ranges, "TRIES", 1)
+    server.break_after = needed // 2
+    with pytest.raises(InputError):
+        first_three(REPO)
+    bars = []
+
+    class Counting(Bar):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            bars.append(self)
+
+    monkeypatch.setattr(ranges, "Bar", Counting)
+    first_three(REPO)
+    (bar,) = bars
+    assert bar.n == bar.total > needed
+
+
+def test_a_server_that_never_answers_is_asked_five_times(monkeypatch):
+    asked = []
+
+    def nothing(url, start, stop):
+        asked.append((start, stop))
+        raise httpx2.TransportError("broken")
+
+    monkeypatch.setattr(ranges, "WAIT", 0.0)
+    monkeypatch.setattr(ranges, "_one_request", nothing)
+    with pytest.raises(httpx2.TransportError):
+        list(ranges.bytes_between("url", 2, 9))
+    assert asked == [(2, 9)] * 5
+
+
 def test_a_connection_that_breaks_after_each_byte_brings_all_of_them(monkeypatch):
     def one_byte(url, start, stop):
         yield b"x"
@@ -122,9 +155,11 @@ def test_a_connection_that_breaks_after_each_byte_brings_all_of_them(monkeypatch
     assert b"".join(sent) == b"x" * 9
 
 
-def test_all_bytes_are_of_the_commit_that_is_asked_for(server, is_exact):
+@pytest.mark.parametrize("ignore_range", [False, True])
+def test_all_bytes_are_of_the_commit_that_is_asked_for(server, is_exact, ignore_range):
     commit = server.commit(REPO)
     server.lost.add("main")
+    server.ignore_range = ignore_range
     assert is_exact(first_layers(REPO, 3, commit))
 
 
