@@ -1,0 +1,181 @@
+"""Which texts go through a model together, and what is kept of them; the model's
+numbers stand in `test_likelihood`.
+"""
+
+import contextlib
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import pytest
+import torch
+
+from lib.errors import InputError
+from lib.evaluation import scoring
+from lib.evaluation.scoring import require_room, score_models, score_rows
+from lib.profiles import Likelihood
+
+OUT_OF_MEMORY = torch.OutOfMemoryError("out of memory")
+
+
+def text(problem="p", length=4, condition="none", target="solution"):
+    """Return what is looked at to choose which texts go together."""
+    return SimpleNamespace(
+        problem=SimpleNamespace(id=problem),
+        condition=condition,
+        target=target,
+        ids=[0] * length,
+    )
+
+
+@pytest.fixture
+def together(monkeypatch):
+    """What goes through a model together: the keys of each batch, a line for each sweep
+    where it is streamed. Memory holds so many texts of a batch.
+    """
+    monkeypatch.setattr(scoring, "SCORED_TOKENS", 20)
+    monkeypatch.setattr(scoring, "SWEPT_TOKENS", 20)
+    monkeypatch.setattr(scoring, "gc", Mock())
+    monkeypatch.setattr(scoring, "_row", lambda loaded, key, text, nats: (key, nats))
+
+    def batches(texts, streamed=False, most=99, error=OUT_OF_MEMORY):
+        sweeps = []
+
+        def log_likelihoods(loaded, batch):
+            if len(batch) > most:
+                raise error
+            sweeps[-1].append("".join(batch))
+            return [float(ord(key)) for key in batch]
+
+        def sweep(calls):
+            sweeps.append([])
+            return [call() for call in calls]
+
+        monkeypatch.setattr(scoring, "log_likelihoods", log_likelihoods)
+        stream = SimpleNamespace() if streamed else None
+        loaded = SimpleNamespace(name="m", stream=stream, sweep=sweep)
+        if not streamed:
+            sweeps.append([])
+        rows = list(score_rows(loaded, texts))
+        assert sorted(rows) == [(key, float(ord(key))) for key in sorted(texts)]
+        return [" ".join(sweep) for sweep in sweeps]
+
+    return batches
+
+
+def test_problems_go_through_all_conditions_before_the_next_ones_do(
+    together, monkeypatch
+):
+    monkeypatch.setattr(scoring, "PROBLEMS_OF_A_CHUNK", 2)
+    texts = {
+        "a": text("p1"),
+        "b": text("p1", condition="gap"),
+        "c": text("p1", target="answer"),
+        "d": text("p2"),
+        "e": text("p2", condition="gap"),
+        "f": text("p3"),
+        "g": text("p4"),
+        "h": text("p5"),
+    }
+    assert together(texts) == ["ad be c fg h"]
+
+
+# Two groups; a batch has twenty tokens at most, with padding to its longest.
+LENGTHS = {"a": 4, "b": 10, "c": 10, "d": 3}
+UNEQUAL = {key: text(length=length) for key, length in LENGTHS.items()}
+UNEQUAL |= {key: text(length=2, condition="gap") for key in "ef"}
+
+
+def test_texts_of_like_length_go_together_the_longest_first(together):
+    assert together(UNEQUAL) == ["bc ad ef"]
+
+
+def test_a_sweep_ends_with_the_batch_that_fills_it(together):
+    assert together(UNEQUAL, streamed=True) == ["bc", "ad ef"]
+
+
+def test_a_text_of_more_tokens_than_a_batch_may_have_goes_alone(together):
+    texts = {"a": text(length=50), "b": text(length=50)}
+    assert together(texts) == ["a b"]
+    assert together(texts, streamed=True) == ["a", "b"]
+
+
+def test_batches_of_a_sweep_are_halved_until_memory_holds_all_of_them(together):
+    texts = {key: text(length=5) for key in "abc"}
+    texts["d"] = text(length=5, condition="gap")
+    *_, last = together(texts, streamed=True, most=1)
+    assert last == "a b c d"
+
+
+def test_a_text_that_memory_does_not_hold_alone_is_no_other_failure(together):
+    texts = {key: text() for key in "abc"}
+    with pytest.raises(InputError, match=r"^m: a text does not fit into memory, even"):
+        together(texts, streamed=True, most=0)
+    with pytest.raises(RuntimeError, match="a bug"):
+        together(texts, streamed=True, most=0, error=RuntimeError("a bug"))
+
+
+ROOM = SimpleNamespace(name="tiny", context=512)
+
+
+def test_a_text_may_fill_all_of_the_context_and_no_more():
+    require_room(ROOM, text(length=512), "advice")
+    with pytest.raises(InputError) as caught:
+        require_room(ROOM, text(length=513), "leave it out")
+    assert str(caught.value) == (
+        "problem p: prompt and solution are 513 tokens, tiny has room for 512: leave it"
+        " out"
+    )
+
+
+MODELS = ["demo", "org/two"]
+
+
+@pytest.fixture
+def scored(tmp_path, monkeypatch):
+    """Score texts that are wanted of each of two models; return their keys, and what
+    models were loaded and bars were shown.
+    """
+    seen = []
+
+    def load(spec, **options):
+        seen.append((spec, options))
+        return SimpleNamespace(name=spec)
+
+    def bar(name, total, unit, done):
+        seen.append((name, total, done))
+        return contextlib.nullcontext(SimpleNamespace(update=lambda: None))
+
+    def rows(loaded, texts):
+        for key in texts:
+            yield {"key": key}
+
+    monkeypatch.setattr(scoring, "load", load)
+    monkeypatch.setattr(scoring.progress, "bar", bar)
+    monkeypatch.setattr(scoring, "score_rows", rows)
+
+    def scored(wanted, **settings):
+        seen.clear()
+        likelihood = Likelihood(models=MODELS, conditions=["none"], **settings)
+        wanted = dict(zip(MODELS, wanted, strict=True))
+        kept = score_models(
+            likelihood, tmp_path, {}, lambda loaded: dict.fromkeys(wanted[loaded.name])
+        )
+        return [row["key"] for row in kept], list(seen)
+
+    return scored
+
+
+def test_every_model_is_scored_and_only_what_is_not_kept_yet(scored):
+    keys, _ = scored([["a1"], ["b1"]])
+    assert keys == ["a1", "b1"]
+    keys, seen = scored([["a2", "a1", "a3"], ["b1"]])
+    assert keys == ["a2", "a1", "a3", "b1"]
+    bars = [each for each in seen if len(each) == 3]
+    assert bars == [("demo", 3, 1), ("org/two", 1, 1)]
+
+
+def test_a_model_is_loaded_in_its_dtype_and_streamed_where_it_is_too_large(scored):
+    _, seen = scored([["a"], ["b"]], dtype="bfloat16")
+    options = {"dtype": "bfloat16", "streamed": None}
+    assert seen[0] == ("demo", options)
+    assert seen[2] == ("org/two", options)
