@@ -188,6 +188,33 @@ def test_arm_changes_the_prompt_alone(tiny, run):
         assert row["nats"] != pytest.approx(plain, abs=1e-3)
 
 
+def test_what_arm_changes_ends_before_what_stands_before_an_answer(tiny, run):
+    (row,) = run(ROWS[:1], conditions=[], at_once=["arm:c=1.0"]).to_dict("records")
+    arm = parse_condition("arm:c=1.0").arm.model_copy(update={"statistics": "sequence"})
+    prompt = build_prompt(tiny.tokenizer, PROBLEMS[0].problem, "none", format="chat")
+    lead = ids_of(tiny, likelihood.BEFORE_ANSWER)
+    answer = ids_of(tiny, PROBLEMS[0].answer + "}")
+    seed = int(row["key"], 16) % 2**63
+    settings = {"use_cache": True}
+    with torch.inference_mode(), installed(tiny.model, seed=seed, **arm.model_dump()):
+        first = tiny.model(prompt.input_ids[None], **settings)
+        settings["past_key_values"] = first.past_key_values
+        rest = tiny.model(torch.tensor([lead + answer]), **settings)
+    assert row["nats"] == pytest.approx(score(rest.logits[0], answer), abs=1e-3)
+
+
+def test_a_row_counts_the_tokens_of_its_prompt_and_of_its_text(tiny, run):
+    rows = run(conditions=["none", "mless:5"], at_once=["none"]).set_index("problem_id")
+    for problem in PROBLEMS:
+        prompt = build_prompt(tiny.tokenizer, problem.problem, "none", format="chat")
+        solution = len(ids_of(tiny, problem.solution))
+        answer = len(ids_of(tiny, problem.answer + "}"))
+        none, mless, at_once = rows.loc[problem.id].to_dict("records")
+        assert (none["prompt_tokens"], none["tokens"]) == (len(prompt), solution)
+        assert (mless["prompt_tokens"], mless["tokens"]) == (len(prompt) + 5, solution)
+        assert (at_once["prompt_tokens"], at_once["tokens"]) == (len(prompt), answer)
+
+
 def test_a_longer_solution_is_left_out_and_counted(run, capsys):
     rows = run(conditions=["none"], max_solution_tokens=3)
     assert set(rows.problem_id) == {"p2"}
