@@ -86,7 +86,7 @@ class ModelWeights:
         missing = self.size - self.here
         if layers is None or not missing:
             return missing
-        if any(layers == count for count in self.cut) or self.shape is None:
+        if layers in self.cut or self.shape is None:
             return 0
         return self.shape.parameters(layers) * STORED_BYTES
 
@@ -154,11 +154,11 @@ def _on_hub(source: Source) -> ModelWeights:
     what is not.
     """
     folder = _cached_folder(source)
-    cut = _cut_folders(source, folder)
     gated = known_models().get(source.name, {}).get("gated", False)
     if folder and _is_whole(folder):
-        return replace(_in_folder(source, folder), cut=cut, gated=gated)
+        return replace(_in_folder(source, folder), gated=gated)
 
+    cut = _cut_folders(source, folder)
     refusal = ""
     sizes: dict[str, int] = {}
     try:
