@@ -1,14 +1,18 @@
 """What a model weighs is known before it is fetched, and why it cannot be had."""
 
 import re
+from dataclasses import replace
 
 import pytest
+from families import of_type
 from hub_server import point_at
 
+from lib import paths
 from lib.models.first_layers import first_layers
+from lib.models.gguf_files import conversions_of
 from lib.models.hub import config_folder, snapshot
-from lib.models.names import known_models
-from lib.plan.weights import weights_of
+from lib.models.names import known_models, resolve
+from lib.plan.weights import ModelWeights, Shape, shape_of, weights_of
 
 OPEN, GATED = "org/open", "org/gated"
 NOWHERE = "http://127.0.0.1:9"
@@ -50,6 +54,66 @@ def test_what_is_fetched_is_here_and_the_hub_is_not_asked_for_it_again(hub):
     assert hub.sent == sent
 
 
+SHAPE = Shape(embedding=50, layer=10, layers=5, head=50, tied=True)
+
+
+def test_of_first_layers_as_much_is_fetched_as_is_not_here_in_just_this_number():
+    weights = ModelWeights("m", "m", SHAPE, size=200, here=20, cut=(2,))
+    missing = [weights.to_fetch(layers) for layers in (None, 1, 2, 3)]
+    # Two bytes of each parameter of the embedding and of the layers.
+    assert missing == [180, 2 * 60, 0, 2 * 80]
+    whole = replace(weights, here=200)
+    assert [whole.to_fetch(layers) for layers in (None, 1)] == [0, 0]
+
+
+def test_of_a_revision_is_told_what_is_fetched_of_it(hub, repositories):
+    commit = hub.commit(OPEN)
+    hub.lost.add("main")
+    (paths.CACHE / "layers" / OPEN / commit / "layers-2").mkdir(parents=True)
+    weights = weights_of(f"{OPEN}@{commit}")
+    stored = (repositories / OPEN / "model.safetensors").stat().st_size
+    assert (weights.size, weights.refusal, weights.cut) == (stored, "", (2,))
+    snapshot(OPEN, commit)
+    sent = hub.sent
+    assert weights_of(f"{OPEN}@{commit}").here == stored
+    assert hub.sent == sent
+
+
+def test_the_same_weights_in_other_formats_are_not_counted(hub, repositories):
+    folder = repositories / OPEN
+    size = weights_of(OPEN).size
+    (folder / "original").mkdir()
+    for name in ("consolidated.safetensors", "original/model.safetensors"):
+        (folder / name).write_bytes(b"x" * 1000)
+    assert weights_of(OPEN).size == size
+
+
+def test_a_gguf_file_is_here_and_its_size_stands_for_its_shape(hub, tmp_path):
+    file = tmp_path / "own.gguf"
+    file.write_bytes(b"GGUF" + b"x" * 596)
+    # A conversion that was not finished is none.
+    partial = conversions_of(resolve(str(file))) / ".float32.partial"
+    partial.mkdir(parents=True)
+    (partial / "config.json").write_text("{")
+    weights = weights_of(str(file))
+    assert (weights.size, weights.to_fetch(None), weights.refusal) == (600, 0, "")
+    assert weights.shape.parameters() == 1000
+    assert weights_of("demo").shape.layers == 30
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "vocab.json", "vocab.txt"])
+def test_a_tokenizer_may_be_made_of_other_files(hub, repositories, name):
+    folder = repositories / OPEN
+    (folder / "tokenizer.json").rename(folder / name)
+    assert weights_of(str(folder)).refusal == ""
+
+
+def test_a_cache_has_keys_and_values_of_every_layer_as_wide_as_heads_are(tmp_path):
+    of_type("llama", head_dim=16).config.save_pretrained(tmp_path)
+    # Of three layers, each with two heads for keys.
+    assert shape_of(tmp_path).cache == 2 * 3 * 2 * 16
+
+
 def test_with_a_cached_config_alone_the_size_is_known_and_why_it_is_not_here(
     hub, monkeypatch
 ):
@@ -68,6 +132,10 @@ def test_without_a_hub_only_models_with_a_name_have_a_size(hub, monkeypatch):
     assert weights_of("Qwen2.5-Math-7B").to_fetch(3) == pytest.approx(2.5e9, rel=0.02)
     unknown = weights_of(OPEN)
     assert unknown.shape is None and unknown.refusal
+    # Where nothing is known of a template, that it is not here is no other refusal.
+    assert unknown.templated
+    named = weights_of("Qwen2.5-Math-7B")
+    assert weights_of("Qwen2.5-Math-7B@main").shape == named.shape
 
 
 def test_a_gated_model_says_how_to_get_access(hub):
