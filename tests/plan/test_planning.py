@@ -14,11 +14,13 @@ from lib.evaluation.likelihood import likelihoods
 from lib.measurement.run import measure
 from lib.models.checkpoint import SHARD_INDEX
 from lib.plan import planning, score_tasks, speed
-from lib.plan.cost import WORKING_MEMORY
+from lib.plan.cost import WORKING_MEMORY, Cost
 from lib.plan.machine import Machine
 from lib.plan.planning import make_plan
 from lib.plan.printout import as_text, summary
 from lib.plan.quicker import half_width, quicker
+from lib.plan.speed import Workload
+from lib.plan.task import Task
 from lib.plan.units import duration
 from lib.plan.weights import weights_of
 from lib.profiles import load_profile, run_profile
@@ -136,7 +138,7 @@ def test_what_else_a_processor_does_meanwhile_is_not_learned(
     "part, changes, on_processor",
     [
         ("main", {}, True),
-        ("main", {"workers": 2}, False),
+        ("main", {"workers": 1}, False),
         ("main", {"engine": "vllm"}, False),
         ("likelihood", {"workers": 2}, True),
         # Answers that are weighted are drawn by the engine that scores them.
@@ -150,7 +152,9 @@ def test_the_processors_time_is_not_that_of_workers_and_other_engines(
     accuracy = small.accuracy.model_copy(update=changes)
     profile = small.model_copy(update={"accuracy": accuracy})
     plan = make_plan(profile, parts=[part])
-    assert plan.of_part(part)[2] == on_processor
+    _, products, computes = plan.of_part(part)
+    assert computes == on_processor
+    assert products == plan.left[0].products < plan.seconds
     on_gpu = replace(plan, machine=plan.machine._replace(device="cuda"))
     assert not on_gpu.of_part(part)[2]
 
@@ -176,6 +180,7 @@ REFUSED = [
         "org/open has no chat template",
     ),
     ("models: [org/gated]", "models: [org/none]", "org/none was not found"),
+    ("layers: 2", "layers: 2\n  format: chat", "org/open has no chat template"),
 ]
 
 
@@ -189,6 +194,62 @@ def test_what_would_be_refused_hours_later_is_refused_at_once(
     profile_file.write_text(profile_file.read_text().replace(old, new))
     (refusal,) = make_plan(load_profile(profile_file)).refusals
     assert reason in refusal
+
+
+def test_without_a_template_a_model_may_be_scored_while_another_reads_a_chat(
+    hub, repositories, profile_file
+):
+    folder = repositories / OPEN
+    (folder / "chat_template.jinja").unlink(missing_ok=True)
+    (folder / "tokenizer_config.json").write_text("{}")
+    attention = "attention:\n  models: [org/{}]\n"
+    text = profile_file.read_text()
+    text = text.replace(
+        attention.format("open"), attention.format("gated") + "  format: chat\n"
+    )
+    profile_file.write_text(text)
+    assert make_plan(load_profile(profile_file)).refusals == []
+
+
+def test_a_problem_without_a_solution_is_named_where_solutions_are_scored(
+    hub, small, profile_file
+):
+    problems = profile_file.with_name("mine.jsonl")
+    problems.write_text(problems.read_text().replace("It is $4$.", " "))
+    assert make_plan(small).refusals == [
+        f"{problems}: 1 problems have no solution, which likelihoods need, such as"
+        " problem 3"
+    ]
+    assert make_plan(small, parts=["main", "draw_scores"]).refusals == []
+
+
+def test_the_step_that_needs_most_memory_of_what_is_left_decides(
+    hub, small, monkeypatch
+):
+    work = Workload()
+    gigabytes = {
+        Task("tokens", OPEN, 4, 0, 9, work): 7,
+        Task("attention", OPEN, 4, 0, 9, work): 3,
+        Task("likelihood", GATED, 4, 4, 9, work): 9,
+        Task("main", GATED, 4, 0, 9, work): 5,
+    }
+
+    def cost_of(task, shape, machine):
+        return Cost(task, 0.0, 0.0, True, False, gigabytes[task] * 10**9)
+
+    machine = Machine(device="cpu", memory=5 * 10**9, disk=10**12)
+    monkeypatch.setattr(planning, "this_machine", lambda: machine)
+    monkeypatch.setattr(planning, "tasks_of", lambda *_: list(gigabytes))
+    monkeypatch.setattr(planning, "cost_of", cost_of)
+    assert make_plan(small).refusals == ["org/open needs 7 GB of memory, 5 GB are free"]
+
+
+def test_weights_may_fill_the_disk_and_no_more():
+    machine = Machine(device="cpu", memory=9 * 10**9, disk=3 * 10**9)
+    assert not list(planning.of_disk(3 * 10**9, machine))
+    assert list(planning.of_disk(5 * 10**9, machine)) == [
+        "weights need 5 GB of disk, 3 GB are free: set HF_HOME to a larger one"
+    ]
 
 
 def test_a_model_without_a_tokenizer_is_refused_at_once(hub, repositories, small):
@@ -238,6 +299,12 @@ def test_fewer_notebooks_need_fewer_parts(hub, small):
     plan = make_plan(small, parts=["tokens"], notebooks=1)
     assert [one.task.name for one in plan.costs] == ["tokens"]
     assert plan.seconds >= speed.NOTEBOOK_SECONDS
+
+
+def test_each_notebook_draws_as_long_as_the_last_ones_did(hub, small, monkeypatch):
+    monkeypatch.setattr(planning, "overhead_of", lambda kind: (3.0, True))
+    plan = make_plan(small, parts=["tokens"], notebooks=2)
+    assert plan.drawing == 2 * speed.NOTEBOOK_SECONDS * 3.0
 
 
 def test_bfloat16_is_recommended_where_it_saves_minutes(hub, small, monkeypatch):
