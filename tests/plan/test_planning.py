@@ -13,6 +13,7 @@ from lib.evaluation import draw_scores
 from lib.evaluation.likelihood import likelihoods
 from lib.measurement.run import measure
 from lib.models.checkpoint import SHARD_INDEX
+from lib.models.first_layers import first_layers
 from lib.plan import planning, score_tasks, speed
 from lib.plan.cost import WORKING_MEMORY, Cost
 from lib.plan.machine import Machine
@@ -159,6 +160,15 @@ def test_the_processors_time_is_not_that_of_workers_and_other_engines(
     assert not on_gpu.of_part(part)[2]
 
 
+def test_of_the_demo_the_main_part_is_remembered_by_the_answers_it_checks(small):
+    profile = small.model_copy(update={"name": "demo"})
+    machine = Machine(device="cpu", memory=10**12, disk=10**12)
+    check = Task("check", OPEN, 4, 0, 9, Workload())
+    costs = [Cost(check, 7.0, 9.0, True, False, 0)]
+    plan = planning.Plan(profile, machine, [], {}, costs, [], [])
+    assert plan.of_part("main") == ("answers", 7.0, True)
+
+
 def test_a_run_is_refused_at_once_for_all_its_models_and_leaves_nothing(
     hub, profile_file, tmp_path, capsys
 ):
@@ -209,6 +219,32 @@ def test_without_a_template_a_model_may_be_scored_while_another_reads_a_chat(
     )
     profile_file.write_text(text)
     assert make_plan(load_profile(profile_file)).refusals == []
+
+
+def test_each_number_of_layers_is_fetched_once_however_many_tasks_read_them(hub, small):
+    plan = make_plan(small)
+    weights = weights_of(OPEN)
+    assert plan.to_fetch[OPEN] == weights.to_fetch(2) + weights.size
+
+
+def test_what_is_here_of_a_gated_model_may_be_measured(hub, small):
+    first_layers(OPEN, 2)
+    hub.gated[OPEN] = 403
+    assert make_plan(small, parts=["attention"]).refusals == []
+    (refusal,) = make_plan(small, parts=["attention", "main"]).refusals
+    assert refusal.startswith("org/open is gated: ")
+
+
+def test_problems_that_are_not_here_count_as_math500_and_are_missed_where_needed(
+    hub, small, profile_file, monkeypatch
+):
+    profile_file.with_name("mine.jsonl").unlink()
+    plan = make_plan(small, parts=["likelihood"])
+    assert counts(plan) == [("likelihood", 500 * 4, 0)]
+    assert "mine.jsonl" in plan.refusals[0]
+    stored = Task("likelihood", GATED, 4, 4, 9, Workload())
+    monkeypatch.setattr(planning, "tasks_of", lambda *_: [stored])
+    assert make_plan(small).refusals == []
 
 
 def test_a_problem_without_a_solution_is_named_where_solutions_are_scored(
