@@ -112,11 +112,11 @@ def activations(model):
     return torch.stack(seen)
 
 
-def scores(loaded, condition):
+def scores(loaded, condition, prompts=IDS):
     """log p of two texts, the second shorter, behind prompts with an insertion."""
     texts = {}
-    for number, ids in enumerate(IDS):
-        ids_of_prompt = torch.cat([BEGINNING, ids[:6]])
+    for number, (ids, asked) in enumerate(zip(IDS, prompts, strict=True)):
+        ids_of_prompt = torch.cat([BEGINNING, asked[:6]])
         spans = {"inserted": SPAN}
         prompt = Prompt(ids_of_prompt, spans, original=ids[:0], text="")
         text = ids[6 : len(ids) - number].tolist()
@@ -126,11 +126,15 @@ def scores(loaded, condition):
     return torch.tensor(log_likelihoods(loaded, texts))
 
 
-def calls_on(model, stream=None):
-    """What is asked of a model, by name: whole, or streamed."""
+def loaded_of(model, stream=None):
     source = Source("tiny", "tiny")
     loaded = Loaded(model, None, "tiny", source, "none", "cpu", "float32", 3)
-    loaded = replace(loaded, stream=stream)
+    return replace(loaded, stream=stream)
+
+
+def calls_on(model, stream=None):
+    """What is asked of a model, by name: whole, or streamed."""
+    loaded = loaded_of(model, stream)
     calls = {}
     calls["first logits"] = functools.partial(logits, model, IDS[0])
     calls["second logits"] = functools.partial(logits, model, IDS[1])
@@ -221,6 +225,26 @@ def test_what_all_texts_of_a_batch_begin_with_is_computed_once(llama):
     assert stages.read_stages == list(range(5))
 
 
+@pytest.mark.parametrize("condition", ["none", "hidden-from-layer-1", "dilution"])
+def test_what_is_hidden_is_hidden_in_what_all_texts_begin_with_too(llama, condition):
+    whole = load_weights(llama, None, "float32").eval()
+    same = [IDS[0], IDS[0]]
+    model, _, stream = streamed(llama)
+    (found,) = stream.sweep(
+        [functools.partial(scores, loaded_of(model, stream), condition, same)]
+    )
+    expected = scores(loaded_of(whole), condition, same)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+def test_what_is_hidden_around_a_sweep_is_hidden_in_its_calls(llama):
+    whole = load_weights(llama, None, "float32").eval()
+    model, _, stream = streamed(llama)
+    with hiding(model, [SPAN], hidden=[1]):
+        (result,) = stream.sweep([functools.partial(logits, model, IDS[0])])
+    torch.testing.assert_close(result, hidden(whole, [1]), rtol=0, atol=1e-6)
+
+
 def test_what_fails_a_layer_ahead_fails_the_call(llama):
     model, _, stream = streamed(llama)
     expected = stream.sweep([functools.partial(logits, model, IDS[0])])
@@ -290,8 +314,10 @@ def test_a_call_that_fails_leaves_no_hook_and_no_weights(llama):
             logits(model, IDS[0])
 
     others = [functools.partial(redistributed, model, seed) for seed in (1, 2)]
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as caught:
         stream.sweep([others[0], fails, others[1]])
+    # Whoever looks at the error keeps the frames that it came through.
+    assert caught.tb is not None
     assert not any(layer.mlp.act_fn._forward_hooks for layer in model.model.layers)
     assert torch.equal(
         *expected, *stream.sweep([functools.partial(logits, model, IDS[0])])
