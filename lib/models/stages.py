@@ -71,8 +71,8 @@ class Stages:
         self.is_tied = self.head.weight is embedding.weight
         if self.is_tied:
             self._files[-1] = self._files[0]
-        if not self._files[-1]:  # no forward that is tried goes so far
-            _refuse_without([f"{self._module_names[self.head]}.weight"])
+        else:  # no forward that is tried goes so far
+            self._require_head()
         self._head_is_sliced = _is_one_product(self.head) and len(self._files[-1]) == 1
         if self._head_is_sliced:
             self.head.forward = functools.partial(_in_slices, self.head)
@@ -154,6 +154,12 @@ class Stages:
             if _is_absent(parameter) and parameter not in elsewhere
         ]
         _refuse_without(missing)
+
+    def _require_head(self) -> None:
+        """Raise InputError where the checkpoint lacks weights of the head."""
+        found = {self._parameter_of(tensor) for tensor in self._files[-1]}
+        named = self.head.named_parameters(self._module_names[self.head])
+        _refuse_without([name for name, _ in named if name not in found])
 
     def _empty(self, module: torch.nn.Module) -> None:
         """Put NaN, which take no memory, in the place of a module's weights."""

@@ -69,6 +69,13 @@ def is_present(module):
     return all(any(weight.stride()) for weight in matrices)
 
 
+def change(folder, how):
+    """Change the tensors of a checkpoint of one shard."""
+    tensors = load_file(folder / "model.safetensors")
+    how(tensors)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
 def streamed(folder, dtype=torch.float32):
     """Return a checkpoint's model without weights, its stages and its stream."""
     model = empty_model(folder, str(dtype).removeprefix("torch."))
@@ -385,6 +392,23 @@ def test_a_head_that_adds_something_is_computed_as_its_family_does(tmp_path):
     assert "forward" not in vars(stages.head)
 
 
+def test_a_head_that_lacks_what_it_adds_is_refused(tmp_path, refused):
+    torch.manual_seed(1)
+    FAMILIES["phi"]().save_pretrained(tmp_path)
+    change(tmp_path, lambda tensors: tensors.pop("lm_head.bias"))
+    message = refused(streamed, tmp_path)
+    assert message == "the checkpoint lacks 1 tensors, the first is lm_head.bias"
+
+
+def test_what_else_a_checkpoint_says_of_its_head_changes_nothing(tiny_checkpoint):
+    expected = load(str(tiny_checkpoint), device="cpu").model
+    more = {"lm_head.note": torch.ones(2)}
+    change(tiny_checkpoint, lambda tensors: tensors.update(more))
+    loaded = load(str(tiny_checkpoint), device="cpu", streamed=True)
+    (scores,) = loaded.sweep([functools.partial(logits, loaded.model, IDS[0])])
+    torch.testing.assert_close(scores, logits(expected, IDS[0]), rtol=0, atol=1e-6)
+
+
 def test_a_folder_is_streamed_as_it_is_loaded_whole(tiny_llama):
     whole = load(str(tiny_llama), device="cpu")
     loaded = load(str(tiny_llama), device="cpu", streamed=True)
@@ -533,11 +557,9 @@ def test_the_weights_of_another_commit_are_others(server, models, tiny_llama):
     folder = shutil.copytree(tiny_llama, models / repo)
     norm = {"model.norm.weight": "model.safetensors"}
     found = []
-    for change in (1, 2):
-        tensors = load_file(folder / "model.safetensors")
-        tensors["model.norm.weight"] *= change
-        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-        (folder / f"{change}.json").write_text("{}")  # which makes another commit
+    for commit in ("first", "second"):
+        change(folder, lambda tensors: tensors["model.norm.weight"].mul_(2))
+        (folder / f"{commit}.json").write_text("{}")
         of_hub = HubTensors(repo, snapshot(repo, weights=False))
         found += of_hub.read(norm, None).values()
     first, second = found
@@ -568,10 +590,7 @@ MISSING = [
 
 @pytest.mark.parametrize("name", MISSING)
 def test_a_missing_tensor_is_named(tiny_checkpoint, refused, name):
-    shard = tiny_checkpoint / "model.safetensors"
-    tensors = load_file(shard)
-    tensors.pop(name)
-    save_file(tensors, shard, metadata={"format": "pt"})
+    change(tiny_checkpoint, lambda tensors: tensors.pop(name))
     message = refused(load, str(tiny_checkpoint), device="cpu", streamed=True)
     assert f"lacks 1 tensors, the first is {name}" in message
 
