@@ -4,15 +4,17 @@ in one line.
 
 import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
+from families import gemma3_multimodal, of_type
 from hub_server import point_at
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel
 
 from lib import paths
-from lib.models import checkpoint, weights
+from lib.models import checkpoint, loading, weights
 from lib.models.loading import load, load_without_weights, with_weights
 from lib.models.names import known_models
 
@@ -242,6 +244,35 @@ def test_an_unusable_folder_is_refused(
     refusal = refused(load, str(tiny_checkpoint), layers=layers, device="cpu")
     assert refusal.startswith(str(tiny_checkpoint))
     assert message in refusal
+
+
+def with_tokenizer_of(tiny_llama, folder):
+    for file in tiny_llama.glob("token*"):
+        shutil.copy(file, folder)
+    return str(folder)
+
+
+def test_of_a_model_that_also_sees_the_text_models_numbers_are_known(
+    tmp_path, tiny_llama
+):
+    gemma3_multimodal().save_pretrained(tmp_path)
+    loaded = load_without_weights(with_tokenizer_of(tiny_llama, tmp_path))
+    assert (loaded.heads, loaded.layers, loaded.context) == (4, 3, 512)
+
+
+def test_a_model_without_a_list_of_layers_is_refused(tmp_path, tiny_llama, refused):
+    of_type("gpt2").save_pretrained(tmp_path)
+    spec = with_tokenizer_of(tiny_llama, tmp_path)
+    assert refused(load, spec, device="cpu") == (
+        f"{spec}: model type gpt2 has no list of decoder layers"
+    )
+
+
+def test_a_tokenizer_without_offsets_is_refused(tiny_llama, monkeypatch, refused):
+    slow = SimpleNamespace(is_fast=False)
+    monkeypatch.setattr(loading, "_read_tokenizer", lambda folder: slow)
+    message = refused(load_without_weights, str(tiny_llama))
+    assert "its tokenizer gives no character offsets" in message
 
 
 def test_code_in_a_checkpoint_is_not_run(tiny_checkpoint):
