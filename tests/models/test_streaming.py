@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 import torch
-from families import FAMILIES, of_type, spread
+from families import FAMILIES, gemma3_multimodal, of_type, spread
 from safetensors.torch import load_file, save_file
 
 from lib import paths
@@ -409,6 +409,17 @@ def test_what_else_a_checkpoint_says_of_its_head_changes_nothing(tiny_checkpoint
     torch.testing.assert_close(scores, logits(expected, IDS[0]), rtol=0, atol=1e-6)
 
 
+def test_of_a_model_that_also_sees_the_final_norm_alone_stays_in_memory(tmp_path):
+    gemma3_multimodal().save_pretrained(tmp_path)
+    model, _, _ = streamed(tmp_path)
+    stays = []
+    for name, weight in model.named_parameters():
+        assert not weight.is_meta
+        if any(weight.stride()):
+            stays.append(name)
+    assert stays == ["model.language_model.norm.weight"]
+
+
 def test_a_folder_is_streamed_as_it_is_loaded_whole(tiny_llama):
     whole = load(str(tiny_llama), device="cpu")
     loaded = load(str(tiny_llama), device="cpu", streamed=True)
@@ -593,6 +604,16 @@ def test_a_missing_tensor_is_named(tiny_checkpoint, refused, name):
     change(tiny_checkpoint, lambda tensors: tensors.pop(name))
     message = refused(load, str(tiny_checkpoint), device="cpu", streamed=True)
     assert f"lacks 1 tensors, the first is {name}" in message
+
+
+def test_of_several_missing_tensors_the_first_is_named(tiny_checkpoint, refused):
+    for part in ("down_proj", "up_proj"):
+        name = f"model.layers.1.mlp.{part}.weight"
+        change(tiny_checkpoint, lambda tensors, name=name: tensors.pop(name))
+    _, stages, _ = streamed(tiny_checkpoint)
+    assert refused(stages.put, 2) == (
+        "the checkpoint lacks 2 tensors, the first is model.layers.1.mlp.up_proj.weight"
+    )
 
 
 @pytest.mark.parametrize("streamed", [False, True])
