@@ -2,8 +2,10 @@
 one line.
 """
 
+import contextlib
 import re
 import time
+from types import SimpleNamespace
 
 import httpx2
 import pytest
@@ -142,6 +144,19 @@ def test_a_server_that_never_answers_is_asked_five_times(monkeypatch):
     with pytest.raises(httpx2.TransportError):
         list(ranges.bytes_between("url", 2, 9))
     assert asked == [(2, 9)] * 5
+
+
+def test_bytes_of_another_range_are_not_taken(monkeypatch):
+    response = SimpleNamespace(
+        status_code=206,
+        headers={"Content-Range": "bytes 0-6/99"},
+        raise_for_status=lambda: None,
+        iter_raw=lambda: [b"x" * 7],
+    )
+    answer = contextlib.nullcontext(response)
+    monkeypatch.setattr(ranges, "http_stream_backoff", lambda *_, **__: answer)
+    with pytest.raises(ranges.RangeRefused):
+        list(ranges.bytes_between("url", 2, 9))
 
 
 def test_a_connection_that_breaks_after_each_byte_brings_all_of_them(monkeypatch):
@@ -288,6 +303,14 @@ def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):
         assert type(decoder).__name__ == "Gemma3TextModel"
         assert decoder.dtype == torch.bfloat16
         assert torch.equal(state_after(decoder, 2), state_after(whole, 2))
+
+
+@pytest.mark.parametrize("head", [True, False])
+def test_all_layers_of_a_model_that_also_sees_compute_the_same(tmp_path, head):
+    gemma3_multimodal().save_pretrained(tmp_path)
+    whole = Gemma3ForConditionalGeneration.from_pretrained(tmp_path).eval()
+    loaded = load_weights(tmp_path, None, "float32", head=head).eval()
+    assert torch.equal(state_after(loaded, 3), state_after(whole, 3))
 
 
 @pytest.mark.parametrize("part", ["vision_tower", "lm_head"])
