@@ -33,7 +33,7 @@ def together(monkeypatch):
     where it is streamed. Memory holds so many texts of a batch.
     """
     monkeypatch.setattr(scoring, "SCORED_TOKENS", 20)
-    monkeypatch.setattr(scoring, "SWEPT_TOKENS", 20)
+    monkeypatch.setattr(scoring, "SWEPT_TOKENS", 30)
     monkeypatch.setattr(scoring, "gc", Mock())
     monkeypatch.setattr(scoring, "_row", lambda loaded, key, text, nats: (key, nats))
 
@@ -79,18 +79,20 @@ def test_problems_go_through_all_conditions_before_the_next_ones_do(
     assert together(texts) == ["ad be c fg h"]
 
 
-# Two groups; a batch has twenty tokens at most, with padding to its longest.
+# Four groups; a batch has twenty tokens at most, with padding to its longest.
 LENGTHS = {"a": 4, "b": 10, "c": 10, "d": 3}
 UNEQUAL = {key: text(length=length) for key, length in LENGTHS.items()}
-UNEQUAL |= {key: text(length=2, condition="gap") for key in "ef"}
+for condition, keys in {"gap": "ef", "dilution": "gh", "bare": "ij"}.items():
+    UNEQUAL |= {key: text(length=2, condition=condition) for key in keys}
 
 
 def test_texts_of_like_length_go_together_the_longest_first(together):
-    assert together(UNEQUAL) == ["bc ad ef"]
+    assert together(UNEQUAL) == ["bc ad ef gh ij"]
 
 
 def test_a_sweep_ends_with_the_batch_that_fills_it(together):
-    assert together(UNEQUAL, streamed=True) == ["bc", "ad ef"]
+    # Of 20, 8 and 4 tokens, where 30 are enough.
+    assert together(UNEQUAL, streamed=True) == ["bc ad ef", "gh ij"]
 
 
 def test_a_text_of_more_tokens_than_a_batch_may_have_goes_alone(together):
