@@ -6,6 +6,7 @@ import contextlib
 import re
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import httpx2
 import pytest
@@ -130,6 +131,20 @@ def test_a_bar_of_a_fetch_that_goes_on_ends_at_its_total(server, monkeypatch, ne
     first_three(REPO)
     (bar,) = bars
     assert bar.n == bar.total > needed
+
+
+def test_of_a_shard_each_needed_byte_counts_once(tmp_path, monkeypatch):
+    def sent(url, start, stop):
+        return [b"x" * (stop - start)]
+
+    monkeypatch.setattr(ranges, "bytes_between", sent)
+    shard = ranges.RemoteShard("shard", "url", [(0, 4), (6, 8)], 12)
+    path = tmp_path / "shard"
+    for here in (0, 2, 7, 12):
+        path.write_bytes(b"x" * here)
+        bar = Mock()
+        ranges._fetch_shard(shard, path, bar)
+        assert sum(call.args[0] for call in bar.update.mock_calls) == 6
 
 
 def test_a_server_that_never_answers_is_asked_five_times(monkeypatch):
