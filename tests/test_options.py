@@ -65,7 +65,7 @@ likelihood | --at-once none,mless | likelihood.at_once
 likelihood | --max-solution-tokens 7 | likelihood.max_solution_tokens
 reproduce | --only 1,02 | notebooks
 reproduce | --fresh | fresh
-reproduce | --model gemma | name attention.models attention.panels accuracy.models
+reproduce | --model org/m | name attention.models attention.panels accuracy.models
 reproduce | --problems math500 | name attention.problems accuracy.problems NONE
 reproduce | --limit 3 | name attention.limit accuracy.limit PARTS
 reproduce | --name mine | name
