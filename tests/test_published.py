@@ -284,6 +284,11 @@ def known_intervals():
     graded = answer_tables.graders(answers)
     effects = graded[["effect", "effect_low", "effect_high"]]
     known += map(exact, effects.dropna().to_numpy())
+
+    plain = pd.read_csv(paths.ROOT / "studies" / "results" / "plain.csv")
+    for form in ("", "_in_chat"):
+        columns = [f"effect{form}", f"low{form}", f"high{form}"]
+        known += map(exact, plain[columns].dropna().to_numpy())
     return known
 
 
