@@ -2,6 +2,7 @@
 measures' own checks, on graders, and on every model's answers.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -96,17 +97,22 @@ def checks(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _controls_in_points(verdicts: Sequence[Verdict]) -> list[str]:
-    """Say by how many points each control changes accuracy, model by model."""
+    """Say by how many points each control changes accuracy, model by model: what the
+    same number of problems says of a model in one sentence.
+    """
     subjects = {
-        "accuracy-example": "A worked example",
-        "accuracy-instruction": "The instruction",
-        "points-sentence": "An ordinary sentence in place of the slashes",
+        "accuracy-example": "a worked example",
+        "accuracy-instruction": "the instruction",
+        "points-sentence": "an ordinary sentence in place of the slashes",
     }
+    changes = defaultdict(list)
+    for claim, subject in subjects.items():
+        for row in about(verdicts, claim, ENOUGH):
+            change = f"{row.estimate:+} points by {subject}"
+            changes[row.model, row.n].append(change)
     return [
-        f"{subject} changes accuracy by {row.estimate:+} points in {row.model}"
-        f" ({row.n} problems)."
-        for claim, subject in subjects.items()
-        for row in about(verdicts, claim, ENOUGH)
+        f"In {model} accuracy changes by {' and by '.join(of_model)} ({n} problems)."
+        for (model, n), of_model in changes.items()
     ]
 
 

@@ -189,10 +189,11 @@ def test_the_checks_tell_what_the_controls_say(rows, verdicts):
         by_claim.setdefault(row["id"], []).append(row)
     in_nats = [claim for claim in by_claim if claim.startswith("likelihood-")]
     in_points = [row for row in controls if row["unit"] == "points"]
-    assert len(lines) == len(in_nats) + len(in_points)
+    told_together = {(row["model"], row["n"]) for row in in_points}
+    assert len(lines) == len(in_nats) + len(told_together)
     text = "\n".join(lines)
-    for row in in_points:
-        assert f"points in {row['model']} ({row['n']} problems)." in text
+    for model, n in told_together:
+        assert re.search(rf"In {model} accuracy changes by .* \({n} problems\)\.", text)
     for claim, verdict in (
         ("likelihood-right", "supported"),
         ("likelihood-instruction", "contradicted"),
