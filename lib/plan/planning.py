@@ -54,6 +54,9 @@ class Plan:
     def of_part(self, part: str) -> tuple[str, float, bool]:
         """Return what is remembered of a part: the kind of its tasks, the seconds of
         their products, and whether this processor computes them.
+
+        The seconds are 0, which teach nothing, of the scores of drawn answers: how many
+        have to be scored is known only when they are drawn.
         """
         name = "check" if part == "main" and self.profile.name == "demo" else part
         own = [cost for cost in self.left if cost.task.name in (part, name)]
@@ -64,7 +67,10 @@ class Plan:
         on_processor = self.machine.device == "cpu" and not (
             kind == "answers" and part != "draws" and elsewhere
         )
-        return kind, sum(cost.products for cost in own), on_processor
+        products = 0.0
+        if part != "draw_scores":
+            products = sum(cost.products for cost in own)
+        return kind, products, on_processor
 
     @property
     def bytes_to_fetch(self) -> int:

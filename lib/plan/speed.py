@@ -38,8 +38,9 @@ OVERHEADS = {
 }
 NOTEBOOK_SECONDS = 15.0  # what a notebook draws for, where none was timed
 LAST_RUNS = 5  # of a kind, of which the median counts
-# Runs with fewer seconds of products say more of loading than of computing.
-SHORTEST = 2.0
+# Runs with fewer seconds of products, and those of tiny models, say more of what goes
+# on around products than of a long run.
+SHORTEST = 20.0
 
 
 @dataclass(frozen=True)

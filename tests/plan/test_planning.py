@@ -110,7 +110,7 @@ def test_time_is_that_of_the_products_times_the_overhead_of_the_last_runs(hub, s
     assert first.products * 100e9 == pytest.approx(
         2 * first.task.tokens * first.task.work.read * 1e9 / (2 * first.task.tokens)
     )
-    with speed.remembered("likelihood", products=1.0):
+    with speed.remembered("likelihood", products=speed.SHORTEST - 1):
         pass  # too short to say anything
     assert speed.overhead_of("likelihood") == (speed.OVERHEADS["likelihood"], False)
     with speed.remembered("likelihood", products=speed.SHORTEST):
@@ -119,9 +119,9 @@ def test_time_is_that_of_the_products_times_the_overhead_of_the_last_runs(hub, s
     assert learned and overhead < 0.1
 
 
-# Whether this processor computes, and the overhead that follows from ten seconds of
+# Whether this processor computes, and the overhead that follows from twenty seconds of
 # products, a minute of the clock and so many seconds of the processor.
-LEARNED = [(True, 20.0, 2.0), (True, 100.0, 6.0), (False, 20.0, 6.0)]
+LEARNED = [(True, 40.0, 2.0), (True, 100.0, 3.0), (False, 40.0, 3.0)]
 
 
 @pytest.mark.parametrize("on_processor, used, overhead", LEARNED)
@@ -130,7 +130,7 @@ def test_what_else_a_processor_does_meanwhile_is_not_learned(
 ):
     clocks = iter([(0.0, 5.0), (60.0, 5.0 + used)])
     monkeypatch.setattr(speed, "_clocks", lambda: next(clocks))
-    with speed.remembered("likelihood", 10.0, on_processor):
+    with speed.remembered("likelihood", 20.0, on_processor):
         pass
     assert speed.overhead_of("likelihood") == (overhead, True)
 
@@ -158,6 +158,13 @@ def test_the_processors_time_is_not_that_of_workers_and_other_engines(
     assert products == plan.left[0].products < plan.seconds
     on_gpu = replace(plan, machine=plan.machine._replace(device="cuda"))
     assert not on_gpu.of_part(part)[2]
+
+
+def test_nothing_is_learned_of_scores_whose_number_the_answers_decide(hub, small):
+    plan = make_plan(small, parts=["draw_scores"])
+    (scored,) = plan.left
+    assert scored.products > 0
+    assert plan.of_part("draw_scores") == ("likelihood", 0.0, True)
 
 
 def test_of_the_demo_the_main_part_is_remembered_by_the_answers_it_checks(small):
