@@ -20,19 +20,34 @@ def test_plain_prompts_stand_beside_chat_on_the_same_problems():
     plain = scores_of("tiny", none=[-10, -20, -30], mless=[-9, -18, -27])
     # A fourth problem was scored in chat alone.
     chat = scores_of("tiny", none=[-5, -5, -5, -5], mless=[-5, -6, -7, -99])
-    table = compared(plain, chat).set_index(["more", "less"])
+    table = compared(plain, chat)
+    slashes = table.iloc[0]
+    assert slashes.more == "mless"
+    assert slashes.less == "none"
 
-    slashes = table.loc["mless", "none"]
-    assert (slashes.effect, slashes["median"], slashes.n) == (2, 2, 3)
-    assert slashes.low < 2 < slashes.high
-    assert (slashes.effect_in_chat, slashes.n_in_chat) == (-1, 3)
-    # What was not scored has no number.
-    assert table.loc["random", "none"].isna()[["effect", "n", "effect_in_chat"]].all()
+    assert slashes.n == 3
+    assert slashes.effect == 2
+    assert slashes["median"] == 2
+    assert slashes.low < 2
+    assert slashes.high > 2
+
+    assert slashes.n_in_chat == 3
+    assert slashes.effect_in_chat == -1
+
+
+def test_what_was_not_scored_has_no_number():
+    plain = scores_of("tiny", none=[-10, -20], mless=[-9, -18])
+    table = compared(plain, plain)
+    sentence = table[table.more == "random"]
+    assert len(sentence) == 1
+    assert sentence.effect.isna().all()
+    assert sentence.n.isna().all()
+    assert sentence.effect_in_chat.isna().all()
 
 
 def test_a_model_that_has_no_chat_scores_has_plain_ones_alone():
     plain = scores_of("base", none=[-10, -20], mless=[-11, -21])
     chat = scores_of("other", none=[-1, -1], mless=[-2, -2])
-    row = compared(plain, chat).iloc[0]
-    assert row.effect == pytest.approx(-1)
-    assert "effect_in_chat" not in row
+    table = compared(plain, chat)
+    assert table.effect[0] == pytest.approx(-1)
+    assert "effect_in_chat" not in table
