@@ -28,7 +28,8 @@ def test_the_map_of_arm_has_the_settings_that_were_tried_in_layer_1(drawn):
     ax, _ = drawn("fig12", ARMS)
     assert ax.images[0].get_array().tolist() == [[5, 1], [-4, 0]]
     assert ax.texts[0].get_text() == "+5.0\n[+4.0, +6.0]"
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("p1 (percentile)", "c")
+    assert ax.get_xlabel() == "p1 (percentile)"
+    assert ax.get_ylabel() == "c"
     assert texts(ax.get_xticklabels()) == ["90", "95"]
     assert texts(ax.get_yticklabels()) == ["0.1", "0.2"]
     assert ax.get_title() == f"{M}: ARM in layer 1, points against none"
@@ -43,7 +44,8 @@ def test_the_map_of_arm_frames_only_cells_whose_interval_leaves_zero_out(drawn):
 def test_on_the_map_a_gain_is_orange_and_a_loss_as_large_is_as_dark(drawn):
     ax, _ = drawn("fig12", ARMS)
     (image,) = ax.images
-    assert (image.norm.vmin, image.norm.vmax) == (-5, 5)
+    assert image.norm.vmin == -5
+    assert image.norm.vmax == 5
     red, _, blue, _ = image.cmap(image.norm(5))
     assert red > blue
     red, _, blue, _ = image.cmap(image.norm(-5))
@@ -56,7 +58,8 @@ def test_effects_below_a_point_stay_pale_on_the_map(drawn):
     small = ARMS.assign(effect=ARMS.effect / 10)
     ax, _ = drawn("fig12", small)
     (image,) = ax.images
-    assert (image.norm.vmin, image.norm.vmax) == (-1, 1)
+    assert image.norm.vmin == -1
+    assert image.norm.vmax == 1
 
 
 def test_arm_in_other_layers_stands_beside_the_map(drawn):

@@ -35,13 +35,17 @@ def test_ids_and_short_names_lead_to_a_repository_at_its_pinned_commit(
     spec, repo, revision
 ):
     source = resolve(spec)
-    assert (source.name, source.spec) == (repo.split("/")[1], spec)
-    assert (source.repo, source.revision) == (repo, revision)
+    assert source.name == repo.split("/")[1]
+    assert source.spec == spec
+    assert source.repo == repo
+    assert source.revision == revision
 
 
 def test_the_shape_of_a_model_known_here_needs_no_hub():
     source = resolve("Qwen2.5-Math-7B")
-    assert (source.heads, source.layers, source.context) == (28, 28, 4096)
+    assert source.heads == 28
+    assert source.layers == 28
+    assert source.context == 4096
     assert resolve("org/name").layers is None
 
 
