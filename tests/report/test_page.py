@@ -311,7 +311,10 @@ def test_answers_that_the_repository_stores_of_a_profile_are_shown_by_part():
     stored = read_stored(profile)
     answers, revisions, missing = answers_by_problem(profile, stored)
     parts = {run["part"]: run["conditions"] for run in answers["runs"]}
-    assert parts == {"accuracy": ["none", "mless"]}
+    assert parts == {
+        "accuracy": ["none", "mless"],
+        "a worked example, and no instruction": ["none", "bare", "example"],
+    }
     sizes = ("0.5B", "1.5B")
     assert sorted(revisions) == [f"Qwen2.5-Coder-{size}-Instruct" for size in sizes]
     assert not missing
