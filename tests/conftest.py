@@ -2,6 +2,7 @@
 checkpoint of a megabyte.
 """
 
+import gc
 import shutil
 
 import hypothesis
@@ -34,6 +35,13 @@ def pytest_collection_modifyitems(items):
     """
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(LONGEST)))
+
+
+def pytest_collection_finish():
+    """Let no later collection of garbage go through what is imported by now: models
+    that are let go of are collected hundreds of times.
+    """
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
