@@ -18,7 +18,7 @@ POINTS_ROWS = {
     "points-layer-1-needed": "What layer 1 adds to the later layers",
     "points-layer-1-suffices": "Layer 1 alone",
     "points-mful": '"he" in place of slashes, weighted',
-    "points-sentence": "A sentence as long, weighted",
+    "accuracy-sentence": "A sentence as long, answers counted",
     "points-arm": "ARM, weighted",
     "arm-accuracy": "ARM counted, the paper's intervention",
 }

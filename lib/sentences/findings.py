@@ -103,17 +103,21 @@ def _controls_in_points(verdicts: Sequence[Verdict]) -> list[str]:
     subjects = {
         "accuracy-example": "a worked example",
         "accuracy-instruction": "the instruction",
-        "points-sentence": "an ordinary sentence in place of the slashes",
+        "accuracy-sentence": "an ordinary sentence",
     }
     changes = defaultdict(list)
     for claim, subject in subjects.items():
         for row in about(verdicts, claim, ENOUGH):
-            change = f"{row.estimate:+} points by {subject}"
+            unit = "" if changes[row.model, row.n] else " points"
+            change = f"{row.estimate:+}{unit} with {subject}"
             changes[row.model, row.n].append(change)
-    return [
-        f"In {model} accuracy changes by {' and by '.join(of_model)} ({n} problems)."
-        for (model, n), of_model in changes.items()
-    ]
+
+    lines = []
+    for (model, n), of_model in changes.items():
+        *others, last = of_model
+        listed = f"{', '.join(others)} and {last}" if others else last
+        lines.append(f"In {model} ({n} problems) accuracy changes by {listed}.")
+    return lines
 
 
 def graders_apart(answers: pd.DataFrame) -> list[str]:

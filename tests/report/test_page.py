@@ -313,7 +313,12 @@ def test_answers_that_the_repository_stores_of_a_profile_are_shown_by_part():
     parts = {run["part"]: run["conditions"] for run in answers["runs"]}
     assert parts == {
         "accuracy": ["none", "mless"],
-        "a worked example, and no instruction": ["none", "bare", "example"],
+        "a worked example, no instruction, an ordinary sentence": [
+            "none",
+            "bare",
+            "example",
+            "random",
+        ],
     }
     sizes = ("0.5B", "1.5B")
     assert sorted(revisions) == [f"Qwen2.5-Coder-{size}-Instruct" for size in sizes]

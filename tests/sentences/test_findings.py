@@ -26,16 +26,15 @@ def test_controls_of_the_same_problems_share_a_sentence():
         [
             control("accuracy-example", "small", 4, 75),
             control("accuracy-instruction", "small", -2, 75),
-            control("points-sentence", "small", 3, 120),
+            control("accuracy-sentence", "small", 3, 75),
             control("accuracy-example", "large", 5, 75),
             control("accuracy-instruction", "large", 9, 19),  # too few to tell
         ]
     )
     assert lines == [
-        "In small accuracy changes by +4.0 [+3.0, +5.0] points by a worked example"
-        " and by -2.0 [-3.0, -1.0] points by the instruction (75 problems).",
-        "In large accuracy changes by +5.0 [+4.0, +6.0] points by a worked example"
-        " (75 problems).",
-        "In small accuracy changes by +3.0 [+2.0, +4.0] points by an ordinary sentence"
-        " in place of the slashes (120 problems).",
+        "In small (75 problems) accuracy changes by +4.0 [+3.0, +5.0] points with a"
+        " worked example, -2.0 [-3.0, -1.0] with the instruction and +3.0 [+2.0, +4.0]"
+        " with an ordinary sentence.",
+        "In large (75 problems) accuracy changes by +5.0 [+4.0, +6.0] points with a"
+        " worked example.",
     ]
