@@ -98,25 +98,27 @@ def checks(verdicts: Sequence[Verdict]) -> list[str]:
 
 def _controls_in_points(verdicts: Sequence[Verdict]) -> list[str]:
     """Say by how many points each control changes accuracy, model by model: what the
-    same number of problems says of a model in one sentence.
+    same number of problems says of a model stands together.
     """
     subjects = {
         "accuracy-example": "a worked example",
         "accuracy-instruction": "the instruction",
         "accuracy-sentence": "an ordinary sentence",
     }
-    changes = defaultdict(list)
+    by_model = defaultdict(list)
     for claim, subject in subjects.items():
         for row in about(verdicts, claim, ENOUGH):
-            unit = "" if changes[row.model, row.n] else " points"
-            change = f"{row.estimate:+}{unit} with {subject}"
-            changes[row.model, row.n].append(change)
+            by_model[row.model, row.n].append((subject, f"{row.estimate:+}"))
 
     lines = []
-    for (model, n), of_model in changes.items():
-        *others, last = of_model
-        listed = f"{', '.join(others)} and {last}" if others else last
-        lines.append(f"In {model} ({n} problems) accuracy changes by {listed}.")
+    for (model, n), changes in by_model.items():
+        (subject, change), *others = changes
+        line = (
+            f"In {model} ({n} problems) {subject} changes accuracy by {change} points."
+        )
+        for subject, change in others:
+            line += f" {subject.capitalize()} changes it by {change}."
+        lines.append(line)
     return lines
 
 

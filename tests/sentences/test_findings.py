@@ -21,7 +21,7 @@ def control(claim, model, effect, n):
     )
 
 
-def test_controls_of_the_same_problems_share_a_sentence():
+def test_controls_of_the_same_problems_stand_together():
     lines = checks(
         [
             control("accuracy-example", "small", 4, 75),
@@ -32,9 +32,9 @@ def test_controls_of_the_same_problems_share_a_sentence():
         ]
     )
     assert lines == [
-        "In small (75 problems) accuracy changes by +4.0 [+3.0, +5.0] points with a"
-        " worked example, -2.0 [-3.0, -1.0] with the instruction and +3.0 [+2.0, +4.0]"
-        " with an ordinary sentence.",
-        "In large (75 problems) accuracy changes by +5.0 [+4.0, +6.0] points with a"
-        " worked example.",
+        "In small (75 problems) a worked example changes accuracy by +4.0 [+3.0, +5.0]"
+        " points. The instruction changes it by -2.0 [-3.0, -1.0]. An ordinary sentence"
+        " changes it by +3.0 [+2.0, +4.0].",
+        "In large (75 problems) a worked example changes accuracy by +5.0 [+4.0, +6.0]"
+        " points.",
     ]
