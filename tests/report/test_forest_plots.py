@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 from report_folder import claim
 
+from lib.claims.claim import load_claims
 from lib.claims.rule import Untestable
 from lib.claims.verdict_tables import verdict_of
 from lib.report import forest_plots
@@ -28,6 +29,14 @@ def test_the_page_opens_with_attention_likelihood_and_accuracy():
     ((row,),) = [group["rows"] for group in panels[0]["groups"]]
     assert row["text"] == "0.80 [0.70, 0.90]"
     assert panels[1]["groups"] == []
+
+
+def test_the_points_have_every_weighted_claim_or_its_count():
+    weighted = {known.id for known in load_claims() if known.measure == "pass_rates"}
+    rows = set(forest_plots.POINTS_ROWS)
+    # Weights explode under a sentence, so that answers are counted instead.
+    assert weighted - rows == {"points-sentence"}
+    assert "accuracy-sentence" in rows
 
 
 def test_a_row_has_its_effect_with_both_ends_its_problems_and_its_model():
