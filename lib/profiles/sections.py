@@ -167,7 +167,7 @@ class Accuracy(Variation, Section):
     )
     scale: Variation | None = Field(
         None,
-        description="what a worked example and the instruction are worth in points",
+        description="what controls, such as a worked example, are worth in points",
     )
 
     @property
