@@ -2,7 +2,8 @@
 `pass_rates` weighs them by.
 
 An answer is scored at the temperature that it was drawn with, by the tokens that were
-drawn, with the one that ended it. Problems whose answers are all right, or all wrong,
+drawn, with the one that ended it, and by the weights that it was drawn from: in the
+dtype of the draw, or in float32, whose rounding no weight shows. Problems whose answers are all right, or all wrong,
 need no score: their weights are multiplied by 0.
 """
 
@@ -165,7 +166,7 @@ def _require_draws(folder: Path, drawn_with: dict) -> None:
 
 def _rows_of(loaded: Loaded, rows: list[dict], folder: Path) -> list[dict]:
     """Return a model's answers; raises InputError where there are none, where one has
-    no tokens or where they were drawn from other weights.
+    no tokens or where they were drawn from other weights or in a finer dtype.
     """
     own = [row for row in rows if row["model"] == loaded.name]
     if not own:
@@ -175,13 +176,15 @@ def _rows_of(loaded: Loaded, rows: list[dict], folder: Path) -> list[dict]:
             " --model"
         )
     for row in own:
-        weights = f"{row.get('revision')} in {row.get('dtype')}"
-        scored = f"{loaded.revision} in {loaded.dtype}"
-        if weights != scored:
+        # Rounding to bfloat16 moves log p by tenths of a nat, otherwise under each
+        # condition, which float32 keeps out of their ratio (studies/rounding.py).
+        dtypes = (row.get("dtype"), "float32")
+        if row.get("revision") != loaded.revision or loaded.dtype not in dtypes:
             raise InputError(
-                f"{folder}: answers were drawn from revision {weights}, not {scored}:"
-                " their probabilities are others; score the weights and --dtype that"
-                " they were drawn from"
+                f"{folder}: answers were drawn from revision {row.get('revision')} in"
+                f" {row.get('dtype')}, not {loaded.revision} in {loaded.dtype}: their"
+                " probabilities are others; score the weights that they were drawn"
+                " from, in their --dtype or in float32"
             )
         if not row.get("token_ids"):
             raise InputError(

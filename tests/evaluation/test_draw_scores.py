@@ -205,7 +205,6 @@ def with_field(name, value):
         (with_setting("problems_sha256", "0"), "answers embedded set, not embedded"),
         (with_field("model", "other"), "has answers of other, not of tiny-llama"),
         (with_field("revision", "other"), "were drawn from revision other in float32"),
-        (with_field("dtype", "bfloat16"), "in bfloat16, not .* in float32: their prob"),
         (with_field("token_ids", []), "has no token ids, which an older run"),
     ],
 )
@@ -217,6 +216,30 @@ def test_answers_without_a_probability_are_refused_in_one_line(
     with pytest.raises(InputError, match=message) as caught:
         scored(checkpoint, folder, tmp_path / "scores", "none")
     assert "\n" not in str(caught.value)
+
+
+def test_answers_drawn_in_bfloat16_may_be_scored_in_float32(
+    checkpoint, drawn, tmp_path
+):
+    folder = shutil.copytree(drawn, tmp_path / "drawn")
+    with_field("dtype", "bfloat16")(folder)
+    draws = scored(checkpoint, folder, tmp_path / "scores", "none", dtype="float32")
+    expected = scored(checkpoint, drawn, tmp_path / "same", "none", dtype="float32")
+    pd.testing.assert_frame_equal(draws, expected)
+    assert {row["dtype"] for row in read(tmp_path / "scores" / "scores.jsonl")} == {
+        "float32"
+    }
+
+
+@pytest.mark.parametrize("drawn_in", ["float32", "float16"])
+def test_answers_are_not_scored_in_a_coarser_dtype_or_another(
+    checkpoint, drawn, tmp_path, drawn_in
+):
+    folder = shutil.copytree(drawn, tmp_path / "drawn")
+    with_field("dtype", drawn_in)(folder)
+    message = f"in {drawn_in}, not .* in bfloat16: their .* or in float32$"
+    with pytest.raises(InputError, match=message):
+        scored(checkpoint, folder, tmp_path / "scores", "none", dtype="bfloat16")
 
 
 @pytest.mark.parametrize(
