@@ -1,27 +1,17 @@
 """Write the numbers of docs/report.md, the reproducibility report of two pages.
 
-`make readme` runs it after docs/make_readme.py, whose markers and helpers it shares;
-tests/test_report_document.py holds the report against what this would write.
+`make readme` runs it after docs/make_readme.py; tests/test_report_document.py holds the
+report against what this would write.
 """
 
 import functools
-import re
 import sys
 from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from docs.make_readme import (
-    BENCHMARKS,
-    BLOCK,
-    as_list,
-    as_markdown,
-    families_answers,
-    families_run,
-    families_shares,
-    stored,
-    stored_as_verdicts,
-)
+from docs import sources
+from docs.markdown import as_list, as_markdown, with_blocks
 from lib import evaluation, paths
 from lib.claims.verdict import UNTRAINED, Verdict, about, models_of
 from lib.errors import InputError
@@ -56,7 +46,7 @@ SECTIONS = {
 def main() -> int:
     """Rewrite the report; 2 with one line when a stored file is missing."""
     try:
-        text = rewritten_report(REPORT.read_text(encoding="utf-8"))
+        text = with_blocks(REPORT.read_text(encoding="utf-8"), REPORT_BLOCKS)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -64,25 +54,15 @@ def main() -> int:
     return 0
 
 
-def rewritten_report(text: str) -> str:
-    """Return the report with each marked block as `REPORT_BLOCKS` writes it."""
-
-    def renewed(block: re.Match) -> str:
-        begin, name, end = block.groups()
-        return f"{begin}{REPORT_BLOCKS[name]()}\n{end}"
-
-    return BLOCK.sub(renewed, text)
-
-
 def families_about(claim: str) -> list[Verdict]:
     """Return the families' verdicts on a claim that rest on enough problems."""
-    return about(stored_as_verdicts("families"), claim, ENOUGH)
+    return about(sources.stored_as_verdicts("families"), claim, ENOUGH)
 
 
 @functools.cache
 def families_scores() -> pd.DataFrame:
     """Return the likelihoods of the families' models."""
-    return evaluation.scores(families_run())
+    return evaluation.scores(sources.families_run())
 
 
 def holds(claim: str) -> str:
@@ -142,7 +122,7 @@ def abstract() -> str:
 
 def more_under_a_sentence() -> str:
     """Return in how many models a sentence takes as much attention as slashes."""
-    more = sentence_takes_as_much(families_shares())
+    more = sentence_takes_as_much(sources.families_shares())
     return of_models(int(more.sum()), len(more))
 
 
@@ -208,7 +188,7 @@ def answers_move() -> str:
         f"Seeing a gain of {PAPERS_GAIN} points takes {range_of(needed, 0)} problems.",
         "Sampled answers, weighted by their likelihood, put the change"
         f" {' and '.join(weighted)}.",
-        *parts_in_points(stored_as_verdicts("families")),
+        *parts_in_points(sources.stored_as_verdicts("families")),
     ]
     return f"{' '.join(lines)}\n\n{of_each_model('accuracy-mless')}"
 
@@ -235,8 +215,8 @@ def first_layer() -> str:
 
 def failed() -> str:
     """Return how the measures fare in their own checks, and how far graders differ."""
-    verdicts = stored_as_verdicts("families")
-    told = findings.graders_apart(families_answers())
+    verdicts = sources.stored_as_verdicts("families")
+    told = findings.graders_apart(sources.families_answers())
     return as_list(*told, *findings.checks(verdicts))
 
 
@@ -270,14 +250,14 @@ def cite() -> str:
 
 def cost() -> str:
     """Return what it took, in hours and bytes."""
-    commands = stored(BENCHMARKS / "commands.csv").set_index("command")
+    commands = sources.stored(sources.BENCHMARKS / "commands.csv").set_index("command")
     size = sum(
         path.stat().st_size
         for path in (paths.DATA / "families").rglob("*")
         if path.suffix in (".nc", ".gz")
     )
-    answers = families_answers()
-    sampled = evaluation.stored_draws(families_run())
+    answers = sources.families_answers()
+    sampled = evaluation.stored_draws(sources.families_run())
     assert sampled is not None
     tokens = pd.to_numeric(answers.completion_tokens).sum()
     return as_list(

@@ -5,7 +5,7 @@ import pytest
 from pydantic.fields import FieldInfo
 from report_folder import claim
 
-from docs import make_readme as readme
+from docs import answer_blocks, make_readme, profile_blocks, sources, study_blocks
 from lib.claims.verdict_tables import verdict_of
 from lib.errors import InputError
 
@@ -27,8 +27,8 @@ def told(monkeypatch):
     """Let the documents tell of these verdicts and shares alone."""
 
     def tell(*verdicts, shares=NO_SHARES):
-        monkeypatch.setattr(readme, "stored_as_verdicts", lambda profile: verdicts)
-        monkeypatch.setattr(readme, "families_shares", lambda: shares)
+        monkeypatch.setattr(sources, "stored_as_verdicts", lambda profile: verdicts)
+        monkeypatch.setattr(sources, "families_shares", lambda: shares)
 
     return tell
 
@@ -38,7 +38,7 @@ def table(monkeypatch):
     """Let every stored csv be this table."""
 
     def keep(**columns):
-        monkeypatch.setattr(readme, "stored", lambda path: pd.DataFrame(columns))
+        monkeypatch.setattr(sources, "stored", lambda path: pd.DataFrame(columns))
 
     return keep
 
@@ -54,18 +54,18 @@ HELD = [
 @pytest.mark.parametrize("verdicts, text", HELD)
 def test_in_how_many_models_a_claim_holds(verdicts, text):
     rows = [verdict(model=f"m{i}", verdict=word) for i, word in enumerate(verdicts)]
-    assert readme.held(rows, "dilution") == text
+    assert answer_blocks.held(rows, "dilution") == text
 
 
 def test_of_too_few_problems_nothing_is_said_to_hold():
     few = verdict(model="few", n=3)
-    assert readme.held([verdict(), few], "dilution") == "1 of 1 models"
+    assert answer_blocks.held([verdict(), few], "dilution") == "1 of 1 models"
 
 
 def test_the_headline_names_the_models_that_were_tested(told):
     tested = [verdict(id="accuracy-mless", model=name) for name in ("a", "b")]
     told(*tested, untested("c"))
-    assert "They are a and b, with 4-bit weights." in readme.headline()
+    assert "They are a and b, with 4-bit weights." in answer_blocks.headline()
 
 
 SHARES = pd.DataFrame(
@@ -85,7 +85,7 @@ def test_the_table_of_models_has_shares_of_layer_1_and_numbers_of_enough_problem
     gain = verdict(id="likelihood-gain", model="m")
     few = verdict(id="accuracy-mless", model="m", n=3)
     told(gain, few, untested("c"), shares=SHARES)
-    heading, _, *rows = readme.models_table().splitlines()
+    heading, _, *rows = answer_blocks.models_table().splitlines()
     assert "slashes take, % of layer 1 (n = 40)" in heading
     assert rows == ["|m|61|71|+0.80 [+0.70, +0.90], n = 24||||"]
 
@@ -98,7 +98,7 @@ def test_quantising_once_more_is_told_with_the_fewest_problems(table):
         lambda_largest_change=[0.1, 0.2],
         log_ratio_largest_change=[0.4, 0.3],
     )
-    text = readme.requantised()
+    text = study_blocks.requantised()
     assert "two of these models were quantised once more, to Q4_0 (n = 40;" in text
     assert "λ of a head moves by at most 0.20," in text
     assert "a log ratio of activations by at most 0.40," in text
@@ -116,7 +116,7 @@ def test_answers_that_were_asked_again_name_another_processor(table):
         lost=[1, 2],
         gained=[3, 1],
     )
-    text = readme.again()
+    text = study_blocks.again()
     assert "(bfloat16), a gave 5 of 40 answers with another text, and 4 changed" in text
     assert "(bfloat16, on another kind of processor), b gave 6 of 50" in text
     assert "and 3 changed between right and wrong." in text
@@ -134,16 +134,16 @@ def test_heads_of_the_demo_are_counted_in_layer_1_with_the_slashes_problems(
     )
     counted = "below 1 in 1 of 2 heads of layer 1"
     sentence = "with an ordinary sentence as long in 1 of 1 (n = 30)."
-    text = readme.demo_claims()
+    text = answer_blocks.demo_claims()
     assert counted in text
     assert sentence in text
 
 
 def test_only_a_default_that_is_longer_than_others_is_cut():
-    most = "x" * readme.LONGEST_DEFAULT
-    assert readme.default_text(FieldInfo(default=most)) == f"`{most}`"
-    assert readme.default_text(FieldInfo(default=f"{most}y")) == f"`{most}…`"
-    assert readme.default_text(FieldInfo()) == "required"
+    most = "x" * profile_blocks.LONGEST_DEFAULT
+    assert profile_blocks.default_text(FieldInfo(default=most)) == f"`{most}`"
+    assert profile_blocks.default_text(FieldInfo(default=f"{most}y")) == f"`{most}…`"
+    assert profile_blocks.default_text(FieldInfo()) == "required"
 
 
 @pytest.mark.parametrize("content", [None, b""])
@@ -152,17 +152,22 @@ def test_a_stored_file_that_is_missing_or_empty_is_named(tmp_path, content):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError, match="make reproduce writes it"):
-        readme.stored(path)
+        sources.stored(path)
 
 
 def test_a_benchmark_that_is_missing_is_run_by_another_command():
-    path = readme.BENCHMARKS / "of_nothing.csv"
+    path = sources.BENCHMARKS / "of_nothing.csv"
     with pytest.raises(InputError) as error:
-        readme.stored(path)
+        sources.stored(path)
     assert str(error.value).startswith(
         "cannot read benchmarks/results/of_nothing.csv ("
     )
     assert str(error.value).endswith("make bench writes it")
+
+
+def test_a_table_of_a_study_that_is_missing_names_the_study():
+    with pytest.raises(InputError, match=r"python -m studies\.nothing writes it$"):
+        sources.stored(sources.STUDIES / "nothing.csv")
 
 
 BLOCK = "before\n<!-- begin numbers -->\nold\n<!-- end numbers -->\nafter\n"
@@ -174,20 +179,20 @@ def documents(monkeypatch, tmp_path):
     files = (tmp_path / "one.md", tmp_path / "two.md")
     for file in files:
         file.write_text(BLOCK)
-    monkeypatch.setattr(readme, "DOCUMENTS", files)
-    monkeypatch.setattr(readme, "BLOCKS", {"numbers": lambda: "new"})
+    monkeypatch.setattr(make_readme, "DOCUMENTS", files)
+    monkeypatch.setattr(make_readme, "BLOCKS", {"numbers": lambda: "new"})
     return files
 
 
 def test_every_document_gets_its_blocks_anew_and_keeps_what_stands_around(documents):
-    assert readme.main() == 0
+    assert make_readme.main() == 0
     assert [file.read_text() for file in documents] == [BLOCK.replace("old", "new")] * 2
 
 
 def test_a_block_that_nobody_writes_ends_in_one_line(documents, capsys):
     text = BLOCK.replace("numbers", "thoughts")
     documents[0].write_text(text)
-    assert readme.main() == 2
+    assert make_readme.main() == 2
     line = "error: unknown block 'thoughts': choose from numbers\n"
     assert capsys.readouterr().err == line
     assert [file.read_text() for file in documents] == [text, BLOCK]

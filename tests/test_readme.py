@@ -10,7 +10,9 @@ import pytest
 import xarray as xr
 import yaml
 
-from docs import make_readme as readme
+from docs import answer_blocks, sources
+from docs.make_readme import BLOCKS, DOCUMENTS, README
+from docs.markdown import BLOCK, with_blocks
 from lib import paths
 from lib.__main__ import parser
 from lib.measurement.plan import PER_HEAD
@@ -18,8 +20,8 @@ from lib.measurement.store import save_measured
 from lib.models.card import card
 from lib.profiles import load_profile
 
-TEXTS = {path: path.read_text(encoding="utf-8") for path in readme.DOCUMENTS}
-TEXT = TEXTS[readme.README]
+TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
+TEXT = TEXTS[README]
 EVERYTHING = "\n".join(TEXTS.values())
 CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
 
@@ -49,10 +51,10 @@ def sentences(text):
 
 
 def test_tables_and_numbers_are_what_the_stored_files_say():
-    named = {name for _, name, _ in readme.BLOCK.findall(EVERYTHING)}
-    assert named == set(readme.BLOCKS)
+    named = {name for _, name, _ in BLOCK.findall(EVERYTHING)}
+    assert named == set(BLOCKS)
     for path, text in TEXTS.items():
-        assert readme.rewritten(text) == text, f"make readme: {path.name}"
+        assert with_blocks(text, BLOCKS) == text, f"make readme: {path.name}"
 
 
 def test_a_stored_file_is_read_once_for_all_that_is_told_of_it(monkeypatch):
@@ -66,14 +68,14 @@ def test_a_stored_file_is_read_once_for_all_that_is_told_of_it(monkeypatch):
         return kept
 
     monkeypatch.setattr(pd, "read_csv", counted(pd.read_csv))
-    monkeypatch.setattr(readme, "load_profile", counted(readme.load_profile))
-    cached = (readme.families_run, readme.stored, readme.stored_as_verdicts)
+    monkeypatch.setattr(sources, "load_profile", counted(sources.load_profile))
+    cached = (sources.families_run, sources.stored, sources.stored_as_verdicts)
     for reader in cached:
         reader.cache_clear()
-    readme.headline()
-    readme.models_table()
-    readme.paper_says()
-    assert readme.families_run() is readme.families_run()
+    answer_blocks.headline()
+    answer_blocks.models_table()
+    answer_blocks.paper_says()
+    assert sources.families_run() is sources.families_run()
     assert read == ["verdicts.csv", "mass_by_layer.csv", "families"]
 
 
@@ -155,7 +157,7 @@ def test_the_files_that_are_named_exist():
     links = r"\]\((?!https)([^)]+)\)"
     places = [
         f"docs/{place}"
-        for path in readme.DOCUMENTS[1:]
+        for path in DOCUMENTS[1:]
         for place in re.findall(links, TEXTS[path])
     ]
     places += re.findall(links, TEXT)

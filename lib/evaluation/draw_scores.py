@@ -3,8 +3,8 @@
 
 An answer is scored at the temperature that it was drawn with, by the tokens that were
 drawn, with the one that ended it, and by the weights that it was drawn from: in the
-dtype of the draw, or in float32, whose rounding no weight shows. Problems whose answers are all right, or all wrong,
-need no score: their weights are multiplied by 0.
+dtype of the draw, or in float32, whose rounding no weight shows. Problems whose answers
+are all right, or all wrong, need no score: their weights are multiplied by 0.
 """
 
 from collections.abc import Sequence
@@ -177,7 +177,7 @@ def _rows_of(loaded: Loaded, rows: list[dict], folder: Path) -> list[dict]:
         )
     for row in own:
         # Rounding to bfloat16 moves log p by tenths of a nat, otherwise under each
-        # condition, which float32 keeps out of their ratio (studies/rounding.py).
+        # condition, which float32 keeps out of their ratio (studies/bfloat16.py).
         dtypes = (row.get("dtype"), "float32")
         if row.get("revision") != loaded.revision or loaded.dtype not in dtypes:
             raise InputError(
