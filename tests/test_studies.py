@@ -1,8 +1,11 @@
 """What the studies of the findings count, on scores that can be checked by eye."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from lib.errors import InputError
+from studies import bfloat16
 from studies.plain import compared
 
 
@@ -51,3 +54,63 @@ def test_a_model_that_has_no_chat_scores_has_plain_ones_alone():
     table = compared(plain, chat)
     assert table.effect[0] == pytest.approx(-1)
     assert "effect_in_chat" not in table
+
+
+def draws_of(problems):
+    """Two answers under none and two under mless to each problem, of which the first is
+    right, and their log p under three conditions.
+    """
+    answers = []
+    scores = []
+    for number in range(problems):
+        for place, condition in enumerate(["none", "none", "mless", "mless"]):
+            key = f"{number}-{place}"
+            answer = {"key": key, "model": "tiny", "problem_id": f"p{number}"}
+            answer |= {"condition": condition, "sample": place % 2, "right": place == 0}
+            answers.append(answer)
+            for seen in ("none", "mless", "hidden-from-layer-1"):
+                score = {"answer": key, "model": "tiny", "problem_id": f"p{number}"}
+                scores.append(score | {"condition": seen, "nats": -50.0})
+    return pd.DataFrame(answers), pd.DataFrame(scores)
+
+
+def test_rounding_is_compared_on_the_same_answers():
+    answers, exact = draws_of(problems=30)
+    rounded = exact.copy()
+    is_slashed = rounded.condition == "mless"
+    is_first = rounded.answer.str.endswith("-0")
+    # Slashes make the right answers likelier where they are rounded, and none other.
+    rounded.loc[is_slashed & is_first, "nats"] += 0.4
+    # Answers of which the stored scores know nothing.
+    unknown = rounded.assign(answer=rounded.answer + "-new")
+    table = bfloat16.compared(answers, exact, pd.concat([rounded, unknown]))
+
+    assert list(zip(table.more, table.less, strict=True)) == bfloat16.PAIRS
+    slashes, layer_1 = table.to_dict("records")
+    assert (slashes["n"], slashes["scored"]) == (30, 120)
+    for row in (slashes, layer_1):
+        assert row["log_p_change"] == pytest.approx(0.1)
+        assert row["ratio_change"] == pytest.approx(0.1)
+        assert row["ratio_change_largest"] == pytest.approx(0.4)
+        assert row["points_float32"] == 0
+        assert row["points_bfloat16"] > 1
+        assert row["spread_float32"] == 0
+    # p(mless) over the mean of p(none) and p(mless).
+    largest = 2 * np.exp(0.4) / (1 + np.exp(0.4))
+    assert slashes["largest_weight_float32"] == 1
+    assert slashes["largest_weight_bfloat16"] == pytest.approx(largest)
+
+
+def test_rounding_of_a_change_is_what_both_conditions_do_not_share():
+    answers, exact = draws_of(problems=30)
+    rounded = exact.assign(nats=exact.nats + 0.3)
+    rounded.loc[rounded.condition == "mless", "nats"] -= 0.5
+    for row in bfloat16.compared(answers, exact, rounded).to_dict("records"):
+        assert row["log_p_change"] == pytest.approx(0.2)
+        assert row["ratio_change"] == pytest.approx(0.5)
+
+
+def test_answers_that_are_scored_in_one_dtype_alone_are_no_comparison():
+    answers, exact = draws_of(problems=30)
+    with pytest.raises(InputError, match=r"^tiny: answers that decide lack a score"):
+        bfloat16.compared(answers, exact, exact[exact.answer != "3-1"])

@@ -1,0 +1,130 @@
+"""What rounding to bfloat16 does to the weights of sampled answers.
+
+The answers of Qwen2.5-Coder-1.5B-Instruct were drawn in bfloat16. Their scores that
+count are computed in float32, by the same weights; these are the ones in bfloat16:
+
+    python -m lib likelihood --model Qwen2.5-Coder-1.5B-Instruct --problems math500 \\
+        --answers runs/draws --conditions none,mless,hidden-from-layer-1 \\
+        --dtype bfloat16 --out runs/rounded
+    python -m studies.bfloat16 runs/rounded...
+
+A checkpoint that was converted from GGUF has another revision in each dtype. So for
+float32 a copy of the converted folder, named like the model, is scored:
+
+    cp -r ~/.cache/meaningless-tokens/gguf/qwen2.5-coder-1.5b-*/bfloat16 \\
+        runs/Qwen2.5-Coder-1.5B-Instruct
+    python -m lib likelihood --model runs/Qwen2.5-Coder-1.5B-Instruct \\
+        --problems math500 --answers runs/draws --dtype float32 \\
+        --conditions none,mless,hidden-from-layer-1 --out runs/exact
+
+Writes studies/results/bfloat16.csv, a row per model and pair of conditions, and prints
+it: the change of log p by rounding and that of its difference between the two
+conditions, in nats, and what weights say in either dtype, in points.
+"""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from lib import evaluation
+from lib.errors import InputError
+from lib.evaluation.of_profile import stored_draw_scores
+from lib.evaluation.pass_rates import pass_rate_table, scored_draws
+from lib.evaluation.store import SCORES, read
+from lib.profiles import load_profile
+from lib.statistics import interval
+from studies.keeping import RESULTS, keep
+
+PAIRS = [("mless", "none"), ("mless", "hidden-from-layer-1")]
+# What an answer's score is known by in both dtypes.
+SAME_SCORE = ["answer", "condition"]
+# Of a row of `pass_rate_table`: what is told of both dtypes.
+TOLD = ["points", "low", "high", "effective", "largest_weight", "spread"]
+
+
+def both_scored(exact: pd.DataFrame, rounded: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the scores of both dtypes as far as the other has them, too."""
+    keys = exact[SAME_SCORE].merge(rounded[SAME_SCORE])
+    return [scores.merge(keys) for scores in (exact, rounded)]
+
+
+def changes(
+    exact: pd.DataFrame, rounded: pd.DataFrame, more: str, less: str
+) -> dict[str, float]:
+    """Return how far rounding moves log p under `more` and its difference to `less`:
+    the mean absolute change in nats with its interval over problems, and the largest.
+    """
+    problems = exact.drop_duplicates("answer").set_index("answer").problem_id
+    nats = _nats_by_answer(exact)
+    change = _nats_by_answer(rounded) - nats
+    of_pair = change[more] - change[less]
+
+    told: dict[str, float] = {}
+    for name, moved in (("log_p", change[more]), ("ratio", of_pair)):
+        size = moved.abs().dropna()
+        mean = interval(size, problems[size.index])
+        told[f"{name}_change"] = mean.estimate
+        told[f"{name}_change_low"] = mean.low
+        told[f"{name}_change_high"] = mean.high
+        told[f"{name}_change_largest"] = size.max()
+    return told
+
+
+def compared(
+    answers: pd.DataFrame, exact: pd.DataFrame, rounded: pd.DataFrame
+) -> pd.DataFrame:
+    """Return a row per model and pair of conditions whose scores both dtypes have.
+
+    answers: as `lib.evaluation.rows.frame` has completions; exact, rounded: a row per
+    answer and condition. Raises InputError for a model of which an answer that decides
+    is scored in one dtype alone.
+    """
+    exact, rounded = both_scored(exact, rounded)
+    rows = []
+    for model, of_model in exact.groupby("model", sort=False):
+        of_rounded = rounded[rounded.model == model]
+        own_answers = answers[answers.model == model]
+        in_float32 = _points(own_answers, of_model)
+        in_bfloat16 = _points(own_answers, of_rounded)
+        for pair in PAIRS:
+            row = dict(zip(("model", "more", "less"), (model, *pair), strict=True))
+            row |= in_float32.loc[pair, ["n", "scored"]]
+            row |= changes(of_model, of_rounded, *pair)
+            row |= in_float32.loc[pair, TOLD].add_suffix("_float32")
+            row |= in_bfloat16.loc[pair, TOLD].add_suffix("_bfloat16")
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _points(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """Return a row of `pass_rate_table` per pair of conditions of one model."""
+    table = pass_rate_table(scored_draws(answers, scores), PAIRS)
+    if len(table) < len(PAIRS):
+        raise InputError(
+            f"{answers.model.iloc[0]}: answers that decide lack a score in one dtype:"
+            " let the run finish"
+        )
+    return table.set_index(["more", "less"])
+
+
+def _nats_by_answer(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return log p, a row per answer, a column per condition."""
+    return scores.pivot(index="answer", columns="condition", values="nats")
+
+
+def main() -> None:
+    """Compare the scores of all folders with the stored ones and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="+", type=Path)
+    folders = parser.parse_args().folders
+    rounded = pd.DataFrame(read(*[folder / SCORES for folder in folders]))
+    families = load_profile("families")
+    answers = evaluation.answers(families, "draws")
+    table = compared(answers, stored_draw_scores(families), rounded)
+    keep(RESULTS / "bfloat16.csv", table)
+    print(table.round(2).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
