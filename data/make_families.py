@@ -1,7 +1,7 @@
 """Write data/families, what the profile measured and answered, without any problem.
 
     python data/make_families.py STORE...           # completions of `evaluate`
-    python data/make_families.py --part scale STORE...  # of a part of the profile
+    python data/make_families.py --part comparisons STORE...  # of a part of the profile
     python data/make_families.py --scores STORE...  # scores of `likelihood`
     python data/make_families.py --draws STORE...   # drawn answers and their scores
 

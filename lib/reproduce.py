@@ -39,7 +39,7 @@ NEEDS = {
         "likelihood",
         *("draws", "draw_scores"),
     ),
-    "07_does_it_help": ("likelihood", "main", "scale", "draws", "draw_scores"),
+    "07_does_it_help": ("likelihood", "main", "comparisons", "draws", "draw_scores"),
 }
 SHOWS_VERDICTS = "06_claims"
 SHOWS_LIKELIHOODS = "07_does_it_help"

@@ -70,7 +70,7 @@ def test_what_a_notebook_needs_is_computed_once_before_it_starts(runs):
         ("02_meaningless_effect", {"profile": "families"}),
         "scores",
         ("answers", "main", 350, None),
-        ("answers", "scale", 350, None),
+        ("answers", "comparisons", 350, None),
         ("answers", "draws", 350, None),
         "weights",
         ("07_does_it_help", {"profile": "families"}),

@@ -31,7 +31,7 @@ CONDITIONS_HELP = (
 # What answers are drawn under that are weighted.
 HALVES = ("none", "mless")
 # The fields of Accuracy that are a Variation.
-PARTS = ("fillers", "sampling", "interventions", "arm_map", "scale")
+PARTS = ("fillers", "sampling", "interventions", "arm_map", "comparisons")
 Engine = Literal["transformers", "vllm"]
 # The figures of single heads.
 Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]
@@ -165,9 +165,9 @@ class Accuracy(Variation, Section):
     arm_map: Variation | None = Field(
         None, description="ARM under other settings, in other layers: Fig. 12"
     )
-    scale: Variation | None = Field(
+    comparisons: Variation | None = Field(
         None,
-        description="what controls, such as a worked example, are worth in points",
+        description="what a worked example and other known changes are worth",
     )
 
     @property

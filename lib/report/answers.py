@@ -21,7 +21,7 @@ PART_TITLES = {
     "sampling": "several samples",
     "interventions": "ARM and tokens",
     "arm_map": "ARM under other settings",
-    "scale": "a worked example, no instruction, an ordinary sentence",
+    "comparisons": "a worked example, no instruction, an ordinary sentence",
 }
 # What a sample of an answer shows, in this order; `text` is the index of its text.
 SAMPLE_FIELDS = ["correct", "correct_authors", "extracted", "text"]
