@@ -20,6 +20,7 @@ from lib.claims import answer_measures, network_measures
 from lib.claims.rule import Untestable
 from lib.errors import InputError, validated
 from lib.paths import read_yaml, relative_path
+from lib.profiles import PARTS
 
 CLAIMS_FILE = paths.DATA / "claims.yaml"
 # Why there are no numbers, by the table that a measure asks for.
@@ -99,6 +100,11 @@ class Claim(BaseModel):
         if sorted(names) != sorted(self.arguments):
             raise ValueError(
                 f"measure {self.measure} takes {', '.join(names)} in `with`"
+            )
+        part = self.arguments.get("part", "main")
+        if part not in ("main", *PARTS):
+            raise ValueError(
+                f"unknown part {part!r}: choose from main, {', '.join(PARTS)}"
             )
         low, high = self.ends
         if low >= high or self.range == (None, None):

@@ -28,6 +28,7 @@ def is_about_the_inside(claim):
 
 
 INSIDE = [name for name, claim in CLAIMS.items() if is_about_the_inside(claim)]
+LOST_PART = {"part": "lost", "pairs": [["mless", "none"]]}
 WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
 
 
@@ -37,6 +38,10 @@ WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
         (
             [ENTRY | {"measure": "guess"}],
             "claim dilution: unknown measure 'guess': choose from accuracy_differences",
+        ),
+        (
+            [ENTRY | {"measure": "accuracy_differences", "with": LOST_PART}],
+            "claim dilution: unknown part 'lost': choose from main, fillers",
         ),
         (
             [ENTRY | {"with": {"layer": 1}}],
