@@ -27,6 +27,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "checks": answer_blocks.checks,
     "requantised": study_blocks.requantised,
     "plain-prompts": study_blocks.plain_prompts,
+    "bfloat16": study_blocks.bfloat16,
     "again": study_blocks.again,
     "commands": cost_blocks.commands,
     "families": answer_blocks.families,

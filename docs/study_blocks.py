@@ -44,6 +44,48 @@ def plain_prompts() -> str:
     return as_markdown(rows, columns)
 
 
+def bfloat16() -> str:
+    """Return what rounding to bfloat16 does to scores, and what weights say in it."""
+    table = sources.stored(sources.STUDIES / "bfloat16.csv")
+    sentences = []
+    rows = []
+    for row in table.to_dict("records"):
+        change = STUDIED_CHANGES[row["more"], row["less"]]
+        sentences.append(
+            f"The change of log p by {change} is off by {_changed(row, 'ratio')} nats"
+            f" on average, at most by {row['ratio_change_largest']:.1f}."
+        )
+        for dtype in ("float32", "bfloat16"):
+            points = [row[f"{name}_{dtype}"] for name in ("points", "low", "high")]
+            spread = f"{row[f'spread_{dtype}']:.2f}"
+            effective = f"{row[f'effective_{dtype}']:.0f}"
+            largest = f"{row[f'largest_weight_{dtype}']:.1f}"
+            told = format_interval(*points, "+")
+            rows.append((change, dtype, told, spread, effective, largest))
+
+    first = table.to_dict("records")[0]
+    sentences.insert(
+        0,
+        f"Rounding moves log p of an answer itself by {_changed(first, 'log_p')} nats"
+        f" ({first['scored']} answers to {first['n']} problems, 95 % interval).",
+    )
+    columns = [
+        "change by",
+        "dtype",
+        "points of accuracy",
+        "spread, nats",
+        "effective answers",
+        "largest weight",
+    ]
+    return f"{' '.join(sentences)}\n\n{as_markdown(rows, columns)}"
+
+
+def _changed(row: dict, name: str) -> str:
+    """Return the mean absolute change of a score by rounding, with its interval."""
+    ends = ("change", "change_low", "change_high")
+    return format_interval(*(row[f"{name}_{end}"] for end in ends))
+
+
 def again() -> str:
     """Return what asking for the same answers again changes."""
     lines = []

@@ -105,6 +105,47 @@ def test_quantising_once_more_is_told_with_the_fewest_problems(table):
     assert text.endswith("and 2 of 30 verdicts change.")
 
 
+def test_rounding_is_told_of_each_pair_in_either_dtype(table):
+    table(
+        model=["m", "m"],
+        more=["mless", "mless"],
+        less=["none", "hidden-from-layer-1"],
+        n=[50, 50],
+        scored=[80, 80],
+        log_p_change=[0.25, 0.25],
+        log_p_change_low=[0.20, 0.20],
+        log_p_change_high=[0.30, 0.30],
+        ratio_change=[0.45, 0.35],
+        ratio_change_low=[0.40, 0.30],
+        ratio_change_high=[0.50, 0.40],
+        ratio_change_largest=[1.26, 1.84],
+        points_float32=[1.5, 0.5],
+        low_float32=[0.5, -0.5],
+        high_float32=[2.5, 1.5],
+        spread_float32=[0.91, 0.31],
+        effective_float32=[70.4, 75],
+        largest_weight_float32=[1.98, 2.5],
+        points_bfloat16=[1.0, -0.5],
+        low_bfloat16=[-0.5, -3.5],
+        high_bfloat16=[2.5, 2.5],
+        spread_bfloat16=[1.01, 0.57],
+        effective_bfloat16=[60, 50],
+        largest_weight_bfloat16=[2.0, 6.4],
+    )
+    sentences, _, _, _, *rows = study_blocks.bfloat16().splitlines()
+    itself = "answer itself by 0.250 [0.200, 0.300] nats (80 answers to 50 problems,"
+    assert itself in sentences
+    slashes = "change of log p by 55 slashes is off by 0.450 [0.400, 0.500] nats on"
+    assert slashes in sentences
+    assert "0.350 [0.300, 0.400] nats on average, at most by 1.8." in sentences
+    assert rows == [
+        "|55 slashes|float32|+1.5 [+0.5, +2.5]|0.91|70|2.0|",
+        "|55 slashes|bfloat16|+1.0 [-0.5, +2.5]|1.01|60|2.0|",
+        "|layer 1's part of the slashes|float32|+0.5 [-0.5, +1.5]|0.31|75|2.5|",
+        "|layer 1's part of the slashes|bfloat16|-0.5 [-3.5, +2.5]|0.57|50|6.4|",
+    ]
+
+
 def test_answers_that_were_asked_again_name_another_processor(table):
     table(
         model=["a", "b"],

@@ -289,6 +289,14 @@ def known_intervals():
     for form in ("", "_in_chat"):
         columns = [f"effect{form}", f"low{form}", f"high{form}"]
         known += map(exact, plain[columns].dropna().to_numpy())
+
+    rounding = pd.read_csv(paths.ROOT / "studies" / "results" / "bfloat16.csv")
+    for change in ("log_p_change", "ratio_change"):
+        columns = [change, f"{change}_low", f"{change}_high"]
+        known += map(exact, rounding[columns].to_numpy())
+    for dtype in ("float32", "bfloat16"):
+        columns = [f"points_{dtype}", f"low_{dtype}", f"high_{dtype}"]
+        known += map(exact, rounding[columns].to_numpy())
     return known
 
 
