@@ -9,6 +9,8 @@ pass rate under condition c less that under condition d is then the mean over an
 where the baseline is the pass rate of the problem's other answers, which does not know
 the answer itself: a control variate (Owen, Monte Carlo theory, chapters 8 and 9). The
 mean is unbiased for every condition, also for masks that nobody can generate with.
+Of answers that were drawn in bfloat16 and scored in float32 it is so but for the
+rounding of the draw, since p_mix is then the unrounded model's (studies/bfloat16.py).
 Where all answers to a problem are right, or all wrong, the first factor is 0: they
 count, but no probability of theirs is needed.
 
