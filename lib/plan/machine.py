@@ -7,9 +7,7 @@ from typing import NamedTuple
 import psutil
 from huggingface_hub import constants
 
-# Where a job's own limit of memory lies, as Slurm and containers set it.
-MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
-MEMORY_USED = Path("/sys/fs/cgroup/memory.current")
+from lib.models.memory import free_memory
 
 
 class Machine(NamedTuple):
@@ -36,17 +34,6 @@ def this_machine() -> Machine:
         free, _ = torch.cuda.mem_get_info()
         return Machine("cuda", free, disk)
     return Machine("cpu", free_memory(), disk)
-
-
-def free_memory() -> int:
-    """Return how much memory a process may still take, in bytes."""
-    free = psutil.virtual_memory().available
-    try:
-        limit = int(MEMORY_LIMIT.read_text())
-        used = int(MEMORY_USED.read_text())
-    except (OSError, ValueError):  # no limit of the job's own, or "max"
-        return free
-    return min(free, limit - used)
 
 
 def existing(folder: Path) -> Path:
