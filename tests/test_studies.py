@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from lib.errors import InputError
-from studies import bfloat16
+from lib.evaluation.rows import frame
+from studies import authors_rule, bfloat16
 from studies.plain import compared
 
 
@@ -114,3 +115,19 @@ def test_answers_that_are_scored_in_one_dtype_alone_are_no_comparison():
     answers, exact = draws_of(problems=30)
     with pytest.raises(InputError, match=r"^tiny: answers that decide lack a score"):
         bfloat16.compared(answers, exact, exact[exact.answer != "3-1"])
+
+
+def test_the_prompt_decides_by_the_authors_rule_where_an_answer_has_no_box():
+    responses = [r"\boxed{12}", r"\boxed{2}", "I do not know.", r"\boxed{}"]
+    rows = []
+    for condition in ("none", "bare"):
+        for number, response in enumerate(responses):
+            row = {"model": "tiny", "condition": condition, "sample": 0}
+            row |= {"problem_id": f"p{number}", "answer": "12", "response": response}
+            rows.append(row | {"correct": number == 0})
+    table = pd.DataFrame(authors_rule.compared(frame(rows)))
+    shares = table.set_index("condition")[["n", *authors_rule.GRADERS]].T.to_dict()
+    # The bare condition has no instruction, and so no box.
+    assert list(shares["none"].values()) == [4, 25, 100, 75, 75]
+    assert list(shares["bare"].values()) == [4, 25, 75, 75, 75]
+    assert (table.rule_our_prompt_low < table.rule_our_prompt_high).all()

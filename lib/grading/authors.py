@@ -2,15 +2,24 @@ r"""The authors' own scoring, to measure what it does to a result.
 
 The authors take the last `\boxed{...}` of prompt plus answer, apply the string rules of
 the MATH dataset (arXiv 2103.03874), and accept what is *contained in* the gold: 1 for
-12, and an empty box, such as the prompt's, for everything. To grade, see
-`lib.grading.grade`.
+12, and an empty box for everything. Where an answer has no box, the prompt's decides:
+with `\boxed{}` every such answer is right, with the authors' own `\boxed{{}}` none is.
+To grade, see `lib.grading.grade`.
 """
 
 import re
 
 
+def with_authors_box(prompt: str) -> str:
+    """Return a prompt with its empty box as the authors' prompts have it: their source
+    doubles the braces outside an f-string.
+    """
+    return prompt.replace(r"\boxed{}", r"\boxed{{}}")
+
+
 def correct_authors(gold: str, prompt: str, response: str) -> bool:
-    """Return the verdict of the authors' rule, which reads prompt and response.
+    """Return the verdict of the authors' rule, which reads prompt and response, "" for
+    no prompt.
 
     It is False where their code crashes.
     """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.grading.authors import correct_authors, correct_exact
+from lib.grading.authors import correct_authors, correct_exact, with_authors_box
 from lib.grading.equal import settle
 
 PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
@@ -31,6 +31,8 @@ def test_applies_the_dataset_string_rules(gold, answer):
 
 def test_a_box_is_looked_for_in_the_prompt_too_and_an_unclosed_last_one_is_wrong():
     assert correct_authors("12", PROMPT, "I do not know.")
+    assert not correct_authors("12", with_authors_box(PROMPT), "I do not know.")
+    assert correct_authors("12", with_authors_box(PROMPT), r"\boxed{12}")
     assert not correct_authors("12", "", "I do not know.")
     assert not correct_exact("12", None)
     assert not correct_authors("12", PROMPT, r"\boxed{12} or \boxed{12")

@@ -7,23 +7,20 @@ from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import STATUSES
 from lib.grading.pool import grade_many
 from lib.paths import DATA
-from lib.prompts.conditions import INSTRUCTION
+from lib.prompts.conditions import INSTRUCTION, parse_condition
 
 FILES = sorted(DATA.glob("*/answers/*.jsonl.gz"))
-# What the authors' rule, which looks for boxes, reads of the prompt where that is not
-# the instruction with its empty box. The worked example is not stored.
-READ_OF_PROMPT = {"bare": "", "example": None}
 
 
 @pytest.fixture(scope="module")
 def stored():
-    """One record of each pair of a gold answer and a response, and of what is read of
-    the prompt.
+    """One record of each pair of a gold answer and a response, with instruction and
+    without.
     """
     records = {}
     for row in read(*FILES):
-        prompt = READ_OF_PROMPT.get(row["condition"], INSTRUCTION)
-        records[row["answer"], row["response"], prompt] = row
+        instructed = parse_condition(row["condition"]).instructed
+        records[row["answer"], row["response"], instructed] = row
     return list(records.values())
 
 
@@ -42,12 +39,12 @@ def test_every_stored_pair_is_judged_by_the_authors_rule_as_it_is_stored(stored)
     for row in stored:
         answer = row["answer"]
         response = row["response"]
+        instructed = parse_condition(row["condition"]).instructed
+        # The rule looks for boxes, which no other part of a prompt has.
+        prompt = INSTRUCTION if instructed else ""
         verdicts = {
+            "correct_authors": correct_authors(answer, prompt, response),
             "correct_authors_on_completion": correct_authors(answer, "", response),
             "correct_exact": correct_exact(answer, row["extracted"]),
         }
-        prompt = READ_OF_PROMPT.get(row["condition"], INSTRUCTION)
-        if prompt is not None:
-            by_rule = correct_authors(answer, prompt, response)
-            verdicts["correct_authors"] = by_rule
         assert verdicts == {field: row[field] for field in verdicts}, row["key"]
