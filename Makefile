@@ -12,8 +12,8 @@
 # make bench       timings and memory, into benchmarks/results
 # make gpu         what asks for a GPU, row by row, into results/gpu; started again, it goes on
 # make gpu-folder  results/gpu-folder: what `python3 benchmarks/gpu.py` needs on a node without network
-# make readme      the README's tables and numbers anew, after `make reproduce` or `make bench` changed some
-# make address     URL=https://github.com/...: the address of this copy, wherever README, CITATION and other files name it
+# make readme      README.md and docs/*.md anew from docs/templates, after `make reproduce` or `make bench` changed numbers
+# make address     URL=https://github.com/...: the address of this copy, for README, CITATION and other files that name it
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
 # Each makes .venv when it is missing, and does nothing twice.
 
@@ -37,8 +37,7 @@ families: $(READY)
 scores: $(READY)
 	$(BIN)/python data/make_families.py --scores $(STORES)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0[67]*.ipynb
-	$(BIN)/python -m docs.make_readme
-	$(BIN)/python -m docs.make_report
+	$(BIN)/python -m docs.write
 
 test: $(READY)
 	$(BIN)/python -m ruff check .
@@ -83,11 +82,11 @@ gpu-folder: $(READY)
 	$(BIN)/python benchmarks/gpu_folder.py
 
 readme: $(READY)
-	$(BIN)/python -m docs.make_readme
-	$(BIN)/python -m docs.make_report
+	$(BIN)/python -m docs.write
 
 address: $(READY)
 	$(BIN)/python -m docs.address $(URL)
+	$(BIN)/python -m docs.write
 
 outputs: $(READY)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0*.ipynb

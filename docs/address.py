@@ -2,8 +2,9 @@
 
     make address URL=https://github.com/someone/something
 
-pyproject.toml's URLs are the one place that says it: README with its badge, Binder and
-Colab links, CITATION.cff, the notebooks of Colab and the report take it from there.
+pyproject.toml's URLs are the one place that says it. The README's badge, Binder and
+Colab links, the report and the page are written from there; CITATION.cff and the
+notebooks of Colab name it themselves.
 """
 
 import re
@@ -15,7 +16,7 @@ from lib import paths
 from lib.errors import InputError
 
 ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
-NAMING = ("pyproject.toml", "README.md", "CITATION.cff", "docs/*.md", "colab/*.ipynb")
+NAMING = ("pyproject.toml", "CITATION.cff", "colab/*.ipynb")
 
 
 def main() -> int:

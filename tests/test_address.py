@@ -6,7 +6,9 @@ import tomllib
 
 import pytest
 
+from docs import stored
 from docs.address import NAMING, names_of, set_address
+from docs.write import documents
 from lib import paths
 from lib.errors import InputError
 from lib.report.facts import addresses
@@ -44,32 +46,33 @@ def test_every_file_that_names_the_address_is_known():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"no git repository: {done.stderr.strip()}")
-    known = {
-        path.relative_to(paths.ROOT).as_posix()
-        for pattern in NAMING
-        for path in paths.ROOT.glob(pattern)
-    }
-    assert set(done.stdout.split()) <= known
+    written = {path.relative_to(paths.ROOT).as_posix() for path in documents()}
+    assert set(done.stdout.split()) <= {*texts(paths.ROOT), *written}
 
 
 def test_an_address_is_set_in_every_file(copy):
     changed = set_address(copy, MINE)
     everything = "\n".join(texts(copy).values())
-    assert {"README.md", "CITATION.cff", "docs/report.md", "pyproject.toml"} <= set(
-        changed
-    )
+    assert {"CITATION.cff", "pyproject.toml"} <= set(changed)
     assert sum(name.startswith("colab/") for name in changed) == 2
     for old in names_of(*OWN.split("/")):
         assert old not in everything
-    for link in (
-        "https://github.com/some-one/my.copy/actions/workflows/ci.yml/badge.svg",
-        "https://mybinder.org/v2/gh/some-one/my.copy/HEAD",
-        "https://colab.research.google.com/github/some-one/my.copy/blob",
-        "https://some-one.github.io/my.copy",
-    ):
-        assert link in everything
+    assert "https://some-one.github.io/my.copy" in everything
     urls = tomllib.loads((copy / "pyproject.toml").read_text())["project"]["urls"]
     assert urls["Repository"] == MINE
+
+
+def test_documents_link_to_the_address_that_is_set(monkeypatch):
+    page = "https://some-one.github.io/my.copy"
+    monkeypatch.setattr(stored, "urls", lambda: {"Repository": MINE, "Page": page})
+    readme = documents()[paths.ROOT / "README.md"]
+    for link in (
+        f"{MINE}/actions/workflows/ci.yml/badge.svg",
+        "https://mybinder.org/v2/gh/some-one/my.copy/HEAD",
+        "https://colab.research.google.com/github/some-one/my.copy/blob",
+        page,
+    ):
+        assert link in readme
 
 
 def test_an_address_is_set_twice_and_back(copy):

@@ -1,0 +1,190 @@
+"""Write README.md and docs/*.md from docs/templates and what the repository stores.
+
+    make readme
+
+A person writes the prose in the templates; numbers are filled in. A sentence that is
+true of today's numbers alone stands in `{% filter only_if(...) %}`, which refuses to
+write it once they no longer bear it.
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import jinja2
+
+from docs import stored
+from lib import paths
+from lib.claims.verdict import Verdict, models_of
+from lib.errors import InputError
+from lib.statistics import format_interval
+
+TEMPLATES = Path(__file__).parent / "templates"
+SUFFIX = ".md.j2"  # of a document; other templates are parts of several
+WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven")
+
+
+def main() -> int:
+    """Write every document, or none: 2 with one line where a number is missing, or does
+    not bear its sentence.
+    """
+    try:
+        texts = documents()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for path, text in texts.items():
+        paths.write_whole(path, text.encode())
+    return 0
+
+
+def documents() -> dict[Path, str]:
+    """Return the text of every document by where it is written."""
+    pages = environment()
+    texts = {}
+    for name in pages.list_templates(filter_func=lambda name: name.endswith(SUFFIX)):
+        document = name.removesuffix(".j2")
+        folder = paths.ROOT if document == "README.md" else paths.ROOT / "docs"
+        try:
+            texts[folder / document] = pages.get_template(name).render()
+        except InputError as error:
+            raise InputError(f"{document}: {error}") from None
+    return texts
+
+
+def environment() -> jinja2.Environment:
+    """Return what fills the templates: they see what `stored` has, and the filters."""
+    pages = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    pages.globals |= vars(stored)
+    pages.globals["models_of"] = models_of
+    pages.filters |= {filter_.__name__.strip("_"): filter_ for filter_ in FILTERS}
+    return pages
+
+
+def only_if(sentence: str, holds: bool) -> str:
+    """Return a sentence; raise InputError where it is not true any more."""
+    if not holds:
+        text = " ".join(sentence.split())
+        raise InputError(f"what is stored no longer bears {text!r}: write it anew")
+    return sentence
+
+
+def words(count: int) -> str:
+    """Return a small count as a word."""
+    return WORDS[count] if count < len(WORDS) else str(count)
+
+
+def digits(number: float, places: int = 0) -> str:
+    """Return a number with so many places."""
+    return f"{number:,.{places}f}"
+
+
+def range_(values: Iterable[float], places: int = 0) -> str:
+    """Return the lowest and the highest of some numbers, as "10 to 39"."""
+    values = list(values)
+    ends = [digits(min(values), places), digits(max(values), places)]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def signed(estimate: object, sign: str = "+") -> str:
+    """Return an estimate with its interval, or a number, with its sign."""
+    return format(estimate, sign)
+
+
+def interval(row: dict, names: str, sign: str = "+") -> str:
+    """Return three columns of a row of a table as an estimate with its interval."""
+    return format_interval(*(row[name] for name in names.split()), sign)
+
+
+def effects(rows: Iterable[Verdict], control: str = "") -> list[float]:
+    """Return the estimates of verdicts, or what a control of theirs gives where they
+    have it.
+    """
+    told = list(rows)
+    if control:
+        told = [row.controls[control] for row in rows if control in row.controls]
+    return [one.estimate.effect for one in told]
+
+
+def lost(kept: Iterable[float]) -> list[float]:
+    """Return shares that are kept as % that are lost."""
+    return [100 * (1 - share) for share in kept]
+
+
+def percent(shares: Iterable[float]) -> list[float]:
+    """Return shares as %."""
+    return [100 * share for share in shares]
+
+
+def in_which(rows: Iterable[Verdict]) -> str:
+    """Return whether all, some or none of some verdicts support a claim."""
+    held = [row.verdict == "supported" for row in rows]
+    return "all" if all(held) else "some" if any(held) else "none"
+
+
+def holding(rows: Iterable[Verdict], number: float) -> list[Verdict]:
+    """Return the verdicts whose interval holds a number."""
+    return [row for row in rows if row.estimate.holds(number)]
+
+
+def certain(rows: Iterable[Verdict], side: str = "above") -> list[Verdict]:
+    """Return the verdicts whose whole interval lies above 0, or below."""
+    return [row for row in rows if getattr(row.estimate, f"lies_{side}")(0)]
+
+
+def with_verdict(rows: list[Verdict], verdict: str = "supported") -> str:
+    """Return how many of some verdicts say this, of how many."""
+    return f"{sum(row.verdict == verdict for row in rows)} of {len(rows)}"
+
+
+def holds(claim: str) -> str:
+    """Return in how many models a claim holds, in part or not decided."""
+    rows = stored.about(claim)
+    standing = stored.stands(rows)
+    text = f"{with_verdict(rows)} models"
+    for name in ("in part", "undecided"):
+        if standing[name]:
+            text += f", {standing[name]} {name}"
+    return text
+
+
+def of_models(flags: Iterable[bool]) -> str:
+    """Return of how many of the models something is true."""
+    flags = list(flags)
+    if all(flags):
+        return f"all {words(len(flags))} models"
+    return f"{words(sum(flags))} of the {words(len(flags))} models"
+
+
+def holds_in(claim: str) -> str:
+    """Return in how many models a claim holds, in words."""
+    return of_models(row.verdict == "supported" for row in stored.about(claim))
+
+
+FILTERS: tuple[Callable, ...] = (
+    only_if,
+    words,
+    digits,
+    range_,
+    signed,
+    interval,
+    effects,
+    lost,
+    percent,
+    in_which,
+    holding,
+    certain,
+    with_verdict,
+    holds,
+    of_models,
+    holds_in,
+)
+
+if __name__ == "__main__":
+    sys.exit(main())

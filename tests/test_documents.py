@@ -1,0 +1,165 @@
+"""README.md and docs/*.md: they are what `make readme` writes, their examples work, and
+a number that no longer bears its sentence stops them.
+"""
+
+import re
+import shlex
+from dataclasses import replace
+
+import jinja2
+import pytest
+import xarray as xr
+
+from docs import stored, write
+from lib import paths
+from lib.__main__ import parser
+from lib.claims.verdict import Estimate
+from lib.errors import InputError
+from lib.measurement.plan import PER_HEAD
+from lib.measurement.store import save_measured
+from lib.models.card import card
+from lib.profiles import load_profile
+
+README = paths.ROOT / "README.md"
+DOCUMENTS = (README, *sorted(paths.ROOT.glob("docs/*.md")))
+TEXTS = {path.name: path.read_text(encoding="utf-8") for path in DOCUMENTS}
+CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
+
+# What a reader bears, and what of a text is read as prose.
+MOST_WORDS = 1400
+MOST_WORDS_OF_A_SENTENCE = 30
+NO_PROSE = re.compile(r"```.*?```|^[|#!].*?$|^`\{.*?$", re.S | re.M)
+SENTENCE_END = re.compile(r"(?<=[.?!:])(?:\*\*)?\s+|\n\s*\n|\n(?=- )")
+
+
+def code(language):
+    """Return the examples of all documents in a language."""
+    everything = "\n".join(TEXTS.values())
+    return [text for name, text in CODE.findall(everything) if name == language]
+
+
+def commands():
+    """Return the command lines of all documents that call the package."""
+    lines = "\n".join(code("bash")).replace("\\\n", "").splitlines()
+    return [line for line in lines if line]
+
+
+@pytest.fixture
+def gained(monkeypatch):
+    """Let the stored verdicts of a claim be certain gains."""
+    kept = stored.verdicts
+
+    def gain(claim):
+        def of_profile(profile):
+            rows = kept(profile)
+            estimate = Estimate(1.0, 0.5, 1.5, 200)
+            changes = {"estimate": estimate, "survives": True, "verdict": "supported"}
+            return [replace(row, **changes) if row.id == claim else row for row in rows]
+
+        monkeypatch.setattr(stored, "verdicts", of_profile)
+
+    return gain
+
+
+def test_documents_are_what_the_templates_and_stored_files_say():
+    rendered = write.documents()
+    assert set(rendered) == set(DOCUMENTS)
+    for path, text in rendered.items():
+        assert text == TEXTS[path.name], f"make readme: {path.name}"
+
+
+def test_a_gain_stops_the_readme_and_names_the_sentence(gained, capsys, monkeypatch):
+    written = []
+    monkeypatch.setattr(paths, "write_whole", lambda path, _: written.append(path))
+    gained("likelihood-gain")
+    assert write.main() == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: README.md: what is stored no longer bears")
+    assert "no certain gain in maths from 55 slashes in the prompt" in line
+    assert not written
+
+
+def test_a_name_that_no_table_has_writes_nothing():
+    page = write.environment().from_string("{{ about('dilution')[0].nothing }}")
+    with pytest.raises(jinja2.UndefinedError, match="nothing"):
+        page.render()
+
+
+MISSING = {
+    "benchmarks/results/none.csv": "make bench",
+    "studies/results/none.csv": r"python -m studies\.none",
+    "figures/families/none.csv": "make reproduce",
+}
+
+
+@pytest.mark.parametrize("path, command", MISSING.items())
+def test_a_table_that_is_missing_is_named_with_what_writes_it(path, command):
+    with pytest.raises(InputError, match=f"^cannot read {path} .*: {command} writes"):
+        stored.csv(path)
+
+
+def test_a_field_has_its_default_cut_and_its_meaning():
+    told = {name: rest for name, *rest in stored.fields()}
+    assert told["name"] == [
+        "required",
+        "of the profile and of its folders in results and figures",
+    ]
+    assert told["filler.random"][0] == "`The harbour master w…`"
+    assert told["accuracy.max_new_tokens"][0] == "`1024`"
+    assert "accuracy" not in told
+    assert [name for name, *_ in stored.fields("seed")] == ["seed"]
+
+
+def test_the_readme_is_short_and_can_be_read_aloud():
+    text = TEXTS["README.md"]
+    prose = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", NO_PROSE.sub("\n\n", text))
+    long = [
+        sentence
+        for sentence in SENTENCE_END.split(prose)
+        if len(sentence.split()) > MOST_WORDS_OF_A_SENTENCE
+    ]
+    assert not long
+    assert len(text.split()) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("command", commands())
+def test_a_command_is_understood(command):
+    if command.startswith("sbatch"):
+        command = shlex.split(command)[-1].replace("$SLURM_ARRAY_TASK_ID", "1")
+    python, flag, package, *arguments = shlex.split(command)
+    assert [python, flag, package] == ["python", "-m", "lib"]
+    assert parser().parse_args(arguments).run
+
+
+def test_the_profile_of_the_readme_loads_with_its_problems(tmp_path):
+    (text,) = code("yaml")
+    (line,) = re.findall(r"`(\{\"unique_id.*?\})`", TEXTS["README.md"])
+    (tmp_path / "mine.yaml").write_text(text.replace("org/name", "demo"))
+    (tmp_path / "mine.jsonl").write_text(line + "\n")
+    profile = load_profile(tmp_path / "mine.yaml")
+    assert profile.accuracy.problems == str(tmp_path / "mine.jsonl")
+    assert profile.accuracy.limit == 20
+
+
+def test_a_measurement_opens_as_the_example_says(tmp_path, monkeypatch, capsys):
+    (text,) = code("python")
+    coords = {
+        "network": ["trained"],
+        "condition": ["mless"],
+        "problem": ["a", "b"],
+        "layer": [1],
+        "head": [1, 2],
+    }
+    values = (PER_HEAD.split(), [[[[[0.5, 0.75]], [[0.5, 0.25]]]]])
+    measured = xr.Dataset({"lambda": values}, coords)
+    save_measured(tmp_path / f"results/demo/{card('demo').name}.nc", measured)
+    monkeypatch.chdir(tmp_path)
+    exec(text, {})
+    assert "[0.5, 0.5]" in re.sub(r"\s+", " ", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_leads_to_a_file(path):
+    places = LINK.findall(TEXTS[path.name])
+    assert not [place for place in places if not (path.parent / place).exists()]
