@@ -1,5 +1,5 @@
-"""What every test stands on: a fixed seed, no window, the demo model once, and a
-checkpoint of a megabyte.
+"""What every test stands on: a fixed seed, no window, the demo model once, a checkpoint
+of a megabyte, and a way to say what is refused.
 """
 
 import gc
@@ -11,6 +11,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
+from lib.errors import InputError
 from lib.models.conversion import converted
 from lib.models.loading import load
 from lib.models.names import resolve
@@ -107,3 +108,17 @@ def tiny_llama(tmp_path_factory):
 def tiny_checkpoint(tmp_path, tiny_llama):
     """A copy of it that a test may alter."""
     return shutil.copytree(tiny_llama, tmp_path / tiny_llama.name)
+
+
+@pytest.fixture
+def refused():
+    """Call a function, which must raise an InputError of one line, and return it."""
+
+    def call(function, *args, **options):
+        with pytest.raises(InputError) as caught:
+            function(*args, **options)
+        message = str(caught.value)
+        assert "\n" not in message
+        return message
+
+    return call

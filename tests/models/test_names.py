@@ -104,7 +104,7 @@ def test_a_model_in_wheels_is_known_before_it_is_converted(tmp_path, monkeypatch
     assert source.name == "SmolLM2-135M-Instruct"
     assert source.spec == "demo"
     assert source.weights == "Q4_1, dequantised"
-    assert source.revision is None
+    assert source.revision == known_models()["demo"]["wheels_revision"]
     assert (source.heads, source.layers, source.context) == (9, 30, 8192)
     assert not list(tmp_path.iterdir())
 
