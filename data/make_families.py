@@ -25,15 +25,17 @@ import xarray as xr
 
 from lib import progress
 from lib.errors import InputError
+from lib.evaluation.of_profile import RECORDED, recorded_settings
 from lib.evaluation.pass_rates import is_divided, scored_draws
 from lib.evaluation.rows import SCORE_FIELDS, frame
+from lib.evaluation.settings import RUN, first_difference, read_run
 from lib.evaluation.store import read
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.equal import Grade
 from lib.grading.pool import grade_many
 from lib.measurement.run import measure
 from lib.measurement.store import save_measured
-from lib.paths import DATA, write_whole
+from lib.paths import DATA, write_json, write_whole
 from lib.profiles import HALVES, Profile, load_profile
 from lib.statistics import ENOUGH
 
@@ -150,6 +152,25 @@ def write_draws(stores: list[Path]) -> None:
         print(f"{name}: scores of drawn answers to {_extent(rows)}")
 
 
+def record(part: str, stores: list[Path]) -> None:
+    """Record with what settings a part was made: readers compare a profile's with them.
+
+    Raises InputError for a store that was made with others than the profile has now.
+    """
+    settings = recorded_settings(load_profile("families"), part)
+    for store in stores:
+        if not (store / RUN).is_file():
+            continue
+        made = read_run(store)
+        shared = {name: settings.get(name) for name in made if name != "problems"}
+        del made["problems"]
+        if difference := first_difference(made, shared):
+            raise InputError(f"{store} was made with {difference}, as families has it")
+    path = FOLDER / RECORDED
+    recorded = json.loads(path.read_text()) if path.is_file() else {}
+    write_json(path, recorded | {part: settings})
+
+
 def _extent(rows: list[dict]) -> str:
     problems = {row["problem_id"] for row in rows}
     conditions = {row["condition"] for row in rows}
@@ -169,6 +190,11 @@ def _records(stores: list[Path], stem: str) -> Iterator[dict]:
             # A run may be writing the last line.
             whole = content[: content.rfind(b"\n") + 1]
             yield from map(json.loads, whole.splitlines())
+
+
+def _with(stores: list[Path], stem: str) -> list[Path]:
+    """Return the folders that hold files of this name."""
+    return [store for store in stores if any(store.glob(f"{stem}*.jsonl*"))]
 
 
 def _write(path: Path, records: Sequence[dict]) -> None:
@@ -249,10 +275,14 @@ def main() -> None:
     options = parser.parse_args()
     progress.shown = True
     if options.scores:
+        record("likelihood", options.stores)
         write_scores(options.stores)
     elif options.draws:
+        record("draws", _with(options.stores, "completions"))
+        record("draw_scores", _with(options.stores, "scores"))
         write_draws(options.stores)
     elif options.stores:
+        record(options.part, options.stores)
         write_answers(options.stores, options.about, options.part)
     else:
         write_measurements(load_profile("families"))

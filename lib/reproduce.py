@@ -61,7 +61,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     refuse(plan.refusals)
     print(summary(plan), flush=True)
     _begin_results(profile, fresh)
-    parameters = _parameters(profile, fresh)
+    parameters = _parameters(profile)
 
     prepared: set[str] = set()
     for index, notebook in enumerate(notebooks, 1):
@@ -106,19 +106,12 @@ def _begin_results(profile: Profile, fresh: bool) -> None:
     (results / "profile.yaml").write_text(recorded)
 
 
-def _parameters(profile: Profile, fresh: bool) -> dict[str, str]:
-    """Return what the notebooks are given: the profile, and the folder of answers that
-    are not those of the repository.
-    """
+def _parameters(profile: Profile) -> dict[str, str]:
+    """Return what the notebooks are given: the profile."""
     # A profile of another name is handed over as the file that records it.
     shipped = profile.name in profile_names()
     name = profile.name if shipped else str(profile.results / "profile.yaml")
-    if profile.name == "demo":
-        generated = fresh
-    else:
-        generated = of_profile.stored_file(profile) is None
-    folder = {"completions": str(profile.results)} if generated else {}
-    return {"profile": name} | folder
+    return {"profile": name}
 
 
 def _prepare(need: str, profile: Profile, fresh: bool) -> None:

@@ -11,7 +11,11 @@ from hand_written import keep, record
 
 from lib import paths
 from lib.errors import InputError
+from lib.evaluation.of_profile import recorded_settings
+from lib.evaluation.settings import answer_settings
 from lib.evaluation.store import read
+from lib.paths import write_json
+from lib.profiles import load_profile
 
 SPEC = importlib.util.spec_from_file_location(
     "make_families", paths.DATA / "make_families.py"
@@ -210,3 +214,21 @@ def test_draws_that_would_be_a_choice_of_problems_are_refused(
 ):
     with pytest.raises(InputError, match=message):
         script.write_draws(drawn(**less))
+
+
+def test_a_part_is_recorded_with_the_settings_that_its_runs_were_made_with(
+    tmp_path, script
+):
+    (tmp_path / "families").mkdir()
+    families = load_profile("families")
+    settings = answer_settings(families.accuracy, families.filler, families.seed)
+    run = tmp_path / "run"
+    run.mkdir()
+    write_json(run / "run.json", {"settings": settings})
+    script.record("main", [run])
+    recorded = json.loads((tmp_path / "families" / "settings.json").read_text())
+    assert recorded == {"main": recorded_settings(families, "main")}
+
+    write_json(run / "run.json", {"settings": settings | {"max_new_tokens": 9}})
+    with pytest.raises(InputError, match=r"max_new_tokens = 9, not 768"):
+        script.record("main", [run])

@@ -167,20 +167,6 @@ def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(runs, tmp
     assert recorded == load_profile("families").model_dump()
 
 
-def test_notebooks_get_the_answers_of_this_run_unless_the_repository_has_them(
-    runs, tmp_path
-):
-    def parameters(name, fresh):
-        return begun(runs, name, ["06"], fresh)[-1][1]
-
-    assert parameters("demo", False) == {"profile": "demo"}
-    assert parameters("families", True) == {"profile": "families"}
-    own = {"profile": "demo", "completions": str(tmp_path / "demo")}
-    assert parameters("demo", True) == own
-    own = {"profile": "laptop", "completions": str(tmp_path / "laptop")}
-    assert parameters("laptop", False) == own
-
-
 def test_a_profile_of_ones_own_is_handed_on_as_the_file_that_records_it(runs, tmp_path):
     mine = load_profile("demo").model_copy(update={"name": "mine"})
     reproduce.reproduce(mine, paths.notebooks(["01"]), fresh=False)

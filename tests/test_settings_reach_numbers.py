@@ -26,8 +26,8 @@ from lib.arm.settings import Arm
 from lib.errors import Settings
 from lib.evaluation import draw_scores
 from lib.evaluation.likelihood import texts_wanted
-from lib.evaluation.plan import completions_wanted, run_settings
-from lib.evaluation.run import _settings
+from lib.evaluation.plan import completions_wanted
+from lib.evaluation.settings import answer_settings, run_settings
 from lib.measurement.run import measure
 from lib.measurement.store import settings_of
 from lib.models.loading import load_without_weights
@@ -222,7 +222,7 @@ def identity_of_answers(profile, accuracy):
     settings = profile.filler, profile.seed
     model = unloaded(accuracy.models[0], accuracy.dtype)
     wanted = completions_wanted(model, accuracy, *settings, problems)
-    return _settings(accuracy, *settings), list(wanted)
+    return answer_settings(accuracy, *settings), list(wanted)
 
 
 def identity_of_scores(profile):

@@ -6,6 +6,7 @@ and say what it shows.
 
     of_profile      what a profile asks for, as it is stored or computed now
     run             completes and grades what a folder lacks: `evaluate`
+    settings        what decides a run's numbers, as run.json records it
     plan            every completion that a run asks for, by its key
     graded          completions as graded rows, while others are written
     shorter         the cut answers of a run with a lower token limit, to go on from
@@ -28,11 +29,11 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "of_profile": [
             "answers",
             "draws",
+            "is_stored",
             "same_texts",
             "scores",
             "stored_answers",
             "stored_draws",
-            "stored_file",
             "stored_scores",
         ],
     },

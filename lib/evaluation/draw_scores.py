@@ -19,7 +19,7 @@ from lib.evaluation.pass_rates import (
     pass_rates_as_text,
     scored_draws,
 )
-from lib.evaluation.plan import arm_of, run_settings
+from lib.evaluation.plan import arm_of
 from lib.evaluation.rows import DRAW_SCORE_FIELDS, frame
 from lib.evaluation.scoring import (
     Texts,
@@ -28,7 +28,8 @@ from lib.evaluation.scoring import (
     score_key,
     score_models,
 )
-from lib.evaluation.store import read, read_run
+from lib.evaluation.settings import draw_score_settings, read_run
+from lib.evaluation.store import read
 from lib.models.loading import Loaded
 from lib.models.names import resolve
 from lib.profiles import Likelihood
@@ -58,8 +59,7 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
     problems = sampling_order(every, seed)[: settings.limit]
     rows = _in_sampling_order(read(*answers.glob("completions*.jsonl")), problems)
 
-    shared = run_settings(settings.problems, filler, seed)
-    shared |= {name: drawn_with[name] for name in ("temperature", "format")}
+    shared = draw_score_settings(settings.problems, filler, drawn_with)
 
     def wanted_of(loaded: Loaded) -> Texts:
         own = _rows_of(loaded, rows, answers)

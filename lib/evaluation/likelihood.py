@@ -12,7 +12,7 @@ from typing import Any, cast
 import pandas as pd
 
 from lib.errors import InputError
-from lib.evaluation.plan import arm_of, run_settings
+from lib.evaluation.plan import arm_of
 from lib.evaluation.rows import SCORE_FIELDS
 from lib.evaluation.scoring import (
     Texts,
@@ -21,6 +21,7 @@ from lib.evaluation.scoring import (
     score_key,
     score_models,
 )
+from lib.evaluation.settings import score_settings
 from lib.models.loading import Loaded
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
@@ -48,8 +49,7 @@ def likelihoods(
                 f"{settings.problems}: problem {problem.id} has no solution, which"
                 " likelihoods need of each"
             )
-    shared = run_settings(settings.problems, filler, seed)
-    shared["max_solution_tokens"] = settings.max_solution_tokens
+    shared = score_settings(settings, filler, seed)
 
     def wanted_of(loaded: Loaded) -> Texts:
         short = _with_short_solutions(loaded, settings, problems)

@@ -1,6 +1,4 @@
-"""What a run asks for: every completion by its key, and the settings that a folder of
-results stands for.
-"""
+"""What a run asks for: every completion by its key."""
 
 from typing import NamedTuple
 
@@ -10,8 +8,8 @@ from lib.models.names import arm_for
 from lib.paths import settings_key
 from lib.profiles import Accuracy
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.conditions import INSTRUCTION, Condition, Filler
-from lib.prompts.problems import Problem, describe, digest, load_problems
+from lib.prompts.conditions import Condition, Filler
+from lib.prompts.problems import Problem
 
 
 class WantedCompletion(NamedTuple):
@@ -80,16 +78,3 @@ def arm_of(
         return None
     arm = condition.arm.over(arm_for(loaded.spec, of_the_run))
     return arm.model_copy(update={"statistics": "sequence"})
-
-
-def run_settings(problems: str, filler: Filler, seed: int) -> dict:
-    """Return what must not change between a run and its continuation; more models or
-    problems may join.
-    """
-    return {
-        "problems": describe(problems),
-        "problems_sha256": digest(load_problems(problems)),
-        "instruction": INSTRUCTION,
-        "filler": filler.model_dump(),
-        "seed": seed,
-    }

@@ -18,11 +18,12 @@ from lib import progress
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
 from lib.evaluation.graded import graded_rows
-from lib.evaluation.plan import WantedCompletion, completions_wanted, run_settings
+from lib.evaluation.plan import WantedCompletion, completions_wanted
 from lib.evaluation.provenance import versions
 from lib.evaluation.rows import frame
+from lib.evaluation.settings import answer_settings
 from lib.evaluation.shorter import resumed_tokens, rows_of_shorter
-from lib.evaluation.store import Store, opened
+from lib.evaluation.store import SUMMARY, Store, opened
 from lib.generation.engines import engine_class, make_engine, workers_class
 from lib.generation.requests import Request, Sampling, positions_after
 from lib.generation.writer import Writer
@@ -38,15 +39,6 @@ if TYPE_CHECKING:
 # A second step asks for the answer in a box (Kojima et al. 2022); small models rarely
 # write one unasked.
 ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
-DECODING = (
-    "format",
-    "max_new_tokens",
-    "elicit",
-    "elicit_tokens",
-    "temperature",
-    "top_p",
-    "engine",
-)
 WHOLE = (1, 1)  # the one shard of a run that is not divided
 
 
@@ -84,7 +76,7 @@ def evaluate(
         _require_room(loaded, accuracy, wanted)
         wanted_of_models.append((loaded, wanted))
 
-    settings = _settings(accuracy, filler, seed)
+    settings = answer_settings(accuracy, filler, seed)
     environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
     environment |= versions()
     was_shorter = rows_of_shorter(shorter, settings) if shorter else {}
@@ -103,7 +95,7 @@ def evaluate(
     answers = frame([rows[key] for key in keys if key in rows])
     summary = summarise(answers)
     lines = [row.dropna().to_dict() for _, row in summary.iterrows()]
-    write_json(Path(folder) / "summary.json", lines)
+    write_json(Path(folder) / SUMMARY, lines)
     _record_failures(store.path, failures)
     return Evaluated(answers, summary)
 
@@ -113,15 +105,6 @@ def _device(accuracy: Accuracy) -> str:
     if accuracy.gpus_per_worker is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     return "cuda" if accuracy.gpus_per_worker else "cpu"
-
-
-def _settings(accuracy: Accuracy, filler: Filler, seed: int) -> dict:
-    """Return what every row of a folder of answers shares."""
-    settings = run_settings(accuracy.problems, filler, seed)
-    settings |= {name: getattr(accuracy, name) for name in DECODING}
-    if accuracy.examples:
-        settings["examples"] = [vars(example) for example in accuracy.examples]
-    return settings
 
 
 def _sampling(accuracy: Accuracy) -> Sampling:

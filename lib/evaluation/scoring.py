@@ -18,7 +18,8 @@ from lib.attention.function import hiding
 from lib.errors import InputError
 from lib.evaluation.provenance import provenance, versions
 from lib.evaluation.rows import SCORE_FIELDS
-from lib.evaluation.store import SCORES, opened, require_same
+from lib.evaluation.settings import require_same
+from lib.evaluation.store import SCORES, opened
 from lib.generation.prefill import logits_of, prefill
 from lib.models.loading import Loaded, load
 from lib.paths import settings_key

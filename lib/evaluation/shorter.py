@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lib.errors import InputError
-from lib.evaluation.store import read, read_run
+from lib.evaluation.settings import read_run
+from lib.evaluation.store import read
 
 
 def rows_of_shorter(folder: Path, settings: dict) -> dict[str, dict]:

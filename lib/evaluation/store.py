@@ -19,12 +19,12 @@ from typing import BinaryIO, TypeVar
 
 from lib import progress
 from lib.errors import InputError
+from lib.evaluation.settings import RUN, require_same
 from lib.paths import write_json
 
-RUN = "run.json"
 COMPLETIONS = "completions.jsonl"
 SCORES = "scores.jsonl"
-ADVICE = "use another folder, or delete this one"
+SUMMARY = "summary.json"  # written when a run of completions is whole
 Wanted = TypeVar("Wanted")
 
 
@@ -82,34 +82,6 @@ def _lock(stream: BinaryIO, path: Path) -> None:
     except BlockingIOError:
         print(f"another run writes {path}: waiting for it", file=sys.stderr, flush=True)
         fcntl.flock(stream, fcntl.LOCK_EX)
-
-
-def require_same(folder: Path, settings: dict) -> None:
-    """Raise InputError for the first setting that a folder was not made with, if it was
-    made before.
-    """
-    if not (folder / RUN).exists():
-        return
-    was = _flat(read_run(folder))
-    now = _flat(settings)
-    for name in was | now:
-        old = was.get(name, "(absent)")
-        new = now.get(name, "(absent)")
-        if old != new:
-            raise InputError(
-                f"{folder} was made with {name} = {old}, not {new}: {ADVICE}"
-            )
-
-
-def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
-    """Return settings as JSON by name, those of a group as group.name."""
-    flat = {}
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = json.dumps(value)
-    return flat
 
 
 def _mended_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
@@ -225,16 +197,3 @@ def read(*files: str | Path) -> list[dict]:
         for key, row in _rows_of_lines(_whole(data), path).items():
             rows.setdefault(key, row)
     return list(rows.values())
-
-
-def read_run(folder: Path) -> dict:
-    """Return the settings of the run in a folder; raises InputError where there is
-    none.
-    """
-    path = folder / RUN
-    if not path.is_file():
-        raise InputError(f"{folder} holds no run: it has no {RUN}")
-    try:
-        return {**json.loads(path.read_text(encoding="utf-8"))["settings"]}
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is broken: {ADVICE}") from error

@@ -32,7 +32,7 @@ def answer_tasks(inputs: TaskInputs, part: str) -> Iterator[Task]:
         return
     accuracy = profile.accuracy if part == "main" else variation(profile.accuracy, part)
     answers = of_profile.stored_answers(profile, part)
-    complete = of_profile.stored_file(profile, part) is not None
+    complete = of_profile.is_stored(profile, part)
     if part == "main" and profile.name == "demo":
         complete = not inputs.fresh
     for spec in accuracy.models:
@@ -52,7 +52,7 @@ def draw_tasks(inputs: TaskInputs) -> Iterator[Task]:
         return
     drawing = profile.pass_rates.drawing
     answers = of_profile.stored_answers(profile, "draws")
-    of_repository = of_profile.stored_file(profile, "draws") is not None
+    of_repository = of_profile.is_stored(profile, "draws")
     for spec in drawing.models:
         task = _answer_task(inputs, "draws", spec, drawing, answers)
         rows = answers.model == resolve(spec).name

@@ -100,7 +100,7 @@ def draw_score_tasks(inputs: TaskInputs) -> Iterator[Task]:
         return
     scores = of_profile.stored_draw_scores(profile)
     answers = of_profile.stored_answers(profile, "draws")
-    of_repository = of_profile.stored_file(profile, "draws") is not None
+    of_repository = of_profile.is_stored(profile, "draw_scores")
     for spec in rates.models:
         name = resolve(spec).name
         own = scores[scores.model == name]

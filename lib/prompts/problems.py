@@ -134,6 +134,13 @@ def digest(problems: Iterable[Problem]) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
+def digest_of(source: str | Path) -> str:
+    """Return the digest of all problems of a source. MATH-500 is not read for it, since
+    what has another digest is never taken for it.
+    """
+    return MATH500_SHA256 if source == "math500" else digest(load_problems(source))
+
+
 def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Problem]:
     """Return `limit` problems in their old order, every level keeping its share; a
     larger sample holds the smaller.

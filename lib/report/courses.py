@@ -20,7 +20,7 @@ ANSWERED = "Other fillers, lengths and places: points of accuracy, against none"
 def courses_of(profile: Profile, stored: Stored) -> list[dict]:
     """Return a course per panel: its title, and a row per setting and model."""
     courses = []
-    if stored.scores is not None:
+    if stored.scores is not None and len(stored.scores):
         table = differences(stored.scores, "solution", profile.filler)
         for panel, title in TITLES.items():
             rows = table[table.panel == panel]

@@ -2,6 +2,7 @@
 are stored.
 """
 
+import json
 from types import SimpleNamespace
 
 import pandas as pd
@@ -12,8 +13,10 @@ from lib import evaluation, paths
 from lib.evaluation import likelihood, of_profile
 from lib.evaluation import run as module
 from lib.evaluation.rows import frame
+from lib.evaluation.settings import answer_settings
 from lib.models.names import resolve
-from lib.profiles import Likelihood, load_profile, variation
+from lib.paths import write_json
+from lib.profiles import Likelihood, PassRates, Profile, load_profile, variation
 from lib.prompts.conditions import Filler
 
 DEMO = load_profile("demo")
@@ -87,6 +90,7 @@ def mine(tmp_path, monkeypatch):
     accuracy = DEMO.accuracy.model_copy(update={"models": SPECS})
     scored = Likelihood(models=SPECS)
     own = {"name": "mine", "accuracy": accuracy, "likelihood": scored}
+    own["pass_rates"] = PassRates(models=SPECS)
     return DEMO.model_copy(update=own)
 
 
@@ -97,36 +101,119 @@ def text(model=GEMMA, **others):
 
 # What is read, where a run keeps it, and where the repository does.
 PLACES = """
-stored_answers | completions | answers/main
-stored_scores | likelihood/scores | likelihood/m
-stored_draw_scores | draw_scores/scores | draws/m
+main | answers | stored_answers | completions | answers/main
+likelihood | scores | stored_scores | likelihood/scores | likelihood/m
+draw_scores | draws | stored_draw_scores | draw_scores/scores | draws/m
 """
 STORED = [line.split(" | ") for line in PLACES.strip().splitlines()]
 
 
-@pytest.mark.parametrize("name, here, there", STORED)
-def test_every_shard_of_a_run_comes_before_what_the_repository_has(
-    mine, name, here, there
+def store(profile, part, there, rows):
+    """Let the repository have rows of a part, with the settings they were made with."""
+    keep(paths.DATA / "mine" / f"{there}.jsonl.gz", rows)
+    record_path = paths.DATA / "mine" / of_profile.RECORDED
+    parts = json.loads(record_path.read_text()) if record_path.exists() else {}
+    parts[part] = of_profile.recorded_settings(profile, part)
+    write_json(record_path, parts)
+
+
+@pytest.mark.parametrize("part, _, name, here, there", STORED)
+def test_a_whole_run_comes_first_then_the_repository_then_what_a_run_has_so_far(
+    mine, part, _, name, here, there
 ):
     stored = getattr(of_profile, name)
-    keep(paths.DATA / "mine" / f"{there}.jsonl.gz", [text(key="stored")])
-    assert stored(mine).key.tolist() == ["stored"]
     keep(mine.results / f"{here}-1-of-2.jsonl", [text(key="first")])
     keep(mine.results / f"{here}-2-of-2.jsonl", [text(key="second")])
     assert stored(mine).key.tolist() == ["first", "second"]
+    assert not of_profile.is_stored(mine, part)
+
+    store(mine, part, there, [text(key="stored")])
+    assert stored(mine).key.tolist() == ["stored"]
+    assert of_profile.is_stored(mine, part)
+
+    write_json((mine.results / here).parent / "summary.json", [])
+    assert stored(mine).key.tolist() == ["first", "second"]
+    assert not of_profile.is_stored(mine, part)
+
+
+def test_six_answers_of_a_run_that_was_begun_change_nothing_for_anybody(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    families = load_profile("families")
+    rows = [text(key=str(number)) for number in range(6)]
+    keep(families.results / "completions.jsonl", rows)
+    assert len(evaluation.answers(families)) == 1100
+    assert len(evaluation.stored_answers(families)) == 1100
+
+
+# What the families' rows were not made with, and the name that a refusal gives it.
+OTHERS = [
+    ({"seed": 1}, "seed"),
+    ({"filler": {"mless": "!"}}, "filler.mless"),
+    ({"filler": {"length": 7}}, "filler.length"),
+    ({"accuracy": {"format": "plain"}}, "format"),
+    ({"accuracy": {"max_new_tokens": 99}}, "max_new_tokens"),
+    ({"accuracy": {"dtype": "bfloat16"}}, "dtype"),
+    ({"accuracy": {"levels": [1]}}, "levels"),
+    ({"accuracy": {"problems": "embedded"}}, "problems_sha256"),
+    ({"likelihood": {"format": "plain"}}, "format"),
+    ({"likelihood": {"max_solution_tokens": 9}}, "max_solution_tokens"),
+    ({"likelihood": {"dtype": "bfloat16"}}, "dtype"),
+    ({"pass_rates": {"temperature": 0.9}}, "temperature"),
+    ({"pass_rates": {"max_new_tokens": 99}}, "max_new_tokens"),
+]
+READERS = {
+    "accuracy": ("answers", "stored_answers"),
+    "likelihood": ("scores", "stored_scores"),
+    "pass_rates": ("draws", "stored_draws"),
+}
+
+
+def changed(profile, changes):
+    """Return a profile with some settings changed, of sections by name."""
+    whole = profile.model_dump()
+    for name, value in changes.items():
+        whole[name] = whole[name] | value if isinstance(value, dict) else value
+    return Profile.model_validate(whole)
+
+
+@pytest.mark.parametrize("changes, name", OTHERS)
+def test_what_was_stored_with_other_settings_is_refused_whoever_asks(
+    changes, name, refused
+):
+    profile = changed(load_profile("families"), changes)
+    sections = [section for section in changes if section in READERS] or READERS
+    for reader in [each for section in sections for each in READERS[section]]:
+        message = refused(getattr(evaluation, reader), profile)
+        assert message.startswith("data/families was made with")
+        assert f"{name} = " in message
+        assert "give the profile another name" in message
+
+
+def test_a_run_that_was_begun_with_other_settings_is_refused(mine, refused):
+    settings = answer_settings(mine.accuracy, Filler(), seed=5)
+    keep(mine.results / "completions.jsonl", [text(key="a")])
+    write_json(mine.results / "run.json", {"settings": settings})
+    message = refused(of_profile.stored_answers, mine)
+    assert message.endswith("seed = 5, not 0: use another folder, or delete this one")
 
 
 @pytest.mark.parametrize("folder", ["results/mine/fillers", "data/mine/answers"])
 def test_stored_answers_say_of_which_part_they_are(mine, tmp_path, folder):
     for name in ("completions.jsonl", "fillers.jsonl.gz"):
         keep(tmp_path / folder / name, [text()])
+    recorded = of_profile.recorded_settings(mine, "fillers")
+    paths.DATA.joinpath("mine").mkdir(parents=True, exist_ok=True)
+    write_json(paths.DATA / "mine" / of_profile.RECORDED, {"fillers": recorded})
     assert of_profile.stored_answers(mine, "fillers").part.tolist() == ["fillers"]
 
 
 @pytest.mark.parametrize("file", ["answers/main", "likelihood/m"])
 def test_stored_rows_are_the_profiles_models_in_its_order(mine, file):
     models = ["stranger", SMOL, GEMMA, SMOL]
-    keep(paths.DATA / "mine" / f"{file}.jsonl.gz", map(text, models))
+    part = "likelihood" if "likelihood" in file else "main"
+    store(mine, part, file, map(text, models))
     stored = evaluation.scores if "likelihood" in file else evaluation.answers
     assert stored(mine).key.tolist() == ["2", "1", "3"]
 
@@ -137,5 +224,5 @@ def test_texts_are_compared_model_by_model_and_sample_by_sample(mine):
         for sample in (0, 1):
             response = f"{model} {sample}"
             rows.append(text(model, sample=sample, response=response))
-    keep(paths.DATA / "mine" / "answers" / "main.jsonl.gz", rows)
+    store(mine, "main", "answers/main", rows)
     assert evaluation.same_texts(mine, frame(rows)) == (4, 4)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lib import evaluation
+from lib import evaluation, paths
 from lib.arm.settings import Arm
 from lib.evaluation.likelihood import texts_wanted
 from lib.evaluation.plan import completions_wanted
@@ -49,7 +49,7 @@ def test_stored_completions_keep_their_keys(demo, part):
     problems = load_problems(
         accuracy.problems, accuracy.limit, DEMO.seed, accuracy.levels
     )
-    stored = read(evaluation.stored_file(DEMO, part))
+    stored = read(paths.DATA / "demo" / "answers" / f"{part}.jsonl.gz")
     assert len(stored) == len(problems) * len(accuracy.conditions) * accuracy.samples
 
     # The prompts of the longer parts take seconds.

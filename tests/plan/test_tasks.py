@@ -231,40 +231,12 @@ def test_of_what_is_kept_only_what_is_asked_for_is_not_left(count, name, file, _
     assert count(fresh=True)[name].stored == 0
 
 
-@pytest.mark.parametrize("name, here, there", KEPT)
-def test_what_the_repository_keeps_is_whole_however_little_it_is(
-    count, name, here, there
-):
-    keep(paths.RESULTS / "by-hand" / here, [])
-    folder = paths.DATA / "by-hand"
-    keep(folder / "answers" / "draws.jsonl.gz", [ASKED_FOR])
-    keep(folder / there, [ASKED_FOR, ASKED_FOR | {"model": "m"}])
-    task = count()[name]
-    assert task.prompts == 1
-    assert task.stored == 1
-    assert task.work == Workload()
-
-
-def test_likelihoods_of_the_repository_come_before_a_runs_own(count):
-    keep(paths.RESULTS / "by-hand" / "likelihood" / "scores.jsonl", [ASKED_FOR] * 2)
-    keep(paths.DATA / "by-hand" / "likelihood" / "m.jsonl.gz", [ASKED_FOR])
-    assert count()["likelihood"].stored == 1
-
-
 def test_a_condition_that_is_measured_counts_for_all_of_its_prompts(count, monkeypatch):
     done = {"trained: attention: mless"}
     monkeypatch.setattr(measuring_tasks, "_done", lambda *_: done)
     task = count()["attention"]
     assert task.prompts == 16
     assert task.stored == 4
-
-
-def test_drawn_answers_are_not_those_that_the_repository_keeps_of_the_main_part(count):
-    keep(paths.DATA / "by-hand" / "answers" / "main.jsonl.gz", [ASKED_FOR])
-    tasks = count()
-    assert tasks["main"].stored == 1
-    assert tasks["draws"].stored == 0
-    assert tasks["draw_scores"].stored == 0
 
 
 @pytest.mark.parametrize("name", ["likelihood", "draw_scores"])

@@ -1,0 +1,102 @@
+"""What decides the numbers of a run besides its models, problems and conditions, which
+may join one by one: what run.json records, and what stored rows are held against.
+"""
+
+import json
+from pathlib import Path
+
+from lib.errors import InputError
+from lib.profiles import Accuracy, Likelihood
+from lib.prompts.conditions import INSTRUCTION, Filler
+from lib.prompts.problems import describe, digest_of
+
+RUN = "run.json"
+ADVICE = "use another folder, or delete this one"
+DECODING = (
+    "format",
+    "max_new_tokens",
+    "elicit",
+    "elicit_tokens",
+    "temperature",
+    "top_p",
+    "engine",
+)
+
+
+def run_settings(problems: str, filler: Filler, seed: int) -> dict:
+    """Return what answers and scores of these problems share."""
+    return {
+        "problems": describe(problems),
+        "problems_sha256": digest_of(problems),
+        "instruction": INSTRUCTION,
+        "filler": filler.model_dump(),
+        "seed": seed,
+    }
+
+
+def answer_settings(accuracy: Accuracy, filler: Filler, seed: int) -> dict:
+    """Return what all answers of a run share."""
+    settings = run_settings(accuracy.problems, filler, seed)
+    settings |= {name: getattr(accuracy, name) for name in DECODING}
+    if accuracy.examples:
+        settings["examples"] = [vars(example) for example in accuracy.examples]
+    return settings
+
+
+def score_settings(likelihood: Likelihood, filler: Filler, seed: int) -> dict:
+    """Return what all scores of gold solutions and answers of a run share."""
+    settings = run_settings(likelihood.problems, filler, seed)
+    settings["max_solution_tokens"] = likelihood.max_solution_tokens
+    return settings
+
+
+def draw_score_settings(problems: str, filler: Filler, drawn_with: dict) -> dict:
+    """Return what all scores share of answers that were drawn with these settings."""
+    settings = run_settings(problems, filler, drawn_with["seed"])
+    return settings | {name: drawn_with[name] for name in ("temperature", "format")}
+
+
+def require_same(folder: Path, settings: dict) -> None:
+    """Raise InputError for the first setting that a folder was not made with, if it was
+    made before.
+    """
+    if (folder / RUN).exists():
+        difference = first_difference(read_run(folder), settings)
+        if difference:
+            raise InputError(f"{folder} was made with {difference}: {ADVICE}")
+
+
+def first_difference(before: dict, now: dict) -> str:
+    """Return the first setting that differs, as `name = old, not new`; "" for none."""
+    was = _flat(before)
+    new = _flat(now)
+    for name in was | new:
+        old_value = was.get(name, "(absent)")
+        new_value = new.get(name, "(absent)")
+        if old_value != new_value:
+            return f"{name} = {old_value}, not {new_value}"
+    return ""
+
+
+def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
+    """Return settings as JSON by name, those of a group as group.name."""
+    flat = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = json.dumps(value)
+    return flat
+
+
+def read_run(folder: Path) -> dict:
+    """Return the settings of the run in a folder; raises InputError where there is
+    none.
+    """
+    path = folder / RUN
+    if not path.is_file():
+        raise InputError(f"{folder} holds no run: it has no {RUN}")
+    try:
+        return {**json.loads(path.read_text(encoding="utf-8"))["settings"]}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} is broken: {ADVICE}") from error
