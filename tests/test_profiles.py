@@ -96,6 +96,10 @@ def test_profiles_of_the_papers_models_draw_its_heads(name):
             "accuracy.conditions.1: unknown condition 'mles' (did you",
         ),
         (
+            changed("accuracy", max_new_tokens=0, elicit=False),
+            "accuracy: max_new_tokens is 0: nothing is answered unless elicit asks",
+        ),
+        (
             changed("accuracy", conditions=["none", "gap"]),
             "accuracy: gap: only likelihoods are measured under it",
         ),

@@ -35,7 +35,13 @@ from lib.models.names import resolve
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Condition, Filler
-from lib.prompts.problems import Problem, digest, load_problems, sampling_order
+from lib.prompts.problems import (
+    Problem,
+    digest,
+    load_problems,
+    posed,
+    sampling_order,
+)
 
 
 def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFrame:
@@ -106,7 +112,7 @@ def _draws_wanted(
             arm = arm_of(condition, loaded)
             prompt = build_prompt(
                 loaded.tokenizer,
-                problem.problem,
+                posed(problem, condition),
                 condition,
                 format=drawn_with["format"],
                 filler=filler,

@@ -26,7 +26,7 @@ from lib.models.loading import Loaded
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Condition, Filler
-from lib.prompts.problems import Problem, load_problems, sampling_order
+from lib.prompts.problems import Problem, load_problems, posed, sampling_order
 from lib.statistics import format_interval, interval
 
 # What the gold answer follows where no reasoning is given.
@@ -98,7 +98,7 @@ def texts_wanted(
         for target, condition in _targets(settings):
             prompt = build_prompt(
                 loaded.tokenizer,
-                problem.problem,
+                posed(problem, condition),
                 condition,
                 format=style,
                 filler=filler,

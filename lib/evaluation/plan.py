@@ -9,7 +9,7 @@ from lib.paths import settings_key
 from lib.profiles import Accuracy
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Condition, Filler
-from lib.prompts.problems import Problem
+from lib.prompts.problems import Problem, posed
 
 
 class WantedCompletion(NamedTuple):
@@ -46,7 +46,7 @@ def completions_wanted(
         for problem in problems:
             prompt = build_prompt(
                 loaded.tokenizer,
-                problem.problem,
+                posed(problem, condition),
                 condition,
                 format=accuracy.format,
                 filler=filler,

@@ -188,7 +188,7 @@ class _Batch:
         def fill(
             chosen: list[int],
         ) -> tuple[list[_Row], DynamicCache, torch.Tensor]:
-            rows = [_Row(admitted[i], model.device) for i in chosen]
+            rows = [self._begun(admitted[i]) for i in chosen]
             ids = [row.request.input_tokens for row in rows]
             last = [range(len(tokens) - 1, len(tokens)) for tokens in ids]
             self._let_arm_draw(rows)
@@ -204,6 +204,14 @@ class _Batch:
             self.rows += rows
             parts.append(logits)
         return range(first, len(self.rows)), torch.cat(parts)
+
+    def _begun(self, request: Request) -> _Row:
+        """Return a request's row, at its elicitation if no reasoning is asked for."""
+        row = _Row(request, self.engine.model.device)
+        if self.sampling.max_new_tokens == 0:
+            row.answer.finish_reason = "length"
+            row.feed = list(self.elicitation)
+        return row
 
     def _advance(self, slots: range, logits: torch.Tensor) -> Iterator[Completion]:
         """Give the rows in these slots, of logits (N, vocabulary), their next tokens.

@@ -132,8 +132,10 @@ class Accuracy(Variation, Section):
     conditions: list[ConditionField] = Field(
         ["none", "mless", "mful"], validate_default=True, description=CONDITIONS_HELP
     )
-    max_new_tokens: PositiveInt = Field(
-        1024, description="an answer is cut after so many tokens"
+    max_new_tokens: NonNegativeInt = Field(
+        1024,
+        description="an answer is cut after so many tokens; with elicit 0 is an answer"
+        " without reasoning",
     )
     elicit: bool = Field(False, description="ask for a boxed answer in a second step")
     elicit_tokens: PositiveInt = Field(12, description="tokens of that second step")
@@ -188,6 +190,10 @@ class Accuracy(Variation, Section):
             raise ValueError(
                 f"samples is {self.samples} at temperature 0, where every sample is the"
                 " same"
+            )
+        if self.max_new_tokens == 0 and not self.elicit:
+            raise ValueError(
+                "max_new_tokens is 0: nothing is answered unless elicit asks for it"
             )
         if self.examples and self.format != "chat":
             raise ValueError("examples are turns of a chat: format must be chat")

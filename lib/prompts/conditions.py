@@ -156,6 +156,9 @@ class Condition(Settings):
     view: View = EVERY_LAYER  # which layers show what was inserted
     example: bool = False  # whether a worked problem stands first
     instructed: bool = True
+    # How the problem is put: twice (arXiv 2512.14982), or with the first sentence of
+    # its worked solution behind it.
+    posed: Literal["twice", "hinted"] | None = None
     # Before the answer: the gold solution, or as many dots as it has tokens.
     thought: Literal["solution", "dots"] | None = None
 
@@ -183,7 +186,7 @@ class Condition(Settings):
         return base.model_copy(update=own)
 
 
-# Conditions that are for likelihoods alone, beside those of OF_LAYERS.
+# Conditions with a prompt, or a mask, of their own, beside those of OF_LAYERS.
 SPECIAL = (
     # The problem only moves on by so many positions.
     Condition(text="gap", inserted="mless", view=NO_LAYER),
@@ -191,6 +194,8 @@ SPECIAL = (
     Condition(text="dilution", inserted="mless", view=LAYER_1_SILENT),
     Condition(text="example", inserted="none", example=True),
     Condition(text="bare", inserted="none", instructed=False),
+    Condition(text="repeat", inserted="none", posed="twice"),
+    Condition(text="hint", inserted="none", posed="hinted"),
     Condition(text="thought", inserted="none", thought="solution"),
     Condition(text="dots-for-thought", inserted="none", thought="dots"),
 )

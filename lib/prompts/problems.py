@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
 from lib.paths import DATA, json_lines, write_whole
+from lib.prompts.conditions import Condition
 
 EMBEDDED = DATA / "embedded.jsonl"
 MATH500 = "HuggingFaceH4/MATH-500"
@@ -59,6 +60,28 @@ class Problem(Settings):
     solution: str = ""
     subject: str = ""
     level: Annotated[NonNegativeInt, BeforeValidator(_level_number)] = 0
+
+
+# Where a sentence of a worked solution ends.
+SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+
+
+def posed(problem: Problem, condition: Condition) -> str:
+    """Return a problem's text as a condition puts it.
+
+    Raises InputError where a hint is asked for and there is no worked solution.
+    """
+    if condition.posed == "twice":
+        return f"{problem.problem}\n\n{problem.problem}"
+    if condition.posed == "hinted":
+        solution = problem.solution.strip()
+        if not solution:
+            raise InputError(
+                f"problem {problem.id} has no solution, of which {condition} gives the"
+                " first sentence"
+            )
+        return f"{problem.problem}\n\n{SENTENCE_END.split(solution, 1)[0]}"
+    return problem.problem
 
 
 def load_problems(

@@ -128,7 +128,9 @@ def test_an_answer_ends_with_what_ends_it_or_at_the_limit(
 
 
 @pytest.mark.parametrize(
-    ("limit", "finish"), [(10, "stop"), (3, "length"), (2, "length")]
+    ("limit", "finish"),
+    # With 0 the answer is asked for at once.
+    [(10, "stop"), (3, "length"), (2, "length"), (0, "length")],
 )
 def test_the_elicitation_follows_what_was_written_and_ends_at_the_closing_brace(
     tokenizer, ids, limit, finish

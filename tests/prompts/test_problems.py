@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from lib import paths
 from lib.errors import InputError
 from lib.prompts import problems
+from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import (
     Problem,
     describe,
     digest,
     load_problems,
+    posed,
     stratified_sample,
 )
 
@@ -243,3 +245,26 @@ def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, monkeypatch):
 def test_a_file_that_is_not_on_this_machine_has_no_short_name(tmp_path):
     with pytest.raises(InputError, match="unknown problems"):
         describe(tmp_path / "gone.jsonl")
+
+
+SOLVED = Problem(
+    **BARE, unique_id="a", solution="It is $1.5$ in all. So twice is $\\boxed{3}$."
+)
+
+
+@pytest.mark.parametrize(
+    "condition, text",
+    [
+        ("none", "p"),
+        ("mless", "p"),
+        ("repeat", "p\n\np"),
+        ("hint", "p\n\nIt is $1.5$ in all."),
+    ],
+)
+def test_a_problem_is_put_as_a_condition_says(condition, text):
+    assert posed(SOLVED, parse_condition(condition)) == text
+
+
+def test_a_hint_needs_a_worked_solution():
+    with pytest.raises(InputError, match=r"^problem a has no solution, of which hint"):
+        posed(Problem(**BARE, unique_id="a"), parse_condition("hint"))
