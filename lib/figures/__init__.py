@@ -12,7 +12,12 @@ below lists them by module:
     points_figure        changes of right answers in points
     matrix               every claim in every model
 
-They share
+What a notebook's cell draws with, in their place:
+
+    drawing   axes, curves of a head, intervals, bars and maps; looks by order
+    keeping   a figure's one legend, and how it is saved and shown
+
+The functions of figures share
 
     looks     the colour, marker and name of a condition, a model or an outcome
     draw      what several figures draw on one panel
@@ -47,8 +52,23 @@ FIGURE_NAMES = {
     "matrix": ["claims_matrix"],
     "points_figure": ["points"],
 }
+DRAWING = {
+    "drawing": [
+        "accuracy_bars",
+        "first_tokens",
+        "grid",
+        "interval_lines",
+        "interval_rows",
+        "layer_head_map",
+        "shade_inserted",
+        "split",
+        "tell_apart",
+        "token_curves",
+    ],
+    "keeping": ["keep"],
+}
 PRINTED = {"compare": ["agreement"], "source": ["unfold"], "tables": ["say", "show"]}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs=FIGURE_NAMES | PRINTED | {"prompt": ["one_prompt"]}
+    __name__, submod_attrs=FIGURE_NAMES | DRAWING | PRINTED | {"prompt": ["one_prompt"]}
 )

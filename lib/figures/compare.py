@@ -8,13 +8,10 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
-
-from lib.statistics import ALPHA
+import pandas as pd
 
 RECORD = "figures.json"  # in a run's results: why each figure was drawn, "" if kept
-NO_TABLE = "no table was there"
-NO_PICTURE = "no picture was there"
+MISSING = "a file was missing"
 # What no reader sees: of a number, and of the largest number of its column.
 SAME = 0.01
 SAME_OF_COLUMN = 0.001
@@ -22,35 +19,32 @@ P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
 
 
 def difference(old, new):
-    """Return where two DataFrames first differ to a reader, "" if nowhere.
+    """Return where two tables first differ to a reader, "" if nowhere.
 
-    Texts and counts have to be equal. A fraction may move by a hundredth of itself or
-    by a thousandth of the largest of its column, a p-value on its side of ALPHA.
+    Texts and counts have to be equal, fractions to a hundredth of themselves or a
+    thousandth of the largest of their column. P-values are left out.
     """
-    if list(old) != list(new):
-        return f"columns {', '.join(new)}, were {', '.join(old)}"
-    if len(old) != len(new):
-        return f"{len(new)} rows, were {len(old)}"
-    for name in new:
-        same = _same(name, old[name], new[name])
-        if not same.all():
-            row = int(np.argmin(same))
-            return f"{name} in line {row + 2}: {new[name][row]}, was {old[name][row]}"
+    names = [name for name in old if not P_VALUE.fullmatch(name)]
+    if names != [name for name in new if not P_VALUE.fullmatch(name)]:
+        return f"other columns: {', '.join(new)}"
+    for name in names:
+        columns = _comparable(old[name], new[name])
+        tolerance = {"rtol": SAME, "atol": SAME_OF_COLUMN}
+        try:
+            pd.testing.assert_series_equal(*columns, check_dtype=False, **tolerance)
+        except AssertionError as error:
+            return f"{name}: {' '.join(str(error).split())}"
     return ""
 
 
-def _same(name, was, now):
-    """Return of each row of a column whether a reader sees no difference."""
-    gaps = was.isna() & now.isna()
-    kinds = {was.dtype.kind, now.dtype.kind}
-    if P_VALUE.fullmatch(name):
-        both = was.notna() & now.notna()
-        return gaps | (both & ((was < ALPHA) == (now < ALPHA)))
-    if kinds in ({"f"}, {"f", "i"}):
-        size = was.abs()
-        room = np.maximum(SAME * size, SAME_OF_COLUMN * size.max())
-        return gaps | ((now - was).abs() <= room)
-    return gaps | (was == now)
+def _comparable(old, new):
+    """Return two columns over the largest number of the old one; counts as texts."""
+    kinds = {old.dtype.kind, new.dtype.kind}
+    if kinds == {"i"}:
+        return old.astype(str), new.astype(str)
+    if kinds <= {"i", "f"}:
+        return old / old.abs().max(), new / old.abs().max()
+    return old, new
 
 
 def recorded(results):
@@ -65,22 +59,11 @@ def recorded(results):
 
 
 def agreement(results):
-    """Return the last words of a run: how many figures agree with the files that were
-    there, how many are new, and which were drawn anew and why.
+    """Return the last words of a run: how many figures show the numbers that were
+    there, and which were drawn anew and why.
     """
     reasons = recorded(results)
-    new = [name for name, reason in reasons.items() if reason == NO_TABLE]
-    same = [name for name, reason in reasons.items() if not reason]
-    lines = []
-    if same:
-        compared = len(reasons) - len(new)
-        lines.append(
-            f"{len(same)} of {compared} figures agree with the files that were there."
-        )
-    if new:
-        plural = "s were" if len(new) > 1 else " was"
-        lines.append(f"{len(new)} new figure{plural} drawn.")
-    for name, reason in reasons.items():
-        if reason and reason != NO_TABLE:
-            lines.append(f"{name} was drawn anew: {reason}.")
-    return "\n".join(lines)
+    anew = [f"{name} ({reason})" for name, reason in reasons.items() if reason]
+    text = f"{len(reasons) - len(anew)} of {len(reasons)} figures agree with the files"
+    text += " that were there."
+    return f"{text} Drawn anew: {', '.join(anew)}." if anew else text

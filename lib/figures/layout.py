@@ -21,7 +21,7 @@ from IPython.display import Image, display
 from PIL import Image as Pixels
 
 from lib.errors import InputError
-from lib.figures.compare import NO_PICTURE, NO_TABLE, RECORD, difference, recorded
+from lib.figures.compare import MISSING, RECORD, difference, recorded
 from lib.figures.looks import HEIGHT, STYLE, WIDTH
 from lib.models.names import resolve
 from lib.paths import relative_path, write_json, write_whole
@@ -158,9 +158,7 @@ def _renew(run, name, tables, figure, caption):
     reason = _write_error(path, csv)
     if reason:
         _finish(figure, caption)
-        contents = _pictures(figure)
-        if reason != NO_PICTURE:
-            contents["csv"] = csv.encode()
+        contents = _pictures(figure) | {"csv": csv.encode()}
         _write(path, contents)
     run.results.mkdir(parents=True, exist_ok=True)
     write_json(run.results / RECORD, recorded(run.results) | {name: reason})
@@ -173,11 +171,11 @@ def _write_error(path, csv):
         old = pd.read_csv(path.with_suffix(".csv"))
         where = difference(old, pd.read_csv(io.StringIO(csv)))
     except (OSError, ValueError):  # missing or damaged: as good as not there
-        return NO_TABLE
+        return MISSING
     if where:
         return where
     pictures = [path.with_suffix(f".{kind}") for kind in ("png", "pdf")]
-    return "" if all(picture.is_file() for picture in pictures) else NO_PICTURE
+    return "" if all(picture.is_file() for picture in pictures) else MISSING
 
 
 def _finish(figure, caption):

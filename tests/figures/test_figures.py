@@ -148,6 +148,7 @@ DRAWN = {  # name: tables, how many panels, title of one of them
 IN_ROWS = ("likelihood", "answer_at_once", "overview", "claims_matrix", "lambda_map")
 IN_ROWS += ("inserted_span", "fig04", "points", "same_answers")
 NOT_FIGURES = {"agreement", "one_prompt", "say", "show", "unfold"}
+NOT_FIGURES |= {name for names in figures.DRAWING.values() for name in names}
 
 
 @pytest.mark.parametrize("name", sorted({*figures.__all__} - NOT_FIGURES))

@@ -1,0 +1,90 @@
+"""A figure is saved with its numbers, unless what is there says the same."""
+
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+from artists import texts
+
+from lib.errors import InputError
+from lib.figures import keeping
+from lib.figures.compare import MISSING, recorded
+from lib.figures.drawing import grid
+
+CURVE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, float("nan")]})
+
+
+@pytest.fixture
+def run(tmp_path):
+    return SimpleNamespace(figures=tmp_path / "figures", results=tmp_path / "results")
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What was displayed."""
+    displayed = []
+    monkeypatch.setattr(keeping, "display", displayed.append)
+    return displayed
+
+
+def draw(run, table=CURVE, label="None"):
+    """Return the files of a figure of two panels, by name."""
+    figure, axes = grid(2)
+    for ax in axes:
+        ax.plot(table.token, table.weight, label=label)
+    keeping.keep(run, "fig", figure, table)
+    return {path.name: path.read_bytes() for path in run.figures.iterdir()}
+
+
+def test_a_figure_is_kept_in_three_files_that_are_named_and_shown(run, shown):
+    files = draw(run)
+    assert set(files) == {"fig.csv", "fig.pdf", "fig.png"}
+    assert files["fig.csv"] == b"token,weight\n1,0.333333\n2,0.25\n3,\n"
+    picture, saved = shown
+    assert picture.data == files["fig.png"]
+    assert f"`{run.figures}/fig.png`" in saved.data
+    assert not plt.get_fignums()
+
+
+def test_a_figure_whose_numbers_are_there_stays(run, shown):
+    before = draw(run)
+    assert draw(run, CURVE * [1, 1 + 1e-5], "Another look") == before
+    assert recorded(run.results) == {"fig": ""}
+
+
+LOST = [("png", None), ("pdf", None), ("csv", None), ("csv", b'a,b\n1,2,3\n"')]
+
+
+@pytest.mark.parametrize("kind, content", LOST)
+def test_a_file_that_is_lost_or_damaged_is_written_again(run, shown, kind, content):
+    before = draw(run)
+    file = run.figures / f"fig.{kind}"
+    file.unlink()
+    if content:
+        file.write_bytes(content)
+    assert draw(run) == before
+    assert recorded(run.results) == {"fig": MISSING}
+
+
+def test_another_number_is_written_and_its_column_named(run, shown):
+    before = draw(run)
+    after = draw(run, CURVE * [1, 1.02])
+    assert recorded(run.results)["fig"].startswith("weight: ")
+    assert b"0.255" in after["fig.csv"]
+    assert after["fig.png"] != before["fig.png"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(run, shown):
+    run.figures.write_text("a file")
+    with pytest.raises(InputError, match=r"cannot write figure fig to .*: File exists"):
+        draw(run)
+
+
+def test_the_legend_names_each_series_once(run, shown):
+    figure, axes = grid(2)
+    for ax in axes:
+        ax.plot([1, 2], label="None")
+    keeping.keep(run, "fig", figure, CURVE)
+    (legend,) = figure.legends
+    assert texts(legend.get_texts()) == ["None"]
