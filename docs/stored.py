@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from lib import evaluation, paths
 from lib.claims import verdict
 from lib.claims.verdict import Verdict
-from lib.claims.verdict_tables import verdicts_of
+from lib.claims.verdict_tables import stored_verdicts
 from lib.errors import InputError
 from lib.evaluation.answer_tables import graders
 from lib.profiles import (
@@ -74,7 +74,7 @@ def by(column: str, path: str) -> dict[str, dict]:
 @functools.cache
 def verdicts(profile: str) -> list[Verdict]:
     """Return the verdicts that the repository keeps of a profile."""
-    return verdicts_of(csv(f"data/{profile}/verdicts.csv"))
+    return stored_verdicts(profile)
 
 
 def about(claim: str, profile: str = "families") -> list[Verdict]:

@@ -109,7 +109,7 @@ def effects(rows: Iterable[Verdict], control: str = "") -> list[float]:
     told = list(rows)
     if control:
         told = [row.controls[control] for row in rows if control in row.controls]
-    return [one.estimate.effect for one in told]
+    return [one.effect for one in told]
 
 
 def lost(kept: Iterable[float]) -> list[float]:

@@ -13,7 +13,6 @@ import xarray as xr
 from docs import stored, write
 from lib import paths
 from lib.__main__ import parser
-from lib.claims.verdict import Estimate
 from lib.errors import InputError
 from lib.measurement.plan import PER_HEAD
 from lib.measurement.store import save_measured
@@ -53,8 +52,8 @@ def gained(monkeypatch):
     def gain(claim):
         def of_profile(profile):
             rows = kept(profile)
-            estimate = Estimate(1.0, 0.5, 1.5, 200)
-            changes = {"estimate": estimate, "survives": True, "verdict": "supported"}
+            changes = {"effect": 1.0, "low": 0.5, "high": 1.5, "n": 200}
+            changes |= {"survives": True, "verdict": "supported"}
             return [replace(row, **changes) if row.id == claim else row for row in rows]
 
         monkeypatch.setattr(stored, "verdicts", of_profile)

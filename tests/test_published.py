@@ -16,7 +16,7 @@ import pytest
 from lib import evaluation, paths
 from lib.claims.claim import load_claims
 from lib.claims.network_measures import AFFINE
-from lib.claims.verdict_tables import stored_verdicts
+from lib.claims.verdict_tables import stored_verdicts, verdict_table
 from lib.evaluation import answer_tables
 from lib.figures.tables import triples
 from lib.measurement.measured_tables import AFFINE_TEXT
@@ -274,10 +274,9 @@ def known_intervals():
         for entries in collected(profile).values():
             known += [entry[:2] for entry in entries]
 
-        table = pd.read_csv(stored_verdicts(profile))
-        for name in ("uniform_effect", "keys_effect", "finished"):
-            stem = name.replace("_effect", "")
-            columns = [name, f"{stem}_low", f"{stem}_high"]
+        table = verdict_table(stored_verdicts(profile))
+        for stem in ("uniform", "keys", "answers_finished"):
+            columns = [f"{stem}_effect", f"{stem}_low", f"{stem}_high"]
             known += map(exact, table[columns].dropna().to_numpy())
 
     answers = evaluation.answers(load_profile("families"))

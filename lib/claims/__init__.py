@@ -27,6 +27,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "verdict_tables": [
             "counts",
             "read_verdicts",
+            "stored_verdicts",
             "verdict_table",
             "write_verdicts",
         ],

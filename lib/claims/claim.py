@@ -62,7 +62,9 @@ class Claim(BaseModel):
     range: tuple[float | None, float | None]
     unit: str
     written: Literal["before", "after"]
-    reading: Literal["literal", "strict", "generous", "other", "control"]
+    seen: dict[str, str] = {}
+    amended: str | None = None
+    reading: Literal["literal", "translated", "strict", "generous", "other", "control"]
     paper: dict[str, float] = {}
     equivalence: float | None = Field(None, gt=0)
     margin: float | None = Field(None, gt=0)
@@ -73,6 +75,12 @@ class Claim(BaseModel):
         """The ends of the range, infinite where it has none."""
         low, high = self.range
         return -inf if low is None else low, inf if high is None else high
+
+    def written_for(self, model: str) -> str:
+        """Return whether the rule was written before or after anything of the kind was
+        known of a model.
+        """
+        return "after" if model in self.seen else self.written
 
     def reported(self, model: str) -> tuple[float, str] | tuple[None, None]:
         """Return the paper's value for the nearest model of the family, and its name.

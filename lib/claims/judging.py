@@ -80,7 +80,7 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         model=model,
         unit=claim.unit,
         range=claim.range,
-        written=claim.written,
+        written=claim.written_for(model),
     )
     verdict.paper, verdict.paper_of = claim.reported(model)
     try:
@@ -95,7 +95,9 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
     verdict.verdict = decision.verdict
     verdict.p = p_value(parts, *claim.ends)
     verdict.part = decision.part
-    verdict.estimate = estimate_of(decision.interval)
+    shown = estimate_of(decision.interval)
+    verdict.effect, verdict.low, verdict.high = shown.effect, shown.low, shown.high
+    verdict.n = shown.n
     verdict.clusters = decision.interval.clusters
     verdict.parts = len(parts)
     verdict.holds = tuple(decision.holds)
@@ -104,7 +106,7 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
     # What belongs beside it.
     verdict.answers = _answers(values.attrs.get("cut"))
     if (heads := values.attrs.get("heads")) is not None:
-        inside = [distance_inside(head, *claim.ends) > 0 for head in heads]
+        inside = [bool(distance_inside(head, *claim.ends) > 0) for head in heads]
         verdict.heads = len(heads)
         verdict.heads_held = sum(inside)
     if decision.verdict == "undecided":
@@ -189,7 +191,7 @@ def _compare_with_controls(
     """Note what the control networks give, and what training adds to the verdict."""
     networks = _control_networks(claim, values, decision.part)
     for kind, judged in networks.items():
-        verdict.controls[kind] = _control(judged)
+        setattr(verdict, kind, _control(judged))
     untrained = networks.get(UNTRAINED)
     if not untrained:
         return
@@ -251,4 +253,4 @@ def _control(networks: Sequence[Network]) -> Control:
     high = max(network.shown.high for network in networks)
     n = min(network.shown.n for network in networks)
     verdict = verdicts.pop() if len(verdicts) == 1 else "mixed"
-    return Control(verdict, Estimate(middle, low, high, n))
+    return Control(middle, low, high, n, verdict)

@@ -1,12 +1,14 @@
 """What is known of a claim on a model: its verdict, and the numbers behind it.
 
-`verdict_tables` makes a row of a table of it, where it is kept. Of many verdicts
-`about` and `literal` choose some.
+A `Verdict` is kept as JSON by `lib.claims.verdict_tables`. Of many verdicts `about` and
+`literal` choose some.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import nan
+
+from pydantic import computed_field
 
 from lib.statistics import ENOUGH, format_interval
 
@@ -16,8 +18,8 @@ SMALL = "small"
 VERDICTS = ("supported", "in part", "contradicted", SMALL, "undecided")
 # What is said of a claim with fewer than ENOUGH problems, or none.
 UNJUDGED = TOO_FEW, NOT_TESTED = "too few", "not tested"
-# The networks that a claim is held against, by the prefix of their columns: untrained
-# ones, the trained one with other heads' keys, evenly spread attention.
+# The fields with the networks that a claim is held against: untrained ones, the trained
+# one with other heads' keys, evenly spread attention.
 UNTRAINED, OTHER_HEADS, EVEN = CONTROLS = ("control", "keys", "uniform")
 
 
@@ -49,11 +51,8 @@ class Estimate:
         return not self.lies_above(number) and not self.lies_below(number)
 
 
-UNTESTED = Estimate(nan, None, None, 0)
-
-
 @dataclass(frozen=True)
-class Control:
+class Control(Estimate):
     """What networks of a kind give in the part that decides.
 
     The verdict is the one that each of them gets, else mixed; the effect is the middle
@@ -61,14 +60,13 @@ class Control:
     """
 
     verdict: str
-    estimate: Estimate
 
 
 @dataclass(frozen=True)
 class Power:
     """How many problems show an effect of the paper's size, with ends where known."""
 
-    needed: float  # NaN without a number of the paper's
+    needed: float
     low: float | None = None
     high: float | None = None
 
@@ -89,7 +87,7 @@ class Answers:
 class Verdict:
     """A claim, a model, and how the claim stands on it.
 
-    With an estimate of no problems it was not tested, for the `reason` given.
+    With an n of 0 it was not tested, for the `reason` given.
     """
 
     id: str
@@ -99,14 +97,15 @@ class Verdict:
     model: str
     unit: str
     range: tuple[float | None, float | None]
-    written: str
+    written: str  # before or after anything of the kind was known of this model
     verdict: str = "undecided"
     reason: str | None = None
-    paper: float | None = None  # the paper's number
-    paper_of: str | None = None  # and its model
 
-    part: str = ""  # the one that decides
-    estimate: Estimate = UNTESTED
+    part: str = ""  # the one that decides, and its effect
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0  # problems
     clusters: int | None = None
     parts: int = 0
     holds: tuple[str, ...] = ()  # the parts inside the range
@@ -118,17 +117,36 @@ class Verdict:
     p_holm: float | None = None
     survives: bool | None = None  # the correction for all rows
 
-    controls: dict[str, Control] = field(default_factory=dict)  # of CONTROLS
-    difference: Estimate | None = None
+    control: Control | None = None  # these three are CONTROLS
+    keys: Control | None = None
+    uniform: Control | None = None
+    difference: Estimate | None = None  # to the nearest of the untrained networks
     training: str | None = None  # also, stronger or weaker than without it
-    power: Power | None = None
     equivalence: float | None = None  # the margin within which an effect is small
+    paper: float | None = None  # the paper's number
+    paper_of: str | None = None  # and its model
+    power: Power | None = None
     answers: Answers | None = None
 
+    @computed_field
     @property
-    def n(self) -> int:
-        """The problems that it was tested on."""
-        return self.estimate.n
+    def specific(self) -> bool | None:
+        """Whether untrained networks get another verdict; None without a comparison."""
+        if self.control is None or self.verdict == "undecided":
+            return None
+        return self.training is None
+
+    @property
+    def estimate(self) -> Estimate:
+        """The effect of the part that decides, NaN where nothing was tested."""
+        effect = nan if self.effect is None else self.effect
+        return Estimate(effect, self.low, self.high, self.n)
+
+    @property
+    def controls(self) -> dict[str, Control]:
+        """The networks that it is held against, by CONTROLS."""
+        known = {name: getattr(self, name) for name in CONTROLS}
+        return {name: control for name, control in known.items() if control}
 
     @property
     def stands(self) -> str:
@@ -144,11 +162,16 @@ class Verdict:
 
     @property
     def small(self) -> bool:
-        """Whether the whole interval lies within the margin."""
+        """Whether the whole interval lies within the margin, on either side of 0."""
         margin = self.equivalence
         if not margin:
             return False
         return self.estimate.lies_above(-margin) and self.estimate.lies_below(margin)
+
+    @property
+    def mark(self) -> str:
+        """How it stands as a mark shows it: what is decided and small is small."""
+        return SMALL if self.small and self.decided else self.stands
 
     @property
     def lost(self) -> bool:

@@ -19,7 +19,7 @@ def axis(verdict: Verdict) -> dict | None:
         return None
     untrained = verdict.controls.get(UNTRAINED)
     bar = _bar(verdict.estimate)
-    control = _bar(untrained.estimate) if untrained else None
+    control = _bar(untrained) if untrained else None
     numbers = [*bar, *(control or ()), *verdict.range, verdict.paper]
     shown = [number for number in numbers if number is not None]
     low, high = min(shown), max(shown)

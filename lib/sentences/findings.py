@@ -58,7 +58,7 @@ def finding(verdicts: Sequence[Verdict]) -> list[str]:
 def _control_effects(verdicts: Iterable[Verdict], kind: str) -> list[float]:
     """Return what the networks of a kind give, as far as they are measured."""
     return [
-        verdict.controls[kind].estimate.effect
+        verdict.controls[kind].effect
         for verdict in verdicts
         if kind in verdict.controls
     ]

@@ -46,9 +46,9 @@ def measured_text(verdict: Verdict) -> str:
     if UNTRAINED in controls:
         parts.append(untrained_text(controls[UNTRAINED]))
     if OTHER_HEADS in controls:
-        parts.append(f"with other heads' keys {controls[OTHER_HEADS].estimate}")
+        parts.append(f"with other heads' keys {controls[OTHER_HEADS]}")
     if EVEN in controls:
-        parts.append(f"evenly spread attention {controls[EVEN].estimate}")
+        parts.append(f"evenly spread attention {controls[EVEN]}")
     return "; ".join(parts) + answers_text(verdict)
 
 
@@ -94,5 +94,5 @@ def answers_text(verdict: Verdict) -> str:
 
 def untrained_text(control: Control) -> str:
     """Return between which ends untrained networks lie."""
-    low, high = control.estimate.low, control.estimate.high
+    low, high = control.low, control.high
     return f"untrained {rounded(low, low, high)} to {rounded(high, low, high)}"

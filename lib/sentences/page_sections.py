@@ -94,7 +94,7 @@ def any_text(verdicts: Sequence[Verdict], shares: pd.DataFrame) -> list[str]:
     rows = [row for row in known(verdicts, "dilution") if UNTRAINED in row.controls]
     if rows:
         trained = _lost(row.estimate.effect for row in rows)
-        without = _lost(row.controls[UNTRAINED].estimate.effect for row in rows)
+        without = _lost(row.controls[UNTRAINED].effect for row in rows)
         lines += [
             "Token by token (λ), the original ones lose"
             f" {trained} % of their attention in trained networks.",

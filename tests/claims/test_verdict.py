@@ -1,5 +1,6 @@
 """A verdict as an object: how it is judged on planted numbers, its row and its file."""
 
+import json
 from dataclasses import fields, replace
 
 import numpy as np
@@ -10,18 +11,13 @@ from scipy import stats
 
 from lib import paths
 from lib.claims.judging import judge
-from lib.claims.verdict import UNTESTED
+from lib.claims.verdict import Answers, Control, Estimate, Power, Verdict
 from lib.claims.verdict_tables import (
-    VERDICT_COLUMNS,
-    Answers,
-    Control,
-    Estimate,
-    Power,
-    Verdict,
+    KEPT,
     counts,
     read_verdicts,
+    stored_verdicts,
     verdict_table,
-    verdicts_of,
     write_verdicts,
 )
 from lib.profiles import load_profile
@@ -85,15 +81,15 @@ def test_each_untrained_network_is_judged_by_itself(untrained, verdict, training
     assert (control.verdict, judged.training) == (verdict, training)
 
     # The middle one is shown: nothing is averaged.
-    assert control.estimate.effect == pytest.approx(sorted(untrained)[1])
-    assert control.estimate.low < min(untrained)
-    assert control.estimate.high > max(untrained)
+    assert control.effect == pytest.approx(sorted(untrained)[1])
+    assert control.low < min(untrained)
+    assert control.high > max(untrained)
     nearest = min((0.6 - value for value in untrained), key=abs)
     assert judged.difference.effect == pytest.approx(nearest, abs=1e-9)
 
     even = judged.controls["uniform"]
     assert even.verdict == "supported"
-    assert even.estimate.effect == pytest.approx(0.45)
+    assert even.effect == pytest.approx(0.45)
 
 
 def test_verdicts_from_opposite_sides_are_not_shared():
@@ -108,7 +104,7 @@ def test_a_control_is_shown_in_the_part_that_decides():
     control = judged.controls["control"]
     assert judged.part == "head 2"
     assert (control.verdict, judged.training) == ("supported", "weaker")
-    assert control.estimate.effect == pytest.approx(0.4)
+    assert control.effect == pytest.approx(0.4)
     assert judged.difference.effect == pytest.approx(0.4)
 
 
@@ -272,7 +268,10 @@ FULL = Verdict(
     paper=2.0,
     paper_of="n",
     part="first",
-    estimate=Estimate(1.5, 1.25, 1.75, 40),
+    effect=1.5,
+    low=1.25,
+    high=1.75,
+    n=40,
     clusters=25,
     parts=3,
     holds=("first", "second"),
@@ -282,11 +281,9 @@ FULL = Verdict(
     p=0.03,
     p_holm=0.06,
     survives=True,
-    controls={
-        "control": Control("mixed", Estimate(2.0, 1.0, 3.0, 40)),
-        "keys": Control("supported", Estimate(2.25, 1.5, 2.75, 40)),
-        "uniform": Control("undecided", Estimate(0.25, -0.5, 0.75, 40)),
-    },
+    control=Control(2.0, 1.0, 3.0, 40, "mixed"),
+    keys=Control(2.25, 1.5, 2.75, 40, "supported"),
+    uniform=Control(0.25, -0.5, 0.75, 40, "undecided"),
     difference=Estimate(-0.5, -0.75, -0.25, 40),
     training="weaker",
     power=Power(90, 70, 120),
@@ -295,18 +292,51 @@ FULL = Verdict(
 )
 
 
-def test_a_verdict_is_read_from_its_row_as_it_was():
+def test_a_verdict_is_read_from_its_json_as_it_was():
     empty = {field.name: field.default for field in fields(Verdict)}
     assert all(value != empty[name] for name, value in vars(FULL).items())
-    (again,) = verdicts_of(verdict_table([FULL]))
-    assert again == FULL
+    assert KEPT.validate_json(KEPT.dump_json([FULL])) == [FULL]
 
 
-def test_a_row_tells_ends_and_counts_by_their_names():
+def test_json_has_the_names_that_others_scripts_read():
+    (row,) = json.loads(KEPT.dump_json([FULL]))
+    assert (row["id"], row["model"], row["verdict"], row["n"]) == (
+        "a",
+        "m",
+        "in part",
+        40,
+    )
+    assert (row["effect"], row["low"], row["high"]) == (1.5, 1.25, 1.75)
+    assert (
+        row["control"].items()
+        >= {
+            "effect": 2.0,
+            "low": 1.0,
+            "high": 3.0,
+            "verdict": "mixed",
+        }.items()
+    )
+    assert row["specific"] is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "specific"),
+    [
+        ({"control": None}, None),
+        ({"verdict": "undecided"}, None),
+        ({"training": None}, True),
+        ({"training": "also"}, False),
+    ],
+)
+def test_a_verdict_is_specific_where_untrained_networks_get_another(changes, specific):
+    assert replace(FULL, **changes).specific is specific
+
+
+def test_a_table_names_fields_within_fields_after_both():
     (row,) = verdict_table([FULL]).to_dict("records")
-    expected = {"effect": 1.5, "low": 1.25, "high": 1.75, "low_end": 0.5}
-    expected |= {"high_end": 2.5, "n": 40, "held": 2, "finished_n": 30}
-    expected |= {"keys_effect": 2.25, "keys_low": 1.5, "cut": 12.5, "cut_less": 2.5}
+    expected = {"effect": 1.5, "low": 1.25, "high": 1.75, "holds": "first, second"}
+    expected |= {"keys_effect": 2.25, "keys_low": 1.5, "answers_cut": 12.5}
+    expected |= {"answers_finished_n": 30, "power_needed": 90}
     assert {name: row[name] for name in expected} == expected
 
 
@@ -319,18 +349,17 @@ def test_a_row_tells_ends_and_counts_by_their_names():
     ],
 )
 def test_a_verdict_stands_with_enough_problems(n, stands, decided):
-    verdict = replace(FULL, estimate=Estimate(1.5, 1.25, 1.75, n))
+    verdict = replace(FULL, n=n)
     assert (verdict.stands, verdict.decided) == (stands, decided)
 
 
 def test_literal_claims_are_counted_by_model_as_they_stand():
     literal = replace(FULL, reading="literal", verdict="supported")
-    few = replace(FULL.estimate, n=ENOUGH - 1)
     verdicts = [literal]
     verdicts.append(replace(literal, id="b", verdict="undecided"))
-    verdicts.append(replace(literal, id="c", estimate=few))
+    verdicts.append(replace(literal, id="c", n=ENOUGH - 1))
     verdicts.append(replace(literal, model="n"))
-    verdicts.append(replace(literal, id="b", model="n", estimate=UNTESTED))
+    verdicts.append(replace(literal, id="b", model="n", n=0))
     verdicts.append(replace(FULL, id="d"))
     table = counts(verdicts).set_index("model")
     assert list(table) == ["supported", "undecided", "too few", "not tested"]
@@ -359,29 +388,28 @@ def profile(tmp_path, monkeypatch):
 def test_verdicts_are_written_for_people_and_read_again(profile, verdicts):
     path = write_verdicts(profile, verdicts)
     assert "λ" in path.read_text(encoding="utf-8")
-    read = verdict_table(read_verdicts(profile))
-    pd.testing.assert_frame_equal(read, verdict_table(verdicts), check_dtype=False)
+    assert read_verdicts(profile) == verdicts
 
 
 def test_the_repositorys_table_is_renewed_where_it_says_something_else(
     tmp_path, profile, verdicts
 ):
-    kept = tmp_path / "data" / "demo" / "verdicts.csv"
+    folder = tmp_path / "data" / "demo"
+    kept, table = folder / "claims.json", folder / "verdicts.csv"
     write_verdicts(profile, verdicts)
-    assert not kept.exists()  # of a profile that the repository does not keep
+    assert not folder.exists()  # of a profile that the repository does not keep
 
-    kept.parent.mkdir(parents=True)
-    kept.write_text("id\n")
+    folder.mkdir(parents=True)
+    kept.write_text("[]")
     write_verdicts(profile, verdicts)
-    table = pd.read_csv(kept)
-    assert list(table) == VERDICT_COLUMNS
-    assert len(verdicts_of(table)) == len(verdicts)
+    assert stored_verdicts("demo") == verdicts
+    assert len(pd.read_csv(table)) == len(verdicts)
 
     # The sixth digit is another processor's; a number that a reader sees is news.
-    content = kept.read_bytes()
-    for factor, same in ((1 + 1e-6, True), (1.5, False)):
-        other = table.assign(effect=factor * table.effect)
-        other.to_csv(kept, index=False, lineterminator="\n")
-        before = kept.read_bytes()
-        write_verdicts(profile, verdicts)
-        assert kept.read_bytes() == (before if same else content)
+    for factor, news in ((1 + 1e-6, False), (1.5, True)):
+        moved = [
+            replace(row, effect=row.effect and factor * row.effect) for row in verdicts
+        ]
+        before = kept.read_bytes(), table.read_bytes()
+        write_verdicts(profile, moved)
+        assert ((kept.read_bytes(), table.read_bytes()) != before) == news

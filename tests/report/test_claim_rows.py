@@ -1,9 +1,8 @@
 """Claims stand in their group with their figures, and their axis holds every number."""
 
 import pytest
-from report_folder import CONTROL, claim
+from report_folder import CONTROL, claim, verdict_of
 
-from lib.claims.verdict_tables import verdict_of
 from lib.report.axis import AXIS_EDGE, AXIS_WIDTH, axis
 from lib.report.claim_rows import SIGNS, grouped_claims
 

@@ -4,9 +4,8 @@ import os
 import time
 
 import pytest
-from report_folder import claim, made_profile
+from report_folder import claim, made_profile, verdict_of
 
-from lib.claims.verdict_tables import verdict_of
 from lib.report import facts as told
 from lib.report.facts import facts
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import xarray as xr
-from report_folder import claim
+from report_folder import claim, verdict_of
 
 from lib.claims.claim import load_claims
 from lib.claims.rule import Untestable
-from lib.claims.verdict_tables import verdict_of
 from lib.report import forest_plots
 from lib.report.forest_plots import clouds, failed_checks, forests, opening
 

@@ -20,12 +20,12 @@ from report_folder import (
     claim,
     made_profile,
     measured,
+    verdict_of,
     write,
 )
 
 from lib import paths
 from lib.claims.claim import load_claims
-from lib.claims.verdict_tables import verdict_of
 from lib.errors import InputError
 from lib.evaluation import of_profile
 from lib.evaluation.answer_tables import GRADERS

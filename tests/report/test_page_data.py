@@ -7,9 +7,8 @@ from html import unescape
 
 import pandas as pd
 import pytest
-from report_folder import claim, made_profile
+from report_folder import claim, made_profile, verdict_of
 
-from lib.claims.verdict_tables import verdict_of
 from lib.figures.looks import look_of_model
 from lib.report import page
 from lib.report.answers import Stored

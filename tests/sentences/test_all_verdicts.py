@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lib.claims.verdict import Control, Estimate, Verdict
+from lib.claims.verdict import Control, Verdict
 from lib.profiles import load_profile
 from lib.sentences import all_verdicts, findings
 
@@ -19,12 +19,15 @@ SUPPORTED = Verdict(
     written="before",
     verdict="supported",
     part="mean of 2 heads",
-    estimate=Estimate(0.8, 0.7, 0.9, 40),
+    effect=0.8,
+    low=0.7,
+    high=0.9,
+    n=40,
     survives=True,
 )
 UNDECIDED = replace(SUPPORTED, verdict="undecided", survives=False)
 LOST = replace(SUPPORTED, survives=False)
-FEW = replace(SUPPORTED, estimate=Estimate(0.8, 0.7, 0.9, 19))
+FEW = replace(SUPPORTED, effect=0.8, low=0.7, high=0.9, n=19)
 
 
 def test_wrong_verdicts_are_expected_of_all_that_were_tested_enough():
@@ -56,10 +59,10 @@ def test_a_notebook_does_not_say_what_the_correction_for_all_rows_takes(monkeypa
 
 
 def test_nothing_is_found_without_both_controls():
-    even = Control("supported", Estimate(0.5, 0.4, 0.6, 40))
-    controlled = replace(SUPPORTED, controls={"control": even})
+    even = Control(0.5, 0.4, 0.6, 40, "supported")
+    controlled = replace(SUPPORTED, control=even)
     assert not findings.finding([controlled])
-    controlled.controls["uniform"] = even
+    controlled.uniform = even
     assert findings.finding([controlled])
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from lib.claims.verdict import Estimate, Verdict
+from lib.claims.verdict import Verdict
 from lib.sentences.conclusion import (
     conclude,
     sentence_takes_as_much,
@@ -34,7 +34,10 @@ def verdict(claim, low, high, model="tiny", survives=True):
         range=(0, None),
         written="before",
         part="mless - none",
-        estimate=Estimate((low + high) / 2, low, high, 40),
+        effect=(low + high) / 2,
+        low=low,
+        high=high,
+        n=40,
         survives=survives,
     )
 
@@ -115,7 +118,7 @@ def test_a_run_that_is_not_finished_says_how_many_problems_were_planned():
         " points in tiny (so far 40 of 500 planned problems)."
     ) in text
     whole = verdict("points-slashes", -1, 3)
-    whole.estimate = replace(whole.estimate, n=500)
+    whole.n = 500
     assert "points in tiny (500 problems)." in " ".join(conclude([whole], SHARES))
 
 

@@ -1,6 +1,6 @@
 """What was found beside the answer is said with its own numbers."""
 
-from lib.claims.verdict import Estimate, Verdict
+from lib.claims.verdict import Verdict
 from lib.sentences.findings import checks
 
 
@@ -16,7 +16,10 @@ def control(claim, model, effect, n):
         range=(0, None),
         written="before",
         part="example - none",
-        estimate=Estimate(effect, effect - 1, effect + 1, n),
+        effect=effect,
+        low=effect - 1,
+        high=effect + 1,
+        n=n,
         survives=True,
     )
 

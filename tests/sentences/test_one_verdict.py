@@ -8,8 +8,8 @@ import pytest
 from lib.claims.verdict import Answers, Control, Estimate, Power, Verdict
 from lib.sentences import one_verdict
 
-UNTRAINED = {"control": Control("undecided", Estimate(0.95, 0.9, 1.02, 24))}
-EVEN = {"uniform": Control("supported", Estimate(0.45, 0.4, 0.5, 24))}
+UNTRAINED = {"control": Control(0.95, 0.9, 1.02, 24, "undecided")}
+EVEN = {"uniform": Control(0.45, 0.4, 0.5, 24, "supported")}
 SUPPORTED = {
     "verdict": "supported",
     "parts": 2,
@@ -35,7 +35,10 @@ def verdict(n=24, **changes):
         "range": (None, 1),
         "written": "after",
         "part": "head 1",
-        "estimate": Estimate(0.8, 0.7, 0.9, n),
+        "effect": 0.8,
+        "low": 0.7,
+        "high": 0.9,
+        "n": n,
         "survives": True,
     }
     return Verdict(**(fields | SUPPORTED | changes))
@@ -62,9 +65,7 @@ def test_a_verdict_is_told_with_its_parts_and_whether_it_is_lost(changes, text):
 
 def test_numbers_name_problems_templates_heads_parts_and_controls():
     changes = {"clusters": 28, "heads": 9, "heads_held": 8}
-    text = one_verdict.measured_text(
-        verdict(n=100, controls=UNTRAINED | EVEN, **changes)
-    )
+    text = one_verdict.measured_text(verdict(n=100, **changes, **UNTRAINED, **EVEN))
     assert text == (
         "head 1: 0.80 [0.70, 0.90] λ, claimed < 1, n = 100 of 28 templates; as claimed"
         " in 8 of 9 heads; all 2 parts hold; untrained 0.900 to 1.020; evenly spread"

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from report_folder import claim
+from report_folder import claim, verdict_of
 
 from lib.claims.verdict import Power
-from lib.claims.verdict_tables import verdict_of
 from lib.evaluation.answer_tables import GRADERS
 from lib.sentences import page_sections
 from lib.sentences.conclusion import SENTENCE, SLASHES

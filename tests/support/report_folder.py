@@ -6,9 +6,10 @@ import json
 import numpy as np
 import pytest
 from evidence import dataset
+from pydantic import TypeAdapter
 
 from lib import paths
-from lib.claims.verdict_tables import VERDICT_COLUMNS
+from lib.claims.verdict import Verdict
 from lib.measurement.store import save_measured
 from lib.profiles import load_profile
 
@@ -30,20 +31,23 @@ EVIL = (
 
 
 def claim(**changes) -> dict:
-    """Return a row of claims.json, supported unless changed."""
-    row = dict.fromkeys(VERDICT_COLUMNS) | {
+    """Return a verdict as claims.json has it, supported unless changed.
+
+    An estimate of it may be given as flat names, such as control_effect.
+    """
+    row = {
         "id": "dilution",
         "claim": "Every head drops",
         "source": "Fig. 2",
         "model": "tiny",
         "reading": "literal",
         "unit": "λ",
+        "low_end": None,
         "high_end": 1,
         "verdict": "supported",
         "part": "head 1",
         "parts": 2,
-        "held": 2,
-        "holds": "head 1, head 2",
+        "holds": ("head 1", "head 2"),
         "effect": 0.8,
         "low": 0.7,
         "high": 0.9,
@@ -52,7 +56,21 @@ def claim(**changes) -> dict:
         "written": "after",
         "survives": True,
     }
-    return row | changes
+    row |= changes
+    row["range"] = (row.pop("low_end"), row.pop("high_end"))
+    for name in ("control", "keys", "uniform", "difference"):
+        within = [key for key in row if key.startswith(f"{name}_")]
+        if within:
+            row[name] = {key.removeprefix(f"{name}_"): row.pop(key) for key in within}
+            row[name]["n"] = row["n"]
+    if "needed" in row:
+        row["power"] = {"needed": row.pop("needed")}
+    return row
+
+
+def verdict_of(row: dict) -> Verdict:
+    """Return a row of claims.json as a verdict."""
+    return TypeAdapter(Verdict).validate_python(row)
 
 
 CONTROL = {
@@ -60,12 +78,12 @@ CONTROL = {
     "control_low": 0.9,
     "control_high": 1.02,
     "control_verdict": "undecided",
-    "difference": -0.15,
+    "difference_effect": -0.15,
     "difference_low": -0.2,
     "difference_high": -0.1,
 }
 PAPER = {"needed": 90, "paper": -2.0, "paper_of": "a bigger model", "unit": "points"}
-NOTHING = dict.fromkeys(("effect", "low", "high", "part")) | {"n": 0, "parts": 0}
+NOTHING = {"effect": None, "low": None, "high": None, "part": ""} | {"n": 0, "parts": 0}
 CLAIMS = [
     claim(**CONTROL),
     claim(model="other", verdict="contradicted", effect=1.3, low=1.2, high=1.4),
