@@ -82,8 +82,6 @@ def rows(gpu: Gpu) -> Iterator[Row]:
             f"answers, {model}, ARM none",
             row(gpu_decode.answers, gpu, model, None, most),
         )
-        if model == SMALL_QWEN:
-            yield f"streamed layers, {model}", row(gpu_rows.streamed, gpu, model)
 
 
 def decoding(gpu: Gpu, name: str, at_once: int) -> Iterator[Row]:

@@ -4,11 +4,9 @@ Each function returns a row's numbers. On a CPU every row runs on tiny models, s
 each line of it has run somewhere.
 """
 
-import functools
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -20,9 +18,8 @@ from measuring import PACKAGES, ROOT, random_ids
 
 from lib.attention import function
 from lib.attention.received import received_attention
-from lib.generation.prefill import logits_of, prefill
+from lib.generation.prefill import prefill
 from lib.measurement.attention import prompts_of
-from lib.models.loading import load
 from lib.prompts.problems import load_problems
 
 TEST_SECONDS = 240
@@ -126,29 +123,3 @@ def likelihood(gpu: Gpu, name: str, dtype: torch.dtype) -> dict:
     rows, places = texts(gpu)
     row = gpu.timed(lambda: prefill(model, rows, places))
     return row | {"tokens_per_second": sum(map(len, rows)) / row["seconds"]}
-
-
-def streamed(gpu: Gpu, name: str) -> dict:
-    """Return tokens per second of scoring with a model whose layers are streamed.
-
-    `gigabytes_per_second` is how fast its weights go from a file to the device, and
-    `whole` the tokens per second of the same model in memory.
-    """
-    model = gpu.model(name)
-    rows, places = texts(gpu)
-    whole = gpu.timed(lambda: logits_of(model, rows, places), 1)["seconds"]
-    size = sum(weight.nbytes for weight in model.parameters())
-    with tempfile.TemporaryDirectory() as folder:
-        weights = {name: weight.cpu() for name, weight in model.state_dict().items()}
-        model.save_pretrained(folder, state_dict=weights)
-        gpu.tokenizer.save_pretrained(folder)
-        dtype = str(model.dtype).removeprefix("torch.")
-        loaded = load(folder, device=gpu.device, dtype=dtype, streamed=True)
-        score = functools.partial(logits_of, loaded.model, rows, places)
-        row = gpu.timed(lambda: loaded.sweep([score]), 1)
-    tokens = sum(map(len, rows))
-    return row | {
-        "tokens_per_second": tokens / row["seconds"],
-        "whole": tokens / whole,
-        "gigabytes_per_second": size / row["seconds"] / 1e9,
-    }

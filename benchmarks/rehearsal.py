@@ -1,12 +1,13 @@
 """What `laptop` takes, tried on checkpoints of the paper's models' exact shapes.
 
     python benchmarks/rehearsal.py [--models Qwen2.5-Math-7B ...] [--end-to-end]
-        [--limit 2] [--narrow]
+        [--limit 2] [--memory 4] [--narrow]
 
 A hub on this machine serves random weights (stand_in_hub.py). Each model is scored on
 two embedded problems under the conditions of `laptop`: on the first one, then on both,
-killed in layer 11 and begun again. Bytes that the hub sent, the greatest resident
-memory, processor time, and hours for the hundred problems of `laptop` go into
+killed in the fourth batch and begun again. So few GB of memory are free (--memory) that
+most weights stay on disk. Bytes that the hub sent, the greatest resident memory,
+processor time, and hours for the hundred problems of `laptop` go into
 benchmarks/results/rehearsal.csv. With --end-to-end all of `laptop` is fetched, then
 runs without network on two embedded problems, or --limit, answers cut at 64 tokens:
 rehearsal_end_to_end.csv. With --narrow models have the same layers, heads and words,
@@ -14,6 +15,7 @@ but few numbers in each: a rehearsal of minutes, which is printed and not kept.
 """
 
 import argparse
+import functools
 import json
 import os
 import shutil
@@ -21,8 +23,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from measuring import keep_beside
@@ -30,15 +34,15 @@ from stand_in_hub import MODELS, StandInHub, stand_in_hub
 
 from lib.__main__ import main as command_line
 from lib.evaluation import scoring
-from lib.evaluation.scoring import SWEPT_TOKENS
-from lib.models.loading import load
-from lib.models.stages import Stages
-from lib.models.streaming import Stream
+from lib.evaluation.scoring import SCORED_TOKENS
+from lib.models import loading, memory
 from lib.paths import PROFILES, RESULTS, json_lines
 
 GB = 1e9
 HOUR = 3600
-KILLED_IN = 11
+KILLED_IN = 4  # of the batches of six conditions
+# What all texts of a batch begin with goes through the model before them.
+READINGS_PER_BATCH = 2
 # Of `laptop`: conditions, texts per model, and their mean tokens as Qwen counts them.
 CONDITIONS = "none,mless,hidden-from-layer-1,dilution,gap,example"
 TEXTS = 600
@@ -60,21 +64,24 @@ class Usage:
     code: int
     peak: int  # bytes that were resident
     seconds: float  # of the processor
-    sweeps: list[dict]  # of each: seconds of the processor, and those of reading
+    reading: float  # seconds of the processor to read all weights that are on disk
+    scoring: float  # and those to score
+    batches: int
 
 
 def run(
     folder: Path,
     url: str,
     arguments: list[str],
+    free: float,
     killed_in: int = -1,
     offline: bool = False,
 ) -> Usage:
-    """Run a command of `python -m lib` with caches of its own; offline: it may use no
-    network.
+    """Run a command of `python -m lib` with caches of its own and so many GB of free
+    memory; offline: it may use no network.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    record = folder / "sweeps.json"
+    record = folder / "times.json"
     record.unlink(missing_ok=True)
     environment = {
         **os.environ,
@@ -83,73 +90,69 @@ def run(
         "XDG_CACHE_HOME": str(folder / "cache"),
         "HF_HUB_OFFLINE": str(int(offline)),
     }
-    watch = ["--watched", str(record), str(killed_in)]
+    watch = ["--watched", str(record), str(free), str(killed_in)]
     command = [sys.executable, __file__, *watch, *arguments]
     process = subprocess.Popen(command, env=environment)
     _, status, used = os.wait4(process.pid, 0)
-    sweeps = json.loads(record.read_text()) if record.exists() else []
+    times = json.loads(record.read_text()) if record.exists() else [0.0]
     return Usage(
         os.waitstatus_to_exitcode(status),
         used.ru_maxrss * 1024,
         used.ru_utime + used.ru_stime,
-        sweeps,
+        reading=times[0],
+        scoring=sum(times[1:]),
+        batches=len(times) - 1,
     )
 
 
-def watched(record: Path, killed_in: int, arguments: list[str]) -> int:
-    """Run a command in this process, and record how long its sweeps take.
+def watched(record: Path, free: float, killed_in: int, arguments: list[str]) -> int:
+    """Run a command in this process, and record the processor's seconds of the check at
+    load, which reads all weights for ten tokens, and of each batch that is scored.
 
-    Models are streamed also where memory would hold them. It is killed before it reads
-    the weights of layer `killed_in` for the second time: the first sweep checks the
-    attention.
+    It is killed in the batch of number `killed_in`, counted from 1.
     """
-    sweeps: list[dict] = []
-    sweep, put = Stream.sweep, Stages.put
+    times: list[float] = []
+    check, score = loading.check_attention, scoring.log_likelihoods
 
-    def timed_sweep(stream, calls):
+    def timed(function: Callable, *inputs: Any) -> Any:
         start = time.process_time()
-        sweeps.append({"reading": 0.0})
-        results = sweep(stream, calls)
-        sweeps[-1]["seconds"] = time.process_time() - start
-        record.write_text(json.dumps(sweeps))
-        return results
+        result = function(*inputs)
+        times.append(time.process_time() - start)
+        record.write_text(json.dumps(times))
+        return result
 
-    def timed_put(stages, stage):
-        if stage == killed_in and len(sweeps) > 1:
+    def timed_score(loaded, batch):
+        if len(times) == killed_in:
             os.kill(os.getpid(), signal.SIGKILL)
-        start = time.process_time()
-        put(stages, stage)
-        sweeps[-1]["reading"] += time.process_time() - start
+        return timed(score, loaded, batch)
 
-    Stream.sweep, Stages.put = timed_sweep, timed_put
-
-    def load_streamed(spec, **settings):
-        return load(spec, **settings | {"streamed": True})
-
-    scoring.load = load_streamed
+    memory.free_memory = lambda: int(free * GB)
+    loading.check_attention = functools.partial(timed, check)
+    scoring.log_likelihoods = timed_score
     return command_line(arguments)
 
 
-def scored(hub: StandInHub, name: str, folder: Path) -> dict[str, object]:
+def scored(hub: StandInHub, name: str, folder: Path, free: float) -> dict[str, object]:
     """Return a row of what a model's likelihoods take."""
     out = folder / "likelihood"
     arguments = ["likelihood", "--model", name, "--problems", "embedded"]
     arguments += ["--format", "plain", "--out", str(out)]
     arguments += ["--conditions", CONDITIONS]
     before = hub.sent_weights
-    one = run(folder, hub.url, [*arguments, "--limit", "1"])
+    one = run(folder, hub.url, [*arguments, "--limit", "1"], free)
     assert one.code == 0
     first = _rows(out)
     fetched = hub.sent_weights - before
 
     both = [*arguments, "--limit", "2"]
-    killed = run(folder, hub.url, both, KILLED_IN)
+    killed = run(folder, hub.url, both, free, KILLED_IN)
     assert killed.code == -signal.SIGKILL
-    assert _rows(out) == first, "a killed sweep leaves no scores"
-    continued = run(folder, hub.url, both)
+    kept = _rows(out)
+    assert len(kept) == len(first) + KILLED_IN - 1
+    continued = run(folder, hub.url, both, free)
     assert continued.code == 0
     rows = _rows(out)
-    assert rows[: len(first)] == first
+    assert rows[: len(kept)] == kept
     assert len({row["key"] for row in rows}) == len(rows) == 2 * len(first)
 
     return {
@@ -158,22 +161,23 @@ def scored(hub: StandInHub, name: str, folder: Path) -> dict[str, object]:
         "gb_fetched_again": (hub.sent_weights - before - fetched) / GB,
         "peak_gb": max(usage.peak for usage in (one, killed, continued)) / GB,
         "texts": len(rows),
-    } | _times(continued.sweeps[-1], rows[len(first) :])
+    } | _times(one, first)
 
 
-def _times(sweep: dict, rows: list[dict]) -> dict[str, float]:
-    """Return what a sweep took that scored these rows, and what those of `laptop` will.
+def _times(usage: Usage, rows: list[dict]) -> dict[str, float]:
+    """Return what it took to score these rows, and what those of `laptop` will.
 
-    Weights are read once for SWEPT_TOKENS tokens, however many of them there are here.
+    Its batches are of SCORED_TOKENS tokens, however many there are in those here.
     """
     tokens = sum(row["prompt_tokens"] + row["tokens"] for row in rows)
-    per_token = (sweep["seconds"] - sweep["reading"]) / tokens
+    reading = READINGS_PER_BATCH * usage.reading
+    per_token = (usage.scoring - usage.batches * reading) / tokens
     of_laptop = TEXTS * TOKENS
-    seconds = of_laptop * per_token + of_laptop / SWEPT_TOKENS * sweep["reading"]
+    seconds = of_laptop * per_token + of_laptop / SCORED_TOKENS * reading
     return {
         "tokens": tokens,
-        "reading_seconds": sweep["reading"],
-        "sweep_seconds": sweep["seconds"],
+        "reading_seconds": usage.reading,
+        "scoring_seconds": usage.scoring,
         "hours_of_laptop": seconds / HOUR,
     }
 
@@ -183,7 +187,9 @@ def _rows(out: Path) -> list[dict]:
     return [row for _, row in json_lines(out / "scores.jsonl")]
 
 
-def end_to_end(hub: StandInHub, folder: Path, limit: int) -> dict[str, object]:
+def end_to_end(
+    hub: StandInHub, folder: Path, limit: int, free: float
+) -> dict[str, object]:
     """Return what all of `laptop` takes on so many problems: fetching it, then running
     it without network.
     """
@@ -197,10 +203,10 @@ def end_to_end(hub: StandInHub, folder: Path, limit: int) -> dict[str, object]:
     shutil.rmtree(RESULTS / name, ignore_errors=True)
     before = hub.sent_weights
     options = ["--profile", str(profile), "--limit", str(limit), "--name", name]
-    fetching = run(folder, hub.url, ["fetch", *options])
+    fetching = run(folder, hub.url, ["fetch", *options], free)
     assert fetching.code == 0
     fetched = hub.sent_weights - before
-    used = run(folder, hub.url, ["reproduce", *options], offline=True)
+    used = run(folder, hub.url, ["reproduce", *options], free, offline=True)
     assert used.code == 0
     assert hub.sent_weights == before + fetched
     return {
@@ -219,13 +225,14 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=MODELS)
     parser.add_argument("--end-to-end", action="store_true")
     parser.add_argument("--limit", type=int, default=2, help="of --end-to-end")
+    parser.add_argument("--memory", type=float, default=4, help="GB that are free")
     parser.add_argument("--narrow", action="store_true")
     parser.add_argument("--folder", type=Path, default=RESULTS / "rehearsal")
     parser.add_argument("--watched", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.watched:
-        record, killed_in, *arguments = options.watched
-        sys.exit(watched(Path(record), int(killed_in), arguments))
+        record, free, killed_in, *arguments = options.watched
+        sys.exit(watched(Path(record), float(free), int(killed_in), arguments))
 
     # Scores and caches of an earlier rehearsal would spare this one's work.
     shutil.rmtree(options.folder, ignore_errors=True)
@@ -233,11 +240,11 @@ def main() -> None:
     with stand_in_hub(options.folder / "served", served, options.narrow) as hub:
         rows = []
         for name in options.models:
-            rows.append(scored(hub, name, options.folder / name))
+            rows.append(scored(hub, name, options.folder / name, options.memory))
             shutil.rmtree(options.folder / name)
             show("rehearsal", rows, "model", options.narrow)
         if options.end_to_end:
-            row = end_to_end(hub, options.folder, options.limit)
+            row = end_to_end(hub, options.folder, options.limit, options.memory)
             show("rehearsal_end_to_end", [row], "profile", options.narrow)
     shutil.rmtree(options.folder)
 

@@ -24,7 +24,7 @@ from lib.evaluation.provenance import provenance
 from lib.evaluation.scoring import TextToScore, log_likelihoods
 from lib.generation import next_token, norms, transformers
 from lib.generation.next_token import choose
-from lib.generation.prefill import logits_of, prefill
+from lib.generation.prefill import prefill
 from lib.generation.requests import Request, Sampling
 from lib.generation.step import DecodeSteps
 from lib.generation.transformers import Engine
@@ -425,24 +425,6 @@ def test_rows_of_a_worker_need_no_gpu_where_they_are_written():
     assert {completion.finish_reason for completion in completions} > {"context"}
     for completion in completions:
         assert provenance(engine.loaded, completion.processor)["processor"] == name
-
-
-def test_a_model_that_is_streamed_scores_as_a_whole_one(tiny_llama, monkeypatch):
-    # Other threads would see no GPU.
-    monkeypatch.setenv("HF_DEACTIVATE_ASYNC_LOAD", "1")
-    rows = [row[:length].tolist() for row, length in zip(IDS, LENGTHS, strict=True)]
-    places = [range(len(row) - 5, len(row) - 1) for row in rows]
-    model = load(str(tiny_llama), device="cpu").model
-    expected = logits_of(model, rows, places)
-    with PretendGpu() as gpu:
-        loaded = load(str(tiny_llama), device="cuda", dtype="float32", streamed=True)
-        gpu.waits.clear()
-        first = functools.partial(logits_of, loaded.model, rows[:2], places[:2])
-        second = functools.partial(logits_of, loaded.model, rows[2:], places[2:])
-        results = on_host(loaded.sweep([first, second]))
-    torch.testing.assert_close(torch.cat(results), expected, rtol=1e-4, atol=1e-5)
-    of_forwards = [where for _, where in gpu.waits if "stages" not in where]
-    assert len(of_forwards) <= 6, gpu.waits
 
 
 def test_a_model_is_loaded_without_cudnn_attention(tiny_llama, monkeypatch):

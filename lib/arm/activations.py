@@ -14,7 +14,6 @@ import torch
 from transformers import PreTrainedModel
 
 from lib.attention.function import LastLayerDone
-from lib.attention.turns import in_own_turn
 from lib.errors import InputError
 
 # Of the module in a decoder layer's MLP, by family.
@@ -76,7 +75,7 @@ def watched(
     with contextlib.suppress(LastLayerDone), contextlib.ExitStack() as hooks:
         for layer in layers:
             module = activation_module(model, layer)
-            hook = in_own_turn(partial(seen, layer))
+            hook = partial(seen, layer)
             hooks.enter_context(module.register_forward_hook(hook))
         yield
 

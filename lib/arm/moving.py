@@ -25,7 +25,6 @@ from transformers import PreTrainedModel
 
 from lib.arm.activations import activation_module, near_zero_bound, order_statistics
 from lib.arm.settings import Arm
-from lib.attention.turns import in_own_turn
 from lib.errors import validated
 
 PAPER_ARM = Arm()
@@ -211,10 +210,9 @@ def installed(
     checked = validated(Arm, {"layer": layer, **settings}, "ARM's settings")
     arm = Installed(checked, seed)
     module = activation_module(model, layer)
-    change = module.register_forward_hook(in_own_turn(arm._change))
+    change = module.register_forward_hook(arm._change)
     with change:
-        before = in_own_turn(arm._before)
         decoder = model.get_decoder()
-        look = decoder.register_forward_pre_hook(before, with_kwargs=True)
+        look = decoder.register_forward_pre_hook(arm._before, with_kwargs=True)
         with look:
             yield arm

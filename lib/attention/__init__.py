@@ -6,7 +6,6 @@ transformers.
     received   what each token receives, without a T x T array: `observe`
     check      whether this attention is the model's own, tried on ten tokens
     steps      attention in a step of generation, where each row has one query
-    turns      which of many forwards is running, where they take turns in one model
 """
 
 import lazy_loader

@@ -10,7 +10,12 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.function import LastLayerDone, Recording, attending
+from lib.attention.function import (
+    LastLayerDone,
+    Recording,
+    attending,
+    device_of,
+)
 from lib.errors import InputError
 
 CHECK_TOKENS = 10
@@ -39,7 +44,7 @@ def check_attention(model: PreTrainedModel) -> None:
     refusal = f"model type {family} is not supported"
     if family in COMBINED:
         raise InputError(f"{refusal}: its heads combine several attention matrices")
-    ids = torch.arange(1, CHECK_TOKENS + 1, device=model.device)[None]
+    ids = torch.arange(1, CHECK_TOKENS + 1, device=device_of(model))[None]
     comparison = _Comparison(decoder, refusal)
     state = comparison.run(ids)
     if not state.isfinite().all():

@@ -128,6 +128,14 @@ Work = tuple[Recording | None, _Hiding | None, Step | None]
 _work: ContextVar[Work] = ContextVar("work", default=(None, None, None))
 
 
+def device_of(model: PreTrainedModel) -> torch.device:
+    """Return where a model computes, also one whose first weights lie on disk."""
+    places = getattr(model, "hf_device_map", {}).values()
+    if "disk" in places and model.device.type == "meta":
+        return torch.device("cpu")
+    return model.device
+
+
 @contextlib.contextmanager
 def attending(
     decoder: PreTrainedModel,
@@ -181,7 +189,7 @@ def hiding(
             f" to {last}"
         )
     ends = [[span.start, span.stop] for span in spans]
-    starts, stops = torch.tensor(ends, device=decoder.device).T[..., None, None]
+    starts, stops = torch.tensor(ends, device=device_of(model)).T[..., None, None]
     layers = {
         "hidden": frozenset(n - 1 for n in hidden),
         "silent": frozenset(n - 1 for n in silent),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.function import Recording, attending
+from lib.attention.function import Recording, attending, device_of
 from lib.errors import InputError
 
 
@@ -70,14 +70,14 @@ def observe(
     decoder = model.get_decoder()
     if layers is None:
         layers = range(1, decoder.config.num_hidden_layers + 1)
-    input_ids = torch.atleast_2d(input_ids).to(model.device)
+    input_ids = torch.atleast_2d(input_ids).to(device_of(model))
     rows = _queries(decoder, input_ids, layers, lengths, queries)
     at_positions = {}
     if positions is not None:
         # Without a mask of its own, a jump in positions would pass for a second prompt
         # packed into the row.
         at_positions = {
-            "position_ids": positions.to(model.device),
+            "position_ids": positions.to(device_of(model)),
             "attention_mask": torch.ones_like(input_ids),
         }
 
@@ -86,7 +86,7 @@ def observe(
     index = {layer - 1: place for place, layer in enumerate(layers)}
     every_query_counts = rows.shape[1] == 1 and bool(rows.all())
     recording = Recording(
-        sums=torch.zeros(shape, device=model.device),
+        sums=torch.zeros(shape, device=device_of(model)),
         rows=None if every_query_counts else rows,
         index=index,
         last=max(index),
@@ -119,7 +119,7 @@ def observe_uniform(
     all zero: there are none.
     """
     decoder = model.get_decoder()
-    input_ids = torch.atleast_2d(input_ids).to(model.device)
+    input_ids = torch.atleast_2d(input_ids).to(device_of(model))
     rows = _queries(decoder, input_ids, layers, lengths, queries)
     tokens = input_ids.shape[1]
     # Each layer says in a forward how many tokens it sees.

@@ -3,9 +3,7 @@ prompt) in nats, summed over the text's tokens.
 """
 
 import contextlib
-import functools
-import gc
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,11 +18,11 @@ from lib.evaluation.provenance import provenance, versions
 from lib.evaluation.rows import SCORE_FIELDS
 from lib.evaluation.settings import require_same
 from lib.evaluation.store import SCORES, opened
-from lib.generation.prefill import logits_of, prefill
+from lib.generation.prefill import prefill
 from lib.models.loading import Loaded, load
 from lib.paths import settings_key
 from lib.profiles import Likelihood
-from lib.prompts.batches import in_batches, is_out_of_memory
+from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
 from lib.prompts.problems import Problem
@@ -34,9 +32,6 @@ from lib.prompts.problems import Problem
 PROBLEMS_OF_A_CHUNK = 32
 # Padded tokens at once: bounds the logits of a vocabulary of 150,000 to 1.2 GB.
 SCORED_TOKENS = 2048
-# Padded tokens that go through a streamed model together: reading its weights takes a
-# twentieth of computing them, and a run that is killed loses minutes.
-SWEPT_TOKENS = 8192
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,7 @@ def score_models(
     require_same(folder, shared)
     rows: list[dict] = []
     for spec in settings.models:
-        loaded = load(spec, dtype=settings.dtype, streamed=None)
+        loaded = load(spec, dtype=settings.dtype, offload=True)
         wanted = wanted_of(loaded)
         with opened(folder, shared, versions(), file=SCORES) as store:
             missing = store.missing(wanted)
@@ -124,9 +119,6 @@ def score_rows(
     """Yield a line of scores.jsonl for each text: chunk by chunk, in it by condition,
     those of like length in one forward.
     """
-    if loaded.stream:
-        yield from _score_rows_in_sweeps(loaded, texts)
-        return
     for keys in _groups(texts):
         lengths = [len(texts[key].ids) for key in keys]
 
@@ -138,77 +130,6 @@ def score_rows(
             for place, nats in zip(places, values, strict=True):
                 key = keys[place]
                 yield _row(loaded, key, texts[key], nats)
-
-
-def _score_rows_in_sweeps(
-    loaded: Loaded, texts: Mapping[str, TextToScore]
-) -> Generator[dict, None, None]:
-    """Yield the line of each text, where batches go through the layers together."""
-    for batches in _sweeps(texts):
-        for key, nats in _scores_of_sweep(loaded, batches).items():
-            yield _row(loaded, key, texts[key], nats)
-
-
-def _scores_of_sweep(
-    loaded: Loaded, batches: Sequence[Mapping[str, TextToScore]]
-) -> dict[str, float]:
-    """Return the log likelihoods of batches that go through the layers together.
-
-    Out of memory halves the batches and begins the sweep anew. Raises InputError where
-    one text alone does not fit.
-    """
-    calls = [functools.partial(log_likelihoods, loaded, batch) for batch in batches]
-    try:
-        swept = loaded.sweep(calls)
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        if all(len(batch) == 1 for batch in batches):
-            raise InputError(
-                f"{loaded.name}: a text does not fit into memory, even alone"
-            ) from error
-    else:
-        nats = {}
-        for batch, values in zip(batches, swept, strict=True):
-            nats |= dict(zip(batch, values, strict=True))
-        return nats
-
-    # Only here, outside the handler, is what failed no longer referred to.
-    del calls
-    gc.collect()
-    return _scores_of_sweep(
-        loaded, [half for batch in batches for half in _halves(batch)]
-    )
-
-
-def _halves(batch: Mapping[str, TextToScore]) -> list[dict[str, TextToScore]]:
-    """Return a batch in two parts, or a batch of one as it is."""
-    keys = list(batch)
-    middle = (len(keys) + 1) // 2
-    parts = [keys[:middle], keys[middle:]]
-    return [{key: batch[key] for key in part} for part in parts if part]
-
-
-def _sweeps(
-    texts: Mapping[str, TextToScore],
-) -> Iterator[list[Texts]]:
-    """Yield the batches of each sweep: what is lost when a run is killed in it."""
-    batches: list[Texts] = []
-    tokens = 0
-    for keys in _groups(texts):
-        waiting = sorted(keys, key=lambda key: -len(texts[key].ids))
-        while waiting:
-            longest = len(texts[waiting[0]].ids)
-            size = max(1, SCORED_TOKENS // longest)
-            batches.append({key: texts[key] for key in waiting[:size]})
-            tokens += longest * len(batches[-1])
-            waiting = waiting[size:]
-            if tokens >= SWEPT_TOKENS:
-                yield batches
-                batches = []
-                tokens = 0
-    if batches:
-        yield batches
 
 
 def _groups(texts: Mapping[str, TextToScore]) -> Iterable[list[str]]:
@@ -262,16 +183,13 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
         changed = None
         if arm:
             hook = stack.enter_context(installed(model, **arm.model_dump()))
-            hook.generators = [_generator(model.device, key) for key in batch]
+            hook.generators = [_generator(loaded.device, key) for key in batch]
             changed = [len(text.prompt) for text in texts]
-        if loaded.stream:
-            logits = logits_of(model, rows, before, changed, loaded.stream.behind)
-        else:
-            _, logits = prefill(model, rows, before, changed)
+        _, logits = prefill(model, rows, before, changed)
 
     logits /= texts[0].temperature
     tokens = [token for text in texts for token in text.text]
-    ids = torch.tensor(tokens, device=model.device)[:, None]
+    ids = torch.tensor(tokens, device=loaded.device)[:, None]
     nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)
     return [float(part.sum()) for part in nats.double().cpu().split(sizes)]
 
@@ -289,6 +207,6 @@ def _view(
     return hiding(loaded.model, spans, hidden, silenced)
 
 
-def _generator(device: torch.device, key: str) -> torch.Generator:
+def _generator(device: str, key: str) -> torch.Generator:
     """Return what ARM draws from for the text of a key."""
     return torch.Generator(device).manual_seed(int(key, 16) % 2**63)

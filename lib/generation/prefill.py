@@ -1,48 +1,15 @@
 """Take whole prompts through a model, for their caches and for logits where needed."""
 
 import contextlib
-import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from lib.attention.turns import in_own_turn
+from lib.attention.function import device_of
 from lib.prompts.batches import pad
-
-# Has another forward go through each layer just before that of the block.
-Behind = Callable[[Callable[[], object]], contextlib.AbstractContextManager[None]]
-
-
-class AfterBeginning(DynamicCache):
-    """What rows see of their common beginning, whose forward is a layer ahead; of the
-    rows themselves nothing is kept.
-    """
-
-    def __init__(self, beginning: DynamicCache, length: int):
-        super().__init__()
-        self.beginning = beginning
-        self.length = length
-
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *_
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return keys and values of the beginning and the rows, (B, K, T, D)."""
-        first: Any = self.beginning.layers[layer_idx]
-        rows = len(key_states)
-        keys = torch.cat([first.keys.expand(rows, -1, -1, -1), key_states], 2)
-        values = torch.cat([first.values.expand(rows, -1, -1, -1), value_states], 2)
-        return keys, values
-
-    def get_seq_length(self, layer_idx: int = 0) -> int:
-        """Return the tokens of the beginning, also before its first layer."""
-        return self.length
-
-    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
-        """Return how many keys queries see, and that the first of them is here."""
-        return self.length + query_length, 0
 
 
 @torch.inference_mode()
@@ -66,27 +33,6 @@ def prefill(
     return cache, _logits(model, rows, places, changed, len(shared), cache)
 
 
-@torch.inference_mode()
-def logits_of(
-    model: PreTrainedModel,
-    rows: Sequence[list[int]],
-    places: Sequence[range],
-    changed: list[int] | None = None,
-    behind: Behind | None = None,
-) -> torch.Tensor:
-    """Return what `prefill` does without its cache, which grows with every layer.
-
-    What all rows begin with is computed once where their forward can go `behind` it.
-    """
-    shared = _shared(rows, places, changed)
-    if behind is None or not shared:
-        return _logits(model, rows, places, changed)
-    beginning = DynamicCache()
-    seen = AfterBeginning(beginning, len(shared))
-    with behind(functools.partial(_begin, model, shared, beginning)):
-        return _logits(model, rows, places, changed, len(shared), seen)
-
-
 def _shared(
     rows: Sequence[list[int]], places: Sequence[range], changed: list[int] | None
 ) -> list[int]:
@@ -99,7 +45,7 @@ def _shared(
 
 def _begin(model: PreTrainedModel, shared: list[int], cache: DynamicCache) -> None:
     """Fill a cache with what rows begin with."""
-    ids = torch.tensor([shared], device=model.device)
+    ids = torch.tensor([shared], device=device_of(model))
     model.get_decoder()(input_ids=ids, past_key_values=cache, use_cache=True)
 
 
@@ -114,7 +60,7 @@ def _logits(
     """Return the logits (N, vocabulary) in float32 at each row's places, of whose rows
     a cache holds the first `begun` tokens.
     """
-    device = model.device
+    device = device_of(model)
     ids = pad([torch.tensor(row[begun:]) for row in rows])[0].to(device)
     flat = [(row, place - begun) for row, at in enumerate(places) for place in at]
     with logits_at(model, *torch.tensor(flat, device=device).T):
@@ -151,7 +97,7 @@ def logits_at(
         return (inputs[0][rows, places][None],)
 
     head = cast(torch.nn.Module, model.get_output_embeddings())
-    handle = head.register_forward_pre_hook(in_own_turn(only_these))
+    handle = head.register_forward_pre_hook(only_these)
     try:
         yield
     finally:

@@ -29,7 +29,7 @@ _newest: dict[tuple, Loaded] = {}
 def load_cached(
     spec: str, layers: int | None, dtype: str = "auto", seed: int | None = None
 ) -> Loaded:
-    """Load the first layers of a model, None: all, without its output head.
+    """Load the first layers of a model, None: all.
 
     Where a seed is given, the weights are fresh. Several measurements load a model
     once; only the newest is kept in memory.
@@ -38,7 +38,7 @@ def load_cached(
     if key not in _newest:
         # Before, not after: two of these models may be more than a laptop holds.
         free()
-        _newest[key] = load(spec, layers=layers, dtype=dtype, seed=seed, head=False)
+        _newest[key] = load(spec, layers=layers, dtype=dtype, seed=seed)
     return _newest[key]
 
 

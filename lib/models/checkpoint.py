@@ -1,7 +1,7 @@
 """A checkpoint of transformers: a folder of config.json and safetensors shards.
 
-Which shards it has, which of its tensors the first layers need, what its config says,
-and a digest that stands for its weights.
+What its config says, which of its tensors the first layers need, what makes its weights
+unusable, and a digest that stands for them.
 """
 
 import hashlib
@@ -18,65 +18,119 @@ from lib.models.names import CONFIG_FIELDS
 
 SHARD_INDEX = "model.safetensors.index.json"  # in which shard each tensor lies
 ONLY_SHARD = "model.safetensors"  # where there is no index
+ADAPTER = "adapter_config.json"  # of weights that change those of another model
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+# How safetensors calls what weights are quantised to.
+QUANTISED = ("I8", "U8", "F8", "F6", "F4")
 # Decoder layers are recognised by name, whatever the family: model.layers.12.,
 # transformer.h.0.
 LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
 NOT_THE_DECODER = re.compile(
     r"(?:^|\.)(?:lm_head|embed_out|visual|vision\w*|audio\w*|\w*projector|embed_vision|embed_audio)\."
 )
+HEAD = "lm_head.weight"
+EMBEDDING = "embed_tokens.weight"
 # Bytes of a file's beginning and of its end that stand for the whole.
 DIGESTED_BYTES = 1 << 20
 
 
-def is_needed(tensor: str, layers: int | None) -> bool:
-    """Say whether a tensor belongs to the decoder's embedding, first layers or final
-    norm; with None for `layers` every tensor is needed.
+def needed_tensors(names: Iterable[str], layers: int | None) -> set[str]:
+    """Return which tensors belong to the decoder's embedding, first layers or final
+    norm; with None for `layers` all are needed.
     """
+    names = set(names)
     if layers is None:
-        return True
-    if NOT_THE_DECODER.search(tensor):
-        return False
-    layer = LAYER.search(tensor)
-    return layer is None or int(layer[1]) < layers
+        return names
+    needed = set()
+    for name in names:
+        layer = LAYER.search(name)
+        if not NOT_THE_DECODER.search(name) and (not layer or int(layer[1]) < layers):
+            needed.add(name)
+    if is_only_head(names):
+        needed.add(HEAD)
+    return needed
 
 
-def shards_of(
-    folder: Path,
-    layers: int | None = None,
-    *,
-    files: Iterable[str] | None = None,
-    label: str = "",
-) -> list[str]:
-    """Return the names of the shards that hold a checkpoint, or its first layers.
+def is_only_head(names: Iterable[str]) -> bool:
+    """Say whether a checkpoint keeps its embedding under the name of its head."""
+    names = set(names)
+    return HEAD in names and not any(name.endswith(EMBEDDING) for name in names)
 
-    files: what the whole checkpoint consists of, where the folder holds only a part of
-    it; label: how a message names it. Raises InputError for one without safetensors.
+
+def shards_of(folder: Path) -> list[str]:
+    """Return the names of the shards that hold a checkpoint.
+
+    Raises InputError for one without safetensors.
     """
-    label = label or str(folder)
     if (folder / SHARD_INDEX).is_file():
-        with checkpoint_errors(f"{label}: {SHARD_INDEX}"):
-            shard_by_tensor = json.loads((folder / SHARD_INDEX).read_text())
-            shards = {
-                shard
-                for tensor, shard in shard_by_tensor["weight_map"].items()
-                if is_needed(tensor, layers)
-            }
-            return sorted(shards)
-    names = sorted(os.listdir(folder) if files is None else files)
+        with checkpoint_errors(f"{folder}: {SHARD_INDEX}"):
+            index = json.loads((folder / SHARD_INDEX).read_text(encoding="utf-8"))
+            return sorted(set(index["weight_map"].values()))
+    names = sorted(os.listdir(folder))
     if ONLY_SHARD in names:
         return [ONLY_SHARD]
     problem = "no weights"
     pickles = [name for name in names if name.endswith(PICKLES)]
     if pickles:
         problem = f"only pickle weights ({', '.join(pickles[:3])}), which are refused"
-    raise InputError(f"{label}: {problem}; a checkpoint needs *.safetensors")
+    raise InputError(f"{folder}: {problem}; a checkpoint needs *.safetensors")
+
+
+def has_shards(folder: Path) -> bool:
+    """Say whether a folder holds all shards of a checkpoint."""
+    try:
+        return all((folder / shard).is_file() for shard in shards_of(folder))
+    except (InputError, OSError):  # no shard, no index yet, or no folder
+        return False
+
+
+def stored_tensors(folder: Path, layers: int | None = None) -> set[str]:
+    """Return the names of a checkpoint's tensors.
+
+    Raises InputError for shards that are missing or damaged and, among the tensors that
+    are needed, for one that is quantised.
+    """
+    # Not above: what is stored is planned and drawn without torch.
+    from safetensors import safe_open
+
+    dtypes = {}
+    for shard in shards_of(folder):
+        path = folder / shard
+        with checkpoint_errors(path), safe_open(path, "pt") as stored:
+            for name in stored.keys():  # noqa: SIM118
+                dtypes[name] = stored.get_slice(name).get_dtype()
+    for name in sorted(needed_tensors(dtypes, layers)):
+        if dtypes[name].startswith(QUANTISED):
+            raise InputError(
+                f"{folder}: {name} is quantised to {dtypes[name]}, which is not"
+                " supported: take the model that was quantised"
+            )
+    return set(dtypes)
 
 
 def require_config(folder: Path) -> None:
     """Raise InputError for a folder that holds no checkpoint."""
-    if not (folder / "config.json").is_file():
-        raise InputError(f"{folder}: no config.json, so this is not a model checkpoint")
+    if (folder / "config.json").is_file():
+        return
+    if (folder / ADAPTER).is_file():
+        raise InputError(
+            f"{folder}: an adapter (base {adapter_base(folder)}): merge it first, since"
+            " only whole models are read"
+        )
+    raise InputError(f"{folder}: no config.json, so this is not a model checkpoint")
+
+
+def adapter_base(folder: Path) -> str:
+    """Return the model that an adapter in a folder changes; raises InputError."""
+    with checkpoint_errors(folder / ADAPTER):
+        settings = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))
+        return settings.get("base_model_name_or_path") or "unknown"
+
+
+def require_layers(layers: int, total: int, holder: str) -> None:
+    """Raise InputError for first layers that a model lacks."""
+    if not 1 <= layers <= total:
+        raise InputError(f"{holder} has {total} layers; asked for the first {layers}")
 
 
 def decoder_config(folder: Path) -> dict[str, Any]:

@@ -19,9 +19,8 @@ from lib import progress
 from lib.errors import InputError
 from lib.models.checkpoint import ONLY_SHARD
 from lib.models.gguf_files import conversions_of, gguf_parts
-from lib.models.load_errors import checkpoint_errors
+from lib.models.load_errors import checkpoint_errors, require_whole
 from lib.models.names import Source
-from lib.models.weights import require_whole
 from lib.paths import whole_folder
 
 # What ends an answer in GGUF: the end of a turn or of a text, and padding, which

@@ -1,48 +1,46 @@
 """The first layers of a model on the hub: only the byte ranges that they lie in.
 
-    folder = first_layers("Qwen/Qwen2.5-Math-7B", layers=3)   # shards with holes
+    folder = first_layers("Qwen/Qwen2.5-Math-7B", layers=3)
 
-A safetensors shard is eight bytes of header length, a JSON header, then the tensors'
-bytes: so any tensor can be had by its byte range. What is fetched is written where it
-lies in the whole shard, the rest stays a hole that takes no disk.
+Any tensor of a safetensors shard can be had by its byte range, which the shard's header
+tells. Those that are needed become a safetensors file of their own.
 """
 
 import json
-import os
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import httpx2
-from huggingface_hub import HfApi, constants, hf_hub_download, hf_hub_url
+from huggingface_hub import HfApi, hf_hub_url
 from huggingface_hub.utils import (
     build_hf_headers,
+    disable_progress_bars,
     hf_raise_for_status,
-    http_stream_backoff,
+    http_backoff,
 )
 
 from lib import paths
 from lib.errors import InputError
-from lib.models.checkpoint import decoder_config, is_needed
-from lib.models.hub import hub_shards, snapshot
+from lib.models.checkpoint import (
+    ONLY_SHARD,
+    SHARD_INDEX,
+    decoder_config,
+    has_shards,
+    needed_tensors,
+    require_layers,
+)
+from lib.models.hub import snapshot
 from lib.models.load_errors import hub_errors
 from lib.progress import Bar
 
-LARGEST_HEADER = 100_000_000  # bytes; the format's own limit
-TRIES = 5  # requests in a row that bring no byte
-WAIT = 1.0  # seconds before the next try
-WHOLE_FILE_STATUS = (200, 416, 501)  # of a server that knows no byte ranges
+PIECE = 1 << 26  # bytes of a request: what a connection that breaks off may cost
 
 
-class RangeRefused(Exception):
-    """The server sends whole files only."""
-
-
-class TensorPlace(NamedTuple):
+class RemoteTensor(NamedTuple):
     """Where the bytes of a tensor lie on the hub, and what they mean."""
 
+    name: str
     url: str
     start: int
     stop: int
@@ -50,178 +48,109 @@ class TensorPlace(NamedTuple):
     shape: list[int]
 
 
-class RemoteShard(NamedTuple):
-    """Which bytes of a shard on the hub are needed."""
-
-    name: str
-    url: str
-    ranges: list[tuple[int, int]]  # of the header and of tensors, in order
-    size: int  # bytes of the whole shard
-
-
 def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
-    """Return a checkpoint folder `<commit>/layers-<n>` whose shards hold the embedding
-    and first layers only.
+    """Return a checkpoint folder `<commit>/layers-<n>`, whose weights are those of the
+    embedding and the first layers alone.
 
-    Where the hub's cache has the shards already, or its server sends no byte ranges, it
-    is the cache's own `<commit>`. A fetch that breaks off goes on where it stopped when
-    it is called again. Raises InputError.
+    Where the hub's cache has the model whole, it is the cache's own `<commit>`. A fetch
+    that breaks off goes on where it stopped when it is called again. Raises InputError.
     """
+    small = snapshot(repo, revision, weights=False)
+    require_layers(layers, decoder_config(small)["layers"] or layers, repo)
+    if has_shards(small):
+        return small
+
+    def fill(partial: Path) -> None:
+        for source in small.iterdir():
+            if source.is_file() and source.name != SHARD_INDEX:
+                shutil.copyfile(source, partial / source.name)
+        _fetch(repo, _needed(repo, small.name, layers), partial / ONLY_SHARD)
+
     with hub_errors(repo, revision):
-        resolved = HfApi().resolve_revision(
-            repo, revision=revision, local_files_only=constants.HF_HUB_OFFLINE
-        )
-        commit = resolved.resolved
-        folder = paths.CACHE / "layers" / repo / commit / f"layers-{layers}"
-        if folder.is_dir():
-            return folder
-
-        small = snapshot(repo, commit, weights=False)
-        total = decoder_config(small)["layers"] or layers
-        if not 1 <= layers <= total:
-            raise InputError(f"{repo} has {total} layers; asked for the first {layers}")
-        shards = hub_shards(repo, small, layers)
-        if all((small / shard).is_file() for shard in shards):
-            return small
-
-        def fill(partial: Path) -> None:
-            _fetch(repo, small, shards, layers, partial)
-
-        try:
-            return paths.whole_folder(folder, fill)
-        except RangeRefused:
-            for shard in shards:
-                hf_hub_download(repo, shard, revision=commit, tqdm_class=Bar)
-            return small
+        return paths.whole_folder(layers_folder(repo, small.name, layers), fill)
 
 
-def _fetch(
-    repo: str, small: Path, shards: list[str], layers: int, folder: Path
-) -> None:
-    """Fill a folder with a snapshot's small files and the needed bytes of its shards.
+def layers_folder(repo: str, commit: str, layers: int) -> Path:
+    """Return the folder in which first layers lie once they are fetched."""
+    return paths.CACHE / "first-layers" / repo / commit / f"layers-{layers}"
 
-    It goes on after the bytes that are there.
+
+def _needed(repo: str, commit: str, layers: int) -> list[RemoteTensor]:
+    """Return what the headers of a model's shards say of the tensors that are needed,
+    in the order of their bytes.
     """
-    for source in small.iterdir():
-        if source.is_file() and source.suffix != ".safetensors":
-            shutil.copyfile(source, folder / source.name)
-    remote = []
-    for name in shards:
-        url = hf_hub_url(repo, name, revision=small.name)
-        remote.append(_remote_shard(repo, name, url, layers))
-    total = sum(stop - start for shard in remote for start, stop in shard.ranges)
-    with Bar(total=total, unit="B", unit_scale=True, desc=repo) as bar:
-        for shard in remote:
-            _fetch_shard(shard, folder / shard.name, bar)
+    disable_progress_bars()  # the hub's own, of its headers
+    shards = HfApi().get_safetensors_metadata(repo, revision=commit)
+    needed = needed_tensors(shards.weight_map, layers)
+    tensors = []
+    for shard, header in shards.files_metadata.items():
+        url = hf_hub_url(repo, shard, revision=commit)
+        begin = 8 + int.from_bytes(_bytes(url, 0, 8), "little")
+        for name, tensor in header.tensors.items():
+            if name in needed:
+                start, stop = (begin + offset for offset in tensor.data_offsets)
+                tensors.append(
+                    RemoteTensor(name, url, start, stop, tensor.dtype, tensor.shape)
+                )
+    return sorted(tensors, key=lambda tensor: (tensor.url, tensor.start))
 
 
-def _fetch_shard(shard: RemoteShard, path: Path, bar: Bar) -> None:
-    """Write a shard's needed bytes where they lie, after those that are there."""
-    path.touch()
-    with open(path, "rb+") as file:
-        # It grows from its beginning to its end.
-        done = file.seek(0, os.SEEK_END)
-        for start, stop in shard.ranges:
-            begin = min(max(start, done), stop)
-            bar.update(begin - start)
-            file.seek(begin)
-            for chunk in bytes_between(shard.url, begin, stop):
-                file.write(chunk)
-                bar.update(len(chunk))
-        file.truncate(shard.size)
+def _fetch(repo: str, tensors: list[RemoteTensor], path: Path) -> None:
+    """Write a safetensors file of these tensors, after the bytes that are there."""
+    header = _header(tensors)
+    total = sum(tensor.stop - tensor.start for tensor in tensors)
+    with open(path, "ab") as file:
+        if file.tell() < len(header):
+            file.truncate(0)
+            file.write(header)
+        here = file.tell() - len(header)
+        options = {"total": total, "initial": here, "unit": "B", "unit_scale": True}
+        with Bar(desc=repo, **options) as bar:
+            for tensor in tensors:
+                size = tensor.stop - tensor.start
+                start = tensor.start + min(here, size)
+                here -= start - tensor.start
+                for content in _pieces(tensor.url, start, tensor.stop):
+                    file.write(content)
+                    bar.update(len(content))
 
 
-def _remote_shard(repo: str, name: str, url: str, layers: int) -> RemoteShard:
-    """Return the byte ranges of a shard's header and needed tensors.
+def _header(tensors: list[RemoteTensor]) -> bytes:
+    """Return what stands before the numbers of a safetensors file of these tensors."""
+    entries: dict[str, dict] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for tensor in tensors:
+        begin, end = end, end + tensor.stop - tensor.start
+        entries[tensor.name] = {
+            "dtype": tensor.dtype,
+            "shape": tensor.shape,
+            "data_offsets": [begin, end],
+        }
+    encoded = json.dumps(entries).encode()
+    encoded += b" " * (-len(encoded) % 8)  # so that the numbers are aligned
+    return len(encoded).to_bytes(8, "little") + encoded
 
-    Raises InputError for one that is damaged.
+
+def _pieces(url: str, start: int, stop: int) -> Iterator[bytes]:
+    """Yield the bytes from `start` to `stop`, so many at a time."""
+    for begin in range(start, stop, PIECE):
+        yield _bytes(url, begin, min(begin + PIECE, stop))
+
+
+def _bytes(url: str, start: int, stop: int) -> bytes:
+    """Return a byte range of a file on the hub, which is asked for again where the
+    connection breaks off.
+
+    Raises InputError where another range comes, of a file that is damaged or from a
+    server that sends whole files only.
     """
-    places = tensor_places(repo, name, url)
-    header = (0, min(place.start for place in places.values()))
-    needed = [
-        (place.start, place.stop)
-        for tensor, place in places.items()
-        if is_needed(tensor, layers)
-    ]
-    size = max(place.stop for place in places.values())
-    return RemoteShard(name, url, _joined([header, *sorted(needed)]), size)
-
-
-def tensor_places(repo: str, name: str, url: str) -> dict[str, TensorPlace]:
-    """Return by name what a shard's header says of its tensors.
-
-    Raises InputError for one that is damaged.
-    """
-    try:
-        length = int.from_bytes(b"".join(bytes_between(url, 0, 8)), "little")
-        begin = 8 + length
-        if begin > LARGEST_HEADER:
-            raise ValueError(f"header of {begin} bytes")
-        header = json.loads(b"".join(bytes_between(url, 8, begin)))
-        header.pop("__metadata__", None)
-        places = {}
-        for tensor, entry in header.items():
-            start, stop = entry["data_offsets"]
-            places[tensor] = TensorPlace(
-                url, begin + start, begin + stop, entry["dtype"], entry["shape"]
-            )
-        if not places:
-            raise ValueError("no tensors")
-        return places
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(f"{repo}: {name} is damaged or no safetensors file") from error
-
-
-def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return sorted ranges with neighbours as one, which come in one request."""
-    joined = [ranges[0]]
-    for start, stop in ranges[1:]:
-        last_start, last_stop = joined[-1]
-        if start == last_stop:
-            joined[-1] = (last_start, stop)
-        else:
-            joined.append((start, stop))
-    return joined
-
-
-def bytes_between(url: str, start: int, stop: int) -> Iterator[bytes]:
-    """Yield the bytes from `start` to `stop` as they arrive; a connection that breaks
-    off costs no byte twice.
-    """
-    failures = 0
-    while start < stop:
-        try:
-            for chunk in _one_request(url, start, stop):
-                failures = 0
-                start += len(chunk)
-                yield chunk
-        except httpx2.TransportError:
-            failures += 1
-            if failures >= TRIES:
-                raise
-            time.sleep(WAIT)
-
-
-def _one_request(url: str, start: int, stop: int) -> Iterator[bytes]:
-    """Yield what one request for a byte range brings.
-
-    Raises RangeRefused where the server would send another range or the whole file.
-    """
-    wanted = f"{start}-{stop - 1}"
     headers = build_hf_headers()
-    headers["Range"] = f"bytes={wanted}"
-    headers["Accept-Encoding"] = "identity"
-    with http_stream_backoff(
-        "GET",
-        url,
-        headers=headers,
-        timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
-        retry_on_exceptions=(),
-    ) as response:
-        status = response.status_code
-        sent = response.headers.get("Content-Range", "")
-        is_other_range = status == 206 and not sent.startswith(f"bytes {wanted}/")
-        if status in WHOLE_FILE_STATUS or is_other_range:
-            raise RangeRefused
-        hf_raise_for_status(response)
-        yield from response.iter_raw()
+    headers["Range"] = f"bytes={start}-{stop - 1}"
+    response = http_backoff("GET", url, headers=headers, follow_redirects=True)
+    hf_raise_for_status(response)
+    if len(response.content) != stop - start:
+        raise InputError(
+            f"{url}: not the bytes that were asked for: the file is damaged, or its"
+            " server sends whole files only; fetch the whole model with `hf download`"
+        )
+    return response.content

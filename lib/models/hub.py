@@ -5,11 +5,9 @@
 Neither pickles nor code are fetched.
 """
 
-import os
 from pathlib import Path
 
 from huggingface_hub import (
-    HfApi,
     constants,
     get_hf_file_metadata,
     hf_hub_download,
@@ -19,7 +17,6 @@ from huggingface_hub import (
 )
 from huggingface_hub.utils import disable_progress_bars
 
-from lib.models.checkpoint import ONLY_SHARD, SHARD_INDEX, shards_of
 from lib.models.load_errors import hub_errors
 from lib.progress import ending_bars
 
@@ -45,10 +42,7 @@ def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Pa
             tqdm_class=bar_class,
             local_files_only=constants.HF_HUB_OFFLINE,
         )
-        folder = Path(folder)
-        if weights:
-            hub_shards(repo, folder)  # which refuses pickles
-    return folder
+    return Path(folder)
 
 
 def config_folder(repo: str, revision: str | None = None) -> Path:
@@ -64,19 +58,3 @@ def config_folder(repo: str, revision: str | None = None) -> Path:
             # half a minute.
             get_hf_file_metadata(hf_hub_url(**place))
         return Path(hf_hub_download(**place)).parent
-
-
-def has_shards(repo: str, folder: Path) -> bool:
-    """Say whether a snapshot holds all weights; raises InputError."""
-    with hub_errors(repo, folder.name):
-        return all((folder / shard).is_file() for shard in hub_shards(repo, folder))
-
-
-def hub_shards(repo: str, folder: Path, layers: int | None = None) -> list[str]:
-    """Return the shards that hold a model, or its first layers; `folder`, a snapshot,
-    may lack them.
-    """
-    files = os.listdir(folder)
-    if SHARD_INDEX not in files and ONLY_SHARD not in files:
-        files = HfApi().list_repo_files(repo, revision=folder.name)
-    return shards_of(folder, layers, files=files, label=repo)

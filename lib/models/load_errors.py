@@ -2,9 +2,10 @@
 
 import errno
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 from huggingface_hub import constants, errors
@@ -46,6 +47,22 @@ def checkpoint_errors(place: str | Path) -> Iterator[None]:
             reason = "no tokenizer.json"
         message = _disk_full(error) or f"{place}: cannot be loaded: {reason}"
         raise InputError(message) from error
+
+
+def require_whole(report: Mapping[str, Collection[Any]], holder: str) -> None:
+    """Raise InputError where transformers reports tensors that were not there, or have
+    another shape, which it would fill with random numbers and only a warning.
+    """
+    for name, stored, wanted in sorted(report["mismatched_keys"]):
+        raise InputError(
+            f"{holder} has {name} in the shape {list(stored)}, but config.json asks for"
+            f" {list(wanted)}"
+        )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise InputError(
+            f"{holder} lacks {len(missing)} tensors, the first is {missing[0]}"
+        )
 
 
 @contextmanager
@@ -101,6 +118,10 @@ def _refusal(repo: str, revision: str | None, error: BaseException) -> str | Non
         case errors.RemoteEntryNotFoundError():
             file = error.response.url.path.rsplit("/", 1)[-1]
             return f"{repo} has no file {file}"
+        case errors.NotASafetensorsRepoError():
+            return f"{repo}: no weights; a checkpoint needs *.safetensors"
+        case errors.SafetensorsParsingError():
+            return f"{repo}: {str(error).splitlines()[0]}"
         case errors.HfHubHTTPError():
             status = error.response.status_code
             advice = access if status in (401, 403) else TRY_LATER

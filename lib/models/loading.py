@@ -3,37 +3,51 @@
     loaded = load("Qwen/Qwen2.5-Math-7B", layers=3)
     loaded.model, loaded.tokenizer, loaded.label
 
-To *change* a model, see `arm`; to read its attention, see `attention`.
+Weights come from safetensors alone, and no code is taken from a checkpoint. What a
+whole model lacks of memory may stay on disk, from where accelerate reads it, matrix by
+matrix, in each forward. To *change* a model, see `arm`; to read its attention, see
+`attention`.
 """
 
 import contextlib
 import functools
+import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-import psutil
 import torch
 import transformers
-from transformers.utils import logging as transformers_logging
+from accelerate import init_empty_weights
+from transformers.utils.logging import disable_progress_bar
 
+from lib import paths
 from lib.attention.check import check_attention
 from lib.errors import InputError
-from lib.models.checkpoint import ends_digest, weights_digest
+from lib.models import memory
+from lib.models.checkpoint import (
+    ADAPTER,
+    adapter_base,
+    ends_digest,
+    is_only_head,
+    require_config,
+    require_layers,
+    stored_tensors,
+    weights_digest,
+)
 from lib.models.conversion import converted
-from lib.models.first_layers import RangeRefused, first_layers
-from lib.models.hub import has_shards, snapshot
-from lib.models.load_errors import checkpoint_errors
+from lib.models.first_layers import first_layers
+from lib.models.hub import snapshot
+from lib.models.load_errors import checkpoint_errors, require_whole
 from lib.models.names import Dtype, Source, resolve
-from lib.models.stages import Stages
-from lib.models.streaming import Result, Stream
-from lib.models.tensors import FolderTensors, HubTensors
-from lib.models.weights import empty_model, filled, load_weights
 
 DTYPES = get_args(Dtype)
+# How the decoder's tensors begin in a multimodal checkpoint, and without it.
+TEXT_PREFIX = {r"^(?:model\.)?language_model\.(?:model\.)?": "model."}
+HEAD_AS_EMBEDDING = {r"^lm_head\.": "model.embed_tokens."}
 
 
 @dataclass(frozen=True)
@@ -49,16 +63,6 @@ class Loaded:
     dtype: str
     layers: int  # decoder layers present
     weights: str = ""  # what a caption says of them when they are not the original ones
-    stream: Stream | None = None  # reads its weights where they are not in memory
-
-    def sweep(self, calls: Sequence[Callable[[], Result]]) -> list[Result]:
-        """Return what calls return that run forwards of the model.
-
-        Of a model whose weights are streamed they go through each layer together.
-        """
-        if self.stream:
-            return self.stream.sweep(calls)
-        return [call() for call in calls]
 
     @property
     def spec(self) -> str:
@@ -90,87 +94,21 @@ def load(
     dtype: str = "auto",
     seed: int | None = None,
     *,
-    head: bool = True,
-    streamed: bool | None = False,
+    offload: bool = False,
 ) -> Loaded:
     """Load `spec` (see `names`); with `layers` only the embedding and the first decoder
     layers, without output head.
 
-    Without `head` there are all layers but no output head, which only answers need: an
-    eighth of a 1.5B's memory. With a `seed` the weights, without output head, are
-    fresh: drawn as the family draws them before training. `device` auto is CUDA when
-    there is one; `dtype` auto is float32 on CPU and bfloat16 on CUDA. A whole model
-    that is `streamed` has no weights in memory: its forwards run in `Loaded.sweep`,
-    layer by layer; None: where it would take over half of free memory. Raises
-    InputError for an unknown spec, missing, damaged or pickled weights, too many
-    layers, a device that is not there, and a model whose attention is not one that
-    `attention` computes (tried on ten tokens).
+    With a `seed` the weights, without output head, are fresh: drawn as the family draws
+    them before training. `device` auto is CUDA when there is one; `dtype` auto is
+    float32 on CPU and bfloat16 on CUDA. With `offload` what would take over half of
+    free memory stays on disk. Raises InputError for an unknown spec, missing, damaged
+    or pickled weights, parts that do not fit each other, too many layers, a device that
+    is not there, and a model whose attention is not one that `attention` computes
+    (tried on ten tokens).
     """
-    source = resolve(spec)
     device, dtype = _placement(device, dtype)
-    _require(device)
-    is_whole = layers is None and head and seed is None
-    if streamed and not is_whole:
-        raise InputError(f"{spec}: only a whole model can be streamed")
-    transformers_logging.disable_progress_bar()
-    if streamed or (streamed is None and is_whole):
-        folder, tensors = _tensors(source, dtype)
-        if streamed or _is_too_large(spec, tensors.elements, dtype, device):
-            with _naming(spec, folder):
-                return _streamed(source, folder, tensors, dtype, device)
-    folder = _checkpoint(source, dtype, layers)
-    with _naming(spec, folder):
-        model = load_weights(folder, layers, dtype, head, seed)
-        loaded = _described(source, folder, model, device, dtype, seed)
-    _set_up(model, device)
-    return loaded
-
-
-def _streamed(
-    source: Source,
-    folder: Path,
-    tensors: FolderTensors | HubTensors,
-    dtype: str,
-    device: str,
-) -> Loaded:
-    """Return a whole model whose weights are read layer by layer, once checked."""
-    model = empty_model(folder, dtype)
-    loaded = _described(source, folder, model, device, dtype)
-    stages = Stages(model, tensors, getattr(torch, dtype), device)
-    loaded = replace(loaded, stream=Stream(stages))
-    loaded.sweep([functools.partial(check_attention, model)])
-    return loaded
-
-
-def _tensors(source: Source, dtype: str) -> tuple[Path, FolderTensors | HubTensors]:
-    """Return the folder of a model's config and tokenizer, and its tensors.
-
-    Of a model on the hub whose weights are not here yet they stay there.
-    """
-    if source.repo:
-        folder = snapshot(source.repo, source.revision, weights=False)
-        if not has_shards(source.repo, folder):
-            with contextlib.suppress(RangeRefused):
-                return folder, HubTensors(source.repo, folder)
-    folder = _checkpoint(source, dtype)
-    return folder, FolderTensors(folder)
-
-
-def _is_too_large(spec: str, elements: int, dtype: str, device: str) -> bool:
-    """Say whether a model would take over half of free memory, to the user too."""
-    needed = elements * getattr(torch, dtype).itemsize
-    if device.startswith("cuda"):
-        free, _ = torch.cuda.mem_get_info(device)
-    else:
-        free = psutil.virtual_memory().available
-    if needed <= free / 2:
-        return False
-    print(
-        f"{spec} takes {needed / 1e9:.1f} GB in {dtype}, more than half of the"
-        f" {free / 1e9:.1f} GB that are free: its layers are read one at a time",
-        file=sys.stderr,
-    )
-    return True
+    return _loaded(resolve(spec), layers, device, dtype, seed, offload)
 
 
 def load_without_weights(
@@ -184,11 +122,20 @@ def load_without_weights(
     """
     source = resolve(spec)
     device, dtype = _placement(device, dtype)
-    transformers_logging.disable_progress_bar()
     folder = _checkpoint(source, dtype, fetch=fetch)
-    with _naming(spec, folder):
-        model = empty_model(folder, dtype)
-        return _described(source, folder, model, device, dtype)
+    with _naming(spec, folder), checkpoint_errors(folder):
+        config = _config(folder)
+        tokenizer = _tokenizer(folder, config)
+        with init_empty_weights(include_buffers=False):
+            model = transformers.AutoModelForCausalLM.from_config(
+                config, dtype=getattr(torch, dtype)
+            )
+        model.name_or_path = str(folder)
+        if (folder / "generation_config.json").is_file():
+            model.generation_config = transformers.GenerationConfig.from_pretrained(
+                folder
+            )
+        return _described(source, folder, model, tokenizer, device, dtype)
 
 
 def with_weights(loaded: Loaded) -> Loaded:
@@ -196,33 +143,52 @@ def with_weights(loaded: Loaded) -> Loaded:
 
     Raises InputError as `load` does for the weights, the device and the attention.
     """
-    _require(loaded.device)
-    folder = _checkpoint(loaded.source, loaded.dtype)
-    with _naming(loaded.spec, folder):
-        model = filled(loaded.model, folder, loaded.dtype)
-    _set_up(model, loaded.device)
-    return replace(loaded, model=model)
+    source = loaded.source
+    if source.repo:  # of which there may be a newer commit by now
+        source = replace(source, revision=loaded.revision)
+    return _loaded(source, None, loaded.device, loaded.dtype)
 
 
-def _require(device: str) -> None:
-    """Raise InputError for a GPU where torch sees none."""
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(
-            f"device {device} was asked for, but torch {torch.__version__} sees no GPU:"
-            " use device cpu"
-        )
-
-
-def _set_up(model: transformers.PreTrainedModel, device: str) -> None:
-    """Put a model on its device, ready to run; raises InputError for an attention that
-    `attention` does not compute.
-    """
-    torch.nn.Module.to(model, device)
-    model.eval()
+def _loaded(
+    source: Source,
+    layers: int | None,
+    device: str,
+    dtype: str,
+    seed: int | None = None,
+    offload: bool = False,
+) -> Loaded:
+    """Return a model with its weights, ready to run; see `load`."""
     if device.startswith("cuda"):
+        if not torch.cuda.is_available():
+            raise InputError(
+                f"device {device} was asked for, but torch {torch.__version__} sees no"
+                " GPU: use device cpu"
+            )
         # It plans anew, for up to half a second, for each shape that it is asked for.
         torch.backends.cuda.enable_cudnn_sdp(False)
+    folder = _checkpoint(source, dtype, layers)
+    with _naming(source.spec, folder):
+        config = _config(folder)
+        tokenizer = _tokenizer(folder, config)
+        if layers is not None or seed is not None:
+            config = _cut(config, layers, folder)
+        if seed is None:
+            whole = layers is None
+            model = _stored(folder, config, whole, device, dtype, offload)
+        else:
+            model = _fresh(config, device, dtype, seed)
+        loaded = _described(source, folder, model, tokenizer, device, dtype, seed)
+    if (folder / ADAPTER).is_file():
+        base = adapter_base(folder)
+        print(f"{source.spec}: {ADAPTER} (base {base}) is left out", file=sys.stderr)
+    if offload and any(weight.is_meta for weight in model.parameters()):
+        print(
+            f"{source.spec}: its weights take more than half of the memory that is"
+            " free: the rest of them stays on disk",
+            file=sys.stderr,
+        )
     check_attention(model)
+    return loaded
 
 
 def _placement(device: str, dtype: str) -> tuple[str, str]:
@@ -260,25 +226,169 @@ def _naming(spec: str, folder: Path) -> Iterator[None]:
         raise InputError(str(error).replace(str(folder), spec)) from error
 
 
+def _config(folder: Path) -> transformers.PretrainedConfig:
+    """Return a checkpoint's config; InputError for what is none, or is quantised."""
+    require_config(folder)
+    with checkpoint_errors(folder):
+        config = transformers.AutoConfig.from_pretrained(
+            folder, trust_remote_code=False
+        )
+    quantisation = getattr(config, "quantization_config", None)
+    if quantisation:
+        method = dict(quantisation).get("quant_method", "unknown")
+        raise InputError(
+            f"{folder}: config.json says that its weights are quantised ({method}),"
+            " which is not supported: take the model that was quantised"
+        )
+    return config
+
+
+def _tokenizer(folder: Path, config: transformers.PretrainedConfig) -> Any:
+    """Return a checkpoint's tokenizer.
+
+    Raises InputError for one that cannot tell the spans of tokens, or whose tokens the
+    model does not have.
+    """
+    with checkpoint_errors(folder):
+        tokenizer: Any = _read_tokenizer(folder)
+    if not tokenizer.is_fast:
+        raise InputError(
+            f"{folder}: its tokenizer gives no character offsets, so token spans"
+            " cannot be exact"
+        )
+    # A token that only a picture stands for may be one that a text model lacks.
+    added = tokenizer.added_tokens_decoder
+    written = [
+        token
+        for token in tokenizer.get_vocab().values()
+        if token not in added or not added[token].special
+    ]
+    words = config.get_text_config().vocab_size
+    if max(written) >= words:
+        raise InputError(
+            f"{folder}: its tokenizer gives ids up to {max(written)}, but config.json"
+            f" says vocab_size {words}: they are of different models"
+        )
+    return tokenizer
+
+
+@functools.lru_cache(maxsize=2)
+def _read_tokenizer(folder: Path) -> Any:
+    """Read a tokenizer once for all loads of a model, so that prompts made with it need
+    not be made again.
+    """
+    return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+
+
+def _cut(
+    config: transformers.PretrainedConfig, layers: int | None, folder: Path
+) -> transformers.PretrainedConfig:
+    """Return the config of a model's decoder, which describes its first layers alone.
+
+    Raises InputError for layers that the model lacks.
+    """
+    decoder = config.get_text_config()
+    if layers is None:
+        return decoder
+    total = decoder.num_hidden_layers
+    require_layers(layers, total, str(folder))
+    for name, value in list(vars(decoder).items()):
+        is_per_layer = isinstance(value, list) and len(value) == total
+        if "layer" in name and is_per_layer:
+            setattr(decoder, name, value[:layers])
+    decoder.num_hidden_layers = layers
+    return decoder
+
+
+def _fresh(
+    config: transformers.PretrainedConfig, device: str, dtype: str, seed: int
+) -> transformers.PreTrainedModel:
+    """Return a decoder whose weights are drawn from a seed."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = transformers.AutoModel.from_config(config, dtype=getattr(torch, dtype))
+    torch.nn.Module.to(model, device)
+    return model.eval()
+
+
+def _stored(
+    folder: Path,
+    config: transformers.PretrainedConfig,
+    whole: bool,
+    device: str,
+    dtype: str,
+    offload: bool = False,
+) -> transformers.PreTrainedModel:
+    """Return a model, or without `whole` a decoder, with the weights of a checkpoint.
+
+    Raises InputError where these are not usable, or not those of the config.
+    """
+    auto: Any = transformers.AutoModelForCausalLM if whole else transformers.AutoModel
+    decoder = config.get_text_config()
+    names = stored_tensors(folder, None if whole else decoder.num_hidden_layers)
+    renamed = {} if whole else TEXT_PREFIX.copy()
+    if decoder.tie_word_embeddings and is_only_head(names):
+        renamed |= HEAD_AS_EMBEDDING
+
+    with checkpoint_errors(folder), _only_errors_are_told():
+        model, report = auto.from_pretrained(
+            folder,
+            config=config,
+            dtype=getattr(torch, dtype),
+            device_map="auto" if offload else device,
+            max_memory=_memory_for_weights(device) if offload else None,
+            # Of what does not lie on disk as the family wants it, such as experts.
+            offload_folder=paths.CACHE / "offload",
+            key_mapping=renamed,
+            use_safetensors=True,
+            # An adapter beside the model would be applied where peft is installed.
+            adapter_kwargs={"subfolder": "none"},
+            # What does not fit is told here, in one line.
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
+    require_whole(report, f"{folder}: the checkpoint")
+    return model
+
+
+def _memory_for_weights(device: str) -> dict[int | str, int]:
+    """Return how many bytes weights may take, by device."""
+    available: dict[int | str, int] = {
+        "cpu": int(memory.SHARE_OF_MEMORY * memory.free_memory())
+    }
+    if device.startswith("cuda"):
+        number = torch.device(device).index or 0
+        free, _ = torch.cuda.mem_get_info(number)
+        available = {number: int(memory.SHARE_OF_MEMORY * free), **available}
+    return available
+
+
+@contextlib.contextmanager
+def _only_errors_are_told() -> Iterator[None]:
+    """Keep the libraries from warnings and bars, such as of tensors that a checkpoint
+    has and a model does not need.
+    """
+    disable_progress_bar()
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
 def _described(
     source: Source,
     folder: Path,
     model: transformers.PreTrainedModel,
+    tokenizer: Any,
     device: str,
     dtype: str,
     seed: int | None = None,
 ) -> Loaded:
     """Return the model with its tokenizer and what a record says about it.
 
-    Raises InputError where spans of tokens or layers cannot be told.
+    Raises InputError where layers cannot be told.
     """
-    with checkpoint_errors(folder):
-        tokenizer: Any = _read_tokenizer(folder)
-    if not tokenizer.is_fast:
-        raise InputError(
-            f"{source.spec}: its tokenizer gives no character offsets, so token spans"
-            " cannot be exact"
-        )
     layers = getattr(model.get_decoder(), "layers", None)
     if layers is None:
         raise InputError(
@@ -314,11 +424,3 @@ def _revision(source: Source, folder: Path) -> str:
         return weights_digest(folder)
     is_cut = folder.name.startswith("layers-")
     return folder.parent.name if is_cut else folder.name
-
-
-@functools.lru_cache(maxsize=2)
-def _read_tokenizer(folder: Path) -> Any:
-    """Read a tokenizer once for all loads of a model, so that prompts made with it need
-    not be made again.
-    """
-    return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)

@@ -8,6 +8,8 @@ import psutil
 # Which control groups this process is in, and where their files lie.
 OWN_GROUPS = Path("/proc/self/cgroup")
 ALL_GROUPS = Path("/sys/fs/cgroup")
+# Of what is free, that weights may take before they stay on disk.
+SHARE_OF_MEMORY = 0.5
 # By controller, which has no name in version 2: the files of a limit and of what is
 # used, and what of that the kernel drops when it needs room.
 FILES = {

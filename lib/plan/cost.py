@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass
 
+from lib.models.memory import SHARE_OF_MEMORY
 from lib.plan.machine import Machine
 from lib.plan.speed import overhead_of, speed_of
 from lib.plan.task import Task
 from lib.plan.weights import Shape
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-# Where it scores, a model that does not fit into half of what is free is read one layer
-# at a time.
-SHARE_OF_MEMORY = 0.5
 # Logits, caches and what Python itself takes.
 WORKING_MEMORY = 1.5e9
 

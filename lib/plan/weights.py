@@ -197,7 +197,7 @@ def _cached_folder(source: Source) -> Path | None:
 def _cut_folders(source: Source, folder: Path | None) -> tuple[int, ...]:
     """Return of how many first layers the cache has a folder."""
     commit = folder.name if folder else source.revision or "main"
-    folders = (paths.CACHE / "layers" / source.repo / commit).glob("layers-*")
+    folders = (paths.CACHE / "first-layers" / source.repo / commit).glob("layers-*")
     names = [path.name.removeprefix("layers-") for path in folders if path.is_dir()]
     return tuple(sorted(map(int, names)))
 

@@ -4,17 +4,13 @@ numbers stand in `test_likelihood`.
 
 import contextlib
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import pytest
-import torch
 
 from lib.errors import InputError
 from lib.evaluation import scoring
 from lib.evaluation.scoring import require_room, score_models, score_rows
 from lib.profiles import Likelihood
-
-OUT_OF_MEMORY = torch.OutOfMemoryError("out of memory")
 
 
 def text(problem="p", length=4, condition="none", target="solution"):
@@ -29,35 +25,21 @@ def text(problem="p", length=4, condition="none", target="solution"):
 
 @pytest.fixture
 def together(monkeypatch):
-    """What goes through a model together: the keys of each batch, a line for each sweep
-    where it is streamed. Memory holds so many texts of a batch.
-    """
+    """What goes through a model together: the keys of each batch."""
     monkeypatch.setattr(scoring, "SCORED_TOKENS", 20)
-    monkeypatch.setattr(scoring, "SWEPT_TOKENS", 30)
-    monkeypatch.setattr(scoring, "gc", Mock())
     monkeypatch.setattr(scoring, "_row", lambda loaded, key, text, nats: (key, nats))
 
-    def batches(texts, streamed=False, most=99, error=OUT_OF_MEMORY):
-        sweeps = []
+    def batches(texts):
+        seen = []
 
         def log_likelihoods(loaded, batch):
-            if len(batch) > most:
-                raise error
-            sweeps[-1].append("".join(batch))
+            seen.append("".join(batch))
             return [float(ord(key)) for key in batch]
 
-        def sweep(calls):
-            sweeps.append([])
-            return [call() for call in calls]
-
         monkeypatch.setattr(scoring, "log_likelihoods", log_likelihoods)
-        stream = SimpleNamespace() if streamed else None
-        loaded = SimpleNamespace(name="m", stream=stream, sweep=sweep)
-        if not streamed:
-            sweeps.append([])
-        rows = list(score_rows(loaded, texts))
+        rows = list(score_rows(SimpleNamespace(), texts))
         assert sorted(rows) == [(key, float(ord(key))) for key in sorted(texts)]
-        return [" ".join(sweep) for sweep in sweeps]
+        return " ".join(seen)
 
     return batches
 
@@ -76,7 +58,7 @@ def test_problems_go_through_all_conditions_before_the_next_ones_do(
         "g": text("p4"),
         "h": text("p5"),
     }
-    assert together(texts) == ["ad be c fg h"]
+    assert together(texts) == "ad be c fg h"
 
 
 # Four groups; a batch has twenty tokens at most, with padding to its longest.
@@ -87,33 +69,12 @@ for condition, keys in {"gap": "ef", "dilution": "gh", "bare": "ij"}.items():
 
 
 def test_texts_of_like_length_go_together_the_longest_first(together):
-    assert together(UNEQUAL) == ["bc ad ef gh ij"]
-
-
-def test_a_sweep_ends_with_the_batch_that_fills_it(together):
-    # Of 20, 8 and 4 tokens, where 30 are enough.
-    assert together(UNEQUAL, streamed=True) == ["bc ad ef", "gh ij"]
+    assert together(UNEQUAL) == "bc ad ef gh ij"
 
 
 def test_a_text_of_more_tokens_than_a_batch_may_have_goes_alone(together):
     texts = {"a": text(length=50), "b": text(length=50)}
-    assert together(texts) == ["a b"]
-    assert together(texts, streamed=True) == ["a", "b"]
-
-
-def test_batches_of_a_sweep_are_halved_until_memory_holds_all_of_them(together):
-    texts = {key: text(length=5) for key in "abc"}
-    texts["d"] = text(length=5, condition="gap")
-    *_, last = together(texts, streamed=True, most=1)
-    assert last == "a b c d"
-
-
-def test_a_text_that_memory_does_not_hold_alone_is_no_other_failure(together):
-    texts = {key: text() for key in "abc"}
-    with pytest.raises(InputError, match=r"^m: a text does not fit into memory, even"):
-        together(texts, streamed=True, most=0)
-    with pytest.raises(RuntimeError, match="a bug"):
-        together(texts, streamed=True, most=0, error=RuntimeError("a bug"))
+    assert together(texts) == "a b"
 
 
 ROOM = SimpleNamespace(name="tiny", context=512)
@@ -176,8 +137,8 @@ def test_every_model_is_scored_and_only_what_is_not_kept_yet(scored):
     assert bars == [("demo", 3, 1), ("org/two", 1, 1)]
 
 
-def test_a_model_is_loaded_in_its_dtype_and_streamed_where_it_is_too_large(scored):
+def test_a_model_is_loaded_in_its_dtype_and_from_disk_where_it_is_too_large(scored):
     _, seen = scored([["a"], ["b"]], dtype="bfloat16")
-    options = {"dtype": "bfloat16", "streamed": None}
+    options = {"dtype": "bfloat16", "offload": True}
     assert seen[0] == ("demo", options)
     assert seen[2] == ("org/two", options)

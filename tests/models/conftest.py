@@ -2,12 +2,11 @@
 
 import pytest
 import torch
-from families import of_type
+from families import of_type, save
 from hub_server import HubServer, point_at
 from huggingface_hub import constants
 
 from lib import paths
-from lib.models import first_layers
 
 REPO = "Qwen/Qwen2.5-Math-7B"
 WIDE = {
@@ -26,9 +25,8 @@ def models(tmp_path_factory):
     root = tmp_path_factory.mktemp("models")
     folder = root / REPO
     torch.manual_seed(0)
-    of_type("qwen2", **WIDE).save_pretrained(folder, max_shard_size="1800KB")
+    save(of_type("qwen2", **WIDE), folder, max_shard_size="1800KB")
     assert len(list(folder.glob("*.safetensors"))) == 4
-    (folder / "tokenizer_config.json").write_text("{}")
     (folder / "modeling_custom.py").write_text("raise SystemExit")
     (folder / "training.pt").write_bytes(b"pickle")
     return root
@@ -41,5 +39,4 @@ def server(models, tmp_path, monkeypatch):
         point_at(server.url, monkeypatch)
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
         monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
-        monkeypatch.setattr(first_layers, "WAIT", 0.0)
         yield server

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from families import gemma3_multimodal, of_type
+from families import gemma3_multimodal, of_type, save
 from hub_server import point_at
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel
 
 from lib import paths
-from lib.models import checkpoint, loading, weights
+from lib.models import checkpoint, loading
 from lib.models.loading import load, load_without_weights, with_weights
 from lib.models.names import known_models
 
@@ -50,18 +50,13 @@ def test_an_unknown_spec_is_refused_and_the_known_ones_are_named(spec, refused):
 
 
 @pytest.mark.parametrize(
-    "layers, dtype, head",
-    [
-        (None, "float32", True),
-        (None, "bfloat16", False),
-        (3, "float32", True),
-        (1, "bfloat16", True),
-    ],
+    "layers, dtype",
+    [(None, "float32"), (None, "bfloat16"), (3, "float32"), (1, "bfloat16")],
 )
 def test_a_folder_gives_the_layers_and_the_number_format_asked_for(
-    tiny_llama, layers, dtype, head
+    tiny_llama, layers, dtype
 ):
-    loaded = load(str(tiny_llama), layers=layers, device="cpu", dtype=dtype, head=head)
+    loaded = load(str(tiny_llama), layers=layers, device="cpu", dtype=dtype)
     assert (loaded.name, loaded.spec) == ("tiny-llama", str(tiny_llama))
     assert (loaded.heads, loaded.context) == (2, 512)
     assert (loaded.device, loaded.dtype) == ("cpu", dtype)
@@ -71,7 +66,7 @@ def test_a_folder_gives_the_layers_and_the_number_format_asked_for(
     assert model.dtype == getattr(torch, dtype)
     assert not model.training
     has_head = model.get_output_embeddings() is not None
-    assert has_head == (head and layers is None)
+    assert has_head == (layers is None)
 
 
 def test_a_folder_gives_its_tokenizer(tiny_llama, demo):
@@ -147,7 +142,7 @@ def test_a_gpu_that_is_not_here_is_refused_before_weights_are_read(
     tiny_llama, monkeypatch, refused
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(weights, "read_tensors", None)
+    monkeypatch.setattr(loading, "stored_tensors", None)
     empty = load_without_weights(str(tiny_llama), device="cuda:1")
     for message in (
         refused(with_weights, empty),
@@ -230,7 +225,7 @@ def without_tokenizer(folder):
         (with_broken_config, "config.json"),
         (without_weights, "no weights; a checkpoint needs *.safetensors"),
         (pickled, "only pickle weights (pytorch_model.bin), which are refused"),
-        (quantised, "is quantised to torch.int8, which is"),
+        (quantised, "is quantised to I8, which is"),
         (without_header, f"{SHARD}: cannot be loaded: "),
         (with_short_shard, f"{SHARD}: cannot be loaded: "),
         (without_a_tensor, UP_PROJECTION.removeprefix("model.")),
@@ -246,26 +241,23 @@ def test_an_unusable_folder_is_refused(
     assert message in refusal
 
 
-def with_tokenizer_of(tiny_llama, folder):
-    for file in tiny_llama.glob("token*"):
-        shutil.copy(file, folder)
-    return str(folder)
-
-
-def test_of_a_model_that_also_sees_the_text_models_numbers_are_known(
-    tmp_path, tiny_llama
-):
-    gemma3_multimodal().save_pretrained(tmp_path)
-    loaded = load_without_weights(with_tokenizer_of(tiny_llama, tmp_path))
+def test_of_a_model_that_also_sees_the_text_models_numbers_are_known(tmp_path):
+    save(gemma3_multimodal(), tmp_path)
+    loaded = load_without_weights(str(tmp_path))
     assert (loaded.heads, loaded.layers, loaded.context) == (4, 3, 512)
 
 
-def test_a_model_without_a_list_of_layers_is_refused(tmp_path, tiny_llama, refused):
-    of_type("gpt2").save_pretrained(tmp_path)
-    spec = with_tokenizer_of(tiny_llama, tmp_path)
-    assert refused(load, spec, device="cpu") == (
-        f"{spec}: model type gpt2 has no list of decoder layers"
+def test_a_model_without_a_list_of_layers_is_refused(tmp_path, refused):
+    save(of_type("gpt2"), tmp_path)
+    assert refused(load, str(tmp_path), device="cpu") == (
+        f"{tmp_path}: model type gpt2 has no list of decoder layers"
     )
+
+
+def test_an_attention_that_is_another_is_refused(tmp_path, refused):
+    save(of_type("diffllama"), tmp_path)
+    message = refused(load, str(tmp_path), device="cpu")
+    assert "model type diffllama is not supported" in message
 
 
 def test_a_tokenizer_without_offsets_is_refused(tiny_llama, monkeypatch, refused):
@@ -284,14 +276,11 @@ def test_code_in_a_checkpoint_is_not_run(tiny_checkpoint):
 
 
 def test_a_seed_draws_what_transformers_draws_and_reads_no_weights(
-    tiny_llama, monkeypatch
+    tiny_llama, tiny_checkpoint
 ):
-    def read_tensors(*_):
-        pytest.fail("weights were read")
-
-    monkeypatch.setattr(weights, "read_tensors", read_tensors)
+    (tiny_checkpoint / SHARD).write_bytes(b"unreadable")
     state = torch.random.get_rng_state()
-    drawn = load(str(tiny_llama), layers=2, device="cpu", seed=5)
+    drawn = load(str(tiny_checkpoint), layers=2, device="cpu", seed=5)
     assert torch.equal(torch.random.get_rng_state(), state)
 
     torch.manual_seed(5)
@@ -318,15 +307,14 @@ def test_what_is_not_needed_may_be_of_another_kind(tiny_checkpoint):
 
     change_weights(tiny_checkpoint, quantise_the_head)
     assert load(str(tiny_checkpoint), layers=1, device="cpu").layers == 1
-    assert load(str(tiny_checkpoint), head=False, device="cpu").layers == 3
 
 
 def test_a_model_filled_later_ends_its_answers_as_its_checkpoint_says(tiny_checkpoint):
     file = tiny_checkpoint / "generation_config.json"
     file.write_text('{"eos_token_id": [5, 7]}')
-    empty = weights.empty_model(tiny_checkpoint, "float32")
-    model = weights.filled(empty, tiny_checkpoint, "float32")
-    assert model.generation_config.eos_token_id == [5, 7]
+    empty = load_without_weights(str(tiny_checkpoint), device="cpu")
+    for loaded in (empty, with_weights(empty)):
+        assert loaded.model.generation_config.eos_token_id == [5, 7]
 
 
 # A file, and what it holds then.

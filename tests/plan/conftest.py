@@ -10,7 +10,6 @@ from hub_server import HubServer, point_at
 from huggingface_hub import constants
 
 from lib import paths
-from lib.models import first_layers
 from lib.plan import speed
 from lib.profiles import load_profile
 
@@ -63,7 +62,6 @@ def hub(repositories, tmp_path, monkeypatch):
         monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
         monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
         monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
-        monkeypatch.setattr(first_layers, "WAIT", 0.0)
         monkeypatch.setattr(speed, "_timed", lambda device, dtype, rows: 100.0)
         yield server
 

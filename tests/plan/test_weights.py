@@ -69,7 +69,7 @@ def test_of_first_layers_as_much_is_fetched_as_is_not_here_in_just_this_number()
 def test_of_a_revision_is_told_what_is_fetched_of_it(hub, repositories):
     commit = hub.commit(OPEN)
     hub.lost.add("main")
-    (paths.CACHE / "layers" / OPEN / commit / "layers-2").mkdir(parents=True)
+    (paths.CACHE / "first-layers" / OPEN / commit / "layers-2").mkdir(parents=True)
     weights = weights_of(f"{OPEN}@{commit}")
     stored = (repositories / OPEN / "model.safetensors").stat().st_size
     assert (weights.size, weights.refusal, weights.cut) == (stored, "", (2,))

@@ -4,11 +4,15 @@ few numbers.
 
 import functools
 
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     Gemma3Config,
     Gemma3ForConditionalGeneration,
+    PreTrainedTokenizerFast,
 )
 
 SMALL = {
@@ -88,6 +92,15 @@ FAMILIES["gemma4_text"] = functools.partial(
 FAMILIES["gemma3-local-and-global"] = functools.partial(of_type, "gemma3_text", **GEMMA)
 FAMILIES["gemma3-multimodal"] = gemma3_multimodal
 FAMILIES["deepseek_v3"] = functools.partial(of_type, "deepseek_v3", **MULTI_HEAD_LATENT)
+
+
+def save(model, folder, **options):
+    """Save a model beside a tokenizer of as many words as the smallest one has."""
+    words = {f"w{number}": number for number in range(SMALL["vocab_size"])}
+    tokenizer = Tokenizer(WordLevel(words, unk_token="w0"))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+    model.save_pretrained(folder, **options)
 
 
 def spread(model, width=0.3):

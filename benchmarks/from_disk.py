@@ -1,13 +1,13 @@
-"""What a score costs of a model that is read one layer at a time, against a whole one.
+"""What a score costs of a model whose weights stay on disk, against a whole one.
 
-    python benchmarks/streamed.py [--problems math500] [--layers 3] [--repeats 2]
+    python benchmarks/from_disk.py [--problems math500] [--layers 3] [--repeats 2]
 
 The checkpoint has random weights in the layer shape of Qwen2.5-Math-7B. It has few of
 its layers and as small a share of its words, so that layers and head take their usual
-parts of the time. Tokens come from the demo's tokenizer. Under each condition the first
-texts that fill a sweep are scored in both ways, which take turns; times are of the
-processor. Writes benchmarks/results/streamed.csv and prints the table: seconds of a
-sweep, and their ratio.
+parts of the time. Tokens come from the demo's tokenizer. Under each condition the same
+texts, some batches of them, are scored in both ways, which take turns; times are of the
+processor. Writes benchmarks/results/from_disk.csv and prints the table: seconds of the
+texts, and their ratio.
 """
 
 import argparse
@@ -23,7 +23,8 @@ from measuring import keep
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from lib.evaluation.likelihood import texts_wanted
-from lib.evaluation.scoring import SWEPT_TOKENS, Texts, TextToScore, score_rows
+from lib.evaluation.scoring import SCORED_TOKENS, Texts, TextToScore, score_rows
+from lib.models import memory
 from lib.models.conversion import converted
 from lib.models.loading import Loaded, load
 from lib.models.names import known_models, resolve
@@ -34,6 +35,7 @@ from lib.prompts.problems import load_problems
 SHAPE = "Qwen2.5-Math-7B"
 CONDITIONS = ("none", "mless", "hidden-from-layer-1", "dilution", "gap", "example")
 PROBLEMS = 100
+TOKENS = 4 * SCORED_TOKENS  # of the texts that are scored
 DTYPE = "float32"
 
 
@@ -49,8 +51,8 @@ def write_checkpoint(folder: Path, layers: int) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def texts_of_a_sweep(loaded: Loaded, source: str, condition: str) -> Texts:
-    """Return the texts of `laptop` under a condition, as many as fill a sweep."""
+def some_texts(loaded: Loaded, source: str, condition: str) -> Texts:
+    """Return the first texts of `laptop` under a condition."""
     problems = load_problems(source, PROBLEMS)
     settings = Likelihood.model_validate(
         {
@@ -64,7 +66,7 @@ def texts_of_a_sweep(loaded: Loaded, source: str, condition: str) -> Texts:
     texts = {}
     tokens = 0
     for key, text in wanted.items():
-        if tokens >= SWEPT_TOKENS:
+        if tokens >= TOKENS:
             break
         texts[key] = with_few_words(text, loaded.model.config.vocab_size)
         tokens += len(text.ids)
@@ -84,7 +86,7 @@ def measure(
     models: dict[str, Loaded], source: str, condition: str, repeats: int
 ) -> dict[str, object]:
     """Return the seconds of both ways under a condition, and how far scores differ."""
-    texts = texts_of_a_sweep(models["whole"], source, condition)
+    texts = some_texts(models["whole"], source, condition)
     times: dict[str, list[float]] = {way: [] for way in models}
     nats: dict[str, pd.Series] = {}
     for turn in range(repeats):
@@ -100,8 +102,8 @@ def measure(
         "texts": len(texts),
         "tokens": sum(len(text.ids) for text in texts.values()),
         **seconds,
-        "streamed_of_whole": seconds["streamed"] / seconds["whole"],
-        "nats_apart": (nats["streamed"] - nats["whole"]).abs().max(),
+        "from_disk_of_whole": seconds["from_disk"] / seconds["whole"],
+        "nats_apart": (nats["from_disk"] - nats["whole"]).abs().max(),
     }
 
 
@@ -117,10 +119,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         write_checkpoint(Path(name), options.layers)
         settings = {"device": "cpu", "dtype": DTYPE}
-        models = {
-            "whole": load(name, **settings),
-            "streamed": load(name, streamed=True, **settings),
-        }
+        models = {"whole": load(name, **settings)}
+        memory.free_memory = lambda: 0
+        models["from_disk"] = load(name, offload=True, **settings)
         rows = []
         for condition in options.conditions:
             row = measure(models, options.problems, condition, options.repeats)
@@ -128,7 +129,7 @@ def main() -> None:
             table = pd.DataFrame(rows)
             print(table.round(4).to_string(index=False), flush=True)
             threads = torch.get_num_threads()
-            keep("streamed", table, layers=options.layers, threads=threads)
+            keep("from_disk", table, layers=options.layers, threads=threads)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,98 @@
+"""A model whose weights stay on disk computes what the whole one does, in every
+family.
+"""
+
+import pytest
+import torch
+from families import FAMILIES, save, spread
+
+from lib.arm.moving import installed
+from lib.attention.function import attending, hiding
+from lib.attention.received import received_attention
+from lib.models import memory
+from lib.models.loading import load
+
+IDS = torch.tensor([5, 17, 3, 88, 41, 9, 60, 2, 33, 71])
+SPAN = slice(2, 5)
+# Families without one activation that ARM could change.
+WITH_EXPERTS = {"flex_olmo", "gpt_oss", "mixtral", "olmoe", "qwen2_moe", "qwen3_moe"}
+
+
+def logits(model):
+    with torch.inference_mode(), attending(model.get_decoder()):
+        return model(input_ids=IDS[None], use_cache=False).logits
+
+
+def hidden(model):
+    with hiding(model, [SPAN], hidden=[2, 3], silent=[1]):
+        return logits(model)
+
+
+def redistributed(model):
+    with installed(model, 2, c=1.0, seed=1):
+        return logits(model)
+
+
+@pytest.fixture
+def on_disk(monkeypatch):
+    """Load a folder with so much free memory, half of which is for weights."""
+
+    def load_with(folder, free, **options):
+        with monkeypatch.context() as patch:
+            patch.setattr(memory, "free_memory", lambda: free)
+            return load(str(folder), device="cpu", offload=True, **options)
+
+    return load_with
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_computes_from_disk_what_it_does_in_memory(
+    family, tmp_path, on_disk
+):
+    torch.manual_seed(1)
+    save(spread(FAMILIES[family](), 0.15), tmp_path, max_shard_size="30KB")
+    whole = load(str(tmp_path), device="cpu")
+    loaded = on_disk(tmp_path, free=0)
+    assert set(loaded.model.hf_device_map.values()) == {"disk"}
+    assert (loaded.label, loaded.device) == (whole.label, "cpu")
+
+    asked = [logits, hidden, lambda model: received_attention(model, IDS)]
+    if family not in WITH_EXPERTS:
+        asked.append(redistributed)
+    for ask in asked:
+        torch.testing.assert_close(
+            ask(loaded.model), ask(whole.model), rtol=0, atol=1e-6, equal_nan=True
+        )
+    assert loaded.model.get_input_embeddings().weight.is_meta
+    assert loaded.model.get_output_embeddings().weight.is_meta
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma3_text", "mixtral", "qwen2"])
+def test_a_part_of_the_weights_may_be_in_memory(family, tmp_path, on_disk, capsys):
+    torch.manual_seed(1)
+    save(spread(FAMILIES[family](), 0.15), tmp_path)
+    whole = load(str(tmp_path), device="cpu")
+    weights = sum(weight.nbytes for weight in whole.model.parameters())
+    loaded = on_disk(tmp_path, free=weights)
+    assert set(loaded.model.hf_device_map.values()) == {"cpu", "disk"}
+    assert "the rest of them stays on disk" in capsys.readouterr().err
+    torch.testing.assert_close(
+        logits(loaded.model), logits(whole.model), rtol=0, atol=1e-6
+    )
+
+
+def test_what_fits_into_half_of_free_memory_is_there_whole(tiny_llama, on_disk, capsys):
+    loaded = on_disk(tiny_llama, free=10**9)
+    assert {weight.device.type for weight in loaded.model.parameters()} == {"cpu"}
+    assert not capsys.readouterr().err
+
+
+def test_weights_on_disk_are_widened(tmp_path, on_disk):
+    torch.manual_seed(1)
+    save(spread(FAMILIES["llama"](), 0.15).bfloat16(), tmp_path)
+    whole = load(str(tmp_path), device="cpu", dtype="float32")
+    loaded = on_disk(tmp_path, free=0, dtype="float32")
+    assert logits(loaded.model).dtype == torch.float32
+    torch.testing.assert_close(
+        logits(loaded.model), logits(whole.model), rtol=0, atol=1e-6
+    )
