@@ -18,7 +18,6 @@ from lib.claims import verdict
 from lib.claims.verdict import Verdict
 from lib.claims.verdict_tables import stored_verdicts
 from lib.errors import InputError
-from lib.evaluation.answer_tables import graders
 from lib.profiles import (
     Accuracy,
     Attention,
@@ -28,8 +27,7 @@ from lib.profiles import (
     load_profile,
 )
 from lib.prompts.conditions import Filler
-from lib.sentences.conclusion import sentence_takes_as_much
-from lib.statistics import ENOUGH
+from lib.statistics import ENOUGH, interval
 
 # What writes a csv, by the beginning of its path.
 WRITTEN_BY = {
@@ -38,6 +36,7 @@ WRITTEN_BY = {
     "figures": "make reproduce",
     "data": "make reproduce",
 }
+AT_ONCE = ("mless", "dots:50@end", "pause:10@end", "pause:50@end")
 LONGEST_DEFAULT = 20  # characters
 SECTIONS: dict[str, type[BaseModel]] = {
     "": Profile,
@@ -108,7 +107,8 @@ def taken(inserted: str, model: str | None = None) -> list[float]:
 
 def as_much() -> list[bool]:
     """Return of each model whether a sentence takes as much as slashes."""
-    return list(sentence_takes_as_much(csv("figures/families/mass_by_layer.csv")))
+    pairs = zip(taken("a sentence as long"), taken("slashes"), strict=True)
+    return [sentence >= slashes for sentence, slashes in pairs]
 
 
 def below_1(condition: str) -> str:
@@ -136,11 +136,24 @@ def scores() -> pd.DataFrame:
     return evaluation.scores(load_profile("families"))
 
 
-def graders_by_model() -> Iterator[tuple]:
-    """Yield each model with what finds its row of a grader and a condition."""
-    for model, table in graders(answers()).groupby("model", sort=False):
-        by_place = table.set_index(["grader", "condition"])
-        yield model, lambda *place, by_place=by_place: by_place.loc[place]
+@functools.cache
+def at_once() -> list[dict]:
+    """Return what fillers change of the gold answer without any reasoning, in nats: a
+    row per condition and model.
+    """
+    of_answers = scores()[scores().target == "answer"]
+    nats = of_answers.pivot(
+        index=["model", "problem_id"], columns="condition", values="nats"
+    )
+    rows_ = []
+    for condition in AT_ONCE:
+        change = (nats[condition] - nats["none"]).dropna()
+        for model, by_problem in change.groupby("model"):
+            mean = interval(by_problem, by_problem.index)
+            ends = (mean.estimate, mean.low, mean.high)
+            estimate = verdict.Estimate(*ends, len(by_problem))
+            rows_.append({"condition": condition, "model": model, "estimate": estimate})
+    return rows_
 
 
 def spread_of_solutions() -> list[float]:
@@ -192,6 +205,16 @@ def megabytes() -> float:
     files = (paths.DATA / "families").rglob("*")
     kept = [path for path in files if path.suffix in (".nc", ".gz")]
     return sum(path.stat().st_size for path in kept) / 1e6
+
+
+def repository() -> str:
+    """Return whose repository this is, and its name."""
+    return urls()["Repository"].removeprefix("https://github.com/")
+
+
+def published() -> bool:
+    """Return whether the repository has been given its address (`make address`)."""
+    return not repository().startswith("OWNER/")
 
 
 def urls() -> dict[str, str]:

@@ -21,6 +21,12 @@ from lib.statistics import format_interval
 
 TEMPLATES = Path(__file__).parent / "templates"
 SUFFIX = ".md.j2"  # of a document; other templates are parts of several
+SHORT = {
+    "Qwen2.5-Coder-1.5B-Instruct": "Qwen 1.5B",
+    "Qwen2.5-Coder-0.5B-Instruct": "Qwen 0.5B",
+    "gemma-3-270m": "Gemma 270M",
+    "SmolLM2-135M-Instruct": "SmolLM 135M",
+}
 WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven")
 
 
@@ -62,7 +68,6 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     pages.globals |= vars(stored)
-    pages.globals["models_of"] = models_of
     pages.filters |= {filter_.__name__.strip("_"): filter_ for filter_ in FILTERS}
     return pages
 
@@ -90,6 +95,12 @@ def range_(values: Iterable[float], places: int = 0) -> str:
     values = list(values)
     ends = [digits(min(values), places), digits(max(values), places)]
     return " to ".join(dict.fromkeys(ends))
+
+
+def signed_range(values: Iterable[float], places: int = 0) -> str:
+    """Return the lowest and the highest of some changes, with their signs."""
+    values = list(values)
+    return f"{min(values):+.{places}f} to {max(values):+.{places}f}"
 
 
 def signed(estimate: object, sign: str = "+") -> str:
@@ -122,12 +133,6 @@ def percent(shares: Iterable[float]) -> list[float]:
     return [100 * share for share in shares]
 
 
-def in_which(rows: Iterable[Verdict]) -> str:
-    """Return whether all, some or none of some verdicts support a claim."""
-    held = [row.verdict == "supported" for row in rows]
-    return "all" if all(held) else "some" if any(held) else "none"
-
-
 def holding(rows: Iterable[Verdict], number: float) -> list[Verdict]:
     """Return the verdicts whose interval holds a number."""
     return [row for row in rows if row.estimate.holds(number)]
@@ -138,33 +143,19 @@ def certain(rows: Iterable[Verdict], side: str = "above") -> list[Verdict]:
     return [row for row in rows if getattr(row.estimate, f"lies_{side}")(0)]
 
 
-def with_verdict(rows: list[Verdict], verdict: str = "supported") -> str:
-    """Return how many of some verdicts say this, of how many."""
-    return f"{sum(row.verdict == verdict for row in rows)} of {len(rows)}"
+def gains(rows: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts that are a gain, also once corrected for their number."""
+    return [row for row in certain(rows) if row.survives]
 
 
-def holds(claim: str) -> str:
-    """Return in how many models a claim holds, in part or not decided."""
-    rows = stored.about(claim)
-    standing = stored.stands(rows)
-    text = f"{with_verdict(rows)} models"
-    for name in ("in part", "undecided"):
-        if standing[name]:
-            text += f", {standing[name]} {name}"
-    return text
+def supported(rows: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts that support their claim."""
+    return [row for row in rows if row.verdict == "supported"]
 
 
-def of_models(flags: Iterable[bool]) -> str:
-    """Return of how many of the models something is true."""
-    flags = list(flags)
-    if all(flags):
-        return f"all {words(len(flags))} models"
-    return f"{words(sum(flags))} of the {words(len(flags))} models"
-
-
-def holds_in(claim: str) -> str:
-    """Return in how many models a claim holds, in words."""
-    return of_models(row.verdict == "supported" for row in stored.about(claim))
+def short(model: str) -> str:
+    """Return a model's name as a narrow table has it."""
+    return SHORT.get(model, model)
 
 
 FILTERS: tuple[Callable, ...] = (
@@ -173,17 +164,17 @@ FILTERS: tuple[Callable, ...] = (
     digits,
     range_,
     signed,
+    signed_range,
     interval,
     effects,
     lost,
     percent,
-    in_which,
     holding,
     certain,
-    with_verdict,
-    holds,
-    of_models,
-    holds_in,
+    gains,
+    supported,
+    models_of,
+    short,
 )
 
 if __name__ == "__main__":

@@ -50,16 +50,19 @@ def slope_of_halves(draws: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def cut(answers: pd.DataFrame) -> dict[str, float]:
-    """Return the % of answers that the token limit cut, under either condition, and in
-    how many problems it cut them all.
+def halves(answers: pd.DataFrame) -> dict[str, float]:
+    """Return the % of answers that are right, and that the token limit cut, under either
+    condition, and in how many problems it cut them all.
     """
     is_cut = answers["finish_reason"] != "stop"
-    shares = is_cut.groupby(answers["condition"]).mean()
+    cut = POINTS * is_cut.groupby(answers["condition"]).mean()
+    right = POINTS * answers.groupby("condition")["right"].mean()
     all_cut = is_cut.groupby(answers["problem_id"]).all()
     return {
-        "cut_none": POINTS * shares["none"],
-        "cut_mless": POINTS * shares["mless"],
+        "right_none": right["none"],
+        "right_mless": right["mless"],
+        "cut_none": cut["none"],
+        "cut_mless": cut["mless"],
         "all_cut": int(all_cut.sum()),
     }
 
@@ -73,7 +76,7 @@ def checks(draws: pd.DataFrame, answers: pd.DataFrame) -> Iterator[dict]:
     for model, of_model in draws.groupby("model", sort=False):
         of_all = {
             **slope_of_halves(of_model),
-            **cut(answers[answers["model"] == model]),
+            **halves(answers[answers["model"] == model]),
         }
         deciding = of_model[is_divided(of_model)]
         table = pass_rate_table(of_model, PAIRS)
