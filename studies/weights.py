@@ -51,8 +51,8 @@ def slope_of_halves(draws: pd.DataFrame) -> dict[str, float]:
 
 
 def halves(answers: pd.DataFrame) -> dict[str, float]:
-    """Return the % of answers that are right, and that the token limit cut, under either
-    condition, and in how many problems it cut them all.
+    """Return the % of answers that are right, and of those that the token limit cut,
+    under either condition, and in how many problems it cut them all.
     """
     is_cut = answers["finish_reason"] != "stop"
     cut = POINTS * is_cut.groupby(answers["condition"]).mean()

@@ -1,5 +1,4 @@
-"""One number has one interval, in tables and claims, and sentences of notebooks and
-README tell no other.
+"""One number has one interval, in tables and claims.
 
 What is told is compared as a reader can: each number as exact as its last digit.
 """
@@ -8,19 +7,15 @@ import re
 from collections import defaultdict
 from itertools import combinations
 
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib import evaluation, paths
+from lib import paths
 from lib.claims.claim import load_claims
 from lib.claims.network_measures import AFFINE
-from lib.claims.verdict_tables import stored_verdicts, verdict_table
-from lib.evaluation import answer_tables
 from lib.figures.tables import triples
 from lib.measurement.measured_tables import AFFINE_TEXT
-from lib.profiles import load_profile
 
 # What tells a number from the others of its column, besides model and n.
 LABELS = (
@@ -265,60 +260,3 @@ def test_no_interval_of_few_answers_has_no_width(published):
             widths += [np.ptp(numbers[1:]) for numbers, *_ in entries]
     assert widths
     assert all(width > 1 for width in widths)
-
-
-def known_intervals():
-    """Every number with an interval of figures, verdicts and the families' answers."""
-    known = []
-    for profile in PROFILES:
-        for entries in collected(profile).values():
-            known += [entry[:2] for entry in entries]
-
-        table = verdict_table(stored_verdicts(profile))
-        for stem in ("uniform", "keys", "answers_finished"):
-            columns = [f"{stem}_effect", f"{stem}_low", f"{stem}_high"]
-            known += map(exact, table[columns].dropna().to_numpy())
-
-    answers = evaluation.answers(load_profile("families"))
-    graded = answer_tables.graders(answers)
-    effects = graded[["effect", "effect_low", "effect_high"]]
-    known += map(exact, effects.dropna().to_numpy())
-
-    plain = pd.read_csv(paths.ROOT / "studies" / "results" / "plain.csv")
-    for form in ("", "_in_chat"):
-        columns = [f"effect{form}", f"low{form}", f"high{form}"]
-        known += map(exact, plain[columns].dropna().to_numpy())
-
-    rounding = pd.read_csv(paths.ROOT / "studies" / "results" / "bfloat16.csv")
-    for change in ("log_p_change", "ratio_change"):
-        columns = [change, f"{change}_low", f"{change}_high"]
-        known += map(exact, rounding[columns].to_numpy())
-    for dtype in ("float32", "bfloat16"):
-        columns = [f"points_{dtype}", f"low_{dtype}", f"high_{dtype}"]
-        known += map(exact, rounding[columns].to_numpy())
-    return known
-
-
-def told_intervals():
-    """Yield every interval that README, docs or a notebook prints, and where."""
-    for path in (paths.ROOT / "README.md", *paths.ROOT.glob("docs/*.md")):
-        for text in TOLD.findall(path.read_text(encoding="utf-8")):
-            yield text, path.name
-    for path in paths.notebooks():
-        for cell in nbformat.read(path, as_version=4).cells:
-            outputs = cell.get("outputs", ())
-            printed = "".join(output.get("text", "") for output in outputs)
-            for text in TOLD.findall(printed):
-                yield text, path.stem
-
-
-def test_no_interval_is_told_that_no_table_has():
-    numbers, moved = zip(*known_intervals(), strict=True)
-    known = np.array(numbers), np.array(moved)
-    told = list(told_intervals())
-    unknown = []
-    for text, where in told:
-        if apart(read(text), known).all():
-            unknown.append((text, where))
-    assert len(told) > 40
-    assert not unknown
