@@ -19,10 +19,11 @@ from pathlib import Path
 from lib import evaluation
 from lib.evaluation.rows import frame
 from lib.evaluation.store import read
+from lib.paths import DATA
 from lib.profiles import load_profile
-from lib.sentences.noise import AGAIN
 from studies.keeping import keep
 
+AGAIN = DATA / "families" / "again.csv"
 # What an answer is known by, asked once or again.
 SAME_ANSWER = ["model", "revision", "dtype", "condition", "problem_id", "sample"]
 
