@@ -31,8 +31,8 @@ from lib.evaluation.rows import SCORE_FIELDS, frame
 from lib.evaluation.settings import RUN, first_difference, read_run
 from lib.evaluation.store import read
 from lib.grading.authors import correct_authors, correct_exact
-from lib.grading.equal import Grade
 from lib.grading.pool import grade_many
+from lib.grading.status import Grade
 from lib.measurement.run import measure
 from lib.measurement.store import save_measured
 from lib.paths import DATA, write_json, write_whole

@@ -10,6 +10,7 @@ import re
 import signal
 import sys
 import webbrowser
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -212,6 +213,7 @@ def grade(options: GradeOptions) -> None:
     """Grade a file of answers and responses."""
     from lib.grading.pairs import read_pairs
     from lib.grading.pool import grade_many
+    from lib.grading.status import STATUSES
     from lib.statistics import POINTS, format_interval, interval
 
     grades = grade_many(read_pairs(options.file, options.answer, options.response))
@@ -219,7 +221,10 @@ def grade(options: GradeOptions) -> None:
         print(json.dumps(vars(verdict)))
     share = interval([POINTS * verdict.correct for verdict in grades], kind="share")
     percent = format_interval(share.estimate, share.low, share.high)
-    print(f"{percent} % correct, n = {share.n}", file=sys.stderr)
+    undecided = Counter(verdict.method for verdict in grades)
+    told = [f"{undecided[name]} {name}" for name in sorted(STATUSES & set(undecided))]
+    counts = ", ".join([f"n = {share.n}", *told])
+    print(f"{percent} % correct, {counts}", file=sys.stderr)
 
 
 COMMANDS: tuple[Command, ...] = (

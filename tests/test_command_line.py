@@ -124,16 +124,17 @@ def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(
     # As lm-evaluation-harness writes them.
     right = {"doc": {"answer": "1/2"}, "resps": [[r"so \boxed{0.5}", "other"]]}
     wrong = {"doc": {"answer": 3}, "resps": [["three", "other"]]}
+    gold = {"doc": {"answer": float("nan")}, "resps": [[r"\boxed{3}"]]}
     file = tmp_path / "samples.jsonl"
-    file.write_text(json.dumps(right) + "\n" + json.dumps(wrong))
+    file.write_text("\n".join(map(json.dumps, (right, wrong, gold))))
     fields = ["--answer", "doc.answer", "--response", "resps.0.0"]
     assert main(["grade", str(file), *fields]) == 0
 
     captured = capsys.readouterr()
     grades = [json.loads(line) for line in captured.out.splitlines()]
-    assert [grade["correct"] for grade in grades] == [True, False]
-    assert [grade["extracted"] for grade in grades] == ["0.5", None]
-    assert "50 [1, 99] % correct, n = 2" in captured.err
+    assert [grade["correct"] for grade in grades] == [True, False, False]
+    assert [grade["extracted"] for grade in grades] == ["0.5", None, "3"]
+    assert captured.err.endswith("% correct, n = 3, 1 no-box, 1 unreadable-gold\n")
 
 
 @pytest.fixture

@@ -31,15 +31,18 @@ GRADERS = {
 }
 GROUP = ["model", "condition"]
 ACCURACY_ENDS = ["accuracy", "low", "high"]
+ANSWER_MARKS = ["run_on", "problem_restated", "thought"]
 RATES = [  # shares in % of a group's answers, by `_rates`
     "accuracy_authors",
     "no_box",
     "truncated",
-    "run_on",
+    *ANSWER_MARKS,
     "elicited",
     "ungraded",
+    "unreadable_gold",
     "restated",
 ]
+TOLD_IF_ANY = [*ANSWER_MARKS, "ungraded", "unreadable_gold"]
 EFFECT_ENDS = ["effect", "effect_low", "effect_high"]
 PAIRED = [
     *EFFECT_ENDS,
@@ -140,16 +143,18 @@ def _rates(group: pd.DataFrame) -> dict[str, float]:
     method = group["method"]
     has_no_box = method.isin(("no-box", "empty-box"))
     was_cut = group["finish_reason"] != "stop"
-    runs_on = group["run_on"].eq(True)  # answers of an older run may lack it
     is_ungraded = method.isin(("timeout", "crash", "refused"))
     is_restated = group["correct"] & ~group["worked_out"]
+    # Answers of an older run may lack some.
+    told = {name: group[name].eq(True) for name in ANSWER_MARKS}
     answers = {
         "accuracy_authors": group["correct_authors"],
         "no_box": has_no_box,
         "truncated": was_cut,
-        "run_on": runs_on,
+        **told,
         "elicited": group["elicited"],
         "ungraded": is_ungraded,
+        "unreadable_gold": method.eq("unreadable-gold"),
         "restated": is_restated,
     }
     return {name: POINTS * float(answers[name].mean()) for name in RATES}
@@ -194,7 +199,7 @@ def cut_apart(answers: pd.DataFrame) -> pd.DataFrame:
 
 def summary_as_text(table: pd.DataFrame) -> str:
     """Return a line per row of `summarise`: accuracy, what was cut off or has no box,
-    and the effect.
+    what else befell answers, and the effect.
     """
     lines = []
     for row in table.to_dict("records"):
@@ -204,6 +209,9 @@ def summary_as_text(table: pd.DataFrame) -> str:
             f"  truncated {row['truncated']:.0f} %  no box {row['no_box']:.0f} %"
             f"  restated {row['restated']:.0f} %"
         )
+        for name in TOLD_IF_ANY:
+            if row[name] > 0:
+                text += f"  {name.replace('_', ' ')} {row[name]:.0f} %"
         if not np.isnan(row["p_value"]):
             effect = format_interval(
                 row["effect"], row["effect_low"], row["effect_high"], "+"

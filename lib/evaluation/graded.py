@@ -1,7 +1,6 @@
-"""Completions become graded rows, while an engine goes on to write more of them."""
+"""Completions become graded rows, as an engine writes them."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Generator, Mapping
 
 from lib import progress
 from lib.evaluation.plan import WantedCompletion
@@ -9,8 +8,8 @@ from lib.evaluation.provenance import provenance
 from lib.evaluation.rows import FIELDS
 from lib.generation.requests import Completion, Request, Sampling
 from lib.grading.authors import correct_authors, correct_exact
-from lib.grading.equal import Grade
-from lib.grading.pool import submit
+from lib.grading.pool import grade
+from lib.grading.status import Grade
 from lib.models.loading import Loaded
 
 
@@ -25,39 +24,20 @@ def graded_rows(
     bar stands how the run goes.
     """
     tokens = correct = 0
-    completions = engine.complete(requests, sampling)
-    for done, (completion, grade) in enumerate(_with_grades(completions, wanted), 1):
+    for done, completion in enumerate(engine.complete(requests, sampling), 1):
+        asked = wanted[completion.key]
+        verdict = grade(asked.problem.answer, completion.text)
         tokens += completion.completion_tokens
-        correct += grade.correct
+        correct += verdict.correct
         speed = tokens / max(bar.format_dict["elapsed"], 1e-3)
         bar.set_postfix_str(
             f"{correct / done:.0%} correct, {speed:.0f} tokens/s{engine.status}",
             refresh=False,
         )
-        row = _graded_row(engine.loaded, wanted[completion.key], completion, grade)
+        row = _graded_row(engine.loaded, asked, completion, verdict)
         if sampling.temperature == 0:  # a greedy answer's tokens follow from its prompt
             del row["token_ids"]
         yield row
-
-
-def _with_grades(
-    completions: Iterable[Completion], wanted: Mapping[str, WantedCompletion]
-) -> Iterator[tuple[Completion, Grade]]:
-    """Yield completions with their grades, which processes of their own work out while
-    generation goes on.
-    """
-    waiting: dict[Future, Completion] = {}
-    try:
-        for completion in completions:
-            answer = wanted[completion.key].problem.answer
-            waiting[submit(answer, completion.text)] = completion
-            for future in [future for future in waiting if future.done()]:
-                yield waiting.pop(future), future.result()
-        for future, completion in waiting.items():
-            yield completion, future.result()
-    finally:
-        for future in waiting:  # of a run that was interrupted
-            future.cancel()
 
 
 def _graded_row(

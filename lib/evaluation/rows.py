@@ -26,9 +26,12 @@ FIELDS = [  # of a line of completions.jsonl
     "prompt_tokens",
     "completion_tokens",
     "elicited",
-    # Whether a new problem follows the answer.
+    # Whether a new problem follows the answer. Older runs lack the next two: whether a
+    # problem's header stands before it, and whether marks set a thought apart.
     "run_on",
-    # The content of the last box, and what decided: `lib.grading.equal.Grade`.
+    "problem_restated",
+    "thought",
+    # The content of the last box, and what decided: `lib.grading.status.Grade`.
     "extracted",
     "method",
     "correct",
@@ -36,9 +39,9 @@ FIELDS = [  # of a line of completions.jsonl
     "correct_authors",
     "correct_authors_on_completion",
     "correct_exact",
-    # Whether no operation is left to be carried out.
+    # Whether the box is the number itself, where the gold answer is a number.
     "evaluated",
-    # Older runs lack the next two.
+    # Older runs lack these two as well.
     "dtype",
     "processor",
     # ARM's settings, if any.

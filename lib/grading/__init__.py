@@ -15,7 +15,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "equal": ["STATUSES", "Grade"],
-        "pool": ["grade", "grade_many", "submit"],
+        "status": ["STATUSES", "Grade"],
+        "pool": ["grade", "grade_many"],
     },
 )

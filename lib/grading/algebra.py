@@ -1,39 +1,41 @@
-"""Compare by algebra, with math-verify, two answers that no typed rule tells apart.
-
-It may take any time and memory: `pool` calls it, in a process that may be killed.
-"""
+"""Compare by algebra, with math-verify, two answers that no typed rule tells apart."""
 
 import logging
 import re
 from fractions import Fraction
-from functools import lru_cache
 
 from math_verify import LatexExtractionConfig, parse, verify
-from sympy import And, Expr, FiniteSet, Ge, Gt, I, Le, Lt, Or, Symbol, simplify
+from sympy import And, Expr, FiniteSet, I, MatrixBase, Or, Rational
+from sympy import preorder_traversal as parts_of
+from sympy.logic.boolalg import Boolean
 
-from lib.grading.equal import SEPARATORS
+from lib.grading.values import SEPARATORS
 
 # math-verify warns, once per process, that its time limits are off: they count whole
 # seconds, need the main thread and end as a silent "wrong".
 logging.getLogger("math_verify").setLevel(logging.ERROR)
+BOX = [LatexExtractionConfig(boxed_match_priority=0)]
+EPSILON = Rational(1, 10**50)  # how near two equal numbers are that are no fractions
+# Where two expressions of the same letters are compared: no root or pole is likely.
+PLACES = [Rational(n, 7) for n in (-23, -11, -5, -2, 2, 3, 5, 9, 13, 37)]
 
 
-# The samples of one problem give the same few answers again and again.
-@lru_cache(maxsize=4096)
+class UnreadableGold(ValueError):
+    """The gold answer cannot be parsed, whatever is compared with it."""
+
+
 def equal_by_algebra(gold: str, answer: str) -> bool:
-    """Compare what `settle` left.
+    """Return whether two spelled answers are equal.
 
-    Raises whatever math-verify raises, MemoryError included.
+    Raises UnreadableGold, and whatever math-verify raises, MemoryError included.
     """
-    expected = _parse(gold)
-    parsed = _parse(answer)
-    # math-verify compares a lone letter by name only, and takes abc for a word; 2x - x
-    # is x all the same.
-    if expected and parsed and isinstance(expected[0], Symbol):
-        letter = expected[0]
-        term = parsed[0]
-        if isinstance(term, Expr) and term.free_symbols == {letter}:
-            return simplify(letter - term) == 0
+    expected = _parsed(gold)
+    parsed = _parsed(answer)
+    if not expected or isinstance(expected[0], str):
+        raise UnreadableGold(gold)
+    verdict = _same(expected[0], parsed[0]) if parsed else None
+    if verdict is not None:
+        return verdict
     return verify(
         expected,
         parsed,
@@ -43,20 +45,14 @@ def equal_by_algebra(gold: str, answer: str) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
-def _parse(answer: str) -> list:
+def _parsed(answer: str) -> list:
     """Parse an answer with exact decimals, for floats are compared to six places only,
-    and 2(3) as a product.
+    and 2(3) as a product; several inequalities are joined, and i is the imaginary unit.
     """
     text = SEPARATORS.sub(",", answer)
     text = re.sub(r"((?<![_^\d])\d+|(?<=\d)\)) ?(?=\(-?\d+\))", r"\1 \\cdot ", text)
     text = re.sub(r"(?<![\d.])\d*\.\d+(?![\d.])", _as_fraction, text)
-    parsed = parse(
-        rf"\boxed{{{text}}}",
-        [LatexExtractionConfig(boxed_match_priority=0)],
-        parsing_timeout=None,
-        raise_on_error=True,
-    )
+    parsed = parse(rf"\boxed{{{text}}}", BOX, parsing_timeout=None, raise_on_error=True)
     joined = And if re.search(r"and|\\land|\\wedge", answer) else Or
     return [_sympified(value, joined) for value in parsed]
 
@@ -67,13 +63,51 @@ def _as_fraction(decimal: re.Match[str]) -> str:
 
 
 def _sympified(value, joined: type[And] | type[Or]):
-    """Return what math-verify parsed, with several inequalities joined and i the
-    imaginary unit.
-    """
     if isinstance(value, str):
         return value
-    inequalities = Ge | Gt | Le | Lt | And
-    if isinstance(value, FiniteSet) and all(isinstance(p, inequalities) for p in value):
+    if isinstance(value, FiniteSet) and all(isinstance(p, Boolean) for p in value):
         return joined(*value).as_set()
     letters = [letter for letter in value.free_symbols if letter.name == "i"]
     return value.xreplace(dict.fromkeys(letters, I))
+
+
+def _same(gold, answer) -> bool | None:
+    """Return whether two matrices or expressions are equal; None where it cannot tell.
+
+    math-verify takes numbers for equal that lie within 1e-15, and letters for words.
+    """
+    if isinstance(gold, MatrixBase) and isinstance(answer, MatrixBase):
+        pairs = zip(gold.flat(), answer.flat(), strict=False)
+        return gold.shape == answer.shape and all(_same(*pair) for pair in pairs)
+    if not (isinstance(gold, Expr) and isinstance(answer, Expr)):
+        return None
+    letters = sorted(gold.free_symbols | answer.free_symbols, key=str)
+    if not letters:
+        return _same_number(gold, answer)
+
+    # Equal wherever both are meant: sqrt(1/k) is 1/sqrt(k), and |x| is not x.
+    verdict = None
+    for first in range(len(PLACES)):
+        places = PLACES[first:] + PLACES[:first]
+        at = dict(zip(letters, places, strict=False))
+        if _is_meant(gold, at) and _is_meant(answer, at):
+            verdict = _same_number(gold.subs(at), answer.subs(at))
+            if not verdict:
+                break
+    return verdict
+
+
+def _is_meant(value: Expr, at: dict) -> bool:
+    """Return whether no part of an expression is unreal or without end there."""
+    parts = [part.subs(at) for part in parts_of(value)]
+    return all(part.is_real and part.is_finite for part in parts)
+
+
+def _same_number(gold: Expr, answer: Expr) -> bool:
+    """Compare two numbers, exactly where they are fractions or infinite."""
+    gold, answer = gold.doit(), answer.doit()
+    are_finite = gold.is_finite and answer.is_finite
+    if not are_finite or (gold.is_Rational and answer.is_Rational):
+        return gold == answer
+    first, second = gold.evalf(60), answer.evalf(60)
+    return bool(abs(first - second) <= EPSILON * max(abs(first), abs(second)))

@@ -1,36 +1,98 @@
-r"""Read what a response answers: its last closed `\boxed{...}`, in one spelling.
+r"""Read what a response answers: its last closed `\boxed{...}`, and what is round it.
 
-All of it is linear in the text and changes no value; `values` reads what is spelled.
+The grader never sees the problem. So a header such as "Problem:" before any box may
+restate what was asked, and is only counted; behind a box it begins another problem, and
+what follows is cut. Special tokens of a user's turn are the end of the answer anywhere.
 """
 
 import re
-from unicodedata import normalize
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-_SPECIAL = r"<\|[A-Za-z_ ]{1,40}\|>"
-_ROLES = "Problem|Question|Exercise|Instruction|User|Human"
-# A new problem on its own line, or a chat turn, that a model goes on to write after its
-# answer.
-_RUN_ON = re.compile(
-    rf"\n[ \t]*[#*]*[ \t]*(?:{_ROLES})[ \t]*\d*[ \t]*[#*]*[ \t]*:|{_SPECIAL}"
-)
-_HEADER = re.compile(rf"(?:\s|{_SPECIAL}|assistant)*+")
 _BRACE = re.compile(
     r"(?P<opens>(?P<box>\\(?:boxed|fbox)\s*)?\{)|\\.|(?P<closes>\})", re.DOTALL
 )
+# What chat templates put between turns, as text: <|im_end|>, <｜User｜>, [INST], </s>.
+_TOKEN = re.compile(
+    r"(?:<[|｜][A-Za-z_▁ ]{2,40}[|｜]?>|<[A-Za-z]{2,40}\|>|</?s>|<[be]os>"
+    r"|<(?:start|end)_of_turn>|\[/?INST\])"
+)
+_USER_TURN = re.compile(
+    rf"{_TOKEN.pattern}\s*(?:user|human)\b|<[|｜](?:User|user)[|｜]>|\[INST\]"
+)
+_ROLES = (
+    "Problem|Question|Exercise|Task|Instruction|User|Human|Q|题目|问题|例题|练习|用户|问"
+    "|第.{1,3}题|下一题"
+)
+# A line of its own, or a line's beginning: "### Problem 2", "**Question:**", "Q: find".
+_HEADER = re.compile(
+    rf"^[ \t>#*_(\[]*(?:(?:new|next|another) )?(?:{_ROLES})"
+    r"(?:[ \t]*\d+[.)]|[ \t]*\d*[ \t*_#)\]]*(?:[:：]|$))",
+    re.MULTILINE | re.IGNORECASE,
+)
+_BARE_ROLE = re.compile(r"^[ \t]*(?:assistant|model|system)[ \t]*:?$", re.MULTILINE)
+_OWN_TURN = re.compile(rf"(?:\s|{_TOKEN.pattern}|assistant|model)*+")
+
+_THOUGHT_NAMES = "think|thinking|thought|reasoning|seed:think"
+_THOUGHT_BEGINS = re.compile(
+    rf"<\|?(?:{_THOUGHT_NAMES}|begin_of_thought|START_THINKING)\|?>|◁think▷|\[THINK\]"
+    r"|<\|channel\|>analysis|<\|channel>thought",
+    re.IGNORECASE,
+)
+_THOUGHT_ENDS = re.compile(
+    rf"<\|?/(?:{_THOUGHT_NAMES})\|?>|<\|(?:end_of_thought|END_THINKING|answer)\|>"
+    r"|◁/think▷|\[/THINK\]|<\|channel\|>final<\|message\|>|<channel\|>",
+    re.IGNORECASE,
+)
 
 
-def cut_run_on(response: str) -> tuple[str, bool]:
-    """Return the response up to its run-on, and whether there is one.
+@dataclass(frozen=True)
+class Reading:
+    """What a response answers, and what is told apart from it."""
 
-    A run-on is a new problem or chat turn with what comes after it. A header at the
-    very start is the response's own; end-of-text tokens alone are no run-on.
+    box: str | None  # the content of its last closed box
+    run_on: bool = False  # whether another problem or turn follows, which is cut
+    restated: bool = False  # whether a problem's header stands before the first box
+    thought: bool = False  # whether marks or a channel set a thought apart
+
+
+def read_answer(response: str) -> Reading:
+    """Return what a response answers; it takes time linear in the response."""
+    said, thought = _without_thought(response)
+    end = _end_of_answer(said)
+    own = said[:end]
+    rest = _TOKEN.sub("", said[end:])
+    header = _HEADER.search(own)
+    return Reading(last_box(own), bool(rest.strip()), header is not None, thought)
+
+
+def _without_thought(response: str) -> tuple[str, bool]:
+    """Return what follows the response's own thought, and whether there is one.
+
+    Where no box follows it, or it never ends, the thought is searched, too. A thought
+    behind a box belongs to another turn.
     """
-    header = _HEADER.match(response)
-    marker = _RUN_ON.search(response, header.end() if header else 0)
-    if marker is None:
+    end = _THOUGHT_ENDS.search(response)
+    begin = _THOUGHT_BEGINS.search(response)
+    before = response[: begin.start()] if begin else ""
+    if not (begin or end) or last_box(before) is not None:
         return response, False
-    rest = response[marker.start() :]
-    return response[: marker.start()], bool(re.sub(_SPECIAL, "", rest).strip())
+    said = response[end.end() :] if end else response
+    return (response if last_box(said) is None else said), True
+
+
+def _end_of_answer(said: str) -> int:
+    """Return where another problem or turn begins, or the text ends.
+
+    A response may begin with the tokens of its own turn, and with an empty box.
+    """
+    own_turn = _OWN_TURN.match(said)
+    ends = [_USER_TURN.search(said, own_turn.end() if own_turn else 0)]
+    filled = [end for begin, end in _boxes(said) if said[begin:end].strip()]
+    if filled:
+        behind = min(filled)
+        ends += [mark.search(said, behind) for mark in (_HEADER, _BARE_ROLE, _TOKEN)]
+    return min((match.start() for match in ends if match), default=len(said))
 
 
 def last_box(text: str) -> str | None:
@@ -39,86 +101,18 @@ def last_box(text: str) -> str | None:
     Of two nested boxes it is the inner one; a space may stand before the brace, and
     escaped braces do not count.
     """
+    begin, end = max(_boxes(text), default=(-1, -1))
+    return text[begin:end] if begin >= 0 else None
+
+
+def _boxes(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the content of each closed box begins and ends, as they close."""
     # Where the content of each open brace begins, -1 where the brace is no box's.
     opened: list[int] = []
-    begin = end = -1
     for token in _BRACE.finditer(text):
         if token["opens"]:
             opened.append(token.end() if token["box"] else -1)
         elif token["closes"] and opened:
-            closed = opened.pop()
-            if closed > begin:
-                begin = closed
-                end = token.start()
-    return text[begin:end] if begin >= 0 else None
-
-
-_COMMANDS = (
-    "× times ÷ div · cdot ⋅ cdot ∙ cdot π pi θ theta ∞ infty √ sqrt ≤ leq ≥ geq ≠ neq ∪"
-    " cup ∩ cap ∈ in ± pm ∅ emptyset"
-)
-_CHARACTERS = {
-    **{code: " " for code in (*range(0x20), *range(0x200B, 0x2010))},
-    **{ord(sign): rf"\{name} " for sign, name in re.findall(r"(\S) (\w+)", _COMMANDS)},
-    **dict.fromkeys(map(ord, "\u2212\u2010\u2012\u2013\u2014"), "-"),
-    **dict.fromkeys(map(ord, "\u2018\u2019\u2032"), "'"),
-    ord("°"): r"^\circ ",
-}
-_FONTS = r"displaystyle|textstyle|limits|rm|bf|it|math(?:rm|bf|it|sf|tt)|boldsymbol|bm"
-_ARGUMENT = r"(\\[a-zA-Z]+(?![a-zA-Z{\[])|[^\s{}\\\[])"
-_NESTED = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
-# Order matters: thousands before the spaces they are written with, \text before the
-# fonts it resembles.
-_SPELLINGS = [
-    (r"(?<=\d)(?:,\s*\\!|\{,\}|,?\\,|\\!|\\ |~)\s*(?=\d{3}(?!\d))", ""),
-    (r"(?<!\\)((?:\\\\)*)(?:\\[,;:!> ]|~)", r"\1 "),
-    (r"^\s*\\[(\[]|\\[)\]]\s*$|\\?[$€£]", ""),
-    (r"\\(?:text(?:bf|rm|it|sf|tt|normal)?|[mh]box|emph)\s*\{", r"\\text{"),
-    (r"\\mathrm\s*\{(?=\s*[A-Za-z][A-Za-z. ]+\})", r"\\text{"),
-    (r"\\(?:left|right|[bB]igg?[lrm]?)(?![a-zA-Z])\s*\.?", " "),
-    (rf"\\(?:{_FONTS})(?![a-zA-Z])|\\q?quad(?![a-zA-Z])", " "),
-    (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
-    (r"\\text\{\s*\\text\{([^{}]*)\}\s*\}", r"\\text{\1}"),
-    (r"\^\s*\{?\s*\\circ\s*\}?|\\degrees?(?![a-zA-Z])", r"^\\circ "),
-    (
-        r"\\frac ?\{ ?\\text\{([^{}]*)\} ?\} ?\{ ?\\text\{([^{}]*)\} ?\}",
-        r"\\text{\1/\2}",
-    ),
-    (r"^\s*\\text\{\s*([\d.,:]+)\s*([A-Za-z. ]*)\}\s*$", r"\1\\text{\2}"),
-    (r"\\varnothing(?![a-zA-Z])|\\\{\s*\\\}", r"\\emptyset "),
-    (r"\\([lg])e(?:q|qslant)?(?![a-zA-Z])", r"\\\1eq "),
-    (r"\\lt(?![a-zA-Z])", "<"),
-    (r"\\gt(?![a-zA-Z])", ">"),
-    (rf"\\(frac|sqrt)(?![a-zA-Z])\s*{_ARGUMENT}", r"\\\1{\2}"),
-    (rf"(\\frac\s*{_NESTED})\s*{_ARGUMENT}", r"\1{\2}"),
-    (r"(?:\\\\|[\s.,;:])+$", ""),
-    (r"\s+", " "),
-]
-
-
-def clean(answer: str) -> str:
-    r"""Return an answer in one LaTeX spelling.
-
-    It has plain characters, no fonts, fractions as `\frac{a}{b}`, and no full stop.
-    """
-    # Characters that stand for more than themselves, before NFKC makes digits of them.
-    answer = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda match: f"^{{{_plain(match)}}}", answer)
-    answer = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda match: f"_{{{_plain(match)}}}", answer)
-    answer = re.sub("[¼½¾⅐-⅞]", _fraction, answer)
-    answer = re.sub(r"√\s*(\d+|\([^()]*\))", r"\\sqrt{\1}", answer)
-
-    answer = normalize("NFKC", answer).translate(_CHARACTERS)
-    for pattern, replacement in _SPELLINGS:
-        answer = re.sub(pattern, replacement, answer)
-    answer = answer.strip()
-    while re.fullmatch(_NESTED, answer):
-        answer = answer[1:-1].strip()
-    return answer
-
-
-def _plain(match: re.Match[str]) -> str:
-    return normalize("NFKC", match[0])
-
-
-def _fraction(match: re.Match[str]) -> str:
-    return re.sub("(.+)⁄(.+)", r"\\frac{\1}{\2}", _plain(match))
+            begin = opened.pop()
+            if begin >= 0:
+                yield begin, token.start()

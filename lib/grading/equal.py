@@ -1,196 +1,109 @@
-r"""Decide by typed rules whether two answers are equal.
+r"""Decide whether two answers are equal: by typed rules, and by algebra where they end.
 
-`settle` brings both into one spelling and compares them. Where only algebra can tell,
-it gives the two answers as far as the rules have simplified them.
+A list, a point or an interval is compared value by value, by the same rules. All of it
+may take any time: `pool` calls it in a process that may be ended.
 """
 
-import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from lib.grading.answer import clean, cut_run_on, last_box
+from lib.grading.spelling import spelled
 from lib.grading.values import (
-    NAMED_VARIABLE,
+    SEPARATORS,
     UNITS,
-    evaluated,
+    changing_words,
     parse_number,
     split_unit,
-    value_of,
+    without_words,
 )
 
-# No answer of the MATH test set has more than 100 characters or six levels of brackets.
-MAX_CHARACTERS, MAX_DEPTH = 1000, 40
-# Methods that say why nothing was decided; an answer with one of them counts as not
-# correct, and apart.
-STATUSES = frozenset({"no-box", "empty-box", "refused", "timeout", "crash"})
-Settled = tuple[bool, str]
-Pair = tuple[str, str]
+Settled = tuple[bool, str]  # whether they are equal, and what decided
+_COMPARISON = re.compile(r"[=<>]|\\(?:leq|geq|neq|in)(?![a-z])")
+_SET = re.compile(r"[<>]|\\(?:leq|geq|neq|in|cup|cap|setminus|mathbb)(?![a-z])")
+# x = 5, f(x) = 5, (x, y) = (3, 4), x \in [2, 7].
+NAMED_VALUE = re.compile(
+    r"([a-zA-Z]'*(?:_\w|_\{\w+\})?(?: ?\([a-zA-Z0-9, ]+\))?|\\[a-z]+|\([a-z, ]+\))"
+    r" ?(?:=|\\in(?![a-z])) ?([^=<>].*)"
+)
 
 
-@dataclass(frozen=True)
-class Grade:
-    """Whether a response is correct, and why."""
+def compare(gold: str, answer: str) -> Settled:
+    """Return whether two answers are equal, and what decided.
 
-    correct: bool
-    extracted: str | None  # the content of its last box
-    method: str  # what decided: a rule, math-verify, or one of STATUSES
-    # False when the gold is a number and the box holds an operation to carry out.
-    evaluated: bool = True
-    # Whether another problem follows the answer, which is not graded.
-    run_on: bool = False
-
-
-def settle(gold: str, response: str) -> tuple[Grade, Pair | None]:
-    """Return the grade, and gold and answer, simplified, if only algebra can compare
-    them.
+    Raises UnreadableGold, and whatever math-verify raises, MemoryError included.
     """
-    own, run_on = cut_run_on(response)
-    grade, undecided = _settle_box(gold, last_box(own))
-    return replace(grade, run_on=run_on), undecided
+    given = spelled(answer)
+    exact = re.split(r"\\approx(?![a-z])", given)[0].strip()
+    return _decided(spelled(gold), exact or given)
 
 
-def _settle_box(gold: str, extracted: str | None) -> tuple[Grade, Pair | None]:
-    """Do what `settle` does for the content of the last box."""
-    if extracted is None:
-        return Grade(False, None, "no-box"), None
-    if extracted.strip() == gold.strip() and extracted.strip():
-        return Grade(True, extracted, "equal"), None
-    if _too_large(extracted) or _too_large(gold):
-        return Grade(False, extracted, "refused"), None
-
-    expected = clean(gold)
-    answer = clean(extracted)
-    if not re.sub(r"\\text|[\s{}~$]", "", answer):
-        return Grade(False, extracted, "empty-box"), None
-
-    worked_out = evaluated(expected, answer)
-    exact = re.split(r"\\approx(?![a-z])", answer)[0].strip() or answer
-    for pair in _simplified(expected, exact):
-        verdict = _by_rule(*pair)
-        if verdict is not None:
-            return Grade(verdict[0], extracted, verdict[1], worked_out), None
-    return Grade(False, extracted, "math-verify", worked_out), pair
-
-
-def _by_rule(gold: str, answer: str) -> Settled | None:
-    """Return the verdict of the first rule that settles it, None if none does."""
-    if _key(gold) == _key(answer):
-        return True, "equal"
-    for rule in (_base, _choice, _word, _number, _items):
+def _decided(gold: str, answer: str) -> Settled:
+    gold, answer = _without_names(gold, answer)
+    gold, answer = _shaped(gold, answer), _shaped(answer, gold)
+    for rule in (_same, _base, _choice, _word, _changed, _number, _values):
         verdict = rule(gold, answer)
         if verdict is not None:
             return verdict
-    return None
+
+    # It takes a second to import, which string rules do without.
+    from lib.grading.algebra import equal_by_algebra
+
+    return equal_by_algebra(_for_algebra(gold), _for_algebra(answer)), "math-verify"
 
 
-def _too_large(answer: str) -> bool:
-    depth = deepest = 0
-    for bracket in re.findall(r"[()\[\]{}]", answer):
-        depth += 1 if bracket in "([{" else -1
-        deepest = max(deepest, depth)
-    return len(answer) > MAX_CHARACTERS or deepest > MAX_DEPTH
-
-
-def _key(cleaned: str) -> str:
-    """Return a cleaned answer without spaces and braces that do not print.
-
-    Equal keys are equal answers.
+def _without_names(gold: str, answer: str) -> tuple[str, str]:
+    """Return two answers without names where both have the same or only one has any: y
+    and f(x) name the same curve, x and y do not.
     """
-    without_spaces = re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", cleaned)
-    return re.sub(r"([\^_])\{(\w)\}", r"\1\2", without_spaces)
+    gold_name, gold_value = named(gold)
+    name, value = named(answer)
+    are_alike = (
+        not gold_name or not name or gold_name == name or ")" in gold_name + name
+    )
+    if not are_alike or _COMPARISON.search(gold_value + value):
+        return gold, answer
+    return gold_value, value
 
 
-def _words(cleaned: str) -> str:
-    r"""Return a cleaned answer with every `\text{...}` replaced by its content."""
-    return re.sub(r"\\text\{([^{}]*)\}", r"\1", cleaned).strip()
+def named(spelled: str) -> tuple[str, str]:
+    """Return the name of a value, "" for none, and the value."""
+    match = NAMED_VALUE.fullmatch(spelled)
+    return (_key(match[1]), match[2]) if match else ("", spelled)
 
 
-_RELATION = re.compile(r"[=<>]|\\(?:leq|geq|neq|in)(?![a-z])")
-# What stands between the values of a list, beside a comma.
-SEPARATORS = re.compile(
-    r"\\text\{ ?,? ?(?:or|and) ?,? ?\}"
-    r"|(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])"
-    r"|\\(?:lor|land|vee|wedge)(?![a-z])|;"
-)
-
-
-def _simplified(gold: str, answer: str) -> Iterator[Pair]:
-    r"""Yield gold and answer with tuples alike, then without names, then without units.
-
-    Of a row, a column and `\langle 1, 2 \rangle` each becomes a tuple.
+def _shaped(text: str, other: str) -> str:
+    r"""Return a vector as the other side writes it: beside a matrix a tuple becomes a
+    row or column of one, and 3i - j is (3, -1).
     """
-    if not (r"\begin" in gold and r"\begin" in answer):
-        gold = _as_tuple(gold)
-        answer = _as_tuple(answer)
-    yield gold, answer
-
-    # Names go where both sides have the same or only one has any: y and f(x) name the
-    # same curve, x and y do not.
-    matches = [NAMED_VARIABLE.fullmatch(gold), NAMED_VARIABLE.fullmatch(answer)]
-    names = {_key(match[1]) for match in matches if match}
-    same_name = len(names) < 2 or any(name.endswith(")") for name in names)
-    values = value_of(gold), value_of(answer)
-    if same_name and not any(map(_RELATION.search, values)):
-        gold, answer = values
-    yield gold, answer
-    yield _without_units(gold), _without_units(answer)
-
-
-def _as_tuple(text: str) -> str:
     text = text.replace(r"\langle", "(").replace(r"\rangle", ")")
-    matrix = re.fullmatch(r"(.*)\\begin\{([pbB]?matrix)\}(.*)\\end\{\2\}", text)
-    if matrix is None or ("&" in matrix[3] and r"\\" in matrix[3]):
-        return text
-    return matrix[1] + "(" + re.sub(r"&|\\\\", ",", matrix[3]) + ")"
+    if r"\basis" in text:
+        axes = "ijk" if r"\basisk" in text + other or other.count(",") > 1 else "ij"
+        text = f"({','.join(_component(text, axis) for axis in axes)})"
+    brackets, values = _split(text)
+    if r"\begin{" in other and brackets in ("()", "[]"):
+        between = " & " if "&" in other else r" \\ "
+        return rf"\begin{{pmatrix}}{between.join(values)}\end{{pmatrix}}"
+    return text
 
 
-def _without_units(text: str) -> str:
-    brackets, items = _split(text)
-    if brackets or len(items) < 2:
-        return split_unit(text)[0]
-    values = [split_unit(item)[0] for item in items]
-    return text if values == items else ", ".join(values)
+def _component(text: str, axis: str) -> str:
+    return re.sub(r"\\basis[ijk] ?", "(0)", re.sub(rf"\\basis{axis} ?", "(1)", text))
 
 
-def _split(text: str) -> tuple[str, list[str]]:
-    """Return the brackets round a text and its parts between commas, "or" and "and".
-
-    The brackets are "" for none and for braces.
-    """
-    tokens = re.findall(r"\\.|.", SEPARATORS.sub(",", text))
-    depths = list(itertools.accumulate(map(_depth_change, tokens)))
-    enclosed = depths[-1:] == [0] and 0 not in depths[:-1]
-    brackets = tokens[0] + tokens[-1] if enclosed else ""
-
-    inside = 1 if enclosed else 0
-    parts = [""]
-    for place in range(inside, len(tokens) - inside):
-        if tokens[place] == "," and depths[place] == inside:
-            parts.append("")
-        else:
-            parts[-1] += tokens[place]
-    stripped = [part.strip() for part in parts]
-    return brackets.replace(r"\{\}", ""), [part for part in stripped if part]
+def _same(gold: str, answer: str) -> Settled | None:
+    """Compare them as they are printed."""
+    return (True, "equal") if _key(gold) == _key(answer) else None
 
 
-def _depth_change(token: str) -> int:
-    if token in ("(", "[", "{", r"\{"):
-        return 1
-    return -1 if token in (")", "]", "}", r"\}") else 0
+def _key(spelled: str) -> str:
+    return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", spelled)
 
 
-_BASES = {
-    "two": "2",
-    "three": "3",
-    "four": "4",
-    "five": "5",
-    "six": "6",
-    "seven": "7",
-    "eight": "8",
-    "nine": "9",
-}
+def _words(spelled: str) -> str:
+    return re.sub(r"\\text\{([^{}]*)\}", r"\1", spelled).strip()
+
+
+_DIGITS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten")
 
 
 def _base(gold: str, answer: str) -> Settled | None:
@@ -198,36 +111,30 @@ def _base(gold: str, answer: str) -> Settled | None:
 
     A base left out is as asked.
     """
-    gold_digits, gold_base = _digits_and_base(gold)
-    digits, base = _digits_and_base(answer)
-    if gold_base is None and (base is None or gold_digits is None):
+    digits, base = _digits_and_base(gold)
+    given, given_base = _digits_and_base(answer)
+    if not base and not (given_base and digits):
         return None
-    same_base = gold_base == base or None in (gold_base, base)
-    return digits == gold_digits and same_base, "base"
+    return given == digits and (not given_base or base in ("", given_base)), "base"
 
 
-_IN_BASE = re.compile(r"\(?(\d[0-9A-Z]*)\)?_\{?\(?(\d+|[a-z]+)\)?\}?")
-
-
-def _digits_and_base(cleaned: str) -> tuple[str | None, str | None]:
-    subscripted = re.sub(r"_?[{(]? ?base ?", "_", _words(cleaned))
-    text = _key(subscripted).rpartition("=")[2]
-    match = _IN_BASE.fullmatch(text)
-    base = _BASES.get(match[2], match[2]) if match else ""
-    if match and base.isdecimal():
-        return match[1], base
-    return (text if text.isdecimal() else None), None
+def _digits_and_base(spelled: str) -> tuple[str, str]:
+    text = _key(re.sub(r"_?[{(]? ?base ?", "_", _words(spelled))).rpartition("=")[2]
+    match = re.fullmatch(r"\(?(\d[0-9A-Z]*)\)?(?:_[{(]*(\d+|[a-z]+)[)}]*)?", text)
+    if not match:
+        return "", ""
+    base = match[2] or ""
+    return match[1], str(_DIGITS.index(base)) if base in _DIGITS else base
 
 
 def _choice(gold: str, answer: str) -> Settled | None:
     """Compare the letter of a multiple choice, which what it stands for may follow."""
-    letter = re.fullmatch(r"\(?([A-Z])\)?", _words(gold).replace(" ", ""))
-    if not letter or not (r"\text" in gold or "(" in gold):
+    letter = re.fullmatch(r"\(?([A-Z])\)?", _words(gold))
+    if not letter or gold == letter[1]:
         return None
-    text = _words(answer)
-    alone = re.fullmatch(r"\(?([A-Z])\)?", text.upper().replace(" ", ""))
-    chosen = alone or re.fullmatch(r"\(([A-Z])\)[^()]*", text)
-    return chosen is not None and chosen[1] == letter[1], "choice"
+    given = re.sub(r"^(?:Option|Choice|Answer)\b[: ]*", "", _words(answer))
+    chosen = re.match(r"\(([A-Za-z])\)|([A-Za-z])$", given)
+    return bool(chosen) and letter[1] in chosen[0].upper(), "choice"
 
 
 def _word(gold: str, answer: str) -> Settled | None:
@@ -236,24 +143,25 @@ def _word(gold: str, answer: str) -> Settled | None:
     A gold answer in `\text` is settled by this.
     """
     expected = _listed_words(gold)
-    if expected is None:
-        return None
-    same = expected == _listed_words(answer)
-    if same or re.fullmatch(r"\\text\{[^{}]*\}", gold):
-        return same, "word"
-    return None
+    same = expected is not None and expected == _listed_words(answer)
+    is_text = re.fullmatch(r"\\text\{[^{}\d]*\}", gold)
+    return (same, "word") if same or is_text else None
 
 
-def _listed_words(cleaned: str) -> list[str] | None:
-    plain = _words(cleaned).casefold()
-    of_letters = re.fullmatch(r"[a-z][a-z .,'-]{2,}", plain)
-    if not of_letters and not re.fullmatch(r"\\text\{[^{}\d]*\}", cleaned):
+def _listed_words(spelled: str) -> list[str] | None:
+    plain = re.sub(r"\b(?:the|an?) ", "", _words(spelled).casefold())
+    if not re.fullmatch(r"[a-z][^\d\\(]{2,}", plain):
         return None
-    without_articles = re.sub(r"\b(?:the|an?) ", "", plain)
-    parts = re.split(r",|\band\b|\bor\b", without_articles)
+    parts = re.split(r",|\band\b|\bor\b", plain)
     return sorted(
         re.sub(r"[ .-]+", " ", part).strip() for part in parts if part.strip()
     )
+
+
+def _changed(gold: str, answer: str) -> Settled | None:
+    """Refuse words that change what is said, as in "12 or more", if gold lacks them."""
+    same = changing_words(gold) == changing_words(answer)
+    return None if same else (False, "word")
 
 
 def _number(gold: str, answer: str) -> Settled | None:
@@ -264,31 +172,98 @@ def _number(gold: str, answer: str) -> Settled | None:
     gold_text, gold_unit = split_unit(gold)
     text, unit = split_unit(answer)
     # A unit that is unknown or left out may be any.
-    known = gold_unit and unit and {*gold_unit, *unit} <= UNITS
-    if known and gold_unit != unit:
+    are_known = gold_unit and unit and {*gold_unit, *unit} <= set(UNITS.values())
+    if are_known and gold_unit != unit:
         return False, "unit"
-
     expected = parse_number(gold_text)
+    if expected is None:
+        return None
     value = parse_number(text)
-    if expected is None or value is None:
+    if value is None:
+        value = parse_number(without_words(text))
+    if value is None:
         return None
     percents = ("%" in gold_unit) - ("%" in unit)
     return value in (expected, expected * Fraction(100) ** -percents), "decimal"
 
 
-def _items(gold: str, answer: str) -> Settled | None:
-    """Refuse a tuple or interval for a list, other brackets, and other numbers of
-    values.
+def _values(gold: str, answer: str) -> Settled | None:
+    """Compare lists without their order, points and intervals in it, value by value."""
+    if _SET.search(gold + answer):
+        return None
+    gold_brackets, expected = _split(gold)
+    brackets, given = _split(answer)
+    if max(len(expected), len(given)) < 2:
+        return None
+    # Three or more values are a point whatever the brackets; two may be an interval.
+    is_point = len(expected) > 2 and {gold_brackets, brackets} == {"()", "[]"}
+    if len(expected) != len(given) or not (is_point or gold_brackets == brackets):
+        return False, "sequence"
+    if brackets:
+        pairs = zip(expected, given, strict=True)
+        return all(_decided(*pair)[0] for pair in pairs), "sequence"
+    return all(_taken(value, given) for value in expected), "sequence"
+
+
+def _taken(value: str, left: list[str]) -> bool:
+    """Take the first equal value out of those left, and return whether there is one."""
+    for place, other in enumerate(left):
+        if _decided(value, other)[0]:
+            del left[place]
+            return True
+    return False
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    r"""Return the brackets round a text, "" for none and for braces, and its values.
+
+    Where each has a name of its own, as in x = 3, y = 4, they are a point.
     """
-    both = gold + answer
-    if _RELATION.search(both) or re.search(r"\\(?:pm|cup|cap)(?![a-z])", both):
-        return None
-    gold_brackets, gold_items = _split(gold)
-    brackets, items = _split(answer)
-    if min(len(gold_items), len(items)) < 2:
-        return None
-    # Three or more values are a point or a vector whatever the brackets; two may be an
-    # interval.
-    of_point = len(gold_items) > 2 and {gold_brackets, brackets} == {"()", "[]"}
-    alike = gold_brackets == brackets or of_point
-    return None if alike and len(gold_items) == len(items) else (False, "sequence")
+    text = SEPARATORS.sub(",", text).strip()
+    enclosed = re.fullmatch(r"(\(|\[|\\\{)(.*)(\)|\]|\\\})", text)
+    inside = _between_commas(enclosed[2]) if enclosed and r"\pm" not in text else []
+    if enclosed and inside:
+        return (enclosed[1] + enclosed[3]).replace(r"\{\}", ""), inside
+    values = _between_commas(text)
+    matches = [NAMED_VALUE.fullmatch(value) for value in values]
+    names = {match[1] for match in matches if match}
+    return ("()", sorted(values)) if len(names) == len(values) > 1 else ("", values)
+
+
+def _between_commas(text: str) -> list[str]:
+    """Return the values of a list, none where a bracket closes that it did not open."""
+    depth = 0
+    parts = [""]
+    for token in re.findall(r"\\[a-zA-Z]+|\\.|.", text):
+        depth += token in ("(", "[", "{", r"\{")
+        depth -= token in (")", "]", "}", r"\}")
+        if depth < 0:
+            return []
+        if token == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += token
+    signed = [value for part in parts for value in _with_both_signs(part.strip())]
+    return [value for value in signed if value]
+
+
+def _with_both_signs(value: str) -> list[str]:
+    r"""Return the values that `\pm` stands for; `\mp` is the other sign."""
+    if r"\pm" not in value:
+        return [value]
+    both = []
+    for sign, other in ("+-", "-+"):
+        signed = value.replace(r"\pm", sign, 1).replace(r"\mp", other, 1)
+        both += _with_both_signs(signed)
+    return both
+
+
+def _for_algebra(spelled: str) -> str:
+    """Return an answer without words before it and units behind it, a plain number as a
+    fraction: a mixed number is no product.
+    """
+    text = re.sub(r"^\\text\{[^{}\d]*\} ?(?=\S)", "", split_unit(spelled)[0])
+    number = parse_number(text)
+    if number is None:
+        return text
+    return rf"\frac{{{number.numerator}}}{{{number.denominator}}}"

@@ -1,146 +1,123 @@
-"""Grade in bounded time and memory: algebra runs in processes that the kernel ends.
+"""Grade in bounded time and memory: processes that may be ended compare the answers.
 
-A worker process answers pairs one at a time. It asks the kernel to end it when a pair
-takes too long and to refuse it more memory than it may have, so nobody has to watch it,
-and it does not outlive a parent that is killed. Nothing is forked: it works from any
-thread or script, and with CUDA loaded.
+The kernel ends a worker that takes too long over a pair and refuses it more memory than
+it may have; pebble starts another in its place. Workers are started anew rather than
+forked, so that they work from any thread and with CUDA loaded. A script that grades
+needs the guard `if __name__ == "__main__":`, since a worker imports it.
 """
 
 import contextlib
-import json
+import multiprocessing
 import os
 import resource
 import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
-from typing import Any, cast
+
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from lib.errors import InputError
-from lib.grading.algebra import equal_by_algebra
-from lib.grading.equal import Grade, Pair, settle
-from lib.paths import ROOT
+from lib.grading.status import UNDECIDED, Grade, settle
 
 # What one pair may take: seconds of processor time, and bytes.
 SECONDS = 8
 MEMORY = 2 << 30
-_local = threading.local()  # .worker: a process for each thread of the pool
 
 
 def grade(gold: str, response: str) -> Grade:
-    """Grade the completion of one problem, in 0.2 ms, or by algebra within SECONDS.
+    """Grade the completion of one problem, in milliseconds, at most SECONDS.
 
     No text whatever makes it raise.
     """
-    return submit(gold, response).result()
+    return grade_many([(gold, response)])[0]
 
 
 def grade_many(pairs: Iterable[tuple[str, str]]) -> list[Grade]:
-    """Grade (gold, response) pairs and return the grades in their order."""
-    futures = [submit(gold, response) for gold, response in pairs]
+    """Grade (gold, response) pairs and return the grades in their order.
+
+    Raises InputError where no worker can start.
+    """
+    pairs = list(pairs)
+    grades = [settle(*pair) for pair in pairs]
+    places = [n for n, verdict in enumerate(grades) if verdict.method == UNDECIDED]
+    tasks = [(SECONDS, pairs[n][0], grades[n].extracted) for n in places]
+    for place, (correct, method) in zip(places, _verdicts(tasks), strict=True):
+        grades[place] = replace(grades[place], correct=correct, method=method)
+    return grades
+
+
+def _verdicts(tasks: list[tuple], tries: int = 2) -> list[tuple[bool, str]]:
+    """Return what workers say of pairs, in their order.
+
+    A pool whose idle workers were killed is broken, and another takes over.
+    """
+    futures: list[ProcessFuture] = []
     try:
-        return [future.result() for future in futures]
+        futures = [_workers().schedule(_compare, task) for task in tasks]
+        return [_verdict(future) for future in futures]
+    except RuntimeError as error:
+        _workers.cache_clear()
+        if tries > 1:
+            return _verdicts(tasks, tries - 1)
+        guard = 'put what grades behind `if __name__ == "__main__":`'
+        raise InputError(f"no grading worker starts: in a script, {guard}") from error
     finally:
         for future in futures:
             future.cancel()
 
 
-def submit(gold: str, response: str) -> "Future[Grade]":
-    """Return a future of the grade.
-
-    It is done at once without algebra, else within SECONDS of its turn.
-    """
-    settled, undecided = settle(gold, response)
-    if undecided:
-        return _threads().submit(_finished, settled, undecided)
-    future: Future[Grade] = Future()
-    future.set_result(settled)
-    return future
-
-
 @cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(min(os.cpu_count() or 1, 8), thread_name_prefix="grading")
+def _workers() -> ProcessPool:
+    return ProcessPool(
+        min(os.cpu_count() or 1, 8),
+        initializer=_limit,
+        context=multiprocessing.get_context("spawn"),
+    )
 
 
 # A forked child has the pool's memory but not its threads: it needs a pool of its own.
-os.register_at_fork(after_in_child=_threads.cache_clear)
+os.register_at_fork(after_in_child=_workers.cache_clear)
 
 
-def _finished(settled: Grade, undecided: Pair) -> Grade:
-    """Return the grade with the verdict of algebra.
-
-    It is "timeout" or "crash" where the worker ended over it.
-    """
-    worker = getattr(_local, "worker", None)
-    if worker is None or worker.poll() is not None:
-        worker = _local.worker = _started_worker()
+def _verdict(future: ProcessFuture) -> tuple[bool, str]:
+    """Return what a worker says of a pair, or why it ended over it."""
     try:
-        print(json.dumps([SECONDS, *undecided]), file=worker.stdin, flush=True)
-        correct, method = json.loads(worker.stdout.readline())
-    except (OSError, ValueError):
-        # The worker is gone, maybe in the middle of a line.
-        correct = False
-        method = "timeout" if worker.wait() == -signal.SIGPROF else "crash"
-    return replace(settled, correct=correct, method=method)
+        return future.result()
+    except ProcessExpired as error:
+        is_late = error.exitcode == -signal.SIGPROF
+        return False, "timeout" if is_late else "crash"
 
 
-def _started_worker() -> Any:
-    # One arithmetic on every machine; with gmpy2 some answers abort the process.
-    environment = {
-        "SYMPY_GROUND_TYPES": "python",
-        "MPMATH_NOGMPY": "1",
-        "PYTHONPATH": str(ROOT),
-    }
-    start = cast(Any, subprocess.Popen)
-    worker = start(
-        [sys.executable, "-m", "lib.grading.pool"],
-        env=os.environ | environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        # An interrupt of the notebook must not reach it.
-        start_new_session=True,
-    )
-    if not worker.stdout.readline():
-        advice = "`python -m lib.grading.pool` says why"
-        raise InputError(f"no grading worker starts: {advice}")
-    return worker
-
-
-def main() -> None:
-    """Compare answers until the input ends, a JSON line of seconds, gold and answer
-    each.
-    """
+def _limit() -> None:
+    """Limit a worker's memory, and let its algebra be the same on every machine."""
     with contextlib.suppress(ValueError):  # where a lower limit is in force
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # The kernel ends what is late, whatever code it is in. Seconds are the processor's:
-    # no grade depends on its load.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    # With gmpy2 some answers abort the process.
+    os.environ |= {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1"}
 
-    # The LaTeX parser complains on stdout, which is for replies alone.
-    replies = sys.stdout
-    sys.stdout = sys.stderr
-    print("ready", file=replies, flush=True)
-    for line in sys.stdin:
-        seconds, gold, answer = json.loads(line)
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        try:
-            verdict = equal_by_algebra(gold, answer), "math-verify"
-        except MemoryError:
-            # What was cut short may be half done: a fresh process takes over.
-            os._exit(1)
-        except Exception:
-            verdict = False, "crash"
+
+def _compare(seconds: float, gold: str, answer: str) -> tuple[bool, str]:
+    """Return `compare` of a pair, or which status it has, in a worker.
+
+    Seconds are the processor's, so that no grade depends on its load: the kernel ends
+    what is late, whatever code it is in.
+    """
+    # Imported in the worker, under its limits, and before its time begins.
+    from lib.grading.algebra import UnreadableGold
+    from lib.grading.equal import compare
+
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        return compare(gold, answer)
+    except MemoryError:
+        # What was cut short may be half done: a fresh process takes over.
+        os._exit(1)
+    except UnreadableGold:
+        return False, "unreadable-gold"
+    except Exception:
+        return False, "crash"
+    finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        print(json.dumps(verdict), file=replies, flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -76,6 +76,7 @@ empty-box no_box
 timeout ungraded
 crash ungraded
 refused ungraded
+unreadable-gold unreadable_gold
 """
 
 
@@ -84,7 +85,8 @@ def test_what_decided_a_grade_is_told_as_a_rate(line):
     method, *rates = line.split()
     answers = frame(run("none", 1, 4, method=method))
     none = row(summarise(answers))
-    told = [name for name in ("no_box", "ungraded") if none[name]]
+    rates_of_methods = ("no_box", "ungraded", "unreadable_gold")
+    told = [name for name in rates_of_methods if none[name]]
     assert told == rates
 
 
@@ -212,6 +214,13 @@ def test_what_is_printed_says_what_was_cut_off_or_has_no_box():
     rates = "  truncated 0 %  no box 100 %  restated 0 %"
     assert f"{rates}  against none +50 [" in mless
     assert mless.endswith("p = 0.5")
+
+
+def test_what_is_printed_says_what_else_befell_answers():
+    marks = {"run_on": True, "problem_restated": True, "thought": True}
+    (line,) = printed(run("none", 0, 4, method="unreadable-gold", **marks))
+    told = "run on 100 %  problem restated 100 %  thought 100 %  unreadable gold 100 %"
+    assert line.endswith(told)
 
 
 def test_what_is_printed_says_how_little_two_problems_say():

@@ -1,12 +1,17 @@
 """What a response answers: its last closed box, as a number, worked out or not."""
 
+from dataclasses import replace
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.grading.answer import clean, cut_run_on, last_box
-from lib.grading.values import evaluated, parse_number, split_unit
+from lib.grading import grade
+from lib.grading.answer import last_box, read_answer
+from lib.grading.spelling import spelled
+from lib.grading.status import settle
+from lib.grading.values import parse_number, split_unit
 
 balanced = st.recursive(
     st.text(alphabet="0123456789xy+- ,.", max_size=8),
@@ -40,13 +45,97 @@ def test_takes_the_last_closed_box():
     assert last_box(r"\boxed{" * 100_000) is None
 
 
-def test_cuts_what_follows_the_answer_and_says_so():
-    for rest in ("\n**Question 2:** find x.", "<|im_end|>\n<|im_start|>user\nfind x"):
-        assert cut_run_on("It is 5." + rest) == ("It is 5.", True)
-    assert cut_run_on("It is 5.<|im_end|><|endoftext|>") == ("It is 5.", False)
-    headers = "\nProblem: find x.\nIt", "<|im_start|>assistant\nIt", "The problem: it"
-    for start in headers:
-        assert cut_run_on(f"{start} is 5.") == (f"{start} is 5.", False)
+RUN_ONS = r"""
+\n\nProblem: What is 5+5?
+\n**Question 2:** find x.
+\n## Problem 2\nWhat is 5+5?
+\nQ: What is 5+5?
+\nProblem 2. What is 5+5?
+\nuser\nWhat is 5+5?\nassistant
+\n[INST] What is 5+5? [/INST]
+<end_of_turn>\n<start_of_turn>user\nWhat is 5+5?<end_of_turn>
+<|im_end|>\n<|im_start|>user\nWhat is 5+5?
+</s>\n<s>user\nWhat is 5+5?</s>
+<｜end▁of▁sentence｜><｜User｜>5+5?<｜Assistant｜>
+\n\n题目：5+5等于多少？\n解：
+\n### Human: What is 5+5?
+"""
+
+
+@pytest.mark.parametrize("run_on", RUN_ONS.strip().splitlines())
+def test_another_problem_behind_a_box_is_cut(run_on):
+    own = r"It is \boxed{12}."
+    for answer in (r"\boxed{10}", ""):
+        read = read_answer(own + run_on.replace(r"\n", "\n") + answer)
+        assert (read.box, read.run_on, read.restated) == ("12", True, False)
+
+
+def test_what_ends_a_text_is_no_run_on():
+    for end in (
+        "<|im_end|><|endoftext|>",
+        "</s>",
+        "\n",
+        " I questioned the problem: no.",
+    ):
+        read = read_answer(r"It is \boxed{12}." + end)
+        assert (read.box, read.run_on) == ("12", False)
+
+
+# The grader does not know the problem: before any box this may be the one that was
+# asked, and is counted, not cut.
+RESTATED = r"""
+**Problem:** what is 3 times 4?\n\n**Solution:** It is $\boxed{12}$.
+Sure.\n\n### Question:\nWhat is 3 times 4?\n\n### Answer:\n$\boxed{12}$
+Question 1: what is 3 times 2? It is 6.\nQuestion 2: and twice that?\n\n$\boxed{12}$
+Put it into \boxed{}.\nProblem: what is 3 times 4?\n\boxed{12}
+We are not done.\n\nProblem: What is 3 times 4?\n\boxed{12}
+"""
+
+
+@pytest.mark.parametrize("response", RESTATED.strip().splitlines())
+def test_a_problem_before_any_box_is_graded_and_told(response):
+    verdict = settle("12", response.replace(r"\n", "\n"))
+    assert (verdict.correct, verdict.problem_restated) == (True, True)
+    assert not verdict.run_on
+
+
+def test_a_turn_of_the_user_ends_an_answer_without_a_box():
+    run_on = "<|im_end|>\n<|im_start|>user\nWhat is 5+5?<|im_end|>\n\\boxed{10}"
+    assert read_answer("I do not know." + run_on).box is None
+    assert read_answer(r"<|im_start|>assistant It is \boxed{12}.").box == "12"
+
+
+THOUGHTS = r"""
+<think>User: asks for 12.\nUser: is it \boxed{7}?</think>\n\boxed{12}
+So it is \boxed{7}.\nUser: no.</think>\boxed{12}
+<|begin_of_thought|>\boxed{7}\nQ: sure?<|end_of_thought|><|begin_of_solution|>\boxed{12}<|end_of_solution|>
+<|channel|>analysis<|message|>\boxed{7}<|end|><|start|>assistant<|channel|>final<|message|>\boxed{12}<|return|>
+<|thought|>\nhm\n<|answer|>\n\boxed{12}
+[THINK]\boxed{7}\nProblem: hm[/THINK]\boxed{12}
+<think>It is \boxed{12}.</think> It is twelve.
+<think>It is \boxed{12}, or is
+"""
+
+
+@pytest.mark.parametrize("response", THOUGHTS.strip().splitlines())
+def test_a_thought_is_told_apart_from_the_answer(response):
+    read = read_answer(response.replace(r"\n", "\n"))
+    assert (read.box, read.run_on, read.thought) == ("12", False, True)
+
+
+def test_a_thought_of_another_turn_is_cut_with_it():
+    run_on = "<|im_end|>\n<|im_start|>user\n5+5?<think>hm</think>\\boxed{10}"
+    read = read_answer(r"\boxed{12}" + run_on)
+    assert (read.box, read.run_on, read.thought) == ("12", True, False)
+
+
+@pytest.mark.parametrize("answer, gold", [("5", "5"), ("x+2x", "3x"), ("", "5")])
+def test_a_grade_says_whether_another_problem_follows_the_answer(answer, gold):
+    response = rf"It is \boxed{{{answer}}}."
+    alone = grade(gold, response)
+    followed = grade(gold, response + "<|im_end|>\n<|im_start|>user\nWhat is 2 + 4?")
+    assert followed == replace(alone, run_on=True)
+    assert not alone.run_on
 
 
 NUMBERS = {
@@ -60,61 +149,54 @@ NUMBERS = {
     r"1.5 \times 10^{-2}": Fraction(3, 200),
     r"0.8\overline{3}": Fraction(5, 6),
     r"1.\overline{09}": Fraction(12, 11),
+    "3 million": 3000000,
     "3/0": None,
     "12,34": None,
     "1.2.3": None,
+    "2 3": None,
 }
 
 
 def test_numbers_are_exact():
-    assert {text: parse_number(clean(text)) for text in NUMBERS} == NUMBERS
+    assert {text: parse_number(spelled(text)) for text in NUMBERS} == NUMBERS
 
 
 UNITS = {
-    r"15 \text{ centimeters}^2": ("15", ("cm",)),
-    "5 km^2": ("5", ("km",)),
-    "40%": ("40", ("%",)),
-    "3 million dollars": (r"3 \times 10^{6}", ("dollar",)),
-    r"\pi m": (r"\pi m", ()),
-    "x + m": ("x + m", ()),
+    r"15 \text{ centimeters}^2": ("15", ["cm"]),
+    "5 km^2": ("5", ["km"]),
+    "40%": ("40", ["%"]),
+    r"3\,\mathrm{m/s}": ("3", ["m", "second"]),
+    r"3\text{ apples}": ("3", ["apple"]),
+    r"\pi m": (r"\pi m", []),
+    "x + m": ("x + m", []),
 }
 
 
 def test_units_have_one_spelling():
-    assert {text: split_unit(clean(text)) for text in UNITS} == UNITS
+    assert {text: split_unit(spelled(text)) for text in UNITS} == UNITS
 
 
-# A gold answer, then ways to write it, and after ≠ what is still to be worked out.
+# A gold answer, then ways to write the number itself, and after ≠ what is something to
+# be carried out.
 ANSWERS = r"""
-12 | 12.0 | - 12 | (12) | 24/2 | \frac{24}{2} | \$12 | 12\text{ m/s} | 12\text{ cm}^2
-12 | 12\% | x | \text{twelve}
+12 | 12.0 | (12) | 24/2 | \frac{24}{2} | \$12 | 12\text{ m/s} | 12\text{ cm}^2 | 12\%
 12 | 8 + 4 = 12 | 12 = 8 + 4 | f(2) = 12 | 1.2 \times 10^1
-12 ≠ 8 + 4 | 8 - (-4) | x = 16-4 | f(2) = 2(6)
-12 ≠ 8 + 4 = 6 + 6 | 8\text{ apples} + 4\text{ apples} | 8 \text{ plus } 4
-12 ≠ 3 \cdot 4 | 3*4 | (3)(4) | 24 \div 2 | 1\% \cdot 1200 | \frac{20+4}{2}
-12 ≠ \sqrt{100+44} | \sqrt{12^2}
-12 ≠ \left|-12\right| | \lfloor 12.5 \rfloor | \gcd(12,24) | gcd(12, 24)
-12 ≠ \operatorname{lcm}(3,4) | \log_2 4096
+12 ≠ 8 + 4 | 8 - (-4) | x = 16-4 | f(2) = 2(6) | 8 + 4 = 6 + 6 | 8 \text{ plus } 4
+12 ≠ 3 \cdot 4 | 3*4 | (3)(4) | 24 \div 2 | \frac{20+4}{2} | \sqrt{144} | \gcd(12,24)
 \frac{7}{3} | 2\frac{1}{3} | \frac{7}{3} \approx 2.33 | \frac{-7}{-3} | 2.\overline{3}
 \frac{1}{8} ≠ 2^{-3} | \frac{1}{16}+\frac{1}{16}
-3\sqrt{2} | 3 \cdot \sqrt{2} | \sqrt{18} | \frac{3}{1}\sqrt{2}
-3\pi | 3\times\pi ≠ 2\pi+\pi
-2i | 2i
--1 ≠ i^2
 60^\circ | 60^\circ
-0.5 ≠ \sin 30^\circ
 6 ≠ 3! | \binom{4}{2}
-2+3i | 3i+2
-x+1 | 1+x
+3\sqrt{2} | \sqrt{18}
 (1,2) | (1,1+1)
 """
 
 
-def test_a_way_to_write_a_number_is_worked_out_and_an_operation_on_numbers_is_not():
+def test_the_number_itself_is_worked_out_and_an_operation_on_numbers_is_not():
     for line in ANSWERS.strip().splitlines():
         done, _, to_do = line.partition(" ≠ ")
         gold, *worked_out = done.split(" | ")
         for answer in worked_out:
-            assert evaluated(clean(gold), clean(answer)), answer
+            assert settle(gold, rf"\boxed{{{answer}}}").evaluated, answer
         for answer in to_do.split(" | ") if to_do else []:
-            assert not evaluated(clean(gold), clean(answer)), answer
+            assert not settle(gold, rf"\boxed{{{answer}}}").evaluated, answer

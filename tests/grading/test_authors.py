@@ -3,7 +3,7 @@
 import pytest
 
 from lib.grading.authors import correct_authors, correct_exact, with_authors_box
-from lib.grading.equal import settle
+from lib.grading.status import settle
 
 PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
 RIGHT = [
@@ -40,7 +40,7 @@ def test_a_box_is_looked_for_in_the_prompt_too_and_an_unclosed_last_one_is_wrong
 
 def test_exact_match_reads_up_to_a_run_on_and_the_authors_rule_beyond_it():
     response = "It is \\boxed{12}.\n\nProblem: What is 1 + 1?\n\\boxed{2}"
-    extracted = settle("12", response)[0].extracted
+    extracted = settle("12", response).extracted
     assert correct_exact("12", extracted)
     assert not correct_exact("2", extracted)
     assert correct_authors("2", "", response)

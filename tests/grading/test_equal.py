@@ -66,6 +66,58 @@ x \in (2,5) | (2,5) | 2 < x < 5 | x>2 \text{ and } x<5
 \text{Ann and Bob} | \text{Bob, Ann}
 243_5 | 243_{5} | 243 | 243_{\text{five}} | 243 \text{ (base 5)} ≠ 243_6 | 342_5 | 73
 \text{7 p.m.} | 7 \text{ PM} ≠ \text{7 a.m.}
+\frac{1}{2^{80}} | \frac{2}{2^{81}} | 4^{-40} ≠ \frac{1}{2^{79}} | 0 | \frac{1}{2^{80}+1}
+\frac{2^{2009}-1}{2^{2009}} | 1-2^{-2009} ≠ 1 | \frac{2^{2008}-1}{2^{2008}}
+\frac{1}{20!} ≠ \frac{1}{21!}
+\frac{12345678901234567890123}{98765432109876543210987} ≠ \frac{12345678901234567890124}{98765432109876543210987}
+\frac{\pi}{10^{20}} ≠ \frac{\pi}{10^{21}}
+1 + 10^{-20} ≠ 1
+\left(\frac{1}{2^{80}}, 1\right) | (2^{-80}, 1) ≠ \left(\frac{1}{2^{79}}, 1\right)
+\begin{pmatrix} \frac{1}{2^{80}} & 0 \\ 0 & 1 \end{pmatrix} ≠ \begin{pmatrix} \frac{1}{2^{79}} & 0 \\ 0 & 1 \end{pmatrix}
+1,2,3 | 1, 2, \text{ and } 3 | 3, 2, and 1 | 1, 2, \text{or } 3 | \{1, 2, \text{ and } 3\} ≠ 1, 2, \text{ and } 4
+(0,0), (1,1), \text{ and } (2,4) | (0,0), (2,4), (1,1) ≠ (0,0), (4,2), (1,1)
+x=1, x=2, \text{ and } x=3 | 1,2,3
+\frac{1 \pm \sqrt{5}}{2} | \frac{1+\sqrt{5}}{2}, \frac{1-\sqrt{5}}{2} | \frac{1}{2} \pm \frac{\sqrt{5}}{2} ≠ \frac{1 + \sqrt{5}}{2}
+(\pm 3, 0) | (3,0), (-3,0) ≠ (0, \pm 3)
+\pm 1, \pm 2 | -2,-1,1,2 ≠ 1,2
+\pm 1 \mp \sqrt{2} | 1-\sqrt{2}, -1+\sqrt{2} ≠ 1+\sqrt{2}, -1-\sqrt{2}
+3 | 3\,\mathrm{m/s^2} | 3\,\mathrm{m\,s^{-1}} | 3\,\mathrm{m}\cdot\mathrm{s}^{-1} | 3\frac{\text{m}}{\text{s}} | 3\,{\rm cm} | \SI{3}{\meter} ≠ 3\mathrm{i}
+5\text{ cm} | 5\,\mathrm{cm} ≠ 5\,\mathrm{km}
+42 | \begin{aligned} x &= 40+2 \\ &= 42 \end{aligned} | {\color{blue} 42} | \textcolor{red}{42} | \underline{42} | = 42 | **42** | `42`
+42 | \therefore x = 42 | \Rightarrow 42 | \Large 42 | 42 \qquad \blacksquare | 42~\checkmark | \ensuremath{42} ≠ \textcolor{red}{24}
+(2,3) | \begin{cases} x = 2, \\ y = 3 \end{cases} | \left\{\begin{array}{l} x=2 \\ y=3 \end{array}\right. ≠ \begin{cases} x=3 \\ y=2 \end{cases}
+\begin{pmatrix} 1 \\ 2 \end{pmatrix} | \left(\begin{array}{c} 1 \\ 2 \end{array}\right) ≠ \begin{pmatrix} 1 & 2 \end{pmatrix}
+\frac{1+\sqrt{5}}{2} | \frac{1+\sqrt(5)}{2} | (1+sqrt(5))/2 | (1+√5)/2
+2\sqrt{(x+1)(x+2)} | 2\sqrt((x+1)(x+2)) ≠ 2\sqrt(x+1)
+3\sqrt[3]{2} | 3\sqrt[3](2) | 3 \cdot 2^(1/3)
+4*pi | 4\pi | 4π
+4\pi | 4*pi | 4 pi | 4pi
+x^2+1 | x**2+1 | x*x+1
+(-\infty, 3) | (-oo, 3) | (-infinity, 3)
+(2,\infty) | (2,+\infty) ≠ (-\infty,\infty) | (0,\infty)
+\log_2 5 | log_2(5) | log(5)/log(2)
+e^{2x} | e^(2x) | exp(2x)
+x \leq 3 | x <= 3 | x ≤ 3
+(-\infty,2)\cup(3,\infty) | (-oo,2) U (3,oo)
+(2,\infty) | \{x \mid x > 2\} | \left\{ x \in \mathbb{R} \,\middle|\, x > 2 \right\} | x > 2, x \in \mathbb{R} ≠ \{x \mid x \ge 2\}
+(-\infty,\infty) | \mathbb{R} | \text{All real numbers} | x \in \mathbb{R} ≠ \emptyset
+(-\infty,3)\cup(3,\infty) | \mathbb{R} \setminus \{3\} | \text{all real numbers except } 3 | x \in \mathbb{R}, x \neq 3 ≠ \mathbb{R} \setminus \{2\} | \mathbb{R}
+\{1,2,3\} | \{3,2,1,\} | \lbrace 1,2,3 \rbrace ≠ \{1,2\}
+\emptyset | \text{no solution} | \text{the empty set}
+12 | \text{There are } 12 \text{ ways} | \text{So } 12 | 12 \text{ is the answer} | n = 12 \text{ ways} | Answer: 12
+12 ≠ 12 \text{ or more} | 12 or less | \text{at least } 12 | \text{about } 12 | \text{not } 12 | 12 \text{ is impossible} | \text{more than } 12
+12 ≠ \text{half of } 12 | 12 \text{ or so} | > 12 | 12 \text{ thousand} | \text{between } 11 \text{ and } 12
+2\sqrt{5} | \text{The length is } 2\sqrt{5} ≠ \text{about } 2\sqrt{5}
+\frac{1}{\sqrt{k}} | \sqrt{\frac{1}{k}} ≠ \sqrt{k}
+\sqrt{x^2} | |x| ≠ x
+12 | 12。 | １２ | \num{12} | +12
+43279 | 43{\,}279 | 43'279 | 43\;279
+0.5 | 0{,}5 | ½ | 1⁄2 | \nicefrac{1}{2} | 50\%
+\begin{pmatrix} 3 \\ -1 \end{pmatrix} | 3\mathbf{i} - \mathbf{j} | 3\hat{\imath} - \hat{\jmath} ≠ 3\mathbf{i} + \mathbf{j}
+(1,-2,3) | \hat{i} - 2\hat{j} + 3\hat{k}
+0.\overline{3} | 0.(3) | 0.\dot{3} | \frac13 ≠ 0.3
+30^\circ | \ang{30} | {30^\circ} | 30\degree
+\text{(A)} | \text{Option A} | \mathrm{A} ≠ \text{Option B}
 """
 
 
@@ -108,21 +160,28 @@ def test_the_grade_says_what_decided(method):
     assert grade(gold, boxed(answer)).method == method
 
 
-UNREADABLE = {
-    "no-box": [
-        "The answer is 12.",
-        "We are not done.\n\nProblem: What is 3 times 4?\n" + boxed("12"),
+STATUS_OF = {
+    "no-box": [("12", "The answer is 12."), ("12", r"\boxed{12")],
+    "empty-box": [("12", boxed("")), ("12", boxed(r"\text{ }"))],
+    "refused": [("12", boxed("1+" * 600 + "1")), ("12", boxed("(" * 300 + ")" * 300))],
+    # Gold answers must be LaTeX.
+    "unreadable-gold": [
+        ("", boxed("12")),
+        ("nan", boxed("12")),
+        ("1e-07", boxed("10^{-7}")),
+        ("She has 3 + 9 = <<3+9=12>>12 eggs.\n#### 12", boxed("12")),
+        ("She has three eggs and then buys nine of them, which makes 12", boxed("12")),
+        (r"\frac{", boxed("12")),
     ],
-    "empty-box": [boxed(""), boxed(r"\text{ }")],
-    "refused": [boxed("1+" * 600 + "1"), boxed("(" * 300 + "2" + ")" * 300)],
 }
 
 
-@pytest.mark.parametrize("status", UNREADABLE)
-def test_a_response_without_a_readable_answer_gets_a_status(status):
-    for response in UNREADABLE[status]:
-        verdict = grade("12", response)
-        assert (verdict.correct, verdict.method) == (False, status)
+@pytest.mark.parametrize("status", STATUS_OF)
+def test_a_pair_that_cannot_be_compared_gets_a_status(status):
+    for gold, response in STATUS_OF[status]:
+        verdict = grade(gold, response)
+        assert (verdict.correct, verdict.method) == (False, status), (gold, response)
+        assert status in STATUSES
 
 
 @settings(max_examples=60)
