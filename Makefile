@@ -56,7 +56,6 @@ lab: $(READY) $(LEFT_OUT)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
 
 report: $(READY)
-	test -f results/$(PROFILE)/claims.json || $(BIN)/python -m lib claims --profile $(PROFILE)
 	$(BIN)/python -m lib report --profile $(PROFILE)
 
 conda:

@@ -34,6 +34,7 @@ from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
 from lib.grading.status import Grade
 from lib.measurement.run import measure
+from lib.measurement.shown_prompt import measure_prompts
 from lib.measurement.store import save_measured
 from lib.paths import DATA, write_json, write_whole
 from lib.profiles import HALVES, Profile, load_profile
@@ -55,6 +56,13 @@ def write_measurements(profile: Profile) -> None:
             FOLDER / f"{name}.nc",
             measured.drop_vars("text", errors="ignore").map(rounded, keep_attrs=True),
         )
+
+
+def write_prompts(profile: Profile) -> None:
+    """Write a file per model with what one prompt's tokens receive, for the page."""
+    measure_prompts(profile, stored=False)
+    for path in (profile.results / "prompt").glob("*.json.gz"):
+        write_whole(FOLDER / "prompt" / path.name, path.read_bytes())
 
 
 def rounded(values: xr.DataArray) -> xr.DataArray:
@@ -285,7 +293,9 @@ def main() -> None:
         record(options.part, options.stores)
         write_answers(options.stores, options.about, options.part)
     else:
-        write_measurements(load_profile("families"))
+        profile = load_profile("families")
+        write_measurements(profile)
+        write_prompts(profile)
 
 
 if __name__ == "__main__":

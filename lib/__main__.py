@@ -160,10 +160,16 @@ def _checked(overrides: Overrides) -> Profile:
 
 
 def report(overrides: Overrides, options: ReportOptions) -> None:
-    """Write a profile's results as a page to explore, in a folder to publish."""
+    """Write a profile's results as a page to explore, in a folder to publish; claims
+    that are not judged yet are judged first.
+    """
+    # First of all: what is not installed stops it before anything is judged.
     from lib.report.page import write_report
 
-    path = write_report(run_profile(**dict(overrides)))
+    profile = run_profile(**dict(overrides))
+    if not (profile.results / "claims.json").is_file():
+        claims(overrides)
+    path = write_report(profile)
     print(path)
     if options.open and not webbrowser.open(path.as_uri()):
         raise InputError(f"no browser found: open {path} in one")

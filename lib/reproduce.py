@@ -19,6 +19,7 @@ from lib.errors import InputError
 from lib.evaluation import of_profile
 from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure
+from lib.measurement.shown_prompt import measure_prompts
 from lib.plan.answer_tasks import CHECKED
 from lib.plan.planning import make_plan, refuse
 from lib.plan.printout import summary
@@ -41,6 +42,7 @@ NEEDS = {
     ),
     "07_does_it_help": ("likelihood", "main", "comparisons", "draws", "draw_scores"),
 }
+SHOWS_A_PROMPT = "01_attention_maps"
 SHOWS_VERDICTS = "06_claims"
 SHOWS_LIKELIHOODS = "07_does_it_help"
 
@@ -74,6 +76,9 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         with remembered("notebook", NOTEBOOK_SECONDS):
             _execute(notebook, profile.results, parameters)
 
+    if any(notebook.stem == SHOWS_A_PROMPT for notebook in notebooks):
+        # For the page: no notebook reads it.
+        measure_prompts(profile, stored=not fresh)
     if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
         table = counts(read_verdicts(profile)).to_string(index=False)
         print(f"Claims by verdict:\n{table}")

@@ -12,9 +12,8 @@ from docs.address import NAMING, names_of, set_address
 from docs.write import documents
 from lib import paths
 from lib.errors import InputError
-from lib.report.facts import addresses
 
-OWN = addresses()["Repository"].removeprefix("https://github.com/")
+OWN = stored.urls()["Repository"].removeprefix("https://github.com/")
 MINE = "https://github.com/some-one/my.copy"
 
 
@@ -39,7 +38,7 @@ def texts(folder):
 
 def test_the_page_is_the_one_of_the_repository():
     owner, name = OWN.split("/")
-    assert addresses()["Page"] == f"https://{names_of(owner, name)[1]}"
+    assert stored.urls()["Page"] == f"https://{names_of(owner, name)[1]}"
 
 
 def test_every_file_that_names_the_address_is_known():

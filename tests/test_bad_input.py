@@ -54,7 +54,6 @@ reproduce --limit abc | limit: must be a whole number, not 'abc'
 reproduce --limit 2 --name demo | name 'demo' is a profile of data/profiles
 reproduce --limit 2 --name ../x |
 name: must be of letters, digits, _, . and -, 80 at most, not '../x'
-report --open | no claims of profile demo yet: python -m lib claims --profile demo
 grade broken.jsonl | broken.jsonl, line 2: not valid JSON
 grade empty.jsonl | empty.jsonl: no lines to grade
 grade good.jsonl --answer answer.0.x | line 1: no text in field 'answer.0.x'

@@ -104,7 +104,7 @@ def test_a_profile_is_run_judged_and_reported_with_nothing_but_the_main_run(
     for figure in ("fig10", "same_answers"):
         assert (copy / "figures" / "tiny" / f"{figure}.csv").exists()
 
-    done = typed("claims", "--profile", "tiny")
+    done = typed("report", "--profile", "tiny")
     rows = json.loads((results / "claims.json").read_text())
     numbers = {row["id"]: row["n"] for row in rows}
     assert numbers["dilution"] == 3
@@ -112,8 +112,6 @@ def test_a_profile_is_run_judged_and_reported_with_nothing_but_the_main_run(
     assert numbers["length"] == 0
     assert all(name in done.out for name in numbers)
     assert "activations in 3 layers: 100%" in done.err
-
-    done = typed("report", "--profile", "tiny")
     assert done.out.strip().endswith("results/tiny/report/index.html")
     assert (results / "report" / "index.html").is_file()
 

@@ -183,12 +183,12 @@ def test_every_option_has_a_row():
                 assert (command, name) in with_rows
 
 
-# The other commands that take a profile, and what each of them hands it to.
+# The other commands that take a profile, and what each of them hands it to first.
 RECEIVERS = """
 plan : lib.plan.planning.make_plan
 fetch : lib.plan.fetching.fetch
 claims : lib.claims.evidence.gather
-report : lib.report.page.write_report
+report : lib.claims.evidence.gather
 """
 # A value of each override that is not its default.
 OVERRIDES = """

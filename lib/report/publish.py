@@ -1,95 +1,84 @@
-"""What stands beside the page in its folder, so that it can be published as it is: the
-notebooks and the report of two pages as HTML that needs nothing else.
+"""What stands on the page and beside it from files that the repository keeps: figures,
+notebooks, and the report of the families.
 """
 
 import re
+import shutil
+import tomllib
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
 
 from lib import paths
 from lib.profiles import Profile
 
-REPORTED = "families"  # the profile that docs/report.md is about
 TEMPLATE_FOLDER = Path(__file__).parent / "templates"
+REPORTED = "families"  # the profile that docs/report.md is about
+LOCAL_LINK = re.compile(r"(?<!!)\[([^]]*)\]\((?!https:)[^)]*\)")
 
 
-def environment() -> jinja2.Environment:
-    """Return what fills the templates: texts are escaped, nothing may lack."""
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATE_FOLDER),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
-
-
-def template(name: str) -> str:
-    """Return a file of the templates as it is."""
-    return (TEMPLATE_FOLDER / name).read_text(encoding="utf-8")
-
-
-def publish_notebooks(profile: Profile, folder: Path) -> dict[str, str]:
-    """Write the notebooks as HTML into `notebooks` of the folder; return their places
-    by name.
-
-    A profile's executed copy comes before the repository's own. What is there and no
-    older than the notebook stays.
+def addresses() -> dict[str, str]:
+    """Return where the repository and its page are published, by name; nothing before
+    `make address` has set it.
     """
-    places = {}
-    for path in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
-        executed = profile.results / path.name
-        source = executed if executed.is_file() else path
-        page = folder / "notebooks" / f"{path.stem}.html"
-        places[path.stem] = f"notebooks/{page.name}"
-        if page.is_file() and page.stat().st_mtime >= source.stat().st_mtime:
-            continue
-        page.parent.mkdir(parents=True, exist_ok=True)
-        paths.write_whole(page, _as_html(source).encode("utf-8", "replace"))
-    return places
+    text = paths.read_text(paths.ROOT / "pyproject.toml")
+    urls = tomllib.loads(text)["project"]["urls"]
+    return {} if "OWNER" in urls["Repository"] else urls
 
 
-def publish_report(profile: Profile, folder: Path, repository: str) -> str | None:
-    """Write docs/report.md as report.html into the folder and return its name; None for
-    a profile that it is not about.
+def publish_figures(profile: Profile, folder: Path) -> dict[str, str]:
+    """Copy a profile's figures into the folder and return their titles by name, in the
+    order of data/figures.yaml, strangers last.
+    """
+    if profile.figures.is_dir():
+        shutil.copytree(profile.figures, folder, dirs_exist_ok=True)
+    drawn = sorted(path.stem for path in profile.figures.glob("*.png"))
+    groups = paths.read_yaml(paths.DATA / "figures.yaml").values()
+    titles = {entry["id"]: entry["title"] for group in groups for entry in group}
+    known = {name: title for name, title in titles.items() if name in drawn}
+    return known | {name: name for name in drawn if name not in titles}
 
-    Its figures are those beside the page; other files are linked in the repository.
+
+def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
+    """Write the notebooks into the folder as HTML without a script, and return their
+    names.
+
+    A profile's executed copy comes before the repository's own.
+    """
+    # It takes a second to import.
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(
+        template_name="basic",
+        template_file="notebook.html.j2",
+        extra_template_paths=[str(TEMPLATE_FOLDER)],
+        exclude_anchor_links=True,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    names = []
+    for kept in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
+        executed = profile.results / kept.name
+        source = executed if executed.is_file() else kept
+        page, _ = exporter.from_filename(str(source))
+        path = folder / f"{kept.stem}.html"
+        paths.write_whole(path, page.encode("utf-8", "replace"))
+        names.append(kept.stem)
+    return names
+
+
+def report_of(profile: Profile) -> Markup:
+    """Return docs/report.md as HTML below the page's own heading; nothing for a profile
+    that it is not about.
+
+    Its figures are those beside the page; other files of the repository are named, as
+    no link leads to them from here.
     """
     if profile.name != REPORTED:
-        return None
-    from nbconvert.filters.markdown_mistune import markdown2html_mistune
+        return Markup()
+    from nbconvert.filters import markdown2html
 
     text = paths.read_text(paths.ROOT / "docs" / "report.md")
     text = text.replace(f"../figures/{profile.name}/", "figures/")
-    text = re.sub(r"<!--.*?-->", "", text)
-    text = re.sub(r"\]\(\.\./([\w./-]+)\)", rf"]({repository}/blob/main/\1)", text)
-    page = _framed("The report of two pages", markdown2html_mistune(text), "index.html")
-    paths.write_whole(folder / "report.html", page.encode())
-    return "report.html"
-
-
-def _as_html(notebook: Path) -> str:
-    """Return a notebook as a page of its own, without any script."""
-    # nbconvert takes a second to import, which a page without new notebooks saves.
-    from nbconvert import HTMLExporter
-
-    exporter = HTMLExporter(template_name="basic", exclude_anchor_links=True)
-    body, _ = exporter.from_filename(str(notebook))
-    title = f"Notebook {notebook.stem}, as it ran"
-    return _framed(title, body, "../index.html")
-
-
-def _framed(title: str, body: str, home: str) -> str:
-    """Return HTML in the frame of a page of its own."""
-    from pygments.formatters import HtmlFormatter
-
-    code_css = HtmlFormatter(nobackground=True).get_style_defs(".highlight")
-    frame = environment().get_template("notebook.html.j2")
-    return frame.render(
-        title=title,
-        home=home,
-        body=Markup(body),
-        css=Markup(template("notebook.css")),
-        code_css=Markup(code_css),
-    )
+    text = re.sub("^#", "##", LOCAL_LINK.sub(r"\1", text), flags=re.MULTILINE)
+    # The page's policy allows no style within a tag.
+    return Markup(markdown2html(text).replace('style="text-align:', 'align="'))

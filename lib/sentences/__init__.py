@@ -2,8 +2,6 @@
 
     conclusion      the paragraph that notebook 07 closes with
     findings        for README, report, notebooks 06 and 07: controls, graders, accuracy
-    page_sections   for the HTML page: what opens each of its sections, from the answer
-                    over trained against untrained networks to what was not measured
     all_verdicts    how many claims hold, in how many models
     one_verdict     how one claim stands in one model
     measurements    under tables of attention and its causes, in notebooks 01 and 02

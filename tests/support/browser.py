@@ -1,24 +1,20 @@
-"""A headless Chromium for the tests that need a real browser; where there is none they
-are skipped with the reason.
+"""A headless Chromium for the tests that need a real browser; where something lacks,
+they are skipped, and one line says how to install it all.
 """
 
 import shutil
 
 import pytest
 
-pytest.importorskip(
-    "selenium", reason="selenium drives the browser: pip install selenium"
-)
-from selenium import webdriver
-
+INSTALL = "apt-get install chromium chromium-driver npm; pip install selenium==4.45.0"
+REASON = f"no browser to test with: {INSTALL}"
+webdriver = pytest.importorskip("selenium.webdriver", reason=REASON)
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
-if not (CHROMIUM and DRIVER):
-    pytest.skip(
-        "no Chromium: apt-get install chromium chromium-driver", allow_module_level=True
-    )
+if not (CHROMIUM and DRIVER and shutil.which("npm")):
+    pytest.skip(REASON, allow_module_level=True)
 
 
-def start_chromium() -> webdriver.Chrome:
+def start_chromium():
     """Start a browser without a window, that keeps what pages write to its console."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
