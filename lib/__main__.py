@@ -115,18 +115,19 @@ def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
 def plan(overrides: Overrides) -> None:
     """Say what a profile will fetch, need and take on this machine; nothing runs."""
     profile = run_profile(**dict(overrides))
-    from lib.plan.planning import make_plan
-    from lib.plan.printout import as_text
+    from lib import plan
 
-    print(as_text(make_plan(profile, notebooks=len(paths.notebooks()))))
+    planned = plan.make_plan(profile, notebooks=len(paths.notebooks()))
+    print(plan.as_text(planned))
+    plan.refuse(planned.refusals)
 
 
 def fetch(overrides: Overrides) -> None:
     """Fetch the weights and problems of a profile, so that it runs without network."""
     profile = run_profile(**dict(overrides))
-    from lib.plan.fetching import fetch
+    from lib.plan import fetch, make_plan
 
-    for line in fetch(profile):
+    for line in fetch(make_plan(profile)):  # which fetches the problems
         print(line, flush=True)
     print("everything is here: HF_HUB_OFFLINE=1 works from now on")
 

@@ -20,10 +20,7 @@ from lib.evaluation import of_profile
 from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure
 from lib.measurement.shown_prompt import measure_prompts
-from lib.plan.answer_tasks import CHECKED
-from lib.plan.planning import make_plan, refuse
-from lib.plan.printout import summary
-from lib.plan.speed import NOTEBOOK_SECONDS, remembered
+from lib.plan import checked, fetch, make_plan, refuse, summary
 from lib.profiles import PARTS, Profile, profile_names
 
 # What a notebook needs computed when it starts: parts of measurements, parts of
@@ -62,6 +59,8 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     plan = make_plan(profile, fresh, needs, len(notebooks))
     refuse(plan.refusals)
     print(summary(plan), flush=True)
+    for line in fetch(plan):
+        print(line, flush=True)
     _begin_results(profile, fresh)
     parameters = _parameters(profile)
 
@@ -70,11 +69,9 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
         for need in NEEDS.get(notebook.stem, ()):
             if need not in prepared:
-                with remembered(*plan.of_part(need)):
-                    _prepare(need, profile, fresh)
+                _prepare(need, profile, fresh)
                 prepared.add(need)
-        with remembered("notebook", NOTEBOOK_SECONDS):
-            _execute(notebook, profile.results, parameters)
+        _execute(notebook, profile.results, parameters)
 
     if any(notebook.stem == SHOWS_A_PROMPT for notebook in notebooks):
         # For the page: no notebook reads it.
@@ -144,7 +141,7 @@ def _answer_demo(profile: Profile, fresh: bool) -> None:
         # In a folder of its own, since what reads `results` takes its answers for all
         # of them.
         folder = profile.results / "check"
-        fewer = profile.accuracy.model_copy(update={"limit": CHECKED})
+        fewer = checked(profile.accuracy)
         profile = profile.model_copy(update={"accuracy": fewer})
     answers = of_profile.answers(profile, folder=folder)
     same, common = of_profile.same_texts(profile, answers)

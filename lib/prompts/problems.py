@@ -30,7 +30,7 @@ MATH500_SHA256 = "0a7389c2f2827aa8a29e82dd296afb85ce0ac0c3a02541ac975f00c3c57f0f
 DIVISOR = 0.45
 # The sources that have a name, as captions say it.
 SOURCES = {"embedded": "embedded set", "math500": "MATH-500"}
-HUB_TIMEOUT = 10  # seconds that the hub may stay silent
+HUB_TIMEOUT = 2  # seconds that the hub may stay silent
 
 
 def _level_number(level: object) -> object:
@@ -216,17 +216,16 @@ def _math500() -> list[Problem]:
     return problems
 
 
-@functools.cache  # a hub that does not answer is asked once
 def _from_hub() -> list[dict]:
     """Return the rows of MATH-500 on the hub.
 
     It is asked first whether it answers, since `datasets` tries on and on.
     """
-    import datasets  # takes a second to import, and only this source needs it
-
-    datasets.disable_progress_bars()  # half a megabyte
     try:
         HfApi().dataset_info(MATH500, revision=MATH500_REVISION, timeout=HUB_TIMEOUT)
+        import datasets  # takes a second to import, and only this source needs it
+
+        datasets.disable_progress_bars()  # half a megabyte
         dataset = datasets.load_dataset(
             MATH500, split="test", revision=MATH500_REVISION
         )

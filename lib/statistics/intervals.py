@@ -13,8 +13,8 @@ from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import optimize, stats
 
 ALPHA = 0.05  # two-sided: half of it for either end
 ENOUGH = 20  # problems: what is constant over fewer shows nothing of how it varies
@@ -167,7 +167,7 @@ def _quantile(sizes: tuple[int, ...], alpha: float) -> float:
     expected = (weights * np.diag(covariance)).sum()
     variance = weights @ covariance**2 @ weights
     freedom = expected**2 / variance
-    return float(stats.t.ppf(1 - alpha / 2, freedom))
+    return float(scipy.stats.t.ppf(1 - alpha / 2, freedom))
 
 
 def _share(values: np.ndarray, sizes: np.ndarray, alpha: float) -> tuple[float, float]:
@@ -213,7 +213,7 @@ def clopper_pearson(
     successes: int, n: int, alpha: float = ALPHA
 ) -> tuple[float, float]:
     """Return the exact interval of a share: it covers the true share that often."""
-    ends = stats.binomtest(successes, n).proportion_ci(1 - alpha, method="exact")
+    ends = scipy.stats.binomtest(successes, n).proportion_ci(1 - alpha, method="exact")
     return float(ends.low), float(ends.high)
 
 
@@ -226,16 +226,16 @@ def tango(
     That is what the score test does not reject (Tango 1998, Stat. Med. 17:891): it has
     a width where nothing changes.
     """
-    z = float(stats.norm.ppf(1 - alpha / 2))
+    z = float(scipy.stats.norm.ppf(1 - alpha / 2))
     edge = 1 - 1e-9  # the score has no value at a difference of -1 or 1
     bracket = -edge, edge
     low, high = -1.0, 1.0
     if _tango_score(-edge, only_a, only_b, n, z) > 0:
         arguments = only_a, only_b, n, z
-        low = optimize.root_scalar(_tango_score, arguments, bracket=bracket).root
+        low = scipy.optimize.root_scalar(_tango_score, arguments, bracket=bracket).root
     if _tango_score(edge, only_a, only_b, n, -z) < 0:
         arguments = only_a, only_b, n, -z
-        high = optimize.root_scalar(_tango_score, arguments, bracket=bracket).root
+        high = scipy.optimize.root_scalar(_tango_score, arguments, bracket=bracket).root
     return low, high
 
 
@@ -269,4 +269,4 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
     """
     if only_a + only_b == 0:
         return 1.0
-    return float(stats.binomtest(int(only_a), int(only_a + only_b)).pvalue)
+    return float(scipy.stats.binomtest(int(only_a), int(only_a + only_b)).pvalue)

@@ -5,8 +5,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from lib.statistics.intervals import Interval, interval
 
@@ -61,6 +61,6 @@ def signed_rank(values: ArrayLike) -> np.ndarray:
     # Without a single difference there is nothing to rank.
     moved = (values != 0).any(axis=0)
     p_values = np.ones(values.shape[1])
-    tests = stats.wilcoxon(values[:, moved], axis=0, method="asymptotic")
+    tests = scipy.stats.wilcoxon(values[:, moved], axis=0, method="asymptotic")
     p_values[moved] = tests.pvalue
     return p_values

@@ -1,11 +1,10 @@
 """How many problems decide, and the smallest effect that so many can show."""
 
 from math import ceil, inf, isnan, nan, sqrt
+from statistics import NormalDist
 
-from scipy import stats
-
-Z_ALPHA = float(stats.norm.ppf(0.975))  # of a two-sided test at 5 %
-Z_POWER = float(stats.norm.ppf(0.8))  # of a power of 80 %
+Z_ALPHA = NormalDist().inv_cdf(0.975)  # of a two-sided test at 5 %
+Z_POWER = NormalDist().inv_cdf(0.8)  # of a power of 80 %
 
 
 def n_deciding(distance: float, deviation: float) -> float:

@@ -1,7 +1,7 @@
 """How well a number of each problem tells which problems are answered right."""
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 
 def roc_values(x: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -33,7 +33,7 @@ def logistic_slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.nd
     design = np.stack([np.ones_like(x), x - x.mean()], axis=1)  # (N, 2)
     beta = np.zeros(2)
     for _ in range(50):  # Newton's method, which needs about 7
-        chance = expit(design @ beta)
+        chance = scipy.special.expit(design @ beta)
         steepness = chance * (1 - chance)
         curvature = design.T @ (design * steepness[:, None])
         gradients = design * (right - chance)[:, None]  # (N, 2)

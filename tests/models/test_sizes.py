@@ -1,0 +1,132 @@
+"""How large a model is is known before it is fetched, and why it cannot be had."""
+
+import shutil
+import socket
+import time
+
+import pytest
+from hub_server import HubServer, point_at
+from huggingface_hub import constants
+
+from lib import paths
+from lib.errors import InputError
+from lib.models.first_layers import first_layers
+from lib.models.gguf_files import conversions_of
+from lib.models.hub import config_folder, snapshot
+from lib.models.names import known_models, resolve
+from lib.models.sizes import HUB_SECONDS, Shape, files_of, shape_of
+
+OPEN = "org/open"
+# Parameters that are published, as half the bytes that the index files give.
+PUBLISHED = {
+    "Qwen2.5-Math-1.5B": 1_543_714_304,
+    "Qwen2.5-Math-7B": 7_615_616_512,
+    "Llama-3.1-8B-Instruct": 8_030_261_248,
+    "Qwen2.5-0.5B-Instruct": 494_032_768,
+}
+
+
+@pytest.fixture
+def repository(tmp_path, tiny_llama):
+    """The folder of a repository, which a test may alter."""
+    folder = tmp_path / "repositories" / OPEN
+    shutil.copytree(tiny_llama, folder)
+    return folder
+
+
+@pytest.fixture
+def hub(repository, tmp_path, monkeypatch):
+    """A hub that serves it, with caches of the test's own."""
+    with HubServer(repository.parent.parent) as server:
+        point_at(server.url, monkeypatch)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+        yield server
+
+
+@pytest.mark.parametrize("spec, parameters", PUBLISHED.items())
+def test_known_models_have_as_many_parameters_as_are_published(spec, parameters):
+    shape = shape_of(spec, None)
+    assert shape.whole == pytest.approx(parameters, rel=1e-4)
+    assert shape_of(f"{spec}@main", None) == shape
+    assert all("model_type" in entry["config"] for entry in known_models().values())
+
+
+def test_first_layers_have_the_embedding_which_multiplies_nothing():
+    shape = Shape(whole=500, embedding=50, layer=10)
+    assert shape.parameters(3) == 80
+    assert shape.multiplied(3) == 30
+    assert shape.parameters(None) == shape.multiplied(None) == 500
+
+
+def test_of_a_model_on_the_hub_the_size_is_told_and_no_weights_are_sent(
+    hub, repository
+):
+    stored = (repository / "model.safetensors").stat().st_size
+    files = files_of(OPEN)
+    assert (files.missing, files.here) == (stored, 0)
+    assert hub.sent_weights == 0
+    # A config of its own is read where data/models.yaml has none.
+    assert shape_of(OPEN, files.folder).whole == pytest.approx(stored / 4, rel=0.1)
+
+
+def test_what_is_fetched_is_here_and_the_hub_is_not_asked_for_it_again(hub):
+    first_layers(OPEN, 2)
+    sent = hub.sent
+    cut = files_of(OPEN, 2)
+    assert cut.missing == 0 < cut.here
+    assert hub.sent == sent
+    assert files_of(OPEN).missing > 0 < files_of(OPEN, 3).missing
+
+    snapshot(OPEN)
+    sent = hub.sent
+    for layers in (None, 3):
+        whole = files_of(OPEN, layers)
+        assert whole.missing == 0 < whole.here
+    assert hub.sent == sent
+
+
+def test_the_same_weights_in_other_formats_are_not_counted(hub, repository):
+    size = files_of(OPEN).missing
+    (repository / "original").mkdir()
+    for name in ("consolidated.safetensors", "original/model.safetensors"):
+        (repository / name).write_bytes(b"x" * 1000)
+    assert files_of(OPEN).missing == size
+
+
+def test_a_gguf_file_is_here_also_before_it_is_converted(hub, tmp_path):
+    file = tmp_path / "own.gguf"
+    file.write_bytes(b"GGUF" + b"x" * 596)
+    # A conversion that was not finished is none.
+    partial = conversions_of(resolve(str(file))) / ".float32.partial"
+    partial.mkdir(parents=True)
+    (partial / "config.json").write_text("{")
+    assert files_of(str(file)) == (0, 600, None)
+
+
+def test_pickles_are_refused_on_the_hub_and_in_a_folder(hub, repository):
+    files_of(str(repository))
+    (repository / "model.safetensors").rename(repository / "pytorch_model.bin")
+    for spec in (OPEN, str(repository)):
+        with pytest.raises(InputError, match=r"safetensors"):
+            files_of(spec)
+
+
+def test_a_gated_model_says_how_to_get_access_unless_it_is_here(hub):
+    hub.gated[OPEN] = 403
+    with pytest.raises(InputError, match=f"{OPEN} is gated: request access"):
+        files_of(OPEN)
+    del hub.gated[OPEN]
+    snapshot(OPEN)
+    hub.gated[OPEN] = 403
+    assert files_of(OPEN).missing == 0
+
+
+def test_a_hub_that_stays_silent_is_given_up_in_seconds(hub, monkeypatch):
+    config_folder(OPEN)  # that a config is here says nothing of weights
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        point_at(f"http://127.0.0.1:{silent.getsockname()[1]}", monkeypatch)
+        begun = time.monotonic()
+        with pytest.raises(InputError, match=f"{OPEN}: cannot be fetched, .* answer"):
+            files_of(OPEN)
+    assert time.monotonic() < begun + 3 * HUB_SECONDS
