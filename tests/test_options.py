@@ -185,8 +185,8 @@ def test_every_option_has_a_row():
 
 # The other commands that take a profile, and what each of them hands it to first.
 RECEIVERS = """
-plan : lib.plan.planning.make_plan
-fetch : lib.plan.fetching.fetch
+plan : lib.plan.make_plan
+fetch : lib.plan.make_plan
 claims : lib.claims.evidence.gather
 report : lib.claims.evidence.gather
 """

@@ -1,6 +1,5 @@
 """What a run computes before its notebooks start, and what it hands to them."""
 
-import contextlib
 import re
 
 import pandas as pd
@@ -13,16 +12,14 @@ from lib.errors import InputError
 from lib.evaluation import of_profile
 from lib.figures.compare import RECORD
 from lib.paths import write_json
-from lib.plan.machine import Machine
-from lib.plan.planning import Plan
-from lib.plan.speed import NOTEBOOK_SECONDS
+from lib.plan import CHECKED, Plan
 from lib.profiles import load_profile
 
 VERDICTS = pd.DataFrame({"model": ["m"], "supported": [3]})
 
 
 def nothing_planned(profile, *options):
-    return Plan(profile, Machine("cpu", 0, 0), [], {}, [], [], [])
+    return Plan([], [], [], 0, 0)
 
 
 @pytest.fixture
@@ -116,19 +113,6 @@ def test_a_run_is_planned_as_it_is_asked_for_and_told_before_it_starts(
     assert told[:2] == ["An hour.", "[1/2] 01_attention_maps"]
 
 
-def test_how_long_each_step_takes_is_remembered_under_its_kind(runs, monkeypatch):
-    steps = []
-
-    @contextlib.contextmanager
-    def remembered(kind, products, on_processor=True):
-        steps.append((kind, products))
-        yield
-
-    monkeypatch.setattr(reproduce, "remembered", remembered)
-    begun(runs, "families", ["01"])
-    assert steps == [("tokens", 0), ("notebook", NOTEBOOK_SECONDS)]
-
-
 def test_verdicts_are_counted_where_a_notebook_judges_them(runs, capsys):
     begun(runs, "families", ["01", "06"])
     assert "Claims by verdict:" in capsys.readouterr().out
@@ -179,7 +163,7 @@ def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own(
     runs, tmp_path, capsys
 ):
     few, every = (begun(runs, "demo", ["03"], fresh)[0] for fresh in (False, True))
-    assert few == ("answers", "main", reproduce.CHECKED, tmp_path / "demo" / "check")
+    assert few == ("answers", "main", CHECKED, tmp_path / "demo" / "check")
     assert every == ("answers", "main", 96, tmp_path / "demo")
     agreement = "3 of 3 completions agree with the stored demo's"
     assert capsys.readouterr().out.count(agreement) == 2
