@@ -18,6 +18,7 @@ from lib.claims import verdict
 from lib.claims.verdict import Verdict
 from lib.claims.verdict_tables import stored_verdicts
 from lib.errors import InputError
+from lib.evaluation.pass_rates import pass_rate_table
 from lib.profiles import (
     Accuracy,
     Attention,
@@ -36,6 +37,14 @@ WRITTEN_BY = {
     "figures": "make reproduce",
     "data": "make reproduce",
 }
+# Of conditions whose sampled answers are weighted.
+PAIRS = [
+    ("mless", "none"),
+    ("mless", "hidden-from-layer-1"),
+    ("layer-1-only", "gap"),
+    ("mful", "none"),
+    ("arm", "none"),
+]
 AT_ONCE = ("mless", "dots:50@end", "pause:10@end", "pause:50@end")
 LONGEST_DEFAULT = 20  # characters
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -128,6 +137,12 @@ def answers() -> pd.DataFrame:
 def draws() -> pd.DataFrame:
     """Return the sampled answers of the families' models."""
     return evaluation.stored_draws(load_profile("families"))
+
+
+@functools.cache
+def weights() -> list[dict]:
+    """Return what sampled answers say of each pair of conditions, with their checks."""
+    return pass_rate_table(draws(), PAIRS).to_dict("records")
 
 
 @functools.cache

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from lib.errors import InputError
-from lib.evaluation.pass_rates import scored_draws
+from lib.evaluation.pass_rates import counted, scored_draws, weighted
 from lib.evaluation.rows import frame
-from studies import authors_rule, bfloat16, limits, weights
+from studies import authors_rule, bfloat16, limits, pass_rates, weights
 from studies.plain import compared
 
 
@@ -179,3 +179,19 @@ def test_checks_of_weights_count_the_problems_whose_answers_are_divided_alone():
     assert slashes["effective"] == pytest.approx(112)
     assert slashes["cut_none"] == pytest.approx(100 / 30)
     assert slashes["all_cut"] == 1
+
+
+def test_simulated_answers_are_drawn_with_the_chances_that_they_are_given():
+    rng = np.random.default_rng(1)
+    draws, truth = pass_rates.draw(20_000, 0.9, rng)
+    assert len(draws) == 80_000
+    assert abs(counted(draws).mean() - truth) < 1
+    assert abs(weighted(draws, "mless", "none").mean() - truth) < 0.5
+    # The chances of what was drawn lie above those of twelve like answers.
+    assert draws[["none", "mless"]].mean().min() > -np.log(12)
+
+
+def test_weights_are_narrower_than_counts_where_conditions_are_alike():
+    alike = pass_rates.simulate(problems=120, noise=0.3, simulations=12)
+    assert alike["half_width_weights"] < alike["half_width_counting"] / 2
+    assert abs(alike["bias_weights"]) < 1

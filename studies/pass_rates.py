@@ -1,0 +1,96 @@
+"""How narrow weighted pass rates are, and how often their intervals cover the truth.
+
+    python -m studies.pass_rates [--simulations 200]
+
+In a simulated model each problem has twelve possible answers, some of them right. A
+filler changes their log chances by normal noise of a given size, and makes right ones a
+little likelier. Two answers are drawn under either prompt; the same ones are weighted
+and counted. Writes studies/results/pass_rates.csv and prints it: a row per number of
+problems and size of the noise, with half-widths (1.96 standard deviations over
+simulations) and bias in points, and coverage in %.
+"""
+
+import argparse
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from lib.evaluation.pass_rates import counted, weighted
+from lib.profiles import HALVES
+from lib.statistics import POINTS, interval
+from studies.keeping import RESULTS, keep
+
+PROBLEMS = (120, 500)
+NOISES = (0.5, 0.9, 1.5, 3.0)  # standard deviations, in nats
+POSSIBLE = 12  # answers to a problem
+SAMPLES = 2  # of each half
+GAIN = 0.1  # nats by which the filler makes right answers likelier
+
+
+def draw(
+    problems: int, noise: float, rng: np.random.Generator
+) -> tuple[pd.DataFrame, float]:
+    """Return answers as `lib.evaluation.pass_rates.scored_draws` has them, and by how
+    many points the filler raises the pass rate in truth.
+    """
+    rates = rng.beta(0.45, 0.7, (problems, 1))
+    right = rng.random((problems, POSSIBLE)) < rates
+    none = rng.dirichlet(np.full(POSSIBLE, 0.7), problems)
+    mless = none * np.exp(noise * rng.normal(size=none.shape) + GAIN * right)
+    mless /= mless.sum(1, keepdims=True)
+
+    chances = {"none": none, "mless": mless}
+    tables = []
+    for half, sample in product(HALVES, range(SAMPLES)):
+        # The first answer at which the sum of chances passes a uniform number.
+        passed = chances[half].cumsum(1) > rng.random((problems, 1))
+        place = np.arange(problems), passed.argmax(1)
+        table = pd.DataFrame({"problem_id": place[0], "right": right[place]})
+        table = table.assign(drawn_under=half, sample=sample, model="simulated")
+        for name, chance in chances.items():
+            table[name] = np.log(chance[place])
+        tables.append(table)
+    gains = ((mless - none) * right).sum(1)
+    return pd.concat(tables, ignore_index=True), float(POINTS * gains.mean())
+
+
+def simulate(problems: int, noise: float, simulations: int) -> dict[str, float]:
+    """Return a row: what weighting and counting the same answers give."""
+    rng = np.random.default_rng(0)
+    errors = {"weights": [], "counting": []}
+    covered = {"weights": [], "counting": []}
+    spreads = []
+    for _ in range(simulations):
+        draws, truth = draw(problems, noise, rng)
+        spreads.append((draws["mless"] - draws["none"]).std())
+        by_problem = {
+            "weights": weighted(draws, "mless", "none"),
+            "counting": counted(draws),
+        }
+        for way, points in by_problem.items():
+            mean = interval(points, points.index)
+            errors[way].append(mean.estimate - truth)
+            covered[way].append(mean.low <= truth <= mean.high)
+    row = {"problems": problems, "noise": noise, "spread": np.mean(spreads)}
+    row["simulations"] = simulations
+    for way in errors:
+        row[f"half_width_{way}"] = 1.96 * np.std(errors[way])
+        row[f"bias_{way}"] = np.mean(errors[way])
+        row[f"coverage_{way}"] = POINTS * np.mean(covered[way])
+    return row
+
+
+def main() -> None:
+    """Simulate every number of problems with every size of noise."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--simulations", type=int, default=200)
+    simulations = parser.parse_args().simulations
+    rows = [simulate(*case, simulations) for case in product(PROBLEMS, NOISES)]
+    table = pd.DataFrame(rows)
+    keep(RESULTS / "pass_rates.csv", table)
+    print(table.round(2).to_string())
+
+
+if __name__ == "__main__":
+    main()
