@@ -79,6 +79,12 @@ def _convert(gguf: Path, folder: Path, dtype: str) -> None:
     """Write config, tokenizer and dequantised weights of a GGUF file into `folder`."""
     for module in TALKATIVE:
         logging.getLogger(f"transformers.{module}").setLevel(logging.ERROR)
+    try:
+        reader = GGUFReader(gguf)
+    except Exception as error:  # it fails in many ways
+        reason = "it is damaged, or a part of it is missing"
+        raise InputError(f"{gguf}: cannot be loaded: {reason}") from error
+    _refuse_part(reader, gguf.name)
     file: Any = {"pretrained_model_name_or_path": gguf.parent, "gguf_file": gguf.name}
     config = transformers.AutoConfig.from_pretrained(**file)
     model = _dequantised(gguf, file, dtype)
@@ -87,7 +93,7 @@ def _convert(gguf: Path, folder: Path, dtype: str) -> None:
     config.dtype = dtype
     config.save_pretrained(folder)
 
-    special = _special_tokens(gguf)
+    special = _special_tokens(reader)
     _generation_config(special).save_pretrained(folder)
 
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**file)
@@ -121,9 +127,18 @@ def _dequantised(gguf: Path, file: dict, dtype: str) -> transformers.PreTrainedM
     return model
 
 
-def _special_tokens(gguf: Path) -> dict[str, Any]:
+def _refuse_part(reader: GGUFReader, name: str) -> None:
+    """Raise InputError for a file that is one of several parts."""
+    number, count = reader.get_field("split.no"), reader.get_field("split.count")
+    if number and count and count.contents() > 1:
+        raise InputError(
+            f"{name}: part {number.contents() + 1} of {count.contents()} of a model:"
+            " join the parts with `llama-gguf-split --merge`"
+        )
+
+
+def _special_tokens(reader: GGUFReader) -> dict[str, Any]:
     """Return what a GGUF file says of the tokens that begin and end a text."""
-    reader = GGUFReader(gguf)
     special = {}
     for name in ("bos_token_id", "add_bos_token", *STOP_TOKENS):
         field = reader.get_field(f"tokenizer.ggml.{name}")

@@ -1,7 +1,6 @@
 """Why a model cannot be had, in one line: a damaged checkpoint, a hub that refuses."""
 
 import errno
-import struct
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,22 +40,25 @@ def checkpoint_errors(place: str | Path) -> Iterator[None]:
         raise
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        if isinstance(error, struct.error):
-            reason = "it is damaged, or a part of it is missing"
         if reason.startswith("Couldn't instantiate the backend tokenizer"):
             reason = "no tokenizer.json"
         message = _disk_full(error) or f"{place}: cannot be loaded: {reason}"
         raise InputError(message) from error
 
 
-def require_whole(report: Mapping[str, Collection[Any]], holder: str) -> None:
+def require_whole(
+    report: Mapping[str, Collection[Any]], holder: str, layers: int | None = None
+) -> None:
     """Raise InputError where transformers reports tensors that were not there, or have
     another shape, which it would fill with random numbers and only a warning.
+
+    layers: the first ones, where they alone were asked for.
     """
     for name, stored, wanted in sorted(report["mismatched_keys"]):
+        part = f" of the first {layers} layers: load the whole model" if layers else ""
         raise InputError(
             f"{holder} has {name} in the shape {list(stored)}, but config.json asks for"
-            f" {list(wanted)}"
+            f" {list(wanted)}{part}"
         )
     missing = sorted(report["missing_keys"])
     if missing:

@@ -325,7 +325,8 @@ def _stored(
     """
     auto: Any = transformers.AutoModelForCausalLM if whole else transformers.AutoModel
     decoder = config.get_text_config()
-    names = stored_tensors(folder, None if whole else decoder.num_hidden_layers)
+    layers = None if whole else decoder.num_hidden_layers
+    names = stored_tensors(folder, layers)
     renamed = {} if whole else TEXT_PREFIX.copy()
     if decoder.tie_word_embeddings and is_only_head(names):
         renamed |= HEAD_AS_EMBEDDING
@@ -347,7 +348,7 @@ def _stored(
             ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
-    require_whole(report, f"{folder}: the checkpoint")
+    require_whole(report, f"{folder}: the checkpoint", layers)
     return model
 
 

@@ -6,6 +6,7 @@ space and byte-level and sentencepiece vocabularies alike keep the original toke
 same whatever is inserted. That they did is checked for each prompt.
 """
 
+import datetime
 import hashlib
 import itertools
 import random
@@ -25,6 +26,10 @@ from lib.prompts.conditions import (
     Filler,
     parse_condition,
 )
+
+# What templates take for today: else a prompt would be another one on the next day, and
+# all answers would be asked for again. It is the day that Llama 3.1's template names.
+DAY = datetime.datetime(2024, 7, 26)
 
 
 @dataclass(frozen=True)
@@ -186,9 +191,17 @@ def _encode(
     """Return the prompt of a content whose parts begin and end at these characters."""
     text = _render(tokenizer, content, format, turns)
     encoding = tokenizer(
-        text, add_special_tokens=format == "plain", return_offsets_mapping=True
+        text,
+        add_special_tokens=format == "plain",
+        return_offsets_mapping=True,
+        return_special_tokens_mask=True,
     )
-    ids = encoding["input_ids"]
+    # What some tokenizers put behind every text would end one that is to be continued.
+    length = len(encoding["input_ids"])
+    while length and encoding["special_tokens_mask"][length - 1]:
+        length -= 1
+    ids = encoding["input_ids"][:length]
+    offsets = encoding["offset_mapping"][:length]
     bos = tokenizer.bos_token_id
     # Chat models such as SmolLM2 open every turn with their BOS token, so only a
     # doubled one is a mistake.
@@ -206,11 +219,7 @@ def _encode(
         spaced = start > 0 and content[start - 1] == " "
         first = begin + start + (not spaced)
         last = begin + stop
-        inside = [
-            i
-            for i, (_, end) in enumerate(encoding["offset_mapping"])
-            if first <= end <= last
-        ]
+        inside = [i for i, (_, end) in enumerate(offsets) if first <= end <= last]
         if inside:
             spans[name] = slice(inside[0], inside[-1] + 1)
         elif name != "inserted":  # an insertion's length is checked by itself
@@ -226,7 +235,7 @@ def _encode(
             if not spans["inserted"].start <= i < spans["inserted"].stop
         ]
     )
-    return Prompt(torch.tensor(ids), spans, original, text, encoding["offset_mapping"])
+    return Prompt(torch.tensor(ids), spans, original, text, offsets)
 
 
 def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
@@ -239,20 +248,37 @@ def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
     if not tokenizer.chat_template:
         raise InputError("this model has no chat template: set format to plain")
     messages = [*turns, {"role": "user", "content": content}]
-    try:
-        text = tokenizer.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True
-        )
-    except Exception as error:  # a template is a program of the checkpoint's
-        raise InputError(
-            f"the model's chat template fails: {error}; use the plain prompt format"
-        ) from error
-    if text.count(content) != 1:
-        raise InputError(
+    # Templates of models that also see read a message as a list of parts.
+    in_parts = [
+        {"role": turn["role"], "content": [{"type": "text", "text": turn["content"]}]}
+        for turn in messages
+    ]
+    reasons = []
+    for form in (messages, in_parts):
+        try:
+            text = _rendered(tokenizer, form)
+        except Exception as error:  # a template is a program of the checkpoint's
+            reasons.append(
+                f"the model's chat template fails: {error}; use the plain prompt format"
+            )
+            continue
+        if text.count(content) == 1:
+            return text
+        reasons.append(
             "the chat template changes the problem's text, so token spans cannot be"
             " exact"
         )
-    return text
+    raise InputError(reasons[0])
+
+
+def _rendered(tokenizer, messages: list[dict]) -> str:
+    """Return the turns of a chat as a template writes them, on whatever day it is."""
+    return tokenizer.apply_chat_template(
+        messages,
+        tokenize=False,
+        add_generation_prompt=True,
+        strftime_now=DAY.strftime,
+    )
 
 
 def _what_changed(

@@ -82,7 +82,7 @@ REVISIONS = [
 ]
 
 
-def write_gguf(path, architecture="qwen2", leave_out="", begin=False):
+def write_gguf(path, architecture="qwen2", leave_out="", begin=False, part=None):
     """Write a Qwen2 of three layers with random weights, its matrices quantised to
     Q8_0.
     """
@@ -90,6 +90,9 @@ def write_gguf(path, architecture="qwen2", leave_out="", begin=False):
     for name, value in METADATA.items():
         getattr(writer, f"add_{name}")(value)
     writer.add_add_bos_token(begin)
+    if part is not None:
+        writer.add_uint16("split.no", part)
+        writer.add_uint16("split.count", 2)
 
     random = np.random.default_rng(0)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, LAYERS)
@@ -297,6 +300,8 @@ def test_a_damaged_file_is_named(tmp_path, cache, damage, reason, refused):
             {"leave_out": "blk.1.ffn_up.weight"},
             "lacks 1 tensors, the first is model.layers.1.mlp.up_proj.weight",
         ),
+        ({"part": 0}, "bad.gguf: part 1 of 2 of a model: join the parts with"),
+        ({"part": 1}, "bad.gguf: part 2 of 2 of a model: join the parts with"),
     ],
 )
 def test_a_file_that_holds_no_whole_model_is_named(

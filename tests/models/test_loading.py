@@ -2,19 +2,21 @@
 in one line.
 """
 
+import json
 import os
+import re
 import shutil
 from types import SimpleNamespace
 
 import pytest
 import torch
-from families import gemma3_multimodal, of_type, save
+from families import FAMILIES, gemma3_multimodal, of_type, save
 from hub_server import point_at
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModel
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from lib import paths
-from lib.models import checkpoint, loading
+from lib.models import checkpoint, loading, memory
 from lib.models.loading import load, load_without_weights, with_weights
 from lib.models.names import known_models
 
@@ -239,6 +241,147 @@ def test_an_unusable_folder_is_refused(
     refusal = refused(load, str(tiny_checkpoint), layers=layers, device="cpu")
     assert refusal.startswith(str(tiny_checkpoint))
     assert message in refusal
+
+
+def of_fewer_words(folder):
+    edit_config(folder, vocab_size=100)
+
+
+def of_a_wider_model(folder):
+    edit_config(folder, hidden_size=12)
+
+
+def quantised_elsewhere(folder):
+    edit_config(folder, quantization_config={"quant_method": "gptq", "bits": 4})
+
+
+def adapter(folder):
+    (folder / "config.json").unlink()
+    beside_an_adapter(folder)
+
+
+def beside_an_adapter(folder):
+    (folder / "adapter_config.json").write_text(
+        '{"base_model_name_or_path": "org/base", "peft_type": "LORA"}'
+    )
+
+
+def edit_config(folder, **changes):
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+@pytest.mark.parametrize("layers", [None, 2])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (
+            of_fewer_words,
+            "its tokenizer gives ids up to 49151, but config.json says vocab_size 100",
+        ),
+        (
+            of_a_wider_model,
+            r"in the shape \[49152, 8\], but config.json asks for \[49152, 12\]",
+        ),
+        (quantised_elsewhere, r"config.json says .* quantised \(gptq\)"),
+        (adapter, r"an adapter \(base org/base\): merge it first"),
+    ],
+)
+def test_parts_that_do_not_fit_each_other_are_named_together(
+    tiny_checkpoint, change, message, layers, refused
+):
+    change(tiny_checkpoint)
+    refusal = refused(load, str(tiny_checkpoint), layers=layers, device="cpu")
+    assert refusal.startswith(f"{tiny_checkpoint}: ")
+    assert re.search(message, refusal)
+
+
+def test_a_head_of_other_words_is_refused(tiny_checkpoint, refused):
+    def shorten(tensors):
+        tensors["lm_head.weight"] = tensors["lm_head.weight"][:100].clone()
+
+    change_weights(tiny_checkpoint, shorten)
+    message = refused(load, str(tiny_checkpoint), device="cpu")
+    assert "lm_head.weight in the shape [100, 8], but config.json asks for" in message
+
+
+def test_an_adapter_beside_a_model_is_left_out_and_this_is_said(
+    tiny_llama, tiny_checkpoint, capsys
+):
+    beside_an_adapter(tiny_checkpoint)
+    loaded = load(str(tiny_checkpoint), device="cpu")
+    said = capsys.readouterr().err
+    assert f"{tiny_checkpoint}: adapter_config.json (base org/base) is left out" in said
+    assert loaded.revision == load(str(tiny_llama), device="cpu").revision
+
+
+def test_a_special_token_that_no_text_has_may_lack_a_row(tiny_checkpoint):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_checkpoint)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
+    tokenizer.save_pretrained(tiny_checkpoint)
+    loaded = load(str(tiny_checkpoint), device="cpu")
+    assert len(loaded.tokenizer) == loaded.model.config.vocab_size + 1
+
+
+def test_first_layers_that_are_stored_together_with_the_others_are_refused(
+    tmp_path, refused
+):
+    save(FAMILIES["gemma4_text"](), tmp_path)
+    message = refused(load, str(tmp_path), layers=2, device="cpu")
+    assert re.search(r"in the shape \[.*\], but config.json asks for \[.*\]", message)
+    assert message.endswith("of the first 2 layers: load the whole model")
+
+
+@pytest.fixture
+def head_of_its_own(tiny_checkpoint):
+    """A checkpoint whose config ties the head to the embedding, which differ."""
+    edit_config(tiny_checkpoint, tie_word_embeddings=True)
+    return tiny_checkpoint
+
+
+@pytest.fixture
+def head_alone(tiny_checkpoint):
+    """A checkpoint of which the embedding is stored as the head alone."""
+
+    def rename(tensors):
+        tensors["lm_head.weight"] = tensors.pop("model.embed_tokens.weight")
+
+    edit_config(tiny_checkpoint, tie_word_embeddings=True)
+    change_weights(tiny_checkpoint, rename)
+    return tiny_checkpoint
+
+
+IDS = torch.tensor([[3, 1, 4, 1, 5]])
+
+
+def logits(model):
+    with torch.inference_mode():
+        return model(input_ids=IDS).logits
+
+
+def test_a_head_that_differs_from_its_embedding_counts_wherever_weights_lie(
+    tiny_llama, head_of_its_own, monkeypatch
+):
+    expected = logits(load(str(tiny_llama), device="cpu").model)
+    assert torch.equal(logits(load(str(head_of_its_own), device="cpu").model), expected)
+    weights = (head_of_its_own / SHARD).stat().st_size
+    for free in (0, weights, 10 * weights):
+        monkeypatch.setattr(memory, "free_memory", lambda free=free: free)
+        loaded = load(str(head_of_its_own), device="cpu", offload=True)
+        torch.testing.assert_close(logits(loaded.model), expected, rtol=0, atol=1e-6)
+
+
+def test_an_embedding_that_is_stored_as_the_head_is_found(
+    tiny_llama, head_alone, monkeypatch
+):
+    embedding = load_file(tiny_llama / SHARD)["model.embed_tokens.weight"]
+    whole = load(str(head_alone), device="cpu").model
+    cut = load(str(head_alone), layers=1, device="cpu").model
+    for model in (whole, cut):
+        assert torch.equal(model.get_input_embeddings().weight, embedding)
+    monkeypatch.setattr(memory, "free_memory", lambda: 0)
+    from_disk = load(str(head_alone), device="cpu", offload=True).model
+    torch.testing.assert_close(logits(from_disk), logits(whole), rtol=0, atol=1e-6)
 
 
 def test_of_a_model_that_also_sees_the_text_models_numbers_are_known(tmp_path):

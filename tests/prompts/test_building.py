@@ -41,6 +41,7 @@ PROBLEMS = [
     "Ünïcode 中文 😀 e\u0301",
 ]
 PROBLEMS += [r"\[x\]", "one\n\n  two\t three"]
+ENDS = ("<s>", "<end>", "<turn>")
 CORPUS = [
     INSTRUCTION,
     RANDOM_SENTENCE,
@@ -294,6 +295,40 @@ def test_spaces_and_line_breaks_are_fillers(tokenizer, text, position):
             filler=Filler(mless=text),
         )
         assert prompt.text.split() == f"{INSTRUCTION} What is 7?".split()
+
+
+@pytest.mark.parametrize("kind", ["byte-level", "byte-level-bos"])
+def test_what_a_tokenizer_puts_behind_a_text_is_not_in_one_that_goes_on(kind):
+    expected = build_prompt(KINDS[kind](), "What is <end>", "mless")
+    tokenizer = KINDS[kind]()
+    before = "<s> " if kind.endswith("bos") else ""
+    special = [(token, tokenizer.convert_tokens_to_ids(token)) for token in ENDS]
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{before}$A <end> <turn>", special_tokens=special
+    )
+    assert tokenizer("a").input_ids[-2:] == [place for _, place in special[1:]]
+    prompt = build_prompt(tokenizer, "What is <end>", "mless")
+    assert prompt.input_ids.tolist() == expected.input_ids.tolist()
+    assert prompt.offsets == expected.offsets
+    assert prompt.spans == expected.spans
+
+
+def test_a_template_that_reads_lists_of_parts_gets_the_text_as_one_part():
+    parts = "message['content'][0]['text']"
+    tokenizer = with_content(f"({parts} or '')")
+    options = {"format": "chat", "examples": [Example(problem="1+1?", solution="2")]}
+    prompt = build_prompt(tokenizer, "What is 7?", "mless", **options)
+    expected = build_prompt(
+        with_content("message['content']"), "What is 7?", "mless", **options
+    )
+    assert prompt.text == expected.text
+    assert prompt.input_ids.tolist() == expected.input_ids.tolist()
+
+
+def test_a_template_that_names_the_day_gives_the_same_prompt_every_day():
+    tokenizer = wrapped(byte_level(), template="{{ strftime_now('%d %b %Y') }} " + CHAT)
+    prompt = build_prompt(tokenizer, "What is 7?", "mless", format="chat")
+    assert prompt.text.startswith("26 Jul 2024 <turn>")
 
 
 CHAT_FORM, NO_TEMPLATE = {"format": "chat"}, wrapped(byte_level(), template=None)
