@@ -138,11 +138,10 @@ def claims(overrides: Overrides) -> None:
     from lib.claims.claim import load_claims
     from lib.claims.evidence import gather
     from lib.claims.judging import judge
-    from lib.claims.verdict_tables import totals, write_verdicts
-    from lib.sentences.all_verdicts import listing
+    from lib.claims.verdict_tables import totals, verdicts_as_text, write_verdicts
 
     verdicts = judge(load_claims(), gather(profile))
-    print(listing(verdicts))
+    print(verdicts_as_text(verdicts))
     stands = totals(verdicts).items()
     counts = ", ".join(f"{count} {name}" for name, count in stands)
     print(f"{counts}; {write_verdicts(profile, verdicts)}")

@@ -89,7 +89,8 @@ def compared(
         in_bfloat16 = _points(own_answers, of_rounded)
         for pair in PAIRS:
             row = dict(zip(("model", "more", "less"), (model, *pair), strict=True))
-            row |= in_float32.loc[pair, ["n", "scored"]]
+            row["n"] = in_float32.loc[pair, "n"]
+            row["scored"] = in_float32.loc[pair, "answers"]
             row |= changes(of_model, of_rounded, *pair)
             row |= in_float32.loc[pair, TOLD].add_suffix("_float32")
             row |= in_bfloat16.loc[pair, TOLD].add_suffix("_bfloat16")

@@ -7,7 +7,7 @@ import pytest
 from lib.errors import InputError
 from lib.evaluation.pass_rates import counted, scored_draws, weighted
 from lib.evaluation.rows import frame
-from studies import authors_rule, bfloat16, limits, pass_rates, weights
+from studies import authors_rule, bfloat16, pass_rates, weights
 from studies.plain import compared
 
 
@@ -69,6 +69,7 @@ def draws_of(problems):
             key = f"{number}-{place}"
             answer = {"key": key, "model": "tiny", "problem_id": f"p{number}"}
             answer |= {"condition": condition, "sample": place % 2, "right": place == 0}
+            answer["finish_reason"] = "stop"
             answers.append(answer)
             for seen in ("none", "mless", "hidden-from-layer-1"):
                 score = {"answer": key, "model": "tiny", "problem_id": f"p{number}"}
@@ -134,51 +135,20 @@ def test_the_prompt_decides_by_the_authors_rule_where_an_answer_has_no_box():
     assert (table.rule_our_prompt_low < table.rule_our_prompt_high).all()
 
 
-def test_an_answer_that_is_longer_than_a_limit_is_wrong_and_cut_there():
-    lengths = {"none": [100, 300, 500], "mless": [110, 250, 600]}
-    rows = []
-    for condition, tokens in lengths.items():
-        for number, length in enumerate(tokens):
-            row = {"model": "tiny", "condition": condition, "sample": 0}
-            row |= {"problem_id": f"p{number}", "completion_tokens": length}
-            row |= {"answer": "1", "response": "1"}
-            rows.append(row | {"correct": True, "finish_reason": "stop"})
-    short, whole = limits.by_limit(frame(rows), (280, 600)).to_dict("records")
-    assert (short["none"], short["mless"]) == pytest.approx((100 / 3, 200 / 3))
-    assert (short["cut_none"], short["cut_mless"]) == pytest.approx((200 / 3, 100 / 3))
-    assert (short["only_none"], short["only_this"]) == (0, 1)
-    assert (short["ended"], short["tokens"]) == (1, 10)
-    assert (whole["none"], whole["mless"], whole["cut_none"]) == (100, 100, 0)
-    assert (whole["ended"], whole["tokens"]) == (3, 20)
-
-
-def test_the_halves_have_slope_1_if_answers_were_drawn_with_the_scored_chances():
-    rng = np.random.default_rng(0)
-    ratio = rng.normal(size=4000)
-    under_mless = rng.random(4000) < 1 / (1 + np.exp(-ratio))
-    drawn = pd.DataFrame({"mless": ratio - 50, "none": -50.0})
-    drawn["drawn_under"] = np.where(under_mless, "mless", "none")
-    drawn["problem_id"] = np.arange(4000) // 4
-    told = weights.slope_of_halves(drawn)
-    assert told["slope_low"] < 1 < told["slope_high"]
-    assert told["slope_high"] - told["slope_low"] < 0.3
-    # Scores of another model, whose ratio has nothing to do with the draw.
-    other = drawn.assign(mless=rng.permutation(drawn["mless"]))
-    assert weights.slope_of_halves(other)["slope_high"] < 0.5
-
-
-def test_checks_of_weights_count_the_problems_whose_answers_are_divided_alone():
+def test_checks_of_weights_leave_out_what_the_weights_do_not_allow():
     answers, scores = draws_of(problems=30)
     answers.loc[answers.problem_id.isin(["p0", "p1"]), "right"] = False
     answers["finish_reason"] = np.where(answers.problem_id == "p0", "length", "stop")
     draws = scored_draws(answers, scores)
-    draws["mless"] += np.linspace(-1e-6, 1e-6, len(draws))
-    slashes, layer_1 = weights.checks(draws, answers)
-    assert (layer_1["more"], layer_1["less"]) == ("mless", "hidden-from-layer-1")
+    table = weights.checks(draws)
+    assert list(table["more"]) == ["mless", "mless"]
+    slashes = table.iloc[0]
     assert (slashes["n"], slashes["divided"], slashes["answers"]) == (30, 28, 112)
-    assert slashes["effective"] == pytest.approx(112)
-    assert slashes["cut_none"] == pytest.approx(100 / 30)
-    assert slashes["all_cut"] == 1
+    assert slashes["right_none"] == pytest.approx(100 * 28 / 60)
+    assert (slashes["right_mless"], slashes["all_cut"]) == (0, 1)
+    draws.loc[2, "hidden-from-layer-1"] += 12  # one answer of p2 has all the weight
+    draws.loc[8, "hidden-from-layer-1"] += 12
+    assert list(weights.checks(draws)["less"]) == ["none"]
 
 
 def test_simulated_answers_are_drawn_with_the_chances_that_they_are_given():

@@ -145,18 +145,6 @@ def likelihood_differences(
     return _values(_differences(nats, pairs), "mean")
 
 
-def mean_likelihood_differences(
-    scores: pd.DataFrame, target: str, pairs: Sequence[Sequence[str]]
-) -> xr.DataArray:
-    """Return the mean over pairs of conditions of log p under the first less the
-    second's, in nats per problem.
-    """
-    each = likelihood_differences(scores, target, pairs)
-    mean = each.mean("component", skipna=False)
-    label = f"mean of {len(pairs)} differences"
-    return mean.expand_dims(component=[label]).assign_attrs(kind="mean")
-
-
 def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray:
     """Return in % how often, of two problems, the solved one has the likelier solution.
 

@@ -106,6 +106,21 @@ def _is_news(path: Path, csv: str) -> bool:
     return bool(difference(pd.read_csv(path), pd.read_csv(io.StringIO(csv))))
 
 
+def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
+    """Return a line per verdict: how it stands, with its number, or why there is none.
+
+    † marks one that does not stand when corrected for the number of all.
+    """
+    lines = []
+    for row in verdicts:
+        about = row.reason
+        if row.n:
+            about = f"{row.model}: {row.estimate} {row.unit}, n = {row.n}"
+        mark = f"{row.mark} †" if row.lost else row.mark
+        lines.append(f"{mark:14} {row.id}, {about}")
+    return "\n".join(lines)
+
+
 def counts(verdicts: Sequence[Verdict]) -> pd.DataFrame:
     """Return a row per model: how many literal claims stand how.
 

@@ -18,7 +18,8 @@ count, but no probability of theirs is needed.
     table = pass_rate_table(draws, [("mless", "none")])  # in points, per model
 
 Weights say more than counts as long as both conditions give an answer like
-probabilities. Where they do not, the two halves are counted.
+probabilities. Where a few answers take most of the weight, the two halves are counted.
+Every number stands beside what it rests on: `pass_rate_table`.
 """
 
 from collections.abc import Sequence
@@ -28,16 +29,20 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.profiles import HALVES
-from lib.statistics import POINTS, format_interval, interval
+from lib.statistics import POINTS, format_interval, interval, logistic_slopes
 
 # The pair whose pass rates can be counted too.
 COUNTABLE = ("mless", "none")
-# Of log p under one condition less log p under another, over answers, in nats: above it
-# counting is narrower, and a few answers decide what weights say.
-LARGEST_SPREAD = 1.5
-DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right"]
+# Of the answers that decide, as many of equal weights have to tell as much as they do.
+# In simulations with 20 to 240 divided problems the interval covers 92 to 98 % where
+# half of them remain, 90 to 95 % where a third does and 80 % where a tenth does (log
+# ratios like |Y| to the power of 1.6). How far log p varies does not tell: with a
+# spread of 0.8 nats it covers 81 % for these ratios and 97 % for normal ones.
+LEAST_EFFECTIVE = 0.5
+DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right", "finish_reason"]
 POINT_ENDS = ["points", "low", "high"]
 COUNTED_ENDS = ["counted", "counted_low", "counted_high"]
+SLOPE_ENDS = ["slope", "slope_low", "slope_high"]
 PASS_RATE_COLUMNS = [
     "model",
     "more",
@@ -45,12 +50,15 @@ PASS_RATE_COLUMNS = [
     *POINT_ENDS,
     "by",
     "n",
+    "divided",
     "answers",
-    "scored",
-    *COUNTED_ENDS,
     "effective",
     "largest_weight",
     "spread",
+    *COUNTED_ENDS,
+    *SLOPE_ENDS,
+    "cut_none",
+    "cut_mless",
 ]
 
 
@@ -80,30 +88,32 @@ def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
     """Return the pass rate under `more` less that under `less`, in points by problem.
 
     draws: of one model, as `scored_draws` has them. Problems count which have two or
-    more answers of each half. Weighted, but for a spread above LARGEST_SPREAD: then
-    mless less none is counted, and another pair raises InputError, as do draws without
-    such a problem, or with one whose answers are divided and not scored: what is scored
-    alone would be a choice of problems.
+    more answers of each half. Weighted where LEAST_EFFECTIVE of the answers that decide
+    are effective; else mless less none is counted, and another pair raises InputError,
+    as do draws without such a problem, or with one whose answers are divided and not
+    scored: what is scored alone would be a choice of problems.
     """
     draws = _of_both_halves(draws)
     if draws.empty:
         raise InputError(
             "no problem has two answers of each half: draw with --samples 2 or more"
         )
-    if unscored := _count_unscored(draws, more, less):
+    deciding = draws[is_divided(draws)]
+    if unscored := _count_unscored(deciding, more, less):
         raise InputError(
             f"{unscored} answers that decide are not scored under {more} and {less}:"
             " score them, too"
         )
-    way = _way(draws, more, less)
+    way = _way(deciding, more, less)
     if way == "weights":
         return weighted(draws, more, less)
     if way == "counting":
         return counted(draws)
+    effective, _ = _effective_and_largest(deciding, more, less)
     raise InputError(
-        f"the weights of answers explode between {more} and {less}, under which log p"
-        f" differs with a spread of {_spread(draws, more, less):.1f} nats (at most"
-        f" {LARGEST_SPREAD}): answer under both and count"
+        f"the weights of answers explode between {more} and {less}: {effective:.0f} of"
+        f" {len(deciding)} answers are effective, less than {LEAST_EFFECTIVE:.0%}:"
+        " answer under both and count"
     )
 
 
@@ -137,38 +147,77 @@ def pass_rate_table(
 
     `points` are those of `point_differences`, NaN where weights explode; `by` says
     whether weights or counting gave them. `counted` is the plain difference of the
-    halves, for mless less none alone. `scored` is the number of answers with weights,
-    `effective` the effective number of them, (sum of weights)² over the sum of their
-    squares, of the condition that has fewer; `spread` the standard deviation of log p
-    under the first less log p under the second, in nats.
+    halves, for mless less none alone. What weights rest on: of n problems `divided`
+    have right and wrong answers, `answers` in all; `effective` is the effective number
+    of these, (sum of weights)² over the sum of their squares, of the condition that has
+    fewer, `largest_weight` the largest under either, `spread` the standard deviation of
+    log p under the first less log p under the second, in nats. `slope` is that of
+    `slope_of_halves`; `cut_none` and `cut_mless` are the % of each half's answers that
+    the token limit cut.
     """
     rows = []
     for model, of_model in draws.groupby("model", sort=False):
         whole = _of_both_halves(of_model)
+        if whole.empty:
+            continue
+        deciding = whole[is_divided(whole)]
+        checks = _checks(whole)
         for more, less in pairs:
-            if len(whole) and not _count_unscored(whole, more, less):
-                row = {"model": model, "more": more, "less": less}
-                rows.append(row | _estimates(whole, more, less))
+            if not _count_unscored(deciding, more, less):
+                row = {"model": model, "more": more, "less": less, **checks}
+                rows.append(row | _estimates(whole, deciding, more, less))
     return pd.DataFrame(rows, columns=PASS_RATE_COLUMNS)
 
 
-def _estimates(draws: pd.DataFrame, more: str, less: str) -> dict[str, object]:
-    """Return the numbers of a row of `pass_rate_table`."""
-    scored = draws[_is_scored(draws, more, less)]
-    weights = np.stack([_weights(scored, more), _weights(scored, less)])  # (2, scored)
+def _checks(draws: pd.DataFrame) -> dict[str, object]:
+    """Return what a row of `pass_rate_table` says of the draws, whatever the pair."""
+    row: dict[str, object] = {"n": draws["problem_id"].nunique()}
+    row |= zip(SLOPE_ENDS, slope_of_halves(draws), strict=True)
+    is_cut = draws["finish_reason"] == "length"
+    for half, share in is_cut.groupby(draws["drawn_under"]).mean().items():
+        row[f"cut_{half}"] = POINTS * share
+    return row
+
+
+def _estimates(
+    draws: pd.DataFrame, deciding: pd.DataFrame, more: str, less: str
+) -> dict[str, object]:
+    """Return what a row of `pass_rate_table` says of a pair."""
+    effective, largest = _effective_and_largest(deciding, more, less)
+    nats = deciding.reindex(columns=[more, less])
     row: dict[str, object] = {}
-    row["by"] = _way(draws, more, less)
-    row["n"] = draws["problem_id"].nunique()
-    row["answers"] = len(draws)
-    row["scored"] = len(scored)
-    row["effective"] = min(map(_effective, weights))
-    row["largest_weight"] = weights.max(initial=0)
-    row["spread"] = _spread(draws, more, less)
+    row["by"] = _way(deciding, more, less)
+    row["divided"] = deciding["problem_id"].nunique()
+    row["answers"] = len(deciding)
+    row["effective"] = effective
+    row["largest_weight"] = largest
+    row["spread"] = float(np.nan_to_num((nats[more] - nats[less]).std()))
     if row["by"]:
         row |= _mean_and_ends(POINT_ENDS, point_differences(draws, more, less))
     if (more, less) == COUNTABLE:
         row |= _mean_and_ends(COUNTED_ENDS, counted(draws))
     return row
+
+
+def slope_of_halves(draws: pd.DataFrame) -> tuple[float, float, float]:
+    """Return the slope of the half that an answer is from on log p under mless less log
+    p under none, with the ends of its interval over problems.
+
+    A logistic regression over all answers that are scored. Given an answer, the chance
+    that it was drawn under mless is p_mless / (p_none + p_mless), so that the slope is
+    1 where answers were drawn with the chances that they are scored with, which weights
+    presuppose. NaN where no half, or one alone, is scored.
+    """
+    nats = draws.reindex(columns=list(HALVES))
+    ratio = (nats["mless"] - nats["none"]).to_numpy()
+    is_scored = ~np.isnan(ratio)
+    scored = draws[is_scored]
+    under_mless = (scored["drawn_under"] == "mless").to_numpy()
+    if under_mless.all() or not under_mless.any():
+        return np.nan, np.nan, np.nan
+    slopes, _ = logistic_slopes(ratio[is_scored], under_mless)
+    mean = interval(slopes, scored["problem_id"])
+    return mean.estimate, mean.low, mean.high
 
 
 def pass_rates_as_text(table: pd.DataFrame) -> str:
@@ -179,9 +228,11 @@ def pass_rates_as_text(table: pd.DataFrame) -> str:
     for row in table.to_dict("records"):
         lines.append(
             f"{row['model']}, {row['more']} less {row['less']}: {_points_as_text(row)};"
-            f" n = {row['n']}, {row['answers']} answers, {row['scored']} weighted,"
-            f" effective {row['effective']:.0f}, largest weight"
-            f" {row['largest_weight']:.1f}, spread {row['spread']:.2f}"
+            f" n = {row['n']}, of which {row['divided']} are divided, with"
+            f" {row['answers']} answers, {row['effective']:.0f} of them effective,"
+            f" largest weight {row['largest_weight']:.1f}; slope of the halves"
+            f" {_ends_as_text(row, SLOPE_ENDS, '')}, where right weights have 1;"
+            f" {row['cut_none']:.0f} and {row['cut_mless']:.0f} % cut"
         )
     return "\n".join(lines)
 
@@ -199,27 +250,35 @@ def _points_as_text(row: dict) -> str:
     return text
 
 
-def _ends_as_text(row: dict, names: Sequence[str]) -> str:
+def _ends_as_text(row: dict, names: Sequence[str], sign: str = "+") -> str:
     """Return an estimate and its ends, which have these names in a row."""
-    estimate, low, high = names
-    return format_interval(row[estimate], row[low], row[high], "+")
+    estimate, low, high = (row[name] for name in names)
+    if np.isnan(estimate):
+        return "unknown"
+    return format_interval(estimate, low, high, sign)
 
 
-def _way(draws: pd.DataFrame, more: str, less: str) -> str:
+def _way(deciding: pd.DataFrame, more: str, less: str) -> str:
     """Return how a difference is estimated: by weights, by counting or, empty, not at
     all.
     """
-    if _spread(draws, more, less) <= LARGEST_SPREAD:
+    effective, _ = _effective_and_largest(deciding, more, less)
+    if effective >= LEAST_EFFECTIVE * len(deciding):
         return "weights"
     return "counting" if (more, less) == COUNTABLE else ""
 
 
-def _spread(draws: pd.DataFrame, more: str, less: str) -> float:
-    """Return the standard deviation, over answers, of the difference of log p; 0 where
-    none is scored.
+def _effective_and_largest(
+    deciding: pd.DataFrame, more: str, less: str
+) -> tuple[float, float]:
+    """Return how many answers of equal weights would tell as much, under the condition
+    that has fewer, and the largest weight under either; 0 without any answer.
     """
-    nats = draws.reindex(columns=[more, less])
-    return float(np.nan_to_num((nats[more] - nats[less]).std()))
+    if deciding.empty:
+        return 0.0, 0.0
+    weights = np.stack([_weights(deciding, more), _weights(deciding, less)])  # (2, N)
+    effective = weights.sum(1) ** 2 / (weights**2).sum(1)
+    return float(effective.min()), float(weights.max())
 
 
 def _mean_and_ends(names: Sequence[str], by_problem: pd.Series) -> dict[str, float]:
@@ -236,27 +295,16 @@ def _of_both_halves(draws: pd.DataFrame) -> pd.DataFrame:
     return draws[draws["problem_id"].map(has_enough)]
 
 
-def _is_scored(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
-    """Return for each answer whether it has a weight under both conditions."""
-    nats = draws.reindex(columns=list({*HALVES, more, less}))
-    return nats.notna().all(axis=1)
-
-
-def _count_unscored(draws: pd.DataFrame, more: str, less: str) -> int:
-    """Return how many answers lack a weight that counts."""
-    return int((is_divided(draws) & ~_is_scored(draws, more, less)).sum())
+def _count_unscored(deciding: pd.DataFrame, more: str, less: str) -> int:
+    """Return how many answers that decide lack a weight."""
+    nats = deciding.reindex(columns=list({*HALVES, more, less}))
+    return int(nats.isna().any(axis=1).sum())
 
 
 def _weights(draws: pd.DataFrame, condition: str) -> pd.Series:
     """Return p under a condition over p of the mixture that the answers come from."""
     mixture = np.logaddexp(draws[HALVES[0]], draws[HALVES[1]]) - np.log(2)
     return np.exp(draws[condition] - mixture)
-
-
-def _effective(weights: np.ndarray) -> float:
-    """Return how many answers of equal weights would tell as much; 0 without any."""
-    squares = (weights**2).sum()
-    return float(weights.sum() ** 2 / squares) if len(weights) else 0.0
 
 
 def _baselines(draws: pd.DataFrame) -> pd.Series:

@@ -345,19 +345,6 @@ def test_likelihoods_are_compared_over_the_problems_that_both_scored():
     assert row.verdict == "supported"
 
 
-def test_the_mean_of_two_differences_is_taken_problem_by_problem():
-    shifts = {"gap": -1, "layer-1-only": -0.5, "hidden-from-layer-1": 1, "mless": 3}
-    judged = verdict_on("likelihood-layer-1-mean", {"scores": scores(shifts)})
-    assert judged.estimate.effect == pytest.approx((0.5 + 2) / 2, abs=0.02)
-    assert (judged.n, judged.part) == (30, "mean of 2 differences")
-
-    # A problem that one of them lacks has no mean.
-    table = scores(shifts)
-    lacking = (table.condition == "gap") & (table.problem_id == "p000")
-    judged = verdict_on("likelihood-layer-1-mean", {"scores": table[~lacking]})
-    assert judged.n == 29
-
-
 @pytest.mark.parametrize(
     ("solved", "area", "verdict"),
     [

@@ -26,6 +26,7 @@ def draws():
             "problem_id": np.repeat([f"p{i}" for i in range(60)], len(HALVES)),
             "drawn_under": HALVES * 60,
             "right": [True, False] * (size // 2),
+            "finish_reason": "stop",
             "none": none,
             "mless": none + rng.normal(0, 0.05, size),
         }

@@ -154,7 +154,7 @@ def test_answers_are_scored_only_where_those_to_their_problem_are_divided(
     assert set(draws.problem_id[~is_scored]) == {right.id}
     assert len(read(tmp_path / "scores" / "scores.jsonl")) == 4 * 2
     (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
-    assert (row["n"], row["answers"], row["scored"]) == (2, 8, 4)
+    assert (row["n"], row["divided"], row["answers"]) == (2, 1, 4)
 
 
 def test_weights_of_a_models_own_draws_average_one(checkpoint, tmp_path):

@@ -10,15 +10,16 @@ import pytest
 
 from lib.errors import InputError
 from lib.evaluation.pass_rates import (
-    LARGEST_SPREAD,
-    _weights,
     counted,
     is_divided,
     pass_rate_table,
     pass_rates_as_text,
     point_differences,
     scored_draws,
+    slope_of_halves,
+    weighted,
 )
+from lib.statistics import interval
 
 RIGHT = np.array([1, 1, 0, 1, 0, 0, 0, 1, 0, 0], dtype=bool)
 CONDITIONS = ("none", "mless", "layer-1-only")
@@ -41,6 +42,7 @@ def draws_of(texts, halves, p, problem="a", model="tiny"):
             "drawn_under": halves,
             "sample": range(len(texts)),
             "right": RIGHT[texts],
+            "finish_reason": "stop",
             **columns,
         }
     )
@@ -75,6 +77,7 @@ def four_draws(problem="a", model="tiny"):
     eighths = {name: np.log(np.array(p) / 8) for name, p in FOUR.items()}
     rows = {"model": model, "problem_id": problem, "drawn_under": HALVES}
     rows |= {"sample": range(4), "right": [True, False, True, True]}
+    rows["finish_reason"] = ["length", "stop", "stop", "context"]
     return pd.DataFrame(rows | eighths)
 
 
@@ -87,22 +90,60 @@ def test_four_answers_are_weighed_as_by_hand():
     assert points["a"] == pytest.approx(100 * (first + third) / 4)
 
 
-def test_a_row_counts_problems_and_answers_and_how_far_log_p_lies_apart():
-    draws = pd.concat([four_draws("a"), four_draws("b"), four_draws("b")])
+def test_a_row_says_what_its_number_rests_on():
+    agreed = four_draws("c").assign(right=True, finish_reason="stop")
+    draws = pd.concat([four_draws("a"), four_draws("b"), agreed])
     (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
-    assert row["n"] == 2
-    assert row["answers"] == 12
+    # What all answers to a problem agree on is multiplied by 0.
+    assert (row["n"], row["divided"], row["answers"]) == (3, 2, 8)
     # Of each four answers log p differs by -log 2, 0, log 2 and 0.
-    assert row["spread"] == pytest.approx(np.log(2) * (6 / 11) ** 0.5)
+    assert row["spread"] == pytest.approx(np.log(2) * (4 / 7) ** 0.5)
+    assert row["cut_none"] == pytest.approx(100 * 2 / 6)
+    assert row["cut_mless"] == 0
 
 
 @pytest.mark.parametrize("pair", [("none", "layer-1-only"), ("layer-1-only", "none")])
 def test_weights_are_told_of_the_condition_with_fewer_effective_answers(pair):
     # Under none they are 4/3, 1, 2/3, 1; under layer-1-only 2, 1, 2/3, 1.
-    (row,) = pass_rate_table(four_draws(), [pair]).to_dict("records")
+    agreed = four_draws("c").assign(right=True)
+    draws = pd.concat([four_draws(), agreed])
+    (row,) = pass_rate_table(draws, [pair]).to_dict("records")
     squares = 2**2 + 1 + (2 / 3) ** 2 + 1
     assert row["effective"] == pytest.approx((2 + 1 + 2 / 3 + 1) ** 2 / squares)
     assert row["largest_weight"] == pytest.approx(2)
+
+
+def halves(ratio, slope):
+    """Return answers with these log ratios, drawn with chances of another slope."""
+    rng = np.random.default_rng(0)
+    under_mless = rng.random(len(ratio)) < 1 / (1 + np.exp(-slope * ratio))
+    return pd.DataFrame(
+        {
+            "problem_id": np.arange(len(ratio)) // 4,
+            "drawn_under": np.where(under_mless, "mless", "none"),
+            "none": -50.0,
+            "mless": ratio - 50,
+        }
+    )
+
+
+@pytest.mark.parametrize("true_slope", [1, 0.3])
+def test_the_slope_of_the_halves_is_1_where_draws_have_the_scored_chances(true_slope):
+    ratio = np.random.default_rng(1).normal(0.3, 1, 2000)
+    slope, low, high = slope_of_halves(halves(ratio, true_slope))
+    assert low < true_slope < high
+    assert 0.1 < high - low < 0.3
+    assert low < slope < high
+
+
+def test_the_slopes_interval_is_over_problems_and_of_what_is_scored():
+    drawn = halves(np.random.default_rng(1).normal(0, 1, 400), 1)
+    copied = pd.concat([drawn] * 4)
+    assert slope_of_halves(copied) == pytest.approx(slope_of_halves(drawn))
+    unscored = pd.concat([drawn, drawn.assign(drawn_under="mless", mless=np.nan)])
+    assert slope_of_halves(unscored) == pytest.approx(slope_of_halves(drawn))
+    assert np.isnan(slope_of_halves(drawn[drawn.drawn_under == "none"])).all()
+    assert np.isnan(slope_of_halves(drawn.drop(columns="mless"))).all()
 
 
 def test_models_have_rows_of_their_own():
@@ -129,14 +170,6 @@ def test_problems_of_one_template_count_as_one():
     assert repeated[ends].tolist() == pytest.approx(once[ends].tolist())
 
 
-def test_weights_average_one_under_the_mixture():
-    p = probabilities(1)
-    table = draws_of(range(10), ["none"] * 10, p)
-    mixture = (p["none"] + p["mless"]) / 2
-    for name in CONDITIONS:
-        assert _weights(table, name) @ mixture == pytest.approx(1)
-
-
 def sampled(problems, p, seed=0):
     rng = np.random.default_rng(seed)
     parts = [
@@ -151,7 +184,7 @@ def sampled(problems, p, seed=0):
 def test_the_two_halves_counted_plainly_agree_and_are_wider():
     table = pass_rate_table(sampled(400, probabilities(2)), [("mless", "none")])
     row = table.iloc[0]
-    assert row.n == 400 and row.answers == 1600
+    assert row.n == 400 and row.answers == 4 * row.divided < 1600
     assert row.counted_low < row.points < row.counted_high
     assert row.low < row.counted < row.high
     assert row.high - row.low < row.counted_high - row.counted_low
@@ -161,30 +194,89 @@ def test_the_two_halves_counted_plainly_agree_and_are_wider():
 def test_equal_probabilities_weigh_nothing_and_differ_by_nothing():
     p = dict.fromkeys(CONDITIONS, np.full(10, 0.1))
     row = pass_rate_table(sampled(20, p), [("layer-1-only", "none")]).iloc[0]
-    assert (row.points, row.effective, row.largest_weight) == (0, 80, 1)
+    assert (row.points, row.largest_weight) == (0, 1)
+    assert row.effective == row.answers
     assert np.isnan(row.counted)
 
 
 def test_where_weights_explode_the_halves_are_counted_and_others_left_open():
     p = probabilities(2)
     skewed = p["mless"] ** 6  # nearly always one of its texts
-    p |= {"mless": skewed / skewed.sum(), "layer-1-only": p["none"]}
+    p |= {"layer-1-only": skewed / skewed.sum()}
     draws = sampled(40, p)
-    pairs = [("mless", "none"), ("layer-1-only", "none"), ("layer-1-only", "mless")]
-    table = pass_rate_table(draws, pairs)
-    assert table.by.tolist() == ["counting", "weights", ""]
-    assert (table.spread > LARGEST_SPREAD).tolist() == [True, False, True]
-    slashes = table.iloc[0]
-    assert slashes.points == slashes.counted == pytest.approx(counted(draws).mean())
-    assert point_differences(draws, "mless", "none").equals(counted(draws))
-    assert table.iloc[2][["points", "low", "high"]].isna().all()
+    table = pass_rate_table(draws, [("mless", "none"), ("layer-1-only", "mless")])
+    assert table.by.tolist() == ["weights", ""]
+    assert table.iloc[1][["points", "low", "high"]].isna().all()
     with pytest.raises(InputError, match="weights of answers explode between layer-1"):
         point_differences(draws, "layer-1-only", "mless")
 
-    by_counting, by_weights, not_at_all = pass_rates_as_text(table).splitlines()
-    assert "points by counting, since the weights are too uneven; n = 40" in by_counting
-    assert "+0.00 points by weights; n = 40, 160 answers, 160 wei" in by_weights
+    by_weights, not_at_all = pass_rates_as_text(table).splitlines()
+    assert "points by weights, " in by_weights and "by counting; n = 40" in by_weights
     assert "the weights explode: answer under both and count" in not_at_all
+
+
+def test_where_few_answers_have_the_weight_of_slashes_the_halves_are_counted():
+    # An answer in sixty is likely under mless alone, and all others nearly never.
+    draws = sampled(60, probabilities()).assign(none=0.0, mless=-12.0)
+    draws.loc[draws.index[::60], ["none", "mless"]] = -12.0, 0.0
+    (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
+    assert row["by"] == "counting"
+    assert row["points"] == row["counted"] == pytest.approx(counted(draws).mean())
+    assert point_differences(draws, "mless", "none").equals(counted(draws))
+
+
+PLACES = np.linspace(0, 12, 2001)
+DENSITY = np.exp(-(PLACES**2) / 2) / np.exp(-(PLACES**2) / 2).sum()
+
+
+def coverage(scale, power, runs=150, problems=60):
+    """Return how often the interval of weights covers the truth, and how often they are
+    refused.
+
+    Answers Y are normal, and log p under a third condition differs from log p under
+    none by scale |Y| to this power. The farther out, the likelier right.
+    """
+    rng = np.random.default_rng(0)
+    pair = ("layer-1-only", "none")
+    count = runs * problems
+    places = np.abs(rng.normal(size=(count, 4)))
+    difficulty = 0.5 + 1.5 * rng.normal(size=(count, 1))
+    normaliser = np.log(np.exp(scale * PLACES**power) @ DENSITY)
+    draws = pd.DataFrame(
+        {
+            "model": np.arange(runs).repeat(4 * problems),
+            "problem_id": np.arange(count).repeat(4),
+            "drawn_under": HALVES * count,
+            "right": (rng.random(places.shape) < rate(places, difficulty)).ravel(),
+            "finish_reason": "stop",
+            "none": 0.0,
+            "mless": 0.0,
+            "layer-1-only": (scale * places**power - normaliser).ravel(),
+        }
+    )
+    points = weighted(draws, *pair).to_numpy().reshape(runs, problems)
+    mean = interval(points.T)
+    change = np.exp(scale * PLACES**power - normaliser) - 1
+    truth = 100 * rate(PLACES, difficulty) @ (change * DENSITY)
+    truth = truth.reshape(runs, problems).mean(1)
+    covers = (mean.low <= truth) & (truth <= mean.high)
+    ways = pass_rate_table(draws[draws.model < 20], [pair]).by
+    return covers.mean(), (ways == "").mean()
+
+
+def rate(places, difficulty):
+    """Return the chance that an answer so far out is right."""
+    return 1 / (1 + np.exp(2 * (difficulty - places)))
+
+
+def test_weights_are_refused_where_few_answers_decide_and_the_interval_misses():
+    # Log p differs with a spread of 0.8 nats in both.
+    covered, refused = coverage(0.81, power=1.6)
+    assert covered < 0.9
+    assert refused > 0.95
+    covered, refused = coverage(0.2, power=1.6)
+    assert covered >= 0.93
+    assert refused < 0.05
 
 
 def test_a_pair_that_is_not_scored_has_no_row():
@@ -204,10 +296,10 @@ def test_answers_that_agree_need_no_weights_and_count_as_no_difference():
     pd.testing.assert_series_equal(points, whole)
     assert (points[~points.index.isin(draws.problem_id[divided])] == 0).all()
     row = pass_rate_table(draws, pair).iloc[0]
-    same = ["points", "low", "high", "n", "answers"]
+    same = ["points", "low", "high", "n", "answers", "largest_weight"]
     assert row[same].tolist() == of_all[same].tolist()
-    assert (row.scored, of_all.scored) == (divided.sum(), len(draws))
-    assert row.effective < row.scored
+    assert row.answers == divided.sum()
+    assert row.effective == of_all.effective < row.answers
 
 
 def test_where_all_answers_agree_nothing_is_weighted_and_nothing_differs():
@@ -215,7 +307,7 @@ def test_where_all_answers_agree_nothing_is_weighted_and_nothing_differs():
     draws[list(CONDITIONS)] = np.nan
     assert point_differences(draws, "mless", "none").tolist() == [0, 0, 0]
     line = pass_rates_as_text(pass_rate_table(draws, [("mless", "none")]))
-    assert "n = 3, 12 answers, 0 weighted" in line and "nan" not in line
+    assert "n = 3, of which 0 are divided" in line and "nan" not in line
 
 
 def test_divided_is_a_problem_of_one_model():
@@ -256,6 +348,7 @@ def test_answers_are_joined_with_their_scores_by_key():
             "condition": ["none", "mless", "mless"],
             "sample": [0, 0, 1],
             "right": [True, False, True],
+            "finish_reason": "stop",
         }
     )
     scores = pd.DataFrame(
