@@ -5,13 +5,12 @@
 # make scores      likelihoods of the folders STORES="..." into data/families, and what shows them anew
 # make test        the linter, the type checker and every test
 # make test-vllm   the test of the second engine, after installing it for the CPU
-# make test-ray    the tests of workers that are lost, after installing Ray: half an hour
+# make test-ray    the tests of workers that are lost, after installing Ray: minutes
 # make lab         JupyterLab on the notebooks
 # make report      a page to explore and the notebooks as HTML, a folder that can be published: results/PROFILE/report
 # make conda       the same environment for conda users, with the demo model's weights
 # make bench       timings and memory, into benchmarks/results
-# make gpu         what asks for a GPU, row by row, into results/gpu; started again, it goes on
-# make gpu-folder  results/gpu-folder: what `python3 benchmarks/gpu.py` needs on a node without network
+# make gpu         extraction, likelihoods and answers beside vLLM's on a GPU, into benchmarks/results
 # make readme      README.md and docs/*.md anew from docs/templates, after `make reproduce` or `make bench` changed numbers
 # make address     URL=https://github.com/...: the address of this copy, for README, CITATION and other files that name it
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
@@ -25,7 +24,7 @@ READY := .venv/.ready
 LEFT_OUT := .venv/etc/jupyter/labconfig/page_config.json
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce families scores test test-vllm test-ray lab report conda bench gpu gpu-folder readme outputs address
+.PHONY: reproduce families scores test test-vllm test-ray lab report conda bench gpu readme outputs address
 
 reproduce: families
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)
@@ -66,19 +65,11 @@ bench: $(READY)
 	-$(BIN)/python -m pip install --quiet -r requirements/bench.txt -c requirements.txt -c constraints.txt
 	$(BIN)/python benchmarks/first_layers.py
 	$(BIN)/python benchmarks/extraction.py
-	$(BIN)/python benchmarks/side_by_side.py
-	$(BIN)/python benchmarks/many_prompts.py
-	$(BIN)/python benchmarks/arm.py
+	$(BIN)/python benchmarks/likelihood.py
 	$(BIN)/python benchmarks/generation.py
-	$(BIN)/python benchmarks/step.py
-	-$(BIN)/python -m pip install --quiet --no-deps -r requirements/ray.txt
-	$(BIN)/python benchmarks/workers.py
 
 gpu: $(READY)
 	$(BIN)/python benchmarks/gpu.py
-
-gpu-folder: $(READY)
-	$(BIN)/python benchmarks/gpu_folder.py
 
 readme: $(READY)
 	$(BIN)/python -m docs.write

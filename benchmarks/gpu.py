@@ -1,207 +1,109 @@
-"""What asks for a GPU, row by row: `make gpu`, also on a node without network.
+"""What a GPU is to show: extraction, likelihoods, and answers beside vLLM.
 
-    python3 benchmarks/gpu.py [--out results/gpu] [--device cuda] [--only decode]
+    python benchmarks/gpu.py [--model Qwen/Qwen2.5-Math-7B] [--prompts 256]
 
-There it runs in the folder that `make gpu-folder` fills. Each row is written to
-OUT/rows.jsonl and printed as it is measured, the most telling ones first: a run may be
-stopped at any time, and goes on with what is missing. After --minutes no row is begun.
-A row that ended the whole process twice is left out. With --device cpu every row runs
-on tiny models. CLUSTER.md says what each row decides.
+Three rows of tokens a second, in the dtype of the device: received attention of all
+layers beside a plain forward, log p of texts beside the same, and answers to problems
+with slashes beside vLLM's, where it is installed. Writes benchmarks/results/gpu.csv and
+prints it.
 """
 
 import argparse
-import collections
 import functools
 import gc
-import json
-import sys
+import importlib.util
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
-import gpu_decode
-import gpu_kernels
-import gpu_rows
+import pandas as pd
 import torch
-from gpu_device import GEMMA, LLAMA, QWEN, SMALL_QWEN, Gpu
-from measuring import ROOT
+from measuring import in_turns, keep
 
-from lib.arm.settings import Arm
-from lib.measurement.activations import measure_activations
-from lib.measurement.attention import measure_attention
+from lib.attention.received import received_attention
+from lib.generation.engines import engine_class, make_engine
+from lib.generation.prefill import prefill
+from lib.generation.requests import Request, Sampling
+from lib.models.loading import Loaded, load, load_without_weights
+from lib.prompts.building import build_prompt
+from lib.prompts.problems import load_problems
 
-Row = tuple[str, Callable[[], dict]]  # a name, and what measures it
-ARMS = {
-    "none": None,
-    "text": Arm(),
-    "code": Arm(mode="code", statistics="sequence"),
-}
-
-
-def rows(gpu: Gpu) -> Iterator[Row]:
-    """Yield all rows, the most telling first, with one change of the model in ten."""
-    row = functools.partial
-    most, fewer = (256, 64) if gpu.large else (4, 2)
-    short, long = (1024, 4096) if gpu.large else (128, 256)
-
-    yield "versions", row(gpu_rows.versions, gpu)
-    yield from decoding(gpu, QWEN, most)
-    for name, measure in (
-        ("attention of a step", gpu_kernels.step_attention),
-        ("norm of a step", gpu_kernels.norm),
-        ("draw", gpu_kernels.draw),
-        ("captures", row(gpu_decode.captures, name=QWEN)),
-        ("bookkeeping of a step", gpu_decode.bookkeeping),
-    ):
-        yield f"{name}, {most} rows", row(measure, gpu, rows=most)
-    yield from extraction(gpu, QWEN, long, "all", "all, one block", "layer 1", "sdpa")
-    yield from arms(gpu, QWEN, most)
-    yield "tests", row(gpu_rows.tests, gpu)
-
-    for cudnn in (False, True):
-        name = f"new shapes of attention, cuDNN {'on' if cudnn else 'off'}"
-        yield name, row(gpu_kernels.new_shapes, gpu, cudnn)
-    yield f"decode, {QWEN}, {fewer} rows", row(gpu_decode.decode, gpu, QWEN, fewer)
-    yield "products, scaled after and within", row(gpu_kernels.products, gpu)
-    yield from extraction(gpu, QWEN, short, "all", "layer 1", "sdpa", "eager")
-    for name, measure in (
-        ("attention", measure_attention),
-        ("activations", measure_activations),
-    ):
-        yield f"measuring {name}, {QWEN}", row(gpu_rows.measuring, gpu, measure)
-    yield from moves(gpu)
-
-    for dtype in (torch.float32, torch.bfloat16):
-        name = f"likelihood, {SMALL_QWEN}, {str(dtype).removeprefix('torch.')}"
-        yield name, row(gpu_rows.likelihood, gpu, SMALL_QWEN, dtype)
-    for model in (SMALL_QWEN, LLAMA, GEMMA):
-        name = f"decode, {model}, {most} rows"
-        yield name, row(gpu_decode.decode, gpu, model, most)
-        yield from extraction(gpu, model, long, "all", "sdpa")
-        yield (
-            f"answers, {model}, ARM none",
-            row(gpu_decode.answers, gpu, model, None, most),
-        )
+TOKENS = 1024
+ROWS = 16
+NEW_TOKENS = 256
+REPEATS = 3
 
 
-def decoding(gpu: Gpu, name: str, at_once: int) -> Iterator[Row]:
-    """Yield rows of decode steps, as they are and with what could make them faster."""
-    decode = functools.partial(gpu_decode.decode, gpu, name, at_once)
-    changed = functools.partial(gpu_decode.decode_changed, gpu, name, at_once)
-    fed_back = functools.partial(gpu_decode.decode_fed_back, gpu, name, at_once)
-    ways = {
-        "": decode,
-        ", to each row's length": functools.partial(changed, to_lengths=True),
-        ", fused norms": functools.partial(changed, fused=True),
-        ", fed back": fed_back,
-        ", alike": functools.partial(decode, ragged=False),
-        ", eager": functools.partial(decode, eager=True),
+def clock() -> float:
+    """Return the time when the device has done what it was asked for."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def tokens_per_second(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Return how fast ways go over the same ROWS prompts, at best."""
+    times = in_turns(ways, REPEATS, clock)
+    return {way: ROWS * TOKENS / min(seconds) for way, seconds in times.items()}
+
+
+@torch.inference_mode()
+def forwards(loaded: Loaded) -> list[dict]:
+    """Return the rows of extraction and of likelihoods."""
+    model = loaded.model
+    ids = torch.randint(100, 10_000, (ROWS, TOKENS), device=model.device)
+    texts = ids.tolist()
+    places = [range(TOKENS // 2, TOKENS - 1)] * ROWS
+    forward = functools.partial(model.get_decoder(), ids, use_cache=False)
+    extraction = {
+        "ours": functools.partial(received_attention, model, ids),
+        "other": forward,
     }
-    for way, measure in ways.items():
-        yield f"decode, {name}, {at_once} rows{way}", measure
+    likelihood = {
+        "ours": functools.partial(prefill, model, texts, places),
+        "other": forward,
+    }
+    return [
+        {"row": "extraction"} | tokens_per_second(extraction),
+        {"row": "likelihood"} | tokens_per_second(likelihood),
+    ]
 
 
-def extraction(gpu: Gpu, name: str, tokens: int, *ways: str) -> Iterator[Row]:
-    """Yield rows of ways to a prompt's received attention."""
-    for way in ways:
-        measure = functools.partial(gpu_rows.extract, gpu, name, tokens, way)
-        yield f"extraction, {name}, {tokens} tokens, {way}", measure
+def answers(spec: str, engine: str, prompts: int) -> float:
+    """Return tokens a second of an engine that answers problems."""
+    gc.collect()
+    torch.cuda.empty_cache()  # vLLM takes nearly all of the memory
+    loaded = engine_class(engine).load(load_without_weights(spec))
+    writer = make_engine(engine, loaded, None, {})
+    requests = []
+    for problem in load_problems("embedded", limit=prompts, seed=0):
+        prompt = build_prompt(loaded.tokenizer, problem.problem, "mless")
+        requests.append(Request(problem.id, prompt.input_ids.tolist()))
+    list(writer.complete(requests[:2], Sampling(NEW_TOKENS)))
+    start = clock()
+    completions = list(writer.complete(requests, Sampling(NEW_TOKENS)))
+    tokens = sum(completion.completion_tokens for completion in completions)
+    return tokens / (clock() - start)
 
 
-def arms(gpu: Gpu, name: str, at_once: int) -> Iterator[Row]:
-    """Yield rows of whole answers under each mode of ARM."""
-    for mode, arm in ARMS.items():
-        measure = functools.partial(gpu_decode.answers, gpu, name, arm, at_once)
-        yield f"answers, {name}, ARM {mode}", measure
-
-
-def moves(gpu: Gpu) -> Iterator[Row]:
-    """Yield rows of what ARM does to one layer's activations."""
-    for elements in (10**6, 10**7) if gpu.large else (10**4,):
-        measure = functools.partial(gpu_kernels.order, gpu, elements)
-        yield f"order statistics, {elements} elements", measure
-    for mode in ("text", "code"):
-        for tokens, what in ((256, "prompts of 256 tokens"), (1, "a token a row")):
-            measure = functools.partial(gpu_kernels.move, gpu, mode, tokens)
-            yield f"ARM, {mode}, {what}", measure
-
-
-class RowsFile:
-    """The rows that were measured, and those that were begun."""
-
-    def __init__(self, folder: Path):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "rows.jsonl"
-        lines = []
-        if self.path.exists():
-            lines = [json.loads(line) for line in self.path.read_text().splitlines()]
-        self.done = {line["row"] for line in lines if "begun" not in line}
-        begun = [line["row"] for line in lines if "begun" in line]
-        self.begun = collections.Counter(begun)
-
-    def is_due(self, name: str) -> bool:
-        """Say whether a row is to be measured: not done, nor begun twice in vain."""
-        return name not in self.done and self.begun[name] < 2
-
-    def write(self, row: dict) -> None:
-        with open(self.path, "a") as file:
-            print(json.dumps(row), file=file, flush=True)
-
-
-def measured(measure: Callable[[], dict]) -> dict:
-    """Return a row's numbers; an error is one, so that those behind it are not lost."""
-    begin = time.perf_counter()
-    try:
-        row = measure()
-    except Exception as error:
-        row = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
-        gc.collect()
-        torch.cuda.empty_cache()
-    return row | {"in_all": round(time.perf_counter() - begin, 1)}
-
-
-def shown(row: dict) -> str:
-    """Return a row as it is printed."""
-    parts = []
-    for key, value in row.items():
-        if isinstance(value, float):
-            value = f"{value:.4g}"
-        parts.append(str(value) if key == "row" else f"{key}={value}")
-    return " ".join(parts)
-
-
-def main() -> int:
-    """Measure what is missing, row by row; 1 when a row failed."""
+def main() -> None:
+    """Measure the three rows and write them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=ROOT / "results" / "gpu")
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--only", default="", help="rows whose names begin so")
-    parser.add_argument(
-        "--minutes", type=float, default=10, help="after which no row is begun"
-    )
+    parser.add_argument("--model", default="demo")
+    parser.add_argument("--prompts", type=int, default=256)
     options = parser.parse_args()
-    if options.device == "cuda" and not torch.cuda.is_available():
-        sys.exit(
-            f"torch {torch.__version__} sees no GPU: --device cpu tries every row on"
-            " tiny models"
-        )
-    file = RowsFile(options.out)
-    end = time.monotonic() + 60 * options.minutes
-    failed = 0
-    for name, measure in rows(Gpu(options.device)):
-        if not name.startswith(options.only) or not file.is_due(name):
-            continue
-        if time.monotonic() > end:
-            print(f"{options.minutes:g} minutes are over: start it again to go on")
-            break
-        # A line of its own for the beginning: the row may end the process.
-        file.write({"row": name, "begun": time.strftime("%H:%M:%S")})
-        row = {"row": name} | measured(measure)
-        file.write(row)
-        print(shown(row), flush=True)
-        failed += "error" in row and "out of memory" not in row["error"]
-    return int(failed > 0)
+    loaded = load(options.model)
+    settings = {"model": loaded.name, "dtype": loaded.dtype}
+    rows = forwards(loaded)
+    del loaded
+    engines = {"ours": "transformers"}
+    if importlib.util.find_spec("vllm"):
+        engines["other"] = "vllm"
+    row: dict = {"row": "answers"}
+    for column, engine in engines.items():
+        row[column] = answers(options.model, engine, options.prompts)
+    table = pd.DataFrame([*rows, row], columns=["row", "ours", "other"])
+    print(keep("gpu", table, **settings).iloc[:, :5].to_string(index=False))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

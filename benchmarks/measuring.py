@@ -1,6 +1,5 @@
-"""What the benchmarks share: options, ids, turns, and a table beside its machine."""
+"""What the benchmarks share: turns, and a table beside its machine."""
 
-import argparse
 import importlib.metadata
 import os
 import platform
@@ -9,33 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-import torch
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = RESULTS.parent.parent.resolve()
-# In the folder that gpu_folder.py fills: what a node's own Python lacks.
-PACKAGES = ROOT / "packages"
-sys.path += [str(ROOT), str(PACKAGES)]  # lib need not be installed
+sys.path.append(str(ROOT))  # lib need not be installed
 VERSIONED = ("torch", "transformers", "transformer-lens")
-
-
-def lengths_and_repeats(
-    about: str, tokens: list[int], repeats: int
-) -> argparse.Namespace:
-    """Return the command line's `tokens` and `repeats`, else these.
-
-    about: the program's docstring.
-    """
-    parser = argparse.ArgumentParser(description=about.splitlines()[0])
-    parser.add_argument("--tokens", type=int, nargs="+", default=tokens)
-    parser.add_argument("--repeats", type=int, default=repeats)
-    return parser.parse_args()
-
-
-def random_ids(tokens: int) -> torch.Tensor:
-    """Return the one prompt of a length, (1, T)."""
-    generator = torch.Generator().manual_seed(0)
-    return torch.randint(100, 40_000, (1, tokens), generator=generator)
 
 
 def in_turns(

@@ -1,35 +1,26 @@
 """Keys and values of the rows that are being answered, in a place for each row."""
 
 import torch
-from transformers import Cache, DynamicCache
+from transformers import Cache, DynamicCache, PretrainedConfig, PreTrainedModel
 
 
 class SlotCache(Cache):
     """Keys and values of up to `slots` rows, (slots, K, capacity, D) per layer.
 
-    It is allocated once, with `positions_first` so that a position's heads lie side by
-    side. Every row has a slot and a length of its own, which the host knows, so nothing
-    that a layer does with it waits for the device.
+    It is allocated once. Every row has a slot and a length of its own, which the host
+    knows, so nothing that a layer does with it waits for a device.
     """
 
-    def __init__(
-        self,
-        slots: int,
-        capacity: int,
-        device: torch.device,
-        positions_first: bool = False,
-    ):
+    def __init__(self, slots: int, capacity: int):
         super().__init__(layers=[])
         self.slots = slots
         self.capacity = capacity
-        self.positions_first = positions_first
         self.lengths = [0] * slots
         self.stored: list[list[torch.Tensor]] = []  # keys and values of each layer
-        self.places = torch.arange(slots, device=device)
         # What a step is about: its rows, the position (rows,) of each one's new token,
         # and how many positions any of them looks at.
-        self.rows = self.places[:0]
-        self.at = self.places[:0]
+        self.rows = torch.empty(0, dtype=torch.long)
+        self.at = self.rows
         self.longest = 0
 
     def write(self, slot: int, prefilled: DynamicCache, lengths: list[int]) -> None:
@@ -38,20 +29,16 @@ class SlotCache(Cache):
         What lies beyond a row's length is never looked at.
         """
         rows = slice(slot, slot + len(lengths))
-        longest = max(lengths)
         for layer, (keys, values, _) in enumerate(prefilled):
             if layer == len(self.stored):
                 self.stored.append([self._empty(keys), self._empty(values)])
             for own, new in zip(self.stored[layer], (keys, values), strict=True):
-                own[rows, :, :longest] = new[:, :, :longest]
+                own[rows, :, : new.shape[2]] = new
         self.lengths[rows] = lengths
 
     def _empty(self, like: torch.Tensor) -> torch.Tensor:
         """Return room for all slots' keys or values, as wide as these (B, K, T, D)."""
         _, heads, _, width = like.shape
-        if self.positions_first:
-            room = like.new_zeros(self.slots, self.capacity, heads, width)
-            return room.transpose(1, 2)
         return like.new_zeros(self.slots, heads, self.capacity, width)
 
     @torch.inference_mode()
@@ -62,6 +49,17 @@ class SlotCache(Cache):
         for layer in self.stored:
             for tensor in layer:
                 tensor[target, :, :length] = tensor[source, :, :length]
+
+    def next_positions(self, rows: int, device: torch.device | str) -> torch.Tensor:
+        """Begin a step of the first rows; return the positions (rows,) of their new
+        tokens.
+        """
+        lengths = self.lengths[:rows]
+        self.rows = torch.arange(rows, device=device)
+        self.at = torch.tensor(lengths, device=device)
+        self.longest = max(lengths) + 1
+        self.lengths[:rows] = [length + 1 for length in lengths]
+        return self.at
 
     def update(self, key, value, layer_idx, *args, **kwargs):
         """Write each running row's new position; return views up to the longest row."""
@@ -77,3 +75,19 @@ class SlotCache(Cache):
 
     def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
         return self.longest, 0
+
+
+def bytes_per_position(model: PreTrainedModel) -> int:
+    """Return the size of one position's keys and values in all layers."""
+    whole = model.config.get_text_config()
+    # Some families, such as Gemma 4, have heads of another width in some layers.
+    layers = getattr(whole, "per_layer_config", None)
+    numbers = sum(map(_key_numbers, layers or [whole] * whole.num_hidden_layers))
+    return 2 * numbers * model.dtype.itemsize
+
+
+def _key_numbers(layer: PretrainedConfig) -> int:
+    """Return how many numbers the keys of one position have in a layer."""
+    heads = getattr(layer, "num_key_value_heads", None) or layer.num_attention_heads
+    width = getattr(layer, "head_dim", None)
+    return heads * (width or layer.hidden_size // layer.num_attention_heads)

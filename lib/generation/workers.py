@@ -1,24 +1,23 @@
 """The same engine in many processes: Ray actors of a cluster, or of this machine.
 
-The cluster is that of RAY_ADDRESS. A worker holds an engine and streams completions.
-This process gives out prompts and hands on what comes back. What a lost worker owed
-others are asked for twice: in smaller chunks, then each prompt alone, so that one that
-kills its worker is found and given up.
+The cluster is that of RAY_ADDRESS. A worker holds an engine and answers chunk by chunk;
+this process hands on what comes back. Ray starts a lost worker again, and asks it again
+for the chunk that it owed. A chunk that loses its worker twice is given up; run again,
+the prompts that are missing make smaller chunks.
 """
 
-import collections
 import logging
 import math
 import os
 import secrets
 import socket
-import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from lib.errors import InputError
 from lib.generation.engines import engine_class, make_engine
 from lib.generation.requests import Completion, Request, Sampling
+from lib.generation.writer import chunk_size
 from lib.models.loading import Loaded, load_without_weights
 
 # Read when Ray is imported, and by the processes it starts.
@@ -31,71 +30,52 @@ if (os.environ.get("RAY_ADDRESS") or "local") == "local":
 try:
     import ray
     from ray.exceptions import RayError
+    from ray.util import ActorPool
 except ImportError as error:
     raise InputError(
         f"workers need Ray ({error}): pip install --no-deps -r requirements/ray.txt"
     ) from error
 
-# Batches of a chunk at least: at its end a batch is no longer full.
-CHUNK_BATCHES = 4
-# Prompts of a batch, for this purpose, where it is as large as memory allows.
-ROOMY_BATCH = 256
-# Workers that a prompt may lose before it is given up.
-MOST_DEATHS = 3
-# Seconds without any worker, which an autoscaling cluster may need to start a machine.
+# Seconds that a cluster without room for all workers may need to start a machine.
 PATIENCE = 600
-POLL_SECONDS = 10  # between looks at the time
+SECONDS_TO_ANSWER = 10  # of a cluster's address
 # Bytes of shared memory on this machine: completions are short.
 OBJECT_STORE = 128 * 2**20
 
 
 class Worker:
-    """What runs in an actor: an engine, once it is prepared."""
+    """What runs in an actor: an engine, loaded with the first chunk.
 
-    def prepare(
-        self,
-        loading: dict,
-        revision: str,
-        making: tuple,
-        longest: list[Request],
-        sampling: Sampling,
-    ) -> Iterator[Completion]:
-        """Load the model, for an engine with room for the longest prompts.
+    It is made anew, from the same arguments, where the actor is started again.
+    """
 
-        Raises InputError for what the engine cannot run.
+    def __init__(self, loading: dict, revision: str, making: tuple):
+        self.loading = loading
+        self.revision = revision
+        self.making = making
+        self.engine: Any = None
+
+    def complete(
+        self, requests: Sequence[Request], sampling: Sampling
+    ) -> list[Completion]:
+        """Return a completion for each prompt of a chunk.
+
+        Raises InputError for weights of another revision.
         """
-        name, *rest = making
-        loaded = load_without_weights(**loading)
-        if loaded.revision != revision:
+        if self.engine is None:
+            self.engine = self._load()
+        return list(self.engine.complete(requests, sampling))
+
+    def _load(self) -> Any:
+        name, *rest = self.making
+        loaded = load_without_weights(**self.loading)
+        if loaded.revision != self.revision:
             raise InputError(
                 f"the worker at {ray.util.get_node_ip_address()} has revision"
-                f" {loaded.revision}, this run {loaded.spec} at revision {revision}"
+                f" {loaded.revision}, this run {loaded.spec} at revision"
+                f" {self.revision}"
             )
-        self.sampling = sampling
-        self.engine = make_engine(name, engine_class(name).load(loaded), *rest)
-        self.engine.complete(longest, sampling)
-        yield from ()  # a stream, like completions
-
-    def complete(self, requests: Sequence[Request]) -> Iterator[Completion]:
-        """Yield a completion for each prompt as it finishes."""
-        for completion in self.engine.complete(requests, self.sampling):  # noqa: UP028 (Ray sends, not all take it)
-            yield completion
-
-
-class _Chunk(NamedTuple):
-    """Prompts that go to one worker, and how many workers were lost over them."""
-
-    requests: list[Request]
-    deaths: int
-
-
-class _Stream(NamedTuple):
-    """What a worker is doing: its actor, and the prompts that it still owes."""
-
-    actor: Any
-    owed: dict[str, Request]
-    deaths: int  # workers that were lost over these prompts before
-    ready: bool  # whether it is prepared
+        return make_engine(name, engine_class(name).load(loaded), *rest)
 
 
 class Workers:
@@ -117,14 +97,10 @@ class Workers:
         self.count = count
         self.gpus = gpus
         self.loaded = loaded
-        self.batch_size = batch_size
+        self.chunk = chunk_size(batch_size)
         self.making = (engine, batch_size, options)
         self.failed: dict[str, str] = {}
-        self.lost = 0  # workers in all
-        self._lost_in_a_row = 0  # since the last completion
-        self._streams: dict[Any, _Stream] = {}
-        self._idle: list[Any] = []  # actors
-        self._waiting: collections.deque[_Chunk] = collections.deque()
+        self.status = f", {count} workers"
 
     def __enter__(self) -> "Workers":
         """Join the cluster of RAY_ADDRESS or start one on this machine.
@@ -154,131 +130,64 @@ class Workers:
     def __exit__(self, *exception: object) -> None:
         ray.shutdown()  # with it the actors
 
-    @property
-    def ready(self) -> int:
-        """How many workers are at work, or could be."""
-        at_work = sum(stream.ready for stream in self._streams.values())
-        return len(self._idle) + at_work
-
-    @property
-    def status(self) -> str:
-        """How many workers are at work and how many were lost, as the end of a line."""
-        lost = f", {self.lost} lost" if self.lost else ""
-        return f", {self.ready} of {self.count} workers{lost}"
-
     def complete(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Completion]:
-        """Yield a completion for each prompt as it finishes, but for those in `failed`.
+        """Yield a completion for each prompt but those in `failed`, chunk by chunk.
 
-        Raises InputError when a worker refuses to start, when they are lost one after
-        the other, and when none comes.
+        Raises InputError where a worker refuses and where the cluster stays too small.
         """
-        self._waiting.extend(self._chunks(requests))
-        preparation = self._preparation(requests, sampling)
-        last_heard = time.monotonic()
-        while self._waiting or any(stream.owed for stream in self._streams.values()):
-            self._give_out()
-            self._hire(preparation)
-            streams, _ = ray.wait(list(self._streams), timeout=POLL_SECONDS)
-            if streams:
-                last_heard = time.monotonic()
-            elif not self.ready and time.monotonic() - last_heard > PATIENCE:
-                raise InputError(
-                    f"no worker started in {PATIENCE} s: {_cluster_size()}"
-                )
-            for stream in streams:
-                completion = self._next(stream)
-                if completion:
-                    yield completion
-
-    def _chunks(self, requests: Sequence[Request]) -> Iterator[_Chunk]:
-        """Divide prompts into chunks: half of what is left, in equal shares.
-
-        So large chunks come first, and no worker waits long for the last one.
-        """
+        pool = ActorPool(self._workers())
         # A worker's engine takes one setting of ARM after the other: neighbours should
         # share it.
-        left = sorted(requests, key=lambda request: repr(request.arm))
-        share = math.ceil(len(left) / self.count)
-        least = min(CHUNK_BATCHES * (self.batch_size or ROOMY_BATCH), share)
-        while left:
-            size = max(least, len(left) // (2 * self.count))
-            yield _Chunk(left[:size], deaths=0)
-            left = left[size:]
+        waiting = sorted(requests, key=lambda request: repr(request.arm))
+        share = math.ceil(len(waiting) / self.count)
+        size = min(self.chunk, share)
+        for begin in range(0, len(waiting), size):
+            pool.submit(
+                lambda worker, chunk: worker.complete.remote(chunk, sampling),
+                waiting[begin : begin + size],
+            )
 
-    def _preparation(self, requests: Sequence[Request], sampling: Sampling) -> tuple:
-        """Return what each worker is prepared with: `Worker.prepare`'s arguments."""
-        by_length = sorted(requests, key=lambda request: len(request.input_ids))
-        longest = {request.arm: request for request in by_length}
+        owed = {request.key for request in requests}
+        reason = ""
+        while pool.has_next():
+            try:
+                completions = pool.get_next_unordered(PATIENCE)
+            except TimeoutError:
+                self._require_room()
+            except InputError as error:
+                raise InputError(f"a worker refuses: {error.args[0]}") from error
+            except RayError as error:
+                reason = _last_words(error)
+            else:
+                for completion in completions:
+                    owed.remove(completion.key)
+                    yield completion
+        self.failed = dict.fromkeys(owed, reason)
+
+    def _workers(self) -> list:
+        """Return the workers' actors, which start as soon as there is room."""
         loading = {
             "spec": self.loaded.spec,
             "device": self.loaded.device,
             "dtype": self.loaded.dtype,
         }
-        revision = self.loaded.revision
-        return loading, revision, self.making, list(longest.values()), sampling
+        hiring = ray.remote(Worker).options(
+            num_cpus=1, num_gpus=self.gpus, max_restarts=-1, max_task_retries=1
+        )
+        made_of = (loading, self.loaded.revision, self.making)
+        return [hiring.remote(*made_of) for _ in range(self.count)]
 
-    def _give_out(self) -> None:
-        """Let each idle worker begin a chunk, as long as there are any."""
-        while self._idle and self._waiting:
-            actor = self._idle.pop()
-            chunk = self._waiting.popleft()
-            owed = {request.key: request for request in chunk.requests}
-            stream = actor.complete.remote(chunk.requests)
-            self._streams[stream] = _Stream(actor, owed, chunk.deaths, ready=True)
-
-    def _hire(self, preparation: tuple) -> None:
-        """Start workers until there are as many as were asked for."""
-        while len(self._idle) + len(self._streams) < self.count:
-            hiring = ray.remote(Worker).options(num_cpus=1, num_gpus=self.gpus)
-            actor = hiring.remote()
-            stream = actor.prepare.remote(*preparation)
-            self._streams[stream] = _Stream(actor, {}, deaths=0, ready=False)
-
-    def _next(self, stream: Any) -> Completion | None:
-        """Return the next completion of a stream that has news.
-
-        None where it has ended: the worker is prepared, or done with its chunk, or
-        lost.
-        """
-        try:
-            completion = ray.get(next(stream))
-        except StopIteration:
-            self._idle.append(self._streams.pop(stream).actor)
-        except RayError as error:
-            self._lose(self._streams.pop(stream), error)
-        else:
-            self._streams[stream].owed.pop(completion.key, None)
-            self._lost_in_a_row = 0
-            return completion
-        return None
-
-    def _lose(self, stream: _Stream, error: RayError) -> None:
-        """Dismiss a worker and have others do what it owes.
-
-        In the end each prompt is done alone, so that one is to blame.
-        """
-        if not stream.ready and isinstance(error, InputError):
-            raise InputError(f"a worker refuses: {error.args[0]}") from error
-        ray.kill(stream.actor)
-        self.lost += 1
-        self._lost_in_a_row += 1
-        if self._lost_in_a_row > MOST_DEATHS * self.count:
-            raise InputError(
-                f"{self._lost_in_a_row} workers were lost one after the other:"
-                f" {_last_words(error)}"
-            ) from error
-
-        owed = list(stream.owed.values())
-        deaths = stream.deaths + 1
-        if deaths == MOST_DEATHS:
-            self.failed |= dict.fromkeys(stream.owed, _last_words(error))
-            return
-        alone = deaths == MOST_DEATHS - 1
-        size = 1 if alone else math.isqrt(len(owed)) + 1
-        for begin in range(0, len(owed), size):
-            self._waiting.append(_Chunk(owed[begin : begin + size], deaths))
+    def _require_room(self) -> None:
+        """Raise InputError where the cluster is too small for all workers."""
+        has = ray.cluster_resources()
+        for name, needed in (("CPU", self.count), ("GPU", self.count * self.gpus)):
+            if has.get(name, 0) < needed:
+                raise InputError(
+                    f"{self.count} workers need {needed} {name}s, and after"
+                    f" {PATIENCE} s the cluster has {has.get(name, 0):.0f}"
+                )
 
 
 def _reach(address: str) -> None:
@@ -286,16 +195,7 @@ def _reach(address: str) -> None:
     host, _, port = address.rpartition(":")
     if port.isdigit() and "/" not in host:
         place = (host.strip("[]"), int(port))
-        socket.create_connection(place, timeout=POLL_SECONDS).close()
-
-
-def _cluster_size() -> str:
-    """Return how many processors the cluster has, for a message."""
-    has = ray.cluster_resources()
-    return (
-        f"the cluster has {has.get('CPU', 0):.0f} CPUs and"
-        f" {has.get('GPU', 0):.0f} GPUs in all"
-    )
+        socket.create_connection(place, timeout=SECONDS_TO_ANSWER).close()
 
 
 def _last_words(error: BaseException) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import torch
-from transformers import PretrainedConfig
 
 from lib.arm.activations import activation_module
 from lib.arm.settings import Arm
@@ -19,6 +18,14 @@ from lib.generation.requests import (
     elicitation_tokens,
     positions_after,
 )
+from lib.generation.stops import stop_tokens
+from lib.grading.answer import last_box
+
+# Batches of a chunk: at its end a batch is no longer full, and a run that is stopped
+# loses what it had of one.
+CHUNK_BATCHES = 4
+# Prompts of a batch, for this purpose, where it is as large as memory allows.
+ROOMY_BATCH = 256
 
 
 @dataclass
@@ -48,53 +55,40 @@ class Writer(ABC):
         self.model = loaded.model
         self.tokenizer = loaded.tokenizer
         self.batch_size = batch_size
-        declared = self.model.generation_config.eos_token_id
-        stops = declared if isinstance(declared, list) else [declared]
-        self.stops = {*stops, self.tokenizer.eos_token_id} - {None}
+        self.stops = stop_tokens(self.model, self.tokenizer)
 
     def complete(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Completion]:
         """Return one completion for each request as it finishes, in any order.
 
-        One for which the context has no room comes back empty. Raises InputError at the
-        call, before the first completion, where the engine cannot run ARM.
+        Raises InputError at the call, before the first completion, for a prompt that
+        the context has no room for, and for ARM that the engine cannot run.
         """
         elicitation = elicitation_tokens(self.tokenizer, sampling)
         following = positions_after(self.tokenizer, sampling)
-
+        longest = max((len(request.input_ids) for request in requests), default=0)
+        positions = longest + following
+        if positions > self.loaded.context:
+            raise InputError(
+                f"{self.loaded.name} has room for {self.loaded.context} tokens, not for"
+                f" a prompt of {longest} and {following} that may follow"
+            )
         # The engine takes one setting of ARM after the other.
         by_arm: dict[Arm | None, list[Request]] = {}
-        without_room = []
         for request in requests:
-            if len(request.input_ids) + following <= self.loaded.context:
-                by_arm.setdefault(request.arm, []).append(request)
-            else:
-                without_room.append(request)
-
-        positions = {
-            arm: max(len(request.input_ids) for request in group) + following
-            for arm, group in by_arm.items()
-        }
-        for arm in by_arm:
-            self._accept(arm, positions[arm])
+            by_arm.setdefault(request.arm, []).append(request)
+        for arm in filter(None, by_arm):
+            self._accept(arm)
 
         def completions() -> Iterator[Completion]:
-            for request in without_room:
-                nothing = Answer([], [], [], finish_reason="context")
-                yield self._completion(request, sampling, nothing)
-            for arm, group in by_arm.items():
-                yield from self._stream(group, sampling, elicitation, positions[arm])
+            for group in by_arm.values():
+                yield from self._stream(group, sampling, elicitation, positions)
 
         return completions()
 
-    def _accept(self, arm: Arm | None, positions: int) -> None:
-        """Raise InputError where ARM cannot work.
-
-        `positions`: how many a prompt of this setting takes at most, with what follows.
-        """
-        if arm is None:
-            return
+    def _accept(self, arm: Arm) -> None:
+        """Raise InputError where ARM cannot work."""
         activation_module(self.model, arm.layer)
         if arm.per_tensor:
             raise InputError(
@@ -112,21 +106,18 @@ class Writer(ABC):
     ) -> Iterator[Completion]:
         """Yield a completion for each request, all of one setting of ARM."""
 
-    def _bytes_per_position(self) -> int:
-        """Return the size of one position's keys and values in all layers."""
-        whole = self.model.config.get_text_config()
-        # Some families, such as Gemma 4, have heads of another width in some layers.
-        layers = getattr(whole, "per_layer_config", None)
-        numbers = sum(map(_key_numbers, layers or [whole] * whole.num_hidden_layers))
-        return 2 * numbers * self.model.dtype.itemsize
-
     @functools.cached_property
     def processor(self) -> str:
         """What this engine computes on."""
         return processor_name(self.loaded.device)
 
     def _decode(self, ids: list[int]) -> str:
-        return self.tokenizer.decode(ids, skip_special_tokens=True)
+        """Return tokens as text, also special ones: what begins another turn is one."""
+        return self.tokenizer.decode(ids)
+
+    def _closes_a_box(self, before: str, tokens: list[int]) -> bool:
+        """Say whether tokens behind a text leave a box closed."""
+        return last_box(before + self._decode(tokens)) is not None
 
     def _completion(
         self, request: Request, sampling: Sampling, answer: Answer
@@ -147,15 +138,13 @@ class Writer(ABC):
         )
 
 
+def chunk_size(batch_size: int | None) -> int:
+    """Return how many prompts go together where completions come chunk by chunk."""
+    return CHUNK_BATCHES * (batch_size or ROOMY_BATCH)
+
+
 def processor_name(device: str) -> str:
     """Return the name of a device of this machine, as rows keep it."""
     if device == "cpu":
         return f"CPU with {torch.backends.cpu.get_cpu_capability()}"
     return torch.cuda.get_device_name(device)
-
-
-def _key_numbers(layer: PretrainedConfig) -> int:
-    """Return how many numbers the keys of one position have in a layer."""
-    heads = getattr(layer, "num_key_value_heads", None) or layer.num_attention_heads
-    width = getattr(layer, "head_dim", None)
-    return heads * (width or layer.hidden_size // layer.num_attention_heads)

@@ -8,21 +8,27 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from families import FAMILIES, spread
+from families import FAMILIES, SMALL, spread
+from transformers import DynamicCache, Qwen2Config, Qwen2ForCausalLM
 
 from lib.arm.moving import installed
 from lib.arm.settings import Arm
+from lib.attention.function import attending
+from lib.attention.steps import Step
 from lib.errors import InputError
 from lib.generation import transformers
-from lib.generation.engines import engine_class
+from lib.generation.engines import engine_class, make_engine
 from lib.generation.next_token import choose
 from lib.generation.requests import Request, Sampling
-from lib.generation.step import DecodeSteps
+from lib.generation.slots import SlotCache, bytes_per_position
 from lib.models.loading import Loaded
 from lib.models.names import Source
 
 CODE = Arm(c=1.0, mode="code", statistics="sequence")
 STOPS = [27, 43, 62, 83, 87, 95]  # so many that rows leave one by one
+# Logits of a step may differ from a whole forward's by a few roundings of the dtype,
+# relative to their norm.
+TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
 
 
 @pytest.fixture(params=["llama", "gemma3-local-and-global"])
@@ -65,7 +71,7 @@ def generated(model, request, new_tokens):
 
 
 @pytest.mark.parametrize("arm", [None, Arm(c=1.0), CODE], ids=str)
-@pytest.mark.parametrize("batch_size", [1, 3, 16])
+@pytest.mark.parametrize("batch_size", [1, 3, None])
 def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size, arm):
     prompts = requests([1, 9, 4, 20, 12, 5, 2])
     seeded = [replace(request, seed=i) for i, request in enumerate(prompts)]
@@ -79,13 +85,47 @@ def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size, arm):
                 stack.enter_context(hook)
             tokens = generated(tiny.model, request, 10)
         written = list(itertools.takewhile(lambda token: token not in STOPS, tokens))
-        text = tiny.tokenizer.decode(written, skip_special_tokens=True)
-        assert changed[request.key].text == text
+        assert changed[request.key].text == tiny.tokenizer.decode(written)
     lengths = {completion.completion_tokens for completion in changed.values()}
     assert len(lengths) > 2
     assert (changed == plain) == (arm is None)
     # ARM has left the model.
     assert complete(tiny, seeded, batch_size, max_new_tokens=10) == plain
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_step_gives_the_logits_of_a_whole_forward_in_every_dtype(family, device):
+    model = spread(FAMILIES[family](), 0.1).to(device)
+    prompts = [torch.randint(3, 97, (length,), device=device) for length in (21, 9, 30)]
+    for dtype, tolerance in TOLERANCES.items():
+        logits, expected = step_and_whole(model.to(dtype), prompts)
+        apart = (logits - expected).norm(dim=-1) / expected.norm(dim=-1)
+        assert apart.max() < tolerance, dtype
+
+
+@torch.inference_mode()
+def step_and_whole(model, prompts):
+    """Return the last tokens' logits (B, vocabulary) by a step, and by whole forwards.
+
+    The step goes on from a cache of all tokens but the last.
+    """
+    decoder = model.get_decoder()
+    cache = SlotCache(len(prompts), 40)
+    whole = []
+    for row, ids in enumerate(prompts):
+        prefilled = DynamicCache()
+        decoder(input_ids=ids[None, :-1], past_key_values=prefilled, use_cache=True)
+        cache.write(row, prefilled, [len(ids) - 1])
+        whole.append(model(input_ids=ids[None], use_cache=False).logits[0, -1])
+    positions = cache.next_positions(len(prompts), model.device)
+    with attending(decoder, step=Step(positions)):
+        output = model(
+            input_ids=torch.stack([ids[-1:] for ids in prompts]),
+            position_ids=positions[:, None],
+            past_key_values=cache,
+            use_cache=True,
+        )
+    return output.logits[:, -1].float(), torch.stack(whole).float()
 
 
 def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny):
@@ -103,28 +143,42 @@ def test_prompts_that_have_no_room_beside_the_slots_go_on_with_fewer_slots(
     prompts = requests([3, 8, 5, 2])
     expected = complete(tiny, prompts, 4, max_new_tokens=6)
     prefill = transformers.prefill
-    steps = Mock(wraps=DecodeSteps)
+    caches = Mock(wraps=SlotCache)
 
-    def prefill_of_one_slot(*args):
-        if steps.call_args.args[1] > 1:
+    def prefill_beside_one_slot(*args):
+        if caches.call_args.args[0] > 1:
             raise torch.OutOfMemoryError("out of memory")
         return prefill(*args)
 
-    monkeypatch.setattr(transformers, "DecodeSteps", steps)
-    monkeypatch.setattr(transformers, "prefill", prefill_of_one_slot)
+    monkeypatch.setattr(transformers, "SlotCache", caches)
+    monkeypatch.setattr(transformers, "prefill", prefill_beside_one_slot)
     assert complete(tiny, prompts, 4, max_new_tokens=6) == expected
-    assert [call.args[1] for call in steps.call_args_list] == [4, 2, 1]
+    assert [call.args[0] for call in caches.call_args_list] == [4, 2, 1]
     last_line = capsys.readouterr().err.splitlines()[-1]
     assert last_line == "out of memory: going on with 1 prompts at once"
+
+    def no_prefill(*args):
+        raise torch.OutOfMemoryError("out of memory")
+
+    monkeypatch.setattr(transformers, "prefill", no_prefill)
+    with pytest.raises(InputError, match="does not fit into memory"):
+        complete(tiny, prompts, 4, max_new_tokens=6)
 
 
 def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
     # Keys and values of 3 layers with 2 heads of 8 numbers with 4 bytes.
     position = 2 * 3 * 2 * 8 * 4
-    free = SimpleNamespace(available=2 * 5 * position * 100)
-    monkeypatch.setattr("psutil.virtual_memory", lambda: free)
+    monkeypatch.setattr(transformers, "free_memory", lambda: 2 * 5 * position * 100)
     engine = engine_class("transformers")(tiny, 64)
     assert engine._room(100) == 5  # half of it is used
+
+
+def test_the_width_of_a_head_follows_where_the_config_does_not_name_it():
+    shape = {name: SMALL[name] for name in SMALL if name != "head_dim"}
+    model = Qwen2ForCausalLM(Qwen2Config(**{**shape, "hidden_size": 48}))
+    assert not hasattr(model.config, "head_dim")
+    # Keys and values of 3 layers with 2 heads of 48 / 4 numbers with 4 bytes.
+    assert bytes_per_position(model) == 2 * 3 * 2 * 12 * 4
 
 
 def test_tokens_are_drawn_as_often_as_their_probabilities_say():
@@ -147,15 +201,22 @@ def test_an_answer_is_drawn_by_its_requests_own_seed(tiny):
 
 
 @pytest.mark.parametrize(
-    "arm, message",
+    "prompt, arm, message",
     [
-        (Arm(layer=4), "the model has layers 1 to 3"),
-        (Arm(mode="code"), "statistics='sequence'"),
+        ([1, 2], Arm(layer=4), "the model has layers 1 to 3"),
+        ([1, 2], Arm(mode="code"), "statistics='sequence'"),
+        ([1] * 507, None, "room for 512 tokens, not for a prompt of 507 and 6"),
     ],
 )
-def test_arm_that_cannot_work_is_refused_before_anything_is_generated(
-    tiny, arm, message
+def test_what_cannot_work_is_refused_before_anything_is_generated(
+    tiny, prompt, arm, message
 ):
     engine = engine_class("transformers")(tiny, 4)
     with pytest.raises(InputError, match=message):
-        engine.complete([Request("a", [1, 2], arm=arm)], Sampling(6))
+        engine.complete([Request("a", prompt, arm=arm)], Sampling(6))
+
+
+def test_an_option_that_an_engine_lacks_is_refused_by_name():
+    nobody = SimpleNamespace()
+    with pytest.raises(InputError, match="no option 'tensor_parallel'"):
+        make_engine("transformers", nobody, 4, {"tensor_parallel": 2})

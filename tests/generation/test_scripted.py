@@ -2,14 +2,17 @@
 from the last one alone.
 """
 
+import copy
 import itertools
 
 import pytest
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
+from lib.errors import InputError
 from lib.evaluation.run import ELICITATION
 from lib.generation.engines import engine_class
 from lib.generation.requests import Request, Sampling
+from lib.grading import grade
 from lib.models.loading import Loaded
 from lib.models.names import Source
 
@@ -151,6 +154,26 @@ def test_the_elicitation_follows_what_was_written_and_ends_at_the_closing_brace(
     assert completion.token_ids == (*written, *end)
 
 
+def test_a_turns_end_is_a_stop_whatever_the_model_declares(tokenizer, ids):
+    # A base model with a chat template, whose own end is another token.
+    [turn_end] = ids("<|im_end|>")
+    script = chain(START, *ids(r" \boxed{5}"), turn_end, *ids(" no, seven"))
+    base = copy.deepcopy(tokenizer)
+    base.eos_token = "<|endoftext|>"
+    completion, _ = Scripted(base, script).complete_prompt(max_new_tokens=30)
+    assert completion.text == r" \boxed{5}"
+    assert completion.finish_reason == "stop"
+
+
+def test_a_run_on_into_another_turn_is_told(tokenizer, ids):
+    turn = ids("<|im_start|>user\nWhat is")
+    script = chain(START, *ids(r" \boxed{5}"), *turn, END)
+    completion, _ = Scripted(tokenizer, script).complete_prompt(max_new_tokens=30)
+    verdict = grade("5", completion.text)
+    assert verdict.run_on
+    assert verdict.correct
+
+
 class TestWhatFollowsTheElicitation:
     """An answer of no token is asked for a box."""
 
@@ -221,9 +244,10 @@ def test_a_prompt_fits_when_all_that_may_follow_it_does(tokenizer, ids):
     room = CONTEXT - 10 - len(ids(ELICITATION)) - 3
     fits = Request("fits", [*[7] * (room - 1), START])
     longer = Request("longer", [*[7] * room, START])
-    completions = scripted.complete(fits, longer, elicit=ELICITATION, elicit_tokens=3)
+    completions = scripted.complete(fits, elicit=ELICITATION, elicit_tokens=3)
     assert completions["fits"].finish_reason == "stop"
-    assert completions["longer"].finish_reason == "context"
+    with pytest.raises(InputError, match=f"has room for {CONTEXT} tokens"):
+        scripted.complete(fits, longer, elicit=ELICITATION, elicit_tokens=3)
 
 
 @pytest.mark.parametrize(

@@ -1,238 +1,187 @@
-"""The vllm engine against the transformers engine, in float32.
+"""The vllm engine: what it asks of vLLM, on a stand-in, and the real one's texts.
 
-On the demo model, and on tiny ones of two families.
+The stand-in continues a prompt by a script {token: next token}. The real one, where it
+is installed, is held against the transformers engine, in float32 on the demo model.
 """
 
 import importlib
 import importlib.util
+import itertools
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
-from transformers import (
-    Gemma3ForCausalLM,
-    Gemma3TextConfig,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-)
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.evaluation.run import ELICITATION
 from lib.generation.engines import engine_class
 from lib.generation.requests import Request, Sampling
-from lib.models.loading import load, load_without_weights
+from lib.models.loading import Loaded
+from lib.models.names import Source
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
-NOT_INSTALLED = "vllm is not installed (make test-vllm installs it)"
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("vllm") is None, reason=NOT_INSTALLED
+installed = pytest.mark.skipif(
+    importlib.util.find_spec("vllm") is None,
+    reason="vllm is not installed (make test-vllm installs it)",
 )
-GREEDY = Sampling(16, elicit=ELICITATION)
-CODE = Arm(c=0.5, p1=90, mode="code", layer=2, statistics="sequence")
-ARMS = {"plain": None, "text": Arm(), "code": CODE}
+END = 4999
+START = 5000
+COUNTED = " one two three four five six seven eight nine ten eleven twelve"
+
+
+class StandIn:
+    """An LLM that remembers what it was started with and what it was asked."""
+
+    def __init__(self, **arguments):
+        self.arguments = arguments
+        self.asked = []
+        self.script = {}
+
+    def generate(self, prompts, parameters, use_tqdm):
+        self.asked.append(list(zip(prompts, parameters, strict=True)))
+        return [self._continued(*pair) for pair in self.asked[-1]]
+
+    def _continued(self, prompt, parameters):
+        token = prompt["prompt_token_ids"][-1]
+        tokens = []
+        while len(tokens) < parameters.max_tokens:
+            token = self.script[token]
+            tokens.append(token)
+            if token in parameters.stop_token_ids:
+                break
+        reason = "stop" if token in parameters.stop_token_ids else "length"
+        output = SimpleNamespace(token_ids=tokens, finish_reason=reason)
+        return SimpleNamespace(outputs=[output])
+
+
+@pytest.fixture
+def vllm(monkeypatch):
+    """The engine's module, with a stand-in for vLLM."""
+    fake = SimpleNamespace(
+        LLM=StandIn, SamplingParams=SimpleNamespace, TokensPrompt=dict
+    )
+    monkeypatch.setitem(sys.modules, "vllm", fake)
+    monkeypatch.delitem(sys.modules, "lib.generation.vllm", raising=False)
+    yield importlib.import_module("lib.generation.vllm")
+    sys.modules.pop("lib.generation.vllm", None)
 
 
 @pytest.fixture(scope="module")
-def all_requests(demo):
-    """48 problems with slashes, by token id."""
+def tokenizer(tiny_llama):
+    return AutoTokenizer.from_pretrained(tiny_llama)
+
+
+@pytest.fixture
+def engine(vllm, tokenizer, tmp_path):
+    """The engine, for a model of no weights."""
+    config = LlamaConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=2)
+    model = LlamaForCausalLM(config)
+    model.name_or_path = str(tmp_path)
+    source = Source("m", "m")
+    loaded = Loaded(model, tokenizer, "m", source, "none", "cpu", "float32", 2)
+    engine = vllm.Engine(loaded, 4)
+    engine.stops = {END}
+    engine._start(100)
+    return engine
+
+
+def complete(engine, tokenizer, answer, boxed="", *, resumed=(), limit=10):
+    """Complete a prompt by `answer`, and what is elicited by the text `boxed`."""
+
+    def ids(text):
+        return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+    script = dict(itertools.pairwise([START, *ids(answer), END]))
+    if boxed:
+        script |= dict(itertools.pairwise([ids(ELICITATION)[-1], *ids(boxed), END]))
+    engine.llm.script = script
+    request = Request("a", [7, 8, START], seed=3, resumed_tokens=resumed)
+    [completion] = engine.complete([request], Sampling(limit, elicit=ELICITATION))
+    return completion
+
+
+def test_an_answer_with_a_box_is_asked_for_no_other(engine, tokenizer):
+    completion = complete(engine, tokenizer, r" \boxed{42}")
+    assert completion.text == r" \boxed{42}"
+    assert completion.finish_reason == "stop"
+    assert not completion.elicited
+    assert completion.token_ids[-1] == END
+    assert completion.completion_tokens == len(completion.token_ids) - 1
+
+
+@pytest.mark.parametrize("limit", [10, 2, 0])
+def test_an_answer_without_a_box_goes_on_until_it_closes(engine, tokenizer, limit):
+    completion = complete(engine, tokenizer, " The sum is", "42} so", limit=limit)
+    written = tokenizer(" The sum is", add_special_tokens=False)["input_ids"][:limit]
+    assert completion.text == f"{tokenizer.decode(written)}{ELICITATION}42}}"
+    assert completion.elicited
+    assert completion.finish_reason == ("stop" if limit == 10 else "length")
+    *firsts, [(prompt, second)] = engine.llm.asked
+    assert len(firsts) == (limit > 0)
+    assert all(first.seed == 3 for [(_, first)] in firsts)
+    assert second.seed == 4
+    assert second.max_tokens == Sampling(1).elicit_tokens
+    assert prompt["prompt_token_ids"][: 3 + len(written)] == [7, 8, START, *written]
+
+
+def test_a_cut_answer_has_no_token_that_ended_it_and_goes_on_when_resumed(
+    engine, tokenizer
+):
+    engine.loaded.tokenizer.chat_template = None
+    cut = complete(engine, tokenizer, COUNTED, "1}")
+    assert cut.finish_reason == "length"
+    assert len(cut.token_ids) == 10
+    resumed = complete(engine, tokenizer, COUNTED, "1}", resumed=cut.token_ids[:4])
+    assert resumed == cut
+
+
+def test_prompts_are_asked_for_in_chunks_with_room_for_the_longest(engine):
+    engine.llm.script = {START: END}
+    requests = [Request(str(n), [7] * n + [START]) for n in range(40)]
+    completions = list(engine.complete(requests, Sampling(10)))
+    assert len(completions) == 40
+    assert [len(chunk) for chunk in engine.llm.asked] == [16, 16, 8]
+    list(engine.complete([Request("a", [7] * 200)], Sampling(0)))
+    assert engine.llm.arguments["max_model_len"] == 200
+    assert engine.llm.arguments["max_num_seqs"] == 4
+
+
+def test_arm_is_refused_in_one_line(engine):
+    with pytest.raises(InputError, match="vllm does not run ARM: use engine tran"):
+        engine.complete([Request("a", [1, 2], arm=Arm())], Sampling(6))
+
+
+def test_a_model_without_a_folder_is_refused_at_once(vllm, engine):
+    engine.loaded.model.name_or_path = ""
+    with pytest.raises(InputError, match="reads a checkpoint folder"):
+        vllm.Engine(engine.loaded, 8)
+
+
+@installed
+def test_greedy_tokens_equal_those_of_transformers(demo):
     # Off the cores of vLLM's workers: threads that wait for each other there take
     # minutes.
     torch.set_num_threads(1)
     requests = []
-    for number, problem in enumerate(load_problems("embedded", limit=48, seed=0)):
+    for number, problem in enumerate(load_problems("embedded", limit=24, seed=0)):
         prompt = build_prompt(demo.tokenizer, problem.problem, "mless", format="chat")
         ids = prompt.input_ids.tolist()
         requests.append(Request(str(number), ids, seed=2**62 + number))
-    return requests
-
-
-@pytest.fixture(scope="module")
-def requests(all_requests):
-    return all_requests[:8]
-
-
-@pytest.fixture(scope="module")
-def engine(demo, all_requests):
-    engine = engine_class("vllm")(demo, 16)
-    # Asked for before the first completion, so that vLLM starts once.
-    engine.complete(under_arm(all_requests), GREEDY)
-    yield engine
-    engine.close()
-
-
-def complete(engine, requests, sampling):
-    """Return completions by key."""
-    completions = engine.complete(requests, sampling)
-    return {completion.key: completion for completion in completions}
-
-
-def under_arm(requests, plain=48, text=48, code=16):
-    """Return one run's requests: so many plain, and under ARM in both modes."""
-    counts = {"plain": plain, "text": text, "code": code}
-    return [
-        replace(request, key=f"{name} {request.key}", arm=ARMS[name])
-        for name, count in counts.items()
-        for request in requests[:count]
-    ]
-
-
-@pytest.fixture
-def numbers(monkeypatch):
-    """Let completions read as token ids.
-
-    Numbers close no box, so all tokens of both steps are compared.
-    """
-
-    def decode(self, ids):
-        return " ".join(map(str, ids))
-
-    for name in ("transformers", "vllm"):
-        monkeypatch.setattr(engine_class(name), "_decode", decode)
-
-
-def test_greedy_tokens_equal_those_of_transformers_with_and_without_arm(
-    demo, engine, all_requests, numbers
-):
-    requests = under_arm(all_requests)
-    expected = complete(engine_class("transformers")(demo, 16), requests, GREEDY)
-    completions = complete(engine, requests, GREEDY)
-    assert completions == expected
-    assert all(completion.elicited for completion in completions.values())
-    assert all(completion.token_ids for completion in completions.values())
-    # ARM changes what most of them say, each mode otherwise.
-    all_differ = [
-        len({completions[f"{name} {number}"].text for name in ARMS}) == len(ARMS)
-        for number in range(16)
-    ]
-    assert sum(all_differ) > len(all_differ) / 2
-
-
-TINY = {
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 32,
-    "max_position_embeddings": 1024,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "pad_token_id": 2,
-    # Else it would only repeat its input.
-    "initializer_range": 0.3,
-    "tie_word_embeddings": False,
-}
-FUSED_FAMILIES = {
-    "qwen2": (Qwen2Config, Qwen2ForCausalLM),
-    "gemma3": (Gemma3TextConfig, Gemma3ForCausalLM),
-}
-
-
-@pytest.mark.parametrize("family", FUSED_FAMILIES)
-def test_arm_works_in_every_family_with_a_fused_gate(
-    family, demo, requests, tmp_path, numbers
-):
-    config, model = FUSED_FAMILIES[family]
-    model(config(**TINY, vocab_size=len(demo.tokenizer))).save_pretrained(tmp_path)
-    demo.tokenizer.save_pretrained(tmp_path)
-    tiny = load(str(tmp_path), device="cpu")
-    kind = engine_class("vllm")
-    engine = kind(load_without_weights(str(tmp_path), device="cpu"), 4)
-    assert engine.model.device.type == "meta"  # vLLM alone holds the weights
-    some = under_arm(requests, plain=3, text=3, code=3)
-    completions = complete(engine, some, GREEDY)
-    assert completions == complete(engine_class("transformers")(tiny, 4), some, GREEDY)
-    texts = {completion.text for completion in completions.values()}
-    assert len(texts) > 6  # of nine
-
-
-def test_on_a_gpu_arm_takes_no_step_ahead_and_only_its_text_mode_decodes_by_graphs(
-    demo, requests
-):
-    engine = engine_class("vllm")(replace(demo, device="cuda"), 4)
-    engine.complete(requests, GREEDY)
-    of_arm = {"async_scheduling", "enforce_eager", "compilation_config"}
-    assert not of_arm & {*engine._arguments()}
-    for arm, eager in ((Arm(), False), (CODE, True)):
-        engine.complete([replace(requests[0], arm=arm)], GREEDY)
-        arguments = engine._arguments()
-        assert arguments["async_scheduling"] is False
-        assert arguments["enable_chunked_prefill"] is False
-        assert ("enforce_eager" in arguments) == eager
-        assert ("compilation_config" in arguments) == (not eager)
-        # Every name is one of vLLM's.
-        EngineArgs = importlib.import_module("vllm").EngineArgs
-        assert EngineArgs(**arguments).async_scheduling is False
-
-
-def test_arm_on_several_devices_is_refused_at_once(demo, requests):
-    engine = engine_class("vllm")(demo, 8, tensor_parallel=2)
-    with pytest.raises(InputError, match="tensor_parallel above 1"):
-        engine.complete(under_arm(requests), GREEDY)
-
-
-def test_a_model_without_a_folder_is_refused_at_once(demo, monkeypatch):
-    monkeypatch.setattr(demo.model, "name_or_path", "")
-    with pytest.raises(InputError, match="reads a checkpoint folder"):
-        engine_class("vllm")(demo, 8)
-
-
-class StandIn:
-    """An LLMEngine that takes requests, refuses ARM and fails at its first step."""
-
-    def __init__(self, ended):
-        self.engine_core = SimpleNamespace(shutdown=ended.append)
-
-    def collective_rpc(self, name, args):
-        return ["layer 1 of Some activates by MulAndSilu"]
-
-    def add_request(self, *args):
-        pass
-
-    def abort_request(self, keys):
-        pass
-
-    def step(self):
-        raise ZeroDivisionError
-
-
-def test_vllm_is_started_again_for_longer_prompts_alone_and_refuses_arm_at_once(
-    demo, requests, monkeypatch
-):
-    rooms = []
-    ended = []
-
-    def make(arguments, made):
-        rooms.append(arguments["max_model_len"])
-        made.set_result(StandIn(ended))
-
-    monkeypatch.setattr(importlib.import_module("lib.generation.vllm"), "_make", make)
-    engine = engine_class("vllm")(demo, 8)
-    for new_tokens in (20, 10, 20, 21):
-        with pytest.raises(ZeroDivisionError):
-            next(engine.complete(requests, Sampling(new_tokens)))
-    assert len(rooms) == 2
-    assert rooms[1] == rooms[0] + 1
-    assert ended == [60]
-    message = "cannot run ARM on demo: layer 1 of Some activates"
-    with pytest.raises(InputError, match=message):
-        next(engine.complete(under_arm(requests), GREEDY))
-    assert len(rooms) == 3
-    assert len(ended) == 3
-
-
-def test_completions_come_one_by_one_and_may_be_left(engine, all_requests):
-    completions = engine.complete(all_requests, GREEDY)
-    assert next(completions).key in {request.key for request in all_requests}
-    completions.close()
-    assert not engine.llm.has_unfinished_requests()
-    assert len(complete(engine, all_requests[:2], GREEDY)) == 2
-
-
-def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(engine, requests):
-    [whole] = complete(engine, requests[:1], Sampling(12)).values()
-    resumed = replace(requests[0], resumed_tokens=whole.token_ids[:5])
-    assert complete(engine, [resumed], Sampling(12)) == {requests[0].key: whole}
+    sampling = Sampling(16, elicit=ELICITATION)
+    found, expected = (
+        {
+            done.key: done
+            for done in engine_class(name)(demo, 4).complete(requests, sampling)
+        }
+        for name in ("vllm", "transformers")
+    )
+    assert found == expected
+    assert any(completion.elicited for completion in found.values())
+    cut = replace(requests[0], resumed_tokens=found["0"].token_ids[:5])
+    [again] = engine_class("vllm")(demo, 4).complete([cut], sampling)
+    assert again == found["0"]

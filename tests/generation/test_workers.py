@@ -1,16 +1,12 @@
-"""Runs whose workers, nodes or driver are lost, on a Ray cluster of two nodes.
+"""Runs whose workers are lost, on a Ray cluster of this machine.
 
 Each key is there once, and texts are as without workers. `make test-ray` runs these
-tests. Each fault is drawn at SEEDS moments; the model is tiny, so most of their time
-Ray starts.
+tests; the model is tiny, so most of their time Ray starts.
 """
 
-import contextlib
+import importlib
 import importlib.util
-import json
 import os
-import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,125 +18,23 @@ import pytest
 from lib import paths
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.run import evaluate
-from lib.generation.engines import workers_class
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 
-NOT_INSTALLED = "ray is not installed (make test-ray installs it)"
 pytestmark = [
     pytest.mark.ray,
-    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason=NOT_INSTALLED),
+    pytest.mark.skipif(
+        importlib.util.find_spec("ray") is None,
+        reason="ray is not installed (make test-ray installs it)",
+    ),
 ]
-SEEDS = range(4)
-# Seconds after which no process may be left: for 60 Ray's agents look for a cluster
-# that was killed.
-SECONDS_TO_END = 120
-# Tries to start a node or a command: Ray gives a node 30 s, which may be too little
-# beside other work.
-MOST_STARTS = 3
+SECONDS_TO_END = 120  # after which no process of a run may be left
 LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-MODEL = "~/tiny-llama"  # whose folder is another one on each node
 CONDITIONS = ["none", "mless:5", "arm"]
-PROBLEMS = 24  # enough that no run is over before what is to happen to it has
+PROBLEMS = 16  # enough that no run is over before what is to happen to it has
 
 
-@pytest.fixture(scope="module")
-def homes(tmp_path_factory, tiny_llama):
-    """The home folders of driver and nodes, each with a copy of the checkpoint."""
-    folders = [tmp_path_factory.mktemp(name) for name in ("driver", "first", "second")]
-    for folder in folders:
-        shutil.copytree(tiny_llama, folder / "tiny-llama")
-    return folders
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        # 15 otherwise: behind all other work of a busy machine.
-        patch.setenv("RAY_worker_niceness", "0")
-        workers_class()  # before Ray is imported: it sets what Ray reads then
-        cluster = importlib.import_module("ray.cluster_utils").Cluster()
-        yield cluster
-        cluster.shutdown()
-
-
-def add_node(cluster, home):
-    """Let a node start, which it may fail to do in time on a busy machine."""
-    for start in range(1, MOST_STARTS + 1):
-        before = set(psutil.Process().children())
-        try:
-            cluster.add_node(num_cpus=1, env_vars={"HOME": str(home)})
-            return
-        except Exception as error:
-            for child in set(psutil.Process().children()) - before:
-                child.kill()
-            if start == MOST_STARTS or "timed out during startup" not in str(error):
-                raise
-
-
-@pytest.fixture
-def joined(cluster, homes, monkeypatch):
-    """Let runs use the cluster, of two nodes on this machine's loopback.
-
-    The checkpoint is the driver's copy.
-    """
-    nodes = (cluster.head_node is not None) + len(cluster.worker_nodes)
-    for home in homes[1 + nodes :]:
-        add_node(cluster, home)
-    monkeypatch.setenv("HOME", str(homes[0]))
-    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-    return cluster
-
-
-@pytest.fixture
-def pids(tmp_path, monkeypatch):
-    """A folder with a file for each worker that has started.
-
-    All of them must be gone soon after the test.
-    """
-    folder = tmp_path / "pids"
-    folder.mkdir()
-    before_each_completion(monkeypatch, folder, lambda requests, n: None)
-    yield folder
-    assert left([int(path.name) for path in folder.iterdir()]) == set()
-
-
-def before_each_completion(monkeypatch, folder, fault):
-    """Let workers call `fault(requests, completions so far)` before each completion.
-
-    Each writes down who it is in the folder.
-    """
-    workers = importlib.import_module("lib.generation.workers")
-
-    class Faulty(workers.Worker):
-        def prepare(self, *args):
-            (folder / str(os.getpid())).touch()
-            yield from super().prepare(*args)
-
-        def complete(self, requests):
-            for n, completion in enumerate(super().complete(requests)):
-                fault(requests, n)
-                yield completion
-
-    monkeypatch.setattr(workers, "Worker", Faulty)
-
-
-def left(pids):
-    """Return which processes have not ended in time; a zombie has."""
-    limit = time.monotonic() + SECONDS_TO_END
-    while True:
-        running = {
-            process.pid
-            for process in psutil.process_iter(["status"])
-            if process.info["status"] != psutil.STATUS_ZOMBIE
-        }
-        if not running & {*pids} or time.monotonic() > limit:
-            return running & {*pids}
-        time.sleep(0.2)
-
-
-def run(folder, workers=2, model=MODEL):
+def run(model, folder, workers=2):
     """Answer problems under the conditions into a folder."""
     accuracy = Accuracy(
         models=[str(model)],
@@ -163,99 +57,100 @@ def lines(folder):
 
 
 @pytest.fixture(scope="module")
-def expected(homes, tmp_path_factory):
+def expected(tiny_llama, tmp_path_factory):
     """What a run without workers writes."""
     folder = tmp_path_factory.mktemp("alone")
-    run(folder, workers=0, model=homes[0] / "tiny-llama")
+    run(tiny_llama, folder, workers=0)
     return lines(folder)
 
 
-def kill_a_worker(draw, pids):
-    pid = int(draw.choice(sorted(pids.iterdir())).name)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+@pytest.fixture
+def before_each_chunk(monkeypatch):
+    """Let workers call a function with the requests of a chunk before they begin it."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    # 15 otherwise: behind all other work of a busy machine.
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    workers = importlib.import_module("lib.generation.workers")
+
+    def install(happen):
+        class Watched(workers.Worker):
+            def complete(self, requests, sampling):
+                happen(requests)
+                return super().complete(requests, sampling)
+
+        monkeypatch.setattr(workers, "Worker", Watched)
+
+    return install
 
 
-@pytest.mark.parametrize("loss", ["worker", "node", "engine"])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_lost_is_replaced_or_done_without(
-    seed, loss, joined, tmp_path, pids, expected, monkeypatch
-):
-    draw = random.Random(seed)
-    moment = draw.randrange(2 * PROBLEMS)
-    workers = workers_class()
-    complete = workers.complete
+def die_once(folder):
+    """Return what kills one worker, the first that comes to a second chunk."""
+    chunks = []
 
-    def losing(self, *args):
-        for n, completion in enumerate(complete(self, *args)):
-            if n == moment and loss == "worker":
-                kill_a_worker(draw, pids)
-            elif n == moment and loss == "node":
-                node = min(joined.worker_nodes, key=id)
-                joined.remove_node(node, allow_graceful=False)
-            yield completion
-
-    def fault(requests, n):
-        if n == seed % 4 and loss == "engine":
-            with contextlib.suppress(FileExistsError):  # once, in whatever process
-                (tmp_path / "failed").mkdir()
-                raise RuntimeError("device-side assert")
-
-    before_each_completion(monkeypatch, pids, fault)
-    monkeypatch.setattr(workers, "complete", losing)
-    run(tmp_path / "out")
-    assert lines(tmp_path / "out") == expected
-    assert (tmp_path / "failed").is_dir() == (loss == "engine")
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_node_with_another_revision_is_refused(
-    seed, joined, homes, tmp_path, pids, expected, monkeypatch
-):
-    file = homes[1 + seed % 2] / "tiny-llama" / "model.safetensors"
-    whole = file.read_bytes()
-    changed = bytearray(whole)
-    changed[-1 - seed] ^= 1
-    # That the other node is not done before.
-    before_each_completion(monkeypatch, pids, lambda requests, n: time.sleep(1))
-    message = r"the worker at 127.0.0.1 has revision \w+, this run ~/tiny-llama"
-    try:
-        file.write_bytes(changed)
-        with pytest.raises(InputError, match=message):
-            run(tmp_path / "out")
-    finally:
-        file.write_bytes(whole)
-    run(tmp_path / "out", workers=0)
-    assert lines(tmp_path / "out") == expected
-
-
-def test_prompt_that_kills_its_worker_three_times_is_named_alone(
-    joined, tmp_path, pids, expected, monkeypatch
-):
-    out = tmp_path / "out"
-    bad = json.loads(expected[5])["key"]
-
-    def fault(requests, n):
-        if any(request.key == bad for request in requests):
-            (tmp_path / f"killed-{os.getpid()}").touch()
+    def happen(requests):
+        chunks.append(requests)
+        if len(chunks) == 2 and not list(folder.iterdir()):
+            (folder / str(os.getpid())).touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
-    before_each_completion(monkeypatch, pids, fault)
-    with pytest.raises(PartlyDone, match=r"1 prompts failed, see .*failed.jsonl"):
-        run(out)
-    assert json.loads((out / "failed.jsonl").read_text())["key"] == bad
-    assert len(list(tmp_path.glob("killed-*"))) == 3
-    assert lines(out) == [line for line in expected if json.loads(line)["key"] != bad]
+    return happen
+
+
+def test_of_two_workers_one_is_killed_and_answers_are_those_of_one_process(
+    tiny_llama, tmp_path, expected, before_each_chunk, capfd
+):
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    before_each_chunk(die_once(killed))
+    run(tiny_llama, tmp_path / "out")
+    assert len(list(killed.iterdir())) == 1
+    assert lines(tmp_path / "out") == expected
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_chunk_that_kills_every_worker_is_given_up_and_asked_for_again(
+    tiny_llama, tmp_path, expected, before_each_chunk
+):
+    bad = next(line for line in expected if '"condition": "mless:5"' in line)
+
+    def happen(requests):
+        if any(request.key in bad for request in requests):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    before_each_chunk(happen)
+    out = tmp_path / "out"
+    with pytest.raises(PartlyDone, match=r"8 prompts failed, see .*failed.jsonl"):
+        run(tiny_llama, out)
+    assert len(lines(out)) == len(expected) - 8
+    assert bad not in lines(out)
     # Without what kills its workers it is done.
-    run(out, workers=0)
+    run(tiny_llama, out, workers=0)
     assert lines(out) == expected
     assert not (out / "failed.jsonl").exists()
 
 
-def command(checkpoint, folder):
-    """Return the command of a run with two workers of this machine."""
+def test_a_worker_with_other_weights_refuses(
+    tiny_checkpoint, tmp_path, before_each_chunk
+):
+    file = tiny_checkpoint / "model.safetensors"
+
+    def happen(requests):
+        changed = bytearray(file.read_bytes())
+        changed[-1] ^= 1
+        file.write_bytes(changed)
+
+    before_each_chunk(happen)
+    message = r"a worker refuses: the worker at [\d.]+ has revision \w+, this run"
+    with pytest.raises(InputError, match=message):
+        run(tiny_checkpoint, tmp_path / "out")
+
+
+def test_an_interrupted_run_takes_its_cluster_along_and_continues(
+    tiny_llama, tmp_path, expected
+):
+    folder = tmp_path / "out"
     options = {
-        "model": checkpoint,
+        "model": tiny_llama,
         "out": folder,
         "limit": PROBLEMS,
         "format": "plain",
@@ -267,82 +162,45 @@ def command(checkpoint, folder):
         "gpus-per-worker": 0,
     }
     arguments = [f"--{name}={value}" for name, value in options.items()]
-    return [sys.executable, "-m", "lib", "evaluate", "--elicit", *arguments]
-
-
-def let_interrupts_through():
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def start(checkpoint, folder, count):
-    """Run the command in a process of its own until so many completions are written.
-
-    Return it and all processes that it has started, which listen to this machine alone.
-    """
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("RAY_")
     }
-    environment |= {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
-    for tries in range(1, MOST_STARTS + 1):
-        process = subprocess.Popen(
-            command(checkpoint, folder),
-            cwd=paths.ROOT,
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            preexec_fn=let_interrupts_through,
-        )
-        while len(lines(folder)) < count and process.poll() is None:
-            time.sleep(0.01)
-        if process.poll() is None:
-            break
-        errors = process.communicate()[1]
-        assert tries < MOST_STARTS, errors
-        assert "Ray did not start here" in errors, errors
-    children = psutil.Process(process.pid).children(recursive=True)
-    family = [process.pid, *(child.pid for child in children)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lib", "evaluate", "--elicit", *arguments],
+        cwd=paths.ROOT,
+        env=environment | {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"},
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    while not lines(folder) and process.poll() is None:
+        time.sleep(0.05)
+    assert process.poll() is None, process.communicate()[1]
+    started = [process, *psutil.Process(process.pid).children(recursive=True)]
+    family = {one.pid for one in started}
     addresses = {
         connection.laddr.ip
         for connection in psutil.net_connections("inet")
         if connection.status == psutil.CONN_LISTEN and connection.pid in family
     }
+    # As a terminal does: to every process of the command.
+    os.killpg(process.pid, signal.SIGINT)
+    errors = process.communicate()[1]
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
     assert addresses
     assert addresses <= LOOPBACK
-    return process, family
-
-
-@pytest.mark.parametrize("interrupted", [False, True])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_stopped_driver_takes_its_cluster_along_and_continues(
-    seed, interrupted, homes, tmp_path, expected
-):
-    draw = random.Random(seed)
-    checkpoint = homes[0] / "tiny-llama"
-    folder = tmp_path / "out"
-    process, family = start(checkpoint, folder, draw.randint(1, 12))
-    time.sleep(draw.uniform(0, 0.5))
-    if interrupted:
-        # As a terminal does: to every process of the command.
-        os.killpg(process.pid, signal.SIGINT)
-        errors = process.communicate()[1]
-        assert process.returncode == 130
-        assert "Traceback" not in errors
-        assert "interrupted: what is done is kept" in errors.splitlines()[-1]
-    else:
-        process.kill()
-        process.communicate()
-    assert left(family) == set()
-
-    process, family = start(checkpoint, folder, len(lines(folder)) + 1)
-    assert process.communicate()[1]
-    assert process.returncode == 0
-    assert left(family) == set()
+    _, alive = psutil.wait_procs(started[1:], SECONDS_TO_END)
+    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
+    done = lines(folder)
+    assert 0 < len(done) < len(expected)
+    run(tiny_llama, folder, workers=0)
     assert lines(folder) == expected
+    assert {*done} <= {*lines(folder)}
 
 
-def test_cluster_that_is_not_there_is_one_line(homes, tmp_path, monkeypatch):
+def test_a_cluster_that_is_not_there_is_one_line(tiny_llama, tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     message = r"the Ray cluster at 127.0.0.1:1 cannot be joined: .*refused"
     with pytest.raises(InputError, match=message):
-        run(tmp_path / "out", model=homes[0] / "tiny-llama")
+        run(tiny_llama, tmp_path / "out")

@@ -1,0 +1,51 @@
+"""What runs on a device, on torch's `meta` device: it computes nothing, but notices
+tensors of two devices in one operation and every wait for a result.
+"""
+
+import pytest
+import torch
+from families import FAMILIES
+
+from lib.arm import moving
+from lib.attention.function import Recording, attending, hiding
+from lib.attention.steps import Step
+from lib.generation.prefill import prefill
+from lib.generation.slots import SlotCache
+
+ROWS = [[7, 30, 12, 45, 9], [7, 30, 1, 77, 5]]
+
+
+@pytest.fixture(params=["llama", "qwen2-window", "gemma3-local-and-global"])
+def model(request):
+    with torch.device("meta"):
+        return FAMILIES[request.param]().eval()
+
+
+@torch.inference_mode()
+def test_nothing_waits_for_a_device_or_leaves_it(model, monkeypatch):
+    # There are no generators on this device: draws are its own.
+    monkeypatch.setattr(moving, "new_generators", lambda rows, *_: [None] * rows)
+    monkeypatch.setitem(moving.ELEMENTS_AT_ONCE, "meta", 1000)
+    decoder = model.get_decoder()
+    ids = torch.tensor(ROWS, device="meta")
+    sums = torch.zeros(2, 2, 4, 1, 5, device="meta")
+    with attending(decoder, Recording(sums, index={0: 0, 1: 1}, last=1)):
+        decoder(ids, use_cache=True)  # without a cache transformers itself waits
+
+    last = [range(4, 5), range(4, 5)]
+    with hiding(model, [slice(1, 3), slice(1, 2)], hidden=[1], silent=[2]):
+        cache, logits = prefill(model, ROWS, last)
+    slots = SlotCache(3, 9)
+    slots.write(0, cache, [5, 5])
+    positions = slots.next_positions(2, model.device)
+    with (
+        moving.installed(model, mode="code", statistics="sequence"),
+        attending(decoder, step=Step(positions)),
+    ):
+        output = model(
+            ids[:, :1], position_ids=positions[:, None], past_key_values=slots
+        )
+    assert logits.is_meta
+    assert logits.shape == (2, 97)
+    assert output.logits.is_meta
+    assert output.logits.shape == (2, 1, 97)
