@@ -26,7 +26,6 @@ DOUBLES = {
     "fetch": "The command, and what it calls, are one thing to a user.",
     "grade": "The command, and what it calls, are one thing to a user.",
     "likelihood": "A command and a figure, both named after what they are about.",
-    "main": "Whatever runs as a program has one.",
     "reproduce": "The command, and what it calls, are one thing to a user.",
 }
 

@@ -78,6 +78,8 @@ def test_another_model_is_measured_over_the_problems_given_and_what_is_committed
     assert f"profile {name}: results/{name}, figures/{name}" in done.err
     after = bytes_of_files(copy / "figures")
     assert {path: after[path] for path in before} == before
+    prompts = copy / "results" / name / "prompt"
+    assert (prompts / f"{tiny_llama.name}.json.gz").is_file()
     for figure in (
         "fig13",
         "fig18",
