@@ -26,17 +26,18 @@ def addresses() -> dict[str, str]:
     return {} if "OWNER" in urls["Repository"] else urls
 
 
-def publish_figures(profile: Profile, folder: Path) -> dict[str, str]:
-    """Copy a profile's figures into the folder and return their titles by name, in the
-    order of data/figures.yaml, strangers last.
+def publish_figures(profile: Profile, folder: Path) -> dict[str, dict]:
+    """Copy a profile's figures into the folder and return by name what
+    data/figures.yaml says of them, in its order; of strangers, which are last, nothing.
     """
     if profile.figures.is_dir():
         shutil.copytree(profile.figures, folder, dirs_exist_ok=True)
-    drawn = sorted(path.stem for path in profile.figures.glob("*.png"))
-    groups = paths.read_yaml(paths.DATA / "figures.yaml").values()
-    titles = {entry["id"]: entry["title"] for group in groups for entry in group}
-    known = {name: title for name, title in titles.items() if name in drawn}
-    return known | {name: name for name in drawn if name not in titles}
+    drawn = {path.stem for path in profile.figures.glob("*.png")}
+    captions = {}
+    for group in paths.read_yaml(paths.DATA / "figures.yaml").values():
+        captions |= {entry["id"]: entry for entry in group if entry["id"] in drawn}
+    strangers = sorted(drawn - captions.keys())
+    return captions | {name: {"title": name, "read": ""} for name in strangers}
 
 
 def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
