@@ -21,27 +21,33 @@ _USER_TURN = re.compile(
     rf"{_TOKEN.pattern}\s*(?:user|human)\b|<[|｜](?:User|user)[|｜]>|\[INST\]"
 )
 _ROLES = (
-    "Problem|Question|Exercise|Task|Instruction|User|Human|Q|题目|问题|例题|练习|用户|问"
-    "|第.{1,3}题|下一题"
+    "Problem|Question|Exercise|Example|Task|Instruction|Input|User|Human|System|Q"
+    "|题目|问题|例题|例|练习|用户|问|第.{1,3}题|下一题"
+)
+_BEFORE_ROLE = (
+    r"^[ \t>#*_(\[【-]*(?:\\[a-z]+\*?\{)?(?:\d+[.)] )?"
+    r"(?:(?:the|an?|here|is|now|solve|new|next|another|this|following|similar) )*"
 )
 # A line of its own, or a line's beginning: "### Problem 2", "**Question:**", "Q: find".
 _HEADER = re.compile(
-    rf"^[ \t>#*_(\[]*(?:(?:new|next|another) )?(?:{_ROLES})"
-    r"(?:[ \t]*\d+[.)]|[ \t]*\d*[ \t*_#)\]]*(?:[:：]|$))",
+    rf"{_BEFORE_ROLE}(?:{_ROLES})[ \t]*(?:[#(]?\d+[ \t)]*(?:[.)]|-[ \t])"
+    r"|(?:[#(]?\d+|one|two|three)?[ \t*_#)\]】}]*(?:[:：]|$))",
     re.MULTILINE | re.IGNORECASE,
 )
 _BARE_ROLE = re.compile(r"^[ \t]*(?:assistant|model|system)[ \t]*:?$", re.MULTILINE)
 _OWN_TURN = re.compile(rf"(?:\s|{_TOKEN.pattern}|assistant|model)*+")
 
-_THOUGHT_NAMES = "think|thinking|thought|reasoning|seed:think"
+_THOUGHTS = "think|thinking|thought|reasoning|reflection|scratchpad|seed:think"
 _THOUGHT_BEGINS = re.compile(
-    rf"<\|?(?:{_THOUGHT_NAMES}|begin_of_thought|START_THINKING)\|?>|◁think▷|\[THINK\]"
-    r"|<\|channel\|>analysis|<\|channel>thought",
+    rf"<\|?(?:(?:start|begin)[_▁](?:of[_▁])?)?(?:{_THOUGHTS})\|?>|◁think▷|\[THINK\]"
+    r"|<\|channel\|>analysis|<\|channel>thought|\Aanalysis(?=[A-Z])|<unused94>"
+    r"|<\|im_start\|>think",
     re.IGNORECASE,
 )
 _THOUGHT_ENDS = re.compile(
-    rf"<\|?/(?:{_THOUGHT_NAMES})\|?>|<\|(?:end_of_thought|END_THINKING|answer)\|>"
-    r"|◁/think▷|\[/THINK\]|<\|channel\|>final<\|message\|>|<channel\|>",
+    rf"<\|?(?:/|end[_▁](?:of[_▁])?)(?:{_THOUGHTS})\|?>|◁/think▷|\[/THINK\]|<\|answer\|>"
+    r"|<\|channel\|>final *<\|message\|>|<channel\|>|assistantfinal|<unused95>"
+    r"|<\|im_start\|>answer",
     re.IGNORECASE,
 )
 

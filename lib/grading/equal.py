@@ -103,7 +103,7 @@ def _words(spelled: str) -> str:
     return re.sub(r"\\text\{([^{}]*)\}", r"\1", spelled).strip()
 
 
-_DIGITS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten")
+_IN_BASE = re.compile(r"\(?(\d[\dA-Z]*)\)?(?: ?_ ?\{? ?(\d+) ?\}?)?")
 
 
 def _base(gold: str, answer: str) -> Settled | None:
@@ -111,20 +111,14 @@ def _base(gold: str, answer: str) -> Settled | None:
 
     A base left out is as asked.
     """
-    digits, base = _digits_and_base(gold)
-    given, given_base = _digits_and_base(answer)
-    if not base and not (given_base and digits):
+    expected = _IN_BASE.fullmatch(gold)
+    given = _IN_BASE.fullmatch(answer)
+    if not expected or not (expected[2] or (given and given[2])):
         return None
-    return given == digits and (not given_base or base in ("", given_base)), "base"
-
-
-def _digits_and_base(spelled: str) -> tuple[str, str]:
-    text = _key(re.sub(r"_?[{(]? ?base ?", "_", _words(spelled))).rpartition("=")[2]
-    match = re.fullmatch(r"\(?(\d[0-9A-Z]*)\)?(?:_[{(]*(\d+|[a-z]+)[)}]*)?", text)
-    if not match:
-        return "", ""
-    base = match[2] or ""
-    return match[1], str(_DIGITS.index(base)) if base in _DIGITS else base
+    if not given:
+        return False, "base"
+    same_base = expected[2] == given[2] or None in (expected[2], given[2])
+    return expected[1] == given[1] and same_base, "base"
 
 
 def _choice(gold: str, answer: str) -> Settled | None:
@@ -132,8 +126,7 @@ def _choice(gold: str, answer: str) -> Settled | None:
     letter = re.fullmatch(r"\(?([A-Z])\)?", _words(gold))
     if not letter or gold == letter[1]:
         return None
-    given = re.sub(r"^(?:Option|Choice|Answer)\b[: ]*", "", _words(answer))
-    chosen = re.match(r"\(([A-Za-z])\)|([A-Za-z])$", given)
+    chosen = re.match(r"\([A-Za-z]\)|[A-Za-z]$", _words(answer))
     return bool(chosen) and letter[1] in chosen[0].upper(), "choice"
 
 
@@ -178,9 +171,7 @@ def _number(gold: str, answer: str) -> Settled | None:
     expected = parse_number(gold_text)
     if expected is None:
         return None
-    value = parse_number(text)
-    if value is None:
-        value = parse_number(without_words(text))
+    value = parse_number(text) or parse_number(without_words(text))
     if value is None:
         return None
     percents = ("%" in gold_unit) - ("%" in unit)
@@ -196,10 +187,13 @@ def _values(gold: str, answer: str) -> Settled | None:
     if max(len(expected), len(given)) < 2:
         return None
     # Three or more values are a point whatever the brackets; two may be an interval.
-    is_point = len(expected) > 2 and {gold_brackets, brackets} == {"()", "[]"}
-    if len(expected) != len(given) or not (is_point or gold_brackets == brackets):
+    both = {gold_brackets, brackets}
+    is_point = len(expected) > 2 and both == {"()", "[]"}
+    is_named = "=" in both and both <= {"=", "()", ""}
+    alike = len(both) == 1 or is_point or is_named
+    if len(expected) != len(given) or not alike:
         return False, "sequence"
-    if brackets:
+    if "" not in both:
         pairs = zip(expected, given, strict=True)
         return all(_decided(*pair)[0] for pair in pairs), "sequence"
     return all(_taken(value, given) for value in expected), "sequence"
@@ -217,7 +211,8 @@ def _taken(value: str, left: list[str]) -> bool:
 def _split(text: str) -> tuple[str, list[str]]:
     r"""Return the brackets round a text, "" for none and for braces, and its values.
 
-    Where each has a name of its own, as in x = 3, y = 4, they are a point.
+    Where each has a name of its own, as in x = 3, y = 4, the brackets are "=", and the
+    values stand in the order of the names.
     """
     text = SEPARATORS.sub(",", text).strip()
     enclosed = re.fullmatch(r"(\(|\[|\\\{)(.*)(\)|\]|\\\})", text)
@@ -227,7 +222,7 @@ def _split(text: str) -> tuple[str, list[str]]:
     values = _between_commas(text)
     matches = [NAMED_VALUE.fullmatch(value) for value in values]
     names = {match[1] for match in matches if match}
-    return ("()", sorted(values)) if len(names) == len(values) > 1 else ("", values)
+    return ("=", sorted(values)) if len(names) == len(values) > 1 else ("", values)
 
 
 def _between_commas(text: str) -> list[str]:

@@ -47,15 +47,17 @@ RULES = r"""
 # Spaces, sizes, colours and marks say nothing.
 (?<!\\)((?:\\\\)*)(?:\\[,;:!> ]|~)  =>  \1<space>
 \\(?:left|right|middle|[bB]igg?[lrm]?)<end>\s*\.?  =>  <space>
-\\(?:text)?color(?:box)?\s*\{[^{}]*\}  =>
+\\(?:fcolorbox|rule)\s*\{[^{}]*\}\s*\{[^{}]*\}|\\(?:text)?color(?:box)?\s*\{[^{}]*\}  =>
 \\(?:[hv]space\*?|[hv]?phantom|tag|label)\s*\{[^{}]*\}  =>  <space>
-\\(?:q?quad|checkmark|(?:black)?square|Box|qed|hfill|newline|therefore|implies)<end>  =>  <space>
+\\(?:q?quad|checkmark|(?:black)?square|Box|qed|hfill|enspace|newline|therefore|because|implies)<end>  =>  <space>
 ^\s*(?:\\(?:(?:Right|Longright|right)arrow|to)<end>|=)  =>
+(?<![\\a-zA-Z}])\{[\s.]*\}  =>
 \s+  =>  <space>
+:=  =>  =
 # A vector in brackets stays one; aligned lines become a list or a chain of equations.
 [(\[] ?\\begin\{(?:array\}\{[clr|]*|smallmatrix)\}(.*?)\\end\{(?:array|smallmatrix)\} ?[)\]]  =>  \\begin{pmatrix}\1\\end{pmatrix}
 (?:\\\{ ?)?\\begin\{(?:<lines>)\}(?:\{[^{}]*\})?|\\end\{(?:<lines>)\}  =>  <space>
-&(?!.*\\end)  =>
+(?<!\\)&(?!.*\\end)  =>
 \\\\ ?(?:\[[^\]]*\])? ?=(?!.*\\end)  =>  =
 ,? ?\\\\ ?(?:\[[^\]]*\])?(?!.*\\end)  =>  ,<space>
 # Texts and fonts; upright letters are units, but for i, e and some functions.
@@ -66,12 +68,25 @@ RULES = r"""
 \\mathrm ?\{ ?(i|e|gcd|lcm) ?\}  =>  \1
 \\(?:mathrm|mathsf) ?\{(?= ?[A-Za-z])([^{}]*)\}  =>  \\text{\1}
 \\text\{ ?([-+%]|\\text\{[^{}]*\}) ?\}  =>  \1
+\\text\{ ?([,;]) ?\}  =>  \1
+^ ?\\text\{ ?((?:[\d., ;/-]|and|or)+)\} ?$  =>  \1
 ^ ?\\text\{ ?([\d.,:]+) ?([A-Za-z. ]*)\} ?$  =>  \1\\text{\2}
 \\frac ?\{ ?\\text\{([^{}]*)\} ?\} ?\{ ?\\text\{([^{}]*)\} ?\}  =>  \\text{\1/\2}
 \\(?:mathbf|boldsymbol|bm|hat|vec) ?\{ ?\\?([ijk])(?:math)? ?\}  =>  \\basis\1<space>
 \\(?:hat|vec) ?\{ ?(\\basis[ijk] )\}  =>  \1
 \\(?:<fonts>)<end>  =>  <space>
 \\imath<end>  =>  i
+^ ?(\\text\{)? ?(?:Option|Choice|Answer)\b:? ?(?=[^\w]?[A-Z]\b)  =>  \1
+# Bases in words: 52_{\text{eight}}, 52 (base 8).
+ ?_?[ {(]*(?:\\text\{)?[ (]*base ?(\w+)[ )}]*  =>  _\1
+_[ {]*(?:\\text\{ ?)?two<end>[ }]*  =>  _2
+_[ {]*(?:\\text\{ ?)?three<end>[ }]*  =>  _3
+_[ {]*(?:\\text\{ ?)?four<end>[ }]*  =>  _4
+_[ {]*(?:\\text\{ ?)?five<end>[ }]*  =>  _5
+_[ {]*(?:\\text\{ ?)?six<end>[ }]*  =>  _6
+_[ {]*(?:\\text\{ ?)?seven<end>[ }]*  =>  _7
+_[ {]*(?:\\text\{ ?)?eight<end>[ }]*  =>  _8
+_[ {]*(?:\\text\{ ?)?nine<end>[ }]*  =>  _9
 # Scales are powers of ten.
 (?<=[\d}]) ?(\\text\{)? ?hundred<end>  =>  <space>\\times 10^2 \1
 (?<=[\d}]) ?(\\text\{)? ?thousand<end>  =>  <space>\\times 10^3 \1
@@ -79,14 +94,22 @@ RULES = r"""
 (?<=[\d}]) ?(\\text\{)? ?billion<end>  =>  <space>\\times 10^9 \1
 (?<=.)\\text\{ *\}  =>
 # Sets in words, and those that a condition builds.
+\\text\{ ?(?:all|any|every) real ?\} ?[a-z]<end>  =>  \\mathbb{R}<space>
 \\text\{ ?<reals><but> ?([^{}]*)\}  =>  \\mathbb{R}\\setminus \1
-\\text\{ ?<reals> ?\}|(?<![\\a-zA-Z])<reals>$  =>  \\mathbb{R}
+\\text\{ ?<reals> (?:greater|larger|more) than ?([^{}]*)\}  =>  x > \1
+\\text\{ ?<reals> (?:less|smaller) than ?([^{}]*)\}  =>  x < \1
+\\text\{ ?<reals>(?: such that)?[ .]*\}|(?<![\\a-zA-Z])<reals>$  =>  \\mathbb{R}
 (?<![\\a-zA-Z])<reals><but>  =>  \\mathbb{R}\\setminus<space>
-\\(?:R|Reals|reals)<end>|\\mathbb R<end>  =>  \\mathbb{R}
+\\mathbb\{R\} ?[a-z]? ?\\text\{ ?<but> ?\}  =>  \\mathbb{R}\\setminus<space>
+\\(?:R|Reals|reals)<end>|\\(?:mathbb|Bbb) ?\{? ?R ?\}?  =>  \\mathbb{R}
+^\\mathbb\{R\} ?(?=[a-z] ?(?:[<>=]|\\[lgn]eq?<end>))  =>
+^-\\infty ?< ?[a-z] ?< ?\+? ?\\infty$  =>  \\mathbb{R}
+(?i:\\text\{ ?(?:all )?positive real(?:s| numbers)[ .]*\})|\\mathbb\{R\} ?\^ ?\{? ?\+ ?\}?  =>  (0,\\infty)
 (?<=\\mathbb\{R\}) ?(?:-|\\backslash) ?(?=\\\{)  =>  \\setminus<space>
-\\setminus ?(?:[a-z] ?=)? ?(-?[\d./]+) ?$  =>  \\setminus \\{\1\\}
+\\setminus *(?:[a-z] ?=)? ?(-?[\d./]+) ?$  =>  \\setminus \\{\1\\}
 \\lbrace<end>  =>  \\{
 \\rbrace<end>  =>  \\}
+\\\{ ?[a-z] ?\\in ?\\mathbb\{R\} ?, ?(.*)\\\}  =>  \1
 \\\{ ?[a-z] ?(?:\\in ?\\mathbb\{R\})? ?(?:\||:|\\mid|\\colon|\\vert) ?(.*)\\\}  =>  \1
 (?:,|\\text\{ ?(?:where|for|with) ?\}) ?[a-z] ?\\in ?\\mathbb\{R\}$  =>
 ^[a-z] ?\\in ?\\mathbb\{R\} ?(?:,|\\text\{ ?(?:where|with|and) ?\})  =>
@@ -106,11 +129,16 @@ RULES = r"""
 # Roots and fractions with their arguments in braces, and periods under a line.
 \\(?:[dtcs]|nice)frac<end>  =>  \\frac
 \\sqrt ?(\[[^\]]*\])? ?<round>  =>  \\sqrt\1{\2}
+\\sqrt ?(\[[^\]]*\])? ?<round>  =>  \\sqrt\1{\2}
+(?<![\\a-zA-Z])abs ?<round>  =>  |\1|
+(?<![\\a-zA-Z])floor ?<round>  =>  \\lfloor \1 \\rfloor<space>
+\\overline ?(\d)  =>  \\overline{\1}
 \\sqrt ?(\d+)  =>  \\sqrt{\1}
 \\(frac|sqrt)<end> ?<argument>  =>  \\\1{\2}
 (\\frac ?<group>) ?<argument>  =>  \1{\2}
 (?<=\.)(\d*) ?(?:\\(?:bar|dot) ?\{|\()(\d+)[)}]  =>  \1\\overline{\2}
 \^ ?(?:\{ ?\\circ ?\}|\\circ<end>)|\\degrees?<end>  =>  ^\\circ<space>
+^(?!.*\\pm)(.*)\\mp<end>  =>  \1\\pm<space>
 # A plus sign that changes nothing, and what ends a sentence or a list.
 (?:^|(?<=[(\[,=])) ?\+ ?  =>
 (?:\\\\|[\s.,;:])+(?=\\\}$|$)  =>
@@ -123,12 +151,13 @@ MACROS = {
     "<lines>": r"aligned|align\*?|split|gather(?:ed|\*)?|cases|array|equation\*?",
     "<fonts>": (
         r"(?:display|text|script)style|limits|rm|bf|it|sf|tt|boldsymbol|bm|ensuremath"
-        r"|math(?:rm|sf|bf|it|tt|bin|ord)|underline|boxed|fbox|tiny|small|normalsize"
+        r"|math(?:rm|sf|bf|it|tt|bin|ord|strut)|u(?:nder)?line|underbrace|boxed|f(?:rame)?box"
+        r"|bbox(?:\[[^\]]*\])?|tiny|small|normalsize"
         r"|[lL]arge|LARGE|[hH]uge"
     ),
     "<reals>": (
-        r"(?i:(?:(?:the )?set of )?(?:(?:all|any|every|the) )?"
-        r"real(?:s| (?:numbers?|values?))(?: (?:of )?[a-z](?![a-z]))?)"
+        r"(?i:(?:[a-z] (?:is|can be) )?(?:(?:the )?set of )?(?:(?:all|any|every|the) )?"
+        r"real(?:(?:s| (?:numbers?|values?))(?: (?:of )?[a-z](?![a-z]))?| [a-z](?![a-z])))"
     ),
     "<but>": r"(?i:,? ?(?:except|but|other than)(?: for| when)?)",
     "<group>": r"\{<nested>\}",

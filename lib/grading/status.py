@@ -47,9 +47,8 @@ def settle(gold: str, response: str) -> Grade:
     read = read_answer(response)
     status = _status(gold, read.box)
     worked_out = status != UNDECIDED or _is_worked_out(gold, read.box or "")
-    correct = status == "equal"
-    told = read.run_on, read.restated, read.thought
-    return Grade(correct, read.box, status, worked_out, *told)
+    marks = read.run_on, read.restated, read.thought
+    return Grade(status == "equal", read.box, status, worked_out, *marks)
 
 
 def _status(gold: str, box: str | None) -> str:

@@ -31,18 +31,16 @@ def parse_number(spelled: str) -> Fraction | None:
     match = _NUMBER.fullmatch(re.sub(r"(?<=\d)[, ](?=\d{3}(?!\d))", "", body).strip())
     if match is None:
         return None
-    whole, over, under, power = (Fraction(part or 0) for part in match.groups())
-    if match[3]:
-        if not under:
-            return None
-        over /= under
-    return sign * (whole + over) * Fraction(10) ** int(power)
+    whole, over, under = (Fraction(match[n] or 0) for n in (1, 2, 3))
+    if match[3] and not under:
+        return None
+    return sign * (whole + over / (under or 1)) * Fraction(10) ** int(match[4] or 0)
 
 
 # What stands between the values of a list, beside a comma.
 SEPARATORS = re.compile(
     r"\\text\{ ?,? ?(?:or|and) ?,? ?\}|(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])"
-    r"|\\(?:lor|land|vee|wedge)(?![a-z])|;"
+    r"|\\(?:lor|land|vee|wedge)(?![a-z])|\\&|;"
 )
 # Units that are told apart; the first name of each is its spelling here. Others may be
 # any: apples, students, points.
@@ -62,7 +60,7 @@ _NOT_UNITS |= {"base", "mod"}
 _UNIT = re.compile(
     r"(?:(?P<sign>\^\\circ ?[CF]?|\\?%)"
     r"|(?:\\cdot|/)? ?\\text\{(?P<text>[A-Za-z0-9 ./^'\\-]*)\}"
-    r"|(?<=[\d}) ])(?P<plain>[A-Za-z]{2,})\.?) ?(?:\^ ?\{? ?-?\d ?\}?)?$"
+    r"|(?<=[\d}) ])(?P<plain>[A-Za-z]{2,}(?:/[a-z]+)?)\.?) ?(?:\^ ?\{? ?-?\d ?\}?)?$"
 )
 # A Greek letter or a constant may stand before a unit, an operator may not.
 _CONSTANT = r"\\(?:pi|theta|alpha|beta|gamma|lambda|mu|infty)$"
@@ -103,7 +101,7 @@ def _unit_words(match: re.Match[str]) -> list[str]:
 # Words that change what a number says: "12 or more", "about 12", "12 is impossible".
 _CHANGES = re.compile(
     r"\b(?:at (?:least|most)|\w+ than|up to|close to|about|around|approximately|approx"
-    r"|(?:or|and) (?:more|less|fewer|so|greater|higher|lower|above|below)|roughly"
+    r"|(?:or|and) (?:more|less|fewer|so|up|greater|higher|lower|above|below)|roughly"
     r"|nearly|almost|maybe|perhaps|possibly|probably|not?|never|none|cannot|impossible"
     r"|invalid|undefined|incorrect|wrong|unknown|except|unless|if|between|over|under|above"
     r"|below|plus|minus|dozen|half|twice|but)\b"

@@ -59,6 +59,9 @@ RUN_ONS = r"""
 <｜end▁of▁sentence｜><｜User｜>5+5?<｜Assistant｜>
 \n\n题目：5+5等于多少？\n解：
 \n### Human: What is 5+5?
+\n\nHere is another problem: what is 5+5?
+\n\section*{Problem 2}\nWhat is 5+5?
+\n**Problem (2):** What is 5+5?
 """
 
 
@@ -75,7 +78,7 @@ def test_what_ends_a_text_is_no_run_on():
         "<|im_end|><|endoftext|>",
         "</s>",
         "\n",
-        " I questioned the problem: no.",
+        "\nTo check the problem: yes.",
     ):
         read = read_answer(r"It is \boxed{12}." + end)
         assert (read.box, read.run_on) == ("12", False)
@@ -112,6 +115,9 @@ So it is \boxed{7}.\nUser: no.</think>\boxed{12}
 <|channel|>analysis<|message|>\boxed{7}<|end|><|start|>assistant<|channel|>final<|message|>\boxed{12}<|return|>
 <|thought|>\nhm\n<|answer|>\n\boxed{12}
 [THINK]\boxed{7}\nProblem: hm[/THINK]\boxed{12}
+analysisIt is \boxed{7}.\nQ: sure?assistantfinalIt is \boxed{12}.
+<|channel>thought\n\boxed{7}\nQ: sure?<channel|>\boxed{12}<turn|>
+<scratchpad>\boxed{7}\nQ: sure?</scratchpad>\boxed{12}
 <think>It is \boxed{12}.</think> It is twelve.
 <think>It is \boxed{12}, or is
 """
