@@ -5,8 +5,8 @@ Templates see every function of this module by its name.
 
 import functools
 import tomllib
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pandas as pd
 import yaml
@@ -18,7 +18,6 @@ from lib.claims import verdict
 from lib.claims.verdict import Verdict
 from lib.claims.verdict_tables import stored_verdicts
 from lib.errors import InputError
-from lib.evaluation.pass_rates import pass_rate_table
 from lib.profiles import (
     Accuracy,
     Attention,
@@ -37,15 +36,13 @@ WRITTEN_BY = {
     "figures": "make reproduce",
     "data": "make reproduce",
 }
-# Of conditions whose sampled answers are weighted.
-PAIRS = [
-    ("mless", "none"),
-    ("mless", "hidden-from-layer-1"),
-    ("layer-1-only", "gap"),
-    ("mful", "none"),
-    ("arm", "none"),
-]
-AT_ONCE = ("mless", "dots:50@end", "pause:10@end", "pause:50@end")
+# What is put before an answer without reasoning, by its name in `at_once`.
+AT_ONCE = {
+    "slashes": "mless",
+    "dots": "dots:50@end",
+    "pauses_10": "pause:10@end",
+    "pauses_50": "pause:50@end",
+}
 LONGEST_DEFAULT = 20  # characters
 SECTIONS: dict[str, type[BaseModel]] = {
     "": Profile,
@@ -69,14 +66,28 @@ def csv(path: str) -> pd.DataFrame:
         raise InputError(f"cannot read {path} ({error}): {command} writes it") from None
 
 
-def rows(path: str) -> list[dict]:
+def rows(path: str) -> list[SimpleNamespace]:
     """Return the rows of a csv of the repository."""
-    return csv(path).to_dict("records")
+    return as_rows(csv(path))
 
 
-def by(column: str, path: str) -> dict[str, dict]:
-    """Return the rows of a csv by the values of a column."""
-    return csv(path).set_index(column, drop=False).to_dict("index")
+def as_rows(table: pd.DataFrame) -> list[SimpleNamespace]:
+    """Return the rows of a table: a field a column, and a number that its ends follow
+    is one field, an Estimate.
+    """
+    successive = list(zip(table, list(table)[1:], list(table)[2:], strict=False))
+    triples = [
+        (name, low, high)
+        for name, low, high in successive
+        if "low" in low and high == low.replace("low", "high")
+    ]
+    told = []
+    for row in table.to_dict("records"):
+        for name, *ends in triples:
+            low, high = (row[end] for end in ends)
+            row[name] = verdict.Estimate(row[name], low, high, 0)
+        told.append(SimpleNamespace(**row))
+    return told
 
 
 @functools.cache
@@ -88,23 +99,6 @@ def verdicts(profile: str) -> list[Verdict]:
 def about(claim: str, profile: str = "families") -> list[Verdict]:
     """Return the verdicts on a claim that rest on enough problems."""
     return verdict.about(verdicts(profile), claim, ENOUGH)
-
-
-def stands(rows_: Iterable[Verdict]) -> Counter:
-    """Return how many verdicts stand how."""
-    return Counter(row.stands for row in rows_)
-
-
-def inside(profile: str) -> list[list[Verdict]]:
-    """Return the literal claims on attention and activations, as the verdicts of all
-    models.
-    """
-    claims: dict[str, list[Verdict]] = {}
-    for row in verdict.literal(verdicts(profile)):
-        on_inside = not row.answers and row.unit != "nats"
-        if row.n >= ENOUGH and on_inside and not row.id.startswith("points-"):
-            claims.setdefault(row.claim, []).append(row)
-    return [rows_ for rows_ in claims.values() if len(rows_) > 1]
 
 
 def taken(inserted: str, model: str | None = None) -> list[float]:
@@ -120,13 +114,6 @@ def as_much() -> list[bool]:
     return [sentence >= slashes for sentence, slashes in pairs]
 
 
-def below_1(condition: str) -> str:
-    """Return in how many heads of the demo model's layer 1 λ lies surely below 1."""
-    heads = csv("figures/demo/lambda_by_head.csv")
-    first = heads[(heads.layer == 1) & (heads.condition == condition)]
-    return f"{(first.high < 1).sum()} of {len(first)}"
-
-
 @functools.cache
 def answers() -> pd.DataFrame:
     """Return the answers of the families' models."""
@@ -140,35 +127,28 @@ def draws() -> pd.DataFrame:
 
 
 @functools.cache
-def weights() -> list[dict]:
-    """Return what sampled answers say of each pair of conditions, with their checks."""
-    return pass_rate_table(draws(), PAIRS).to_dict("records")
-
-
-@functools.cache
 def scores() -> pd.DataFrame:
     """Return the likelihoods of the families' models."""
     return evaluation.scores(load_profile("families"))
 
 
 @functools.cache
-def at_once() -> list[dict]:
+def at_once() -> list[SimpleNamespace]:
     """Return what fillers change of the gold answer without any reasoning, in nats: a
-    row per condition and model.
+    row per model, with an Estimate by the filler's name.
     """
     of_answers = scores()[scores().target == "answer"]
-    nats = of_answers.pivot(
-        index=["model", "problem_id"], columns="condition", values="nats"
-    )
-    rows_ = []
-    for condition in AT_ONCE:
-        change = (nats[condition] - nats["none"]).dropna()
-        for model, by_problem in change.groupby("model"):
-            mean = interval(by_problem, by_problem.index)
+    told = []
+    for model, of_model in of_answers.groupby("model"):
+        nats = of_model.pivot(index="problem_id", columns="condition", values="nats")
+        row = SimpleNamespace(model=model, n=len(nats))
+        for name, condition in AT_ONCE.items():
+            change = nats[condition] - nats["none"]
+            mean = interval(change, change.index)
             ends = (mean.estimate, mean.low, mean.high)
-            estimate = verdict.Estimate(*ends, len(by_problem))
-            rows_.append({"condition": condition, "model": model, "estimate": estimate})
-    return rows_
+            setattr(row, name, verdict.Estimate(*ends, len(nats)))
+        told.append(row)
+    return told
 
 
 def spread_of_solutions() -> list[float]:

@@ -10,6 +10,7 @@ write it once they no longer bear it.
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 import jinja2
 
@@ -17,7 +18,6 @@ from docs import stored
 from lib import paths
 from lib.claims.verdict import Verdict, models_of
 from lib.errors import InputError
-from lib.statistics import format_interval
 
 TEMPLATES = Path(__file__).parent / "templates"
 SUFFIX = ".md.j2"  # of a document; other templates are parts of several
@@ -26,6 +26,13 @@ SHORT = {
     "Qwen2.5-Coder-0.5B-Instruct": "Qwen 0.5B",
     "gemma-3-270m": "Gemma 270M",
     "SmolLM2-135M-Instruct": "SmolLM 135M",
+}
+VERDICTS = {
+    "supported": "yes",
+    "in part": "in part",
+    "contradicted": "no",
+    "small": "small",
+    "undecided": "open",
 }
 WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven")
 
@@ -66,6 +73,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=format,  # an estimate prints itself with its interval
     )
     pages.globals |= vars(stored)
     pages.filters |= {filter_.__name__.strip("_"): filter_ for filter_ in FILTERS}
@@ -108,9 +116,38 @@ def signed(estimate: object, sign: str = "+") -> str:
     return format(estimate, sign)
 
 
-def interval(row: dict, names: str, sign: str = "+") -> str:
-    """Return three columns of a row of a table as an estimate with its interval."""
-    return format_interval(*(row[name] for name in names.split()), sign)
+def fill(text: str, row: SimpleNamespace | Verdict) -> str:
+    """Return a text with a row's fields, as {0.n} or {0.estimate:+} name them; {short}
+    is its model's short name, {word} how a verdict stands.
+    """
+    word = ""
+    if isinstance(row, Verdict):
+        small = ", small" if row.small and row.verdict != "small" else ""
+        word = f"{VERDICTS[row.verdict]}{small}{' †' if row.lost else ''}"
+    return text.format(row, short=short(getattr(row, "model", "")), word=word)
+
+
+def lines(rows: Iterable, text: str, between: str = "\n") -> str:
+    """Return a line of a table, or of a list, for each row: see `fill`."""
+    return between.join(fill(text, row) for row in rows)
+
+
+def cells(claim: str, text: str = "{word}") -> str:
+    """Return what is known of a claim as cells of a table, one for each model."""
+    by_model = {row.model: row for row in stored.about(claim)}
+    told = []
+    for model in models_of(stored.about("dilution")):
+        row = by_model.get(model)
+        told.append(fill(text, row) if row else "not asked")
+    return "|".join(told)
+
+
+def where(rows: Iterable, **fields: object) -> list:
+    """Return the rows whose fields are these."""
+    wanted = fields.items()
+    return [
+        row for row in rows if all(getattr(row, name) == is_ for name, is_ in wanted)
+    ]
 
 
 def effects(rows: Iterable[Verdict], control: str = "") -> list[float]:
@@ -121,11 +158,6 @@ def effects(rows: Iterable[Verdict], control: str = "") -> list[float]:
     if control:
         told = [row.controls[control] for row in rows if control in row.controls]
     return [one.effect for one in told]
-
-
-def lost(kept: Iterable[float]) -> list[float]:
-    """Return shares that are kept as % that are lost."""
-    return [100 * (1 - share) for share in kept]
 
 
 def percent(shares: Iterable[float]) -> list[float]:
@@ -165,9 +197,10 @@ FILTERS: tuple[Callable, ...] = (
     range_,
     signed,
     signed_range,
-    interval,
+    lines,
+    cells,
+    where,
     effects,
-    lost,
     percent,
     holding,
     certain,

@@ -40,9 +40,13 @@ def halves(draws: pd.DataFrame) -> dict[str, float]:
 def checks(draws: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model and pair of PAIRS that is scored and weighted.
 
-    draws: as `lib.evaluation.pass_rates.scored_draws` has them.
+    draws: as `lib.evaluation.pass_rates.scored_draws` has them. `worth` is how many
+    times as many answers counting would take for an interval as narrow.
     """
     table = pass_rate_table(draws, PAIRS)
+    by_counting = table["counted_high"] - table["counted_low"]
+    by_weights = table["high"] - table["low"]
+    table = table.assign(worth=(by_counting / by_weights) ** 2)
     by_model = draws.groupby("model", sort=False)
     of_halves = [{"model": model} | halves(own) for model, own in by_model]
     weighted = table[table["by"] == "weights"]
