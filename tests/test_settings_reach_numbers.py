@@ -121,6 +121,7 @@ accuracy.fillers | {conditions: [none, mless]} |
 accuracy.interventions | {conditions: [none, arm]} |
 accuracy.arm_map | {conditions: [none, arm]} |
 accuracy.comparisons | {conditions: [none, example]} |
+accuracy.direct | {conditions: [none, mless], models: [other-llama]} |
 accuracy.sampling.limit | 1 | sampling
 accuracy.sampling.conditions | [none, mless] | sampling
 accuracy.sampling.temperature | 3.0 | sampling
@@ -146,7 +147,7 @@ pass_rates.max_new_tokens | 3 | draws
 pass_rates.batch_size | 2 | =draws
 """
 # Whose settings are those of accuracy.sampling.
-OTHER_VARIATIONS = ("fillers", "interventions", "arm_map", "comparisons")
+OTHER_VARIATIONS = ("fillers", "interventions", "arm_map", "comparisons", "direct")
 
 ROWS = []
 for line in CHANGES.strip().splitlines():

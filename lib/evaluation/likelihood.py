@@ -24,7 +24,7 @@ from lib.evaluation.scoring import (
 from lib.evaluation.settings import score_settings
 from lib.models.loading import Loaded
 from lib.profiles import Likelihood
-from lib.prompts.building import build_prompt
+from lib.prompts.building import build_prompt, format_for
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import Problem, load_problems, posed, sampling_order
 from lib.statistics import format_interval, interval
@@ -85,7 +85,7 @@ def texts_wanted(
     InputError where one does not fit.
     """
     tokenizer = cast(Any, loaded.tokenizer)
-    style = settings.format if tokenizer.chat_template else "plain"
+    style = format_for(tokenizer, settings.format)
     end_of_question = []
     if style == "plain":  # where nothing else ends it
         end_of_question = tokenizer("\n", add_special_tokens=False)["input_ids"]

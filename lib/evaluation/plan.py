@@ -7,7 +7,7 @@ from lib.models.loading import Loaded
 from lib.models.names import arm_for
 from lib.paths import settings_key
 from lib.profiles import Accuracy
-from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.building import Prompt, build_prompt, format_for
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import Problem, posed
 
@@ -40,6 +40,7 @@ def completions_wanted(
         "dtype": loaded.dtype,
         "seed": seed,
     }
+    style = format_for(loaded.tokenizer, accuracy.format)
     wanted = {}
     for condition in accuracy.conditions:
         arm = arm_of(condition, loaded, accuracy.arm)
@@ -48,7 +49,7 @@ def completions_wanted(
                 loaded.tokenizer,
                 posed(problem, condition),
                 condition,
-                format=accuracy.format,
+                format=style,
                 filler=filler,
                 examples=accuracy.examples,
             )

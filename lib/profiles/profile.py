@@ -48,6 +48,8 @@ class Profile(Settings):
     def models(self) -> list[str]:
         """The models of all sections, each once."""
         specs = [spec for section in self.sections for spec in section.models]
+        if self.accuracy.direct:
+            specs += self.accuracy.direct.models
         return list(dict.fromkeys(specs))
 
     @property

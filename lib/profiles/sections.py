@@ -31,7 +31,9 @@ CONDITIONS_HELP = (
 # What answers are drawn under that are weighted.
 HALVES = ("none", "mless")
 # The fields of Accuracy that are a Variation.
-PARTS = ("fillers", "sampling", "interventions", "arm_map", "comparisons")
+PARTS = ("fillers", "sampling", "interventions", "arm_map", "comparisons", "direct")
+# How an answer without reasoning is asked for.
+AT_ONCE = {"max_new_tokens": 0, "elicit": True}
 Engine = Literal["transformers", "vllm"]
 # The figures of single heads.
 Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]
@@ -116,6 +118,14 @@ class Variation(Settings):
     )
 
 
+class Direct(Variation):
+    """Answers without reasoning, of models of their own."""
+
+    models: list[Place] = Field(
+        min_length=1, description="as in accuracy, of answers without reasoning alone"
+    )
+
+
 def _arm_of_text(arm: Any) -> Any:
     return parse_arm(arm) if isinstance(arm, str) else arm
 
@@ -171,6 +181,9 @@ class Accuracy(Variation, Section):
         None,
         description="what a worked example and other known changes are worth",
     )
+    direct: Direct | None = Field(
+        None, description="answers without reasoning, elicited at once"
+    )
 
     @property
     def variations(self) -> dict[str, Variation]:
@@ -213,8 +226,10 @@ def variation(accuracy: Accuracy, part: str) -> Accuracy:
     changes = accuracy.variations.get(part)
     if changes is None:
         raise InputError(f"this profile has no accuracy.{part}")
-    own = accuracy.model_dump(exclude=set(PARTS))
-    return Accuracy.model_validate(own | changes.model_dump())
+    own = accuracy.model_dump(exclude=set(PARTS)) | changes.model_dump()
+    if part == "direct":
+        own |= AT_ONCE
+    return Accuracy.model_validate(own)
 
 
 class Likelihood(Section):

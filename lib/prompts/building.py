@@ -238,6 +238,13 @@ def _encode(
     return Prompt(torch.tensor(ids), spans, original, text, offsets)
 
 
+def format_for(tokenizer, format: str) -> str:
+    """Return the format of a model's prompts: plain where chat is asked for and it has
+    no template.
+    """
+    return format if tokenizer.chat_template else "plain"
+
+
 def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
     if format == "plain":
         return "\n\n".join([*(turn["content"] for turn in turns), content])

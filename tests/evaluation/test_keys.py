@@ -116,7 +116,6 @@ NOT_DECIDING = {
     "source": Source("mine", "folder/of/mine"),
     "device": "cuda",
     "weights": "dequantised",
-    "stream": object(),
     "model": None,
     "tokenizer": None,
     "layers": 7,
