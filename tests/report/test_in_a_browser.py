@@ -3,6 +3,7 @@ keyboard alone, and runs nothing but our code.
 """
 
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -12,6 +13,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from lib import paths
+from lib.profiles import load_profile
 from lib.report.page import write_report
 
 
@@ -24,9 +27,14 @@ def chromium():
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """The page of a profile with the demo model and gemma-3-270m."""
+    """The page of the families as the repository stores them, with no notebook."""
+    folder = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
-        profile = make_profile(tmp_path_factory.mktemp("made"), patch)
+        patch.setattr(paths, "RESULTS", folder)
+        patch.setattr(paths, "NOTEBOOKS", folder)
+        profile = load_profile("families")
+        profile.results.mkdir()
+        shutil.copy(paths.DATA / "families" / "claims.json", profile.results)
         return write_report(profile).as_uri()
 
 
@@ -105,21 +113,21 @@ return [...document.querySelectorAll("#prompt span:not(.inserted)")].map(
 
 
 def test_it_opens_on_the_head_that_fades_most_and_the_median_is_a_key_away(page):
-    assert said(page).startswith("Head 7 of 9, which fades most: with 55 tokens")
-    assert kept(page) == 52
+    assert said(page).startswith("Head 1 of 12, which fades most: with 55 tokens")
+    assert kept(page) == 47
     heights = page.execute_script(HEIGHTS)
-    assert len(heights) == 56
+    assert len(heights) == 54
     assert sum(now for now, _ in heights) < 0.6 * sum(line for _, line in heights)
     assert max(line for _, line in heights) == 1
     one(page, "[name=head]").send_keys(Keys.ARROW_DOWN)
-    assert said(page).startswith("Head 1 of 9, the median one: with 55 tokens")
-    assert kept(page) == 73
+    assert said(page).startswith("Head 12 of 12, the median one: with 55 tok")
+    assert kept(page) == 94
 
 
 def test_a_head_is_chosen_by_its_number(page):
-    one(page, "[name=head]").send_keys("4")
-    assert said(page).startswith("Head 4 of 9: with")
-    assert kept(page) == 93
+    one(page, "[name=head]").send_keys("5")
+    assert said(page).startswith("Head 5 of 12: with")
+    assert kept(page) == 96
 
 
 def test_a_chip_changes_what_is_inserted(page):
@@ -132,7 +140,7 @@ def test_a_chip_changes_what_is_inserted(page):
 def test_another_model_has_its_own_heads_and_fillers(page):
     one(page, "[name=head]").send_keys("9")
     choose(page, "filler", "blank")
-    choose(page, "model", "packed-2")
+    choose(page, "model", "packed-3")
     assert said(page).startswith("Head 1 of 4, which fades most: with 55 tokens of sla")
     blank = one(page, "input[value=blank]")
     assert not blank.is_enabled()

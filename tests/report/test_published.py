@@ -132,7 +132,7 @@ def test_a_prompt_is_there_of_each_model_with_the_papers_55_tokens(pages):
 REPORT = """# A title
 [the card](../data/families/README.md), [how](running.md), [paper](https://host/a)
 
-|a|b|
+|a||
 |--|-:|
 |1|2|
 
@@ -152,4 +152,5 @@ def test_of_the_report_figures_are_shown_and_files_of_the_repository_named(
     assert 'src="figures/map.png"' in html
     assert html.startswith("<h2")
     assert '<td align="right">2</td>' in html
+    assert "<th></th>" not in html
     assert publish.report_of(load_profile("demo")) == ""
