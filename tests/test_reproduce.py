@@ -44,6 +44,7 @@ def runs(monkeypatch, tmp_path):
     monkeypatch.setattr(reproduce, "make_plan", nothing_planned)
     monkeypatch.setattr(papermill, "execute_notebook", execute)
     monkeypatch.setattr(reproduce, "measure", measure)
+    monkeypatch.setattr(reproduce, "measure_prompts", lambda profile, stored: None)
     monkeypatch.setattr(of_profile, "answers", answers)
     monkeypatch.setattr(of_profile, "scores", lambda profile: calls.append("scores"))
     monkeypatch.setattr(of_profile, "draws", lambda profile: calls.append("weights"))
