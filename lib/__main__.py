@@ -3,6 +3,7 @@
 A command is a function of the models of its options (`lib.profiles.options`).
 """
 
+import errno
 import io
 import json
 import os
@@ -15,6 +16,13 @@ from pathlib import Path
 from typing import Annotated
 
 NOT_HERE = "{} is not installed here: run `make` once, then .venv/bin/python -m lib"
+# Modules that come with Python on Unix alone, and what a disk without locks answers.
+UNIX = ("fcntl", "resource")
+NO_UNIX = "this system lacks {}, which Unix has: on Windows run it in WSL"
+LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+NO_LOCKS = (
+    "this disk has no file locks: write to another one, with --out or a copy there"
+)
 
 try:
     from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
@@ -33,7 +41,9 @@ try:
     from lib.profiles.options import Command, Parser, arguments_of, parser_of
     from lib.prompts.conditions import Filler, Position
 except ModuleNotFoundError as error:
-    sys.exit(f"error: {NOT_HERE.format(error.name)}")
+    sys.exit(
+        f"error: {(NO_UNIX if error.name in UNIX else NOT_HERE).format(error.name)}"
+    )
 
 # A shell leaves --out=~/runs as it is.
 AnyPath = Annotated[Path, AfterValidator(lambda path: Path(os.path.expanduser(path)))]
@@ -288,7 +298,8 @@ def _complain(error: Exception) -> int:
     """Say in one line what went wrong and return the exit code."""
     message = str(error)
     if isinstance(error, ModuleNotFoundError):
-        message = NOT_HERE.format(error.name)
+        lacking = NO_UNIX if error.name in UNIX else NOT_HERE
+        message = lacking.format(error.name)
     elif isinstance(error, OSError):
         # What could not be written must not be tried again, and complained about, when
         # Python ends.
@@ -296,7 +307,8 @@ def _complain(error: Exception) -> int:
         if isinstance(error, BrokenPipeError):
             # `| head` has seen enough: as other programs end then.
             return 128 + signal.SIGPIPE
-        message = f"{error.filename or 'the output'}: {error.strerror or error}"
+        reason = NO_LOCKS if error.errno in LOCKS else error.strerror or error
+        message = f"{error.filename or 'the output'}: {reason}"
 
     one_line = " ".join(message.split())
     shortened = re.sub(r"(\S{60})\S{300,}(\S{10})", r"\1...\2", one_line)

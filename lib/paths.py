@@ -5,9 +5,11 @@ are kept.
 """
 
 import contextlib
+import gzip
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,20 +60,26 @@ def relative_path(path: Path) -> str:
 
 
 def read_text(path: str | Path) -> str:
-    """Return a UTF-8 file without its byte order mark, `~` being the home folder.
+    """Return a UTF-8 file without its byte order mark, `~` being the home folder; one
+    that ends in .gz is unpacked.
 
     Line ends stay as they are, so that no system changes a text's digest. Raises
     InputError.
     """
     path = Path(os.path.expanduser(path))
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         place = f"byte {error.start}"
         message = f"{relative_path(path)} is not UTF-8 text ({place})"
         raise InputError(message) from error
-    except OSError as error:
-        message = f"{relative_path(path)} cannot be read: {error.strerror}"
+    except (OSError, EOFError, zlib.error) as error:
+        # What is no gzip file, or half of one, has no number of its error.
+        reason = getattr(error, "strerror", None) or error
+        message = f"{relative_path(path)} cannot be read: {reason}"
         raise InputError(message) from error
 
 

@@ -7,9 +7,11 @@ the claims stand.
 import os
 import shutil
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+import matplotlib
 import papermill
 import yaml
 
@@ -143,33 +145,46 @@ def _answer_demo(profile: Profile, fresh: bool) -> None:
         folder = profile.results / "check"
         fewer = checked(profile.accuracy)
         profile = profile.model_copy(update={"accuracy": fewer})
+    folder.mkdir(exist_ok=True)
     answers = of_profile.answers(profile, folder=folder)
     same, common = of_profile.same_texts(profile, answers)
     print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
 
-def _execute(notebook: Path, results: Path, parameters: dict[str, str]) -> None:
-    """Run one notebook into `results`; only parameters that it declares are passed."""
+def _set_environment(own: str) -> None:
+    """Let kernels import this copy of the package, and read no settings of the user's.
+
+    own: an empty folder, in which IPython keeps what it needs.
+    """
     # A kernel started from another checkout's environment must still import this one's
     # package.
     inherited = os.environ.get("PYTHONPATH")
     folders = [str(paths.ROOT), inherited] if inherited else [str(paths.ROOT)]
     os.environ["PYTHONPATH"] = os.pathsep.join(folders)
+    os.environ["IPYTHONDIR"] = own
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+    defaults = Path(matplotlib.get_data_path(), "matplotlibrc")
+    os.environ["MATPLOTLIBRC"] = str(defaults)
 
+
+def _execute(notebook: Path, results: Path, parameters: dict[str, str]) -> None:
+    """Run one notebook into `results`; only parameters that it declares are passed."""
     declared = papermill.inspect_notebook(str(notebook))
     bar = {"desc": notebook.stem, "unit": "cell", "file": sys.stderr}
     executed = results / notebook.name
-    try:
-        papermill.execute_notebook(
-            str(notebook),
-            str(executed),
-            {name: parameters[name] for name in parameters if name in declared},
-            kernel_name="python3",
-            cwd=str(paths.NOTEBOOKS),
-            # Of the kernel, which else warns of TCP in front of the bar.
-            extra_arguments=["--log-level=ERROR"],
-            progress_bar=bar if sys.stderr.isatty() else False,
-        )
-    except papermill.PapermillExecutionError as error:
-        reason = f"{error.ename}: {error.evalue} (executed copy: {executed})"
-        raise InputError(f"{notebook.stem} stopped: {reason}") from error
+    with tempfile.TemporaryDirectory() as own:
+        _set_environment(own)
+        try:
+            papermill.execute_notebook(
+                str(notebook),
+                str(executed),
+                {name: parameters[name] for name in parameters if name in declared},
+                kernel_name="python3",
+                cwd=str(paths.NOTEBOOKS),
+                # Of the kernel, which else warns of TCP in front of the bar.
+                extra_arguments=["--log-level=ERROR"],
+                progress_bar=bar if sys.stderr.isatty() else False,
+            )
+        except papermill.PapermillExecutionError as error:
+            reason = f"{error.ename}: {error.evalue} (executed copy: {executed})"
+            raise InputError(f"{notebook.stem} stopped: {reason}") from error

@@ -1,5 +1,7 @@
 """What the commands refuse: in one line, before anything is written or loaded."""
 
+import errno
+import gzip
 import json
 import os
 import shlex
@@ -7,10 +9,10 @@ import subprocess
 import sys
 
 import pytest
-from huggingface_hub import constants
+from huggingface_hub import close_session, constants
 
 from lib import paths
-from lib.__main__ import main
+from lib.__main__ import NO_LOCKS, NO_UNIX, main
 
 PROBLEM = json.dumps(
     {
@@ -31,6 +33,8 @@ FILES = {
     "deep.jsonl": "[" * 100_000,
     "twice.yaml": PROFILE + "  limit: 2\n  limit: 3\n",
     "object.yaml": "name: !!python/object:os.system x\n",
+    "odd.jsonl": json.dumps({"problem": "2+3?", "answer": "5", "level": "hard"}),
+    "hub.yaml": PROFILE.replace("[demo]", "[org/name]"),
 }
 # A command and what is said of it.
 COMMANDS = """
@@ -57,13 +61,17 @@ name: must be of letters, digits, _, . and -, 80 at most, not '../x'
 grade broken.jsonl | broken.jsonl, line 2: not valid JSON
 grade empty.jsonl | empty.jsonl: no lines to grade
 grade good.jsonl --answer answer.0.x | line 1: no text in field 'answer.0.x'
+grade cut.jsonl.gz | cut.jsonl.gz cannot be read: Compressed file ended before
+evaluate --problems odd.jsonl |
+odd.jsonl, line 1: level: must be a whole number, not 'hard'
+plan --profile hub.yaml | org/name: cannot be fetched
 """
 COMMANDS = COMMANDS.replace("evaluate", "evaluate --model demo --limit 2 --out o")
 # A row that would be too long goes on in the next line.
 LINES = COMMANDS.replace(" |\n", " | ").strip().splitlines()
 ROWS = [line.split(" | ") for line in LINES]
 # These ask the hub, or load more than the settings.
-LATE = ("grade", "org/name", "math500")
+LATE = ("grade", "org/name", "math500", "hub.yaml")
 FOREIGN = (
     "Value error",
     "nput should",
@@ -89,6 +97,7 @@ def folder(tmp_path, monkeypatch):
     for name, content in FILES.items():
         (tmp_path / name).write_text(content)
     (tmp_path / "latin.jsonl").write_bytes(b'{"problem": "\xe9"}')
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(PROBLEM.encode())[:-9])
     return tmp_path
 
 
@@ -112,7 +121,7 @@ def test_refusals_and_help_need_no_torch(folder):
         import contextlib, shlex, sys
         from pathlib import Path
         from lib import paths
-        from lib.__main__ import main
+        from lib.__main__ import NO_LOCKS, NO_UNIX, main
         paths.RESULTS = paths.FIGURES = Path({str(folder)!r})
         for command in {[*early, "--help"]!r}:
             with contextlib.suppress(SystemExit):
@@ -120,6 +129,59 @@ def test_refusals_and_help_need_no_torch(folder):
             assert not {{"torch", "transformers"}} & set(sys.modules), command
     """
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+# A variable that a user has for other programs, and what is said where it hinders one.
+VARIABLES = """
+ALL_PROXY | socks5://127.0.0.1:1080 | ALL_PROXY is socks5://127.0.0.1:1080: give a proxy
+all_proxy | socks://127.0.0.1:1080/ | ALL_PROXY is socks://127.0.0.1:1080/: give a proxy
+HTTPS_PROXY | ftp://127.0.0.1 | HTTPS_PROXY is ftp://127.0.0.1: give a proxy of http or
+SSL_CERT_FILE | /no/such/cacert.pem | SSL_CERT_FILE is /no/such/cacert.pem, no file of
+SSL_CERT_FILE | good.jsonl | SSL_CERT_FILE is good.jsonl, no file of certificates
+HF_TOKEN | hf_äbc | HF_TOKEN has a letter that no token has
+"""
+SET = [line.split(" | ") for line in VARIABLES.strip().splitlines()]
+
+
+@pytest.fixture
+def online(folder, monkeypatch):
+    """A process that may ask a hub, of which no client is made yet."""
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    for name in ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "SSL_CERT_FILE", "HF_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    close_session()
+    yield
+    close_session()
+
+
+@pytest.mark.parametrize("name, value, said", SET)
+def test_a_variable_that_hinders_a_connection_is_named(
+    online, monkeypatch, capsys, name, value, said
+):
+    monkeypatch.setenv(name, value)
+    for source in ("--model org/name", "--model demo --problems math500"):
+        assert main(["likelihood", "--out", "o", *source.split()]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert said in line
+    # What needs no hub is not hindered.
+    assert main(["grade", "good.jsonl"]) == 0
+
+
+def test_a_system_or_a_disk_that_lacks_locks_is_told_what_to_do(
+    folder, monkeypatch, capsys
+):
+    def fail(error):
+        def run(*given):
+            raise error
+
+        monkeypatch.setattr("lib.grading.pairs.read_pairs", run)
+        assert main(["grade", "good.jsonl"]) == 2
+        return capsys.readouterr().err
+
+    no_module = ModuleNotFoundError("fcntl", name="fcntl")
+    assert fail(no_module) == f"error: {NO_UNIX.format('fcntl')}\n"
+    no_locks = OSError(errno.ENOLCK, "No locks available", "o/completions.jsonl")
+    assert fail(no_locks) == f"error: o/completions.jsonl: {NO_LOCKS}\n"
 
 
 WITHOUT = (

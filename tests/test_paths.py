@@ -1,5 +1,7 @@
 """Notebooks are named in several ways, messages name files, and folders are whole."""
 
+import gzip
+
 import pytest
 
 from lib import paths
@@ -35,6 +37,12 @@ def test_an_unknown_notebook_is_refused_with_those_to_choose_from(name):
 def test_a_file_of_the_repository_is_named_without_the_folders_above_it(tmp_path):
     assert paths.relative_path(paths.DATA / "paper.yaml") == "data/paper.yaml"
     assert paths.relative_path(tmp_path) == str(tmp_path)
+
+
+def test_a_packed_file_is_read_as_the_one_that_it_holds(tmp_path):
+    file = tmp_path / "rows.jsonl.gz"
+    file.write_bytes(gzip.compress(b'{"a": 1}\n\n{"a": 2}'))
+    assert list(paths.json_lines(file)) == [(1, {"a": 1}), (3, {"a": 2})]
 
 
 def test_a_folder_that_was_begun_is_gone_on_with_and_a_whole_one_stays(tmp_path):

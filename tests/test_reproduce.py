@@ -1,7 +1,9 @@
 """What a run computes before its notebooks start, and what it hands to them."""
 
+import json
 import re
 
+import nbformat
 import pandas as pd
 import papermill
 import pytest
@@ -191,49 +193,63 @@ def test_a_profile_without_likelihoods_leaves_their_notebook_out(runs, capsys):
         begun(runs, "demo", ["07"])
 
 
-def test_a_notebook_that_stops_is_named_with_its_reason(monkeypatch, tmp_path):
-    def stop(*given, **options):
-        raise papermill.PapermillExecutionError(
-            1, 1, "source", "ValueError", "no such layer", ["trace"]
-        )
+CELL = """
+import json, lib, matplotlib, os, sys
+found = {
+    "profile": profile,
+    "package": os.path.dirname(lib.__file__),
+    "also": "/elsewhere" in sys.path,
+    "folder": os.getcwd(),
+    "width": matplotlib.rcParams["lines.linewidth"],
+    "startup": "startup" in globals(),
+}
+json.dump(found, open(os.environ["FOUND"], "w"))
+raise KeyError("no such layer")
+"""
 
-    monkeypatch.setattr(papermill, "execute_notebook", stop)
-    (notebook,) = paths.notebooks(["01"])
+
+@pytest.fixture
+def settings_of_a_user(tmp_path, monkeypatch):
+    """Settings of the tools underneath that a user has for other work."""
+    startup = tmp_path / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "00.py").write_text("startup = True")
+    (tmp_path / "matplotlibrc").write_text("lines.linewidth: 9")
+    kernel = tmp_path / "jupyter" / "kernels" / "python3"
+    kernel.mkdir(parents=True)
+    spec = {"argv": ["false"], "display_name": "x", "language": "python"}
+    write_json(kernel / "kernel.json", spec)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path))
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    for name in ("MATPLOTLIBRC", "JUPYTER_PREFER_ENV_PATH"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_notebook_runs_in_its_folder_by_this_copy_whatever_settings_a_user_has(
+    settings_of_a_user, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("FOUND", str(tmp_path / "found.json"))
+    parameters = nbformat.v4.new_code_cell("profile = None")
+    parameters.metadata["tags"] = ["parameters"]
+    cells = [parameters, nbformat.v4.new_code_cell(CELL)]
+    notebook = tmp_path / "01_short.ipynb"
+    metadata = {"kernelspec": {"name": "python3", "display_name": "x"}}
+    metadata["language_info"] = {"name": "python"}
+    content = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+    nbformat.write(content, notebook)
+    (tmp_path / "results").mkdir()
+    given = {"profile": "mine", "unknown": "x"}
     with pytest.raises(InputError) as caught:
-        reproduce._execute(notebook, tmp_path, {})
-    reason = "01_attention_maps stopped: ValueError: no such layer (executed copy: "
-    assert str(caught.value).startswith(reason)
-
-
-def test_a_notebook_runs_in_its_folder_and_its_copy_lies_beside_the_results(
-    monkeypatch, tmp_path
-):
-    ran = []
-
-    def execute(source, executed, parameters, **options):
-        ran.append((source, executed, parameters))
-        ran.append((options["cwd"], options["kernel_name"], options["progress_bar"]))
-
-    monkeypatch.setattr(papermill, "execute_notebook", execute)
-    (notebook,) = paths.notebooks(["01"])
-    reproduce._execute(notebook, tmp_path, {"profile": "demo", "unknown": "x"})
-    copy = str(tmp_path / "01_attention_maps.ipynb")
-    assert ran[0] == (str(notebook), copy, {"profile": "demo"})
-    assert ran[1] == (str(paths.NOTEBOOKS), "python3", False)
-
-
-@pytest.mark.parametrize("inherited", ["", "/elsewhere"])
-def test_a_notebook_imports_this_copy_before_any_other(
-    monkeypatch, tmp_path, inherited
-):
-    seen = []
-
-    def execute(*given, **options):
-        seen.append(reproduce.os.environ["PYTHONPATH"])
-
-    monkeypatch.setattr(papermill, "execute_notebook", execute)
-    monkeypatch.setenv("PYTHONPATH", inherited)
-    (notebook,) = paths.notebooks(["01"])
-    reproduce._execute(notebook, tmp_path, {})
-    own = str(paths.ROOT)
-    assert seen == [f"{own}:/elsewhere" if inherited else own]
+        reproduce._execute(notebook, tmp_path / "results", given)
+    reason = "01_short stopped: KeyError: 'no such layer' (executed copy: "
+    assert str(caught.value) == f"{reason}{tmp_path}/results/01_short.ipynb)"
+    assert json.loads((tmp_path / "found.json").read_text()) == {
+        "profile": "mine",
+        "package": str(paths.ROOT / "lib"),
+        "also": True,
+        "folder": str(paths.NOTEBOOKS),
+        "width": 1.5,
+        "startup": False,
+    }

@@ -49,13 +49,17 @@ def answers(
 
     A part is main, one of PARTS, or draws, the answers that are weighted. What is not
     stored is generated, in `folder` or in results/. Raises InputError for what is
-    stored with other settings.
+    stored with other settings, and for a folder that is not there.
     """
     accuracy = _accuracy_of(profile, part)
     if accuracy is None:
         return frame([], part)
     if folder is None and is_stored(profile, part):
         return stored_answers(profile, part)
+    if folder is not None and not Path(folder).is_dir():
+        raise InputError(
+            f"completions {str(folder)!r} is no folder: give that of a run, or none"
+        )
     # With the libraries that run a network, which stored answers do without.
     from lib.evaluation.run import evaluate
 

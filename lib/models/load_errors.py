@@ -10,7 +10,7 @@ import httpx2
 from huggingface_hub import constants, errors
 
 from lib import paths
-from lib.errors import InputError
+from lib.errors import InputError, unusable_variable
 
 LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
 TRY_LATER = (
@@ -97,7 +97,8 @@ def explain_hub_error(
             f"{repo}: cannot be fetched, {constants.ENDPOINT} does not answer or"
             f" HF_HUB_OFFLINE is set; {TRY_LATER}"
         )
-    return None
+    reason = unusable_variable()
+    return f"{repo}: cannot be fetched: {reason}" if reason else None
 
 
 def _refusal(repo: str, revision: str | None, error: BaseException) -> str | None:

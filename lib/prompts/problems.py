@@ -16,7 +16,7 @@ from huggingface_hub import HfApi
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib import paths
-from lib.errors import InputError, Settings, unknown, validated
+from lib.errors import InputError, Settings, unknown, unusable_variable, validated
 from lib.paths import DATA, json_lines, write_whole
 from lib.prompts.conditions import Condition
 
@@ -34,8 +34,14 @@ HUB_TIMEOUT = 2  # seconds that the hub may stay silent
 
 
 def _level_number(level: object) -> object:
-    """Return 3 for "Level 3", and anything else as it is."""
-    if isinstance(level, str) and re.fullmatch(r"Level \d{1,9}", level):
+    """Return 3 for "Level 3", "3" and 3.0, 0 for MATH's "Level ?", and anything else as
+    it is.
+    """
+    if isinstance(level, float) and level.is_integer():
+        return int(level)
+    if level == "Level ?":
+        return 0
+    if isinstance(level, str) and re.fullmatch(r"(Level )?\d{1,9}", level):
         return int(level.removeprefix("Level "))
     return level
 
@@ -232,7 +238,8 @@ def _from_hub() -> list[dict]:
         return dataset.to_list()
     except Exception as error:
         # Of any kind: datasets, the hub and the network have classes of their own.
-        reason = " ".join(str(error).split()) or type(error).__name__
+        words = " ".join(str(error).split()) or type(error).__name__
+        reason = unusable_variable() or words
         raise InputError(
             f"{MATH500} could not be fetched ({reason}); give the path to a JSONL file"
             " of it, or put one at data/math500.jsonl"

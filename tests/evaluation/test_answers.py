@@ -10,6 +10,7 @@ import pytest
 from hand_written import keep, record
 
 from lib import evaluation, paths
+from lib.errors import InputError
 from lib.evaluation import likelihood, of_profile
 from lib.evaluation import run as module
 from lib.evaluation.rows import frame
@@ -226,3 +227,10 @@ def test_texts_are_compared_model_by_model_and_sample_by_sample(mine):
             rows.append(text(model, sample=sample, response=response))
     store(mine, "main", "answers/main", rows)
     assert evaluation.same_texts(mine, frame(rows)) == (4, 4)
+
+
+def test_a_folder_that_is_not_there_starts_no_run(tmp_path):
+    missing = tmp_path / "runs" / "mistyped"
+    with pytest.raises(InputError, match=r"mistyped' is no folder: give that of a run"):
+        of_profile.answers(load_profile("demo"), folder=missing)
+    assert not missing.exists()

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from functools import cache
 from types import SimpleNamespace
 
 import datasets
@@ -49,7 +48,6 @@ DEMO = [
 def nothing_remembered(tmp_path, monkeypatch):
     monkeypatch.setattr(problems, "DATA", tmp_path / "data")
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
-    monkeypatch.setattr(problems, "_from_hub", cache(problems._from_hub.__wrapped__))
 
 
 @pytest.fixture
@@ -64,6 +62,21 @@ def write(tmp_path):
         return path
 
     return written
+
+
+@pytest.mark.parametrize(
+    "level, number",
+    [("Level 3", 3), ("Level ?", 0), ("5", 5), (5.0, 5), (5, 5), (None, 0)],
+)
+def test_a_level_is_read_however_files_write_it(write, level, number):
+    (problem,) = load_problems(write(BARE | {"level": level}))
+    assert problem.level == number
+
+
+@pytest.mark.parametrize("level", ["hard", "Level", 2.5, True, -1, "-1"])
+def test_a_level_that_is_no_number_is_refused(write, level):
+    with pytest.raises(InputError, match=r"line 1: level: must be "):
+        load_problems(write(BARE | {"level": level}))
 
 
 def made(*levels):
@@ -235,7 +248,6 @@ def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, monkeypatch):
     hub.rows = [*ROWS[:6], ROWS[6] | {"answer": "6 "}]
     with pytest.raises(InputError, match="is not the known MATH-500"):
         load_problems("math500")
-    problems._from_hub.cache_clear()
     monkeypatch.setattr(problems.HfApi, "dataset_info", lambda *_, **__: 1 / 0)
     with pytest.raises(InputError, match="give the path to a JSONL file"):
         load_problems("math500")
