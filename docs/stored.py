@@ -159,21 +159,6 @@ def spread_of_solutions() -> list[float]:
     return list((nats.mless - nats.none).groupby("model").std())
 
 
-def times_as_fast(other: str, ours: str) -> list[float]:
-    """Return how many times as fast received attention is, by the number of tokens."""
-    table = csv("benchmarks/results/extraction.csv")
-    seconds = table.pivot(index="way", columns="tokens", values="seconds")
-    return list((seconds.loc[other] / seconds.loc[ours])[[128, 512, 2048, 4096]])
-
-
-def completions_per_second() -> pd.DataFrame:
-    """Return how fast each way answers problems, in the best of several batches."""
-    table = csv("benchmarks/results/generation.csv").query("batch > 1")
-    return table.pivot_table(
-        index="way", columns="problems", values="per_second", aggfunc="max", sort=False
-    )
-
-
 def fields(*only: str) -> Iterator[tuple[str, str, str | None]]:
     """Yield fields of a profile, all or some: name, default, meaning."""
     for section, model in SECTIONS.items():

@@ -160,11 +160,6 @@ def effects(rows: Iterable[Verdict], control: str = "") -> list[float]:
     return [one.effect for one in told]
 
 
-def percent(shares: Iterable[float]) -> list[float]:
-    """Return shares as %."""
-    return [100 * share for share in shares]
-
-
 def holding(rows: Iterable[Verdict], number: float) -> list[Verdict]:
     """Return the verdicts whose interval holds a number."""
     return [row for row in rows if row.estimate.holds(number)]
@@ -201,7 +196,6 @@ FILTERS: tuple[Callable, ...] = (
     cells,
     where,
     effects,
-    percent,
     holding,
     certain,
     gains,
