@@ -105,7 +105,7 @@ class GradeOptions(Settings):
 
     file: AnyPath = Field(description="JSONL, a row per completion")
     answer: str = Field(
-        "answer", description="field of the gold answer: doc.answer of lm-eval"
+        "answer", description="field of the gold answer, LaTeX: doc.answer of lm-eval"
     )
     response: str = Field(
         "response", description="field of the response: resps.0.0 of lm-eval"

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from lib.grading.spelling import spelled
 from lib.grading.values import (
+    KNOWN_UNITS,
     SEPARATORS,
-    UNITS,
     changing_words,
     parse_number,
     split_unit,
@@ -165,8 +165,8 @@ def _number(gold: str, answer: str) -> Settled | None:
     gold_text, gold_unit = split_unit(gold)
     text, unit = split_unit(answer)
     # A unit that is unknown or left out may be any.
-    are_known = gold_unit and unit and {*gold_unit, *unit} <= set(UNITS.values())
-    if are_known and gold_unit != unit:
+    are_known = KNOWN_UNITS.issuperset(gold_unit + unit)
+    if gold_unit and unit and are_known and gold_unit != unit:
         return False, "unit"
     expected = parse_number(gold_text)
     if expected is None:

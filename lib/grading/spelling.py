@@ -18,7 +18,7 @@ SIGN_COMMANDS = (
     "× times ÷ div · cdot ⋅ cdot ∙ cdot ∗ cdot π pi θ theta ∞ infty √ sqrt ≤ leq ≥ geq"
     " ≠ neq ∪ cup ∩ cap ∈ in ± pm ∓ mp ∅ emptyset ≈ approx ∴ therefore"
 )
-CHARACTERS = {
+_CHARACTERS = {
     **{code: " " for code in (*range(0x20), *range(0x200B, 0x2010))},
     **{
         ord(sign): rf"\{name} "
@@ -77,6 +77,7 @@ RULES = r"""
 \\(?:<fonts>)<end>  =>  <space>
 \\imath<end>  =>  i
 ^ ?(\\text\{)? ?(?:Option|Choice|Answer)\b:? ?(?=[^\w]?[A-Z]\b)  =>  \1
+([ {\d][ap])\.m<end>\.?  =>  \1m
 # Bases in words: 52_{\text{eight}}, 52 (base 8).
  ?_?[ {(]*(?:\\text\{)?[ (]*base ?(\w+)[ )}]*  =>  _\1
 _[ {]*(?:\\text\{ ?)?two<end>[ }]*  =>  _2
@@ -187,7 +188,7 @@ def spelled(answer: str) -> str:
     """
     for pattern, replacement in _BEFORE_NFKC:
         answer = pattern.sub(replacement, answer)
-    answer = normalize("NFKC", answer).translate(CHARACTERS)
+    answer = normalize("NFKC", answer).translate(_CHARACTERS)
     for pattern, replacement in _RULES:
         answer = pattern.sub(replacement, answer)
     return answer.strip()

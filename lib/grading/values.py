@@ -47,24 +47,23 @@ SEPARATORS = re.compile(
 _NAMES = (
     "mm millimeter millimetre; cm centimeter centimetre; m meter metre; km kilometer"
     " kilometre; in inch inche; foot ft feet; yard yd; mile mi; second s sec; minute"
-    " min; hour h hr; day; week; month; year yr; cent; dollar usd; degree deg; radian"
-    " rad; g gram; kg kilogram; ounce oz; pound lb; ml milliliter millilitre; l liter"
-    " litre; mph; am; pm; % percent"
+    " min; hour h hr; day; week; month; year yr; cent; dollar usd; degree deg circ;"
+    " radian rad; g gram; kg kilogram; ounce oz; pound lb; ml milliliter millilitre; l"
+    " liter litre; mph; am; pm; % percent"
 )
 UNITS = {
     name: names.split()[0] for names in _NAMES.split(";") for name in names.split()
 }
+KNOWN_UNITS = frozenset(UNITS.values())
 _IGNORED = {"per", "square", "cubic", "sq", "cu", "unit", "of", "a", "an", "cdot"}
-_NOT_UNITS = {"or", "and", "is", "are", "not", "no", "if", "where", "when", "for"}
-_NOT_UNITS |= {"base", "mod"}
-_UNIT = re.compile(
-    r"(?:(?P<sign>\^\\circ ?[CF]?|\\?%)"
-    r"|(?:\\cdot|/)? ?\\text\{(?P<text>[A-Za-z0-9 ./^'\\-]*)\}"
-    r"|(?<=[\d}) ])(?P<plain>[A-Za-z]{2,}(?:/[a-z]+)?)\.?) ?(?:\^ ?\{? ?-?\d ?\}?)?$"
+# A value that does not end in an operator, then a unit and its power.
+_WITH_UNIT = re.compile(
+    r"(?P<value>.*[^\s_^{(\[=,+\-*/<>|&\\:](?<!\\cdot)(?<!\\times))"
+    r" ?(?:\\(?:cdot|times)|/)? ?"
+    r"(?:(?P<plain>\b(?<![A-Za-z\\])[A-Za-z]{2,}(?:/[a-z]+)?)\.?"
+    r"|(?P<marked>\^ ?\\circ ?[CF]?|\\?%|\\text\{[A-Za-z0-9 ./^'\\-]*\}))"
+    r" ?(?:\^ ?\{? ?-?\d ?\}?)?"
 )
-# A Greek letter or a constant may stand before a unit, an operator may not.
-_CONSTANT = r"\\(?:pi|theta|alpha|beta|gamma|lambda|mu|infty)$"
-_OPEN_END = re.compile(rf"(?:[_^{{(\[=,+\-*/<>|&\\:]|(?!{_CONSTANT})\\[a-zA-Z]+)$")
 
 
 def split_unit(spelled: str) -> tuple[str, list[str]]:
@@ -72,30 +71,22 @@ def split_unit(spelled: str) -> tuple[str, list[str]]:
 
     Known units get one spelling. Nothing is split off mere words.
     """
-    rest = spelled.strip()
-    units: list[str] = []
-    while match := _UNIT.search(rest):
-        before = rest[: match.start()].rstrip()
-        words = _unit_words(match)
-        known = set(words) <= set(UNITS.values()) or match["text"]
-        # Letters that stand bare may be a product of variables.
-        if not words or not before or not known or _OPEN_END.search(before):
-            break
-        rest = before
-        units = [word for word in words if word not in _IGNORED] + units
-    return rest, units
+    text = spelled.strip()
+    match = _WITH_UNIT.fullmatch(text)
+    if match is None:
+        return text, []
+    units = _unit_words(match["plain"] or match["marked"])
+    # Letters that stand bare may be a product of variables.
+    if match["plain"] and not KNOWN_UNITS.issuperset(units):
+        return text, []
+    value, before = split_unit(match["value"])
+    return value, before + units
 
 
-def _unit_words(match: re.Match[str]) -> list[str]:
-    """Return the words of what looks like a unit, none where it is none."""
-    if match["sign"]:
-        return ["%" if "%" in match["sign"] else "degree"]
-    text = (match["text"] or match["plain"] or "").lower()
-    words = re.findall("[a-z]+", re.sub(r"\b([ap])\.m", r"\1m", text))
-    if _NOT_UNITS.intersection(words):
-        return []
-    singular = [word if word == "s" else word.removesuffix("s") for word in words]
-    return [UNITS.get(word, word) for word in singular]
+def _unit_words(text: str) -> list[str]:
+    words = re.findall(r"[a-z]+|%", text.replace(r"\text", "").lower())
+    singular = [word if word in UNITS else word.removesuffix("s") for word in words]
+    return [UNITS.get(word, word) for word in singular if word not in _IGNORED]
 
 
 # Words that change what a number says: "12 or more", "about 12", "12 is impossible".

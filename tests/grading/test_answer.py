@@ -45,74 +45,46 @@ def test_takes_the_last_closed_box():
     assert last_box(r"\boxed{" * 100_000) is None
 
 
-RUN_ONS = r"""
-\n\nProblem: What is 5+5?
-\n**Question 2:** find x.
-\n## Problem 2\nWhat is 5+5?
-\nQ: What is 5+5?
-\nProblem 2. What is 5+5?
-\nuser\nWhat is 5+5?\nassistant
-\n[INST] What is 5+5? [/INST]
-<end_of_turn>\n<start_of_turn>user\nWhat is 5+5?<end_of_turn>
-<|im_end|>\n<|im_start|>user\nWhat is 5+5?
-</s>\n<s>user\nWhat is 5+5?</s>
-<｜end▁of▁sentence｜><｜User｜>5+5?<｜Assistant｜>
-\n\n题目：5+5等于多少？\n解：
-\n### Human: What is 5+5?
-\n\nHere is another problem: what is 5+5?
-\n\section*{Problem 2}\nWhat is 5+5?
-\n**Problem (2):** What is 5+5?
-"""
-
-
-@pytest.mark.parametrize("run_on", RUN_ONS.strip().splitlines())
-def test_another_problem_behind_a_box_is_cut(run_on):
-    own = r"It is \boxed{12}."
-    for answer in (r"\boxed{10}", ""):
-        read = read_answer(own + run_on.replace(r"\n", "\n") + answer)
-        assert (read.box, read.run_on, read.restated) == ("12", True, False)
-
-
-def test_what_ends_a_text_is_no_run_on():
-    for end in (
-        "<|im_end|><|endoftext|>",
-        "</s>",
-        "\n",
-        "\nTo check the problem: yes.",
-    ):
-        read = read_answer(r"It is \boxed{12}." + end)
-        assert (read.box, read.run_on) == ("12", False)
-
-
-# The grader does not know the problem: before any box this may be the one that was
-# asked, and is counted, not cut.
-RESTATED = r"""
+# Responses that answer 12, by what is told of them. The grader does not know the problem:
+# a header before any box may be of the one that was asked, and is counted, not cut.
+RESPONSES = {
+    "nothing": r"""
+It is \boxed{12}.<|im_end|><|endoftext|>
+It is \boxed{12}.</s>
+It is \boxed{12}.\nTo check the problem: it is so.
+<|im_start|>assistant\nIt is \boxed{12}.
+""",
+    "run_on": r"""
+It is \boxed{12}.\n\nProblem: What is 5+5?\n\boxed{10}
+It is \boxed{12}.\n**Question 2:** find x. \boxed{10}
+It is \boxed{12}.\n## Problem 2\nWhat is 5+5?\n\boxed{10}
+It is \boxed{12}.\nQ: What is 5+5?\n\boxed{10}
+It is \boxed{12}.\nProblem 2. What is 5+5? \boxed{10}
+It is \boxed{12}.\nuser\nWhat is 5+5?\nassistant\n\boxed{10}
+It is \boxed{12}.\n[INST] What is 5+5? [/INST] \boxed{10}
+It is \boxed{12}.<end_of_turn>\n<start_of_turn>user\nWhat is 5+5?<end_of_turn>\n\boxed{10}
+It is \boxed{12}.<|im_end|>\n<|im_start|>user\nWhat is 5+5? \boxed{10}
+It is \boxed{12}.</s>\n<s>user\nWhat is 5+5?</s>\boxed{10}
+It is \boxed{12}.<｜end▁of▁sentence｜><｜User｜>5+5?<｜Assistant｜>\boxed{10}
+It is \boxed{12}.\n\n题目：5+5等于多少？\n解：\boxed{10}
+It is \boxed{12}.\n### Human: What is 5+5?
+It is \boxed{12}.\n\nHere is another problem: what is 5+5? \boxed{10}
+It is \boxed{12}.\n\section*{Problem 2}\nWhat is 5+5? \boxed{10}
+It is \boxed{12}.\n**Problem (2):** What is 5+5?\n\boxed{10}
+\boxed{12}<|im_end|>\n<|im_start|>user\n5+5?<think>hm</think>\boxed{10}
+""",
+    "restated": r"""
 **Problem:** what is 3 times 4?\n\n**Solution:** It is $\boxed{12}$.
 Sure.\n\n### Question:\nWhat is 3 times 4?\n\n### Answer:\n$\boxed{12}$
 Question 1: what is 3 times 2? It is 6.\nQuestion 2: and twice that?\n\n$\boxed{12}$
 Put it into \boxed{}.\nProblem: what is 3 times 4?\n\boxed{12}
 We are not done.\n\nProblem: What is 3 times 4?\n\boxed{12}
-"""
-
-
-@pytest.mark.parametrize("response", RESTATED.strip().splitlines())
-def test_a_problem_before_any_box_is_graded_and_told(response):
-    verdict = settle("12", response.replace(r"\n", "\n"))
-    assert (verdict.correct, verdict.problem_restated) == (True, True)
-    assert not verdict.run_on
-
-
-def test_a_turn_of_the_user_ends_an_answer_without_a_box():
-    run_on = "<|im_end|>\n<|im_start|>user\nWhat is 5+5?<|im_end|>\n\\boxed{10}"
-    assert read_answer("I do not know." + run_on).box is None
-    assert read_answer(r"<|im_start|>assistant It is \boxed{12}.").box == "12"
-
-
-THOUGHTS = r"""
+""",
+    "thought": r"""
 <think>User: asks for 12.\nUser: is it \boxed{7}?</think>\n\boxed{12}
 So it is \boxed{7}.\nUser: no.</think>\boxed{12}
-<|begin_of_thought|>\boxed{7}\nQ: sure?<|end_of_thought|><|begin_of_solution|>\boxed{12}<|end_of_solution|>
-<|channel|>analysis<|message|>\boxed{7}<|end|><|start|>assistant<|channel|>final<|message|>\boxed{12}<|return|>
+<|begin_of_thought|>\boxed{7}\nQ: no.<|end_of_thought|><|begin_of_solution|>\boxed{12}
+<|channel|>analysis<|message|>\boxed{7}<|end|><|channel|>final<|message|>\boxed{12}<|return|>
 <|thought|>\nhm\n<|answer|>\n\boxed{12}
 [THINK]\boxed{7}\nProblem: hm[/THINK]\boxed{12}
 analysisIt is \boxed{7}.\nQ: sure?assistantfinalIt is \boxed{12}.
@@ -120,19 +92,24 @@ analysisIt is \boxed{7}.\nQ: sure?assistantfinalIt is \boxed{12}.
 <scratchpad>\boxed{7}\nQ: sure?</scratchpad>\boxed{12}
 <think>It is \boxed{12}.</think> It is twelve.
 <think>It is \boxed{12}, or is
-"""
+""",
+}
+CASES = [
+    (mark, one) for mark in RESPONSES for one in RESPONSES[mark].split("\n") if one
+]
 
 
-@pytest.mark.parametrize("response", THOUGHTS.strip().splitlines())
-def test_a_thought_is_told_apart_from_the_answer(response):
+@pytest.mark.parametrize("mark, response", CASES)
+def test_the_answer_is_told_apart_from_what_stands_round_it(mark, response):
     read = read_answer(response.replace(r"\n", "\n"))
-    assert (read.box, read.run_on, read.thought) == ("12", False, True)
+    assert read.box == "12"
+    for name in ("run_on", "restated", "thought"):
+        assert getattr(read, name) is (name == mark), name
 
 
-def test_a_thought_of_another_turn_is_cut_with_it():
-    run_on = "<|im_end|>\n<|im_start|>user\n5+5?<think>hm</think>\\boxed{10}"
-    read = read_answer(r"\boxed{12}" + run_on)
-    assert (read.box, read.run_on, read.thought) == ("12", True, False)
+def test_a_turn_of_the_user_ends_an_answer_without_a_box():
+    run_on = "<|im_end|>\n<|im_start|>user\nWhat is 5+5?<|im_end|>\n\\boxed{10}"
+    assert read_answer("I do not know." + run_on).box is None
 
 
 @pytest.mark.parametrize("answer, gold", [("5", "5"), ("x+2x", "3x"), ("", "5")])
