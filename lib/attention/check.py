@@ -15,6 +15,7 @@ from lib.attention.function import (
     Recording,
     attending,
     device_of,
+    without_attention,
 )
 from lib.errors import InputError
 
@@ -56,10 +57,11 @@ def check_attention(model: PreTrainedModel) -> None:
 
     windows = comparison.recording.windows
     numbers = range(decoder.config.num_hidden_layers)
-    if silent := [i + 1 for i in numbers if i not in windows]:
+    silent = [i + 1 for i in numbers if i not in windows]
+    if silent != without_attention(model) or not windows:
         raise InputError(f"{refusal}: layers {silent} show no attention matrix")
     expected = _expected_windows(decoder, comparison.recording)
-    if unseen := [i + 1 for i in numbers if windows[i] != expected[i]]:
+    if unseen := [i + 1 for i in windows if windows[i] != expected[i]]:
         raise InputError(
             f"{refusal}: layers {unseen} do not say how far they look back"
         )

@@ -12,7 +12,7 @@ move a token's output by a tenth.
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +31,9 @@ GPU_BLOCK_ELEMENTS = 1 << 27
 # So many blocks there are at least, of scores that are no trifle to a GPU.
 GPU_CAUSAL_BLOCKS = 8
 GPU_UNDIVIDED_ELEMENTS = 1 << 24
+# What transformers calls layers that mix tokens by a state or a convolution: those of
+# Qwen3-Next, Qwen3.5 and LFM2.
+OTHER_WAYS = ("linear_attention", "conv")
 # Keywords that a model may pass and that change nothing in an inference forward over a
 # whole prompt.
 HARMLESS = (
@@ -128,6 +131,21 @@ Work = tuple[Recording | None, _Hiding | None, Step | None]
 _work: ContextVar[Work] = ContextVar("work", default=(None, None, None))
 
 
+def without_attention(model: PreTrainedModel) -> list[int]:
+    """Return the layers, counted from 1, that mix tokens in one of OTHER_WAYS."""
+    kinds = getattr(model.get_decoder().config, "layer_types", None) or []
+    return [layer for layer, kind in enumerate(kinds, 1) if kind in OTHER_WAYS]
+
+
+def refuse_without_attention(model: PreTrainedModel, layers: Iterable[int]) -> None:
+    """Raise InputError for layers that have no attention to read or to hide from."""
+    if missing := sorted(set(without_attention(model)).intersection(layers)):
+        raise InputError(
+            f"layers {missing} of this {model.config.model_type} model have no softmax"
+            " attention: answers and likelihoods alone can be had of it"
+        )
+
+
 def device_of(model: PreTrainedModel) -> torch.device:
     """Return where a model computes, also one whose first weights lie on disk."""
     places = getattr(model, "hf_device_map", {}).values()
@@ -188,6 +206,7 @@ def hiding(
             f"hiding in layers {sorted(missing)} was asked for; the model has layers 1"
             f" to {last}"
         )
+    refuse_without_attention(model, (*hidden, *silent))
     ends = [[span.start, span.stop] for span in spans]
     starts, stops = torch.tensor(ends, device=device_of(model)).T[..., None, None]
     layers = {

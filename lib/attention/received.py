@@ -12,7 +12,12 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.function import Recording, attending, device_of
+from lib.attention.function import (
+    Recording,
+    attending,
+    device_of,
+    refuse_without_attention,
+)
 from lib.errors import InputError
 
 
@@ -186,6 +191,7 @@ def _queries(
         raise InputError(
             f"layers {missing or layers} asked for; the model has layers 1 to {last}"
         )
+    refuse_without_attention(decoder, layers)
     if input_ids.numel() == 0:
         raise InputError("received attention of an empty batch was asked for")
     context = decoder.config.max_position_embeddings

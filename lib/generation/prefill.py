@@ -8,7 +8,8 @@ from typing import cast
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from lib.attention.function import device_of
+from lib.attention.function import device_of, without_attention
+from lib.errors import InputError
 from lib.prompts.batches import pad
 
 
@@ -23,8 +24,16 @@ def prefill(
 
     Return its cache, and the logits (N, vocabulary) in float32 at each row's `places`.
     What all rows begin with is computed once, unless ARM is at work: then `changed`
-    says how many first tokens of each row it changes.
+    says how many first tokens of each row it changes. A model with other layers than
+    those of attention keeps more than such a cache holds: it stays empty.
     """
+    if without_attention(model):
+        if changed:
+            raise InputError(
+                f"{model.config.model_type}: ARM needs a model whose layers all have"
+                " attention"
+            )
+        return DynamicCache(), _logits(model, rows, places, None)
     cache = DynamicCache()
     shared = _shared(rows, places, changed)
     if shared:

@@ -94,6 +94,29 @@ FAMILIES["gemma3-multimodal"] = gemma3_multimodal
 FAMILIES["deepseek_v3"] = functools.partial(of_type, "deepseek_v3", **MULTI_HEAD_LATENT)
 
 
+def of_layers(model_type, kind):
+    """Make a random model whose first two layers mix tokens in another way."""
+    sizes = {
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 2,
+        "linear_key_head_dim": 8,
+        "linear_value_head_dim": 8,
+    }
+    return of_type(model_type, layer_types=[kind, kind, "full_attention"], **sizes)
+
+
+# Families of which layer 1 has no softmax attention.
+WITHOUT_ATTENTION = {
+    "qwen3_5_text": functools.partial(of_layers, "qwen3_5_text", "linear_attention"),
+    "qwen3_next": functools.partial(
+        of_layers,
+        "qwen3_next",
+        "linear_attention",
+    ),
+    "lfm2": functools.partial(of_layers, "lfm2", "conv"),
+}
+
+
 def save(model, folder, **options):
     """Save a model beside a tokenizer of as many words as the smallest one has."""
     words = {f"w{number}": number for number in range(SMALL["vocab_size"])}

@@ -1,0 +1,52 @@
+"""Models whose first layers have no softmax attention are scored; what reads attention
+is refused in one line.
+"""
+
+import pytest
+import torch
+from families import WITHOUT_ATTENTION, save, spread
+
+from lib.attention.function import hiding
+from lib.attention.received import received_attention
+from lib.generation.prefill import prefill
+from lib.models.loading import load
+
+ROWS = [[5, 17, 3, 88, 41, 9], [5, 17, 60, 2]]
+PLACES = [range(3, 5), range(1, 3)]
+
+
+@pytest.fixture(params=WITHOUT_ATTENTION)
+def other(request, tmp_path):
+    """One of each family, loaded whole, and its folder."""
+    torch.manual_seed(1)
+    save(spread(WITHOUT_ATTENTION[request.param](), 0.15), tmp_path)
+    return load(str(tmp_path), device="cpu").model, tmp_path
+
+
+def test_logits_of_a_batch_are_those_of_each_row_alone(other):
+    model, _ = other
+    _, found = prefill(model, ROWS, PLACES)
+    expected = []
+    for row, at in zip(ROWS, PLACES, strict=True):
+        with torch.inference_mode():
+            alone = model(input_ids=torch.tensor([row]), use_cache=False).logits[0]
+        expected.append(alone[at.start : at.stop])
+    torch.testing.assert_close(found, torch.cat(expected), rtol=0, atol=1e-5)
+
+
+def test_attention_is_read_and_hidden_in_layers_alone_that_have_it(other, refused):
+    model, folder = other
+    ids = torch.tensor(ROWS[:1])
+    message = refused(received_attention, model, ids, [1, 3])
+    assert message.startswith("layers [1] of this ")
+    assert "have no softmax attention" in message
+    message = refused(load, str(folder), layers=1, device="cpu")
+    assert message.endswith("layers [1] show no attention matrix")
+    assert received_attention(model, ids, [3]).shape == (1, 1, 4, 6)
+
+    def hide():
+        with hiding(model, [slice(1, 3)], hidden=[2, 3]):
+            model(ids)
+
+    assert refused(hide).startswith("layers [2] of this ")
+    assert "ARM needs" in refused(prefill, model, ROWS, PLACES, [2, 2])
