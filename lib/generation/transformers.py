@@ -16,7 +16,7 @@ import torch
 from transformers import DynamicCache
 
 from lib.arm.moving import Installed, installed
-from lib.attention.function import attending
+from lib.attention.function import attending, without_attention
 from lib.attention.steps import Step
 from lib.errors import InputError
 from lib.generation.next_token import choose
@@ -53,6 +53,10 @@ class Engine(Writer):
         arm = requests[0].arm
         unfinished = {request.key: request for request in requests}
         slots = self.batch_size or len(unfinished)
+        batch_class = _Batch
+        if without_attention(self.model):
+            batch_class = _Alone
+            slots = 1
         with contextlib.ExitStack() as stack:
             hook = None
             if arm:
@@ -60,7 +64,7 @@ class Engine(Writer):
             while unfinished:
                 slots = min(slots, len(unfinished), self._room(positions))
                 cache = SlotCache(slots, positions)
-                batch = _Batch(self, cache, sampling, elicitation, hook)
+                batch = batch_class(self, cache, sampling, elicitation, hook)
                 try:
                     for completion in batch.run(list(unfinished.values())):
                         del unfinished[completion.key]
@@ -267,3 +271,32 @@ class _Batch:
         if slot < len(self.rows):
             self.cache.move(len(self.rows), slot)
             self.rows[slot] = last
+
+
+@dataclass
+class _Alone(_Batch):
+    """One row at work, of a model of which some layers keep something else than keys
+    and values: it goes through the family's own forward, with a cache of its own.
+    """
+
+    own: DynamicCache | None = None
+
+    def _admit(self, admitted: list[Request]) -> torch.Tensor:
+        """Read one prompt; return the logits (1, vocabulary) of its next token."""
+        (request,) = admitted
+        config = self.engine.model.config.get_text_config()
+        self.own = DynamicCache(config=config)
+        self.rows.append(self._row(request))
+        return self._forward(request.input_tokens)
+
+    def _step(self) -> torch.Tensor:
+        """Feed the row a token; return the logits (1, vocabulary) of the next one."""
+        return self._forward([self.rows[0].feed.pop(0)])
+
+    @torch.inference_mode()
+    def _forward(self, tokens: list[int]) -> torch.Tensor:
+        model = self.engine.model
+        self._let_arm_draw(self.rows)
+        ids = torch.tensor([tokens], device=model.device)
+        output = model(input_ids=ids, past_key_values=self.own, use_cache=True)
+        return output.logits[:, -1].float()

@@ -8,7 +8,9 @@ from families import WITHOUT_ATTENTION, save, spread
 
 from lib.attention.function import hiding
 from lib.attention.received import received_attention
+from lib.generation.engines import engine_class
 from lib.generation.prefill import prefill
+from lib.generation.requests import Request, Sampling
 from lib.models.loading import load
 
 ROWS = [[5, 17, 3, 88, 41, 9], [5, 17, 60, 2]]
@@ -20,11 +22,11 @@ def other(request, tmp_path):
     """One of each family, loaded whole, and its folder."""
     torch.manual_seed(1)
     save(spread(WITHOUT_ATTENTION[request.param](), 0.15), tmp_path)
-    return load(str(tmp_path), device="cpu").model, tmp_path
+    return load(str(tmp_path), device="cpu"), tmp_path
 
 
 def test_logits_of_a_batch_are_those_of_each_row_alone(other):
-    model, _ = other
+    model = other[0].model
     _, found = prefill(model, ROWS, PLACES)
     expected = []
     for row, at in zip(ROWS, PLACES, strict=True):
@@ -34,8 +36,23 @@ def test_logits_of_a_batch_are_those_of_each_row_alone(other):
     torch.testing.assert_close(found, torch.cat(expected), rtol=0, atol=1e-5)
 
 
+def test_answers_are_those_of_generate(other):
+    loaded, _ = other
+    requests = [Request(str(place), row) for place, row in enumerate(ROWS)]
+    engine = engine_class("transformers")(loaded, 2)
+    found = {
+        completion.key: list(completion.token_ids)
+        for completion in engine.complete(requests, Sampling(max_new_tokens=12))
+    }
+    for request in requests:
+        ids = torch.tensor([request.input_ids])
+        written = loaded.model.generate(ids, max_new_tokens=12, do_sample=False)
+        assert found[request.key] == written[0, ids.shape[1] :].tolist()
+
+
 def test_attention_is_read_and_hidden_in_layers_alone_that_have_it(other, refused):
-    model, folder = other
+    loaded, folder = other
+    model = loaded.model
     ids = torch.tensor(ROWS[:1])
     message = refused(received_attention, model, ids, [1, 3])
     assert message.startswith("layers [1] of this ")
