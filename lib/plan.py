@@ -37,7 +37,7 @@ from lib.prompts.problems import Problem, load_problems
 GB = 1e9
 HOUR = 3600
 NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-CHARACTERS = 2.7  # of a token
+TOKEN_CHARACTERS = 2.7  # of a token
 PROMPT_TOKENS = 40  # beside the problem and what is inserted
 SHARE_WRITTEN = 0.5  # of the tokens that an answer may have
 # So many problems of the demo's stored answers are answered again by a run.
@@ -383,11 +383,11 @@ def _asked(
     levels = section.levels if isinstance(section, Accuracy) else None
     problems = load_problems(section.problems, section.limit, profile.seed, levels)
     if isinstance(section, Likelihood):
-        longest = section.max_solution_tokens * CHARACTERS
+        longest = section.max_solution_tokens * TOKEN_CHARACTERS
         problems = [item for item in problems if len(item.solution) <= longest]
         conditions = [*section.conditions, *section.at_once]
         tokens = sum(len(problem.solution) for problem in problems)
-        tokens /= CHARACTERS * max(1, len(problems))
+        tokens /= TOKEN_CHARACTERS * max(1, len(problems))
         texts = len(problems)
     else:
         conditions = section.conditions
@@ -425,5 +425,5 @@ def _of_these(
 def _prompt_tokens(profile: Profile, problems: list[Problem]) -> float:
     """Return the mean tokens of a prompt, from characters: that needs no tokenizer."""
     characters = sum(len(problem.problem) for problem in problems)
-    of_problem = characters / CHARACTERS / max(1, len(problems))
+    of_problem = characters / TOKEN_CHARACTERS / max(1, len(problems))
     return PROMPT_TOKENS + of_problem + profile.filler.length
