@@ -52,7 +52,7 @@ test-ray: $(READY)
 	$(BIN)/python -m pytest -m ray tests/generation/test_workers.py
 
 lab: $(READY) $(LEFT_OUT)
-	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --LanguageServerManager.autodetect=False notebooks
 
 report: $(READY)
 	$(BIN)/python -m lib report --profile $(PROFILE)

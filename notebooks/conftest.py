@@ -1,4 +1,6 @@
-"""What nbval compares: printed tables, not pictures and not warnings on stderr."""
+"""What nbval compares: printed tables, not pictures, not the fields that a person saw
+in JupyterLab, and not warnings on stderr.
+"""
 
 
 def pytest_collectstart(collector):
@@ -7,5 +9,6 @@ def pytest_collectstart(collector):
             "text/html",
             "image/svg+xml",
             "application/pdf",
+            "application/vnd.jupyter.widget-view+json",
             "stderr",
         )

@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "counts",
             "read_verdicts",
             "stored_verdicts",
+            "tested",
             "verdict_table",
             "write_verdicts",
         ],

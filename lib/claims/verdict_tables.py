@@ -9,11 +9,15 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from lib import paths
+from lib.claims.claim import load_claims
+from lib.claims.evidence import by_model
+from lib.claims.judging import judge
 from lib.claims.verdict import (
     NOT_TESTED,
     UNJUDGED,
@@ -24,10 +28,13 @@ from lib.claims.verdict import (
 )
 from lib.errors import InputError
 from lib.figures.compare import difference
-from lib.paths import relative_path, write_whole
+from lib.paths import read_yaml, relative_path, write_whole
 from lib.profiles import Profile
 
 KEPT = TypeAdapter(list[Verdict])
+# What `tested` says of each claim and model.
+TESTED = ["claim", "model", "reading", "verdict", "measured", "low", "high"]
+TESTED += ["unit", "n"]
 
 
 def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
@@ -144,3 +151,26 @@ def counts(verdicts: Sequence[Verdict]) -> pd.DataFrame:
 def totals(verdicts: Sequence[Verdict]) -> dict[str, int]:
     """Return how many literal claims stand how, over all models."""
     return counts(verdicts).set_index("model").sum().to_dict()
+
+
+def tested(profile: Profile, notebook: str, **evidence: Any) -> pd.DataFrame:
+    """Return how the claims stand on which a notebook's figures bear, as
+    data/figures.yaml has it: a row for each claim and model that the evidence tests.
+
+    The evidence is as `by_model` takes it. Beside the verdict stand what was measured,
+    with its ends, the unit and n.
+    """
+    names = set()
+    for figures in read_yaml(paths.DATA / "figures.yaml").values():
+        for figure in figures:
+            if figure["notebook"].startswith(notebook):
+                names |= set(figure["claims"])
+    claims = [claim for claim in load_claims() if claim.id in names]
+    rows = []
+    for verdict in judge(claims, by_model(profile, **evidence)):
+        if verdict.n:
+            effect = verdict.estimate
+            measured = (effect.effect, effect.low, effect.high, verdict.unit, effect.n)
+            row = (verdict.claim, verdict.model, verdict.reading, verdict.stands)
+            rows.append((*row, *measured))
+    return pd.DataFrame(rows, columns=TESTED)

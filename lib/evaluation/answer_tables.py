@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lib.paths import DATA, read_yaml
 from lib.statistics import (
     POINTS,
     Interval,
@@ -30,6 +31,7 @@ GRADERS = {
     "correct_authors": "authors' rule as published",
 }
 GROUP = ["model", "condition"]
+PAPER = DATA / "paper.yaml"  # what the paper reports
 ACCURACY_ENDS = ["accuracy", "low", "high"]
 ANSWER_MARKS = ["run_on", "problem_restated", "thought"]
 RATES = [  # shares in % of a group's answers, by `_rates`
@@ -250,6 +252,35 @@ def breakdown(answers: pd.DataFrame, field: str) -> pd.DataFrame:
             row["n"] = len(part)
             rows.append(row | mean_and_ends(ACCURACY_ENDS, shares(part)))
     return pd.DataFrame(rows, columns=[*GROUP, field, "n", *ACCURACY_ENDS])
+
+
+def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the accuracies of `summarise`, and below them those that the paper reports
+    in Fig. 10, which have no interval; `source` says which is which.
+    """
+    values = pd.DataFrame(read_yaml(PAPER)["fig10"]["values"])
+    rows = values.reset_index(names="condition")
+    reported = rows.melt("condition", var_name="model", value_name="accuracy")
+    own = table.assign(source="this run")
+    both = pd.concat(
+        [own, reported.assign(source="the paper", n=500)], ignore_index=True
+    )
+    return both[["source", "model", "condition", "n", *ACCURACY_ENDS]]
+
+
+def varied_fillers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a row of `summarise` for each filler that the paper varies in Fig. 8.
+
+    `varied` says what is varied, `label` what the figure calls the filler, `reported`
+    what the paper reports of Qwen2.5-Math-7B, where it does.
+    """
+    parts = []
+    for name, points in read_yaml(PAPER)["fig08"]["panels"].items():
+        by_condition = pd.DataFrame.from_dict(points, orient="index")
+        part = by_condition.rename_axis("condition").reset_index()
+        parts.append(part.assign(varied=name))
+    points = pd.concat(parts)[["varied", "condition", "reported", "label"]]
+    return points.merge(table, on="condition").sort_values("model", kind="stable")
 
 
 def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:

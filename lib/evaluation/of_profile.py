@@ -27,6 +27,7 @@ from lib.evaluation.settings import (
 from lib.evaluation.store import SUMMARY, read
 from lib.models.names import resolve
 from lib.profiles import Accuracy, Profile, variation
+from lib.prompts.problems import drawn_ids
 
 # Parts whose rows are scores and no answers.
 SCORED = ("likelihood", "draw_scores")
@@ -77,7 +78,7 @@ def stored_answers(profile: Profile, part: str = "main") -> pd.DataFrame:
     if accuracy is None:
         return frame([], part)
     conditions = [str(condition) for condition in accuracy.conditions]
-    rows = read(*_origin(profile, part).files)
+    rows = _rows_of(profile, part, accuracy.limit)
     rows = [row for row in rows if row["condition"] in conditions]
     return frame(_rows_of_models(accuracy.models, rows), part)
 
@@ -98,7 +99,7 @@ def stored_scores(profile: Profile) -> pd.DataFrame:
     """Return the likelihoods of a profile as far as they are stored: nothing runs."""
     rows = []
     if profile.likelihood is not None:
-        stored = read(*_origin(profile, "likelihood").files)
+        stored = _rows_of(profile, "likelihood", profile.likelihood.limit)
         rows = _rows_of_models(profile.likelihood.models, stored)
     return pd.DataFrame(rows, columns=SCORE_FIELDS)
 
@@ -178,6 +179,18 @@ def _origin(profile: Profile, part: str) -> Origin:
     return Origin(sorted(results.glob(f"{stem}*.jsonl")), of_repository=False)
 
 
+def _rows_of(profile: Profile, part: str, limit: int | None) -> list[dict]:
+    """Return the stored rows of a part; of a run that is a part of what the repository
+    keeps, those of so many problems.
+    """
+    origin = _origin(profile, part)
+    rows = list(read(*origin.files))
+    if profile.stored_as and origin.of_repository:
+        kept = drawn_ids((row["problem_id"] for row in rows), limit, profile.seed)
+        rows = [row for row in rows if row["problem_id"] in kept]
+    return rows
+
+
 def _shared_settings(profile: Profile, part: str) -> dict:
     """Return what all rows of a part share, as run.json has it."""
     filler, seed = profile.filler, profile.seed
@@ -208,19 +221,20 @@ def recorded_settings(profile: Profile, part: str) -> dict:
 
 def _require_recorded(profile: Profile, part: str) -> None:
     """Raise InputError where the repository's rows were made with other settings."""
-    path = paths.DATA / profile.name / RECORDED
+    path = profile.kept / RECORDED
     recorded = json.loads(paths.read_text(path)).get(part, {})
     difference = first_difference(recorded, recorded_settings(profile, part))
     if difference:
+        kept = paths.relative_path(profile.kept)
         raise InputError(
-            f"data/{profile.name} was made with {part}: {difference}: give the profile"
-            " another name, under which it is computed anew"
+            f"{kept} was made with {part}: {difference}: give the profile another name,"
+            " under which it is computed anew"
         )
 
 
 def _files_of_repository(profile: Profile, part: str) -> list[Path]:
     """Return the files in which the repository has the rows of a part."""
-    folder = paths.DATA / profile.name
+    folder = profile.kept
     if part == "likelihood":
         return sorted((folder / "likelihood").glob("*.jsonl.gz"))
     if part == "draw_scores":

@@ -41,12 +41,14 @@ def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
     """Return the chance (N,) that one of k samples is right, without bias.
 
     From right or wrong (N, S), NaN where there is no sample: 1 - C(S - c, k) / C(S, k)
-    with c of S >= k samples right (Chen et al. 2021, arXiv 2107.03374).
+    with c of S samples right (Chen et al. 2021, arXiv 2107.03374); NaN where a problem
+    has fewer than k.
     """
     correct = np.asarray(correct, dtype=float)
     samples = np.isfinite(correct).sum(1)
     wrong = (correct == 0).sum(1)
-    return np.asarray(1 - special.comb(wrong, k) / special.comb(samples, k))
+    choices = np.where(samples < k, np.nan, special.comb(samples, k))
+    return 1 - special.comb(wrong, k) / choices
 
 
 def distinct_2(texts: Iterable[str]) -> float:
@@ -79,24 +81,28 @@ def best_of(answers: pd.DataFrame, n: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _majority_is_right(answers: pd.DataFrame, n: int) -> bool:
-    """Say whether the most frequent of a problem's first n answers is right, the first
-    of several; none is no vote.
+def _majority_is_right(answers: pd.DataFrame, n: int) -> float:
+    """Return 1 where the most frequent of a problem's first n answers is right, the
+    first of several, else 0; NaN of fewer answers. None is no vote.
     """
     first = answers.sort_values("sample").head(n)
+    if len(first) < n:
+        return np.nan
     votes = Counter(filter(None, first["extracted"])).most_common(1)
     if not votes:
-        return False
+        return 0
     winner, _ = votes[0]
-    return bool(first["right"][first["extracted"] == winner].any())
+    return float(first["right"][first["extracted"] == winner].any())
 
 
 def _means(shares: pd.DataFrame) -> dict[str, float]:
-    """Return the mean over problems of each column in %, with its ends."""
+    """Return the mean of each column in %, with its ends, over the problems that have
+    samples enough.
+    """
     means = {}
     for name, share in shares.items():
         names = [str(name), f"{name} low", f"{name} high"]
-        means |= mean_and_ends(names, POINTS * share)
+        means |= mean_and_ends(names, POINTS * share.dropna())
     return means
 
 
@@ -112,11 +118,12 @@ def noise_floor(answers: pd.DataFrame) -> pd.DataFrame:
         del row["condition"]
         first, second = np.triu_indices(row["samples"], 1)
         samples = POINTS * values.to_numpy()
-        apart = samples[:, first] - samples[:, second]  # (problems, pairs of samples)
-        between = np.abs(apart.mean(0))
+        # (problems, pairs of samples), NaN where one of a pair is missing
+        apart = pd.DataFrame(samples[:, first] - samples[:, second])
+        between = apart.mean().abs()
         row |= {
             "difference": between.mean(),
-            "discordant": np.abs(apart).mean(),
+            "discordant": np.nanmean(apart.abs()),
             "largest": between.max(),
         }
         rows.append(row)

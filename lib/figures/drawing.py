@@ -22,20 +22,20 @@ from matplotlib.colors import LogNorm
 plt.style.use(["default", Path(__file__).with_name("paper.mplstyle")])
 
 PAGE_WIDTH = 7.2  # inches
-# The name and the colour of a condition: Okabe and Ito's palette, but for a lighter
-# green, so that the grey values differ, too.
+# Name, colour and marker of a condition: Okabe and Ito's palette, but for a lighter
+# green, so that the grey values differ, too. No marker points in a direction.
 CONDITION_LOOKS = {
-    "none": ("None", "#0072B2"),
-    "mless": ("Mless", "#D55E00"),
-    "mful": ("Mful", "#5FBF9B"),
-    "random": ("Random sentence", "#000000"),
-    "arm": ("ARM", "#CC79A7"),
+    "none": ("None", "#0072B2", "o"),
+    "mless": ("Mless", "#D55E00", "s"),
+    "mful": ("Mful", "#5FBF9B", "p"),
+    "random": ("Random sentence", "#000000", "D"),
+    "arm": ("ARM", "#CC79A7", "H"),
 }
 # Of whatever else is told apart, in its order.
 COLOURS = ["#332288", "#999933", "#9F86C0", "#882255", "#4B6A88", "#DDAA33", "#117733"]
-# None points in a direction. There is one more than colours, so that a pair of both
-# comes back after 56 names.
-MARKERS = "osDpXhP8"
+# There is one more than colours, so that a pair of both comes back after 56 names.
+MARKERS = "osDXpP*8"
+VALUES = {"received": "Average attention weight", "ratio": "with / without"}
 NO_CHANGE = {"color": "0.35", "linestyle": "--", "linewidth": 0.8, "zorder": 1}
 WIDE_AND_PALE_LINE = {"linewidth": 2.2, "alpha": 0.5}
 # A first token that receives so many times what any other does flattens their curves.
@@ -69,18 +69,20 @@ def tell_apart(names):
     look in its order, so that no two of these names look alike.
     """
     looks = {}
-    for (name, look), marker in zip(CONDITION_LOOKS.items(), MARKERS, strict=False):
-        label, colour = look
+    further = zip(cycle(COLOURS), cycle(MARKERS))
+    for name in dict.fromkeys(names):
+        if name in CONDITION_LOOKS:
+            label, colour, marker = CONDITION_LOOKS[name]
+        else:
+            label = name
+            colour, marker = next(further)
         looks[name] = {"label": label, "color": colour, "marker": marker}
-    further = [name for name in dict.fromkeys(names) if name not in looks]
-    for name, colour, marker in zip(further, cycle(COLOURS), cycle(MARKERS)):
-        looks[name] = {"label": name, "color": colour, "marker": marker}
     return looks
 
 
 def token_curves(ax, head, names, value="received"):
-    """Draw a number of each token of one prompt, a curve per condition, and return the
-    lines. A first token that is large is left out.
+    """Draw a number of each token of one prompt, one of VALUES, a curve per condition,
+    and return the lines. A first token that is large is left out.
 
     head: the rows of a head, of `head_curves.curves`; names: what the legend calls each
     condition.
@@ -95,8 +97,14 @@ def token_curves(ax, head, names, value="received"):
         style = WIDE_AND_PALE_LINE if condition == "none" else {}
         colour = looks[condition]["color"]
         lines += ax.plot(places, values, color=colour, label=label, **style)
-    ax.set(title=head_name(head, "\n"), xlabel="Token position")
-    ax.set_ylim(bottom=0)
+    ax.set(xlabel="Token position", ylim=(0, None))
+    if value == "received":
+        ax.set_title(head_name(head, "\n"))
+    else:
+        ax.axhline(1, **NO_CHANGE)
+        ax.set_ylim(0, 2)
+    if ax.get_subplotspec().is_first_col():
+        ax.set_ylabel(VALUES[value])
     return lines
 
 
@@ -145,7 +153,7 @@ def interval_lines(ax, table, x, y, by):
     for name, rows in table.groupby(by, sort=False):
         ends = intervals(rows, y)
         lines.append(ax.errorbar(rows[x], rows[y], ends, **looks[name]))
-    ax.set_xlabel(x)
+    ax.set(title=table.model.iloc[0], xlabel=x, ylim=(0, None))
     _whole_numbers(ax.xaxis)
     return lines
 
@@ -166,7 +174,7 @@ def interval_rows(ax, table, value, group, by):
         series.append(ax.errorbar(rows[value], places, xerr=ends, **style))
     middle = (0.7 - step) / 2
     ax.set_yticks(middle + np.arange(len(groups)), groups)
-    ax.invert_yaxis()
+    ax.set_ylim(len(groups) - 0.1, -0.4)
     ax.grid(False, axis="y")
     return series
 
@@ -191,7 +199,8 @@ def accuracy_bars(ax, table):
     table = table.assign(x=groups.ngroup() + 0.27 * groups.cumcount())
     looks = tell_apart(table.condition)
     bars = []
-    for row in split(table.reset_index(), "index"):
+    for place in range(len(table)):
+        row = table.iloc[[place]]
         look = looks[row.condition.item()]
         style = {"color": look["color"], "label": look["label"]}
         if row.source.item() == "the paper":

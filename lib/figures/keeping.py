@@ -2,7 +2,7 @@
 
 The csv alone decides whether the three are written anew. Processors round differently,
 and no file should change for a digit that no reader sees. To draw a figure in a new
-look, delete its png.
+look, delete its png: its csv stays.
 """
 
 import io
@@ -28,9 +28,14 @@ def keep(run, name, figure, *tables):
     path = run.figures / name
     numbers = pd.concat(tables, ignore_index=True)
     csv = numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    reason = _why_anew(path, csv)
+    reason = _why_anew(path.with_suffix(".csv"), csv)
+    pictures = [path.with_suffix(f".{kind}") for kind in ("pdf", "png")]
     if reason:
-        _write(path, figure, csv)
+        _write(path.with_suffix(".csv"), csv.encode())
+    if reason or not all(picture.is_file() for picture in pictures):
+        reason = reason or MISSING
+        for picture in pictures:
+            _write(picture, _drawn(figure, picture))
     plt.close(figure)
 
     run.results.mkdir(parents=True, exist_ok=True)
@@ -51,28 +56,30 @@ def _add_legend(figure):
 
 
 def _why_anew(path, csv):
-    """Return why the files of a figure are to be written, "" to keep them."""
-    pictures = [path.with_suffix(f".{kind}") for kind in ("png", "pdf")]
-    if not all(picture.is_file() for picture in pictures):
-        return MISSING
+    """Return why the table of a figure is to be written, "" to keep it."""
     try:
-        old = pd.read_csv(path.with_suffix(".csv"))
+        old = pd.read_csv(path)
     except (OSError, ValueError):  # not there, or damaged
         return MISSING
     return difference(old, pd.read_csv(io.StringIO(csv)))
 
 
-def _write(path, figure, csv):
-    """Write the three files of a figure, each whole or not at all."""
+def _drawn(figure, path):
+    """Return a figure as the bytes of the kind of file that a path names."""
+    kind = path.suffix.removeprefix(".")
+    undated = {"CreationDate": None} if kind == "pdf" else None
+    picture = io.BytesIO()
+    figure.savefig(picture, format=kind, metadata=undated)
+    return picture.getvalue()
+
+
+def _write(path, content):
+    """Write a file of a figure, whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = error.strerror or error
         raise InputError(
-            f"cannot write figure {path.name} to {path.parent}: {reason}"
+            f"cannot write figure {path.stem} to {path.parent}: {reason}"
         ) from error
-    write_whole(path.with_suffix(".csv"), csv.encode())
-    for kind, metadata in (("pdf", {"CreationDate": None}), ("png", None)):
-        picture = io.BytesIO()
-        figure.savefig(picture, format=kind, metadata=metadata)
-        write_whole(path.with_suffix(f".{kind}"), picture.getvalue())
+    write_whole(path, content)

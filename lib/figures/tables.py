@@ -1,13 +1,20 @@
-"""What a notebook prints: tables in few digits, and sentences."""
+"""What a notebook shows beside pictures: tables in few digits, sentences, code."""
+
+import ast
+import html
+import textwrap
 
 import pandas as pd
+from IPython.display import HTML, Markdown, display
 
 from lib.figures.compare import P_VALUE
+from lib.models.names import resolve
+from lib.paths import ROOT
+from lib.prompts.problems import describe
 from lib.statistics import format_interval
 
 SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign
-NOTHING = "Nothing to show: this profile does not ask for it. The profile demo does."
 MOST_ROWS = 20  # of a table that is shown whole; a longer one is folded to a line
 # Without these the length of a number would decide where a line breaks.
 UNFOLDED = {"width": 1000, "max_columns": None, "max_colwidth": None}
@@ -34,10 +41,9 @@ def show(table, columns=None, digits=2):
 
     The first column is the index, printed once where it repeats; gaps are empty. A
     p-value has three digits. An estimate and its ends become one column. A table of
-    more than MOST_ROWS is folded, and one without rows is said to be one.
+    more than MOST_ROWS is folded, and of one without rows nothing is shown.
     """
     if table.empty:
-        print(NOTHING)
         return None
     for name, value in UNFOLDED.items():
         pd.set_option(f"display.{name}", value)
@@ -89,8 +95,41 @@ def _cell(name, value, places):
     return f"{value:z.{places}f}" if isinstance(value, float) else value
 
 
-def say(*sentences):
-    """Print sentences, each on a line of its own, which its length does not fold: nbval
-    compares lines.
+def say(*paragraphs):
+    """Show paragraphs as prose."""
+    display(Markdown("\n\n".join(paragraphs)))
+
+
+def about(section):
+    """Return which models and problems a section of a profile names, as a caption says
+    it.
     """
-    print(*sentences, sep="\n")
+    models = []
+    for source in map(resolve, section.models):
+        revision = f" @ {source.revision[:12]}" if source.revision else ""
+        weights = f", {source.weights}" if source.weights else ""
+        models.append(f"{source.name}{revision}{weights}")
+    size = f"a sample of {section.limit}" if section.limit else "all"
+    problems = f"{describe(section.problems)}, {size}, in a {section.format} prompt"
+    return f"Models: {'; '.join(models)}. Problems: {problems}."
+
+
+def unfold(*places):
+    """Return functions, each named as file:function, folded to a line each.
+
+    The files are read and not imported: a notebook that draws what is stored would else
+    load the libraries that run a network, only to show a function.
+    """
+    folded = ""
+    for place in places:
+        file, _, name = place.partition(":")
+        text = (ROOT / file).read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                lines = ast.get_source_segment(text, node, padded=True)
+                code = html.escape(textwrap.dedent(lines or ""))
+                summary = f"The code: <code>{name}</code> in <code>{file}</code>"
+                folded += (
+                    f"<details><summary>{summary}</summary><pre>{code}</pre></details>"
+                )
+    return HTML(folded)

@@ -14,7 +14,9 @@ from lib.measurement.measured_tables import (
     stacked,
 )
 from lib.measurement.plan import CHANGES, OTHERS, TRAINED
-from lib.statistics import holm, signed_rank
+from lib.statistics import POINTS, holm, signed_rank
+
+HISTOGRAMS = ["none", "mless", "arm"]  # conditions whose histogram is drawn
 
 
 @of_each_model
@@ -51,6 +53,24 @@ def log_changes(measures: xr.DataArray) -> xr.DataArray:
     after = measures.sel(condition=measures.condition != "none")
     ratios = np.maximum(after, floor) / np.maximum(before, floor)
     return np.log(ratios)
+
+
+def histogram_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
+    """Return by model the histogram of the first MLP's activations.
+
+    A row has the middle of a bin as `activation`, and for each of HISTOGRAMS the share
+    of all activations that lie in it, in %. The outermost bins, which hold whatever
+    lies beyond, have no row.
+    """
+    places = {"network": TRAINED, "condition": HISTOGRAMS, "layer": 1}
+    tables = {}
+    for name, model in measured.items():
+        counts = model.counts.sel(places).transpose("bin", "condition")
+        shares = POINTS * counts / counts.sum("bin")
+        starts = counts.bin.values.astype(float)
+        middles = pd.Index((starts[1:-1] + starts[2:]) / 2, name="activation")
+        tables[name] = pd.DataFrame(shares.values[1:-1], middles, HISTOGRAMS)
+    return pd.concat(tables, names=["model"]).reset_index()
 
 
 @of_each_model

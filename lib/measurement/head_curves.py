@@ -116,6 +116,22 @@ def _first_panels(profile: Profile, figure: Figure, part: str) -> list[Panel]:
     return panels or [Panel(model=spec, layer=1, head=heads)]
 
 
+def with_ratios(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of `curves` with a column `ratio`.
+
+    That is what an original token receives with an insertion over what it receives
+    without.
+    """
+    table = table.assign(ratio=np.nan)
+    original = table[table.part != "inserted"]
+    for _, rows in original.groupby(HEAD_COLUMNS, sort=False):
+        without = rows.received[rows.condition == "none"].to_numpy()
+        for condition in set(rows.condition) - {"none"}:
+            received = rows.received[rows.condition == condition]
+            table.loc[received.index, "ratio"] = received / without
+    return table
+
+
 def summary_of_heads(*tables: pd.DataFrame) -> pd.DataFrame:
     """Return a row per head of tables of `curves`.
 

@@ -87,9 +87,13 @@ def layers_of(values: xr.DataArray, every: bool = False) -> xr.DataArray:
     """
     values = values.sel(network=TRAINED, drop=True).dropna("condition", how="all")
     if not every:
-        others = [dim for dim in values.dims if dim not in ("problem", "layer")]
-        of_each_problem = values.notnull().any(others)
-        return values.sel(layer=of_each_problem.all("problem"))
+        kept = ("condition", "problem", "layer")
+        measured = values.notnull().any([dim for dim in values.dims if dim not in kept])
+        # A sample no larger than map_problems goes through all layers, but under some
+        # of the conditions only.
+        of_each_condition = measured.any("problem").all("condition")
+        of_each_problem = measured.any("condition").all("problem")
+        return values.sel(layer=of_each_condition & of_each_problem)
 
     last = values.isel(layer=-1, drop=True).notnull()
     for dim in ("condition", "problem"):
@@ -248,17 +252,3 @@ def affine_table(model: xr.Dataset) -> pd.DataFrame:
     table["highest head"] = heads.max("head").values
     table["below 0"] = POINTS * below.values
     return table
-
-
-def affine_sentence(table: pd.DataFrame) -> str:
-    """Return a sentence on how well Eq. 2 fits the models of an `affine_table`."""
-    ranges = {}
-    for name in ("affine", "softmax"):
-        means = table["mean"][table.measure == AFFINE_TEXT[name]]
-        lowest = f"{means.min():.2f}"
-        highest = f"{means.max():.2f}"
-        ranges[name] = lowest if lowest == highest else f"{lowest} to {highest}"
-    return (
-        f"R² is {ranges['affine']} with one λ for all tokens, as Eq. 2 has it, and"
-        f" {ranges['softmax']} with each token's own λ."
-    )

@@ -80,6 +80,8 @@ def _of_repository(path: Path, profile: Profile, spec: str) -> xr.Dataset:
         reason = " ".join(str(error).split())
         raise InputError(f"{path} cannot be read: {reason}") from error
     example = profile.attention.example or measured.attrs.get("example")
+    if profile.stored_as:
+        measured = _part_of(measured, profile)
     settings = settings_of(profile, spec, example)
     if _stale(measured, settings):
         command = f"python -m lib reproduce {profile.options} --fresh"
@@ -88,6 +90,24 @@ def _of_repository(path: Path, profile: Profile, spec: str) -> xr.Dataset:
             f" {command}"
         )
     return measured.assign_attrs(settings=json.dumps(settings))
+
+
+def _part_of(measured: xr.Dataset, profile: Profile) -> xr.Dataset:
+    """Return what was measured of as many problems as the profile asks for.
+
+    Those that went through all layers come first. Histograms stay those of all.
+    """
+    limit = profile.attention.limit
+    deep = measured["lambda"].isel(layer=-1).notnull()
+    is_deep = deep.any([dim for dim in deep.dims if dim != "problem"])
+    order = sorted(
+        measured.problem.values, key=lambda name: not is_deep.sel(problem=name)
+    )
+    kept = measured.problem.isin(order[:limit])
+    settings = json.loads(measured.settings)
+    settings["all"]["limit"] = limit
+    cut = measured.isel(problem=kept.values)
+    return cut.assign_attrs(settings=json.dumps(settings))
 
 
 def _stale(measured: xr.Dataset, settings: dict[str, dict]) -> list[str]:

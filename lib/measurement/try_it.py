@@ -1,7 +1,7 @@
 """One prompt and any filler, live: what its tokens receive, and λ beside others.
 
     tried = TryIt("demo")
-    # with sliders where somebody may move them
+    # with fields and sliders where somebody may move them
     tried.show("What is $3 + 4$?", "/")
     # a row of numbers per filler, in the prompt that was shown last
     tried.compare(["/", " ", "he"])
@@ -11,14 +11,13 @@
 The others are slashes, a sentence and attention that is spread evenly.
 """
 
+import base64
 import functools
-import io
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -26,7 +25,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import Image, display
 
 from lib.errors import InputError, validated
-from lib.figures.prompt import CLOSE, draw_close
+from lib.figures.prompt import close_up, head_dots, png_of
 from lib.generation.engines import make_engine
 from lib.generation.requests import Request, Sampling
 from lib.measurement.attention import measure_tokens
@@ -37,14 +36,13 @@ from lib.prompts.building import build_prompt
 from lib.prompts.conditions import POSITIONS, RANDOM_SENTENCE, Filler
 
 LONGEST_FILLER = 220  # tokens, at the end of a slider
-PICTURE_DPI = 150
 PICTURE_WIDTH = 900  # pixels on the page
 MOST_WRITTEN = 120  # tokens of an answer
-TABS = ("What is drawn", "What does the model write?")
+TABS = ("attention", "answers")  # as short as a tab shows whole
 # What a filler is compared with: conditions.
 COMPARED_WITH = {"slashes": "mless", "a sentence": "random"}
 # Fillers that a button types.
-SUGGESTED = {"slashes": "/", "sentence": RANDOM_SENTENCE, "he": "he", "blank": " "}
+SUGGESTED = {"slashes": "/", "sentence": RANDOM_SENTENCE, "he": "he", "spaces": " "}
 
 
 class TryIt:
@@ -61,9 +59,11 @@ class TryIt:
         self.loaded = load_cached(model, layers)
         self.layers = list(range(1, layers + 1))
         self.see = functools.lru_cache(64)(self._see)
-        # The problem, length and position that were drawn last, and their filler.
+        # The problem, length and position that were drawn last, their filler, and the
+        # picture.
         self.shown: tuple[str, int, str] | None = None
         self.filler = ""
+        self.png = b""
 
     def show(
         self,
@@ -76,66 +76,73 @@ class TryIt:
     ) -> None:
         """Show the picture, under fields and sliders where somebody may use them.
 
-        Raises InputError for what no prompt can be built of; a field that is changed to
-        such says why.
+        A notebook keeps the picture either way, since no viewer but JupyterLab shows
+        the fields. Raises InputError for what no prompt can be built of; a field that
+        is changed to such says why, below the last picture.
         """
-        png = self.picture(problem, filler, length, position, layer, head)
-        picture = Image(png, width=PICTURE_WIDTH)
-        if not _somebody_is_there():
-            display(picture)
-            return
+        asked: dict[str, Any] = {"problem": problem, "filler": filler}
+        asked |= {"length": length, "position": position, "layer": layer, "head": head}
+        png = self.picture(**asked)
+        shown: dict[str, Any] = {"image/png": base64.b64encode(png).decode()}
+        if _somebody_is_there():
+            fields = self._fields(asked)
+            shown |= fields._repr_mimebundle_() or {}
+        shown["text/plain"] = "one prompt"  # the same with fields and without
+        about = {"image/png": {"width": PICTURE_WIDTH}}
+        display(shown, metadata=about, raw=True)
 
-        def draw(**fields: Any) -> None:
-            try:
-                display(Image(self.picture(**fields), width=PICTURE_WIDTH))
-            except InputError as error:
-                print(f"error: {error}")
+    def _fields(self, asked: dict[str, Any]) -> ipywidgets.VBox:
+        """Return fields and sliders above the picture, which follows them."""
+        heads = self.loaded.heads
+        problem = ipywidgets.Textarea(rows=2)
+        filler = ipywidgets.Textarea(rows=1)
+        fields = {
+            "problem": problem,
+            "filler": filler,
+            "length": ipywidgets.IntSlider(min=1, max=LONGEST_FILLER),
+            "position": ipywidgets.Dropdown(options=POSITIONS),
+            "layer": ipywidgets.IntSlider(min=1, max=len(self.layers)),
+            "head": ipywidgets.IntSlider(min=1, max=heads),
+        }
+        for name, field in fields.items():
+            field.description = name
+            field.value = asked[name]
+        _, _, *others = fields.values()
+        problem.layout.width = filler.layout.width = "99%"
+        chips = [_chip(name, text, filler) for name, text in SUGGESTED.items()]
+        picture = ipywidgets.interactive_output(self._draw, fields)
+        tabs = ipywidgets.Tab([picture, self._writing()], titles=TABS)
+        rows = (ipywidgets.HBox(chips), ipywidgets.HBox(others), tabs)
+        return ipywidgets.VBox([problem, filler, *rows])
 
-        wide = ipywidgets.Layout(width="99%")
-        narrow = ipywidgets.Layout(width="32%")
-        slider = functools.partial(ipywidgets.IntSlider, min=1, layout=narrow)
-        interactive = ipywidgets.interactive(
-            draw,
-            problem=ipywidgets.Textarea(problem, rows=2, layout=wide),
-            filler=ipywidgets.Textarea(filler, rows=1, layout=wide),
-            length=slider(length, max=LONGEST_FILLER, description="tokens"),
-            position=ipywidgets.Dropdown(
-                value=position, options=POSITIONS, layout=narrow
-            ),
-            layer=slider(layer, max=len(self.layers)),
-            head=slider(head, max=self.loaded.heads),
-        )
-        # The texts stand above each other, all else in rows below.
-        problem_field, filler_field, *others, output = interactive.children
-        chips = ipywidgets.HBox(
-            [_chip(name, text, filler_field) for name, text in SUGGESTED.items()]
-        )
-        row = ipywidgets.HBox(others)
-        tabs = ipywidgets.Tab([output, self._writing()], titles=TABS)
-        interactive.children = (problem_field, filler_field, chips, row, tabs)
-        display(interactive)
+    def _draw(self, **fields: Any) -> None:
+        """Show the picture of the fields, or the last one and why there is none."""
+        reason = ""
+        try:
+            self.picture(**fields)
+        except InputError as error:
+            reason = f"error: {error}"
+        display(Image(self.png, width=PICTURE_WIDTH))
+        if reason:
+            print(reason)
 
     def _writing(self) -> ipywidgets.VBox:
         """Return a button that asks the model, above what it answers."""
-        button = ipywidgets.Button(
-            description="let it answer", tooltip="without the filler and with it"
-        )
+        button = ipywidgets.Button(description="let it answer")
         answers = ipywidgets.Output()
 
         def write(_: ipywidgets.Button) -> None:
             button.disabled = True
             answers.clear_output()
             with answers:
-                print("The model is writing ...")
+                print("The model is loaded once, and writes ...")
                 try:
                     answered = self.write()
                 except InputError as error:
                     print(f"error: {error}")
                 else:
                     answers.clear_output()
-                    for name, text in zip(
-                        answered.prompt, answered.answer, strict=True
-                    ):
+                    for name, text in answered.itertuples(index=False):
                         print(f"{name}:\n{text}\n")
             button.disabled = False
 
@@ -155,35 +162,36 @@ class TryIt:
         panel = Panel(model=self.loaded.spec, layer=layer, head=head)
         check_panel("the picture", panel, self.loaded)
         plain, filled, ratios, even = self.see(problem, filler, length, position)
-        references = {}
-        for name, condition in COMPARED_WITH.items():
-            _, _, others, _ = self.see(problem, "/", length, position, condition)
-            references[name] = others.mean(1)
-        references["even attention"] = even
-
         # Without the filler the tokens keep the places that they have with it.
         inserted = np.flatnonzero(filled.part == "inserted")
         gap = np.full(len(inserted), inserted[0])
         before = np.insert(plain.received, gap, np.nan, -1)  # (L, H, T)
-        after = filled.received.values
-        with plt.rc_context(CLOSE), warnings.catch_warnings():
+        place = (layer - 1, head - 1)
+        curves = {"none": before[place], "mless": filled.received.values[place]}
+        with warnings.catch_warnings():
             # Of a script that the font lacks: a box stands there.
             warnings.filterwarnings("ignore", "Glyph .* missing")
-            figure = draw_close(
+            figure, axes = close_up(
+                "PPP;CCD",
                 filled.text.values.tolist(),
                 slice(inserted[0], inserted[-1] + 1),
-                before[layer - 1, head - 1],
-                after[layer - 1, head - 1],
-                ratios,
-                references,
-                (layer, head),
+                curves,
+                f"layer {layer}, head {head} (λ = {ratios[place]:.2f})",
             )
-            file = io.BytesIO()
-            figure.savefig(file, dpi=PICTURE_DPI)
-            plt.close(figure)
+            means = self._means(problem, length, position) | {"even attention": even}
+            head_dots(axes["D"], ratios, means, (layer, head))
+            self.png = png_of(figure)
         self.shown = (problem, length, position)
         self.filler = filler
-        return file.getvalue()
+        return self.png
+
+    def _means(self, problem: str, length: int, position: str) -> dict[str, np.ndarray]:
+        """Return the mean λ of each layer (L,) by what a filler is compared with."""
+        means = {}
+        for name, condition in COMPARED_WITH.items():
+            _, _, ratios, _ = self.see(problem, "/", length, position, condition)
+            means[name] = ratios.mean(1)
+        return means
 
     def compare(self, fillers: Sequence[str]) -> pd.DataFrame:
         """Return a row per filler in the prompt that was drawn last, with the mean λ of
@@ -204,6 +212,11 @@ class TryIt:
             rows.append(row)
         return pd.DataFrame(rows)
 
+    @functools.cached_property
+    def engine(self) -> Any:
+        """What writes with the whole model, which is loaded once."""
+        return make_engine("transformers", load(self.loaded.spec), 2, {})
+
     def write(self, max_new_tokens: int = MOST_WRITTEN) -> pd.DataFrame:
         """Return what the whole model answers to the prompt that was drawn last,
         without the filler and with it: a row each.
@@ -211,17 +224,16 @@ class TryIt:
         Raises InputError before anything was drawn.
         """
         problem, length, position = self._last_shown()
-        whole = load(self.loaded.spec)
-        format = "chat" if whole.tokenizer.chat_template else "plain"
+        tokenizer = self.loaded.tokenizer
+        format = "chat" if tokenizer.chat_template else "plain"
         filler = _filler(self.filler, length, position)
         requests = []
         for condition in ("none", "mless"):
             prompt = build_prompt(
-                whole.tokenizer, problem, condition, format=format, filler=filler
+                tokenizer, problem, condition, format=format, filler=filler
             )
             requests.append(Request(condition, prompt.input_ids.tolist()))
-        engine = make_engine("transformers", whole, len(requests), {})
-        written = engine.complete(requests, Sampling(max_new_tokens))
+        written = self.engine.complete(requests, Sampling(max_new_tokens))
         answers = {completion.key: completion.text for completion in written}
         names = {"none": "no filler", "mless": f"{length} tokens of {self.filler!r}"}
         rows = [{"prompt": names[key], "answer": answers[key]} for key in names]

@@ -38,6 +38,12 @@ class Profile(Settings):
         None, description="which answers are drawn, scored and weighted; none if null"
     )
 
+    stored_as: str | None = Field(
+        None,
+        pattern=FOLDER_NAME,
+        description="whose stored numbers this is a part of; its own if null",
+    )
+
     @property
     def sections(self) -> list[Section]:
         """What the profile measures, answers and scores."""
@@ -55,6 +61,11 @@ class Profile(Settings):
     @property
     def results(self) -> Path:
         return paths.RESULTS / self.name
+
+    @property
+    def kept(self) -> Path:
+        """Where the repository keeps what this run is all or a part of."""
+        return paths.DATA / (self.stored_as or self.name)
 
     @property
     def figures(self) -> Path:
@@ -78,7 +89,7 @@ class Profile(Settings):
 
         It is None where neither is.
         """
-        for folder in (self.results, paths.DATA / self.name):
+        for folder in (self.results, self.kept):
             file = self.measured_in(folder, model)
             if file.is_file():
                 return file

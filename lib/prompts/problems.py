@@ -178,21 +178,28 @@ def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Pr
     return [problem for problem in problems if problem.id in chosen]
 
 
+def drawn_ids(ids: Iterable[str], limit: int | None, seed: int) -> set[str]:
+    """Return so many of the ids of problems whose texts and levels are not at hand, all
+    for None; a larger limit keeps those of a smaller one.
+    """
+    return set(sorted(set(ids), key=lambda name: _rank(name, seed))[:limit])
+
+
+def _rank(problem_id: str, seed: int) -> bytes:
+    # By a hash the same problems are drawn in every version of Python and for every
+    # order of the file.
+    return hashlib.sha256(f"{seed}:{problem_id}".encode()).digest()
+
+
 def sampling_order(problems: list[Problem], seed: int) -> list[Problem]:
     """Return the problems in the order in which a growing stratified sample takes them
     in.
     """
-
-    def rank(problem: Problem) -> bytes:
-        # By a hash the same problems are drawn in every version of Python and for every
-        # order of the file.
-        return hashlib.sha256(f"{seed}:{problem.id}".encode()).digest()
-
     # A level's problems take their turns at even distances; the lower level goes first.
     sizes = Counter(problem.level for problem in problems)
     drawn = Counter[int]()
     turns = {}
-    for problem in sorted(problems, key=rank):
+    for problem in sorted(problems, key=lambda problem: _rank(problem.id, seed)):
         level = problem.level
         turns[problem.id] = ((drawn[level] + DIVISOR) / sizes[level], level, problem.id)
         drawn[level] += 1

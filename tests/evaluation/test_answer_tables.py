@@ -227,3 +227,26 @@ def test_what_is_printed_says_how_little_two_problems_say():
     _, mless = printed(run("none", 0, 2) + run("mless", 0, 2))
     assert mless.startswith("mless            0 [0, 84] %  n = 2")
     assert "against none +0 [-66, +66] points" in mless
+
+
+def test_fillers_stand_by_what_the_paper_varies_beside_what_it_reports():
+    names = ["none", "mless@end", "mless:10", "other"]
+    table = pd.DataFrame(
+        {"model": "m", "condition": names, "accuracy": [50, 10, 40, 1]}
+    )
+    varied = answer_tables.varied_fillers(table)
+    length = varied[varied.varied == "Length (slashes)"].set_index("label")
+    assert length.accuracy.to_dict() == {"0": 50, "10": 40}
+    place = varied[varied.varied == "Place (55 slashes)"].set_index("label")
+    assert place.reported.to_dict() == {"no tokens": 72.4, "end": 0.0}
+
+
+def test_the_papers_accuracies_stand_below_those_of_this_run():
+    own = {"model": "m", "condition": "none", "n": 40, "accuracy": 50.0}
+    table = pd.DataFrame([own | {"low": 40.0, "high": 60.0, "effect": 1}])
+    both = answer_tables.beside_the_paper(table)
+    first, *reported = both.to_dict("records")
+    assert first == {"source": "this run", **own, "low": 40.0, "high": 60.0}
+    by_paper = {(row["model"], row["condition"]): row["accuracy"] for row in reported}
+    assert by_paper["Qwen2.5-Math-7B", "mless"] == 76
+    assert len(by_paper) == 9

@@ -114,3 +114,13 @@ def test_one_sample_shows_nothing(records):
     assert sample_tables.diversity(answers).empty
     assert sample_tables.best_of(answers, 5).empty
     assert sample_tables.noise_floor(answers).empty
+
+
+def test_one_missing_sample_leaves_its_problem_out_of_what_it_is_too_few_for():
+    answers = voted(a="777", b="77", c="555")
+    several = row(sample_tables.diversity(answers))
+    assert (several["pass@1"], several["pass@3"]) == (pytest.approx(200 / 3), 50)
+    best = row(sample_tables.best_of(answers, 3))
+    assert (best["best"], best["majority"]) == (50, 50)
+    noise = row(sample_tables.noise_floor(answers))
+    assert (noise["difference"], noise["discordant"], noise["largest"]) == (0, 0, 0)

@@ -39,10 +39,15 @@ def test_no_two_series_look_alike(names):
 
 def test_conditions_look_the_same_everywhere_and_models_never_like_them():
     assert looks_of(["mless"]) == looks_of(["model", "none", "mless"])[2:]
-    own = {colour for _, colour in CONDITION_LOOKS.values()}
+    own = {colour for _, colour, _ in CONDITION_LOOKS.values()}
     assert len(own) == len(CONDITION_LOOKS)
     assert not own & set(COLOURS)
-    assert not set(MARKERS) & set("<>^v")  # which point in a direction
+
+
+def test_no_marker_points_in_a_direction():
+    markers = {marker for _, _, marker in CONDITION_LOOKS.values()}
+    assert len(markers) == len(CONDITION_LOOKS)
+    assert not (markers | set(MARKERS)) & set("<>^v1234")
 
 
 def test_a_grid_has_as_many_panels_as_are_asked_for():

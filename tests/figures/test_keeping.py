@@ -67,6 +67,13 @@ def test_a_file_that_is_lost_or_damaged_is_written_again(run, shown, kind, conte
     assert recorded(run.results) == {"fig": MISSING}
 
 
+def test_a_picture_that_is_lost_leaves_the_table_as_it_was(run, shown):
+    before = draw(run)
+    (run.figures / "fig.png").unlink()
+    after = draw(run, CURVE * [1, 1 + 1e-3])
+    assert after["fig.csv"] == before["fig.csv"]
+
+
 def test_another_number_is_written_and_its_column_named(run, shown):
     before = draw(run)
     after = draw(run, CURVE * [1, 1.02])

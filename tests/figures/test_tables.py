@@ -1,9 +1,15 @@
-"""Tables are printed in few digits, and sentences on lines of their own."""
+"""Tables are printed in few digits, and sentences as prose."""
+
+import html
+import inspect
+import re
 
 import pandas as pd
 import pytest
 
-from lib.figures.tables import say, show, triples
+from lib.figures import tables
+from lib.figures.tables import show, triples
+from lib.profiles import load_profile
 
 TABLE = pd.DataFrame(
     {
@@ -53,9 +59,9 @@ def test_ends_belong_to_the_estimate_before_them():
     assert triples(["a", "effect_low", "accuracy_high"]) == []
 
 
-def test_a_table_without_rows_says_so(capsys):
+def test_of_a_table_without_rows_nothing_is_shown(capsys):
     assert show(TABLE[:0]) is None
-    assert "profile demo" in capsys.readouterr().out
+    assert not capsys.readouterr().out
 
 
 def test_a_long_table_is_folded_to_a_line_and_printed_whole():
@@ -68,7 +74,24 @@ def test_a_long_table_is_folded_to_a_line_and_printed_whole():
     assert show(table[:20]).to_csv().startswith("model,n")
 
 
-def test_sentences_are_not_folded(capsys):
-    long = "mless-like words " * 20
-    say(long, "one more")
-    assert capsys.readouterr().out.splitlines() == [long, "one more"]
+def test_sentences_are_prose(monkeypatch, capsys):
+    shown = []
+    monkeypatch.setattr(tables, "display", shown.append)
+    tables.say("A sentence.", "Another.")
+    assert shown[0].data == "A sentence.\n\nAnother."
+    assert not capsys.readouterr().out
+
+
+def test_a_caption_names_models_weights_problems_and_their_number():
+    told = tables.about(load_profile("demo").attention)
+    assert re.fullmatch(
+        r"Models: SmolLM2-135M-Instruct @ \w{12}, Q4_1, dequantised\."
+        r" Problems: embedded set, a sample of 100, in a plain prompt\.",
+        told,
+    )
+
+
+def test_a_function_is_unfolded_as_its_file_has_it():
+    page = tables.unfold("lib/figures/tables.py:say", "lib/figures/tables.py:show").data
+    assert page.count("<details>") == 2
+    assert html.escape(inspect.getsource(tables.say).rstrip()) in page

@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from evidence import close, dataset
 from scipy import stats
 
+from lib.measurement import activation_tables
 from lib.measurement.activation_tables import (
     changes_table,
     classes_table,
@@ -136,3 +138,16 @@ def test_models_stand_by_what_falls_and_what_rises():
     ]
     only = redistribution_table(changes(both="frrr"))
     assert only.iloc[1].tolist() == ["they do not fall", "none", "none"]
+
+
+def test_a_histogram_is_the_share_of_all_activations_at_the_middle_of_each_bin():
+    counts = [[[[1, 60, 40, 1]] * 2, [[1, 30, 40, 1]] * 2, [[0, 5, 5, 0]] * 2]]
+    labels = {"network": ["trained"], "condition": ["none", "mless", "arm"]}
+    labels |= {"layer": [1, 2], "bin": [-2.0, -1, 0, 1]}
+    model = xr.Dataset({"counts": xr.DataArray(counts, labels, [*labels])})
+    table = activation_tables.histogram_table({"m": model})
+    assert table.activation.tolist() == [-0.5, 0.5]
+    assert table.none.tolist() == pytest.approx([6000 / 102, 4000 / 102])
+    assert table.mless.tolist() == pytest.approx([3000 / 72, 4000 / 72])
+    assert table.arm.tolist() == [50, 50]
+    assert set(table.model) == {"m"}

@@ -111,3 +111,20 @@ def test_a_curve_ends_with_its_prompt(profile, monkeypatch):
     table = curves(profile(fig10=1), "fig10", ["none", "mless"])
     assert table.condition.value_counts().to_dict() == {"none": 4, "mless": 6}
     assert table.position.tolist() == [*range(4), *range(6)]
+
+
+def test_a_ratio_is_what_an_original_token_receives_with_over_without():
+    tokens = pd.DataFrame(
+        {
+            "model": "m",
+            "layer": 1,
+            "head": [1] * 5 + [2] * 5,
+            "condition": ["none", "none", "mless", "mless", "mless"] * 2,
+            "part": ["a", "b", "a", "inserted", "b"] * 2,
+            "received": [1.0, 2, 3, 9, 4, 10, 20, 10, 9, 10],
+        }
+    )
+    ratios = head_curves.with_ratios(tokens).ratio.tolist()
+    nan = float("nan")
+    expected = [nan, nan, 3, nan, 2, nan, nan, 1, nan, 0.5]
+    assert ratios == pytest.approx(expected, nan_ok=True)

@@ -10,7 +10,6 @@ from scipy import stats
 from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.measured_tables import (
     AFFINE_TEXT,
-    affine_sentence,
     affine_table,
     causes_table,
     controls_table,
@@ -52,6 +51,15 @@ def test_the_first_layers_have_all_problems_and_every_layer_those_that_reached_i
     assert every.condition.values == ["mless"]
     assert every.problem.values == ["b"]
     assert every.layer.size == 3
+
+
+def test_a_sample_of_which_all_went_through_every_layer_keeps_its_first_layers():
+    lam = np.ones((1, 2, 2, 3, 1))
+    lam[0, 1, :, 1:] = NAN  # under random only the first layer was measured
+    conditions = {"condition": ["mless", "random"], "layer": [1, 2, 3], "head": [1]}
+    measured = dataset(LABELS | conditions, {"lambda": lam})["lambda"]
+    assert layers_of(measured).layer.values == [1]
+    assert layers_of(measured, every=True).layer.size == 3
 
 
 def test_n_counts_the_problems_of_each_place():
@@ -138,19 +146,6 @@ def test_mass_is_in_percent_beside_a_sentence_untrained_networks_and_even_attent
     close(table.mass, [15, 25, 40, 45])
     assert (table.layer == 1).all()
     assert (table.n == 2).all()
-
-
-@pytest.mark.parametrize(
-    ("means", "words"),
-    [
-        ([0.55, 0.89], "R² is 0.55 to 0.89 with one λ for all tokens"),
-        ([0.7], "R² is 0.70 with one λ for all tokens"),
-    ],
-)
-def test_a_sentence_says_how_well_eq_2_fits_the_models(means, words):
-    rows = [(AFFINE_TEXT[name], mean) for name in AFFINE_TEXT for mean in means]
-    sentence = affine_sentence(pd.DataFrame(rows, columns=["measure", "mean"]))
-    assert sentence.startswith(words)
 
 
 def test_a_head_counts_where_it_surely_lies_below_or_above_1():

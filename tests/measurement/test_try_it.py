@@ -2,8 +2,10 @@
 one line for a mistake.
 """
 
+import base64
 import io
 
+import ipywidgets
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,9 +16,11 @@ from lib.errors import InputError
 from lib.measurement import try_it
 from lib.measurement.attention import measure_attention, prompts_of
 from lib.measurement.try_it import TABS, TryIt
+from lib.models.loading import load
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
 
+VIEW = "application/vnd.jupyter.widget-view+json"
 PROBLEM = "A bag holds $3$ red balls. How many balls does it hold?"
 
 
@@ -50,15 +54,28 @@ def test_any_text_is_drawn(tried, filler):
     assert Image.open(io.BytesIO(png)).size[0] > 1000
 
 
-def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(
-    tried, monkeypatch, capsys
-):
-    shown = []
-    monkeypatch.setattr(try_it, "display", shown.append)
+@pytest.fixture
+def shown(monkeypatch):
+    """What is displayed, where a person sits."""
+    displayed = []
+    monkeypatch.setattr(
+        try_it, "display", lambda content, **how: displayed.append(content)
+    )
     monkeypatch.setattr(try_it, "_somebody_is_there", lambda: True)
+    return displayed
+
+
+def widget_of(bundle):
+    """Return the widget that a displayed bundle is a view of."""
+    return ipywidgets.widgets.widget._instances[bundle[VIEW]["model_id"]]
+
+
+def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(
+    tried, shown, capsys
+):
     tried.show(PROBLEM, "/", 9)
-    first, controls = shown
-    problem, filler, chips, row, _ = controls.children
+    first, bundle = shown
+    problem, filler, chips, row, _ = widget_of(bundle).children
     length, position, layer, head = row.children
     assert (layer.max, head.max) == (3, 2)
     pictures = [first.data]
@@ -74,15 +91,30 @@ def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(
     assert (
         len(set(pictures)) == len(pictures) and "error" not in capsys.readouterr().out
     )
-    blank = chips.children[-1]
-    blank.click()
+    spaces = chips.children[-1]
+    spaces.click()
     assert filler.value == " "
-    pictures.append(shown[-1].data)
+    last = shown[-1].data
+    filler.value = ""
+    assert "error: filler: " in capsys.readouterr().out
+    assert shown[-1].data == last
+    filler.value = "/"
+    last = shown[-1].data
     problem.value = " "
-    assert (
-        capsys.readouterr().out.endswith("error: the problem is blank\n")
-        and shown[-1].data == pictures[-1]
-    )
+    assert capsys.readouterr().out.endswith("error: the problem is blank\n")
+    assert shown[-1].data == last
+
+
+def test_a_notebook_keeps_the_picture_beside_the_fields(tried, shown, monkeypatch):
+    tried.show(PROBLEM, "/", 9)
+    monkeypatch.setattr(try_it, "_somebody_is_there", lambda: False)
+    tried.show(PROBLEM, "/", 9)
+    with_fields, alone = shown[-2:]
+    assert set(with_fields) == {*alone, VIEW}
+    for kind in ("image/png", "text/plain"):
+        assert with_fields[kind] == alone[kind]
+    png = base64.b64decode(alone["image/png"])
+    assert Image.open(io.BytesIO(png)).size[0] > 1000
 
 
 def test_the_table_follows_the_prompt_that_was_drawn_last(tiny_llama):
@@ -125,15 +157,14 @@ def test_the_model_answers_the_prompt_that_was_drawn_last_with_and_without(tiny_
     pd.testing.assert_frame_equal(fresh.write(max_new_tokens=4), table)
 
 
-def test_a_tab_beside_the_picture_shows_what_the_model_writes(
-    tiny_llama, monkeypatch, capsys
+def test_a_tab_beside_the_picture_shows_what_the_model_writes_and_loads_it_once(
+    tiny_llama, shown, monkeypatch, capsys
 ):
-    shown = []
-    monkeypatch.setattr(try_it, "display", shown.append)
-    monkeypatch.setattr(try_it, "_somebody_is_there", lambda: True)
+    loads = []
+    monkeypatch.setattr(try_it, "load", lambda spec: loads.append(spec) or load(spec))
     fresh = TryIt(str(tiny_llama))
     fresh.show(PROBLEM, "he", 8)
-    *_, tabs = shown[-1].children
+    *_, tabs = widget_of(shown[-1]).children
     assert tabs.titles == TABS
     button, _ = tabs.children[1].children
     button.click()
@@ -141,3 +172,4 @@ def test_a_tab_beside_the_picture_shows_what_the_model_writes(
     for name, text in fresh.write().itertuples(index=False):
         assert f"{name}:\n{text}\n" in said
     assert not button.disabled
+    assert len(loads) == 1
