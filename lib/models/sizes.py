@@ -24,7 +24,7 @@ from lib.models.card import card
 from lib.models.checkpoint import has_shards, shards_of
 from lib.models.first_layers import layers_folder
 from lib.models.gguf_files import conversions_of, gguf_parts
-from lib.models.hub import DUPLICATES, snapshot
+from lib.models.hub import DUPLICATES, config_folder
 from lib.models.load_errors import checkpoint_errors, hub_errors
 from lib.models.names import Source, known_models, resolve
 
@@ -85,7 +85,7 @@ def _on_hub(source: Source, layers: int | None) -> Files:
         folder = Path(config).parent
         cut = layers_folder(source.repo, folder.name, layers or 0)
         for whole in (folder, cut):
-            if whole.is_dir() and has_shards(whole):
+            if has_shards(whole):
                 return Files(0, _bytes_in(whole), whole)
 
     disable_progress_bars()  # the hub's own, of a listing
@@ -103,7 +103,7 @@ def _on_hub(source: Source, layers: int | None) -> Files:
         raise InputError(f"{source.repo}: no weights in *.safetensors")
     missing = sum(file.file_size for file in listing if file.will_download)
     here = sum(file.file_size for file in listing if file.is_cached)
-    return Files(missing, here, snapshot(source.repo, source.revision, weights=False))
+    return Files(missing, here, config_folder(source.repo, source.revision))
 
 
 def _bytes_in(folder: Path) -> int:
@@ -128,13 +128,16 @@ def shape_of(spec: str, folder: Path | None) -> Shape:
         else:
             place = folder or Path(source.gguf).parent
             file = {} if folder else {"gguf_file": Path(source.gguf).name}
-            config = transformers.AutoConfig.from_pretrained(place, **file)
-        config = config.get_text_config()
+            config = transformers.AutoConfig.from_pretrained(
+                place, trust_remote_code=False, **file
+            )
         with init_empty_weights():
-            model = transformers.AutoModelForCausalLM.from_config(config)
-    model.tie_weights()
-    sizes = compute_module_sizes(model, dtype="int8")  # a byte for each
-    names = {module: name for name, module in model.named_modules()}
-    embedding = sizes[names[model.get_input_embeddings()]]
-    layer = sizes[names[model.get_decoder().layers[0]]]
-    return Shape(sizes[""], embedding, layer)
+            model = transformers.AutoModelForCausalLM.from_config(
+                config.get_text_config()
+            )
+        model.tie_weights()
+        sizes = compute_module_sizes(model, dtype="int8")  # a byte for each
+        names = {module: name for name, module in model.named_modules()}
+        embedding = sizes[names[model.get_input_embeddings()]]
+        layer = sizes[names[model.get_decoder().layers[0]]]
+        return Shape(sizes[""], embedding, layer)
