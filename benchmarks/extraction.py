@@ -24,7 +24,6 @@ import time
 from pathlib import Path
 
 import pandas as pd
-import psutil
 import torch
 from measuring import keep
 
@@ -37,7 +36,6 @@ WAYS = ["layer1", "all", "sdpa", "eager", "lens_layer1", "lens_all"]
 AGREE_TOKENS = (128, 512)  # ours takes the queries in one block, and in several
 AGREE_WITHIN = 1e-4
 MIB = 1 << 20
-GIB = 1 << 30
 KILLED = "killed, most likely for lack of memory"
 SLOW = 40  # seconds: a way that takes longer is called once, which then counts
 
@@ -49,7 +47,7 @@ def random_ids(tokens: int) -> torch.Tensor:
 
 
 def build(way: str):
-    """Return what runs one way on (1, T) token ids, and the config of its model."""
+    """Return what runs one way on (1, T) token ids."""
     if way.startswith("lens"):
         return build_lens(way)
     model = load("demo", device="cpu", dtype="float32").model
@@ -64,7 +62,7 @@ def build(way: str):
             decoder(ids, output_attentions=True, use_cache=False).attentions
         ),
     }
-    return calls[way], model.config
+    return calls[way]
 
 
 def build_lens(way: str):
@@ -92,7 +90,7 @@ def build_lens(way: str):
         )
         return received([cache[name] for name in names])
 
-    return run, bridge.original_model.config
+    return run
 
 
 def received(patterns) -> torch.Tensor:
@@ -115,11 +113,8 @@ def measure(way: str, tokens: int, repeats: int) -> dict:
 
     The memory is the peak in MiB over the loaded, warm model.
     """
-    call, config = build(way)
+    call = build(way)
     row = {"way": way, "tokens": tokens}
-    reason = lacks_memory(way, tokens, config)
-    if reason:
-        return row | {"skipped": reason}
     ids = random_ids(tokens)
     # Touches the weights, which would count as extra memory otherwise.
     call(ids[:, :16])
@@ -138,51 +133,30 @@ def seconds(call, ids: torch.Tensor) -> float:
     return time.perf_counter() - start
 
 
-def lacks_memory(way: str, tokens: int, config) -> str:
-    """Say why a way that holds whole patterns does not fit into free memory, if so."""
-    layers = config.num_hidden_layers
-    patterns = {"eager": layers, "lens_all": layers, "lens_layer1": 1}
-    if way not in patterns:
-        return ""
-    # While a layer runs, its scores, masked scores and weights exist besides the
-    # patterns that are kept.
-    needed = (patterns[way] + 3) * config.num_attention_heads * tokens**2 * 4
-    free = psutil.virtual_memory().available
-    if needed * 1.1 < free:
-        return ""
-    return f"needs {needed / GIB:.1f} GiB and a tenth more, {free / GIB:.1f} GiB free"
-
-
 def restart_peak() -> float:
-    """Set the kernel's peak of resident memory to what is resident now; return that in
-    bytes, or NaN where the kernel does not tell.
-    """
-    try:
-        # Memory that loading freed and the allocator kept would be used again and hide
-        # as much of the peak.
-        ctypes.CDLL(None).malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")
-    except (OSError, AttributeError, TypeError):
-        # This is not Linux, or a C library without malloc_trim.
+    """Set the kernel's peak of resident memory to what is resident now; return that."""
+    if sys.platform != "linux":
         return math.nan
+    # Memory that loading freed and the allocator kept would be used again and hide as
+    # much of the peak.
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
     return peak()
 
 
 def peak() -> float:
     """Return the peak resident memory since `restart_peak`, in bytes, or NaN."""
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    for line in lines:
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) * 1024.0
-    return math.nan
+    if sys.platform != "linux":
+        return math.nan
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024.0
 
 
 @torch.inference_mode()
 def check(way: str) -> None:
     """Stop where a way does not measure the same as ours."""
-    ours = build("all")[0]
-    call = build(way)[0]
+    ours = build("all")
+    call = build(way)
     for tokens in AGREE_TOKENS:
         ids = random_ids(tokens)
         apart = (call(ids) - ours(ids))[..., :-1].abs().max()

@@ -27,59 +27,35 @@ def prefill(
     says how many first tokens of each row it changes. A model with other layers than
     those of attention keeps more than such a cache holds: it stays empty.
     """
-    if without_attention(model):
-        if changed:
-            raise InputError(
-                f"{model.config.model_type}: ARM needs a model whose layers all have"
-                " attention"
-            )
-        return DynamicCache(), _logits(model, rows, places, None)
-    cache = DynamicCache()
-    shared = _shared(rows, places, changed)
-    if shared:
-        _begin(model, shared, cache)
-        cache.batch_repeat_interleave(len(rows))
-    return cache, _logits(model, rows, places, changed, len(shared), cache)
-
-
-def _shared(
-    rows: Sequence[list[int]], places: Sequence[range], changed: list[int] | None
-) -> list[int]:
-    """Return the ids that all rows begin with before their places; none with ARM."""
-    if changed:
-        return []
-    before = [row[: at.start] for row, at in zip(rows, places, strict=True)]
-    return list(os.path.commonprefix(before))  # noqa: RUF071 (of any sequences, here ids)
-
-
-def _begin(model: PreTrainedModel, shared: list[int], cache: DynamicCache) -> None:
-    """Fill a cache with what rows begin with."""
-    ids = torch.tensor([shared], device=device_of(model))
-    model.get_decoder()(input_ids=ids, past_key_values=cache, use_cache=True)
-
-
-def _logits(
-    model: PreTrainedModel,
-    rows: Sequence[list[int]],
-    places: Sequence[range],
-    changed: list[int] | None,
-    begun: int = 0,
-    cache: DynamicCache | None = None,
-) -> torch.Tensor:
-    """Return the logits (N, vocabulary) in float32 at each row's places, of whose rows
-    a cache holds the first `begun` tokens.
-    """
+    plain = not without_attention(model)
+    if changed and not plain:
+        raise InputError(
+            f"{model.config.model_type}: ARM needs a model whose layers all have"
+            " attention"
+        )
     device = device_of(model)
+    cache = DynamicCache()
+    shared: list[int] = []
+    if plain and not changed:
+        before = [row[: at.start] for row, at in zip(rows, places, strict=True)]
+        shared += os.path.commonprefix(before)  # noqa: RUF071 (of any sequences, here ids)
+    if shared:
+        beginning = torch.tensor([shared], device=device)
+        decoder = model.get_decoder()
+        decoder(input_ids=beginning, past_key_values=cache, use_cache=True)
+        cache.batch_repeat_interleave(len(rows))
+
+    begun = len(shared)
     ids = pad([torch.tensor(row[begun:]) for row in rows])[0].to(device)
     flat = [(row, place - begun) for row, at in enumerate(places) for place in at]
     with logits_at(model, *torch.tensor(flat, device=device).T):
         output = model(
             input_ids=ids,
             attention_mask=_real(ids, changed),
-            past_key_values=cache,
-            use_cache=cache is not None,
+            past_key_values=cache if plain else None,
+            use_cache=plain,
         )
-    return output.logits[0].float()
+    return cache, output.logits[0].float()
 
 
 def _real(ids: torch.Tensor, changed: list[int] | None) -> torch.Tensor | None:

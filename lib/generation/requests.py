@@ -46,9 +46,9 @@ class Sampling:
 class Completion:
     """What a model wrote.
 
-    `finish_reason` is stop, length (the token limit) or context (the model has no room
-    for the prompt). `token_ids` are the answer's tokens before an elicitation, with the
-    one that ended it, which the text leaves out and `completion_tokens` does not count.
+    `finish_reason` is stop or length (the token limit). `token_ids` are the answer's
+    tokens before an elicitation, with the one that ended it, which the text leaves out
+    and `completion_tokens` does not count.
     `processor` is what it was computed on, which may be another machine's.
     """
 

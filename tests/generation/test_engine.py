@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -16,6 +17,7 @@ from lib.arm.settings import Arm
 from lib.attention.function import attending
 from lib.attention.steps import Step
 from lib.errors import InputError
+from lib.evaluation.provenance import provenance
 from lib.generation import transformers
 from lib.generation.engines import engine_class, make_engine
 from lib.generation.next_token import choose
@@ -179,6 +181,12 @@ def test_the_width_of_a_head_follows_where_the_config_does_not_name_it():
     assert not hasattr(model.config, "head_dim")
     # Keys and values of 3 layers with 2 heads of 48 / 4 numbers with 4 bytes.
     assert bytes_per_position(model) == 2 * 3 * 2 * 12 * 4
+
+
+def test_completions_and_scores_say_which_processor_they_are_of(tiny):
+    [completion] = complete(tiny, requests([3]), 1, max_new_tokens=2).values()
+    assert re.fullmatch(r"CPU with \w+", completion.processor)
+    assert provenance(tiny)["processor"] == completion.processor
 
 
 def test_tokens_are_drawn_as_often_as_their_probabilities_say():
