@@ -2,12 +2,12 @@ r"""Grade answers to MATH problems: one grader for every condition, the authors'
 
     grade(r"\frac{1}{2}", r"... $\boxed{0.5}$.")  # Grade(correct=True, extracted="0.5")
     grade_many(pairs)                             # of (gold, response), in their order
-    submit(gold, response).result()               # beside generation
 
-`answer` reads the last closed box up to a run-on, and `values` its number and units.
-`equal` compares it by typed rules, else `algebra` does, whose time and memory `pool`
-bounds; `authors` is the other grader, and `pairs` reads a file to grade. `Grade.method`
-says what decided, `Grade.evaluated` whether the answer is worked out.
+Gold answers must be LaTeX. `answer` reads the last closed box and what is round it, and
+`status` says where nothing can be compared. In processes whose time and memory `pool`
+bounds, `equal` compares what `spelling` wrote in one way and `values` reads, and asks
+`algebra`, which is math-verify, where typed rules end. `authors` is the other grader,
+and `pairs` reads a file to grade. `Grade.method` says what decided.
 """
 
 import lazy_loader

@@ -7,11 +7,15 @@ may take any time: `pool` calls it in a process that may be ended.
 import re
 from fractions import Fraction
 
+from lib.grading.algebra import equal_by_algebra
 from lib.grading.spelling import spelled
 from lib.grading.values import (
     KNOWN_UNITS,
+    NAMED_VALUE,
     SEPARATORS,
     changing_words,
+    key,
+    named,
     parse_number,
     split_unit,
     without_words,
@@ -20,11 +24,6 @@ from lib.grading.values import (
 Settled = tuple[bool, str]  # whether they are equal, and what decided
 _COMPARISON = re.compile(r"[=<>]|\\(?:leq|geq|neq|in)(?![a-z])")
 _SET = re.compile(r"[<>]|\\(?:leq|geq|neq|in|cup|cap|setminus|mathbb)(?![a-z])")
-# x = 5, f(x) = 5, (x, y) = (3, 4), x \in [2, 7].
-NAMED_VALUE = re.compile(
-    r"([a-zA-Z]'*(?:_\w|_\{\w+\})?(?: ?\([a-zA-Z0-9, ]+\))?|\\[a-z]+|\([a-z, ]+\))"
-    r" ?(?:=|\\in(?![a-z])) ?([^=<>].*)"
-)
 
 
 def compare(gold: str, answer: str) -> Settled:
@@ -44,10 +43,6 @@ def _decided(gold: str, answer: str) -> Settled:
         verdict = rule(gold, answer)
         if verdict is not None:
             return verdict
-
-    # It takes a second to import, which string rules do without.
-    from lib.grading.algebra import equal_by_algebra
-
     return equal_by_algebra(_for_algebra(gold), _for_algebra(answer)), "math-verify"
 
 
@@ -63,12 +58,6 @@ def _without_names(gold: str, answer: str) -> tuple[str, str]:
     if not are_alike or _COMPARISON.search(gold_value + value):
         return gold, answer
     return gold_value, value
-
-
-def named(spelled: str) -> tuple[str, str]:
-    """Return the name of a value, "" for none, and the value."""
-    match = NAMED_VALUE.fullmatch(spelled)
-    return (_key(match[1]), match[2]) if match else ("", spelled)
 
 
 def _shaped(text: str, other: str) -> str:
@@ -92,11 +81,7 @@ def _component(text: str, axis: str) -> str:
 
 def _same(gold: str, answer: str) -> Settled | None:
     """Compare them as they are printed."""
-    return (True, "equal") if _key(gold) == _key(answer) else None
-
-
-def _key(spelled: str) -> str:
-    return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", spelled)
+    return (True, "equal") if key(gold) == key(answer) else None
 
 
 def _words(spelled: str) -> str:

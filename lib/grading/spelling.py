@@ -76,6 +76,7 @@ RULES = r"""
 \\(?:hat|vec) ?\{ ?(\\basis[ijk] )\}  =>  \1
 \\(?:<fonts>)<end>  =>  <space>
 \\imath<end>  =>  i
+# A choice is its letter, and p.m. is one word.
 ^ ?(\\text\{)? ?(?:Option|Choice|Answer)\b:? ?(?=[^\w]?[A-Z]\b)  =>  \1
 ([ {\d][ap])\.m<end>\.?  =>  \1m
 # Bases in words: 52_{\text{eight}}, 52 (base 8).

@@ -4,9 +4,8 @@ import re
 from dataclasses import dataclass
 
 from lib.grading.answer import read_answer
-from lib.grading.equal import named
 from lib.grading.spelling import spelled
-from lib.grading.values import parse_number, split_unit
+from lib.grading.values import named, parse_number, split_unit
 
 MAX_CHARACTERS = 500  # no answer of the MATH test set has more than 100
 # Methods that say why nothing was decided; an answer with one of them counts as not
@@ -56,7 +55,7 @@ def _status(gold: str, box: str | None) -> str:
     UNDECIDED.
     """
     bare = re.sub(r"\\text\{[^{}]*\}", " ", gold)
-    words = re.findall(r"(?<![\\a-zA-Z])[a-zA-Z]{2,}", bare)
+    words = re.findall(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}", bare)
     if _UNREADABLE.fullmatch(gold.strip()) or len(words) > MOST_WORDS:
         return "unreadable-gold"
     if box is None:

@@ -1,4 +1,4 @@
-"""Read what a spelled answer is worth: its number, its units, and words round it."""
+"""Read what a spelled answer says: its name, number and units, and words round it."""
 
 import re
 from fractions import Fraction
@@ -35,6 +35,24 @@ def parse_number(spelled: str) -> Fraction | None:
     if match[3] and not under:
         return None
     return sign * (whole + over / (under or 1)) * Fraction(10) ** int(match[4] or 0)
+
+
+# x = 5, f(x) = 5, (x, y) = (3, 4), x \in [2, 7].
+NAMED_VALUE = re.compile(
+    r"([a-zA-Z]'*(?:_\w|_\{\w+\})?(?: ?\([a-zA-Z0-9, ]+\))?|\\[a-z]+|\([a-z, ]+\))"
+    r" ?(?:=|\\in(?![a-z])) ?([^=<>].*)"
+)
+
+
+def named(spelled: str) -> tuple[str, str]:
+    """Return the name of a value, "" for none, and the value."""
+    match = NAMED_VALUE.fullmatch(spelled)
+    return (key(match[1]), match[2]) if match else ("", spelled)
+
+
+def key(spelled: str) -> str:
+    """Return an answer without spaces that do not print."""
+    return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", spelled)
 
 
 # What stands between the values of a list, beside a comma.
