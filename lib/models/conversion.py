@@ -7,7 +7,6 @@ float32: 9 GB).
 import contextlib
 import hashlib
 import io
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,12 @@ from lib.models.checkpoint import ONLY_SHARD
 from lib.models.gguf_files import conversions_of, gguf_parts
 from lib.models.load_errors import checkpoint_errors, require_whole
 from lib.models.names import Source
+from lib.models.weights import quiet
 from lib.paths import whole_folder
 
 # What ends an answer in GGUF: the end of a turn or of a text, and padding, which
 # Qwen2.5 gives as its second end.
 STOP_TOKENS = ("eos_token_id", "eot_token_id", "padding_token_id")
-# Where transformers warns of what a person can do nothing about.
-TALKATIVE = ("modeling_gguf_pytorch_utils", "integrations.gguf")
 
 
 def converted(source: Source, dtype: str) -> Path:
@@ -77,8 +75,6 @@ def _convert_joined(
 
 def _convert(gguf: Path, folder: Path, dtype: str) -> None:
     """Write config, tokenizer and dequantised weights of a GGUF file into `folder`."""
-    for module in TALKATIVE:
-        logging.getLogger(f"transformers.{module}").setLevel(logging.ERROR)
     try:
         reader = GGUFReader(gguf)
     except Exception as error:  # it fails in many ways
@@ -115,6 +111,7 @@ def _dequantised(gguf: Path, file: dict, dtype: str) -> transformers.PreTrainedM
         progress.bar(f"{gguf.name} to {dtype}", 1, "file") as bar,
         # Without the bars that transformers shows in a log, too.
         contextlib.redirect_stderr(io.StringIO()),
+        quiet(),
     ):
         model, report = load(
             **file,

@@ -3,15 +3,11 @@
     loaded = load("Qwen/Qwen2.5-Math-7B", layers=3)
     loaded.model, loaded.tokenizer, loaded.label
 
-Weights come from safetensors alone, and no code is taken from a checkpoint. What a
-whole model lacks of memory may stay on disk, from where accelerate reads it, matrix by
-matrix, in each forward. To *change* a model, see `arm`; to read its attention, see
-`attention`.
+What a whole model lacks of memory may stay on disk, from where accelerate reads it,
+matrix by matrix, in each forward. To *change* a model, see `arm`; to read its
+attention, see `attention`.
 """
 
-import contextlib
-import functools
-import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,33 +17,23 @@ from typing import Any, get_args
 
 import torch
 import transformers
-from accelerate import init_empty_weights
-from transformers.utils.logging import disable_progress_bar
 
-from lib import paths
 from lib.attention.check import check_attention
 from lib.errors import InputError
-from lib.models import memory
 from lib.models.checkpoint import (
     ADAPTER,
     adapter_base,
     ends_digest,
-    is_only_head,
-    require_config,
-    require_layers,
-    stored_tensors,
     weights_digest,
 )
 from lib.models.conversion import converted
 from lib.models.first_layers import first_layers
 from lib.models.hub import snapshot
-from lib.models.load_errors import checkpoint_errors, require_whole
+from lib.models.load_errors import checkpoint_errors
 from lib.models.names import Dtype, Source, resolve
+from lib.models.weights import cut_config, drawn, filled, read_config, read_tokenizer
 
 DTYPES = get_args(Dtype)
-# How the decoder's tensors begin in a multimodal checkpoint, and without it.
-TEXT_PREFIX = {r"^(?:model\.)?language_model\.(?:model\.)?": "model."}
-HEAD_AS_EMBEDDING = {r"^lm_head\.": "model.embed_tokens."}
 
 
 @dataclass(frozen=True)
@@ -124,9 +110,9 @@ def load_without_weights(
     device, dtype = _placement(device, dtype)
     folder = _checkpoint(source, dtype, fetch=fetch)
     with _naming(spec, folder), checkpoint_errors(folder):
-        config = _config(folder)
-        tokenizer = _tokenizer(folder, config)
-        with init_empty_weights(include_buffers=False):
+        config = read_config(folder)
+        tokenizer = read_tokenizer(folder, config)
+        with torch.device("meta"):
             model = transformers.AutoModelForCausalLM.from_config(
                 config, dtype=getattr(torch, dtype)
             )
@@ -168,15 +154,15 @@ def _loaded(
         torch.backends.cuda.enable_cudnn_sdp(False)
     folder = _checkpoint(source, dtype, layers)
     with _naming(source.spec, folder):
-        config = _config(folder)
-        tokenizer = _tokenizer(folder, config)
+        config = read_config(folder)
+        tokenizer = read_tokenizer(folder, config)
         if layers is not None or seed is not None:
-            config = _cut(config, layers, folder)
+            config = cut_config(config, layers, folder)
         if seed is None:
             whole = layers is None
-            model = _stored(folder, config, whole, device, dtype, offload)
+            model = filled(folder, config, whole, device, dtype, offload)
         else:
-            model = _fresh(config, device, dtype, seed)
+            model = drawn(config, device, dtype, seed)
         loaded = _described(source, folder, model, tokenizer, device, dtype, seed)
     if (folder / ADAPTER).is_file():
         base = adapter_base(folder)
@@ -224,157 +210,6 @@ def _naming(spec: str, folder: Path) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(str(error).replace(str(folder), spec)) from error
-
-
-def _config(folder: Path) -> transformers.PretrainedConfig:
-    """Return a checkpoint's config; InputError for what is none, or is quantised."""
-    require_config(folder)
-    with checkpoint_errors(folder):
-        config = transformers.AutoConfig.from_pretrained(
-            folder, trust_remote_code=False
-        )
-    quantisation = getattr(config, "quantization_config", None)
-    if quantisation:
-        method = dict(quantisation).get("quant_method", "unknown")
-        raise InputError(
-            f"{folder}: config.json says that its weights are quantised ({method}),"
-            " which is not supported: take the model that was quantised"
-        )
-    return config
-
-
-def _tokenizer(folder: Path, config: transformers.PretrainedConfig) -> Any:
-    """Return a checkpoint's tokenizer.
-
-    Raises InputError for one that cannot tell the spans of tokens, or whose tokens the
-    model does not have.
-    """
-    with checkpoint_errors(folder):
-        tokenizer: Any = _read_tokenizer(folder)
-    if not tokenizer.is_fast:
-        raise InputError(
-            f"{folder}: its tokenizer gives no character offsets, so token spans"
-            " cannot be exact"
-        )
-    # A token that only a picture stands for may be one that a text model lacks.
-    added = tokenizer.added_tokens_decoder
-    written = [
-        token
-        for token in tokenizer.get_vocab().values()
-        if token not in added or not added[token].special
-    ]
-    words = config.get_text_config().vocab_size
-    if max(written) >= words:
-        raise InputError(
-            f"{folder}: its tokenizer gives ids up to {max(written)}, but config.json"
-            f" says vocab_size {words}: they are of different models"
-        )
-    return tokenizer
-
-
-@functools.lru_cache(maxsize=2)
-def _read_tokenizer(folder: Path) -> Any:
-    """Read a tokenizer once for all loads of a model, so that prompts made with it need
-    not be made again.
-    """
-    return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-
-
-def _cut(
-    config: transformers.PretrainedConfig, layers: int | None, folder: Path
-) -> transformers.PretrainedConfig:
-    """Return the config of a model's decoder, which describes its first layers alone.
-
-    Raises InputError for layers that the model lacks.
-    """
-    decoder = config.get_text_config()
-    if layers is None:
-        return decoder
-    total = decoder.num_hidden_layers
-    require_layers(layers, total, str(folder))
-    for name, value in list(vars(decoder).items()):
-        is_per_layer = isinstance(value, list) and len(value) == total
-        if "layer" in name and is_per_layer:
-            setattr(decoder, name, value[:layers])
-    decoder.num_hidden_layers = layers
-    return decoder
-
-
-def _fresh(
-    config: transformers.PretrainedConfig, device: str, dtype: str, seed: int
-) -> transformers.PreTrainedModel:
-    """Return a decoder whose weights are drawn from a seed."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        model = transformers.AutoModel.from_config(config, dtype=getattr(torch, dtype))
-    torch.nn.Module.to(model, device)
-    return model.eval()
-
-
-def _stored(
-    folder: Path,
-    config: transformers.PretrainedConfig,
-    whole: bool,
-    device: str,
-    dtype: str,
-    offload: bool = False,
-) -> transformers.PreTrainedModel:
-    """Return a model, or without `whole` a decoder, with the weights of a checkpoint.
-
-    Raises InputError where these are not usable, or not those of the config.
-    """
-    auto: Any = transformers.AutoModelForCausalLM if whole else transformers.AutoModel
-    decoder = config.get_text_config()
-    layers = None if whole else decoder.num_hidden_layers
-    names = stored_tensors(folder, layers)
-    renamed = {} if whole else TEXT_PREFIX.copy()
-    if decoder.tie_word_embeddings and is_only_head(names):
-        renamed |= HEAD_AS_EMBEDDING
-
-    with checkpoint_errors(folder), _only_errors_are_told():
-        model, report = auto.from_pretrained(
-            folder,
-            config=config,
-            dtype=getattr(torch, dtype),
-            device_map="auto" if offload else device,
-            max_memory=_memory_for_weights(device) if offload else None,
-            # Of what does not lie on disk as the family wants it, such as experts.
-            offload_folder=paths.CACHE / "offload",
-            key_mapping=renamed,
-            use_safetensors=True,
-            # An adapter beside the model would be applied where peft is installed.
-            adapter_kwargs={"subfolder": "none"},
-            # What does not fit is told here, in one line.
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
-    require_whole(report, f"{folder}: the checkpoint", layers)
-    return model
-
-
-def _memory_for_weights(device: str) -> dict[int | str, int]:
-    """Return how many bytes weights may take, by device."""
-    available: dict[int | str, int] = {
-        "cpu": int(memory.SHARE_OF_MEMORY * memory.free_memory())
-    }
-    if device.startswith("cuda"):
-        number = torch.device(device).index or 0
-        free, _ = torch.cuda.mem_get_info(number)
-        available = {number: int(memory.SHARE_OF_MEMORY * free), **available}
-    return available
-
-
-@contextlib.contextmanager
-def _only_errors_are_told() -> Iterator[None]:
-    """Keep the libraries from warnings and bars, such as of tensors that a checkpoint
-    has and a model does not need.
-    """
-    disable_progress_bar()
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)
 
 
 def _described(

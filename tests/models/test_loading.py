@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from lib import paths
-from lib.models import checkpoint, loading, memory
+from lib.models import checkpoint, memory, weights
 from lib.models.loading import load, load_without_weights, with_weights
 from lib.models.names import known_models
 
@@ -144,7 +144,7 @@ def test_a_gpu_that_is_not_here_is_refused_before_weights_are_read(
     tiny_llama, monkeypatch, refused
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(loading, "stored_tensors", None)
+    monkeypatch.setattr(weights, "stored_tensors", None)
     empty = load_without_weights(str(tiny_llama), device="cuda:1")
     for message in (
         refused(with_weights, empty),
@@ -405,7 +405,7 @@ def test_an_attention_that_is_another_is_refused(tmp_path, refused):
 
 def test_a_tokenizer_without_offsets_is_refused(tiny_llama, monkeypatch, refused):
     slow = SimpleNamespace(is_fast=False)
-    monkeypatch.setattr(loading, "_read_tokenizer", lambda folder: slow)
+    monkeypatch.setattr(weights, "_read_tokenizer", lambda folder: slow)
     message = refused(load_without_weights, str(tiny_llama))
     assert "its tokenizer gives no character offsets" in message
 

@@ -1,0 +1,183 @@
+"""The parts of a checkpoint, as transformers reads them: config, tokenizer, weights.
+
+Weights come from safetensors alone, and no code is taken from a checkpoint. What is
+asked to fit each other and does not is refused in one line that names both.
+"""
+
+import contextlib
+import functools
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers.utils.logging import disable_progress_bar
+
+from lib import paths
+from lib.errors import InputError
+from lib.models import memory
+from lib.models.checkpoint import (
+    is_only_head,
+    require_config,
+    require_layers,
+    stored_tensors,
+)
+from lib.models.load_errors import checkpoint_errors, require_whole
+
+# How the decoder's tensors begin in a multimodal checkpoint, and without it.
+TEXT_PREFIX = {r"^(?:model\.)?language_model\.(?:model\.)?": "model."}
+HEAD_AS_EMBEDDING = {r"^lm_head\.": "model.embed_tokens."}
+
+
+def read_config(folder: Path) -> transformers.PretrainedConfig:
+    """Return a checkpoint's config; InputError for what is none, or is quantised."""
+    require_config(folder)
+    with checkpoint_errors(folder):
+        config = transformers.AutoConfig.from_pretrained(
+            folder, trust_remote_code=False
+        )
+    quantisation = getattr(config, "quantization_config", None)
+    if quantisation:
+        method = dict(quantisation).get("quant_method", "unknown")
+        raise InputError(
+            f"{folder}: config.json says that its weights are quantised ({method}),"
+            " which is not supported: take the model that was quantised"
+        )
+    return config
+
+
+def read_tokenizer(folder: Path, config: transformers.PretrainedConfig) -> Any:
+    """Return a checkpoint's tokenizer.
+
+    Raises InputError for one that cannot tell the spans of tokens, or whose tokens the
+    model does not have.
+    """
+    with checkpoint_errors(folder):
+        tokenizer: Any = _read_tokenizer(folder)
+    if not tokenizer.is_fast:
+        raise InputError(
+            f"{folder}: its tokenizer gives no character offsets, so token spans"
+            " cannot be exact"
+        )
+    # A token that only a picture stands for may be one that a text model lacks.
+    added = tokenizer.added_tokens_decoder
+    written = [
+        token
+        for token in tokenizer.get_vocab().values()
+        if token not in added or not added[token].special
+    ]
+    words = config.get_text_config().vocab_size
+    if max(written) >= words:
+        raise InputError(
+            f"{folder}: its tokenizer gives ids up to {max(written)}, but config.json"
+            f" says vocab_size {words}: they are of different models"
+        )
+    return tokenizer
+
+
+@functools.lru_cache(maxsize=2)
+def _read_tokenizer(folder: Path) -> Any:
+    """Read a tokenizer once for all loads of a model, so that prompts made with it need
+    not be made again.
+    """
+    return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+
+
+def cut_config(
+    config: transformers.PretrainedConfig, layers: int | None, folder: Path
+) -> transformers.PretrainedConfig:
+    """Return the config of a model's decoder, which describes its first layers alone.
+
+    Raises InputError for layers that the model lacks.
+    """
+    decoder = config.get_text_config()
+    if layers is None:
+        return decoder
+    total = decoder.num_hidden_layers
+    require_layers(layers, total, str(folder))
+    for name, value in list(vars(decoder).items()):
+        is_per_layer = isinstance(value, list) and len(value) == total
+        if "layer" in name and is_per_layer:
+            setattr(decoder, name, value[:layers])
+    decoder.num_hidden_layers = layers
+    return decoder
+
+
+def drawn(
+    config: transformers.PretrainedConfig, device: str, dtype: str, seed: int
+) -> transformers.PreTrainedModel:
+    """Return a decoder whose weights are drawn from a seed."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = transformers.AutoModel.from_config(config, dtype=getattr(torch, dtype))
+    torch.nn.Module.to(model, device)
+    return model.eval()
+
+
+def filled(
+    folder: Path,
+    config: transformers.PretrainedConfig,
+    whole: bool,
+    device: str,
+    dtype: str,
+    offload: bool = False,
+) -> transformers.PreTrainedModel:
+    """Return a model, or without `whole` a decoder, with the weights of a checkpoint.
+
+    Raises InputError where these are not usable, or not those of the config.
+    """
+    auto: Any = transformers.AutoModelForCausalLM if whole else transformers.AutoModel
+    decoder = config.get_text_config()
+    layers = None if whole else decoder.num_hidden_layers
+    names = stored_tensors(folder, layers)
+    renamed = {} if whole else TEXT_PREFIX.copy()
+    if decoder.tie_word_embeddings and is_only_head(names):
+        renamed |= HEAD_AS_EMBEDDING
+
+    place = paths.settings_key(checkpoint=str(folder), dtype=dtype)
+    with checkpoint_errors(folder), quiet():
+        model, report = auto.from_pretrained(
+            folder,
+            config=config,
+            dtype=getattr(torch, dtype),
+            device_map="auto" if offload else device,
+            max_memory=_memory_for_weights(device) if offload else None,
+            # Of what does not lie on disk as the family wants it, such as experts.
+            offload_folder=paths.CACHE / "offload" / place,
+            key_mapping=renamed,
+            use_safetensors=True,
+            # An adapter beside the model would be applied where peft is installed.
+            adapter_kwargs={"subfolder": "none"},
+            # What does not fit is told here, in one line.
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
+    require_whole(report, f"{folder}: the checkpoint", layers)
+    return model
+
+
+def _memory_for_weights(device: str) -> dict[int | str, int]:
+    """Return how many bytes weights may take, by device."""
+    available: dict[int | str, int] = {
+        "cpu": int(memory.SHARE_OF_MEMORY * memory.free_memory())
+    }
+    if device.startswith("cuda"):
+        number = torch.device(device).index or 0
+        free, _ = torch.cuda.mem_get_info(number)
+        available = {number: int(memory.SHARE_OF_MEMORY * free), **available}
+    return available
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the libraries from warnings and bars, such as of tensors that a checkpoint
+    has and a model does not need.
+    """
+    disable_progress_bar()
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
