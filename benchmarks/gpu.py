@@ -74,9 +74,10 @@ def answers(spec: str, engine: str, prompts: int) -> float:
     torch.cuda.empty_cache()  # vLLM takes nearly all of the memory
     loaded = engine_class(engine).load(load_without_weights(spec))
     writer = make_engine(engine, loaded, None, {})
+    style = "chat" if loaded.tokenizer.chat_template else "plain"
     requests = []
     for problem in load_problems("embedded", limit=prompts, seed=0):
-        prompt = build_prompt(loaded.tokenizer, problem.problem, "mless")
+        prompt = build_prompt(loaded.tokenizer, problem.problem, "mless", format=style)
         requests.append(Request(problem.id, prompt.input_ids.tolist()))
     list(writer.complete(requests[:2], Sampling(NEW_TOKENS)))
     start = clock()

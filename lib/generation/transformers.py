@@ -74,6 +74,36 @@ class Engine(Writer):
                 # Before the next ones are made, nothing may hold the cache.
                 del batch, cache
 
+    def _writing(
+        self, answer: Answer, sampling: Sampling, elicitation: list[int]
+    ) -> Generator[list[int], int, None]:
+        """Write an answer, then what is elicited from one without a box.
+
+        Yields the tokens to feed before each next one is chosen, and is sent that.
+        """
+        feed: list[int] = []
+        while not answer.end and len(answer.written) < sampling.max_new_tokens:
+            token = yield feed
+            if token in self.stops:
+                answer.end = [token]
+                feed = []
+            else:
+                answer.written.append(token)
+                feed = [token]
+        answer.finish_reason = "stop" if answer.end else "length"
+        if not elicitation or self._closes_a_box("", answer.written):
+            return
+
+        feed = [*feed, *elicitation]
+        while len(answer.elicited) < sampling.elicit_tokens:
+            token = yield feed
+            if token in self.stops:
+                return
+            answer.elicited.append(token)
+            feed = [token]
+            if self._closes_a_box(sampling.elicit, answer.elicited):
+                return
+
     def _room(self, positions: int) -> int:
         """Return how many rows of so many positions fit into free memory."""
         kind = self.model.device.type
@@ -159,35 +189,6 @@ class _Batch:
         tokens = request.input_tokens
         return (len(tokens) if self.hook else 0), tokens
 
-    def _writing(self, answer: Answer) -> Generator[list[int], int, None]:
-        """Write an answer, then what is elicited from one without a box.
-
-        Yields the tokens to feed before each next one is chosen, and is sent that.
-        """
-        sampling = self.sampling
-        feed: list[int] = []
-        while not answer.end and len(answer.written) < sampling.max_new_tokens:
-            token = yield feed
-            if token in self.engine.stops:
-                answer.end = [token]
-                feed = []
-            else:
-                answer.written.append(token)
-                feed = [token]
-        answer.finish_reason = "stop" if answer.end else "length"
-        if not self.elicitation or self.engine._closes_a_box("", answer.written):
-            return
-
-        feed = [*feed, *self.elicitation]
-        while len(answer.elicited) < sampling.elicit_tokens:
-            token = yield feed
-            if token in self.engine.stops:
-                return
-            answer.elicited.append(token)
-            feed = [token]
-            if self.engine._closes_a_box(sampling.elicit, answer.elicited):
-                return
-
     def _let_arm_draw(self, rows: list[_Row]) -> None:
         """Let ARM draw from these rows' own generators in the next forward."""
         if self.hook:
@@ -223,7 +224,9 @@ class _Batch:
     def _row(self, request: Request) -> _Row:
         """Return a request at work, behind what it resumes."""
         answer = Answer(list(request.resumed_tokens), [], [])
-        return _Row(request, answer, self._writing(answer), self.engine.model.device)
+        engine = self.engine
+        writing = engine._writing(answer, self.sampling, self.elicitation)
+        return _Row(request, answer, writing, engine.model.device)
 
     @torch.inference_mode()
     def _step(self) -> torch.Tensor:

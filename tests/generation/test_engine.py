@@ -1,11 +1,12 @@
 """The transformers engine against transformers' own greedy `generate`."""
 
 import contextlib
+import gc
 import itertools
 import re
+import weakref
 from dataclasses import replace
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import pytest
 import torch
@@ -145,17 +146,30 @@ def test_prompts_that_have_no_room_beside_the_slots_go_on_with_fewer_slots(
     prompts = requests([3, 8, 5, 2])
     expected = complete(tiny, prompts, 4, max_new_tokens=6)
     prefill = transformers.prefill
-    caches = Mock(wraps=SlotCache)
+    admitted = []  # prompts that were taken in beside others
+    caches = []
+
+    def cache(slots, positions):
+        # There is no room for two of them, also before garbage is collected.
+        assert all(earlier() is None for _, earlier in caches)
+        made = SlotCache(slots, positions)
+        caches.append((slots, weakref.ref(made)))
+        return made
 
     def prefill_beside_one_slot(*args):
-        if caches.call_args.args[0] > 1:
+        slots, _ = caches[-1]
+        admitted.append(slots)
+        if slots > 1 and admitted.count(slots) > 1:
             raise torch.OutOfMemoryError("out of memory")
         return prefill(*args)
 
-    monkeypatch.setattr(transformers, "SlotCache", caches)
+    monkeypatch.setattr(transformers, "batch_tokens", lambda device: 1)
+    monkeypatch.setattr(transformers, "SlotCache", cache)
     monkeypatch.setattr(transformers, "prefill", prefill_beside_one_slot)
+    gc.disable()
     assert complete(tiny, prompts, 4, max_new_tokens=6) == expected
-    assert [call.args[0] for call in caches.call_args_list] == [4, 2, 1]
+    gc.enable()
+    assert [slots for slots, _ in caches] == [4, 2, 1]
     last_line = capsys.readouterr().err.splitlines()[-1]
     assert last_line == "out of memory: going on with 1 prompts at once"
 
