@@ -2,18 +2,20 @@
 
 The kernel ends a worker that takes too long over a pair and refuses it more memory than
 it may have; pebble starts another in its place. Workers are started anew rather than
-forked, so that they work from any thread and with CUDA loaded. A script that grades
-needs the guard `if __name__ == "__main__":`, since a worker imports it.
+forked, so that they work from any thread and with CUDA loaded.
 """
 
 import contextlib
-import multiprocessing
 import os
 import resource
 import signal
+import sys
+import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
@@ -23,6 +25,7 @@ from lib.grading.status import UNDECIDED, Grade, settle
 # What one pair may take: seconds of processor time, and bytes.
 SECONDS = 8
 MEMORY = 2 << 30
+_starting = threading.Lock()  # one worker starts at a time
 
 
 def grade(gold: str, response: str) -> Grade:
@@ -60,19 +63,36 @@ def _verdicts(tasks: list[tuple], tries: int = 2) -> list[tuple[bool, str]]:
         _workers.cache_clear()
         if tries > 1:
             return _verdicts(tasks, tries - 1)
-        guard = 'put what grades behind `if __name__ == "__main__":`'
-        raise InputError(f"no grading worker starts: in a script, {guard}") from error
+        raise InputError(f"no grading worker starts: {error}") from error
     finally:
         for future in futures:
             future.cancel()
 
 
+class _Worker(SpawnProcess):
+    """A process that does not import the script that grades, as multiprocessing would:
+    without the guard `if __name__ == "__main__":` that would run, and wait for itself.
+    """
+
+    @staticmethod
+    def _Popen(process_obj):
+        with _starting:
+            script = sys.modules["__main__"]
+            sys.modules["__main__"] = ModuleType("__main__")
+            try:
+                return SpawnProcess._Popen(process_obj)
+            finally:
+                sys.modules["__main__"] = script
+
+
+class _Workers(SpawnContext):
+    Process = _Worker
+
+
 @cache
 def _workers() -> ProcessPool:
     return ProcessPool(
-        min(os.cpu_count() or 1, 8),
-        initializer=_limit,
-        context=multiprocessing.get_context("spawn"),
+        min(os.cpu_count() or 1, 8), initializer=_limit, context=_Workers()
     )
 
 
