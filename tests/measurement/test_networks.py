@@ -85,7 +85,7 @@ def same(piece, measured, **place):
 def test_a_networks_attention_is_that_of_the_profiles_prompts(
     measured, profile, problems, network, seed, observing
 ):
-    loaded = load(*profile.attention.models, layers=1, seed=seed, head=False)
+    loaded = load(*profile.attention.models, layers=1, seed=seed)
     prompts = built(loaded, problems, *INSERTIONS)
     pieces = measure_attention(loaded, prompts, [1], observing)
     same(xr.concat(pieces, "condition"), measured, network=network)
@@ -94,7 +94,7 @@ def test_a_networks_attention_is_that_of_the_profiles_prompts(
 def test_causes_and_activations_are_those_of_the_profiles_prompts(
     measured, profile, problems
 ):
-    loaded = load(*profile.attention.models, layers=1, head=False)
+    loaded = load(*profile.attention.models, layers=1)
     causes = measure_causes(loaded, built(loaded, problems, "mless"))
     same(causes, measured, network="trained")
     prompts = built(loaded, problems, "mless", "arm")
@@ -130,7 +130,7 @@ def test_the_problem_that_is_drawn_is_that_of_the_profiles_seed(profile):
 def test_the_drawn_prompt_has_the_profiles_filler_and_format(
     measured, profile, problems
 ):
-    loaded = load(*profile.attention.models, layers=1, head=False)
+    loaded = load(*profile.attention.models, layers=1)
     example = next(p for p in load_problems("embedded") if p.id == measured.example)
     prompt = built(loaded, [example], "mless")["mless"][example.id]
     texts = measured.text.sel(condition="mless").values[: len(prompt)]
