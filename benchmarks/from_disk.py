@@ -18,14 +18,15 @@ import time
 import pandas as pd
 import torch
 from measuring import in_turns, keep
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from lib.evaluation.scoring import SCORED_TOKENS
 from lib.generation.prefill import prefill
 from lib.models import memory
-from lib.models.conversion import converted
 from lib.models.loading import load
-from lib.models.names import known_models, resolve
+from lib.models.names import known_models
 
 SHAPE = "Qwen2.5-Math-7B"
 LENGTHS = (128, 256, 512, 1024)  # tokens of a text, half of which are scored
@@ -40,8 +41,9 @@ def write_checkpoint(folder: str, layers: int) -> None:
     config = AutoConfig.for_model(**shape | smaller)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
     model.save_pretrained(folder)
-    tokenizer = AutoTokenizer.from_pretrained(converted(resolve("demo"), DTYPE))
-    tokenizer.save_pretrained(folder)
+    # Of one word: no text is read, and the demo's has more than so small a model.
+    tokenizer = Tokenizer(WordLevel({"word": 0}, unk_token="word"))
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
 
 
 def main() -> None:
