@@ -23,7 +23,7 @@ from lib.models import load
 from lib.profiles import load_profile
 from lib.prompts.problems import load_problems
 
-STORED = sorted((paths.DATA / "families" / "prompt").glob("*.json.gz"))
+STORED = sorted(paths.DATA.glob("*/prompt/*.json.gz"))
 
 
 def decoded(text):
@@ -46,7 +46,9 @@ def test_what_is_too_small_is_the_smallest_and_not_nothing():
     assert decoded(coded(np.array([0.0, 1e-9]))) == pytest.approx([0, 0], abs=2**-15)
 
 
-@pytest.mark.parametrize("path", STORED, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", STORED, ids=lambda path: f"{path.parts[-3]} {path.stem}"
+)
 def test_a_stored_lambda_is_what_the_stored_bytes_say(path):
     prompt = read(path)
     heads = prompt["heads"]
@@ -61,11 +63,27 @@ def test_a_stored_lambda_is_what_the_stored_bytes_say(path):
         assert ratios == pytest.approx(filler["lambda"][step], rel=0.06)
 
 
-@pytest.mark.parametrize("path", STORED, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", STORED, ids=lambda path: f"{path.parts[-3]} {path.stem}"
+)
 def test_its_words_are_of_the_projects_own_problem(path):
     problems = {problem.id: problem.problem for problem in load_problems("embedded")}
     text = "".join(read(path)["tokens"]).replace(" ", "")
     assert text.endswith(problems[shown_prompt.PROBLEM].replace(" ", ""))
+
+
+def test_the_demos_file_is_what_the_demo_model_gives_today():
+    demo = load_profile("demo")
+    stored = read(prompt_file(demo, "SmolLM2-135M-Instruct"))
+    measured = shown_prompt.measured_prompt(demo, "demo")
+    assert measured["revision"] == stored["revision"]
+    assert measured["tokens"] == stored["tokens"]
+    for name, filler in stored["fillers"].items():
+        now = measured["fillers"][name]
+        assert now["inserted"] == filler["inserted"]
+        assert np.array(now["lambda"]) == pytest.approx(
+            np.array(filler["lambda"]), abs=1e-3
+        )
 
 
 @pytest.fixture
