@@ -53,6 +53,7 @@ def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
         template_name="basic",
         template_file="notebook.html.j2",
         extra_template_paths=[str(TEMPLATE_FOLDER)],
+        exclude_anchor_links=True,
     )
     folder.mkdir(parents=True, exist_ok=True)
     names = []
