@@ -214,7 +214,8 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     """Score worked solutions, or answers that were drawn, under several conditions."""
     # With torch: a refusal does not wait for it.
     from lib.evaluation.draw_scores import points_as_text, score_draws
-    from lib.evaluation.likelihood import likelihoods, scores_as_text
+    from lib.evaluation.likelihood import likelihoods
+    from lib.evaluation.score_tables import scores_as_text
 
     if options.answers is None:
         scores = likelihoods(likelihood, Filler(), options.seed, options.out)

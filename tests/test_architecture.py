@@ -25,7 +25,6 @@ DOUBLES = {
     "evaluate": "The command, and what it calls, are one thing to a user.",
     "fetch": "The command, and what it calls, are one thing to a user.",
     "grade": "The command, and what it calls, are one thing to a user.",
-    "likelihood": "A command and a figure, both named after what they are about.",
     "reproduce": "The command, and what it calls, are one thing to a user.",
 }
 

@@ -128,7 +128,7 @@ def settings_of(monkeypatch):
         "lib.__main__.check_accuracy",
         "lib.evaluation.answer_tables.summary_as_text",
         "lib.evaluation.draw_scores.points_as_text",
-        "lib.evaluation.likelihood.scores_as_text",
+        "lib.evaluation.score_tables.scores_as_text",
     ):
         monkeypatch.setattr(place, lambda *given: None)
     monkeypatch.setattr(

@@ -10,10 +10,6 @@ decides it.
     judging            a verdict for every claim and model, beside its controls: `judge`
     verdict            what a `Verdict` holds
     verdict_tables     verdicts as a table, kept in files and counted
-    contrasts          what likelihoods show: one condition less another, in nats
-    points             what weighted answers show, in points
-
-What is said of it all is in `lib.sentences`.
 """
 
 import lazy_loader
@@ -24,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "claim": ["load_claims"],
         "evidence": ["gather"],
         "judging": ["judge"],
+        "verdict": ["about", "literal", "models_of"],
         "verdict_tables": [
             "counts",
             "read_verdicts",

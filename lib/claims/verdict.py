@@ -168,11 +168,13 @@ class Verdict:
             return False
         return self.estimate.lies_above(-margin) and self.estimate.lies_below(margin)
 
+    @computed_field
     @property
     def mark(self) -> str:
         """How it stands as a mark shows it: what is decided and small is small."""
         return SMALL if self.small and self.decided else self.stands
 
+    @computed_field
     @property
     def lost(self) -> bool:
         """Whether it does not stand when corrected for all rows (Holm)."""

@@ -27,7 +27,6 @@ from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt, format_for
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import Problem, load_problems, posed, sampling_order
-from lib.statistics import format_interval, interval
 
 # What the gold answer follows where no reasoning is given.
 BEFORE_ANSWER = "The final answer is $\\boxed{"
@@ -134,25 +133,3 @@ def _thought(loaded: Loaded, condition: Condition, solution: list[int]) -> list[
 def _ids(loaded: Loaded, text: str) -> list[int]:
     tokenizer = cast(Any, loaded.tokenizer)
     return tokenizer(text.strip(), add_special_tokens=False)["input_ids"]
-
-
-def scores_as_text(scores: pd.DataFrame) -> str:
-    """Return a line per model, target and condition: its mean in nats, and its
-    difference to the first condition's.
-    """
-    lines = []
-    for (target, model), table in scores.groupby(["target", "model"], sort=False):
-        # The mean of a problem's answers, where there are several.
-        by_problem = table.pivot_table(
-            index="problem_id", columns="condition", values="nats"
-        )
-        conditions = list(dict.fromkeys(table["condition"]))
-        first = by_problem[conditions[0]]
-        lines.append(f"{model}: nats per {target}, n = {len(by_problem)}")
-        for condition in conditions:
-            nats = by_problem[condition]
-            differences = (nats - first).dropna()
-            mean = interval(differences, differences.index)
-            change = format_interval(mean.estimate, mean.low, mean.high, "+")
-            lines.append(f"  {condition}: {nats.mean():.2f}, {change}")
-    return "\n".join(lines)

@@ -25,13 +25,15 @@ def at_limit(answers: pd.DataFrame, limit: int) -> pd.DataFrame:
 
 def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
     """Return by how many tokens slashes change answers that end under both conditions,
-    with the interval over problems and their number.
+    with the interval over problems and their number; the number alone where it is 0.
     """
     ended = answers[answers["finish_reason"] == "stop"]
     tokens = ended.pivot(
         index="problem_id", columns="condition", values="completion_tokens"
-    )
+    ).reindex(columns=["none", "mless"])
     change = (tokens["mless"] - tokens["none"]).astype(float).dropna()
+    if change.empty:
+        return {"ended": 0}
     mean = interval(change, change.index)
     return {
         "ended": len(change),
@@ -42,9 +44,13 @@ def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
 
 
 def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
-    """Return a row per model and limit, of greedy answers under none and mless."""
+    """Return a row per model and limit, of the single answers under none and mless of
+    the models that have both.
+    """
     rows = []
     for model, of_model in answers.groupby("model", sort=False):
+        if not {"none", "mless"} <= set(of_model["condition"]):
+            continue
         for limit in limits:
             cut = at_limit(of_model, limit)
             table = summarise(cut).set_index("condition")

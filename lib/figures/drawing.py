@@ -158,12 +158,14 @@ def interval_lines(ax, table, x, y, by):
     return lines
 
 
-def interval_rows(ax, table, value, group, by):
+def interval_rows(ax, table, value, group, by, order=()):
     """Draw estimates with their intervals from the left to the right, a row per value
     of `group` from the top and a series per value of `by`; return the series.
+
+    order: names whose looks come first, as those of the panel beside it.
     """
     groups = list(dict.fromkeys(table[group]))
-    looks = tell_apart(table[by])
+    looks = tell_apart([*order, *table[by]])
     step = 0.7 / table[by].nunique()
     series = []
     for index, rows in enumerate(split(table, by)):

@@ -12,7 +12,7 @@ from families import FAMILIES, spread
 
 from lib.arm.moving import installed
 from lib.errors import InputError
-from lib.evaluation import likelihood, scoring
+from lib.evaluation import likelihood, score_tables, scoring
 from lib.models.loading import Loaded, load
 from lib.models.names import Source
 from lib.profiles import Likelihood
@@ -255,7 +255,7 @@ def test_what_is_printed_has_the_difference_to_the_first_condition(run):
     rows = run(conditions=["none", "bare"], limit=2)
     none = rows[rows.condition == "none"].nats
     bare = rows[rows.condition == "bare"].nats
-    head, first, second = likelihood.scores_as_text(rows).splitlines()
+    head, first, second = score_tables.scores_as_text(rows).splitlines()
     assert head == "tiny: nats per solution, n = 2"
     assert first == f"  none: {none.mean():.2f}, +0.00"
     assert second.startswith(f"  bare: {bare.mean():.2f}, ")

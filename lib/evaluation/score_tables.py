@@ -1,0 +1,49 @@
+"""What scores of solutions and answers show: how likely they are under each condition.
+
+nat_table(evaluation.scores(run))  # a row per target, model and condition
+"""
+
+import pandas as pd
+
+from lib.statistics import format_interval, interval
+
+NAT_COLUMNS = ["target", "model", "condition", "n", "nats"]
+NAT_COLUMNS += ["effect", "effect_low", "effect_high"]
+
+
+def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per target, model and condition: the mean of log p in nats, and the
+    effect, its mean difference per problem to none, or else to the first condition.
+
+    n is the number of problems that both have; there is no row where that is 0.
+    """
+    rows = []
+    for (target, model), table in scores.groupby(["target", "model"], sort=False):
+        # The mean of a problem's answers, where there are several.
+        by_problem = table.pivot_table(
+            index="problem_id", columns="condition", values="nats"
+        )
+        conditions = list(dict.fromkeys(table["condition"]))
+        conditions.sort(key=lambda name: name != "none")
+        for condition in conditions:
+            differences = by_problem[condition] - by_problem[conditions[0]]
+            differences = differences.dropna()
+            if differences.empty:
+                continue
+            mean = interval(differences, differences.index)
+            row = (target, model, condition, mean.n, by_problem[condition].mean())
+            rows.append((*row, mean.estimate, mean.low, mean.high))
+    return pd.DataFrame(rows, columns=NAT_COLUMNS)
+
+
+def scores_as_text(scores: pd.DataFrame) -> str:
+    """Return the rows of `nat_table` as lines, below one for each model and target."""
+    lines = []
+    groups = nat_table(scores).groupby(["target", "model"], sort=False)
+    for (target, model), table in groups:
+        lines.append(f"{model}: nats per {target}, n = {table.n.max()}")
+        for row in table.itertuples():
+            ends = (row.effect, row.effect_low, row.effect_high)
+            change = format_interval(*ends, "+")
+            lines.append(f"  {row.condition}: {row.nats:.2f}, {change}")
+    return "\n".join(lines)
