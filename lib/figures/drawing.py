@@ -166,7 +166,7 @@ def interval_rows(ax, table, value, group, by, order=()):
     """
     groups = list(dict.fromkeys(table[group]))
     looks = tell_apart([*order, *table[by]])
-    step = 0.7 / table[by].nunique()
+    step = 0.7 / max(1, table[by].nunique())
     series = []
     for index, rows in enumerate(split(table, by)):
         name = rows[by].iloc[0]

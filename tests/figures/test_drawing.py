@@ -144,6 +144,14 @@ BARS = pd.DataFrame(
 )
 
 
+def test_rows_of_nothing_are_an_empty_panel_and_looks_go_on_from_an_order(ax):
+    assert not drawing.interval_rows(ax, ESTIMATES[:0], "effect", "layer", "model")
+    first, *_ = drawing.interval_rows(
+        ax, ESTIMATES, "effect", "layer", "model", order=["another"]
+    )
+    assert first.lines[0].get_color() == COLOURS[1]
+
+
 def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(ax):
     bars = [bar for (bar,) in drawing.accuracy_bars(ax, BARS)]
     assert [bar.get_height() for bar in bars] == [63, 66, 44]
