@@ -11,7 +11,6 @@ from the floors above it, and from no other room of its own floor:
     profiles generation figures
     measurement evaluation
     claims
-    sentences
     plan
     report reproduce
     __main__
@@ -33,7 +32,6 @@ Where a change belongs:
 - measurement: what is read off a network over all problems and models.
 - evaluation: what answers and likelihoods are, how they are kept, what they show.
 - claims: what is asked of all of it, and the rule that decides.
-- sentences: every sentence with numbers, also on the HTML page and in notebooks.
 - figures: how a figure or a printed table looks.
 - plan: what a run will fetch, need and take.
 - report: what the HTML page shows and draws.

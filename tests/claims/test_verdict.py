@@ -21,7 +21,6 @@ from lib.claims.verdict_tables import (
     write_verdicts,
 )
 from lib.profiles import load_profile
-from lib.sentences.one_verdict import verdict_text
 from lib.statistics import ENOUGH, clopper_pearson, n_deciding, tango
 
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
@@ -219,7 +218,7 @@ def test_an_undecided_interval_within_a_tenth_of_the_worked_example_is_small():
     judged = verdict_on("likelihood-gain", {"scores": noisy})
     assert judged.verdict == "small"
     assert judged.decided
-    assert verdict_text(judged) == "small"
+    assert judged.mark == "small"
     assert judged.equivalence == pytest.approx(0.8, rel=0.01)
     assert judged.p < 0.001  # of lying within the margin
 
@@ -231,18 +230,19 @@ def test_an_undecided_interval_within_a_tenth_of_the_worked_example_is_small():
 
 
 @pytest.mark.parametrize(
-    ("shift", "text"),
+    ("shift", "verdict", "is_small"),
     [
-        (-0.3, "contradicted, and small"),
-        (0.3, "supported, and small"),
-        (-3, "contradicted"),
+        (-0.3, "contradicted", True),
+        (0.3, "supported", True),
+        (-3, "contradicted", False),
     ],
 )
-def test_what_is_decided_and_lies_within_the_margin_is_said_to_be_small(shift, text):
+def test_what_is_decided_and_lies_within_the_margin_is_small(shift, verdict, is_small):
     evidence = {"scores": scores({"mless": shift, "example": 8})}
     judged = verdict_on("likelihood-gain", evidence)
     assert judged.equivalence == pytest.approx(0.8, rel=0.01)
-    assert verdict_text(judged) == text
+    assert (judged.verdict, judged.small) == (verdict, is_small)
+    assert judged.mark == ("small" if is_small else verdict)
 
 
 def test_one_model_that_can_test_a_claim_is_enough():
