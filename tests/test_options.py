@@ -67,8 +67,8 @@ reproduce | --only 1,02 | notebooks
 reproduce | --fresh | fresh
 reproduce | --model org/m | name attention.models attention.panels accuracy.models
 reproduce | --problems math500 | name attention.problems accuracy.problems NONE
-reproduce | --limit 3 | name attention.limit accuracy.limit PARTS
-reproduce | --name mine | name
+reproduce | --limit 3 | name stored_as attention.limit accuracy.limit PARTS
+reproduce | --name mine | name stored_as
 reproduce | --dtype bfloat16 | name attention.dtype accuracy.dtype
 reproduce | --engine vllm | name accuracy.engine
 reproduce | --workers 2 | accuracy.workers

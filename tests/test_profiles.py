@@ -155,6 +155,7 @@ def heads(profile):
 def test_another_model_is_run_everywhere_with_what_fits_it(tiny_llama):
     run = run_profile("families", model="demo")
     assert [section.models for section in run.sections] == [["demo"]] * 4
+    assert run.models == ["demo"]
     of_demo = {"fig11": [(1, 9)], "fig18": [(1, 3), (1, 5), (1, 7)]}
     assert heads(run) == {"fig09": [], "fig10": [], "fig13": []} | of_demo
 

@@ -84,5 +84,7 @@ def _check_condition(
         raise InputError(
             f"{condition}: {known.name} has room for {room} tokens, not for {tokens}"
         )
+    if condition.arm and accuracy.engine == "vllm":
+        raise InputError(f"{condition}: engine vllm does not run ARM: use transformers")
     if condition.arm and known.layers and condition.arm.layer > known.layers:
         raise InputError(f"{condition}: the model has layers 1 to {known.layers}")

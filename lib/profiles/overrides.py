@@ -2,7 +2,7 @@
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,12 @@ from lib.profiles.sections import (
     DTYPE,
     ENGINE,
     LIMIT,
+    PARTS,
     WORKERS,
-    Accuracy,
     Engine,
     Place,
-    Section,
-    Variation,
 )
-from lib.prompts.conditions import Condition
+from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import load_problems
 
 # How the cell begins that papermill puts into a notebook.
@@ -75,26 +73,87 @@ def run_profile(
     _refuse_unknown_parameters()
     overrides = validated(Overrides, values, "parameters", context=Path.cwd())
     base = load_profile(profile)
-    if overrides.workers is not None:
-        base = _with_answers_by(base, workers=overrides.workers)
-    changes = overrides.model_dump(exclude_none=True, exclude={"profile", "workers"})
-    if not changes:
-        return base
+    changes = overrides.model_dump(exclude_none=True, exclude={"profile"})
+    content = base.model_dump()
+    changes.pop("workers", None)  # which change no result
+    if changes:
+        content["name"] = _name(base, **changes)
+        if changes.keys() <= {"limit", "name"}:
+            content["stored_as"] = base.stored_as or base.name
+    if overrides.problems is not None and not _have_solutions(overrides.problems):
+        content["likelihood"] = None
+    layers = _layers_of(overrides.model) if overrides.model is not None else inf
+    for name, section in _sections(content):
+        _override(name, section, overrides, layers)
+    return validated(Profile, content, f"profile {profile}, overridden")
 
-    run = base.model_copy(update={"name": _name(base, **changes)})
-    if set(changes) <= {"limit", "name"}:
-        run = run.model_copy(update={"stored_as": base.stored_as or base.name})
-    if overrides.problems is not None:
-        run = _with_problems(run, overrides.problems)
+
+def _sections(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the sections of a profile's content, and the smaller runs of its answers,
+    each with its name.
+    """
+    for name in ("attention", "accuracy", "likelihood", "pass_rates"):
+        if content[name] is not None:
+            yield name, content[name]
+    for name in PARTS:
+        if content["accuracy"][name] is not None:
+            yield name, content["accuracy"][name]
+
+
+def _override(
+    name: str, section: dict[str, Any], overrides: Overrides, layers: float
+) -> None:
+    """Put what differs into a section.
+
+    layers: how many the model has, where it is another one.
+    """
+    if overrides.problems is not None and "problems" in section:
+        # The drawn problem, the levels and the limit belong to others.
+        section |= dict.fromkeys(section.keys() & {"example", "levels", "limit"})
+        section["problems"] = overrides.problems
     if overrides.model is not None:
-        run = _with_model(run, overrides.model)
+        _fit(section, overrides.model, layers)
     if overrides.limit is not None:
-        run = _with_fewer_problems(run, overrides.limit)
-    if overrides.dtype is not None:
-        run = _with_dtype(run, overrides.dtype)
-    if overrides.engine is not None:
-        run = _with_answers_by(run, engine=overrides.engine)
-    return validated(Profile, run.model_dump(), f"profile {profile}, overridden")
+        # No smaller run gets more than the profile's.
+        most = section["limit"] if name in PARTS else None
+        section["limit"] = min(overrides.limit, most or overrides.limit)
+    if overrides.dtype is not None and name in ("attention", "accuracy"):
+        # That of scores is float32 everywhere: a hundredth of a nat counts.
+        section["dtype"] = overrides.dtype
+    if name == "accuracy":
+        how = overrides.model_dump(include={"engine", "workers"}, exclude_none=True)
+        section |= how
+
+
+def _fit(section: dict[str, Any], model: str, layers: float) -> None:
+    """Let a section ask this model alone, for layers that it has.
+
+    Drawn are the heads that the profile names of it, else its first ones.
+    """
+    if "models" in section:
+        section["models"] = [model]
+    if "layers" in section:
+        section["layers"] = min(section["layers"], layers)
+        for figure, row in section["panels"].items():
+            section["panels"][figure] = [head for head in row if head["model"] == model]
+    if "conditions" in section:
+        section["conditions"] = [
+            condition
+            for condition in section["conditions"]
+            if _layer_of_arm(condition) <= layers
+        ]
+
+
+def _layers_of(model: str) -> float:
+    """Return how many layers a model has, where it says so; of one in data/models.yaml
+    this asks no hub.
+    """
+    return resolve(model).layers or card(model).layers or inf
+
+
+def _layer_of_arm(condition: str) -> int:
+    arm = parse_condition(condition).arm
+    return arm.layer if arm else 1
 
 
 def _refuse_unknown_parameters() -> None:
@@ -132,27 +191,6 @@ def _name(base: Profile, name: str | None = None, **changes: Any) -> str:
     return name
 
 
-def _with_problems(run: Profile, problems: str) -> Profile:
-    """Return a run on all of these problems.
-
-    The drawn problem and the levels belong to others. Likelihoods need solutions: where
-    these lack some, none are scored.
-    """
-    attention = {"problems": problems, "limit": None, "example": None}
-    accuracy = {"problems": problems, "limit": None, "levels": None}
-    likelihood = None
-    if run.likelihood is not None and _have_solutions(problems):
-        likelihood = _changed(run.likelihood, problems=problems, limit=None)
-    return run.model_copy(
-        update={
-            "attention": run.attention.model_copy(update=attention),
-            "accuracy": run.accuracy.model_copy(update=accuracy),
-            "likelihood": likelihood,
-            "pass_rates": _changed(run.pass_rates, problems=problems, limit=None),
-        }
-    )
-
-
 def _have_solutions(problems: str) -> bool:
     """Say whether each of these problems has a worked solution."""
     if problems == "math500":  # which may have to be fetched
@@ -162,92 +200,3 @@ def _have_solutions(problems: str) -> bool:
     except InputError:  # as whoever uses them will say
         return False
     return all(problem.solution.strip() for problem in loaded)
-
-
-def _with_model(run: Profile, model: str) -> Profile:
-    """Return a run of this model alone.
-
-    Drawn are the heads that the profile names of it, else its first ones; no layer is
-    asked for that it does not have. Of a model in data/models.yaml this asks no hub.
-    """
-    layers = resolve(model).layers or card(model).layers or inf
-    panels = {
-        figure: [panel for panel in row if panel.model == model]
-        for figure, row in run.attention.panels.items()
-    }
-    attention = {
-        "models": [model],
-        "layers": min(run.attention.layers, layers),
-        "panels": panels,
-    }
-
-    def fitting(variation: Variation) -> dict[str, list[Condition]]:
-        conditions = variation.conditions
-        return {"conditions": [c for c in conditions if _layer_of_arm(c) <= layers]}
-
-    accuracy = _with_variations(run.accuracy, fitting)
-    accuracy = accuracy.model_copy(update={"models": [model]} | fitting(accuracy))
-    return run.model_copy(
-        update={
-            "attention": run.attention.model_copy(update=attention),
-            "accuracy": accuracy,
-            "likelihood": _changed(run.likelihood, models=[model]),
-            "pass_rates": _changed(run.pass_rates, models=[model]),
-        }
-    )
-
-
-def _changed(section: Section | None, **changes: Any) -> Section | None:
-    """Return a section with other values; None where the profile lacks it."""
-    return section and section.model_copy(update=changes)
-
-
-def _layer_of_arm(condition: Condition) -> int:
-    return condition.arm.layer if condition.arm else 1
-
-
-def _with_fewer_problems(run: Profile, limit: int) -> Profile:
-    """Return a run on so many problems; no part of it gets more than the profile's."""
-
-    def fewer(variation: Variation) -> dict[str, int]:
-        return {"limit": min(limit, variation.limit or limit)}
-
-    accuracy = _with_variations(run.accuracy, fewer)
-    return run.model_copy(
-        update={
-            "attention": _changed(run.attention, limit=limit),
-            "accuracy": _changed(accuracy, limit=limit),
-            "likelihood": _changed(run.likelihood, limit=limit),
-            "pass_rates": _changed(run.pass_rates, limit=limit),
-        }
-    )
-
-
-def _with_dtype(run: Profile, dtype: Dtype) -> Profile:
-    """Return a run with other weights, but for likelihoods and pass rates.
-
-    Theirs is float32 everywhere, so that differences of a hundredth of a nat count.
-    """
-    return run.model_copy(
-        update={
-            "attention": run.attention.model_copy(update={"dtype": dtype}),
-            "accuracy": run.accuracy.model_copy(update={"dtype": dtype}),
-        }
-    )
-
-
-def _with_answers_by(run: Profile, **how: Any) -> Profile:
-    """Return a run whose answers another engine gives, or so many workers."""
-    return run.model_copy(update={"accuracy": run.accuracy.model_copy(update=how)})
-
-
-def _with_variations(
-    accuracy: Accuracy, changes: Callable[[Variation], dict[str, Any]]
-) -> Accuracy:
-    """Return the accuracy with what `changes` makes of each of its smaller runs."""
-    return accuracy.model_copy(
-        update={
-            part: variation.model_copy(update=changes(variation))
-            for part, variation in accuracy.variations.items()
-        }
-    )
