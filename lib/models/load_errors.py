@@ -1,7 +1,6 @@
 """Why a model cannot be had, in one line: a damaged checkpoint, a hub that refuses."""
 
 import errno
-import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,9 +24,6 @@ UNREACHABLE = (
     errors.RevisionResolutionError,
     errors.LocalEntryNotFoundError,
 )
-# Variables of the environment that decide how a hub is asked.
-PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
-CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -93,11 +89,7 @@ def explain_hub_error(
     """
     chain = _with_causes(error)
     for cause in chain:
-        message = (
-            _disk_full(cause)
-            or _refusal(repo, revision, cause)
-            or _wrong_setting(cause)
-        )
+        message = _disk_full(cause) or _refusal(repo, revision, cause)
         if message:
             return message
     if any(isinstance(cause, UNREACHABLE) for cause in chain):
@@ -137,22 +129,6 @@ def _refusal(repo: str, revision: str | None, error: BaseException) -> str | Non
             status = error.response.status_code
             advice = access if status in (401, 403) else TRY_LATER
             return f"{repo}: the hub answered {status}; {advice}"
-    return None
-
-
-def _wrong_setting(error: BaseException) -> str | None:
-    """Return which of the user's own settings keeps the hub from being asked."""
-    if isinstance(error, UnicodeEncodeError):
-        return f"the token of HF_TOKEN has a character that no token has: {LOG_IN}"
-    if isinstance(error, ImportError | ValueError) and "proxy" in str(error).lower():
-        for name in PROXIES:
-            value = os.environ.get(name) or os.environ.get(name.lower(), "http")
-            if not value.startswith("http"):
-                return f"{name}={value}: give a proxy of http, or unset it"
-    if isinstance(error, FileNotFoundError):
-        for name in CERTIFICATES:
-            if not os.path.exists(os.environ.get(name, "/")):
-                return f"{name}={os.environ[name]}: not there: unset it, or correct it"
     return None
 
 

@@ -10,7 +10,6 @@ import torch
 from eager import outputs_of
 from families import gemma3_multimodal, of_type, save
 from hub_server import point_at
-from huggingface_hub.utils import close_session
 from safetensors.torch import load_file
 from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 
@@ -205,30 +204,6 @@ def test_no_network_is_said_at_once_and_what_is_cached_needs_none(
         assert re.search(r"127\.0\.0\.1:9 does not answer.*local folder", message)
     assert time.monotonic() - started < 5
     assert first_three(REPO) == folder
-
-
-SETTINGS = [
-    ("ALL_PROXY", "socks5://127.0.0.1:1080", "ALL_PROXY=socks5://127.0.0.1:1080: give"),
-    ("https_proxy", "socks://127.0.0.1:1080/", "HTTPS_PROXY=socks://127.0.0.1:1080/"),
-    (
-        "SSL_CERT_FILE",
-        "/no/such/file.pem",
-        "SSL_CERT_FILE=/no/such/file.pem: not there",
-    ),
-    ("HF_TOKEN", "hf_äbc", "the token of HF_TOKEN has a character that no token has"),
-]
-
-
-@pytest.mark.parametrize("name, value, message", SETTINGS)
-def test_a_setting_of_the_users_that_keeps_a_hub_from_being_asked_is_named(
-    server, monkeypatch, refused, name, value, message
-):
-    monkeypatch.setenv(name, value)
-    close_session()  # which was opened with other settings
-    try:
-        assert refused(snapshot, REPO).startswith(message)
-    finally:
-        close_session()
 
 
 def test_a_full_disk_is_named_and_a_bug_is_not_the_hubs(monkeypatch):
