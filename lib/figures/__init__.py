@@ -34,7 +34,10 @@ DRAWING = {
     ],
     "keeping": ["keep"],
 }
-PRINTED = {"compare": ["agreement"], "tables": ["about", "say", "show", "unfold"]}
+PRINTED = {
+    "compare": ["agreement"],
+    "tables": ["settings_text", "say", "show", "unfold"],
+}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__, submod_attrs=DRAWING | PRINTED | {"prompt": ["one_prompt"]}

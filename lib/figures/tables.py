@@ -100,7 +100,7 @@ def say(*paragraphs):
     display(Markdown("\n\n".join(paragraphs)))
 
 
-def about(section):
+def settings_text(section):
     """Return which models and problems a section of a profile names, as a caption says
     it.
     """

@@ -83,7 +83,7 @@ def test_sentences_are_prose(monkeypatch, capsys):
 
 
 def test_a_caption_names_models_weights_problems_and_their_number():
-    told = tables.about(load_profile("demo").attention)
+    told = tables.settings_text(load_profile("demo").attention)
     assert re.fullmatch(
         r"Models: SmolLM2-135M-Instruct @ \w{12}, Q4_1, dequantised\."
         r" Problems: embedded set, a sample of 100, in a plain prompt\.",
