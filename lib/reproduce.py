@@ -25,6 +25,13 @@ from lib.measurement.shown_prompt import measure_prompts
 from lib.plan import checked, fetch, make_plan, refuse, summary
 from lib.profiles import PARTS, Profile, profile_names
 
+# What claims are judged on.
+EVIDENCE = (
+    *("attention", "controls", "activations"),
+    *("main", *PARTS),
+    "likelihood",
+    *("draws", "draw_scores"),
+)
 # What a notebook needs computed when it starts: parts of measurements, parts of
 # answers, likelihoods. A notebook that is not named here needs nothing.
 NEEDS = {
@@ -33,13 +40,8 @@ NEEDS = {
     "03_math500": ("main", "fillers", "sampling"),
     "04_activation_redistribution": ("activations",),
     "05_arm": ("interventions", "arm_map", "sampling"),
-    "06_claims": (
-        *("attention", "controls", "activations"),
-        *("main", *PARTS),
-        "likelihood",
-        *("draws", "draw_scores"),
-    ),
-    "07_does_it_help": ("likelihood", "main", "comparisons", "draws", "draw_scores"),
+    "06_claims": EVIDENCE,
+    "07_does_it_help": EVIDENCE,
 }
 SHOWS_A_PROMPT = "01_attention_maps"
 SHOWS_VERDICTS = "06_claims"

@@ -58,6 +58,6 @@ def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
             for condition in ("none", "mless"):
                 row[condition] = table["accuracy"][condition]
                 row[f"cut_{condition}"] = table["truncated"][condition]
-            row |= table.loc["mless", EFFECT].to_dict()
+            row |= table[EFFECT].to_dict("index")["mless"]
             rows.append(row | change_of_length(cut))
     return pd.DataFrame(rows)

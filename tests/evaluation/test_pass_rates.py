@@ -270,7 +270,7 @@ def rate(places, difficulty):
 
 
 def test_weights_are_refused_where_few_answers_decide_and_the_interval_misses():
-    # Log p differs with a spread of 0.8 nats in both.
+    # Log p differs with a spread of 0.8 nats in the first and of 0.2 in the second.
     covered, refused = coverage(0.81, power=1.6)
     assert covered < 0.9
     assert refused > 0.95
