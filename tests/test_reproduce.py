@@ -15,7 +15,7 @@ from lib.evaluation import of_profile
 from lib.figures.compare import RECORD
 from lib.paths import write_json
 from lib.plan import CHECKED, Plan
-from lib.profiles import load_profile
+from lib.profiles import PARTS, load_profile
 
 VERDICTS = pd.DataFrame({"model": ["m"], "supported": [3]})
 
@@ -68,9 +68,9 @@ def test_what_a_notebook_needs_is_computed_once_before_it_starts(runs):
         ("measure", "attention", True),
         ("measure", "controls", True),
         ("02_meaningless_effect", {"profile": "families"}),
+        ("measure", "activations", True),
+        *[("answers", part, 350, None) for part in ("main", *PARTS)],
         "scores",
-        ("answers", "main", 350, None),
-        ("answers", "comparisons", 350, None),
         ("answers", "draws", 350, None),
         "weights",
         ("07_does_it_help", {"profile": "families"}),

@@ -8,7 +8,7 @@ from lib.paths import ROOT
 
 def copy_repository(folder: Path) -> Path:
     """Copy what commands need, without anything that they made."""
-    for name in ("lib", "notebooks", "data"):
+    for name in ("lib", "notebooks", "data", "studies"):
         shutil.copytree(
             ROOT / name,
             folder / name,
