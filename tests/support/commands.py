@@ -14,4 +14,5 @@ def copy_repository(folder: Path) -> Path:
             folder / name,
             ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"),
         )
+    shutil.copy(ROOT / "pyproject.toml", folder)  # which has the copy's address
     return folder
