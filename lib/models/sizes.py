@@ -20,11 +20,10 @@ from huggingface_hub import (
 from huggingface_hub.utils import disable_progress_bars
 
 from lib.errors import InputError
-from lib.models.card import card
+from lib.models.card import card, config_folder
 from lib.models.checkpoint import has_shards, shards_of
-from lib.models.first_layers import layers_folder
 from lib.models.gguf_files import conversions_of, gguf_parts
-from lib.models.hub import DUPLICATES, config_folder
+from lib.models.hub import DUPLICATES, layers_folder
 from lib.models.load_errors import checkpoint_errors, hub_errors
 from lib.models.names import Source, known_models, resolve
 

