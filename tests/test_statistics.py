@@ -162,6 +162,11 @@ def test_each_column_has_the_interval_that_it_has_alone():
     assert whole.low[2] == whole.high[2] == 7  # what never varies over many problems
 
 
+def test_twenty_equal_values_are_enough_to_say_that_nothing_varies():
+    assert interval([7.0] * 20).error == 0
+    assert np.isnan(interval([7.0] * 19).error)
+
+
 def test_values_without_a_mean_are_refused_and_two_equal_ones_have_no_interval():
     for values in ([], [1.0, np.nan], [[1.0], [np.inf]], [[[1.0]]], 3.0):
         with pytest.raises(ValueError, match="expected finite values"):

@@ -111,9 +111,11 @@ def _verdict(future: ProcessFuture) -> tuple[bool, str]:
 
 def _limit() -> None:
     """Limit a worker's memory, and let its algebra be the same on every machine."""
-    with contextlib.suppress(ValueError):  # where a lower limit is in force
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
+        # Where a lower limit is in force, and on systems that refuse limits, such as
+        # macOS: a pair is then bounded in time alone.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(kind, (most, most))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     # With gmpy2 some answers abort the process.
     os.environ |= {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1"}

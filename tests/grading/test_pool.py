@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
+import pytest
 
 from lib.grading import Grade, grade, grade_many, pool
 from lib.paths import ROOT
@@ -36,6 +37,18 @@ def test_a_worker_that_is_killed_costs_at_most_one_answer():
     methods = [verdict.method for verdict in grade_many(pairs)]
     assert methods.count("math-verify") >= 20 - (os.cpu_count() or 1)
     assert set(methods) <= {"math-verify", "crash"}
+
+
+@pytest.mark.parametrize("refusal", [OSError("Invalid"), ValueError("exceeds")])
+def test_a_worker_starts_though_its_system_refuses_limits(monkeypatch, refusal):
+    def refuse(kind, limits):
+        raise refusal
+
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(os, "environ", {})
+    pool._limit()
+    assert os.environ["SYMPY_GROUND_TYPES"] == "python"
 
 
 ENDLESS = r"""
