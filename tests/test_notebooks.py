@@ -168,6 +168,12 @@ def test_what_is_stored_is_cut_to_fewer_problems_without_a_network(
     assert set(table.n) == {5}
 
 
+@pytest.mark.parametrize("name", ["05_arm", "07_does_it_help"])
+def test_fewer_problems_of_what_is_stored_need_no_network(execute, monkeypatch, name):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    execute(name, profile="families", limit=5)
+
+
 def test_a_person_is_needed_by_no_notebook(execute, tiny_llama):
     tried = {"problem": "What is $2 + 2$?", "filler": " ", "length": 12}
     run = execute("00_try_it", model=str(tiny_llama), position="end", **tried)
