@@ -209,13 +209,6 @@ def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
 
 
 @of_each_model
-def causes_by_head(model: xr.Dataset) -> pd.DataFrame:
-    """Return lambda by cause and head of layer 1."""
-    lam = model.cause_lambda.sel(network=TRAINED, drop=True)
-    return means_table(lam, "lambda")
-
-
-@of_each_model
 def causes_table(model: xr.Dataset) -> pd.DataFrame:
     """Return lambda over the heads of layer 1 by cause, and the cause's share.
 
