@@ -28,7 +28,7 @@ GRADERS = {
     "worked_out": "this project's, worked out only",
     "correct_exact": "exact match after normalisation",
     "correct_authors_on_completion": "authors' rule, completion only",
-    "correct_authors": "authors' rule as published",
+    "correct_authors": "authors' rule as published, with our prompt",
 }
 GROUP = ["model", "condition"]
 PAPER = DATA / "paper.yaml"  # what the paper reports
