@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.evaluation.answer_tables import summarise
-from lib.statistics import interval
+from lib.evaluation.answer_tables import mean_and_ends, summarise
 
 EFFECT = ["effect", "effect_low", "effect_high", "p_value", "only_none", "only_this"]
+LENGTH_ENDS = ["tokens", "tokens_low", "tokens_high"]
 
 
 def at_limit(answers: pd.DataFrame, limit: int) -> pd.DataFrame:
@@ -34,13 +34,7 @@ def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
     change = (tokens["mless"] - tokens["none"]).astype(float).dropna()
     if change.empty:
         return {"ended": 0}
-    mean = interval(change, change.index)
-    return {
-        "ended": len(change),
-        "tokens": mean.estimate,
-        "tokens_low": mean.low,
-        "tokens_high": mean.high,
-    }
+    return {"ended": len(change)} | mean_and_ends(LENGTH_ENDS, change, "mean")
 
 
 def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:

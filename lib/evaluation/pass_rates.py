@@ -28,6 +28,7 @@ import numpy as np
 import pandas as pd
 
 from lib.errors import InputError
+from lib.evaluation.answer_tables import mean_and_ends
 from lib.profiles import HALVES
 from lib.statistics import POINTS, format_interval, interval, logistic_slopes
 
@@ -193,9 +194,10 @@ def _estimates(
     row["largest_weight"] = largest
     row["spread"] = float(np.nan_to_num((nats[more] - nats[less]).std()))
     if row["by"]:
-        row |= _mean_and_ends(POINT_ENDS, point_differences(draws, more, less))
+        points = point_differences(draws, more, less)
+        row |= mean_and_ends(POINT_ENDS, points, "mean")
     if (more, less) == COUNTABLE:
-        row |= _mean_and_ends(COUNTED_ENDS, counted(draws))
+        row |= mean_and_ends(COUNTED_ENDS, counted(draws), "mean")
     return row
 
 
@@ -279,12 +281,6 @@ def _effective_and_largest(
     weights = np.stack([_weights(deciding, more), _weights(deciding, less)])  # (2, N)
     effective = weights.sum(1) ** 2 / (weights**2).sum(1)
     return float(effective.min()), float(weights.max())
-
-
-def _mean_and_ends(names: Sequence[str], by_problem: pd.Series) -> dict[str, float]:
-    """Return the mean of a Series by problem and its ends, under three names."""
-    mean = interval(by_problem, by_problem.index)
-    return dict(zip(names, (mean.estimate, mean.low, mean.high), strict=True))
 
 
 def _of_both_halves(draws: pd.DataFrame) -> pd.DataFrame:

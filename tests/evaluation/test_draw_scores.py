@@ -16,7 +16,7 @@ from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation.draw_scores import score_draws
 from lib.evaluation.pass_rates import pass_rate_table
-from lib.evaluation.rows import DRAW_SCORE_FIELDS, frame
+from lib.evaluation.rows import DRAW_SCORE_FIELDS
 from lib.evaluation.run import evaluate
 from lib.evaluation.store import read
 from lib.models.loading import load
@@ -254,10 +254,3 @@ def test_scores_of_draws_made_otherwise_are_not_continued(
     with_setting(name, now)(folder)
     with pytest.raises(InputError, match=rf"made with {name} = {was}, not "):
         scored(checkpoint, folder, tmp_path / "scores", "none", limit=1)
-
-
-def test_a_frame_keeps_what_draws_are_joined_by(drawn):
-    answers = frame(read(drawn / "completions.jsonl"))
-    assert {"key", "model", "problem_id", "condition", "sample", "right"} <= set(
-        answers
-    )

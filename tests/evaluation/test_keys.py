@@ -228,11 +228,6 @@ def test_a_key_of_a_completion_has_what_decides(coder, name, value, differing):
     assert {place[0] for place in keys if keys[place] != others[place]} == differing
 
 
-def test_no_two_completions_have_one_key(coder):
-    keys = completion_keys(coder, samples=2, temperature=1.0)
-    assert len(keys) == len(set(keys.values())) == 6
-
-
 def test_another_solution_or_another_lead_has_another_key(coder):
     longer = PROBLEM.model_copy(update={"solution": "It is two: $\\boxed{2}$."})
     settings = {"conditions": ["none"], "at_once": ["none", "dots-for-thought"]}
