@@ -65,5 +65,6 @@ def test_rows_follow_the_schema_and_differ():
 
 def test_running_the_script_writes_the_same_bytes(tmp_path):
     script = shutil.copy(DATA / "make_embedded.py", tmp_path)
+    shutil.copy(DATA / "embedded.yaml", tmp_path)
     subprocess.run([sys.executable, script], check=True)
     assert (tmp_path / "embedded.jsonl").read_bytes() == COMMITTED
