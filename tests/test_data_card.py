@@ -4,13 +4,16 @@ import gzip
 import json
 import re
 
+import datasets
 import pytest
 
 from lib import paths
+from lib.evaluation.store import read
 
 FOLDER = paths.DATA / "families"
 CARD = (FOLDER / "README.md").read_text(encoding="utf-8")
 ROWS = sorted(FOLDER.glob("*/*.jsonl.gz"))
+NAMES_AND_FILES = re.findall(r"config_name: (\w+)\n +data_files: (\S+)", CARD)
 
 
 @pytest.mark.parametrize("path", ROWS, ids=lambda path: path.name)
@@ -45,3 +48,21 @@ def test_no_row_holds_a_problem_or_a_solution():
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             fields = set().union(*map(json.loads, lines))
         assert not fields & {"problem", "solution", "prompt", "text"}
+
+
+@pytest.mark.parametrize("name, pattern", NAMES_AND_FILES)
+def test_rows_open_by_the_name_that_the_card_gives_them(
+    tmp_path, monkeypatch, name, pattern
+):
+    (example,) = re.findall("```python\n(.*?)```", CARD, re.DOTALL)
+    monkeypatch.chdir(paths.ROOT)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    found = {}
+    exec(example.replace('"answers"', f'"{name}"'), found)
+    rows = read(*sorted(FOLDER.glob(pattern)))
+    assert found["answers"].to_list() == rows
+
+
+def test_every_file_of_rows_is_in_the_cards_front_matter():
+    opened = {path for _, pattern in NAMES_AND_FILES for path in FOLDER.glob(pattern)}
+    assert opened == set(ROWS)
