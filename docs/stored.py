@@ -18,6 +18,7 @@ from lib.claims import verdict
 from lib.claims.verdict import Verdict
 from lib.claims.verdict_tables import stored_verdicts
 from lib.errors import InputError
+from lib.evaluation import answer_tables
 from lib.profiles import (
     Accuracy,
     Attention,
@@ -130,6 +131,14 @@ def draws() -> pd.DataFrame:
 def scores() -> pd.DataFrame:
     """Return the likelihoods of the families' models."""
     return evaluation.scores(load_profile("families"))
+
+
+def accuracy_at_once() -> list[SimpleNamespace]:
+    """Return by model the accuracy in % of answers without reasoning, under none."""
+    answers = evaluation.answers(load_profile("families"), "direct")
+    table = answer_tables.summarise(answers)
+    of_none = table[table.condition == "none"]
+    return as_rows(of_none[["model", "n", "accuracy", "low", "high"]])
 
 
 @functools.cache

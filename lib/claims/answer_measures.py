@@ -68,6 +68,17 @@ def accuracy_differences(
     return values.assign_attrs(cut=cut)
 
 
+def direct_differences(
+    answers: pd.DataFrame, pairs: Sequence[Sequence[str]]
+) -> xr.DataArray:
+    """Return what `accuracy_differences` does of answers without reasoning.
+
+    They are asked for after no token, so that no limit cuts any.
+    """
+    right = _by_condition(answers, "direct", chain.from_iterable(pairs), shares)
+    return _values(_differences(right, pairs), "difference")
+
+
 def _differences(
     table: pd.DataFrame, pairs: Sequence[Sequence[str]]
 ) -> dict[str, pd.Series]:
@@ -165,10 +176,13 @@ def likely_and_right(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFram
     """Return by problem how likely its solution is and how often answers are right, of
     one model under none.
 
+    Answers of other parts may be without reasoning.
+
     `per_token` is log p(solution) per token, `right` the share of right answers in %.
     """
     rows = scores[(scores.target == "solution") & (scores.condition == "none")]
-    answered = answers[answers.condition == "none"]
+    of_main = answers[answers.part == "main"]
+    answered = of_main[of_main.condition == "none"]
     if rows.empty or answered.empty:
         raise Untestable("the profile has no problem that is scored and answered")
     solutions = rows.set_index("problem_id")[["nats", "tokens"]].astype(float)

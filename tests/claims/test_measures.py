@@ -6,6 +6,7 @@ import itertools
 from inspect import signature
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from evidence import CLAIMS, answers, inside, right, scores, verdict_on
@@ -368,6 +369,25 @@ def test_the_control_of_right_answers_is_the_area_under_the_curve(
     assert area in (None, by_hand)
     assert judged.estimate.effect == pytest.approx(by_hand)
     assert (judged.verdict, judged.n) == (verdict, 30)
+
+
+def test_answers_without_reasoning_do_not_say_which_problems_are_solved():
+    known = scores({})
+    table = answers(none=[0] * 15 + [1] * 15)["answers"]
+    table["problem_id"] = sorted(known.problem_id)
+    at_once = table.assign(part="direct", right=0)
+    both = pd.concat([at_once, table], ignore_index=True)
+    judged = verdict_on("likelihood-right", {"scores": known, "answers": both})
+    assert (judged.estimate.effect, judged.verdict) == (100, "supported")
+
+
+def test_answers_without_reasoning_are_compared_apart_from_the_others():
+    at_once = answers(none=[0] * 30, repeat=[1] * 15 + [0] * 15)["answers"]
+    others = answers(none=[0] * 30, repeat=[0] * 30)["answers"]
+    both = pd.concat([others, at_once.assign(part="direct")], ignore_index=True)
+    judged = verdict_on("direct-repeat", {"answers": both})
+    assert (judged.estimate.effect, judged.verdict) == (50, "supported")
+    assert judged.answers is None  # no limit cuts any
 
 
 def test_solutions_are_compared_by_token_and_halves_of_answers_are_not_solved():
