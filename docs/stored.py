@@ -133,10 +133,15 @@ def scores() -> pd.DataFrame:
     return evaluation.scores(load_profile("families"))
 
 
+@functools.cache
+def at_once_answers() -> pd.DataFrame:
+    """Return the stored answers without reasoning, a row each."""
+    return evaluation.answers(load_profile("families"), "direct")
+
+
 def accuracy_at_once() -> list[SimpleNamespace]:
     """Return by model the accuracy in % of answers without reasoning, under none."""
-    answers = evaluation.answers(load_profile("families"), "direct")
-    table = answer_tables.summarise(answers)
+    table = answer_tables.summarise(at_once_answers())
     of_none = table[table.condition == "none"]
     return as_rows(of_none[["model", "n", "accuracy", "low", "high"]])
 
