@@ -1,6 +1,6 @@
 """ARM's settings, their ranges, and how a text names them: c=0.1:p1=95."""
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     Field,
@@ -12,7 +12,6 @@ from pydantic import (
 from lib.errors import InputError, Settings, validated
 
 Mode = Literal["text", "code"]
-MODES = get_args(Mode)
 # What a text may name; the statistics belong to the mode.
 NAMED_SETTINGS = ("c", "p1", "fraction", "layer", "mode")
 

@@ -2,6 +2,8 @@
 row, and leaves.
 """
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from lib.arm.activations import activation_module, watched
 from lib.arm.moving import installed, redistribute
-from lib.arm.settings import MODES, Arm, parse_arm
+from lib.arm.settings import Arm, Mode, parse_arm
 from lib.errors import InputError
 
 
@@ -42,7 +44,7 @@ def by_definition(x, draws, c, p1, mode, fraction):
 OPTIONS = {
     "c": [0.13, 0, 1, 50],
     "p1": [60, 0, 99.5, 100],
-    "mode": MODES,
+    "mode": get_args(Mode),
     "fraction": [None, 0, 0.4, 1],
 }
 
