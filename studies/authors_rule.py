@@ -9,7 +9,8 @@ answer without a box is wrong by the rule with their prompt, and right with ours
 
 Writes studies/results/authors_rule.csv and prints it: a row per profile, part, model
 and condition of the stored answers, with the share that is right, in %, by this
-project's grader and by the rule with either prompt and without any.
+project's grader and by the rule with either prompt and without any. Answers after a
+hint are left out, since a hint may hold a box of its own.
 """
 
 from collections.abc import Iterator
@@ -69,7 +70,9 @@ def main() -> None:
     rows = []
     for file in files:
         named = {"profile": file.parts[-3], "part": file.name.partition(".")[0]}
-        rows += [named | row for row in compared(frame(read(file)))]
+        answers = frame(read(file))
+        unhinted = answers[answers.condition != "hint"]
+        rows += [named | row for row in compared(unhinted)]
     table = pd.DataFrame(rows)
     table.to_csv(TABLE, index=False, float_format="%.4g")
     print(table[["part", "model", "condition", "n", *GRADERS]].round(1).to_string())

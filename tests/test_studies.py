@@ -7,8 +7,10 @@ import pytest
 from lib.errors import InputError
 from lib.evaluation.pass_rates import counted, scored_draws, weighted
 from lib.evaluation.rows import frame
-from studies import authors_rule, bfloat16, pass_rates, weights
+from lib.prompts.problems import Problem
+from studies import authors_rule, bfloat16, hints, pass_rates, weights
 from studies.plain import compared
+from tests.support.hand_written import record
 
 
 def scores_of(model, **nats):
@@ -165,3 +167,36 @@ def test_weights_are_narrower_than_counts_where_conditions_are_alike():
     alike = pass_rates.simulate(problems=120, noise=0.3, simulations=12)
     assert alike["half_width_weights"] < alike["half_width_counting"] / 2
     assert abs(alike["bias_weights"]) < 1
+
+
+@pytest.mark.parametrize(
+    ("solution", "holds"),
+    [
+        ("We get $x = \\boxed{12}$. Done.", True),
+        ("The sum is 12.", True),
+        ("The sum is 112.", False),
+        ("The sum is 12.5 at least.", False),
+        ("Add both. The sum is 12.", False),
+    ],
+)
+def test_a_hint_holds_the_answer_as_a_number_of_its_own(solution, holds):
+    # The problem itself names the answer, which is no hint.
+    asked = Problem(unique_id="p0", problem="Is it 12?", answer="12", solution=solution)
+    assert hints.holds_answer(asked) == holds
+
+
+def test_hints_are_compared_apart_by_what_they_hold():
+    problems = [
+        Problem(unique_id="p0", problem="?", answer="3", solution="It is 3."),
+        Problem(unique_id="p1", problem="?", answer="4", solution="Think."),
+    ]
+    rows = [
+        record("none", "p0", correct=False),
+        record("hint", "p0", correct=True),
+        record("none", "p1", correct=True),
+        record("hint", "p1", correct=True),
+    ]
+    table = hints.compared(frame(rows, "comparisons"), problems)
+    assert list(table.holds_answer) == [False, True]
+    assert list(table.effect) == [0, 100]
+    assert list(table.accuracy_none) == [100, 0]
