@@ -8,7 +8,14 @@ from lib.errors import InputError
 from lib.evaluation.pass_rates import counted, scored_draws, weighted
 from lib.evaluation.rows import frame
 from lib.prompts.problems import Problem
-from studies import authors_rule, bfloat16, hints, pass_rates, weights
+from studies import (
+    authors_rule,
+    bfloat16,
+    hints,
+    own_problems,
+    pass_rates,
+    weights,
+)
 from studies.plain import compared
 from tests.support.hand_written import record
 
@@ -200,3 +207,16 @@ def test_hints_are_compared_apart_by_what_they_hold():
     assert list(table.holds_answer) == [False, True]
     assert list(table.effect) == [0, 100]
     assert list(table.accuracy_none) == [100, 0]
+
+
+def test_an_expression_that_is_repeated_equals_the_answer_and_is_not_worked_out():
+    rows = [
+        record("none", "embedded/sum/001", correct=True, evaluated=True),
+        record("none", "embedded/draw/001", correct=False),
+        record("mless", "embedded/sum/001", correct=True, evaluated=False),
+        record("mless", "embedded/draw/001", correct=True, evaluated=False),
+    ]
+    of_none, slashes = own_problems.compared(frame(rows)).to_dict("records")
+    assert (of_none["accuracy"], of_none["equal"]) == (50, 50)
+    assert (slashes["accuracy"], slashes["equal"]) == (0, 100)
+    assert (slashes["effect"], slashes["equal_effect"]) == (-50, 50)

@@ -1,0 +1,52 @@
+r"""Answers without reasoning to the project's own problems, by what counts as right.
+
+Asked for at once, a small model often boxes the problem's own expression. That equals
+the gold answer and works nothing out.
+
+    python -m lib evaluate --model demo --problems embedded --format chat \
+        --conditions none,mless,mless@end,dots:50@end,pause:50@end,repeat \
+        --max-new-tokens 0 --elicit --dtype float32 --out runs/own-chat
+    python -m studies.own_problems runs/own-chat...
+
+Writes studies/results/own_problems.csv and prints it: a row per model and condition
+with the share of answers that are worked out, and of all that equal the gold answer,
+in %, and by how many points each differs from none. Problems of a kind count as one.
+"""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from lib.evaluation.answer_tables import summarise
+from lib.evaluation.rows import frame
+from lib.evaluation.store import read
+from studies.keeping import RESULTS, keep
+
+NUMBERS = ["accuracy", "low", "high", "effect", "effect_low", "effect_high", "p_value"]
+EQUAL = {name: f"equal_{name}" for name in NUMBERS} | {"accuracy": "equal"}
+
+
+def compared(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per model and condition: n, NUMBERS of answers that are worked out,
+    and the same of all that equal the gold answer.
+    """
+    worked_out = summarise(answers)
+    equal = summarise(answers.assign(right=answers["correct"]))
+    kept = worked_out[["model", "condition", "n", *NUMBERS]]
+    return kept.join(equal[NUMBERS].rename(columns=EQUAL))
+
+
+def main() -> None:
+    """Compare the answers of all folders and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="+", type=Path)
+    folders = parser.parse_args().folders
+    files = [file for folder in folders for file in folder.glob("completions*.jsonl")]
+    table = compared(frame(read(*files)))
+    keep(RESULTS / "own_problems.csv", table)
+    print(table.round(2).to_string())
+
+
+if __name__ == "__main__":
+    main()
