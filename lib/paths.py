@@ -140,12 +140,13 @@ def write_json(path: str | Path, value: object) -> None:
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Replace the file by the content, at once or not at all.
+    """Replace the file by the content, at once or not at all; its folder is made.
 
     Raises InputError for any OSError.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "wb") as stream:
             stream.write(content)
             stream.flush()

@@ -3,10 +3,9 @@
     figure, axes = figures.grid(2)  # a cell draws on axes,
     figures.keep(run, "fig09", figure, table)  # and keeps what it drew with its numbers
 
-    drawing   axes, curves of a head, intervals, bars and maps; looks by order
-    matrix    every claim on every model
+    drawing   axes, looks by order, curves of a head, estimates with intervals
     keeping   a figure's one legend, and how it is saved and shown
-    compare   whether a saved figure still shows its numbers, to a reader's eye
+    compare   whether a saved table still says its numbers, to a reader's eye
     tables    tables in few digits, sentences, and an idea's code, folded
     prompt    one prompt from close, as coloured tokens
 
@@ -16,29 +15,26 @@ in paper.mplstyle.
 
 import lazy_loader
 
-DRAWING = {
-    "matrix": ["claims_matrix"],
-    "drawing": [
-        "accuracy_bars",
-        "NO_CHANGE",
-        "PAGE_WIDTH",
-        "first_tokens",
-        "grid",
-        "interval_lines",
-        "interval_rows",
-        "layer_head_map",
-        "shade_inserted",
-        "split",
-        "tell_apart",
-        "token_curves",
-    ],
-    "keeping": ["keep"],
-}
-PRINTED = {
-    "compare": ["agreement"],
-    "tables": ["settings_text", "say", "show", "unfold"],
-}
+DRAWING = [
+    "NO_CHANGE",
+    "PAGE_WIDTH",
+    "WIDE_AND_PALE_LINE",
+    "grid",
+    "interval_rows",
+    "intervals",
+    "shade_inserted",
+    "split",
+    "tell_apart",
+    "token_curves",
+]
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs=DRAWING | PRINTED | {"prompt": ["one_prompt"]}
+    __name__,
+    submod_attrs={
+        "drawing": DRAWING,
+        "keeping": ["keep"],
+        "compare": ["agreement"],
+        "tables": ["settings_text", "say", "show", "unfold"],
+        "prompt": ["one_prompt"],
+    },
 )

@@ -1,9 +1,10 @@
-"""Whether a figure still shows the numbers of its files, to a reader's eye.
+"""Whether a table still says what its file does, to a reader's eye.
 
 Processors round differently: the same run on another machine differs in the sixth
 digit, and no file should be written anew for that.
 """
 
+import io
 import json
 import re
 from pathlib import Path
@@ -16,6 +17,20 @@ MISSING = "a file was missing"
 SAME = 0.01
 SAME_OF_COLUMN = 0.001
 P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
+
+
+def csv_of(table):
+    """Return a table as the text of the file that is kept of it."""
+    return table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+
+
+def why_anew(path, csv):
+    """Return why a file is to be replaced by this text, "" to keep it."""
+    try:
+        old = pd.read_csv(path)
+    except (OSError, ValueError):  # not there, or damaged
+        return MISSING
+    return difference(old, pd.read_csv(io.StringIO(csv)))
 
 
 def difference(old, new):

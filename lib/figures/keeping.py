@@ -11,8 +11,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from IPython.display import Image, Markdown, display
 
-from lib.errors import InputError
-from lib.figures.compare import MISSING, RECORD, difference, recorded
+from lib.figures.compare import MISSING, RECORD, csv_of, recorded, why_anew
 from lib.paths import relative_path, write_json, write_whole
 
 LEGEND_COLUMNS = 5
@@ -26,19 +25,18 @@ def keep(run, name, figure, *tables):
     """
     _add_legend(figure)
     path = run.figures / name
-    numbers = pd.concat(tables, ignore_index=True)
-    csv = numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    reason = _why_anew(path.with_suffix(".csv"), csv)
-    pictures = [path.with_suffix(f".{kind}") for kind in ("pdf", "png")]
+    csv = csv_of(pd.concat(tables, ignore_index=True))
+    reason = why_anew(path.with_suffix(".csv"), csv)
     if reason:
-        _write(path.with_suffix(".csv"), csv.encode())
-    if reason or not all(picture.is_file() for picture in pictures):
-        reason = reason or MISSING
-        for picture in pictures:
-            _write(picture, _drawn(figure, picture))
+        write_whole(path.with_suffix(".csv"), csv.encode())
+    for kind in ("png", "pdf"):
+        picture = path.with_suffix(f".{kind}")
+        if not reason and not picture.is_file():
+            reason = MISSING
+        if reason:
+            write_whole(picture, _drawn(figure, kind))
     plt.close(figure)
 
-    run.results.mkdir(parents=True, exist_ok=True)
     write_json(run.results / RECORD, recorded(run.results) | {name: reason})
     display(Image(path.with_suffix(".png"), retina=True))
     display(Markdown(f"Saved as `{relative_path(path)}.png`, `.pdf` and `.csv`."))
@@ -55,31 +53,9 @@ def _add_legend(figure):
         figure.legend(marks.values(), marks.keys(), **place)
 
 
-def _why_anew(path, csv):
-    """Return why the table of a figure is to be written, "" to keep it."""
-    try:
-        old = pd.read_csv(path)
-    except (OSError, ValueError):  # not there, or damaged
-        return MISSING
-    return difference(old, pd.read_csv(io.StringIO(csv)))
-
-
-def _drawn(figure, path):
-    """Return a figure as the bytes of the kind of file that a path names."""
-    kind = path.suffix.removeprefix(".")
+def _drawn(figure, kind):
+    """Return a figure as the bytes of a kind of file."""
     undated = {"CreationDate": None} if kind == "pdf" else None
     picture = io.BytesIO()
     figure.savefig(picture, format=kind, metadata=undated)
     return picture.getvalue()
-
-
-def _write(path, content):
-    """Write a file of a figure, whole or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(
-            f"cannot write figure {path.stem} to {path.parent}: {reason}"
-        ) from error
-    write_whole(path, content)

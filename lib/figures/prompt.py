@@ -9,9 +9,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import Image
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm
-from matplotlib.patches import Rectangle
 
-from lib.figures.drawing import NO_CHANGE, PAGE_WIDTH, VALUES, tell_apart
+from lib.figures.drawing import NO_CHANGE, PAGE_WIDTH, tell_apart
 
 # A line of a prompt: its letters, and its height in inches beside that of the curves.
 LETTERS = 126
@@ -22,11 +21,8 @@ CURVES = 2.2
 POSITIONS_STEP = 60
 ROOM_ABOVE = 1.15
 HIGHEST_LAMBDA = 1.6
-VISIBLE_SIGNS = {
-    " ": "\N{OPEN BOX}",
-    "\n": "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}",
-    "\t": "\N{RIGHTWARDS ARROW}",
-}
+BREAKS = {"\n": "↵", "\t": "→"}
+TYPE = {"family": "monospace", "size": 6, "parse_math": False, "va": "center_baseline"}
 SHADES = LinearSegmentedColormap.from_list("received", ["white", "#F9C9A3", "#E8833A"])
 UNDEFINED = "0.85"
 WORDS = {"none": "without the filler", "mless": "with the filler"}
@@ -38,8 +34,8 @@ def one_prompt(prompt, received):
     first head of layer 1, above that as a curve.
     """
     tokens = [prompt.text[start:stop] for start, stop in prompt.offsets]
-    inserted = prompt.spans.get("inserted")
     curves = {"mless": np.asarray(received)}
+    inserted = prompt.spans["inserted"]
     figure, _ = close_up("P;C", tokens, inserted, curves, "layer 1, head 1")
     return Image(png_of(figure), retina=True)
 
@@ -55,11 +51,12 @@ def close_up(mosaic, tokens, inserted, curves, place):
     first, *_ = curves.values()
     *_, last = curves.values()
     most = np.nanmax(first[1:])
-    lines = _lines(tokens)
-    heights = (LINE * len(lines) + 0.1, CURVES)
+    signs = [_visible(token) for token in tokens]
+    places = _places(signs)
+    heights = (LINE * (places[-1][0] + 1) + 0.1, CURVES)
     size = (PAGE_WIDTH, sum(heights))
     figure, axes = plt.subplot_mosaic(mosaic, figsize=size, height_ratios=heights)
-    _write_prompt(axes["P"], lines, last / most, inserted)
+    _write_prompt(axes["P"], signs, places, last / most, inserted)
     title = f"What each token receives in {place}: the darker, the more"
     axes["P"].set_title(title, loc="left")
     _draw_curves(axes["C"], curves, inserted)
@@ -73,10 +70,9 @@ def _draw_curves(ax, curves, inserted):
     looks = tell_apart(curves)
     for condition, values in curves.items():
         ax.plot(values, color=looks[condition]["color"], label=WORDS[condition])
-    if inserted is not None:
-        ends = (inserted.start - 0.5, inserted.stop - 0.5)
-        ax.axvspan(*ends, color="0.9", zorder=0, label="the filler")
-    ax.set(xlabel="Token position", ylabel=VALUES["received"])
+    ends = (inserted.start - 0.5, inserted.stop - 0.5)
+    ax.axvspan(*ends, color="0.9", zorder=0, label="the filler")
+    ax.set(xlabel="Token position", ylabel="Average attention weight")
     ax.legend(loc="upper right")
 
 
@@ -109,47 +105,39 @@ def png_of(figure):
     return picture.getvalue()
 
 
-def _lines(tokens):
-    """Return the tokens, as they are written, in lines of at most LETTERS."""
-    lines = [[]]
-    for token in tokens:
-        text = _visible(token)[:LETTERS]
-        if len(text) + sum(map(len, lines[-1])) > LETTERS:
-            lines.append([])
-        lines[-1].append(text)
-    return lines
-
-
 def _visible(token):
-    """Return a token's text with signs for what cannot be seen, and how many of it
-    where the token holds several.
+    """Return a token's text with signs for breaks, and for spaces where it has nothing
+    else.
     """
-    if token and not token.strip():
-        sign = VISIBLE_SIGNS.get(token[-1], VISIBLE_SIGNS[" "])
-        return sign + (f"×{len(token)}" if len(token) > 1 else "")
-    text = token.replace("\n", VISIBLE_SIGNS["\n"]).replace("\t", VISIBLE_SIGNS["\t"])
-    return text or "\N{MIDDLE DOT}"
+    signs = BREAKS if token.strip() else BREAKS | {" ": "␣"}
+    return token.translate(str.maketrans(signs))[:LETTERS] or "·"
 
 
-def _write_prompt(ax, lines, weights, inserted):
+def _places(texts):
+    """Return the row and the column where each text begins, in rows of LETTERS."""
+    places = []
+    row = column = 0
+    for text in texts:
+        if column + len(text) > LETTERS:
+            row += 1
+            column = 0
+        places.append((row, column))
+        column += len(text)
+    return places
+
+
+def _write_prompt(ax, texts, places, weights, inserted):
     """Write the tokens of a prompt, those of the filler in ink of their own, each on
     the colour of its weight (T,), of which 1 is the darkest; NaN is grey.
     """
     norm = PowerNorm(0.6, 0, 1, clip=True)
     shades = SHADES.with_extremes(bad=UNDEFINED)(norm(np.ma.masked_invalid(weights)))
-    filler = range(inserted.start, inserted.stop) if inserted else ()
-    number = 0
-    for row, line in enumerate(lines):
-        column = 0
-        for text in line:
-            ground = Rectangle(
-                (column, row), len(text), 0.9, color=shades[number], lw=0
-            )
-            ax.add_patch(ground)
-            ink = FILLER_INK if number in filler else "black"
-            style = {"family": "monospace", "size": 6, "parse_math": False}
-            ax.text(column, row + 0.45, text, color=ink, va="center_baseline", **style)
-            column += len(text)
-            number += 1
-    ax.set(xlim=(0, LETTERS), ylim=(len(lines), 0))
+    rows, columns = zip(*places, strict=True)
+    widths = [len(text) for text in texts]
+    ax.barh(rows, widths, 0.9, columns, align="edge", color=shades)
+    inks = ["black"] * len(texts)
+    inks[inserted] = [FILLER_INK] * len(texts[inserted])
+    for row, column, text, ink in zip(rows, columns, texts, inks, strict=True):
+        ax.text(column, row + 0.45, text, color=ink, **TYPE)
+    ax.set(xlim=(0, LETTERS), ylim=(rows[-1] + 1, 0))
     ax.axis("off")

@@ -1,11 +1,9 @@
-"""Axes, every figure closed again, and a profile that draws into an empty folder."""
-
-from types import SimpleNamespace
+"""Axes, and every figure closed again."""
 
 import matplotlib.pyplot as plt
 import pytest
 
-from lib.profiles import load_profile
+from lib.figures import grid
 
 
 @pytest.fixture(autouse=True)
@@ -16,11 +14,4 @@ def closed():
 
 @pytest.fixture
 def ax():
-    return plt.subplots(figsize=(7.2, 2))[1]
-
-
-@pytest.fixture
-def run(tmp_path):
-    """What figures ask of a profile: its sections, and folders of its own."""
-    sections = dict(load_profile("demo"))
-    return SimpleNamespace(**sections, figures=tmp_path / "figures", results=tmp_path)
+    return grid()[1][0]

@@ -84,7 +84,7 @@ def test_another_number_is_written_and_its_column_named(run, shown):
 
 def test_a_folder_that_cannot_be_written_is_named(run, shown):
     run.figures.write_text("a file")
-    with pytest.raises(InputError, match=r"cannot write figure fig to .*: File exists"):
+    with pytest.raises(InputError, match=r"cannot write .*fig\.csv: File exists"):
         draw(run)
 
 

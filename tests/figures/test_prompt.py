@@ -22,13 +22,12 @@ def draw(after=AFTER, tokens=TOKENS, inserted=FILLER):
 
 @pytest.fixture
 def axes():
-    yield draw()
-    plt.close("all")
+    return draw()
 
 
 def test_tokens_are_written_as_they_are_and_what_cannot_be_seen_by_signs(axes):
     written = axes["P"].texts
-    assert "".join(texts(written)) == "Add $3$ / /␣×3↵ now."
+    assert "".join(texts(written)) == "Add $3$ / /␣␣␣↵ now."
     assert not any(text.get_parse_math() for text in written)
 
 
@@ -71,17 +70,15 @@ def test_long_prompts_are_broken_between_tokens():
         rows.setdefault(text.get_position()[1], []).append(text.get_text())
     assert len(rows) > 1
     assert max(len("".join(row)) for row in rows.values()) <= LETTERS
-    plt.close("all")
 
 
 @pytest.mark.parametrize(
     "token, sign",
-    [("  ", "␣×2"), (" \n", "↵×2"), ("\t", "→"), ("a\tb\n", "a→b↵"), ("", "·")],
+    [("  ", "␣␣"), (" \n", "␣↵"), ("\t", "→"), ("a b\n", "a b↵"), ("", "·")],
 )
 def test_every_token_can_be_seen(token, sign):
     axes = draw(tokens=[token, *TOKENS[1:]])
     assert axes["P"].texts[0].get_text() == sign
-    plt.close("all")
 
 
 def test_dots_are_the_heads_and_a_ring_is_the_chosen_one(axes):
