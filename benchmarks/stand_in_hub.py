@@ -122,7 +122,8 @@ class StandInHub(HubServer):
                 for name, shard in zip(names, shards, strict=True)
                 for key in shard
             }
-            (folder / SHARD_INDEX).write_text(json.dumps({"weight_map": index}))
+            content = {"metadata": {}, "weight_map": index}
+            (folder / SHARD_INDEX).write_text(json.dumps(content))
         for name, shard in zip(names, shards, strict=True):
             self._write_header(folder / name, shard)
 

@@ -9,7 +9,6 @@
     conversion     a GGUF model as a checkpoint in the cache
     weights        config, tokenizer and weights as transformers reads them
     memory         how much memory is free, a job's own limit included
-    sizes          how large a model is and what of it is here, without its weights
     loading        all of it: `load`, and `Loaded`, which is what it gives
     load_errors    why a model cannot be had, in one line
 

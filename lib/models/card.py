@@ -1,5 +1,7 @@
 """What is known of a model before its weights are read."""
 
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +13,13 @@ from huggingface_hub import (
 )
 from huggingface_hub.utils import disable_progress_bars
 
+from lib.errors import InputError
 from lib.models.checkpoint import decoder_config
-from lib.models.gguf_files import conversions_of, gguf_parts
+from lib.models.gguf_files import conversion_of, gguf_parts
 from lib.models.load_errors import hub_errors
 from lib.models.names import Source, resolve
+
+HUB_SECONDS = 2  # that the hub may stay silent
 
 
 def card(spec: str) -> Source:
@@ -26,26 +31,52 @@ def card(spec: str) -> Source:
     """
     source = resolve(spec)
     if source.gguf:
-        converted = conversions_of(source).glob("[!.]*/config.json")
-        if not any(converted):
+        if not conversion_of(source):
             gguf_parts(source)  # which refuses what could not be converted
         return source
     if source.folder:
         return replace(source, **decoder_config(source.folder))
-    folder = config_folder(source.repo, source.revision)
+    folder = config_folder(source)
     return replace(source, revision=folder.name, **decoder_config(folder))
 
 
-def config_folder(repo: str, revision: str | None = None) -> Path:
-    """Return the folder, named after its commit, that holds a model's config.json.
+def cards(specs: Collection[str]) -> dict[str, Source]:
+    """Return the card of each model.
+
+    Raises InputError for all that cannot be had; a reason of several is said once.
+    """
+    found = {}
+    repos_by_reason: dict[str, list[str]] = {}
+    with ThreadPoolExecutor() as pool:
+        waiting = {spec: pool.submit(card, spec) for spec in specs}
+    for spec, answer in waiting.items():
+        try:
+            found[spec] = answer.result()
+        except InputError as error:
+            repo = resolve(spec).repo
+            reason = str(error).removeprefix(repo)
+            repos_by_reason.setdefault(reason, []).append(repo)
+    if repos_by_reason:
+        said = [", ".join(repos) + why for why, repos in repos_by_reason.items()]
+        raise InputError("; ".join(said))
+    return found
+
+
+def config_folder(source: Source) -> Path:
+    """Return the folder, named after its commit, that holds the config.json of a model
+    on the hub.
 
     Nothing else is fetched. Raises InputError.
     """
     disable_progress_bars()  # the hub's own: a config is a kilobyte
-    place = {"repo_id": repo, "filename": "config.json", "revision": revision}
-    with hub_errors(repo, revision):
+    place = {
+        "repo_id": source.repo,
+        "filename": "config.json",
+        "revision": source.revision,
+    }
+    with hub_errors(source.repo, source.revision):
         if not isinstance(try_to_load_from_cache(**place), str):
             # Without a hub this fails at once, where the download would try again for
             # half a minute.
-            get_hf_file_metadata(hf_hub_url(**place))
-        return Path(hf_hub_download(**place)).parent
+            get_hf_file_metadata(hf_hub_url(**place), timeout=HUB_SECONDS)
+        return Path(hf_hub_download(**place, etag_timeout=HUB_SECONDS)).parent

@@ -24,6 +24,15 @@ def conversions_of(source: Source) -> Path:
     return paths.CACHE / "gguf" / name
 
 
+def conversion_of(source: Source) -> Path | None:
+    """Return the folder of a GGUF model's conversion, in whatever dtype; None where it
+    has none yet.
+    """
+    for config in conversions_of(source).glob("[!.]*/config.json"):
+        return config.parent
+    return None
+
+
 def gguf_parts(source: Source) -> list[Path]:
     """Return the files that, joined, are the GGUF.
 

@@ -92,7 +92,7 @@ def load(
     is not there, and a model whose attention is not one that `attention` computes
     (tried on ten tokens).
     """
-    device, dtype = _placement(device, dtype)
+    device, dtype = placement(device, dtype)
     return _loaded(resolve(spec), layers, device, dtype, seed, offload)
 
 
@@ -106,7 +106,7 @@ def load_without_weights(
     `load` does for an unknown spec and for what is no checkpoint.
     """
     source = resolve(spec)
-    device, dtype = _placement(device, dtype)
+    device, dtype = placement(device, dtype)
     folder = _checkpoint(source, dtype, fetch=fetch)
     with _naming(spec, folder), checkpoint_errors(folder):
         config = read_config(folder)
@@ -176,7 +176,7 @@ def _loaded(
     return loaded
 
 
-def _placement(device: str, dtype: str) -> tuple[str, str]:
+def placement(device: str, dtype: str) -> tuple[str, str]:
     """Return the device and the dtype that `auto` stands for; InputError for an unknown
     dtype.
     """

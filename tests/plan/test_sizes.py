@@ -10,11 +10,11 @@ from huggingface_hub import constants
 
 from lib import paths
 from lib.errors import InputError
-from lib.models.card import config_folder
+from lib.models.card import HUB_SECONDS, card
 from lib.models.gguf_files import conversions_of
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import known_models, resolve
-from lib.models.sizes import HUB_SECONDS, Shape, files_of, shape_of
+from lib.plan.sizes import Shape, files_of, shape_of
 
 OPEN = "org/open"
 # Parameters that are published, as half the bytes that the index files give.
@@ -123,7 +123,7 @@ def test_a_gated_model_says_how_to_get_access_unless_it_is_here(hub):
 
 
 def test_a_hub_that_stays_silent_is_given_up_in_seconds(hub, monkeypatch):
-    config_folder(OPEN)  # that a config is here says nothing of weights
+    card(OPEN)  # that a config is here says nothing of weights
     with socket.create_server(("127.0.0.1", 0)) as silent:
         point_at(f"http://127.0.0.1:{silent.getsockname()[1]}", monkeypatch)
         begun = time.monotonic()

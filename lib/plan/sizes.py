@@ -1,33 +1,25 @@
-"""How large a model is, what of it is here, and why it cannot be had.
+"""How large a model is, and what of it is here.
 
     files = files_of("Qwen2.5-Math-7B", layers=3)
     shape = shape_of("Qwen2.5-Math-7B", files.folder)
     files.missing, shape.parameters(layers=3)
 
-No weights are read, and `files_of` imports no torch: it says within seconds that a hub
-does not answer.
+No weights are read, and `files_of` imports no torch.
 """
 
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from huggingface_hub import (
-    get_hf_file_metadata,
-    hf_hub_url,
-    snapshot_download,
-    try_to_load_from_cache,
-)
-from huggingface_hub.utils import disable_progress_bars
+from huggingface_hub import HfApi
+from huggingface_hub.utils import filter_repo_objects
 
 from lib.errors import InputError
-from lib.models.card import card, config_folder
+from lib.models.card import HUB_SECONDS, card, config_folder
 from lib.models.checkpoint import has_shards, shards_of
-from lib.models.gguf_files import conversions_of, gguf_parts
+from lib.models.gguf_files import conversion_of, gguf_parts
 from lib.models.hub import DUPLICATES, layers_folder
 from lib.models.load_errors import checkpoint_errors, hub_errors
 from lib.models.names import Source, known_models, resolve
-
-HUB_SECONDS = 2  # that the hub may stay silent
 
 
 class Files(NamedTuple):
@@ -63,46 +55,40 @@ def files_of(spec: str, layers: int | None = None) -> Files:
 
     Raises InputError for what cannot be had.
     """
-    source = resolve(spec)
+    source = card(spec)
     if source.repo:
         return _on_hub(source, layers)
-    card(spec)  # which refuses what holds no model
-    if source.folder:
-        shards_of(source.folder)  # which refuses pickles
-        return Files(0, _bytes_in(source.folder), source.folder)
-    for config in conversions_of(source).glob("[!.]*/config.json"):
-        return Files(0, _bytes_in(config.parent), config.parent)
+    folder = source.folder or conversion_of(source)
+    if folder:
+        shards_of(folder)  # which refuses pickles
+        return Files(0, _bytes_in(folder), folder)
     parts = [path.stat().st_size for path in gguf_parts(source)]
     return Files(0, sum(parts), None)
 
 
 def _on_hub(source: Source, layers: int | None) -> Files:
     """Return the files of a model on the hub, which is asked for what is not here."""
-    place = {"repo_id": source.repo, "revision": source.revision}
-    config = try_to_load_from_cache(filename="config.json", **place)
-    if isinstance(config, str):
-        folder = Path(config).parent
-        cut = layers_folder(source.repo, folder.name, layers or 0)
-        for whole in (folder, cut):
-            if has_shards(whole):
-                return Files(0, _bytes_in(whole), whole)
-
-    disable_progress_bars()  # the hub's own, of a listing
+    folder = config_folder(source)
+    cut = layers_folder(source.repo, folder.name, layers or 0)
+    for whole in (folder, cut):
+        if has_shards(whole):
+            return Files(0, _bytes_in(whole), whole)
     with hub_errors(source.repo, source.revision):
-        # This says at once what the listing would try again and again.
-        url = hf_hub_url(filename="config.json", **place)
-        get_hf_file_metadata(url, timeout=HUB_SECONDS)
-        listing: Any = snapshot_download(
-            **place,
-            allow_patterns="*.safetensors",
-            ignore_patterns=DUPLICATES,
-            dry_run=True,
+        model: Any = HfApi().model_info(
+            source.repo,
+            revision=folder.name,
+            timeout=HUB_SECONDS,
+            files_metadata=True,
         )
-    if not listing:
+    sizes = {file.rfilename: file.size for file in model.siblings}
+    shards = filter_repo_objects(
+        sizes, allow_patterns="*.safetensors", ignore_patterns=DUPLICATES
+    )
+    stored = sum(sizes[shard] for shard in shards)
+    if not stored:
         raise InputError(f"{source.repo}: no weights in *.safetensors")
-    missing = sum(file.file_size for file in listing if file.will_download)
-    here = sum(file.file_size for file in listing if file.is_cached)
-    return Files(missing, here, config_folder(source.repo, source.revision))
+    here = _bytes_in(folder)
+    return Files(stored - here, here, folder)
 
 
 def _bytes_in(folder: Path) -> int:

@@ -13,14 +13,15 @@ from hand_written import keep
 from hub_server import HubServer, point_at
 from huggingface_hub import constants
 
-from lib import evaluation, paths, plan
+from lib import evaluation, paths
 from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation import draw_scores
 from lib.measurement.run import measure
 from lib.models import memory
-from lib.models.sizes import files_of, shape_of
-from lib.plan import as_text, fetch, make_plan, summary
+from lib.plan import CHECKED, as_text, fetch, machine, make_plan, summary, tasks
+from lib.plan.making import NOTEBOOK_SECONDS, duration
+from lib.plan.sizes import files_of, shape_of
 from lib.profiles import load_profile
 
 OPEN, GATED = "org/open", "org/gated"
@@ -64,7 +65,7 @@ def hub(tmp_path, tiny_llama, monkeypatch):
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
         for name in ("CACHE", "RESULTS", "FIGURES"):
             monkeypatch.setattr(paths, name, tmp_path / name.lower())
-        monkeypatch.setattr(plan, "_speed", lambda device, dtype: SPEED)
+        monkeypatch.setattr(machine, "_speed", lambda device, dtype: SPEED)
         yield server
 
 
@@ -127,7 +128,7 @@ def test_what_is_planned_is_what_a_run_stores_and_nothing_is_left_then(hub, smal
 
 
 def test_drawn_answers_are_scored_where_they_are_partly_right(hub, small, monkeypatch):
-    for module in (draw_scores, plan):
+    for module in (draw_scores, tasks):
         monkeypatch.setattr(
             module, "is_divided", lambda answers: pd.Series(True, answers.index)
         )
@@ -155,7 +156,7 @@ def test_the_repositorys_own_answers_need_no_model_and_the_demos_are_checked(hub
     assert families.needs == []
     assert summary(families).startswith("Plan: nothing to fetch")
     demo = load_profile("demo")
-    main = [("main", plan.CHECKED * 3, 0)]
+    main = [("main", CHECKED * 3, 0)]
     assert counts(make_plan(demo, parts=["main"])) == main
     assert counts(make_plan(demo, fresh=True, parts=["main"])) == [("main", 96 * 3, 0)]
 
@@ -164,15 +165,15 @@ def test_time_is_that_of_the_products_of_what_is_left(hub, small):
     planned = make_plan(small, parts=["attention", "likelihood"])
     attention, likelihood = planned.tasks
     # The filler has 55 tokens, and a problem 16 characters.
-    assert attention.tokens == pytest.approx(plan.PROMPT_TOKENS + 55 + 16 / 2.7)
+    assert attention.tokens == pytest.approx(tasks.PROMPT_TOKENS + 55 + 16 / 2.7)
     shape = shape_of(OPEN, files_of(OPEN).folder)
     operations = [
         2 * attention.prompts * attention.tokens * 2 * shape.layer,
         2 * likelihood.prompts * likelihood.tokens * shape.whole,
     ]
-    expected = [plan.OVERHEAD * number / SPEED for number in operations]
+    expected = [machine.OVERHEAD * number / SPEED for number in operations]
     assert planned.seconds == pytest.approx(expected)
-    assert make_plan(small, notebooks=2).drawing == 2 * plan.NOTEBOOK_SECONDS
+    assert make_plan(small, notebooks=2).drawing == 2 * NOTEBOOK_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_time_is_that_of_the_products_of_what_is_left(hub, small):
     [(3, "1 minute"), (600, "10 minutes"), (7100, "118 minutes"), (9000, "2.5 hours")],
 )
 def test_times_are_said_as_a_person_says_them(seconds, text):
-    assert plan.duration(seconds) == text
+    assert duration(seconds) == text
 
 
 def test_a_model_that_is_needed_whole_is_fetched_once_and_then_no_network_is_needed(

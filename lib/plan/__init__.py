@@ -1,0 +1,29 @@
+"""What a run of a profile fetches, needs and takes on this machine, before anything
+runs, and why it would be refused.
+
+    plan = make_plan(load_profile("laptop"))
+    print(as_text(plan))
+    for line in fetch(plan):  # weights onto this disk, so that a run needs no network
+        print(line)
+
+    tasks     what a run computes, and how much of it is stored
+    sizes     how large a model is, and what of it is here
+    machine   the memory and the time that a task takes here
+    making    all of it: `make_plan`, and the `Plan` that it gives
+
+What cannot be had is refused before torch is imported, within seconds.
+"""
+
+from lib.plan.making import Plan, as_text, fetch, make_plan, refuse, summary
+from lib.plan.tasks import CHECKED, checked
+
+__all__ = [
+    "CHECKED",
+    "Plan",
+    "as_text",
+    "checked",
+    "fetch",
+    "make_plan",
+    "refuse",
+    "summary",
+]

@@ -1,0 +1,184 @@
+"""What a run of a profile computes: prompts by part and model, and what is stored."""
+
+import contextlib
+import json
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from lib.errors import InputError
+from lib.evaluation import of_profile
+from lib.evaluation.pass_rates import is_divided
+from lib.evaluation.rows import frame
+from lib.evaluation.store import COMPLETIONS, read
+from lib.measurement.plan import STEPS, PlannedStep
+from lib.measurement.store import load_measured
+from lib.models.names import resolve
+from lib.profiles import HALVES, Accuracy, Likelihood, Profile, variation
+from lib.prompts.problems import Problem, load_problems
+
+TOKEN_CHARACTERS = 2.7  # of a token
+PROMPT_TOKENS = 40  # beside the problem and what is inserted
+SHARE_WRITTEN = 0.5  # of the tokens that an answer may have
+# So many problems of the demo's stored answers are answered again by a run.
+CHECKED = 32
+
+
+class Task(NamedTuple):
+    """What is computed on one model for one purpose."""
+
+    part: str  # as a run asks for it
+    model: str  # its spec
+    prompts: int
+    stored: int  # of these prompts
+    tokens: float  # of a prompt with its answer
+    dtype: str
+    layers: int | None = None  # that are read; None: all
+
+    @property
+    def left(self) -> int:
+        """How many prompts are yet to be run."""
+        return self.prompts - self.stored
+
+
+class Asked(NamedTuple):
+    """A part of the answers or scores."""
+
+    part: str
+    section: Any  # of the profile: its settings
+    rows: pd.DataFrame  # that are stored
+
+
+def checked(accuracy: Accuracy) -> Accuracy:
+    """Return those of the demo's stored answers that a run gives anew, to compare."""
+    return accuracy.model_copy(update={"limit": CHECKED})
+
+
+def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
+    """Yield what a run computes; fresh: it starts over."""
+    attention = profile.attention
+    for part, deep in dict.fromkeys((step.part, step.deep) for step in STEPS):
+        steps = [step for step in STEPS if (step.part, step.deep) == (part, deep)]
+        if attention.map_problems or not deep:
+            for spec in attention.models:
+                yield from _measured(profile, steps, spec, fresh)
+    for asked in _asked(profile, fresh):
+        for spec in asked.section.models:
+            yield _answered(profile, asked, spec, fresh)
+
+
+def _measured(
+    profile: Profile, steps: list[PlannedStep], spec: str, fresh: bool
+) -> Iterator[Task]:
+    """Yield these steps of the measurements, if anything of them is left: each reads
+    its prompts once.
+    """
+    attention = profile.attention
+    done: set[str] = set()
+    if not fresh:
+        # What the repository has may be measured under other settings.
+        with contextlib.suppress(InputError):
+            done = set(json.loads(load_measured(profile, spec).done))
+    labels = {step.label(name): step for step in steps for name in step.conditions}
+    if done.issuperset(labels):
+        return
+    part, _, deep, *_ = steps[0]
+    problems = load_problems(attention.problems, attention.limit, profile.seed)
+    if deep:
+        problems = problems[: attention.map_problems]
+    prompts = {
+        label: 1 if step.measure == "tokens" else len(problems)
+        for label, step in labels.items()
+    }
+    yield Task(
+        part,
+        spec,
+        prompts=sum(prompts.values()),
+        stored=sum(prompts[label] for label in done.intersection(labels)),
+        tokens=_prompt_tokens(profile, problems),
+        dtype=attention.dtype,
+        layers=None if deep else attention.layers,
+    )
+
+
+def _asked(profile: Profile, fresh: bool) -> Iterator[Asked]:
+    """Yield what is answered and scored; of the demo's main part, some stored answers
+    are checked.
+    """
+    if profile.name == "demo":
+        again = profile.accuracy if fresh else checked(profile.accuracy)
+        rows = frame(read(*(profile.results / "check").glob(COMPLETIONS)))
+        yield Asked("main", again, rows)
+    else:
+        rows = of_profile.stored_answers(profile)
+        yield Asked("main", profile.accuracy, rows)
+    for part in profile.accuracy.variations:
+        section = variation(profile.accuracy, part)
+        yield Asked(part, section, of_profile.stored_answers(profile, part))
+    if profile.likelihood:
+        rows = of_profile.stored_scores(profile)
+        yield Asked("likelihood", profile.likelihood, rows)
+    if profile.pass_rates:
+        rows = of_profile.stored_answers(profile, "draws")
+        yield Asked("draws", profile.pass_rates.drawing, rows)
+        rows = of_profile.stored_draw_scores(profile)
+        yield Asked("draw_scores", profile.pass_rates, rows)
+
+
+def _answered(profile: Profile, asked: Asked, spec: str, fresh: bool) -> Task:
+    """Return what a part of the answers or scores asks of a model."""
+    part, section, rows = asked
+    own = rows[rows["model"] == resolve(spec).name]
+    is_checked = part == "main" and profile.name == "demo"
+    if of_profile.is_stored(profile, part) and not is_checked:
+        # However little it is: nothing is added to it.
+        return Task(part, spec, len(own), len(own), 0, section.dtype)
+
+    levels = section.levels if isinstance(section, Accuracy) else None
+    problems = load_problems(section.problems, section.limit, profile.seed, levels)
+    conditions = section.conditions
+    if isinstance(section, Likelihood):
+        longest = section.max_solution_tokens * TOKEN_CHARACTERS
+        problems = [item for item in problems if len(item.solution) <= longest]
+        conditions = [*conditions, *section.at_once]
+        tokens = _mean_tokens([problem.solution for problem in problems])
+        texts = len(problems)
+    else:
+        tokens = section.max_new_tokens * SHARE_WRITTEN
+        texts = len(problems) * section.samples
+    if part == "draw_scores":
+        # Which of them need no score is known once they are drawn.
+        drawn = of_profile.stored_answers(profile, "draws")
+        drawn = _of_these(drawn[drawn["model"] == resolve(spec).name], HALVES, problems)
+        needless = 0 if fresh else (~is_divided(drawn)).sum()
+        texts = len(HALVES) * texts - int(needless)
+    return Task(
+        part,
+        spec,
+        prompts=texts * len(conditions),
+        stored=0 if fresh else len(_of_these(own, conditions, problems)),
+        tokens=tokens + _prompt_tokens(profile, problems),
+        dtype=section.dtype,
+    )
+
+
+def _of_these(
+    rows: pd.DataFrame, conditions: Collection[object], problems: list[Problem]
+) -> pd.DataFrame:
+    """Return the rows that are of these conditions and problems."""
+    names = [str(condition) for condition in conditions]
+    ids = [problem.id for problem in problems]
+    return rows[rows["condition"].isin(names) & rows["problem_id"].isin(ids)]
+
+
+def _prompt_tokens(profile: Profile, problems: list[Problem]) -> float:
+    """Return the mean tokens of a prompt."""
+    of_problem = _mean_tokens([problem.problem for problem in problems])
+    return PROMPT_TOKENS + of_problem + profile.filler.length
+
+
+def _mean_tokens(texts: list[str]) -> float:
+    """Return the mean tokens of texts, from characters: that needs no tokenizer."""
+    characters = sum(len(text) for text in texts)
+    return characters / TOKEN_CHARACTERS / max(1, len(texts))
