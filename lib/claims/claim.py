@@ -4,7 +4,6 @@ claims = load_claims()
 values_of(claims[0], gather(profile)["gemma-3-270m"])  # the numbers that decide it
 """
 
-import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -148,15 +147,6 @@ def load_claims(path: Path = CLAIMS_FILE) -> list[Claim]:
 
     Raises InputError naming the claim and what is wrong with it.
     """
-    if not path.is_file():
-        raise InputError(f"{relative_path(path)}: there is no such file")
-    status = path.stat()
-    return list(_claims_of_version(path, status.st_mtime_ns, status.st_size))
-
-
-@functools.lru_cache(maxsize=8)
-def _claims_of_version(path: Path, changed: int, size: int) -> tuple[Claim, ...]:
-    """Read a file once while it stays as it is: many sentences ask for it."""
     place = relative_path(path)
     content = read_yaml(path)
     entries = content.get("claims") if isinstance(content, dict) else None
@@ -171,7 +161,7 @@ def _claims_of_version(path: Path, changed: int, size: int) -> tuple[Claim, ...]
             raise InputError(f"{place}: claim {name} is listed twice")
         names.append(name)
         claims.append(validated(Claim, entry, f"{place}: claim {name}"))
-    return tuple(claims)
+    return claims
 
 
 def values_of(claim: Claim, evidence: Mapping[str, Any]) -> xr.DataArray:

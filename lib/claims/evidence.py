@@ -45,19 +45,16 @@ def by_model(
 
     `measured` has a Dataset per model, `answers` a frame per part.
     """
+    tables = {"scores": scores, "draws": draws}
+    if answers:
+        unaided = profile.accuracy.format == "plain" and not profile.accuracy.elicit
+        every = pd.concat(answers, ignore_index=True).assign(plain=unaided)
+        tables = {"answers": every, **tables}
     evidence: dict[str, dict[str, Any]] = defaultdict(dict)
     for model, dataset in (measured or {}).items():
         evidence[model]["measured"] = dataset
-    if answers:
-        accuracy = profile.accuracy
-        whole = pd.concat(answers, ignore_index=True)
-        whole["plain"] = accuracy.format == "plain" and not accuracy.elicit
-        for model, rows in whole.groupby("model", sort=False):
-            evidence[str(model)]["answers"] = rows
-    tables = {"scores": scores, "draws": draws}
     for kind, table in tables.items():
-        if table is None:
-            continue
-        for model, rows in table.groupby("model", sort=False):
-            evidence[str(model)][kind] = rows
+        if table is not None:
+            for model, rows in table.groupby("model", sort=False):
+                evidence[str(model)][kind] = rows
     return dict(evidence)

@@ -192,31 +192,32 @@ def _compare_with_controls(
     networks = _control_networks(claim, values, decision.part)
     for kind, judged in networks.items():
         setattr(verdict, kind, _control(judged))
-    untrained = networks.get(UNTRAINED)
-    if not untrained:
-        return
+    untrained = networks.get(UNTRAINED, [])
+    untrained.sort(key=lambda network: abs(network.difference.estimate))
+    if untrained:
+        verdict.difference = estimate_of(untrained[0].difference)
+        verdict.training = _training(claim, decision, untrained)
 
-    def gap(network: Network) -> float:
-        return abs(network.difference.estimate)
 
-    nearest = min(untrained, key=gap)
-    verdict.difference = estimate_of(nearest.difference)
-    same = verdict.controls[UNTRAINED].verdict == decision.verdict != "undecided"
+def _training(
+    claim: Claim, decision: Decision, untrained: Sequence[Network]
+) -> str | None:
+    """Say what training does to a verdict that all untrained networks get, too, and
+    from the same side; None where they do not. The nearest network comes first.
+    """
     estimates = [decision.interval.estimate]
     estimates += [network.shown.estimate for network in untrained]
     sides = {tuple(value > end for end in claim.ends) for value in estimates}
-    if not same or len(sides) > 1:
-        return
-
-    # The same verdict from the same side: is training's the stronger one?
+    verdicts = {decision.verdict, *(network.verdict for network in untrained)}
+    if len(sides) > 1 or len(verdicts) > 1 or decision.verdict == "undecided":
+        return None
     lower = all(network.difference.high < 0 for network in untrained)
     higher = all(network.difference.low > 0 for network in untrained)
     if not lower and not higher:
-        verdict.training = "also"
-        return
+        return "also"
     trained = abs(distance_inside(decision.interval.estimate, *claim.ends))
-    other = abs(distance_inside(nearest.shown.estimate, *claim.ends))
-    verdict.training = "weaker" if trained < other else "stronger"
+    other = abs(distance_inside(untrained[0].shown.estimate, *claim.ends))
+    return "weaker" if trained < other else "stronger"
 
 
 def _control_networks(

@@ -5,7 +5,6 @@ those of the repository's own profiles in data/<profile>/claims.json, beside a t
 that people read, verdicts.csv. `counts` and `totals` say how many stand how.
 """
 
-import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from lib.claims.verdict import (
     models_of,
 )
 from lib.errors import InputError
-from lib.figures.compare import difference
+from lib.figures.compare import csv_of, why_anew
 from lib.paths import read_yaml, relative_path, write_whole
 from lib.profiles import Profile
 
@@ -90,27 +89,17 @@ def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
     The repository's own files of these verdicts are renewed, if it has them.
     """
     content = KEPT.dump_json(list(verdicts), indent=1) + b"\n"
-    profile.results.mkdir(parents=True, exist_ok=True)
     path = profile.results / "claims.json"
     write_whole(path, content)
+
+    # Processors round differently: a sixth digit is no news.
     stored = _stored(profile.name)
-    csv = verdict_table(verdicts).to_csv(
-        index=False, float_format="%.6g", lineterminator="\n"
-    )
-    if stored.is_file() and _is_news(stored.with_name("verdicts.csv"), csv):
+    table = stored.with_name("verdicts.csv")
+    csv = csv_of(verdict_table(verdicts))
+    if stored.is_file() and why_anew(table, csv):
         write_whole(stored, content)
-        write_whole(stored.with_name("verdicts.csv"), csv.encode())
+        write_whole(table, csv.encode())
     return path
-
-
-def _is_news(path: Path, csv: str) -> bool:
-    """Return whether a table says something else than the one that is kept.
-
-    Processors round differently: the same run elsewhere differs in the sixth digit.
-    """
-    if not path.is_file():
-        return True
-    return bool(difference(pd.read_csv(path), pd.read_csv(io.StringIO(csv))))
 
 
 def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
@@ -169,8 +158,6 @@ def tested(profile: Profile, notebook: str, **evidence: Any) -> pd.DataFrame:
     rows = []
     for verdict in judge(claims, by_model(profile, **evidence)):
         if verdict.n:
-            effect = verdict.estimate
-            measured = (effect.effect, effect.low, effect.high, verdict.unit, effect.n)
-            row = (verdict.claim, verdict.model, verdict.reading, verdict.stands)
-            rows.append((*row, *measured))
+            told = {"verdict": verdict.stands, "measured": verdict.effect}
+            rows.append(vars(verdict) | told)
     return pd.DataFrame(rows, columns=TESTED)

@@ -68,17 +68,6 @@ def test_a_public_function_that_returns_no_array_is_no_measure():
     assert "likely_and_right" not in MEASURES
 
 
-def test_claims_are_read_once_while_their_file_stays_as_it_is(tmp_path):
-    path = tmp_path / "claims.yaml"
-    path.write_text(yaml.safe_dump({"claims": [ENTRY]}))
-    (before,) = load_claims(path)
-    (again,) = load_claims(path)
-    assert again is before
-    path.write_text(yaml.safe_dump({"claims": [ENTRY | {"unit": "points"}]}))
-    (changed,) = load_claims(path)
-    assert changed.unit == "points"
-
-
 @pytest.fixture(scope="module")
 def arrays():
     """Random numbers around 1 by name, (condition, problem, ...) as `inside` takes
