@@ -50,7 +50,7 @@ def _match(answer: str, gold: str, contained: bool) -> bool:
     try:
         answer = _normalise(answer)
         gold = _normalise(gold)
-    except (IndexError, ValueError):
+    except ValueError:
         return False
     return answer in gold if contained else answer == gold
 
@@ -58,7 +58,7 @@ def _match(answer: str, gold: str, contained: bool) -> bool:
 def _normalise(answer: str) -> str:
     """Apply the MATH string rules, in their order.
 
-    Raises IndexError or ValueError where the original crashes.
+    Raises ValueError where the original crashes.
     """
     answer = answer.replace("\n", "").replace(r"\!", "").replace(r"\\", "\\")
     answer = answer.replace("tfrac", "frac").replace("dfrac", "frac")
@@ -83,27 +83,18 @@ def _normalise(answer: str) -> str:
 
 
 def _with_braced_roots(answer: str) -> str:
-    head, *roots = answer.split(r"\sqrt")
-    return r"\sqrt".join([head, *map(_first_braced, roots)])
+    """Put braces round an argument of one character."""
+    if re.search(r"\\sqrt(?:\\sqrt|$)", answer):
+        raise ValueError("a root of nothing crashes the original")
+    return re.sub(r"\\sqrt([^{])", r"\\sqrt{\1}", answer)
 
 
 def _with_braced_fractions(answer: str) -> str:
-    head, *fractions = answer.split(r"\frac")
-    # A lone argument ends the original's rule, for all fractions.
-    if any(text[0] != "{" and len(text) == 1 for text in fractions):
-        return answer
-    return r"\frac".join([head, *map(_both_braced, fractions)])
-
-
-def _first_braced(arguments: str) -> str:
-    """Put braces round an argument of one character."""
-    if arguments[0] == "{":
-        return arguments
-    return f"{{{arguments[0]}}}{arguments[1:]}"
-
-
-def _both_braced(arguments: str) -> str:
     """Put braces round the arguments of a fraction where the first has none."""
-    if arguments[0] == "{":
-        return arguments
-    return f"{{{arguments[0]}}}{_first_braced(arguments[1:])}"
+    short = re.search(r"\\frac([^{]?)(?:\\frac|$)", answer)
+    if short and not short[1]:
+        raise ValueError("a fraction of nothing crashes the original")
+    if short:
+        return answer  # a lone argument ends the original's rule, for all fractions
+    answer = re.sub(r"\\frac([^{])([^{])", r"\\frac{\1}{\2}", answer)
+    return re.sub(r"\\frac([^{])\{", r"\\frac{\1}{", answer)

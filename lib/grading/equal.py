@@ -21,12 +21,11 @@ from lib.grading.values import (
     without_words,
 )
 
-Settled = tuple[bool, str]  # whether they are equal, and what decided
 _COMPARISON = re.compile(r"[=<>]|\\(?:leq|geq|neq|in)(?![a-z])")
 _SET = re.compile(r"[<>]|\\(?:leq|geq|neq|in|cup|cap|setminus|mathbb)(?![a-z])")
 
 
-def compare(gold: str, answer: str) -> Settled:
+def compare(gold: str, answer: str) -> tuple[bool, str]:
     """Return whether two answers are equal, and what decided.
 
     Raises UnreadableGold, and whatever math-verify raises, MemoryError included.
@@ -36,13 +35,13 @@ def compare(gold: str, answer: str) -> Settled:
     return _decided(spelled(gold), exact or given)
 
 
-def _decided(gold: str, answer: str) -> Settled:
+def _decided(gold: str, answer: str) -> tuple[bool, str]:
     gold, answer = _without_names(gold, answer)
     gold, answer = _shaped(gold, answer), _shaped(answer, gold)
-    for rule in (_same, _base, _choice, _word, _changed, _number, _values):
+    for method, rule in _RULES.items():
         verdict = rule(gold, answer)
         if verdict is not None:
-            return verdict
+            return verdict, method
     return equal_by_algebra(_for_algebra(gold), _for_algebra(answer)), "math-verify"
 
 
@@ -79,9 +78,9 @@ def _component(text: str, axis: str) -> str:
     return re.sub(r"\\basis[ijk] ?", "(0)", re.sub(rf"\\basis{axis} ?", "(1)", text))
 
 
-def _same(gold: str, answer: str) -> Settled | None:
+def _same(gold: str, answer: str) -> bool | None:
     """Compare them as they are printed."""
-    return (True, "equal") if key(gold) == key(answer) else None
+    return True if key(gold) == key(answer) else None
 
 
 def _words(spelled: str) -> str:
@@ -91,7 +90,7 @@ def _words(spelled: str) -> str:
 _IN_BASE = re.compile(r"\(?(\d[\dA-Z]*)\)?(?: ?_ ?\{? ?(\d+) ?\}?)?")
 
 
-def _base(gold: str, answer: str) -> Settled | None:
+def _base(gold: str, answer: str) -> bool | None:
     """Compare digits and base as written: `52_8` is not `52_9` or 42.
 
     A base left out is as asked.
@@ -101,69 +100,67 @@ def _base(gold: str, answer: str) -> Settled | None:
     if not expected or not (expected[2] or (given and given[2])):
         return None
     if not given:
-        return False, "base"
+        return False
     same_base = expected[2] == given[2] or None in (expected[2], given[2])
-    return expected[1] == given[1] and same_base, "base"
+    return expected[1] == given[1] and same_base
 
 
-def _choice(gold: str, answer: str) -> Settled | None:
+def _choice(gold: str, answer: str) -> bool | None:
     """Compare the letter of a multiple choice, which what it stands for may follow."""
     letter = re.fullmatch(r"\(?([A-Z])\)?", _words(gold))
     if not letter or gold == letter[1]:
         return None
     chosen = re.match(r"\([A-Za-z]\)|[A-Za-z]$", _words(answer))
-    return bool(chosen) and letter[1] in chosen[0].upper(), "choice"
+    return bool(chosen) and letter[1] in chosen[0].upper()
 
 
-def _word(gold: str, answer: str) -> Settled | None:
+def _word(gold: str, answer: str) -> bool | None:
     r"""Compare words without case, articles and the order of a list.
 
-    A gold answer in `\text` is settled by this.
+    A gold answer in `\text` is settled by this, and so are words that change what is
+    said, as in "12 or more", if gold lacks them.
     """
     expected = _listed_words(gold)
-    same = expected is not None and expected == _listed_words(answer)
+    if expected is not None and expected == _listed_words(answer):
+        return True
     is_text = re.fullmatch(r"\\text\{[^{}\d]*\}", gold)
-    return (same, "word") if same or is_text else None
+    is_changed = changing_words(gold) != changing_words(answer)
+    return False if is_text or is_changed else None
 
 
 def _listed_words(spelled: str) -> list[str] | None:
     plain = re.sub(r"\b(?:the|an?) ", "", _words(spelled).casefold())
     if not re.fullmatch(r"[a-z][^\d\\(]{2,}", plain):
         return None
-    parts = re.split(r",|\band\b|\bor\b", plain)
-    return sorted(
-        re.sub(r"[ .-]+", " ", part).strip() for part in parts if part.strip()
-    )
+    parts = re.split(r",|\band\b|\bor\b", re.sub(r"[ .-]+", " ", plain))
+    return sorted(part.strip() for part in parts if part.strip())
 
 
-def _changed(gold: str, answer: str) -> Settled | None:
-    """Refuse words that change what is said, as in "12 or more", if gold lacks them."""
-    same = changing_words(gold) == changing_words(answer)
-    return None if same else (False, "word")
+def _unit(gold: str, answer: str) -> bool | None:
+    """Tell known units apart; a unit that is unknown or left out may be any."""
+    expected = split_unit(gold)[1]
+    given = split_unit(answer)[1]
+    are_known = KNOWN_UNITS.issuperset(expected + given)
+    differ = expected and given and are_known and expected != given
+    return False if differ else None
 
 
-def _number(gold: str, answer: str) -> Settled | None:
-    """Compare units, and two plain numbers exactly.
+def _number(gold: str, answer: str) -> bool | None:
+    """Compare two plain numbers exactly.
 
     A percent sign on one side only may count or not.
     """
     gold_text, gold_unit = split_unit(gold)
     text, unit = split_unit(answer)
-    # A unit that is unknown or left out may be any.
-    are_known = KNOWN_UNITS.issuperset(gold_unit + unit)
-    if gold_unit and unit and are_known and gold_unit != unit:
-        return False, "unit"
     expected = parse_number(gold_text)
-    if expected is None:
-        return None
     value = parse_number(text) or parse_number(without_words(text))
-    if value is None:
+    if expected is None or value is None:
         return None
     percents = ("%" in gold_unit) - ("%" in unit)
-    return value in (expected, expected * Fraction(100) ** -percents), "decimal"
+    return value in (expected, expected * Fraction(100) ** -percents)
 
 
-def _values(gold: str, answer: str) -> Settled | None:
+def _values(gold: str, answer: str) -> bool | None:
     """Compare lists without their order, points and intervals in it, value by value."""
     if _SET.search(gold + answer):
         return None
@@ -177,11 +174,10 @@ def _values(gold: str, answer: str) -> Settled | None:
     is_named = "=" in both and both <= {"=", "()", ""}
     alike = len(both) == 1 or is_point or is_named
     if len(expected) != len(given) or not alike:
-        return False, "sequence"
+        return False
     if "" not in both:
-        pairs = zip(expected, given, strict=True)
-        return all(_decided(*pair)[0] for pair in pairs), "sequence"
-    return all(_taken(value, given) for value in expected), "sequence"
+        return all(_decided(*pair)[0] for pair in zip(expected, given, strict=True))
+    return all(_taken(value, given) for value in expected)
 
 
 def _taken(value: str, left: list[str]) -> bool:
@@ -236,6 +232,19 @@ def _with_both_signs(value: str) -> list[str]:
         signed = value.replace(r"\pm", sign, 1).replace(r"\mp", other, 1)
         both += _with_both_signs(signed)
     return both
+
+
+# By what `Grade.method` calls them, in the order in which they are asked. Each returns
+# None where it does not apply.
+_RULES = {
+    "equal": _same,
+    "base": _base,
+    "choice": _choice,
+    "word": _word,
+    "unit": _unit,
+    "decimal": _number,
+    "sequence": _values,
+}
 
 
 def _for_algebra(spelled: str) -> str:
