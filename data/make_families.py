@@ -16,7 +16,7 @@ import argparse
 import gzip
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -76,13 +76,9 @@ def rounded(values: xr.DataArray) -> xr.DataArray:
     return values.copy(data=np.ldexp(short, exponent).astype("float32"))
 
 
-def write_answers(
-    stores: list[Path], about: dict[str, str], part: str = "main"
-) -> None:
+def write_answers(stores: list[Path], part: str = "main") -> None:
     """Write the completions of the stores in place of what a part keeps of their
     models.
-
-    `about` holds fields that older records lack.
     """
     path = FOLDER / "answers" / f"{part}.jsonl.gz"
     by_model = defaultdict(list)
@@ -91,7 +87,7 @@ def write_answers(
 
     new = defaultdict(list)
     for record in _records(stores, "completions"):
-        new[record["model"]].append(about | record)
+        new[record["model"]].append(record)
     for name, records in new.items():
         by_model[name] = _graded(_complete(records))
         problems = {record["problem_id"] for record in by_model[name]}
@@ -109,19 +105,18 @@ def write_scores(stores: list[Path]) -> None:
     """
     likelihood = load_profile("families").likelihood
     conditions = [str(condition) for condition in likelihood.conditions]
-    models = defaultdict(lambda: defaultdict(dict))
+    models = defaultdict(lambda: defaultdict(list))
     for row in _records(stores, "scores"):
         if row["target"] == "answer" or row["condition"] in conditions:
             kind = row["target"]
         else:
             kind = "other solution"
         score = {name: row[name] for name in SCORE_FIELDS if name not in LEFT_OUT}
-        models[row["model"]][kind].setdefault(row["key"], score)
+        models[row["model"]][kind].append(score)
 
     for name, kinds in models.items():
         kept = []
-        for kind, by_key in kinds.items():
-            scores = list(by_key.values())
+        for kind, scores in kinds.items():
             whole = _complete(_without_rare_conditions(scores))
             kept += whole
             print(f"{name}: {kind}s of {_extent(whole)}, {_extent(scores)} begun")
@@ -135,11 +130,9 @@ def write_draws(stores: list[Path]) -> None:
     Raises InputError where a model's problems lack an answer, or an answer that decides
     a score under none and mless: the rest would be a choice of problems.
     """
-    answers = {row["key"]: row for row in _records(stores, "completions")}
-    scores = {row["key"]: row for row in _records(stores, "scores")}
-    drawn = _graded(list(answers.values()))
-    by_key = pd.DataFrame(list(scores.values()))
-    draws = scored_draws(frame(drawn), by_key)
+    drawn = _graded(_records(stores, "completions"))
+    scores = _records(stores, "scores")
+    draws = scored_draws(frame(drawn), pd.DataFrame(scores))
     for name, of_model in draws.groupby("model"):
         sizes = of_model.groupby(["problem_id", "drawn_under"]).size().unstack()
         incomplete = (sizes != sizes.max(axis=None)).any(axis=1).sum()
@@ -152,7 +145,7 @@ def write_draws(stores: list[Path]) -> None:
 
     _write(FOLDER / "answers" / "draws.jsonl.gz", drawn)
     by_model = defaultdict(list)
-    for row in scores.values():
+    for row in scores:
         by_model[row["model"]].append(row)
     for name, rows in by_model.items():
         rows.sort(key=lambda row: (row["answer"], row["condition"]))
@@ -185,19 +178,14 @@ def _extent(rows: list[dict]) -> str:
     return f"{len(problems)} problems under {len(conditions)} conditions"
 
 
-def _records(stores: list[Path], stem: str) -> Iterator[dict]:
-    """Yield the records of files, and of the files of this name in folders, as far as
-    their lines are whole.
+def _records(stores: list[Path], stem: str) -> list[dict]:
+    """Return the records of files, and of the files of this name in folders, the first
+    of each key.
     """
+    files = []
     for store in stores:
-        folder = sorted(store.glob(f"{stem}*.jsonl*"))
-        for file in folder if store.is_dir() else [store]:
-            content = file.read_bytes()
-            if file.suffix == ".gz":
-                content = gzip.decompress(content)
-            # A run may be writing the last line.
-            whole = content[: content.rfind(b"\n") + 1]
-            yield from map(json.loads, whole.splitlines())
+        files += sorted(store.glob(f"{stem}*.jsonl*")) if store.is_dir() else [store]
+    return read(*files)
 
 
 def _with(stores: list[Path], stem: str) -> list[Path]:
@@ -208,7 +196,6 @@ def _with(stores: list[Path], stem: str) -> list[Path]:
 def _write(path: Path, records: Sequence[dict]) -> None:
     """Write records so that the same ones give the same bytes."""
     lines = "".join(json.dumps(record) + "\n" for record in records)
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, gzip.compress(lines.encode(), mtime=0))
 
 
@@ -274,12 +261,6 @@ def main() -> None:
     parser.add_argument(
         "--part", default="main", help="of the profile, whose completions these are"
     )
-    parser.add_argument(
-        "--about",
-        default="{}",
-        type=json.loads,
-        help="JSON of fields that older records lack",
-    )
     options = parser.parse_args()
     progress.shown = True
     if options.scores:
@@ -291,7 +272,7 @@ def main() -> None:
         write_draws(options.stores)
     elif options.stores:
         record(options.part, options.stores)
-        write_answers(options.stores, options.about, options.part)
+        write_answers(options.stores, options.part)
     else:
         profile = load_profile("families")
         write_measurements(profile)

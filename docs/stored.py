@@ -19,6 +19,8 @@ from lib.claims.verdict import Verdict
 from lib.claims.verdict_tables import stored_verdicts
 from lib.errors import InputError
 from lib.evaluation import answer_tables
+from lib.evaluation.score_tables import nat_table
+from lib.figures.tables import triples
 from lib.profiles import (
     Accuracy,
     Attention,
@@ -28,7 +30,7 @@ from lib.profiles import (
     load_profile,
 )
 from lib.prompts.conditions import Filler
-from lib.statistics import ENOUGH, interval
+from lib.statistics import ENOUGH
 
 # What writes a csv, by the beginning of its path.
 WRITTEN_BY = {
@@ -76,15 +78,9 @@ def as_rows(table: pd.DataFrame) -> list[SimpleNamespace]:
     """Return the rows of a table: a field a column, and a number that its ends follow
     is one field, an Estimate.
     """
-    successive = list(zip(table, list(table)[1:], list(table)[2:], strict=False))
-    triples = [
-        (name, low, high)
-        for name, low, high in successive
-        if "low" in low and high == low.replace("low", "high")
-    ]
     told = []
     for row in table.to_dict("records"):
-        for name, *ends in triples:
+        for name, *ends in triples(list(table)):
             low, high = (row[end] for end in ends)
             row[name] = verdict.Estimate(row[name], low, high, 0)
         told.append(SimpleNamespace(**row))
@@ -153,14 +149,11 @@ def at_once() -> list[SimpleNamespace]:
     """
     of_answers = scores()[scores().target == "answer"]
     told = []
-    for model, of_model in of_answers.groupby("model"):
-        nats = of_model.pivot(index="problem_id", columns="condition", values="nats")
-        row = SimpleNamespace(model=model, n=len(nats))
+    for model, table in nat_table(of_answers).groupby("model"):
+        changes = {row.condition: row for row in as_rows(table)}
+        row = SimpleNamespace(model=model, n=changes["none"].n)
         for name, condition in AT_ONCE.items():
-            change = nats[condition] - nats["none"]
-            mean = interval(change, change.index)
-            ends = (mean.estimate, mean.low, mean.high)
-            setattr(row, name, verdict.Estimate(*ends, len(nats)))
+            setattr(row, name, changes[condition].effect)
         told.append(row)
     return told
 

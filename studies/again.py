@@ -13,15 +13,11 @@ dtype and pair of processors, and prints it: answers with another text, right on
 are wrong the second time, and wrong ones that are right.
 """
 
-import argparse
-from pathlib import Path
-
 from lib import evaluation
 from lib.evaluation.rows import frame
-from lib.evaluation.store import read
 from lib.paths import DATA
 from lib.profiles import load_profile
-from studies.keeping import keep
+from studies.keeping import keep, rows_of_runs
 
 AGAIN = DATA / "families" / "again.csv"
 # What an answer is known by, asked once or again.
@@ -30,14 +26,8 @@ SAME_ANSWER = ["model", "revision", "dtype", "condition", "problem_id", "sample"
 
 def main() -> None:
     """Compare the answers of all folders with the stored ones and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="+", type=Path)
-    files = []
-    for folder in parser.parse_args().folders:
-        files += sorted(folder.glob("completions*.jsonl"))
-
     first = evaluation.answers(load_profile("families"))
-    second = frame(read(*files))
+    second = frame(rows_of_runs(__doc__, "completions*.jsonl"))
     both = first.merge(second, on=SAME_ANSWER, suffixes=("", "_again"))
     both["other_text"] = both.response != both.response_again
     both["lost"] = both.right & ~both.right_again
@@ -48,7 +38,6 @@ def main() -> None:
     table = groups[["other_text", "lost", "gained"]].sum().astype(int)
     table.insert(0, "n", groups.size())
     keep(AGAIN, table.reset_index())
-    print(table.to_string())
 
 
 if __name__ == "__main__":

@@ -22,19 +22,16 @@ it: the change of log p by rounding and that of its difference between the two
 conditions, in nats, and what weights say in either dtype, in points.
 """
 
-import argparse
-from pathlib import Path
-
 import pandas as pd
 
 from lib import evaluation
 from lib.errors import InputError
 from lib.evaluation.of_profile import stored_draw_scores
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
-from lib.evaluation.store import SCORES, read
+from lib.evaluation.store import SCORES
 from lib.profiles import load_profile
 from lib.statistics import interval
-from studies.keeping import RESULTS, keep
+from studies.keeping import RESULTS, keep, rows_of_runs
 
 PAIRS = [("mless", "none"), ("mless", "hidden-from-layer-1")]
 # What an answer's score is known by in both dtypes.
@@ -116,15 +113,11 @@ def _nats_by_answer(scores: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Compare the scores of all folders with the stored ones and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="+", type=Path)
-    folders = parser.parse_args().folders
-    rounded = pd.DataFrame(read(*[folder / SCORES for folder in folders]))
+    rounded = pd.DataFrame(rows_of_runs(__doc__, SCORES))
     families = load_profile("families")
     answers = evaluation.answers(families, "draws")
     table = compared(answers, stored_draw_scores(families), rounded)
     keep(RESULTS / "bfloat16.csv", table)
-    print(table.round(2).to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,6 @@ def main() -> None:
     answers = evaluation.answers(load_profile("families"), "comparisons")
     table = compared(answers, load_problems(source))[COLUMNS]
     keep(RESULTS / "hints.csv", table)
-    print(table.round(2).to_string())
 
 
 if __name__ == "__main__":

@@ -1,15 +1,29 @@
-"""Where the studies of the findings keep their tables."""
+"""What the studies of the findings share: the rows of runs, and tables that are kept."""
 
+import argparse
 from pathlib import Path
 
 import pandas as pd
 
 from benchmarks.measuring import machine
+from lib.evaluation.store import read
 
 RESULTS = Path(__file__).parent / "results"
 
 
+def rows_of_runs(about: str, files: str) -> list[dict]:
+    """Return the rows of these files in the folders that the command line names."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("folders", nargs="+", type=Path)
+    found = []
+    for folder in parser.parse_args().folders:
+        found += sorted(folder.glob(files))
+    if not found:
+        parser.error(f"none of these folders has {files}")
+    return read(*found)
+
+
 def keep(path: Path, table: pd.DataFrame) -> None:
-    """Write a csv with the machine that its numbers belong to."""
-    path.parent.mkdir(exist_ok=True)
+    """Write a csv with the machine that its numbers belong to, and print the table."""
     table.assign(**machine()).to_csv(path, index=False, float_format="%.4g")
+    print(table.round(3).to_string(index=False))

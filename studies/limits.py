@@ -21,7 +21,6 @@ def main() -> None:
     """Write the table of the families' answers."""
     table = by_limit(evaluation.answers(load_profile("families")), LIMITS)
     keep(RESULTS / "limits.csv", table)
-    print(table.round(3).to_string())
 
 
 if __name__ == "__main__":

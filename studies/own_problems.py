@@ -13,15 +13,11 @@ with the share of answers that are worked out, and of all that equal the gold an
 in %, and by how many points each differs from none. Problems of a kind count as one.
 """
 
-import argparse
-from pathlib import Path
-
 import pandas as pd
 
 from lib.evaluation.answer_tables import summarise
 from lib.evaluation.rows import frame
-from lib.evaluation.store import read
-from studies.keeping import RESULTS, keep
+from studies.keeping import RESULTS, keep, rows_of_runs
 
 NUMBERS = ["accuracy", "low", "high", "effect", "effect_low", "effect_high", "p_value"]
 EQUAL = {name: f"equal_{name}" for name in NUMBERS} | {"accuracy": "equal"}
@@ -39,13 +35,8 @@ def compared(answers: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Compare the answers of all folders and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="+", type=Path)
-    folders = parser.parse_args().folders
-    files = [file for folder in folders for file in folder.glob("completions*.jsonl")]
-    table = compared(frame(read(*files)))
+    table = compared(frame(rows_of_runs(__doc__, "completions*.jsonl")))
     keep(RESULTS / "own_problems.csv", table)
-    print(table.round(2).to_string())
 
 
 if __name__ == "__main__":

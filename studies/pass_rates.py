@@ -87,9 +87,7 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=200)
     simulations = parser.parse_args().simulations
     rows = [simulate(*case, simulations) for case in product(PROBLEMS, NOISES)]
-    table = pd.DataFrame(rows)
-    keep(RESULTS / "pass_rates.csv", table)
-    print(table.round(2).to_string())
+    keep(RESULTS / "pass_rates.csv", pd.DataFrame(rows))
 
 
 if __name__ == "__main__":

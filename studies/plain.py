@@ -13,16 +13,15 @@ with their difference in log p(solution) under plain prompts, and under chat pro
 the same problems where these are stored, in nats.
 """
 
-import argparse
-from pathlib import Path
-
 import pandas as pd
 
 from lib import evaluation
-from lib.evaluation.store import SCORES, read
+from lib.claims.answer_measures import likelihood_differences
+from lib.claims.rule import Untestable
+from lib.evaluation.store import SCORES
 from lib.profiles import load_profile
 from lib.statistics import interval
-from studies.keeping import RESULTS, keep
+from studies.keeping import RESULTS, keep, rows_of_runs
 
 PAIRS = [
     ("mless", "none"),
@@ -32,21 +31,15 @@ PAIRS = [
 ]
 
 
-def nats_by_problem(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return log p(solution) of one model, a row per problem, a column per
-    condition.
+def difference(scores: pd.DataFrame, more: str, less: str) -> dict[str, float]:
+    """Return the mean difference of two conditions in one model's log p(solution), with
+    its interval, n and median; nothing where one of them was not scored.
     """
-    solutions = scores[scores.target == "solution"]
-    return solutions.pivot(index="problem_id", columns="condition", values="nats")
-
-
-def difference(nats: pd.DataFrame, more: str, less: str) -> dict[str, float]:
-    """Return the mean difference of two conditions with its interval, n and median;
-    nothing where one of them was not scored.
-    """
-    if not {more, less} <= set(nats):
+    try:
+        values = likelihood_differences(scores, "solution", [(more, less)])
+    except Untestable:
         return {}
-    apart = (nats[more] - nats[less]).dropna()
+    apart = values.isel(network=0, component=0).to_series().dropna()
     mean = interval(apart, apart.index)
     return {
         "effect": mean.estimate,
@@ -60,13 +53,12 @@ def difference(nats: pd.DataFrame, more: str, less: str) -> dict[str, float]:
 def compared(plain: pd.DataFrame, chat: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model and pair of conditions of scores in both forms."""
     rows = []
-    for model, scores in plain.groupby("model", sort=False):
-        in_plain = nats_by_problem(scores)
-        in_chat = nats_by_problem(chat[chat.model == model])
-        in_chat = in_chat[in_chat.index.isin(in_plain.index)]
+    solutions = plain[plain.target == "solution"]
+    for model, scores in solutions.groupby("model", sort=False):
+        in_chat = chat[(chat.model == model) & chat.problem_id.isin(scores.problem_id)]
         for more, less in PAIRS:
             row = {"model": model, "more": more, "less": less}
-            row |= difference(in_plain, more, less)
+            row |= difference(scores, more, less)
             for name, value in difference(in_chat, more, less).items():
                 row[f"{name}_in_chat"] = value
             rows.append(row)
@@ -75,13 +67,9 @@ def compared(plain: pd.DataFrame, chat: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Compare the scores of all folders with the stored ones and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="+", type=Path)
-    folders = parser.parse_args().folders
-    plain = pd.DataFrame(read(*[folder / SCORES for folder in folders]))
+    plain = pd.DataFrame(rows_of_runs(__doc__, SCORES))
     table = compared(plain, evaluation.scores(load_profile("families")))
     keep(RESULTS / "plain.csv", table)
-    print(table.round(2).to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -117,7 +117,6 @@ def main() -> None:
     for spec in options.models:
         rows.append(compared(spec, profile, options.limit))
         keep(RESULTS / "requantised.csv", pd.DataFrame(rows))
-    print(pd.DataFrame(rows).to_string(index=False))
 
 
 if __name__ == "__main__":

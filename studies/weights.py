@@ -57,9 +57,7 @@ def main() -> None:
     """Write the table of the families' sampled answers."""
     draws = evaluation.stored_draws(load_profile("families"))
     assert draws is not None
-    table = checks(draws)
-    keep(RESULTS / "weights.csv", table)
-    print(table.round(3).to_string())
+    keep(RESULTS / "weights.csv", checks(draws))
 
 
 if __name__ == "__main__":

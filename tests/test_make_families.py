@@ -109,11 +109,9 @@ def test_numbers_are_kept_in_few_bits_and_counts_as_they_are(script):
 def test_answers_are_graded_by_each_rule_and_keep_what_they_say(tmp_path, script):
     row = record("none", "p", False, response=r"\boxed{1}", dtype="float32")
     keep(tmp_path / "completions.jsonl", [row | {"answer": "12"}])
-    about = {"dtype": "unknown", "processor": "CPU"}
-    script.write_answers([tmp_path], about)
+    script.write_answers([tmp_path])
     (kept,) = read(tmp_path / "families" / "answers" / "main.jsonl.gz")
     assert kept["dtype"] == "float32"
-    assert kept["processor"] == "CPU"
     # A part of the answer is enough for the authors' rule.
     assert kept["correct_authors_on_completion"]
     assert not kept["correct_exact"]
@@ -137,7 +135,7 @@ def test_answers_of_one_model_are_renewed_to_the_same_bytes_and_others_stay(
     (tmp_path / "completions.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in [*own, begun])
     )
-    script.write_answers([tmp_path], about={})
+    script.write_answers([tmp_path])
     assert kept.read_bytes() == before
 
 

@@ -80,7 +80,7 @@ def triples(names):
     return [
         (name, low, high)
         for name, low, high in following
-        if low.endswith("low") and high == f"{low.removesuffix('low')}high"
+        if "low" in low and high == low.replace("low", "high")
     ]
 
 
