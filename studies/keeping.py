@@ -1,4 +1,4 @@
-"""What the studies of the findings share: the rows of runs, and tables that are kept."""
+"""What studies of the findings share: rows of runs, and tables that are kept."""
 
 import argparse
 from pathlib import Path
