@@ -38,7 +38,7 @@ from lib.measurement.shown_prompt import measure_prompts
 from lib.measurement.store import save_measured
 from lib.paths import DATA, write_json, write_whole
 from lib.profiles import HALVES, Profile, load_profile
-from lib.statistics import ENOUGH
+from lib.statistics.intervals import ENOUGH
 
 FOLDER = DATA / "families"
 MANTISSA_BITS = 12  # of a number that is kept: exact to 0.00025 of it

@@ -30,7 +30,7 @@ from lib.profiles import (
     load_profile,
 )
 from lib.prompts.conditions import Filler
-from lib.statistics import ENOUGH
+from lib.statistics.intervals import ENOUGH
 
 # What writes a csv, by the beginning of its path.
 WRITTEN_BY = {

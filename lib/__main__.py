@@ -231,7 +231,8 @@ def grade(options: GradeOptions) -> None:
     from lib.grading.pairs import read_pairs
     from lib.grading.pool import grade_many
     from lib.grading.status import STATUSES
-    from lib.statistics import POINTS, format_interval, interval
+    from lib.statistics.intervals import POINTS, interval
+    from lib.statistics.rounding import format_interval
 
     grades = grade_many(read_pairs(options.file, options.answer, options.response))
     for verdict in grades:

@@ -24,7 +24,7 @@ from lib.evaluation.store import read
 from lib.grading.authors import correct_authors, with_authors_box
 from lib.paths import DATA
 from lib.prompts.conditions import INSTRUCTION, parse_condition
-from lib.statistics import POINTS
+from lib.statistics.intervals import POINTS
 
 TABLE = Path(__file__).parent / "results" / "authors_rule.csv"
 GRADERS = ["ours", "rule_our_prompt", "rule_authors_prompt", "rule_completion"]

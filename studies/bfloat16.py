@@ -30,7 +30,7 @@ from lib.evaluation.of_profile import stored_draw_scores
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.store import SCORES
 from lib.profiles import load_profile
-from lib.statistics import interval
+from lib.statistics.intervals import interval
 from studies.keeping import RESULTS, keep, rows_of_runs
 
 PAIRS = [("mless", "none"), ("mless", "hidden-from-layer-1")]

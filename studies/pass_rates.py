@@ -18,7 +18,7 @@ import pandas as pd
 
 from lib.evaluation.pass_rates import counted, weighted
 from lib.profiles import HALVES
-from lib.statistics import POINTS, interval
+from lib.statistics.intervals import POINTS, interval
 from studies.keeping import RESULTS, keep
 
 PROBLEMS = (120, 500)

@@ -20,7 +20,7 @@ from lib.claims.answer_measures import likelihood_differences
 from lib.claims.rule import Untestable
 from lib.evaluation.store import SCORES
 from lib.profiles import load_profile
-from lib.statistics import interval
+from lib.statistics.intervals import interval
 from studies.keeping import RESULTS, keep, rows_of_runs
 
 PAIRS = [

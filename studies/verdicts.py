@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from lib.claims.rule import Parts, decide
-from lib.statistics import POINTS
+from lib.statistics.intervals import POINTS
 
 TABLE = Path(__file__).parent / "results" / "verdicts.csv"
 SIZES = (20, 50, 100, 200, 500)

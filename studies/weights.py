@@ -12,7 +12,7 @@ import pandas as pd
 from lib import evaluation
 from lib.evaluation.pass_rates import pass_rate_table
 from lib.profiles import load_profile
-from lib.statistics import POINTS
+from lib.statistics.intervals import POINTS
 from studies.keeping import RESULTS, keep
 
 PAIRS = [

@@ -10,19 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lib import statistics
 from lib.claims.rule import STATED, decide, p_value
-from lib.statistics import (
+from lib.statistics import intervals
+from lib.statistics.intervals import (
     clopper_pearson,
-    holm,
     interval,
-    intervals,
     mcnemar_exact,
-    n_deciding,
-    rounded,
-    smallest_effect,
+    ratio,
     tango,
 )
+from lib.statistics.p_values import holm, signed_rank, smallest_level
+from lib.statistics.power import n_deciding, smallest_effect
+from lib.statistics.rounding import format_interval, rounded
 from studies import verdicts as simulation
 
 SIMULATIONS = 200
@@ -103,8 +102,8 @@ def test_templates_widen_a_ratio_too():
     rng = np.random.default_rng(5)
     top = rng.normal(3, 1, 25)
     bottom = rng.normal(2, 0.2, 25)
-    repeated = statistics.ratio(top.repeat(4), bottom.repeat(4), templated(100, 4))
-    assert ends(repeated) == pytest.approx(ends(statistics.ratio(top, bottom)))
+    repeated = ratio(top.repeat(4), bottom.repeat(4), templated(100, 4))
+    assert ends(repeated) == pytest.approx(ends(ratio(top, bottom)))
 
 
 def test_problems_that_repeat_their_template_count_as_one():
@@ -217,7 +216,7 @@ def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
     resampled = rng.integers(200, size=(2000, 200))
     drawn = noisy[resampled].mean(1) / denominator[resampled].mean(1)
     low, high = np.quantile(drawn, [0.025, 0.975])
-    share = statistics.ratio(noisy, denominator)
+    share = ratio(noisy, denominator)
     assert ends(share) == pytest.approx((low, high), abs=0.005)
     assert share.estimate == pytest.approx(noisy.mean() / denominator.mean())
 
@@ -247,7 +246,7 @@ def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
 )
 def test_a_number_is_told_with_two_digits_of_half_its_interval(numbers, text):
     estimate = text.split()[0]
-    assert statistics.format_interval(*numbers) == text
+    assert format_interval(*numbers) == text
     assert rounded(*numbers) == estimate
 
 
@@ -339,9 +338,9 @@ def test_signed_rank_equals_scipys_for_each_column_and_is_1_without_a_difference
     for column in values.T:
         expected.append(stats.wilcoxon(column, method="asymptotic").pvalue)
     with_zeros = np.column_stack([np.zeros(20), values])
-    np.testing.assert_allclose(statistics.signed_rank(with_zeros), expected)
+    np.testing.assert_allclose(signed_rank(with_zeros), expected)
     # Without a tie the method is the same.
-    untied = statistics.signed_rank(values[:, :2])
+    untied = signed_rank(values[:, :2])
     np.testing.assert_allclose(untied, expected[1:3])
 
 
@@ -351,16 +350,16 @@ def lies_above_zero(mean):
 
 def test_the_smallest_level_is_the_p_value_of_the_intervals_own_test():
     changes = [100.0] * 9 + [-100.0] + [0.0] * 30
-    level = statistics.smallest_level(lies_above_zero, changes, None, "difference")
+    level = smallest_level(lies_above_zero, changes, None, "difference")
     assert level == pytest.approx(mcnemar_exact(1, 9), rel=0.02)
 
     values = np.random.default_rng(0).normal(0.4, 1, 30)
     mirrored = np.append(values, 0.8 - values)  # nothing is skewed
-    level = statistics.smallest_level(lies_above_zero, mirrored)
+    level = smallest_level(lies_above_zero, mirrored)
     exact = stats.ttest_1samp(mirrored, 0).pvalue
     assert level == pytest.approx(exact, rel=0.02)
 
-    assert statistics.smallest_level(lies_above_zero, np.zeros(40)) == 1
+    assert smallest_level(lies_above_zero, np.zeros(40)) == 1
 
 
 def test_the_largest_column_is_held_against_what_random_signs_of_the_rows_give():

@@ -19,7 +19,8 @@ from lib.errors import InputError
 from lib.evaluation.answer_tables import groups, shares, solved
 from lib.evaluation.pass_rates import point_differences
 from lib.evaluation.sample_tables import distinct_2, pass_at_k
-from lib.statistics import POINTS, interval, roc_values
+from lib.statistics.intervals import POINTS, interval
+from lib.statistics.prediction import roc_values
 
 # The positive control, a worked example: its gain is the scale of an effect.
 POSITIVE = ("example", "none")

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from lib import statistics
 from lib.claims.answer_measures import POSITIVE, likelihood_differences
 from lib.claims.claim import Claim, values_of
 from lib.claims.rule import (
@@ -36,7 +35,9 @@ from lib.claims.verdict import (
     Verdict,
 )
 from lib.measurement.plan import OTHER_KEYS, TRAINED, UNIFORM
-from lib.statistics import ALPHA, POINTS, Interval, interval, n_deciding
+from lib.statistics.intervals import ALPHA, POINTS, Interval, clopper_pearson, interval
+from lib.statistics.p_values import holm
+from lib.statistics.power import n_deciding
 
 # What a network that is not the trained one is a control for; the others are untrained.
 CONTROL_OF = {OTHER_KEYS: OTHER_HEADS, UNIFORM: EVEN}
@@ -63,7 +64,7 @@ def judge(
         verdicts += [verdict for verdict in judged if verdict.n] or judged[:1]
 
     tested = [verdict for verdict in verdicts if verdict.n]
-    corrected = statistics.holm([verdict.p for verdict in tested])
+    corrected = holm([verdict.p for verdict in tested])
     for verdict, p in zip(tested, corrected, strict=True):
         verdict.p_holm = float(p)
         verdict.survives = verdict.verdict != "undecided" and bool(p <= ALPHA)
@@ -148,7 +149,7 @@ def _power(
     if kind != "difference" or not np.isin(values, (-POINTS, 0, POINTS)).all():
         return Power(needed)
     changed = int((values != 0).sum())
-    fewest, most = statistics.clopper_pearson(changed, len(values))
+    fewest, most = clopper_pearson(changed, len(values))
     low = n_deciding(distance, POINTS * sqrt(fewest))
     high = n_deciding(distance, POINTS * sqrt(most))
     return Power(needed, low, high)

@@ -16,7 +16,7 @@ import xarray as xr
 from lib.claims.rule import Untestable
 from lib.measurement.activation_tables import log_changes
 from lib.measurement.plan import OTHERS, TRAINED
-from lib.statistics import POINTS
+from lib.statistics.intervals import POINTS
 
 AFFINE = {
     "affine": "one λ, one σ",

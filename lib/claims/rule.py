@@ -16,14 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from lib.statistics import (
-    ALPHA,
-    ENOUGH,
-    Interval,
-    clusters_of,
-    interval,
-    smallest_level,
-)
+from lib.statistics.intervals import ALPHA, ENOUGH, Interval, clusters_of, interval
+from lib.statistics.p_values import smallest_level
 
 # The rate of either wrong verdict that the simulations hold every rule to.
 STATED = 0.05

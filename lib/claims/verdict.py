@@ -10,7 +10,8 @@ from math import nan
 
 from pydantic import computed_field
 
-from lib.statistics import ENOUGH, format_interval
+from lib.statistics.intervals import ENOUGH
+from lib.statistics.rounding import format_interval
 
 # Undecided, but the interval lies within the claim's margin: a tenth of what a worked
 # example gives, or so many points.

@@ -12,16 +12,10 @@ import numpy as np
 import pandas as pd
 
 from lib.paths import DATA, read_yaml
-from lib.statistics import (
-    POINTS,
-    Interval,
-    format_interval,
-    holm,
-    interval,
-    n_deciding,
-    smallest_effect,
-    smallest_level,
-)
+from lib.statistics.intervals import POINTS, Interval, interval
+from lib.statistics.p_values import holm, smallest_level
+from lib.statistics.power import n_deciding, smallest_effect
+from lib.statistics.rounding import format_interval
 
 GRADERS = {
     "correct": "this project's grader",

@@ -30,7 +30,9 @@ import pandas as pd
 from lib.errors import InputError
 from lib.evaluation.answer_tables import mean_and_ends
 from lib.profiles import HALVES
-from lib.statistics import POINTS, format_interval, interval, logistic_slopes
+from lib.statistics.intervals import POINTS, interval
+from lib.statistics.prediction import logistic_slopes
+from lib.statistics.rounding import format_interval
 
 # The pair whose pass rates can be counted too.
 COUNTABLE = ("mless", "none")

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from lib.evaluation.answer_tables import mean_and_ends, rows_of_groups
-from lib.statistics import POINTS
+from lib.statistics.intervals import POINTS
 
 PASSES = (1, 3, 4, 8, 16)  # k of the pass@k that are shown
 

@@ -5,7 +5,8 @@ nat_table(evaluation.scores(run))  # a row per target, model and condition
 
 import pandas as pd
 
-from lib.statistics import format_interval, interval
+from lib.statistics.intervals import interval
+from lib.statistics.rounding import format_interval
 
 NAT_COLUMNS = ["target", "model", "condition", "n", "nats"]
 NAT_COLUMNS += ["effect", "effect_low", "effect_high"]

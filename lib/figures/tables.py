@@ -11,7 +11,7 @@ from lib.figures.compare import P_VALUE
 from lib.models.names import resolve
 from lib.paths import ROOT
 from lib.prompts.problems import describe
-from lib.statistics import format_interval
+from lib.statistics.rounding import format_interval
 
 SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign

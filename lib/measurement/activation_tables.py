@@ -14,7 +14,8 @@ from lib.measurement.measured_tables import (
     stacked,
 )
 from lib.measurement.plan import CHANGES, OTHERS, TRAINED
-from lib.statistics import POINTS, holm, signed_rank
+from lib.statistics.intervals import POINTS
+from lib.statistics.p_values import holm, signed_rank
 
 HISTOGRAMS = ["none", "mless", "arm"]  # conditions whose histogram is drawn
 

@@ -1,20 +1,20 @@
 """What single heads that figures draw give each token of one prompt, the example.
 
-    curves(profile, "fig13", ["none", "mless"])  # a row per head, condition and token
+    measured = measure(profile, "tokens")
+    # a row per head, condition and token
+    curves(measured, profile, "fig13", ["none", "mless"])
 
-`spans_of_heads` has what the same heads do over all problems.
+`measured_tables.spans_of_heads` has what the same heads do over all problems.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from lib.errors import InputError
-from lib.measurement.measured_tables import means_table
-from lib.measurement.plan import TRAINED
-from lib.measurement.run import measure
+from lib.models.names import resolve
 from lib.profiles import Figure, Panel, Profile
 
 # The (layer, head) that a figure draws where a profile names none, as far as the model
@@ -30,18 +30,27 @@ FIRST_HEADS = {
 HEAD_COLUMNS = ["model", "layer", "head"]
 
 
-def curves(profile: Profile, figure: Figure, conditions: Sequence[str]) -> pd.DataFrame:
+def curves(
+    measured: Mapping[str, xr.Dataset],
+    profile: Profile,
+    figure: Figure,
+    conditions: Sequence[str],
+) -> pd.DataFrame:
     """Return a row per token of each head that a figure draws, from left to right.
 
     Its columns are model, revision, problem, layer, head, condition, position, part of
-    the prompt and what the token receives. Raises InputError when the model lacks a
-    head, or what is stored of it.
+    the prompt and what the token receives. `measured` has the `tokens` of each of the
+    profile's models. Raises InputError when a model lacks a head, or what is stored of
+    it.
     """
     tables = []
-    for place, head in _drawn_curves(profile, figure, "tokens"):
+    for head in drawn_heads(measured, profile, figure):
         tokens = head[["received", "part"]].sel(condition=list(conditions))
         if tokens.received.isnull().all():
-            raise InputError(f"{figure}: what {place} gives is not stored")
+            raise InputError(
+                f"{figure}: what layer {head.layer.item()}, head {head['head'].item()}"
+                f" of {head.model} gives is not stored"
+            )
         rows = tokens.to_dataframe().reset_index(names=["condition", "position"])
         # Beyond the end of a shorter prompt a token has no part.
         rows = rows[rows.part != ""].copy()
@@ -54,61 +63,38 @@ def curves(profile: Profile, figure: Figure, conditions: Sequence[str]) -> pd.Da
     return pd.concat(tables, ignore_index=True)[columns]
 
 
-def spans_of_heads(profile: Profile, *figures: Figure) -> pd.DataFrame:
-    """Return λ of the problem's and of the instruction's tokens over all problems.
+def drawn_heads(
+    measured: Mapping[str, xr.Dataset], profile: Profile, figure: Figure
+) -> Iterator[xr.Dataset]:
+    """Yield what was measured of each head that a figure draws.
 
-    There are two rows (span, lambda, low, high, n) for each head that these figures
-    draw, under the slashes and from all later tokens.
+    Raises InputError for a head that the model lacks.
     """
-    tables = []
-    for figure in figures:
-        for _, head in _drawn_curves(profile, figure, "attention"):
-            by_span = head.lambda_by_span.sel(
-                network=TRAINED,
-                condition="mless",
-                query="all",
-                span=["problem", "instruction"],
-            )
-            rows = means_table(by_span, "lambda")
-            rows["figure"] = figure
-            rows["model"] = head.model
-            rows["layer"] = head.layer.item()
-            rows["head"] = head["head"].item()
-            tables.append(rows)
-    columns = ["figure", *HEAD_COLUMNS, "span", "lambda", "low", "high", "n"]
-    return pd.concat(tables, ignore_index=True)[columns]
-
-
-def _drawn_curves(
-    profile: Profile, figure: Figure, part: str
-) -> Iterator[tuple[str, xr.Dataset]]:
-    """Yield, of the heads that a figure draws, what a message calls each and its data.
-
-    The data are this part of what is measured on it. Raises InputError for a head that
-    the model lacks.
-    """
-    panels = profile.attention.panels.get(figure)
-    if not panels:
-        panels = _first_panels(profile, figure, part)
-    for panel in panels:
-        (measured,) = measure(profile, part, models=[panel.model]).values()
-        layers = measured["layer"].values
-        heads = measured["head"].values
+    for panel in _panels(measured, profile, figure):
+        model = measured[resolve(panel.model).name]
+        layers = model["layer"].values
+        heads = model["head"].values
         if panel.layer not in layers or panel.head not in heads:
             raise InputError(
                 f"{figure}: {panel.model} has layers 1 to {layers[-1]} and heads 1 to"
                 f" {heads[-1]}, not layer {panel.layer}, head {panel.head}"
             )
-        place = f"layer {panel.layer}, head {panel.head} of {panel.model}"
-        yield place, measured.sel(layer=panel.layer, head=panel.head)
+        yield model.sel(layer=panel.layer, head=panel.head)
 
 
-def _first_panels(profile: Profile, figure: Figure, part: str) -> list[Panel]:
-    """Return the FIRST_HEADS of the profile's first model, at least its last head."""
+def _panels(
+    measured: Mapping[str, xr.Dataset], profile: Profile, figure: Figure
+) -> list[Panel]:
+    """Return the heads that a profile names for a figure.
+
+    Where it names none they are the FIRST_HEADS of its first model, at least its last
+    head.
+    """
     attention = profile.attention
+    if panels := attention.panels.get(figure):
+        return panels
     spec = attention.models[0]
-    (measured,) = measure(profile, part, models=[spec]).values()
-    heads = measured.sizes["head"]
+    heads = measured[resolve(spec).name].sizes["head"]
     panels = []
     for layer, head in FIRST_HEADS[figure]:
         if layer <= attention.layers and head <= heads:

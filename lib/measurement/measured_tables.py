@@ -13,8 +13,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from lib.measurement.head_curves import HEAD_COLUMNS, drawn_heads
 from lib.measurement.plan import TRAINED, UNIFORM, UNTRAINED
-from lib.statistics import ALPHA, POINTS, holm, interval, ratio, signed_rank
+from lib.profiles import Figure, Profile
+from lib.statistics.intervals import ALPHA, POINTS, interval, ratio
+from lib.statistics.p_values import holm, signed_rank
 
 # What is measured of the inserted tokens.
 INSERTED_MEASURES = ["mass", "flatness", "dispersion"]
@@ -172,6 +175,29 @@ def spans_table(model: xr.Dataset) -> pd.DataFrame:
     """
     by_span = model.lambda_over_heads.sel(network=TRAINED, drop=True)
     return means_table(by_span, "lambda")
+
+
+def spans_of_heads(
+    measured: dict[str, xr.Dataset], profile: Profile, *figures: Figure
+) -> pd.DataFrame:
+    """Return lambda of the problem's and of the instruction's tokens.
+
+    There are two rows (span, lambda, low, high, n) for each head that these figures
+    draw, under the slashes and from all later tokens.
+    """
+    place = {"network": TRAINED, "condition": "mless", "query": "all"}
+    tables = []
+    for figure in figures:
+        for head in drawn_heads(measured, profile, figure):
+            by_span = head.lambda_by_span.sel(span=["problem", "instruction"], **place)
+            rows = means_table(by_span, "lambda")
+            rows["figure"] = figure
+            rows["model"] = head.model
+            rows["layer"] = head.layer.item()
+            rows["head"] = head["head"].item()
+            tables.append(rows)
+    columns = ["figure", *HEAD_COLUMNS, "span", "lambda", "low", "high", "n"]
+    return pd.concat(tables, ignore_index=True)[columns]
 
 
 def controls_table(measured: dict[str, xr.Dataset], condition: str) -> pd.DataFrame:

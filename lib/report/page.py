@@ -23,7 +23,7 @@ from lib.measurement.shown_prompt import FILLERS, prompt_file
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.report import publish
-from lib.statistics import ENOUGH
+from lib.statistics.intervals import ENOUGH
 
 
 def write_report(profile: Profile) -> Path:

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from lib.claims.rule import decide, p_value
-from lib.statistics import ENOUGH, interval
+from lib.statistics.intervals import ENOUGH, interval
 
 FOR = np.linspace(4, 6, 24)
 OPEN = np.linspace(-1, 1.2, 24)

@@ -20,7 +20,8 @@ from lib.claims.verdict_tables import (
     write_verdicts,
 )
 from lib.profiles import load_profile
-from lib.statistics import ENOUGH, clopper_pearson, n_deciding, tango
+from lib.statistics.intervals import ENOUGH, clopper_pearson, tango
+from lib.statistics.power import n_deciding
 
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 from hand_written import record, run, solved
 
-from lib import statistics
 from lib.evaluation import answer_tables
 from lib.evaluation.answer_tables import summarise
 from lib.evaluation.rows import frame
+from lib.statistics.intervals import clopper_pearson, mcnemar_exact, tango
+from lib.statistics.power import n_deciding, smallest_effect
 
 
 def row(table, place=0):
@@ -32,14 +33,14 @@ def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
     mless = row(table, 1)
     pairs = ("effect", "only_none", "only_this", "discordant")
     assert [mless[name] for name in pairs] == [25, 0, 10, 25]
-    assert mless["p_value"] == pytest.approx(statistics.mcnemar_exact(0, 10), rel=0.02)
+    assert mless["p_value"] == pytest.approx(mcnemar_exact(0, 10), rel=0.02)
     for name in ("truncated", "run_on", "no_box", "elicited"):
         assert mless[name] == 100
     assert mless["ungraded"] == 0
 
-    low, high = statistics.clopper_pearson(10, 40)
+    low, high = clopper_pearson(10, 40)
     assert (none["low"], none["high"]) == pytest.approx((100 * low, 100 * high))
-    low, high = statistics.tango(0, 10, 40)
+    low, high = tango(0, 10, 40)
     ends = (mless["effect_low"], mless["effect_high"])
     assert ends == pytest.approx((100 * low, 100 * high))
 
@@ -170,8 +171,8 @@ def test_a_grade_that_an_older_run_lacks_is_left_out():
 def test_power_says_what_n_shows_and_what_n_is_needed():
     found = row(answer_tables.power(summarise(solved(none=10, mless=30)), effect=2))
     deviation = 100 * np.std([0.0, 1.0] * 20, ddof=1)  # of the changes, twenty of forty
-    assert found["needed"] == statistics.n_deciding(2, deviation)
-    assert found["smallest"] == pytest.approx(statistics.smallest_effect(40, deviation))
+    assert found["needed"] == n_deciding(2, deviation)
+    assert found["smallest"] == pytest.approx(smallest_effect(40, deviation))
 
 
 def test_one_problem_has_no_spread_to_reckon_with():

@@ -19,7 +19,7 @@ from lib.evaluation.pass_rates import (
     slope_of_halves,
     weighted,
 )
-from lib.statistics import interval
+from lib.statistics.intervals import interval
 
 RIGHT = np.array([1, 1, 0, 1, 0, 0, 0, 1, 0, 0], dtype=bool)
 CONDITIONS = ("none", "mless", "layer-1-only")

@@ -15,7 +15,7 @@ from lib.measurement.activation_tables import (
     log_changes,
     redistribution_table,
 )
-from lib.statistics import interval
+from lib.statistics.intervals import interval
 
 NAN = float("nan")
 LABELS = {"network": ["trained"], "problem": ["a", "b"], "layer": [1]}

@@ -8,7 +8,8 @@ from evidence import dataset
 from lib.errors import InputError
 from lib.measurement import head_curves
 from lib.measurement.attention import QUERIES, SPANS
-from lib.measurement.head_curves import curves, spans_of_heads, summary_of_heads
+from lib.measurement.head_curves import curves, summary_of_heads
+from lib.measurement.measured_tables import spans_of_heads
 from lib.profiles import Panel, load_profile
 
 NAN = float("nan")
@@ -41,36 +42,25 @@ def test_a_drawn_heads_summary_leaves_out_its_first_and_last_token():
     assert row == pytest.approx(expected)
 
 
-@pytest.fixture
-def profile(monkeypatch):
-    """A profile that draws a model of two heads in one layer, of which nothing that
-    they give is stored.
-    """
-    arrays = {
-        "received": NAN,
-        "part": "problem",
-        "lambda_by_span": np.arange(12.0).reshape(2, 3, 2),
-    }
+MODEL = "SmolLM2-135M-Instruct"
+
+
+def measured_of(arrays):
+    """Return what is measured of a model of two heads in one layer, by its name."""
     measured = dataset(LABELS, arrays)
-    measured.attrs |= {
-        "model": "SmolLM2-135M-Instruct",
-        "revision": "0123456789ab",
-        "example": "x/1",
-    }
-    monkeypatch.setattr(
-        head_curves, "measure", lambda *given, **options: {measured.model: measured}
-    )
+    measured.attrs |= {"model": MODEL, "revision": "0123456789ab", "example": "x/1"}
+    return {MODEL: measured}
 
-    def drawing(**heads):
-        panels = {}
-        for figure, head in heads.items():
-            panels[figure] = [Panel(model="demo", layer=1, head=head)]
-        demo = load_profile("demo")
-        changes = {"panels": panels, "layers": 1}
-        attention = demo.attention.model_copy(update=changes)
-        return demo.model_copy(update={"attention": attention})
 
-    return drawing
+def drawing(**heads):
+    """Return a profile that draws these heads of layer 1, one a figure."""
+    panels = {}
+    for figure, head in heads.items():
+        panels[figure] = [Panel(model="demo", layer=1, head=head)]
+    demo = load_profile("demo")
+    changes = {"panels": panels, "layers": 1}
+    attention = demo.attention.model_copy(update=changes)
+    return demo.model_copy(update={"attention": attention})
 
 
 THERE = "demo has layers 1 to 1 and heads 1 to 2, not layer 1, head 3"
@@ -78,16 +68,18 @@ THERE = "demo has layers 1 to 1 and heads 1 to 2, not layer 1, head 3"
 
 @pytest.mark.parametrize(
     ("head", "said"),
-    [(3, f"fig10: {THERE}"), (1, "of demo gives is not stored")],
+    [(3, f"fig10: {THERE}"), (1, f"layer 1, head 1 of {MODEL} gives is not stored")],
 )
-def test_a_head_that_is_not_there_is_named(profile, head, said):
+def test_a_head_that_is_not_there_is_named(head, said):
+    nothing = measured_of({"received": NAN, "part": "problem"})
     with pytest.raises(InputError, match=said):
-        curves(profile(fig10=head), "fig10", ["none", "mless"])
+        curves(nothing, drawing(fig10=head), "fig10", ["none", "mless"])
 
 
-def test_a_drawn_head_has_lambda_of_either_part_over_all_problems(profile):
+def test_a_drawn_head_has_lambda_of_either_part_over_all_problems():
+    measured = measured_of({"lambda_by_span": np.arange(12.0).reshape(2, 3, 2)})
     # One is named for fig10; of the others the first that there are.
-    table = spans_of_heads(profile(fig10=2), "fig10", "fig13", "fig18")
+    table = spans_of_heads(measured, drawing(fig10=2), "fig10", "fig13", "fig18")
     heads = [("fig10", 2), ("fig13", 1), ("fig13", 2), ("fig18", 2)]
     expected = []
     for figure, head in heads:
@@ -96,19 +88,15 @@ def test_a_drawn_head_has_lambda_of_either_part_over_all_problems(profile):
     assert table["lambda"].tolist() == [8, 10, 2, 4, 8, 10, 8, 10]
     assert (table.n == 2).all()
     # Of the layers that fig09 draws only the first is loaded.
-    table = spans_of_heads(profile(), "fig09")
+    table = spans_of_heads(measured, drawing(), "fig09")
     assert table[["layer", "head"]].values.tolist() == [[1, 1]] * 2
 
 
-def test_a_curve_ends_with_its_prompt(profile, monkeypatch):
+def test_a_curve_ends_with_its_prompt():
     parts = np.full((2, 6), "problem", object)
     parts[0, 4:] = ""  # the prompt under none is shorter
-    measured = dataset(LABELS, {"received": 0.5, "part": parts})
-    measured.attrs["model"] = "m"
-    measured.attrs["revision"] = "0"
-    measured.attrs["example"] = "x/1"
-    monkeypatch.setattr(head_curves, "measure", lambda *_, **__: {"m": measured})
-    table = curves(profile(fig10=1), "fig10", ["none", "mless"])
+    measured = measured_of({"received": 0.5, "part": parts})
+    table = curves(measured, drawing(fig10=1), "fig10", ["none", "mless"])
     assert table.condition.value_counts().to_dict() == {"none": 4, "mless": 6}
     assert table.position.tolist() == [*range(4), *range(6)]
 

@@ -21,7 +21,7 @@ from lib.measurement.measured_tables import (
     means_table,
 )
 from lib.measurement.plan import CAUSES, UNIFORM, UNTRAINED
-from lib.statistics import interval
+from lib.statistics.intervals import interval
 
 NAN = float("nan")
 LABELS = {

@@ -23,7 +23,7 @@ from lib import paths
 from lib.claims.verdict_tables import write_verdicts
 from lib.errors import InputError
 from lib.report.page import write_report
-from lib.statistics import ENOUGH
+from lib.statistics.intervals import ENOUGH
 
 profile = made_profile
 
