@@ -194,11 +194,12 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     check_accuracy(accuracy, filler)
     # With torch: a refusal does not wait for it.
     from lib.evaluation import answer_tables, run
+    from lib.figures.tables import show
 
-    evaluated = run.evaluate(
+    answers = run.evaluate(
         accuracy, filler, options.seed, options.out, shard, options.shorter
     )
-    print(answer_tables.summary_as_text(evaluated.summary))
+    print(show(answer_tables.summarise(answers), answer_tables.SHOWN, digits=1))
     print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 
 
@@ -213,16 +214,19 @@ def _shard(text: str) -> tuple[int, int]:
 def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     """Score worked solutions, or answers that were drawn, under several conditions."""
     # With torch: a refusal does not wait for it.
-    from lib.evaluation.draw_scores import points_as_text, score_draws
-    from lib.evaluation.likelihood import likelihoods
-    from lib.evaluation.score_tables import scores_as_text
+    from lib.evaluation.likelihood import likelihoods, score_draws
+    from lib.evaluation.pass_rates import pass_rate_table
+    from lib.evaluation.score_tables import nat_table
+    from lib.figures.tables import show
 
     if options.answers is None:
         scores = likelihoods(likelihood, Filler(), options.seed, options.out)
-        print(scores_as_text(scores))
+        table = nat_table(scores)
     else:
         draws = score_draws(likelihood, options.answers, options.out)
-        print(points_as_text(draws, likelihood.conditions))
+        first, *others = map(str, likelihood.conditions)
+        table = pass_rate_table(draws, [(condition, first) for condition in others])
+    print(show(table))
     print(f"files: {options.out}/scores.jsonl, run.json")
 
 

@@ -17,7 +17,7 @@ from lib import reproduce
 from lib.__main__ import main, parser
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.evaluation import draw_scores, likelihood, run
+from lib.evaluation import likelihood, run
 from lib.profiles import Overrides, load_profile, run_profile
 from lib.prompts.conditions import Filler
 
@@ -108,7 +108,6 @@ def settings_of(monkeypatch):
     def evaluate(accuracy, filler, seed, folder, shard, shorter):
         keep(accuracy=accuracy, filler=filler, seed=seed)
         keep(folder=folder, shard=shard, shorter=shorter)
-        return types.SimpleNamespace(summary=None)
 
     def likelihoods(likelihood, filler, seed, folder):
         keep(likelihood=likelihood, filler=filler, seed=seed, folder=folder)
@@ -121,16 +120,17 @@ def settings_of(monkeypatch):
 
     monkeypatch.setattr(run, "evaluate", evaluate)
     monkeypatch.setattr(likelihood, "likelihoods", likelihoods)
-    monkeypatch.setattr(draw_scores, "score_draws", score_draws)
+    monkeypatch.setattr(likelihood, "score_draws", score_draws)
     monkeypatch.setattr(reproduce, "reproduce", reproduce_profile)
     for place in (
         "lib.__main__.check",
         "lib.__main__.check_accuracy",
-        "lib.evaluation.answer_tables.summary_as_text",
-        "lib.evaluation.draw_scores.points_as_text",
-        "lib.evaluation.score_tables.scores_as_text",
+        "lib.evaluation.answer_tables.summarise",
+        "lib.evaluation.pass_rates.pass_rate_table",
+        "lib.evaluation.score_tables.nat_table",
+        "lib.figures.tables.show",
     ):
-        monkeypatch.setattr(place, lambda *given: None)
+        monkeypatch.setattr(place, lambda *given, **options: None)
     monkeypatch.setattr(
         "lib.profiles.overrides.card", lambda spec: types.SimpleNamespace(layers=None)
     )

@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save_file
 from lib import evaluation, paths
 from lib.arm.settings import Arm
 from lib.errors import Settings
-from lib.evaluation import draw_scores
+from lib.evaluation import likelihood
 from lib.evaluation.likelihood import texts_wanted
 from lib.evaluation.plan import completions_wanted
 from lib.evaluation.settings import answer_settings, run_settings
@@ -257,7 +257,7 @@ def numbers(profile, section, results):
         if section == "draws":
             # A random model's answers are all wrong, and would need no score.
             patch.setattr(
-                draw_scores, "is_divided", lambda rows: pd.Series(True, rows.index)
+                likelihood, "is_divided", lambda rows: pd.Series(True, rows.index)
             )
             return evaluation.draws(profile)
         part = "main" if section == "answers" else section

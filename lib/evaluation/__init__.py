@@ -10,9 +10,8 @@ and say what it shows.
     plan            every completion that a run asks for, by its key
     graded          completions as graded rows, while others are written
     shorter         the cut answers of a run with a lower token limit, to go on from
-    likelihood      how likely solutions are: `likelihoods`
-    draw_scores     how likely answers are that were drawn
-    scoring         log p of texts in batches, for both
+    likelihood      how likely solutions are, or answers that were drawn: `likelihoods`
+    scoring         log p of texts in batches
     store           a folder of rows that grows by whole lines
     rows            the fields of a row, and answers as a frame
     provenance      what a row says of the software and processor that made it

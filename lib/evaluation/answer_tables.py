@@ -8,14 +8,12 @@ All take a frame of one part (`lib.evaluation.answers`); every interval is that 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from lib.paths import DATA, read_yaml
 from lib.statistics.intervals import POINTS, Interval, interval
 from lib.statistics.p_values import holm, smallest_level
 from lib.statistics.power import n_deciding, smallest_effect
-from lib.statistics.rounding import format_interval
 
 GRADERS = {
     "correct": "this project's grader",
@@ -38,7 +36,6 @@ RATES = [  # shares in % of a group's answers, by `_rates`
     "unreadable_gold",
     "restated",
 ]
-TOLD_IF_ANY = [*ANSWER_MARKS, "ungraded", "unreadable_gold"]
 EFFECT_ENDS = ["effect", "effect_low", "effect_high"]
 PAIRED = [
     *EFFECT_ENDS,
@@ -47,6 +44,14 @@ PAIRED = [
     "only_this",
     "discordant",
     "p_holm",
+]
+SHOWN = [  # by a command
+    *GROUP,
+    "n",
+    *ACCURACY_ENDS,
+    *("truncated", "no_box", "restated", "run_on", "ungraded", "unreadable_gold"),
+    *EFFECT_ENDS,
+    "p_value",
 ]
 
 
@@ -191,30 +196,6 @@ def cut_apart(answers: pd.DataFrame) -> pd.DataFrame:
     of_all = summarise(answers).assign(problems="all")
     of_finished = summarise(finished).assign(problems="finished")
     return pd.concat([of_all, of_finished])
-
-
-def summary_as_text(table: pd.DataFrame) -> str:
-    """Return a line per row of `summarise`: accuracy, what was cut off or has no box,
-    what else befell answers, and the effect.
-    """
-    lines = []
-    for row in table.to_dict("records"):
-        accuracy = format_interval(row["accuracy"], row["low"], row["high"])
-        text = (
-            f"{row['condition']:16} {accuracy} %  n = {row['n']}"
-            f"  truncated {row['truncated']:.0f} %  no box {row['no_box']:.0f} %"
-            f"  restated {row['restated']:.0f} %"
-        )
-        for name in TOLD_IF_ANY:
-            if row[name] > 0:
-                text += f"  {name.replace('_', ' ')} {row[name]:.0f} %"
-        if not np.isnan(row["p_value"]):
-            effect = format_interval(
-                row["effect"], row["effect_low"], row["effect_high"], "+"
-            )
-            text += f"  against none {effect} points  p = {row['p_value']:.2g}"
-        lines.append(text)
-    return "\n".join(lines)
 
 
 def graders(answers: pd.DataFrame) -> pd.DataFrame:

@@ -1,42 +1,59 @@
-"""How likely a model finds the gold solution, or the gold answer at once, under every
-condition: nats per problem.
+"""How likely a model finds texts under every condition: the gold solution, the gold
+answer at once, or answers that were drawn from it.
 
 The same problem under two conditions differs by what the condition does to the model,
-so a few hundred problems say what thousands of answers say about accuracy.
+so a few hundred problems say what thousands of answers say about accuracy. A drawn
+answer is scored for `pass_rates` to weigh it: at the temperature that it was drawn
+with, by the tokens that were drawn, with the one that ended it, and by the weights that
+it was drawn from, in the dtype of the draw or in float32, whose rounding no weight
+shows. Problems whose answers are all right, or all wrong, need no score: their weights
+are multiplied by 0.
 """
 
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
 
+from lib import progress
 from lib.errors import InputError
-from lib.evaluation.plan import arm_of
-from lib.evaluation.rows import SCORE_FIELDS
+from lib.evaluation.pass_rates import is_divided, scored_draws
+from lib.evaluation.plan import prompt_of
+from lib.evaluation.provenance import versions
+from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.scoring import (
     Texts,
     TextToScore,
     require_room,
     score_key,
-    score_models,
+    score_rows,
 )
-from lib.evaluation.settings import score_settings
-from lib.models.loading import Loaded
+from lib.evaluation.settings import (
+    draw_score_settings,
+    read_run,
+    require_same,
+    score_settings,
+)
+from lib.evaluation.store import SCORES, opened, read
+from lib.models.loading import Loaded, load
+from lib.models.names import resolve
 from lib.profiles import Likelihood
-from lib.prompts.building import build_prompt, format_for
+from lib.prompts.building import Prompt, format_for
 from lib.prompts.conditions import Condition, Filler
-from lib.prompts.problems import Problem, load_problems, posed, sampling_order
+from lib.prompts.problems import Problem, digest, load_problems, sampling_order
 
 # What the gold answer follows where no reasoning is given.
 BEFORE_ANSWER = "The final answer is $\\boxed{"
+TextsOf = Callable[[Problem, Condition, Prompt], Iterator[TextToScore]]
 
 
 def likelihoods(
     settings: Likelihood, filler: Filler, seed: int, folder: Path
 ) -> pd.DataFrame:
-    """Score what `folder` lacks, each kept at once, then return the run's rows, in the
-    order of a growing sample.
+    """Score the solutions and answers that `folder` lacks, each kept at once, then
+    return the run's rows, in the order of a growing sample.
 
     Raises InputError for a problem without a solution, a text without room in the
     context, and other settings there.
@@ -48,14 +65,74 @@ def likelihoods(
                 f"{settings.problems}: problem {problem.id} has no solution, which"
                 " likelihoods need of each"
             )
-    shared = score_settings(settings, filler, seed)
 
     def wanted_of(loaded: Loaded) -> Texts:
         short = _with_short_solutions(loaded, settings, problems)
         return texts_wanted(loaded, settings, filler, short)
 
+    shared = score_settings(settings, filler, seed)
     rows = score_models(settings, folder, shared, wanted_of)
     return pd.DataFrame(rows, columns=SCORE_FIELDS)
+
+
+def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFrame:
+    """Score the answers in one folder as far as another lacks that, each kept at once,
+    then return all answers to the problems, as `scored_draws` has them.
+
+    Filler, seed, format and temperature are those of the answers. Raises InputError for
+    answers that were not drawn from a whole distribution, have no tokens, or are of
+    other problems, models or weights than `settings` name.
+    """
+    drawn_with = read_run(answers)
+    _require_probabilities(answers, drawn_with)
+    every = load_problems(settings.problems)
+    if digest(every) != drawn_with["problems_sha256"]:
+        raise InputError(
+            f"{answers} answers {drawn_with['problems']}, not {settings.problems}:"
+            " name its problems by --problems"
+        )
+    filler = Filler(**drawn_with["filler"])
+    problems = sampling_order(every, drawn_with["seed"])[: settings.limit]
+    drawn = frame(read(*answers.glob("completions*.jsonl")))
+    drawn = drawn[drawn["problem_id"].isin([problem.id for problem in problems])]
+    # In whatever order they were finished.
+    drawn = drawn.sort_values(["problem_id", "condition", "sample"])
+
+    def wanted_of(loaded: Loaded) -> Texts:
+        own = _drawn_from(loaded, drawn, answers)
+        return _draws_wanted(loaded, settings, own, problems, filler, drawn_with)
+
+    shared = draw_score_settings(settings.problems, filler, drawn_with)
+    rows = score_models(settings, folder, shared, wanted_of)
+    names = [resolve(spec).name for spec in settings.models]
+    scores = pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS)
+    return scored_draws(drawn[drawn["model"].isin(names)], scores)
+
+
+def score_models(
+    settings: Likelihood,
+    folder: Path,
+    shared: dict,
+    wanted_of: Callable[[Loaded], Texts],
+) -> list[dict]:
+    """Score with each model what `folder` lacks of what is wanted of it, each kept at
+    once; return the rows of all that is wanted, in its order.
+
+    shared: the settings that every row of the folder shares. What is refused leaves no
+    new folder behind: it is opened when a model knows its texts.
+    """
+    require_same(folder, shared)
+    rows: list[dict] = []
+    for spec in settings.models:
+        loaded = load(spec, dtype=settings.dtype, offload=True)
+        wanted = wanted_of(loaded)
+        with opened(folder, shared, versions(), file=SCORES) as store:
+            missing = store.missing(wanted)
+            done = len(wanted) - len(missing)
+            with progress.bar(loaded.name, len(wanted), "score", done) as bar:
+                store.keep(score_rows(loaded, missing), bar)
+        rows += [store.rows[key] for key in wanted]
+    return rows
 
 
 def _with_short_solutions(
@@ -80,45 +157,83 @@ def _with_short_solutions(
 def texts_wanted(
     loaded: Loaded, settings: Likelihood, filler: Filler, problems: list[Problem]
 ) -> Texts:
-    """Return by key every text that a run asks for, problem by problem; raises
-    InputError where one does not fit.
+    """Return by key every solution and answer that a run asks for, problem by problem;
+    raises InputError where one does not fit.
     """
-    tokenizer = cast(Any, loaded.tokenizer)
-    style = format_for(tokenizer, settings.format)
     end_of_question = []
-    if style == "plain":  # where nothing else ends it
-        end_of_question = tokenizer("\n", add_special_tokens=False)["input_ids"]
-    before_answer = _ids(loaded, BEFORE_ANSWER)
+    if format_for(loaded.tokenizer, settings.format) == "plain":
+        # Where nothing else ends it.
+        end_of_question = _tokens(loaded, "\n")
 
+    def texts_of(
+        problem: Problem, condition: Condition, prompt: Prompt
+    ) -> Iterator[TextToScore]:
+        solution = _ids(loaded, problem.solution)
+        lead = [*end_of_question, *_thought(loaded, condition, solution)]
+        about = (problem, condition)
+        if condition in settings.conditions:
+            yield TextToScore(*about, "solution", prompt, lead, solution)
+        if condition in settings.at_once:
+            before = [*lead, *_ids(loaded, BEFORE_ANSWER)]
+            answer = _ids(loaded, problem.answer + "}")
+            yield TextToScore(*about, "answer", prompt, before, answer)
+
+    conditions = dict.fromkeys([*settings.conditions, *settings.at_once])
+    return _texts(loaded, settings.format, filler, problems, conditions, texts_of)
+
+
+def _draws_wanted(
+    loaded: Loaded,
+    settings: Likelihood,
+    drawn: pd.DataFrame,
+    problems: list[Problem],
+    filler: Filler,
+    drawn_with: dict,
+) -> Texts:
+    """Return by key every answer that decides under every condition, problem by
+    problem; raises InputError where one does not fit.
+    """
+    by_problem: dict[str, list[dict]] = {}
+    for row in drawn[is_divided(drawn)].to_dict("records"):
+        by_problem.setdefault(row["problem_id"], []).append(row)
+
+    def texts_of(
+        problem: Problem, condition: Condition, prompt: Prompt
+    ) -> Iterator[TextToScore]:
+        for row in by_problem.get(problem.id, []):
+            draw = {
+                "answer": row["key"],
+                "sample": row["sample"],
+                "drawn_under": row["condition"],
+                "temperature": drawn_with["temperature"],
+            }
+            text = row["token_ids"]
+            yield TextToScore(problem, condition, "draw", prompt, [], text, draw)
+
+    divided = [problem for problem in problems if problem.id in by_problem]
+    format = drawn_with["format"]
+    return _texts(loaded, format, filler, divided, settings.conditions, texts_of)
+
+
+def _texts(
+    loaded: Loaded,
+    format: str,
+    filler: Filler,
+    problems: Iterable[Problem],
+    conditions: Iterable[Condition],
+    texts_of: TextsOf,
+) -> Texts:
+    """Return by key the texts of each problem under each condition; raises InputError
+    where one does not fit.
+    """
     wanted = {}
     for problem in problems:
-        solution = _ids(loaded, problem.solution)
-        answer = _ids(loaded, problem.answer + "}")
-        for target, condition in _targets(settings):
-            prompt = build_prompt(
-                loaded.tokenizer,
-                posed(problem, condition),
-                condition,
-                format=style,
-                filler=filler,
-            )
-            arm = arm_of(condition, loaded)
-            lead = [*end_of_question, *_thought(loaded, condition, solution)]
-            scored = solution
-            if target == "answer":
-                lead += before_answer
-                scored = answer
-            text = TextToScore(problem, condition, arm, target, prompt, lead, scored)
-            require_room(loaded, text, "leave this problem out")
-            wanted[score_key(loaded, text)] = text
+        for condition in conditions:
+            prompt = prompt_of(loaded, problem, condition, format, filler)
+            for text in texts_of(problem, condition, prompt):
+                require_room(loaded, text)
+                wanted[score_key(loaded, text)] = text
     return wanted
-
-
-def _targets(settings: Likelihood) -> list[tuple[str, Condition]]:
-    """Return what is scored under which conditions."""
-    solutions = [("solution", condition) for condition in settings.conditions]
-    answers = [("answer", condition) for condition in settings.at_once]
-    return solutions + answers
 
 
 def _thought(loaded: Loaded, condition: Condition, solution: list[int]) -> list[int]:
@@ -131,5 +246,55 @@ def _thought(loaded: Loaded, condition: Condition, solution: list[int]) -> list[
 
 
 def _ids(loaded: Loaded, text: str) -> list[int]:
+    return _tokens(loaded, text.strip())
+
+
+def _tokens(loaded: Loaded, text: str) -> list[int]:
     tokenizer = cast(Any, loaded.tokenizer)
-    return tokenizer(text.strip(), add_special_tokens=False)["input_ids"]
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+def _require_probabilities(folder: Path, drawn_with: dict) -> None:
+    """Raise InputError for answers whose texts were not drawn with a probability."""
+    # What was cut off has none at a lower top_p, and what an elicitation or examples
+    # lead to is not what would be scored.
+    from_all = drawn_with["temperature"] > 0 and drawn_with["top_p"] == 1
+    if not from_all or drawn_with["elicit"] or "examples" in drawn_with:
+        raise InputError(
+            f"{folder}: weights need answers that were drawn at a temperature above 0,"
+            " with top_p = 1 and without elicit and examples: draw them anew: evaluate"
+            " --temperature 0.6 --samples 2 --top-p 1"
+        )
+
+
+def _drawn_from(loaded: Loaded, drawn: pd.DataFrame, folder: Path) -> pd.DataFrame:
+    """Return a model's answers; raises InputError where there are none, where one has
+    no tokens or where they were drawn from other weights or in a finer dtype.
+    """
+    own = drawn[drawn["model"] == loaded.name]
+    if own.empty:
+        others = " and ".join(sorted(drawn["model"].unique())) or "no model"
+        raise InputError(
+            f"{folder} has answers of {others}, not of {loaded.name}: name it by"
+            " --model"
+        )
+    # Rounding to bfloat16 moves log p by tenths of a nat, otherwise under each
+    # condition, which float32 keeps out of their ratio (studies/bfloat16.py).
+    fits = own["dtype"].eq(loaded.dtype) | (loaded.dtype == "float32")
+    unfit = own[own["revision"].ne(loaded.revision) | ~fits]
+    if len(unfit):
+        first = unfit.iloc[0]
+        raise InputError(
+            f"{folder}: answers were drawn from revision {first['revision']} in"
+            f" {first['dtype']}, not {loaded.revision} in {loaded.dtype}: their"
+            " probabilities are others; score the weights that they were drawn from, in"
+            " their --dtype or in float32"
+        )
+    without_tokens = own[~own["token_ids"].str.len().gt(0)]
+    if len(without_tokens):
+        first = without_tokens.iloc[0]
+        raise InputError(
+            f"{folder}: the answer {first['key']} to {first['problem_id']} has no token"
+            " ids, which an older run did not keep: draw it anew"
+        )
+    return own

@@ -66,8 +66,8 @@ def answers(
 
     if folder is None:
         folder = _results(profile, part)
-    evaluated = evaluate(accuracy, profile.filler, profile.seed, Path(folder))
-    return evaluated.answers.assign(part=part)
+    made = evaluate(accuracy, profile.filler, profile.seed, Path(folder))
+    return made.assign(part=part)
 
 
 def stored_answers(profile: Profile, part: str = "main") -> pd.DataFrame:
@@ -114,7 +114,7 @@ def draws(profile: Profile) -> pd.DataFrame | None:
         return None
     if is_stored(profile, "draws") and is_stored(profile, "draw_scores"):
         return stored_draws(profile)
-    from lib.evaluation.draw_scores import score_draws
+    from lib.evaluation.likelihood import score_draws
 
     answers(profile, "draws")
     folder = _results(profile, "draws")

@@ -32,7 +32,6 @@ from lib.evaluation.answer_tables import mean_and_ends
 from lib.profiles import HALVES
 from lib.statistics.intervals import POINTS, interval
 from lib.statistics.prediction import logistic_slopes
-from lib.statistics.rounding import format_interval
 
 # The pair whose pass rates can be counted too.
 COUNTABLE = ("mless", "none")
@@ -222,44 +221,6 @@ def slope_of_halves(draws: pd.DataFrame) -> tuple[float, float, float]:
     slopes, _ = logistic_slopes(ratio[is_scored], under_mless)
     mean = interval(slopes, scored["problem_id"])
     return mean.estimate, mean.low, mean.high
-
-
-def pass_rates_as_text(table: pd.DataFrame) -> str:
-    """Return a line per row of `pass_rate_table`: the points, how they were found, and
-    how far the weights can be trusted.
-    """
-    lines = []
-    for row in table.to_dict("records"):
-        lines.append(
-            f"{row['model']}, {row['more']} less {row['less']}: {_points_as_text(row)};"
-            f" n = {row['n']}, of which {row['divided']} are divided, with"
-            f" {row['answers']} answers, {row['effective']:.0f} of them effective,"
-            f" largest weight {row['largest_weight']:.1f}; slope of the halves"
-            f" {_ends_as_text(row, SLOPE_ENDS, '')}, where right weights have 1;"
-            f" {row['cut_none']:.0f} and {row['cut_mless']:.0f} % cut"
-        )
-    return "\n".join(lines)
-
-
-def _points_as_text(row: dict) -> str:
-    """Return the points of a row, and how they were found."""
-    if not row["by"]:
-        text = "the weights explode: answer under both and count"
-    else:
-        text = f"{_ends_as_text(row, POINT_ENDS)} points by {row['by']}"
-    if row["by"] == "counting":
-        text += ", since the weights are too uneven"
-    elif not np.isnan(row["counted"]):
-        text += f", {_ends_as_text(row, COUNTED_ENDS)} by counting"
-    return text
-
-
-def _ends_as_text(row: dict, names: Sequence[str], sign: str = "+") -> str:
-    """Return an estimate and its ends, which have these names in a row."""
-    estimate, low, high = (row[name] for name in names)
-    if np.isnan(estimate):
-        return "unknown"
-    return format_interval(estimate, low, high, sign)
 
 
 def _way(deciding: pd.DataFrame, more: str, less: str) -> str:

@@ -1,5 +1,6 @@
 """What a run asks for: every completion by its key."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from lib.arm.settings import Arm
@@ -8,7 +9,7 @@ from lib.models.names import arm_for
 from lib.paths import settings_key
 from lib.profiles import Accuracy
 from lib.prompts.building import Prompt, build_prompt, format_for
-from lib.prompts.conditions import Condition, Filler
+from lib.prompts.conditions import Condition, Example, Filler
 from lib.prompts.problems import Problem, posed
 
 
@@ -40,18 +41,12 @@ def completions_wanted(
         "dtype": loaded.dtype,
         "seed": seed,
     }
-    style = format_for(loaded.tokenizer, accuracy.format)
     wanted = {}
     for condition in accuracy.conditions:
         arm = arm_of(condition, loaded, accuracy.arm)
         for problem in problems:
-            prompt = build_prompt(
-                loaded.tokenizer,
-                posed(problem, condition),
-                condition,
-                format=style,
-                filler=filler,
-                examples=accuracy.examples,
+            prompt = prompt_of(
+                loaded, problem, condition, accuracy.format, filler, accuracy.examples
             )
             parts = made_by | {
                 "problem": problem.id,
@@ -64,6 +59,27 @@ def completions_wanted(
                 key = settings_key(**parts, sample=sample)
                 wanted[key] = WantedCompletion(problem, condition, sample, prompt, arm)
     return wanted
+
+
+def prompt_of(
+    loaded: Loaded,
+    problem: Problem,
+    condition: Condition,
+    format: str,
+    filler: Filler,
+    examples: Sequence[Example] = (),
+) -> Prompt:
+    """Return the prompt of a problem under a condition, in chat form where that is
+    asked for and the model has a template.
+    """
+    return build_prompt(
+        loaded.tokenizer,
+        posed(problem, condition),
+        condition,
+        format=format_for(loaded.tokenizer, format),
+        filler=filler,
+        examples=examples,
+    )
 
 
 def arm_of(

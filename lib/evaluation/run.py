@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import torch
@@ -42,13 +42,6 @@ ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
 WHOLE = (1, 1)  # the one shard of a run that is not divided
 
 
-class Evaluated(NamedTuple):
-    """A run's answers, a row per completion in a fixed order, and their `summarise`."""
-
-    answers: pd.DataFrame
-    summary: pd.DataFrame
-
-
 def evaluate(
     accuracy: Accuracy,
     filler: Filler,
@@ -56,8 +49,9 @@ def evaluate(
     folder: Path,
     shard: tuple[int, int] = WHOLE,
     shorter: Path | None = None,
-) -> Evaluated:
-    """Complete and grade what `folder` lacks, each kept at once, and return all of it.
+) -> pd.DataFrame:
+    """Complete and grade what `folder` lacks, each kept at once, and return all of it,
+    a row per completion in a fixed order.
 
     Shard (i, n) completes every n-th one into a file of its own; the answers are those
     of all shards so far. Raises PartlyDone at the end for prompts that workers gave up,
@@ -93,11 +87,10 @@ def evaluate(
 
     keys = [key for _, wanted in wanted_of_models for key in wanted]
     answers = frame([rows[key] for key in keys if key in rows])
-    summary = summarise(answers)
-    lines = [row.dropna().to_dict() for _, row in summary.iterrows()]
+    lines = [row.dropna().to_dict() for _, row in summarise(answers).iterrows()]
     write_json(Path(folder) / SUMMARY, lines)
     _record_failures(store.path, failures)
-    return Evaluated(answers, summary)
+    return answers
 
 
 def _device(accuracy: Accuracy) -> str:

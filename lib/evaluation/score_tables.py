@@ -6,7 +6,6 @@ nat_table(evaluation.scores(run))  # a row per target, model and condition
 import pandas as pd
 
 from lib.statistics.intervals import interval
-from lib.statistics.rounding import format_interval
 
 NAT_COLUMNS = ["target", "model", "condition", "n", "nats"]
 NAT_COLUMNS += ["effect", "effect_low", "effect_high"]
@@ -35,16 +34,3 @@ def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
             row = (target, model, condition, mean.n, by_problem[condition].mean())
             rows.append((*row, mean.estimate, mean.low, mean.high))
     return pd.DataFrame(rows, columns=NAT_COLUMNS)
-
-
-def scores_as_text(scores: pd.DataFrame) -> str:
-    """Return the rows of `nat_table` as lines, below one for each model and target."""
-    lines = []
-    groups = nat_table(scores).groupby(["target", "model"], sort=False)
-    for (target, model), table in groups:
-        lines.append(f"{model}: nats per {target}, n = {table.n.max()}")
-        for row in table.itertuples():
-            ends = (row.effect, row.effect_low, row.effect_high)
-            change = format_interval(*ends, "+")
-            lines.append(f"  {row.condition}: {row.nats:.2f}, {change}")
-    return "\n".join(lines)

@@ -3,25 +3,20 @@ prompt) in nats, summed over the text's tokens.
 """
 
 import contextlib
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 
-from lib import progress
 from lib.arm.moving import installed
-from lib.arm.settings import Arm
 from lib.attention.function import hiding
 from lib.errors import InputError
-from lib.evaluation.provenance import provenance, versions
+from lib.evaluation.plan import arm_of
+from lib.evaluation.provenance import provenance
 from lib.evaluation.rows import SCORE_FIELDS
-from lib.evaluation.settings import require_same
-from lib.evaluation.store import SCORES, opened
 from lib.generation.prefill import prefill
-from lib.models.loading import Loaded, load
+from lib.models.loading import Loaded
 from lib.paths import settings_key
-from lib.profiles import Likelihood
 from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
@@ -40,12 +35,10 @@ class TextToScore:
 
     problem: Problem
     condition: Condition
-    arm: Arm | None
     target: str  # solution, answer or draw
     prompt: Prompt
     lead: list[int]  # tokens between prompt and text, which are not scored
     text: list[int]
-    temperature: float = 1.0
     # Of an answer that was drawn: what its row says of it beside SCORE_FIELDS.
     draw: dict = field(default_factory=dict)
 
@@ -53,34 +46,13 @@ class TextToScore:
     def ids(self) -> list[int]:
         return [*self.prompt.input_ids.tolist(), *self.lead, *self.text]
 
+    @property
+    def temperature(self) -> float:
+        """At which it was drawn; 1 of what nobody drew."""
+        return self.draw.get("temperature", 1.0)
+
 
 Texts = dict[str, TextToScore]  # by key
-
-
-def score_models(
-    settings: Likelihood,
-    folder: Path,
-    shared: dict,
-    wanted_of: Callable[[Loaded], Texts],
-) -> list[dict]:
-    """Score with each model what `folder` lacks of what is wanted of it, each kept at
-    once; return the rows of all that is wanted, in its order.
-
-    shared: the settings that every row of the folder shares. What is refused leaves no
-    new folder behind: it is opened when a model knows its texts.
-    """
-    require_same(folder, shared)
-    rows: list[dict] = []
-    for spec in settings.models:
-        loaded = load(spec, dtype=settings.dtype, offload=True)
-        wanted = wanted_of(loaded)
-        with opened(folder, shared, versions(), file=SCORES) as store:
-            missing = store.missing(wanted)
-            done = len(wanted) - len(missing)
-            with progress.bar(loaded.name, len(wanted), "score", done) as bar:
-                store.keep(score_rows(loaded, missing), bar)
-        rows += [store.rows[key] for key in wanted]
-    return rows
 
 
 def score_key(loaded: Loaded, text: TextToScore) -> str:
@@ -95,21 +67,22 @@ def score_key(loaded: Loaded, text: TextToScore) -> str:
         "lead": text.lead,
         "text": text.text,
     }
-    if text.arm:
-        parts["arm"] = text.arm.model_dump()
+    arm = arm_of(text.condition, loaded)
+    if arm:
+        parts["arm"] = arm.model_dump()
     if text.draw:
         parts["temperature"] = text.temperature
         parts["answer"] = text.draw["answer"]
     return settings_key(**parts)
 
 
-def require_room(loaded: Loaded, text: TextToScore, advice: str) -> None:
+def require_room(loaded: Loaded, text: TextToScore) -> None:
     """Raise InputError where a text does not fit behind its prompt."""
     length = len(text.ids)
     if length > loaded.context:
         raise InputError(
             f"problem {text.problem.id}: prompt and {text.target} are {length} tokens,"
-            f" {loaded.name} has room for {loaded.context}: {advice}"
+            f" {loaded.name} has room for {loaded.context}: leave this problem out"
         )
 
 
@@ -169,7 +142,7 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
     """
     texts = list(batch.values())
     model = loaded.model
-    arm = texts[0].arm
+    arm = arm_of(texts[0].condition, loaded)
 
     # The logits before a text's first token to those before its last one.
     rows = [text.ids for text in texts]

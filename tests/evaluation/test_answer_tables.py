@@ -201,35 +201,6 @@ def test_tables_of_nothing_have_their_columns():
         assert {"model", "condition"} <= set(table.columns)
 
 
-def printed(records):
-    return answer_tables.summary_as_text(summarise(frame(records))).splitlines()
-
-
-def test_what_is_printed_says_what_was_cut_off_or_has_no_box():
-    cut = run("none", 1, 4, finish_reason="length")
-    none, mless = printed(cut + run("mless", 3, 4, method="no-box"))
-    assert none == (
-        "none             25 [1, 81] %  n = 4  truncated 100 %  no box 0 % "
-        " restated 0 %"
-    )
-    rates = "  truncated 0 %  no box 100 %  restated 0 %"
-    assert f"{rates}  against none +50 [" in mless
-    assert mless.endswith("p = 0.5")
-
-
-def test_what_is_printed_says_what_else_befell_answers():
-    marks = {"run_on": True, "problem_restated": True, "thought": True}
-    (line,) = printed(run("none", 0, 4, method="unreadable-gold", **marks))
-    told = "run on 100 %  problem restated 100 %  thought 100 %  unreadable gold 100 %"
-    assert line.endswith(told)
-
-
-def test_what_is_printed_says_how_little_two_problems_say():
-    _, mless = printed(run("none", 0, 2) + run("mless", 0, 2))
-    assert mless.startswith("mless            0 [0, 84] %  n = 2")
-    assert "against none +0 [-66, +66] points" in mless
-
-
 def test_fillers_stand_by_what_the_paper_varies_beside_what_it_reports():
     names = ["none", "mless@end", "mless:10", "other"]
     table = pd.DataFrame(

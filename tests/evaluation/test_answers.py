@@ -3,7 +3,6 @@ are stored.
 """
 
 import json
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -32,7 +31,7 @@ def asked(monkeypatch):
 
     def evaluate(accuracy, filler, seed, folder):
         calls.append((accuracy, filler, seed, folder))
-        return SimpleNamespace(answers=pd.DataFrame({"key": ["a"]}))
+        return pd.DataFrame({"key": ["a"]})
 
     monkeypatch.setattr(module, "evaluate", evaluate)
     return calls

@@ -160,8 +160,7 @@ def texts_of(loaded):
     texts = texts_wanted(loaded, likelihood, Filler(), [PROBLEM]).values()
     by_name = {str(text.condition): text for text in texts}
     about = {"answer": "0123456789abcdef", "sample": 0, "temperature": 0.5}
-    drawn = {"target": "draw", "draw": about, "temperature": 0.5}
-    return by_name | {"draw": replace(by_name["none"], **drawn)}
+    return by_name | {"draw": replace(by_name["none"], target="draw", draw=about)}
 
 
 # A field of a text, another value, and of which texts of `texts_of` the key differs.
@@ -170,15 +169,13 @@ OTHER_PROMPT = {"input_ids": torch.tensor([1, 2])}
 OF_TEXT = [
     ("problem", PROBLEM.model_copy(update={"id": "own/2"}), EVERY),
     ("condition", parse_condition("gap"), EVERY),
-    ("arm", Arm(c=0.5), EVERY),
     ("prompt", SimpleNamespace(**OTHER_PROMPT), EVERY),
     ("lead", [5], EVERY),
     ("text", [5, 6], EVERY),
     # The same tokens behind the same ones, whatever they are called.
     ("target", "answer", set()),
-    # Solutions and answers are scored at temperature 1 alone.
-    ("temperature", 0.9, {"draw"}),
-    ("draw", {"answer": "other"}, EVERY),
+    ("draw", {"answer": "other", "temperature": 0.5}, EVERY),
+    ("draw", {"answer": "0123456789abcdef", "temperature": 0.9}, EVERY),
 ]
 
 

@@ -43,7 +43,7 @@ def answered(checkpoint, folder, *conditions, shorter=None, seed=0, **changes):
         models=[str(checkpoint)],
         conditions=["none", *conditions],
     )
-    return evaluate(accuracy, Filler(), seed, folder, shorter=shorter).answers
+    return evaluate(accuracy, Filler(), seed, folder, shorter=shorter)
 
 
 class Says:

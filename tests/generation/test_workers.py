@@ -47,7 +47,7 @@ def run(model, folder, workers=2):
         workers=workers,
         gpus_per_worker=0,
     )
-    return evaluate(accuracy, Filler(length=5), 0, folder).answers
+    return evaluate(accuracy, Filler(length=5), 0, folder)
 
 
 def lines(folder):

@@ -16,7 +16,7 @@ from huggingface_hub import constants
 from lib import evaluation, paths
 from lib.__main__ import main
 from lib.errors import InputError
-from lib.evaluation import draw_scores
+from lib.evaluation import likelihood as scorer
 from lib.measurement.run import measure
 from lib.models import memory
 from lib.plan import CHECKED, as_text, fetch, machine, make_plan, summary, tasks
@@ -128,7 +128,7 @@ def test_what_is_planned_is_what_a_run_stores_and_nothing_is_left_then(hub, smal
 
 
 def test_drawn_answers_are_scored_where_they_are_partly_right(hub, small, monkeypatch):
-    for module in (draw_scores, tasks):
+    for module in (scorer, tasks):
         monkeypatch.setattr(
             module, "is_divided", lambda answers: pd.Series(True, answers.index)
         )
