@@ -4,7 +4,6 @@ Templates see every function of this module by its name.
 """
 
 import functools
-import tomllib
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -192,19 +191,3 @@ def megabytes() -> float:
     files = (paths.DATA / "families").rglob("*")
     kept = [path for path in files if path.suffix in (".nc", ".gz")]
     return sum(path.stat().st_size for path in kept) / 1e6
-
-
-def repository() -> str:
-    """Return whose repository this is, and its name."""
-    return urls()["Repository"].removeprefix("https://github.com/")
-
-
-def published() -> bool:
-    """Return whether the repository has been given its address (`make address`)."""
-    return not repository().startswith("OWNER/")
-
-
-def urls() -> dict[str, str]:
-    """Return the addresses of the repository and its page."""
-    text = (paths.ROOT / "pyproject.toml").read_text()
-    return tomllib.loads(text)["project"]["urls"]

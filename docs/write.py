@@ -18,6 +18,7 @@ from docs import stored
 from lib import paths
 from lib.claims.verdict import Verdict, models_of
 from lib.errors import InputError
+from lib.report.publish import addresses
 
 TEMPLATES = Path(__file__).parent / "templates"
 SUFFIX = ".md.j2"  # of a document; other templates are parts of several
@@ -75,7 +76,7 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=format,  # an estimate prints itself with its interval
     )
-    pages.globals |= vars(stored)
+    pages.globals |= vars(stored) | {"addresses": addresses}
     pages.filters |= {filter_.__name__.strip("_"): filter_ for filter_ in FILTERS}
     return pages
 

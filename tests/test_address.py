@@ -7,13 +7,14 @@ import tomllib
 
 import pytest
 
-from docs import stored
+from docs import write
 from docs.address import NAMING, names_of, set_address
 from docs.write import documents
 from lib import paths
 from lib.errors import InputError
 
-OWN = stored.urls()["Repository"].removeprefix("https://github.com/")
+PROJECT = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["project"]
+OWN = PROJECT["urls"]["Repository"].removeprefix("https://github.com/")
 MINE = "https://github.com/some-one/my.copy"
 
 
@@ -38,7 +39,7 @@ def texts(folder):
 
 def test_the_page_is_the_one_of_the_repository():
     owner, name = OWN.split("/")
-    assert stored.urls()["Page"] == f"https://{names_of(owner, name)[1]}"
+    assert PROJECT["urls"]["Page"] == f"https://{names_of(owner, name)[1]}"
 
 
 def test_every_file_that_names_the_address_is_known():
@@ -64,7 +65,8 @@ def test_an_address_is_set_in_every_file(copy):
 
 def test_documents_link_to_the_address_that_is_set(monkeypatch):
     page = "https://some-one.github.io/my.copy"
-    monkeypatch.setattr(stored, "urls", lambda: {"Repository": MINE, "Page": page})
+    set_ = {"Repository": MINE, "Page": page}
+    monkeypatch.setattr(write, "addresses", lambda: set_)
     readme = documents()[paths.ROOT / "README.md"]
     for link in (
         f"{MINE}/actions/workflows/ci.yml/badge.svg",
@@ -76,7 +78,7 @@ def test_documents_link_to_the_address_that_is_set(monkeypatch):
 
 
 def test_no_document_links_to_an_address_that_is_not_set():
-    if stored.published():
+    if write.addresses():
         pytest.skip("this copy has an address")
     for text in documents().values():
         assert not re.search("OWNER|mybinder|colab|badge", text)

@@ -82,8 +82,7 @@ def head_dots(ax, ratios, references, chosen):
     """
     layers, heads = ratios.shape
     places = np.arange(1, layers + 1)
-    steps = np.linspace(-0.35, 0.35, heads) if heads > 1 else np.zeros(1)
-    x = places[:, None] + steps  # (L, H)
+    x = places[:, None] + 0.8 * ((np.arange(heads) + 0.5) / heads - 0.5)  # (L, H)
     ax.axhline(1, **NO_CHANGE)
     for name, look in tell_apart(references).items():
         ends = (places - 0.42, places + 0.42)

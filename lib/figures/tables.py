@@ -2,6 +2,7 @@
 
 import ast
 import html
+import re
 import textwrap
 
 import pandas as pd
@@ -15,6 +16,7 @@ from lib.statistics.rounding import format_interval
 
 SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign
+LOW = re.compile("(?<![^_])low(?![^_])")  # a word of the name of a lower end
 MOST_ROWS = 20  # of a table that is shown whole; a longer one is folded to a line
 # Without these the length of a number would decide where a line breaks.
 UNFOLDED = {"width": 1000, "max_columns": None, "max_colwidth": None}
@@ -80,7 +82,7 @@ def triples(names):
     return [
         (name, low, high)
         for name, low, high in following
-        if "low" in low and high == low.replace("low", "high")
+        if LOW.search(low) and high == LOW.sub("high", low)
     ]
 
 

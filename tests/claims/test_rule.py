@@ -73,7 +73,10 @@ def four_times(values):
     return {"": (values.repeat(4), ids, "mean")}
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [(0.7, "supported"), (0.3, "undecided")])
+@pytest.mark.parametrize(
+    ("shift", "verdict"),
+    [(0.7, "supported"), (0.3, "undecided"), (-0.3, "undecided")],
+)
 def test_templates_decide_as_one_problem_each_would(shift, verdict):
     values = shift + np.linspace(-1.5, 1.5, 25)
     once = decide(parts(values), low=0)
@@ -81,15 +84,7 @@ def test_templates_decide_as_one_problem_each_would(shift, verdict):
     assert decision.verdict == once.verdict == verdict
     assert decision.interval.low == pytest.approx(once.interval.low)
     # As 100 independent problems they would decide.
-    assert decide(parts(values.repeat(4)), low=0).verdict == "supported"
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("shift", [0.7, 0.3])
-def test_templates_decide_against_a_claim_as_one_problem_each_would(shift, sign):
-    values = sign * (np.linspace(-1.5, 1.5, 25) - shift)
-    once = decide(parts(values), low=0)
-    assert decide(four_times(values), low=0).verdict == once.verdict
+    assert decide(parts(values.repeat(4)), low=0).verdict != "undecided"
 
 
 def test_a_verdict_against_one_of_several_parts_is_corrected_for_their_number():

@@ -1,13 +1,10 @@
 """A prompt seen from close, on made-up numbers."""
 
-from types import SimpleNamespace
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from artists import texts
 
-from lib.figures.prompt import FILLER_INK, LETTERS, close_up, head_dots, one_prompt
+from lib.figures.prompt import FILLER_INK, LETTERS, close_up, head_dots
 
 TOKENS = ["Add", " $3$", " /", " /", "   ", "\n", " now", "."]
 FILLER = slice(2, 6)
@@ -89,13 +86,3 @@ def test_dots_are_the_heads_and_a_ring_is_the_chosen_one(axes):
     assert np.ravel(ring.get_ydata()).tolist() == [1.1]
     assert texts(axes["D"].get_legend().get_texts()) == ["slashes"]
     assert axes["D"].get_ylim()[1] > 2.4
-
-
-def test_one_prompt_is_a_picture_of_its_tokens():
-    offsets = [(0, 3), (3, 5), (5, 9), (9, 10)]
-    spans = {"inserted": slice(1, 2), "problem": slice(2, 4)}
-    prompt = SimpleNamespace(text="Add / now.", offsets=offsets, spans=spans)
-    picture = one_prompt(prompt, [0.3, 0.1, 0.4, 0.2])
-    assert picture.data.startswith(b"\x89PNG")
-    assert picture.retina
-    assert not plt.get_fignums()

@@ -1,4 +1,4 @@
-"""Tables are printed in few digits, and sentences as prose."""
+"""Tables are printed in few digits, long ones and code folded."""
 
 import html
 import inspect
@@ -51,12 +51,15 @@ def test_an_estimate_and_its_ends_are_one_column_and_differences_have_a_sign(
 
 
 def test_ends_belong_to_the_estimate_before_them():
-    names = ["n", "mean", "low", "high", "effect", "effect_low", "effect_high", "low"]
+    names = ["n", "mean", "low", "high", "lowest", "highest"]
+    names += ["effect", "effect_low", "effect_high", "low"]
     assert triples(names) == [
         ("mean", "low", "high"),
         ("effect", "effect_low", "effect_high"),
     ]
     assert triples(["a", "effect_low", "accuracy_high"]) == []
+    of_dtype = ["points_float32", "low_float32", "high_float32"]
+    assert triples(of_dtype) == [tuple(of_dtype)]
 
 
 def test_of_a_table_without_rows_nothing_is_shown(capsys):
@@ -72,14 +75,6 @@ def test_a_long_table_is_folded_to_a_line_and_printed_whole():
     assert page.count("<td>") == 21
     assert repr(folded).splitlines()[-1].split() == ["20"]
     assert show(table[:20]).to_csv().startswith("model,n")
-
-
-def test_sentences_are_prose(monkeypatch, capsys):
-    shown = []
-    monkeypatch.setattr(tables, "display", shown.append)
-    tables.say("A sentence.", "Another.")
-    assert shown[0].data == "A sentence.\n\nAnother."
-    assert not capsys.readouterr().out
 
 
 def test_a_caption_names_models_weights_problems_and_their_number():
