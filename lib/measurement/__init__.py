@@ -13,6 +13,7 @@ all problems, as tables.
     head_curves        what single heads that figures draw give each token
     shown_prompt       one prompt under more and more of a filler, for the page
     try_it             one prompt and any filler, live, for notebook 00
+    fields             its fields, sliders and buttons, where a person sits
 """
 
 import lazy_loader

@@ -17,47 +17,41 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import ipywidgets
 import numpy as np
 import pandas as pd
 import xarray as xr
-from IPython.core.getipython import get_ipython
-from IPython.display import Image, display
+from IPython.display import display
 
 from lib.errors import InputError, validated
 from lib.figures.prompt import close_up, head_dots, png_of
 from lib.generation.engines import make_engine
 from lib.generation.requests import Request, Sampling
 from lib.measurement.attention import measure_tokens
-from lib.measurement.networks import load_cached
+from lib.measurement.fields import PICTURE_WIDTH, fields_of, somebody_is_there
 from lib.models.loading import load
-from lib.profiles import Panel, check_panel
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import POSITIONS, RANDOM_SENTENCE, Filler
+from lib.prompts.conditions import Filler
 
-LONGEST_FILLER = 220  # tokens, at the end of a slider
-PICTURE_WIDTH = 900  # pixels on the page
+DRAWN_LAYERS = 3
 MOST_WRITTEN = 120  # tokens of an answer
-TABS = ("attention", "answers")  # as short as a tab shows whole
 # What a filler is compared with: conditions.
 COMPARED_WITH = {"slashes": "mless", "a sentence": "random"}
-# Fillers that a button types.
-SUGGESTED = {"slashes": "/", "sentence": RANDOM_SENTENCE, "he": "he", "spaces": " "}
 
 
 class TryIt:
-    """The first layers of a model, ready for any prompt.
+    """A model, ready for any prompt; its first layers are drawn.
 
     What was asked just before is not computed again.
     """
 
-    def __init__(self, model: str, layers: int = 3) -> None:
+    def __init__(self, model: str) -> None:
         """Load a name of data/models.yaml, a hub id, a folder or a .gguf file.
 
         Raises InputError as loading does.
         """
-        self.loaded = load_cached(model, layers)
-        self.layers = list(range(1, layers + 1))
+        self.loaded = load(model)
+        drawn = min(DRAWN_LAYERS, self.loaded.layers)
+        self.layers = list(range(1, drawn + 1))
         self.see = functools.lru_cache(64)(self._see)
         # The problem, length and position that were drawn last, their filler, and the
         # picture.
@@ -84,70 +78,11 @@ class TryIt:
         asked |= {"length": length, "position": position, "layer": layer, "head": head}
         png = self.picture(**asked)
         shown: dict[str, Any] = {"image/png": base64.b64encode(png).decode()}
-        if _somebody_is_there():
-            fields = self._fields(asked)
-            shown |= fields._repr_mimebundle_() or {}
+        if somebody_is_there():
+            shown |= fields_of(self, asked)._repr_mimebundle_() or {}
         shown["text/plain"] = "one prompt"  # the same with fields and without
         about = {"image/png": {"width": PICTURE_WIDTH}}
         display(shown, metadata=about, raw=True)
-
-    def _fields(self, asked: dict[str, Any]) -> ipywidgets.VBox:
-        """Return fields and sliders above the picture, which follows them."""
-        heads = self.loaded.heads
-        problem = ipywidgets.Textarea(rows=2)
-        filler = ipywidgets.Textarea(rows=1)
-        fields = {
-            "problem": problem,
-            "filler": filler,
-            "length": ipywidgets.IntSlider(min=1, max=LONGEST_FILLER),
-            "position": ipywidgets.Dropdown(options=POSITIONS),
-            "layer": ipywidgets.IntSlider(min=1, max=len(self.layers)),
-            "head": ipywidgets.IntSlider(min=1, max=heads),
-        }
-        for name, field in fields.items():
-            field.description = name
-            field.value = asked[name]
-        _, _, *others = fields.values()
-        problem.layout.width = filler.layout.width = "99%"
-        chips = [_chip(name, text, filler) for name, text in SUGGESTED.items()]
-        picture = ipywidgets.interactive_output(self._draw, fields)
-        tabs = ipywidgets.Tab([picture, self._writing()], titles=TABS)
-        rows = (ipywidgets.HBox(chips), ipywidgets.HBox(others), tabs)
-        return ipywidgets.VBox([problem, filler, *rows])
-
-    def _draw(self, **fields: Any) -> None:
-        """Show the picture of the fields, or the last one and why there is none."""
-        reason = ""
-        try:
-            self.picture(**fields)
-        except InputError as error:
-            reason = f"error: {error}"
-        display(Image(self.png, width=PICTURE_WIDTH))
-        if reason:
-            print(reason)
-
-    def _writing(self) -> ipywidgets.VBox:
-        """Return a button that asks the model, above what it answers."""
-        button = ipywidgets.Button(description="let it answer")
-        answers = ipywidgets.Output()
-
-        def write(_: ipywidgets.Button) -> None:
-            button.disabled = True
-            answers.clear_output()
-            with answers:
-                print("The model is loaded once, and writes ...")
-                try:
-                    answered = self.write()
-                except InputError as error:
-                    print(f"error: {error}")
-                else:
-                    answers.clear_output()
-                    for name, text in answered.itertuples(index=False):
-                        print(f"{name}:\n{text}\n")
-            button.disabled = False
-
-        button.on_click(write)
-        return ipywidgets.VBox([button, answers])
 
     def picture(
         self,
@@ -159,8 +94,8 @@ class TryIt:
         head: int,
     ) -> bytes:
         """Return the picture of one prompt and head as a png."""
-        panel = Panel(model=self.loaded.spec, layer=layer, head=head)
-        check_panel("the picture", panel, self.loaded)
+        self._require("layers", layer, len(self.layers))
+        self._require("heads", head, self.loaded.heads)
         plain, filled, ratios, even = self.see(problem, filler, length, position)
         # Without the filler the tokens keep the places that they have with it.
         inserted = np.flatnonzero(filled.part == "inserted")
@@ -184,6 +119,13 @@ class TryIt:
         self.shown = (problem, length, position)
         self.filler = filler
         return self.png
+
+    def _require(self, name: str, number: int, last: int) -> None:
+        """Raise InputError for a layer or a head that is not drawn."""
+        if not 1 <= number <= last:
+            raise InputError(
+                f"the picture: {self.loaded.spec} has {name} 1 to {last}, not {number}"
+            )
 
     def _means(self, problem: str, length: int, position: str) -> dict[str, np.ndarray]:
         """Return the mean λ of each layer (L,) by what a filler is compared with."""
@@ -214,11 +156,11 @@ class TryIt:
 
     @functools.cached_property
     def engine(self) -> Any:
-        """What writes with the whole model, which is loaded once."""
-        return make_engine("transformers", load(self.loaded.spec), 2, {})
+        """What writes with the model."""
+        return make_engine("transformers", self.loaded, 2, {})
 
     def write(self, max_new_tokens: int = MOST_WRITTEN) -> pd.DataFrame:
-        """Return what the whole model answers to the prompt that was drawn last,
+        """Return what the model answers to the prompt that was drawn last,
         without the filler and with it: a row each.
 
         Raises InputError before anything was drawn.
@@ -281,17 +223,6 @@ def _filler(text: str, length: int, position: str) -> Filler:
     return validated(Filler, fields, "filler")
 
 
-def _chip(name: str, text: str, field: ipywidgets.Textarea) -> ipywidgets.Button:
-    """Return a button that types a text into a field."""
-    chip = ipywidgets.Button(description=name, tooltip=f"fill in {text!r}")
-
-    def fill_in(_: ipywidgets.Button) -> None:
-        field.value = text
-
-    chip.on_click(fill_in)
-    return chip
-
-
 def _of_one_prompt(tokens: xr.Dataset, condition: str) -> xr.Dataset:
     """Return the tokens of the prompt under a condition; the other may be longer."""
     prompt = tokens.sel(condition=condition)
@@ -302,14 +233,3 @@ def _original_mean(prompt: xr.Dataset) -> xr.Dataset:
     """Return what the original tokens but the first and last receive on average."""
     original = prompt.isel(token=prompt.part.values != "inserted")
     return original[["received", "even"]].isel(token=slice(1, -1)).mean("token")
-
-
-def _somebody_is_there() -> bool:
-    """Return whether this cell may ask a person.
-
-    JupyterLab lets it, while papermill, nbconvert and nbval do not.
-    """
-    kernel = getattr(get_ipython(), "kernel", None)
-    if not kernel:
-        return False
-    return bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin"))

@@ -13,9 +13,10 @@ from PIL import Image
 
 from lib.attention.received import observe_uniform
 from lib.errors import InputError
-from lib.measurement import try_it
+from lib.measurement import fields, try_it
 from lib.measurement.attention import measure_attention, prompts_of
-from lib.measurement.try_it import TABS, TryIt
+from lib.measurement.fields import TABS
+from lib.measurement.try_it import TryIt
 from lib.models.loading import load
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
@@ -58,10 +59,11 @@ def test_any_text_is_drawn(tried, filler):
 def shown(monkeypatch):
     """What is displayed, where a person sits."""
     displayed = []
-    monkeypatch.setattr(
-        try_it, "display", lambda content, **how: displayed.append(content)
-    )
-    monkeypatch.setattr(try_it, "_somebody_is_there", lambda: True)
+    for module in (try_it, fields):
+        monkeypatch.setattr(
+            module, "display", lambda content, **how: displayed.append(content)
+        )
+    monkeypatch.setattr(try_it, "somebody_is_there", lambda: True)
     return displayed
 
 
@@ -107,7 +109,7 @@ def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(
 
 def test_a_notebook_keeps_the_picture_beside_the_fields(tried, shown, monkeypatch):
     tried.show(PROBLEM, "/", 9)
-    monkeypatch.setattr(try_it, "_somebody_is_there", lambda: False)
+    monkeypatch.setattr(try_it, "somebody_is_there", lambda: False)
     tried.show(PROBLEM, "/", 9)
     with_fields, alone = shown[-2:]
     assert set(with_fields) == {*alone, VIEW}
@@ -151,10 +153,14 @@ def test_the_model_answers_the_prompt_that_was_drawn_last_with_and_without(tiny_
     with pytest.raises(InputError, match="nothing is drawn yet"):
         fresh.write()
     fresh.picture(PROBLEM, "he", 8, "between", 1, 1)
+    before = fresh.compare(["/"])
     table = fresh.write(max_new_tokens=4)
     assert list(table.prompt) == ["no filler", "8 tokens of 'he'"]
     assert table.answer.map(len).min() > 0
     pd.testing.assert_frame_equal(fresh.write(max_new_tokens=4), table)
+    # What is drawn after an answer is what was drawn before it.
+    fresh.see.cache_clear()
+    pd.testing.assert_frame_equal(fresh.compare(["/"]), before)
 
 
 def test_a_tab_beside_the_picture_shows_what_the_model_writes_and_loads_it_once(
