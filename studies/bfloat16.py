@@ -26,11 +26,11 @@ import pandas as pd
 
 from lib import evaluation
 from lib.errors import InputError
+from lib.evaluation.answer_tables import mean_and_ends
 from lib.evaluation.of_profile import stored_draw_scores
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.store import SCORES
 from lib.profiles import load_profile
-from lib.statistics.intervals import interval
 from studies.keeping import RESULTS, keep, rows_of_runs
 
 PAIRS = [("mless", "none"), ("mless", "hidden-from-layer-1")]
@@ -40,30 +40,21 @@ SAME_SCORE = ["answer", "condition"]
 TOLD = ["points", "low", "high", "effective", "largest_weight", "spread"]
 
 
-def both_scored(exact: pd.DataFrame, rounded: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return the scores of both dtypes as far as the other has them, too."""
-    keys = exact[SAME_SCORE].merge(rounded[SAME_SCORE])
-    return [scores.merge(keys) for scores in (exact, rounded)]
-
-
 def changes(
     exact: pd.DataFrame, rounded: pd.DataFrame, more: str, less: str
 ) -> dict[str, float]:
     """Return how far rounding moves log p under `more` and its difference to `less`:
     the mean absolute change in nats with its interval over problems, and the largest.
-    """
-    problems = exact.drop_duplicates("answer").set_index("answer").problem_id
-    nats = _nats_by_answer(exact)
-    change = _nats_by_answer(rounded) - nats
-    of_pair = change[more] - change[less]
 
+    exact, rounded: the same answers, as `scored_draws` has them.
+    """
+    change = rounded[[more, less]] - exact[[more, less]]
     told: dict[str, float] = {}
-    for name, moved in (("log_p", change[more]), ("ratio", of_pair)):
-        size = moved.abs().dropna()
-        mean = interval(size, problems[size.index])
-        told[f"{name}_change"] = mean.estimate
-        told[f"{name}_change_low"] = mean.low
-        told[f"{name}_change_high"] = mean.high
+    moved = {"log_p": change[more], "ratio": change[more] - change[less]}
+    for name, nats in moved.items():
+        size = nats.abs().set_axis(exact.problem_id).dropna()
+        ends = [f"{name}_change", f"{name}_change_low", f"{name}_change_high"]
+        told |= mean_and_ends(ends, size, "mean")
         told[f"{name}_change_largest"] = size.max()
     return told
 
@@ -77,38 +68,35 @@ def compared(
     answer and condition. Raises InputError for a model of which an answer that decides
     is scored in one dtype alone.
     """
-    exact, rounded = both_scored(exact, rounded)
+    in_both = exact[SAME_SCORE].merge(rounded[SAME_SCORE])
+    exact, rounded = exact.merge(in_both), rounded.merge(in_both)
     rows = []
     for model, of_model in exact.groupby("model", sort=False):
-        of_rounded = rounded[rounded.model == model]
         own_answers = answers[answers.model == model]
-        in_float32 = _points(own_answers, of_model)
-        in_bfloat16 = _points(own_answers, of_rounded)
+        of_rounded = rounded[rounded.model == model]
+        draws_32 = scored_draws(own_answers, of_model)
+        draws_16 = scored_draws(own_answers, of_rounded)
+        in_float32, in_bfloat16 = _points(draws_32), _points(draws_16)
         for pair in PAIRS:
             row = dict(zip(("model", "more", "less"), (model, *pair), strict=True))
             row["n"] = in_float32.loc[pair, "n"]
             row["scored"] = in_float32.loc[pair, "answers"]
-            row |= changes(of_model, of_rounded, *pair)
+            row |= changes(draws_32, draws_16, *pair)
             row |= in_float32.loc[pair, TOLD].add_suffix("_float32")
             row |= in_bfloat16.loc[pair, TOLD].add_suffix("_bfloat16")
             rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _points(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+def _points(draws: pd.DataFrame) -> pd.DataFrame:
     """Return a row of `pass_rate_table` per pair of conditions of one model."""
-    table = pass_rate_table(scored_draws(answers, scores), PAIRS)
+    table = pass_rate_table(draws, PAIRS)
     if len(table) < len(PAIRS):
         raise InputError(
-            f"{answers.model.iloc[0]}: answers that decide lack a score in one dtype:"
+            f"{draws.model.iloc[0]}: answers that decide lack a score in one dtype:"
             " let the run finish"
         )
     return table.set_index(["more", "less"])
-
-
-def _nats_by_answer(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return log p, a row per answer, a column per condition."""
-    return scores.pivot(index="answer", columns="condition", values="nats")
 
 
 def main() -> None:

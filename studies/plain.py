@@ -18,9 +18,9 @@ import pandas as pd
 from lib import evaluation
 from lib.claims.answer_measures import likelihood_differences
 from lib.claims.rule import Untestable
+from lib.evaluation.answer_tables import mean_and_ends
 from lib.evaluation.store import SCORES
 from lib.profiles import load_profile
-from lib.statistics.intervals import interval
 from studies.keeping import RESULTS, keep, rows_of_runs
 
 PAIRS = [
@@ -40,14 +40,8 @@ def difference(scores: pd.DataFrame, more: str, less: str) -> dict[str, float]:
     except Untestable:
         return {}
     apart = values.isel(network=0, component=0).to_series().dropna()
-    mean = interval(apart, apart.index)
-    return {
-        "effect": mean.estimate,
-        "low": mean.low,
-        "high": mean.high,
-        "n": mean.n,
-        "median": apart.median(),
-    }
+    told = mean_and_ends(["effect", "low", "high"], apart, "mean")
+    return told | {"n": len(apart), "median": apart.median()}
 
 
 def compared(plain: pd.DataFrame, chat: pd.DataFrame) -> pd.DataFrame:

@@ -218,7 +218,7 @@ def slope_of_halves(draws: pd.DataFrame) -> tuple[float, float, float]:
     under_mless = (scored["drawn_under"] == "mless").to_numpy()
     if under_mless.all() or not under_mless.any():
         return np.nan, np.nan, np.nan
-    slopes, _ = logistic_slopes(ratio[is_scored], under_mless)
+    slopes = logistic_slopes(ratio[is_scored], under_mless)
     mean = interval(slopes, scored["problem_id"])
     return mean.estimate, mean.low, mean.high
 

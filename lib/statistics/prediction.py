@@ -23,20 +23,18 @@ def roc_values(x: np.ndarray, right: np.ndarray) -> np.ndarray:
     return values
 
 
-def logistic_slopes(x: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (N,): the slope of a logistic regression with each problem's
-    influence on it, and p (1 - p).
+def logistic_slopes(x: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return (N,): the slope of a logistic regression with each problem's influence.
 
-    The mean of the first array is the slope, and the standard error of that mean is the
-    slope's (the sandwich estimator).
+    The mean is the slope, and the standard error of the mean is the slope's (the
+    sandwich estimator).
     """
     design = np.stack([np.ones_like(x), x - x.mean()], axis=1)  # (N, 2)
     beta = np.zeros(2)
     for _ in range(50):  # Newton's method, which needs about 7
         chance = scipy.special.expit(design @ beta)
-        steepness = chance * (1 - chance)
-        curvature = design.T @ (design * steepness[:, None])
+        curvature = design.T @ (design * (chance * (1 - chance))[:, None])
         gradients = design * (right - chance)[:, None]  # (N, 2)
         influence = np.linalg.pinv(curvature) @ gradients.T  # (2, N)
         beta = beta + influence.sum(1)
-    return beta[1] + len(x) * influence[1], steepness
+    return beta[1] + len(x) * influence[1]
