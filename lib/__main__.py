@@ -146,7 +146,7 @@ def claims(overrides: Overrides) -> None:
     """Judge every claim of the paper on what a profile measures."""
     profile = _checked(overrides)
     from lib.claims.claim import load_claims
-    from lib.claims.evidence import gather
+    from lib.claims.gathering import gather
     from lib.claims.judging import judge
     from lib.claims.verdict_tables import totals, verdicts_as_text, write_verdicts
 

@@ -19,6 +19,7 @@ from lib import paths
 from lib.claims.verdict_tables import counts, read_verdicts
 from lib.errors import InputError
 from lib.evaluation import of_profile
+from lib.evaluation.stored import same_texts
 from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure
 from lib.measurement.shown_prompt import measure_prompts
@@ -149,7 +150,7 @@ def _answer_demo(profile: Profile, fresh: bool) -> None:
         profile = profile.model_copy(update={"accuracy": fewer})
     folder.mkdir(exist_ok=True)
     answers = of_profile.answers(profile, folder=folder)
-    same, common = of_profile.same_texts(profile, answers)
+    same, common = same_texts(profile, answers)
     print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
 

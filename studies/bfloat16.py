@@ -27,9 +27,9 @@ import pandas as pd
 from lib import evaluation
 from lib.errors import InputError
 from lib.evaluation.answer_tables import mean_and_ends
-from lib.evaluation.of_profile import stored_draw_scores
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.store import SCORES
+from lib.evaluation.stored import stored_rows
 from lib.profiles import load_profile
 from studies.keeping import RESULTS, keep, rows_of_runs
 
@@ -104,7 +104,7 @@ def main() -> None:
     rounded = pd.DataFrame(rows_of_runs(__doc__, SCORES))
     families = load_profile("families")
     answers = evaluation.answers(families, "draws")
-    table = compared(answers, stored_draw_scores(families), rounded)
+    table = compared(answers, stored_rows(families, "draw_scores"), rounded)
     keep(RESULTS / "bfloat16.csv", table)
 
 

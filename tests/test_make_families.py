@@ -11,9 +11,9 @@ from hand_written import keep, record
 
 from lib import paths
 from lib.errors import InputError
-from lib.evaluation.of_profile import recorded_settings
 from lib.evaluation.settings import answer_settings
 from lib.evaluation.store import read
+from lib.evaluation.stored import recorded_settings
 from lib.paths import write_json
 from lib.profiles import load_profile
 

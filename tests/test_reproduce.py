@@ -12,6 +12,7 @@ import yaml
 from lib import paths, reproduce
 from lib.errors import InputError
 from lib.evaluation import of_profile
+from lib.evaluation.stored import stored_rows
 from lib.figures.compare import RECORD
 from lib.paths import write_json
 from lib.plan import CHECKED, Plan
@@ -42,7 +43,7 @@ def runs(monkeypatch, tmp_path):
         calls.append(("answers", part, profile.accuracy.limit, folder))
         return stored[:3]
 
-    stored = of_profile.stored_answers(load_profile("demo"))
+    stored = stored_rows(load_profile("demo"))
     monkeypatch.setattr(reproduce, "make_plan", nothing_planned)
     monkeypatch.setattr(papermill, "execute_notebook", execute)
     monkeypatch.setattr(reproduce, "measure", measure)
@@ -175,7 +176,7 @@ def test_the_demos_stored_answers_are_checked_in_a_folder_of_their_own(
 def test_answers_that_differ_from_the_stored_demos_are_counted(
     runs, monkeypatch, capsys
 ):
-    stored = of_profile.stored_answers(load_profile("demo"))[:3]
+    stored = stored_rows(load_profile("demo"))[:3]
     texts = ["another", *stored.response[1:]]
     changed = stored.assign(response=texts)
     monkeypatch.setattr(of_profile, "answers", lambda profile, folder: changed)

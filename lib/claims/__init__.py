@@ -2,7 +2,8 @@
 decides it.
 
     claim              the claims, as data/claims.yaml has them: `load_claims`
-    evidence           what a profile knows of each model: `gather`
+    evidence           what is known of each model: `by_model`
+    gathering          all of it for a profile, computed where it is missing: `gather`
     network_measures   the numbers that a claim asks for, of measurements: a value for
                        each problem
     answer_measures    those of answers and likelihoods
@@ -18,7 +19,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "claim": ["load_claims"],
-        "evidence": ["gather"],
+        "gathering": ["gather"],
         "judging": ["judge"],
         "verdict": ["about", "literal", "models_of"],
         "verdict_tables": [

@@ -1,6 +1,6 @@
-"""What a profile knows of each model: what its claims are judged on.
+"""What is known of each model: what claims are judged on.
 
-evidence = gather(profile)  # by model: what is `measured`, its `answers`, ...
+evidence = by_model(profile, answers=[answers])  # by model: what is at hand
 """
 
 from collections import defaultdict
@@ -10,28 +10,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from lib.evaluation import of_profile
-from lib.measurement.run import measure
-from lib.profiles import PARTS, Profile
-
-
-def gather(
-    profile: Profile, completions: str | None = None
-) -> dict[str, dict[str, Any]]:
-    """Return by model what the profile measures, computing only what results/ lacks.
-
-    The models whose attention is measured come first.
-    """
-    answers = [of_profile.answers(profile, "main", completions)]
-    answers += [of_profile.answers(profile, part) for part in PARTS]
-    measured = measure(profile, "attention", "activations", "controls")
-    return by_model(
-        profile,
-        measured=measured,
-        answers=answers,
-        scores=of_profile.scores(profile),
-        draws=of_profile.draws(profile),
-    )
+from lib.profiles import Profile
 
 
 def by_model(

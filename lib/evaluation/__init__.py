@@ -5,6 +5,7 @@ and say what it shows.
     answer_tables.summarise(answers)
 
     of_profile      what a profile asks for, as it is stored or computed now
+    stored          what is stored of it, by part: `stored_rows`
     run             completes and grades what a folder lacks: `evaluate`
     settings        what decides a run's numbers, as run.json records it
     plan            every completion that a run asks for, by its key
@@ -25,15 +26,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "of_profile": [
-            "answers",
-            "draws",
-            "is_stored",
-            "same_texts",
-            "scores",
-            "stored_answers",
-            "stored_draws",
-            "stored_scores",
-        ],
+        "of_profile": ["answers", "draws", "scores"],
+        "stored": ["is_stored", "same_texts", "stored_draws", "stored_rows"],
     },
 )

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from lib.errors import InputError
-from lib.evaluation import of_profile
 from lib.evaluation.pass_rates import is_divided
 from lib.evaluation.rows import frame
 from lib.evaluation.store import COMPLETIONS, read
+from lib.evaluation.stored import is_stored, parts_of_profile, stored_rows
 from lib.measurement.plan import STEPS, PlannedStep
 from lib.measurement.store import load_measured
 from lib.models.names import resolve
-from lib.profiles import HALVES, Accuracy, Likelihood, Profile, variation
+from lib.profiles import HALVES, Accuracy, Likelihood, Profile
 from lib.prompts.problems import Problem, load_problems
 
 TOKEN_CHARACTERS = 2.7  # of a token
@@ -106,24 +106,13 @@ def _asked(profile: Profile, fresh: bool) -> Iterator[Asked]:
     """Yield what is answered and scored; of the demo's main part, some stored answers
     are checked.
     """
-    if profile.name == "demo":
-        again = profile.accuracy if fresh else checked(profile.accuracy)
-        rows = frame(read(*(profile.results / "check").glob(COMPLETIONS)))
-        yield Asked("main", again, rows)
-    else:
-        rows = of_profile.stored_answers(profile)
-        yield Asked("main", profile.accuracy, rows)
-    for part in profile.accuracy.variations:
-        section = variation(profile.accuracy, part)
-        yield Asked(part, section, of_profile.stored_answers(profile, part))
-    if profile.likelihood:
-        rows = of_profile.stored_scores(profile)
-        yield Asked("likelihood", profile.likelihood, rows)
-    if profile.pass_rates:
-        rows = of_profile.stored_answers(profile, "draws")
-        yield Asked("draws", profile.pass_rates.drawing, rows)
-        rows = of_profile.stored_draw_scores(profile)
-        yield Asked("draw_scores", profile.pass_rates, rows)
+    for part, section in parts_of_profile(profile).items():
+        if part == "main" and profile.name == "demo":
+            again = section if fresh else checked(section)
+            rows = frame(read(*(profile.results / "check").glob(COMPLETIONS)))
+            yield Asked(part, again, rows)
+        else:
+            yield Asked(part, section, stored_rows(profile, part))
 
 
 def _answered(profile: Profile, asked: Asked, spec: str, fresh: bool) -> Task:
@@ -131,7 +120,7 @@ def _answered(profile: Profile, asked: Asked, spec: str, fresh: bool) -> Task:
     part, section, rows = asked
     own = rows[rows["model"] == resolve(spec).name]
     is_checked = part == "main" and profile.name == "demo"
-    if of_profile.is_stored(profile, part) and not is_checked:
+    if is_stored(profile, part) and not is_checked:
         # However little it is: nothing is added to it.
         return Task(part, spec, len(own), len(own), 0, section.dtype)
 
@@ -149,7 +138,7 @@ def _answered(profile: Profile, asked: Asked, spec: str, fresh: bool) -> Task:
         texts = len(problems) * section.samples
     if part == "draw_scores":
         # Which of them need no score is known once they are drawn.
-        drawn = of_profile.stored_answers(profile, "draws")
+        drawn = stored_rows(profile, "draws")
         drawn = _of_these(drawn[drawn["model"] == resolve(spec).name], HALVES, problems)
         needless = 0 if fresh else (~is_divided(drawn)).sum()
         texts = len(HALVES) * texts - int(needless)

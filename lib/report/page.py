@@ -18,7 +18,7 @@ from markupsafe import Markup
 from lib import paths
 from lib.claims.verdict import Verdict, about, models_of
 from lib.claims.verdict_tables import read_verdicts
-from lib.evaluation import of_profile
+from lib.evaluation.stored import stored_rows
 from lib.measurement.shown_prompt import FILLERS, prompt_file
 from lib.models.names import resolve
 from lib.profiles import Profile
@@ -94,7 +94,7 @@ def turned_answers(profile: Profile) -> dict[str, Any] | None:
     """Return how many pairs of answers there are and how many of them the slashes
     turned right or wrong, and the shortest of these; None where they turned none.
     """
-    answers = of_profile.stored_answers(profile)
+    answers = stored_rows(profile)
     first = answers[answers["sample"] == 0]
     without = first[first.condition == "none"]
     slashes = first[first.condition == "mless"]

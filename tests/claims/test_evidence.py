@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from evidence import answers, right, verdict_on
 
-from lib.claims import evidence as module
+from lib.claims import gathering as module
 from lib.claims.evidence import by_model
 from lib.profiles import PARTS, load_profile
 

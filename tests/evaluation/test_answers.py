@@ -10,7 +10,7 @@ from hand_written import keep, record
 
 from lib import evaluation, paths
 from lib.errors import InputError
-from lib.evaluation import likelihood, of_profile
+from lib.evaluation import likelihood, of_profile, stored
 from lib.evaluation import run as module
 from lib.evaluation.rows import frame
 from lib.evaluation.settings import answer_settings
@@ -99,11 +99,11 @@ def text(model=GEMMA, **others):
     return record("none", "p0", True, model=model, target="solution", **others)
 
 
-# What is read, where a run keeps it, and where the repository does.
+# A part, where a run keeps it, and where the repository does.
 PLACES = """
-main | answers | stored_answers | completions | answers/main
-likelihood | scores | stored_scores | likelihood/scores | likelihood/m
-draw_scores | draws | stored_draw_scores | draw_scores/scores | draws/m
+main | completions | answers/main
+likelihood | likelihood/scores | likelihood/m
+draw_scores | draw_scores/scores | draws/m
 """
 STORED = [line.split(" | ") for line in PLACES.strip().splitlines()]
 
@@ -111,29 +111,28 @@ STORED = [line.split(" | ") for line in PLACES.strip().splitlines()]
 def store(profile, part, there, rows):
     """Let the repository have rows of a part, with the settings they were made with."""
     keep(paths.DATA / "mine" / f"{there}.jsonl.gz", rows)
-    record_path = paths.DATA / "mine" / of_profile.RECORDED
+    record_path = paths.DATA / "mine" / stored.RECORDED
     parts = json.loads(record_path.read_text()) if record_path.exists() else {}
-    parts[part] = of_profile.recorded_settings(profile, part)
+    parts[part] = stored.recorded_settings(profile, part)
     write_json(record_path, parts)
 
 
-@pytest.mark.parametrize("part, _, name, here, there", STORED)
+@pytest.mark.parametrize("part, here, there", STORED)
 def test_a_whole_run_comes_first_then_the_repository_then_what_a_run_has_so_far(
-    mine, part, _, name, here, there
+    mine, part, here, there
 ):
-    stored = getattr(of_profile, name)
     keep(mine.results / f"{here}-1-of-2.jsonl", [text(key="first")])
     keep(mine.results / f"{here}-2-of-2.jsonl", [text(key="second")])
-    assert stored(mine).key.tolist() == ["first", "second"]
-    assert not of_profile.is_stored(mine, part)
+    assert stored.stored_rows(mine, part).key.tolist() == ["first", "second"]
+    assert not stored.is_stored(mine, part)
 
     store(mine, part, there, [text(key="stored")])
-    assert stored(mine).key.tolist() == ["stored"]
-    assert of_profile.is_stored(mine, part)
+    assert stored.stored_rows(mine, part).key.tolist() == ["stored"]
+    assert stored.is_stored(mine, part)
 
     write_json((mine.results / here).parent / "summary.json", [])
-    assert stored(mine).key.tolist() == ["first", "second"]
-    assert not of_profile.is_stored(mine, part)
+    assert stored.stored_rows(mine, part).key.tolist() == ["first", "second"]
+    assert not stored.is_stored(mine, part)
 
 
 def test_six_answers_of_a_run_that_was_begun_change_nothing_for_anybody(
@@ -144,7 +143,7 @@ def test_six_answers_of_a_run_that_was_begun_change_nothing_for_anybody(
     rows = [text(key=str(number)) for number in range(6)]
     keep(families.results / "completions.jsonl", rows)
     assert len(evaluation.answers(families)) == 1100
-    assert len(evaluation.stored_answers(families)) == 1100
+    assert len(evaluation.stored_rows(families)) == 1100
 
 
 # What the families' rows were not made with, and the name that a refusal gives it.
@@ -164,9 +163,12 @@ OTHERS = [
     ({"pass_rates": {"max_new_tokens": 99}}, "max_new_tokens"),
 ]
 READERS = {
-    "accuracy": ("answers", "stored_answers"),
-    "likelihood": ("scores", "stored_scores"),
-    "pass_rates": ("draws", "stored_draws"),
+    "accuracy": (evaluation.answers, evaluation.stored_rows),
+    "likelihood": (
+        evaluation.scores,
+        lambda profile: evaluation.stored_rows(profile, "likelihood"),
+    ),
+    "pass_rates": (evaluation.draws, evaluation.stored_draws),
 }
 
 
@@ -185,7 +187,7 @@ def test_what_was_stored_with_other_settings_is_refused_whoever_asks(
     profile = changed(load_profile("families"), changes)
     sections = [section for section in changes if section in READERS] or READERS
     for reader in [each for section in sections for each in READERS[section]]:
-        message = refused(getattr(evaluation, reader), profile)
+        message = refused(reader, profile)
         assert message.startswith("data/families was made with")
         assert f"{name} = " in message
         assert "give the profile another name" in message
@@ -195,7 +197,7 @@ def test_a_run_that_was_begun_with_other_settings_is_refused(mine, refused):
     settings = answer_settings(mine.accuracy, Filler(), seed=5)
     keep(mine.results / "completions.jsonl", [text(key="a")])
     write_json(mine.results / "run.json", {"settings": settings})
-    message = refused(of_profile.stored_answers, mine)
+    message = refused(stored.stored_rows, mine)
     assert message.endswith("seed = 5, not 0: use another folder, or delete this one")
 
 
@@ -203,10 +205,10 @@ def test_a_run_that_was_begun_with_other_settings_is_refused(mine, refused):
 def test_stored_answers_say_of_which_part_they_are(mine, tmp_path, folder):
     for name in ("completions.jsonl", "fillers.jsonl.gz"):
         keep(tmp_path / folder / name, [text()])
-    recorded = of_profile.recorded_settings(mine, "fillers")
+    recorded = stored.recorded_settings(mine, "fillers")
     paths.DATA.joinpath("mine").mkdir(parents=True, exist_ok=True)
-    write_json(paths.DATA / "mine" / of_profile.RECORDED, {"fillers": recorded})
-    assert of_profile.stored_answers(mine, "fillers").part.tolist() == ["fillers"]
+    write_json(paths.DATA / "mine" / stored.RECORDED, {"fillers": recorded})
+    assert stored.stored_rows(mine, "fillers").part.tolist() == ["fillers"]
 
 
 @pytest.mark.parametrize("file", ["answers/main", "likelihood/m"])
@@ -214,8 +216,8 @@ def test_stored_rows_are_the_profiles_models_in_its_order(mine, file):
     models = ["stranger", SMOL, GEMMA, SMOL]
     part = "likelihood" if "likelihood" in file else "main"
     store(mine, part, file, map(text, models))
-    stored = evaluation.scores if "likelihood" in file else evaluation.answers
-    assert stored(mine).key.tolist() == ["2", "1", "3"]
+    read = evaluation.scores if "likelihood" in file else evaluation.answers
+    assert read(mine).key.tolist() == ["2", "1", "3"]
 
 
 def test_texts_are_compared_model_by_model_and_sample_by_sample(mine):

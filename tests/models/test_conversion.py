@@ -19,8 +19,8 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model
 
 from lib import paths
-from lib.evaluation import of_profile
 from lib.evaluation.plan import completions_wanted
+from lib.evaluation.stored import stored_rows
 from lib.models import conversion
 from lib.models.card import card
 from lib.models.conversion import converted
@@ -371,5 +371,5 @@ def test_answers_that_are_stored_continue_after_an_upgrade(tmp_path, monkeypatch
     wanted = completions_wanted(
         loaded, profile.accuracy, profile.filler, profile.seed, problems
     )
-    stored = of_profile.stored_answers(profile)
+    stored = stored_rows(profile)
     assert wanted.keys() == set(stored.key)
