@@ -39,14 +39,9 @@ def draw(monkeypatch):
     return run
 
 
-def found(name, table):
-    """Return a namespace in which a function of this name gives a table."""
-
-    class Tables:
-        pass
-
-    setattr(Tables, name, staticmethod(lambda *args, **options: table))
-    return Tables
+def found(*names, table):
+    """Return a namespace whose functions of these names give a table."""
+    return SimpleNamespace(**dict.fromkeys(names, lambda *args, **options: table))
 
 
 BARS = pd.DataFrame(
@@ -82,9 +77,9 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
         fill=fill,
         describe=str,
         table=None,
-        answer_tables=found("beside_the_paper", BARS),
-        with_ratios=lambda table: table,
-        curves=lambda *args: HEAD,
+        measure=lambda *args: None,
+        answer_tables=found("beside_the_paper", table=BARS),
+        head_curves=found("with_ratios", "curves", table=HEAD),
     )
     drawn = {bar.get_x(): bar for bar in bars.patches}
     ordered = [drawn[place] for place in sorted(drawn)]
@@ -101,7 +96,7 @@ def test_lines_over_layers_have_every_estimate_and_its_interval(draw):
     mass = {"model": "m", "inserted": ["slashes", "slashes", "another"]}
     mass |= {"layer": [1, 2, 1], "mass": [5.0, 1.0, 3.0]}
     mass |= {"low": [4.0, 0.7, 2.0], "high": [7.0, 1.5, 4.0]}
-    tables = found("mass_table", pd.DataFrame(mass))
+    tables = found("mass_table", table=pd.DataFrame(mass))
     (ax,) = draw("02", "mass = ", run=None, measured_tables=tables, measured=None)
     slashes, another = ax.containers
     assert slashes[0].get_xydata().tolist() == [[1, 5], [2, 1]]
@@ -114,7 +109,7 @@ def test_lines_over_layers_have_every_estimate_and_its_interval(draw):
 def test_a_map_has_the_ratio_of_each_layer_and_head_and_dots_above_one(draw):
     table = pd.DataFrame({"model": "m", "layer": [1, 1, 2, 2], "head": [1, 2, 1, 2]})
     deep = table.assign(**{"lambda": [0.3, 1.1, NAN, 0.9], "condition": "mless"})
-    tables = found("heads_table", deep)
+    tables = found("heads_table", table=deep)
     names = {"measured_tables": tables, "measured": None, "LogNorm": LogNorm}
     ax, _ = draw("02", "deep = ", run=None, **names)
     (image,) = ax.collections
