@@ -16,7 +16,7 @@ from lib.statistics.rounding import format_interval
 
 SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign
-LOW = re.compile("(?<![^_])low(?![^_])")  # a word of the name of a lower end
+LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # a word of the name of a lower end
 MOST_ROWS = 20  # of a table that is shown whole; a longer one is folded to a line
 # Without these the length of a number would decide where a line breaks.
 UNFOLDED = {"width": 1000, "max_columns": None, "max_colwidth": None}

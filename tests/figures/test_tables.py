@@ -58,8 +58,10 @@ def test_ends_belong_to_the_estimate_before_them():
         ("effect", "effect_low", "effect_high"),
     ]
     assert triples(["a", "effect_low", "accuracy_high"]) == []
-    of_dtype = ["points_float32", "low_float32", "high_float32"]
-    assert triples(of_dtype) == [tuple(of_dtype)]
+    for suffixed in ("points low_float32 high_float32", "share low_share high_share"):
+        names = suffixed.split()
+        assert triples(names) == [tuple(names)]
+    assert triples(["share", "share low", "share high"])
 
 
 def test_of_a_table_without_rows_nothing_is_shown(capsys):
