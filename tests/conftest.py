@@ -24,7 +24,6 @@ LONGEST = (
     "test_machines",
     "test_notebooks",
     "test_settings_reach_numbers",
-    "test_streaming",
     "test_command_line",
     "test_interruptions",
 )

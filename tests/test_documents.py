@@ -20,7 +20,6 @@ from lib.errors import InputError
 from lib.measurement.plan import PER_HEAD
 from lib.measurement.store import save_measured
 from lib.models.card import card
-from lib.profiles import load_profile
 
 README = paths.ROOT / "README.md"
 DOCUMENTS = (README, *sorted(paths.ROOT.glob("docs/*.md")))
@@ -165,16 +164,6 @@ def test_a_command_is_understood(command):
     python, flag, package, *arguments = shlex.split(command)
     assert [python, flag, package] == ["python", "-m", "lib"]
     assert parser().parse_args(arguments).run
-
-
-def test_the_profile_of_the_readme_loads_with_its_problems(tmp_path):
-    (text,) = code("yaml")
-    (line,) = re.findall(r"`(\{\"unique_id.*?\})`", TEXTS["README.md"])
-    (tmp_path / "mine.yaml").write_text(text.replace("org/name", "demo"))
-    (tmp_path / "mine.jsonl").write_text(line + "\n")
-    profile = load_profile(tmp_path / "mine.yaml")
-    assert profile.accuracy.problems == str(tmp_path / "mine.jsonl")
-    assert profile.accuracy.limit == 20
 
 
 def test_a_measurement_opens_as_the_example_says(tmp_path, monkeypatch, capsys):

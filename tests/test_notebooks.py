@@ -12,9 +12,9 @@ import sys
 
 import nbformat
 import pandas as pd
-import papermill
 import pytest
 from commands import copy_repository
+from one_kernel import run_in_one_kernel
 
 from lib import paths
 from lib.figures import agreement, unfold
@@ -83,24 +83,6 @@ def committed_figures(profile):
 
 
 @pytest.fixture(scope="module")
-def execute(copy):
-    """Run a notebook of the copy as `papermill` does, and return it."""
-
-    def run(name, **parameters):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PYTHONPATH", str(copy))
-            return papermill.execute_notebook(
-                str(copy / "notebooks" / f"{name}.ipynb"),
-                None,
-                parameters,
-                kernel_name="python3",
-                progress_bar=False,
-            )
-
-    return run
-
-
-@pytest.fixture(scope="module")
 def as_stored(copy):
     """Run every notebook under nbval, which compares what is printed with the stored
     outputs; return how it ended.
@@ -114,15 +96,6 @@ def as_stored(copy):
         text=True,
         check=False,
     )
-
-
-@pytest.fixture(scope="module")
-def measured(copy, execute):
-    """Run every notebook but 07 with the profile demo, which networks compute here and
-    now and which has no scores.
-    """
-    for notebook in paths.notebooks()[:-1]:
-        execute(notebook.stem, profile="demo")
 
 
 def test_nbval_finds_the_stored_outputs_again(as_stored):
@@ -140,43 +113,36 @@ def test_a_run_names_the_figure_that_differs_by_some_percent_and_no_other(
     assert rewritten(copy, "families") <= {"fig13.csv", "fig18.png", "fig18.pdf"}
 
 
-def test_the_demo_measured_here_gives_the_numbers_that_are_committed(measured, copy):
+def test_the_demo_measured_here_gives_the_numbers_that_are_committed(copy):
+    # It has no scores, which 07 shows.
+    run_in_one_kernel(copy, paths.notebooks()[:-1], profile="demo")
     same, compared, anew = agreeing(copy, "demo")
     assert not anew
     assert same == compared == committed_figures("demo")
     assert not rewritten(copy, "demo")
 
 
-@pytest.mark.parametrize("name", [path.stem for path in paths.notebooks()])
-def test_a_notebook_runs_on_five_problems_of_the_demo(execute, name):
-    execute(name, profile="demo", limit=5)
+def test_notebooks_run_on_five_problems_of_the_demo(copy):
+    run_in_one_kernel(copy, paths.notebooks(), profile="demo", limit=5)
 
 
-CUT = {
-    "02_meaningless_effect": "mass_by_layer",
-    "03_math500": "fig10",
-    "05_arm": None,
-    "07_does_it_help": None,
-}
-
-
-@pytest.mark.parametrize("name, figure", CUT.items())
-def test_what_is_stored_is_cut_to_fewer_problems_without_a_network(
-    execute, copy, monkeypatch, name, figure
-):
+def test_what_is_stored_is_cut_to_fewer_problems_without_a_network(copy, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    execute(name, profile="families", limit=5)
-    if figure:
+    stored = paths.notebooks(["02", "03", "05", "07"])
+    run_in_one_kernel(copy, stored, profile="families", limit=5)
+    for figure in ("mass_by_layer", "fig10"):
         (csv,) = (copy / "figures").glob(f"families-*/{figure}.csv")
         table = pd.read_csv(csv)
-        own = table[table.source == "this run"] if "source" in table else table
-        assert set(own.n) == {5}
+        if "source" in table:
+            table = table[table.source == "this run"]
+        assert set(table.n) == {5}
 
 
-def test_a_person_is_needed_by_no_notebook(execute, tiny_llama):
+def test_a_person_is_needed_by_no_notebook(copy, tiny_llama):
     tried = {"problem": "What is $2 + 2$?", "filler": " ", "length": 12}
-    run = execute("00_try_it", model=str(tiny_llama), position="end", **tried)
-    outputs = [output for cell in run.cells for output in cell.get("outputs", [])]
+    tried |= {"model": str(tiny_llama), "position": "end"}
+    run = run_in_one_kernel(copy, [paths.NOTEBOOKS / "00_try_it.ipynb"], **tried)
+    outputs = [output for cell in run.cells for output in cell.outputs]
     pictures = [output for output in outputs if "image/png" in output.data]
     assert len(pictures) == 1
     assert "widgets" not in run.metadata

@@ -416,6 +416,13 @@ def test_what_cannot_be_built_is_refused_in_one_line(
     assert str(caught.value).startswith(message) and "\n" not in str(caught.value)
 
 
+def test_a_filler_that_comes_out_longer_than_it_was_cut_is_refused(demo, refused):
+    filler = Filler(mless="unbelievable")
+    asked = demo.tokenizer, "What is 7?", "mless:2@before"
+    message = refused(build_prompt, *asked, filler=filler)
+    assert message.startswith("filler for mless:2@before became 3 tokens between")
+
+
 def test_the_random_place_is_the_same_for_every_filler_and_differs_between_problems():
     places = []
     for n in range(8):
