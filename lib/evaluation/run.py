@@ -5,7 +5,6 @@ shorter one was cut.
 """
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -28,7 +27,7 @@ from lib.generation.engines import engine_class, make_engine, workers_class
 from lib.generation.requests import Request, Sampling, positions_after
 from lib.generation.writer import Writer
 from lib.models.loading import Loaded, load_without_weights
-from lib.paths import write_json, write_whole
+from lib.paths import write_json
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
@@ -54,8 +53,8 @@ def evaluate(
     a row per completion in a fixed order.
 
     Shard (i, n) completes every n-th one into a file of its own; the answers are those
-    of all shards so far. Raises PartlyDone at the end for prompts that workers gave up,
-    which failed*.jsonl names, and InputError as `opened` does.
+    of all shards so far. Raises PartlyDone at the end for prompts that got no answer,
+    and InputError as `opened` does.
     """
     # An engine that is not installed, and a model that no prompt can be made for, are
     # named before the folder is opened.
@@ -75,21 +74,25 @@ def evaluate(
     environment |= versions()
     was_shorter = rows_of_shorter(shorter, settings) if shorter else {}
 
-    failures = []
+    failed = []
     with opened(folder, settings, environment, shard) as store:
         for loaded, wanted in wanted_of_models:
             own = dict(islice(wanted.items(), shard[0] - 1, None, shard[1]))
             for key, row in was_shorter.items():
                 if key in own and row["finish_reason"] == "stop":
                     store.append(row)
-            failures += _complete_missing(store, loaded, accuracy, own, was_shorter)
+            failed += _complete_missing(store, loaded, accuracy, own, was_shorter)
         rows = store.everything()
+    if failed:
+        raise PartlyDone(
+            f"{len(failed)} prompts failed, such as {failed[0]}; all others are done;"
+            " run again to retry"
+        )
 
     keys = [key for _, wanted in wanted_of_models for key in wanted]
     answers = frame([rows[key] for key in keys if key in rows])
     lines = [row.dropna().to_dict() for _, row in summarise(answers).iterrows()]
     write_json(Path(folder) / SUMMARY, lines)
-    _record_failures(store.path, failures)
     return answers
 
 
@@ -137,12 +140,11 @@ def _complete_missing(
     accuracy: Accuracy,
     wanted: Mapping[str, WantedCompletion],
     was_shorter: Mapping[str, dict],
-) -> list[dict]:
-    """Complete, grade and keep what no shard has of `wanted`; return a row for each
-    prompt that workers gave up.
+) -> list[str]:
+    """Complete, grade and keep what no shard has of `wanted`; return a text for each
+    prompt that got no answer, which says why.
 
-    Raises InputError for what the engine refuses, at once, and for prompts that it
-    loses.
+    Raises InputError at once for what the engine refuses.
     """
     missing = store.missing(wanted)
     if not missing:
@@ -160,32 +162,12 @@ def _complete_missing(
         rows = graded_rows(engine, requests, sampling, missing, bar)
         store.keep(rows, bar)
 
-    lost = missing.keys() - store.rows.keys() - engine.failed.keys()
-    if lost:
-        raise InputError(
-            f"engine {accuracy.engine} returned nothing for {len(lost)} prompts; run"
-            " again to retry"
-        )
-    return _failures(loaded.name, missing, engine.failed)
-
-
-def _failures(
-    model: str, wanted: Mapping[str, WantedCompletion], reasons: Mapping[str, str]
-) -> list[dict]:
-    """Return a row of failed*.jsonl for each prompt that workers gave up."""
-    rows = []
-    for key, reason in reasons.items():
-        completion = wanted[key]
-        row = {
-            "key": key,
-            "model": model,
-            "condition": str(completion.condition),
-            "problem_id": completion.problem.id,
-            "sample": completion.sample,
-            "reason": reason,
-        }
-        rows.append(row)
-    return rows
+    return [
+        f"{loaded.name}, problem {asked.problem.id}, {asked.condition}"
+        f" ({engine.failed.get(key, 'the engine lost it')})"
+        for key, asked in missing.items()
+        if key not in store.rows
+    ]
 
 
 @contextlib.contextmanager
@@ -222,19 +204,3 @@ def _request(
     if was_shorter:
         resumed = resumed_tokens(tokenizer, was_shorter)
     return Request(key, input_ids, seed, wanted.arm, resumed)
-
-
-def _record_failures(completions: Path, failures: list[dict]) -> None:
-    """Write failed*.jsonl beside the completions and raise PartlyDone, or remove that
-    of an earlier run.
-    """
-    path = completions.with_name(completions.name.replace("completions", "failed"))
-    if not failures:
-        path.unlink(missing_ok=True)
-        return
-    lines = [json.dumps(row) + "\n" for row in failures]
-    write_whole(path, "".join(lines).encode())
-    raise PartlyDone(
-        f"{len(failures)} prompts failed, see {path}; all others are done; run again to"
-        " retry"
-    )

@@ -63,9 +63,8 @@ def test_of_several_files_the_first_row_of_a_key_counts(tmp_path):
     assert read(*reversed(files)) == [{"key": "k", "by": "b"}]
 
 
-def test_a_prompt_that_failed_is_still_missing(tmp_path):
+def test_what_another_shard_has_is_not_missing(tmp_path):
     fill(tmp_path, "a")
-    (tmp_path / "failed.jsonl").write_text('{"key": "b"}\n')
     with opened(tmp_path, SETTINGS, shard=(2, 2)) as store:
         assert list(store.missing({"a": 1, "b": 2})) == ["b"]
 

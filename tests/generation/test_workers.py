@@ -119,14 +119,13 @@ def test_a_chunk_that_kills_every_worker_is_given_up_and_asked_for_again(
 
     before_each_chunk(happen)
     out = tmp_path / "out"
-    with pytest.raises(PartlyDone, match=r"8 prompts failed, see .*failed.jsonl"):
+    with pytest.raises(PartlyDone, match=r"^8 prompts failed, such as"):
         run(tiny_llama, out)
     assert len(lines(out)) == len(expected) - 8
     assert bad not in lines(out)
     # Without what kills its workers it is done.
     run(tiny_llama, out, workers=0)
     assert lines(out) == expected
-    assert not (out / "failed.jsonl").exists()
 
 
 def test_a_worker_with_other_weights_refuses(
