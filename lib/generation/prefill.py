@@ -24,8 +24,8 @@ def prefill(
 
     Return its cache, and the logits (N, vocabulary) in float32 at each row's `places`.
     What all rows begin with is computed once, unless ARM is at work: then `changed`
-    says how many first tokens of each row it changes. A model with other layers than
-    those of attention keeps more than such a cache holds: it stays empty.
+    says how many first tokens of each row it changes. Of a model with other layers than
+    those of attention the cache is of use for one row alone: several are padded.
     """
     plain = not without_attention(model)
     if changed and not plain:
@@ -34,7 +34,8 @@ def prefill(
             " attention"
         )
     device = device_of(model)
-    cache = DynamicCache()
+    # Sliding windows of the family's own cache would drop what rows may still share.
+    cache = DynamicCache(config=None if plain else model.config.get_text_config())
     shared: list[int] = []
     if plain and not changed:
         before = [row[: at.start] for row, at in zip(rows, places, strict=True)]
@@ -52,8 +53,8 @@ def prefill(
         output = model(
             input_ids=ids,
             attention_mask=_real(ids, changed),
-            past_key_values=cache if plain else None,
-            use_cache=plain,
+            past_key_values=cache,
+            use_cache=True,
         )
     return cache, output.logits[0].float()
 

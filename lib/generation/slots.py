@@ -1,7 +1,7 @@
 """Keys and values of the rows that are being answered, in a place for each row."""
 
 import torch
-from transformers import Cache, DynamicCache, PretrainedConfig, PreTrainedModel
+from transformers import Cache, DynamicCache
 
 
 class SlotCache(Cache):
@@ -41,7 +41,6 @@ class SlotCache(Cache):
         _, heads, _, width = like.shape
         return like.new_zeros(self.slots, heads, self.capacity, width)
 
-    @torch.inference_mode()
     def move(self, source: int, target: int) -> None:
         """Let the row of one slot take another, so that running rows come first."""
         length = self.lengths[source]
@@ -63,12 +62,11 @@ class SlotCache(Cache):
 
     def update(self, key, value, layer_idx, *args, **kwargs):
         """Write each running row's new position; return views up to the longest row."""
-        keys, values = self.stored[layer_idx]
-        keys[self.rows, :, self.at] = key[:, :, 0]
-        values[self.rows, :, self.at] = value[:, :, 0]
-        rows = len(key)
-        longest = self.longest
-        return keys[:rows, :, :longest], values[:rows, :, :longest]
+        views = []
+        for own, new in zip(self.stored[layer_idx], (key, value), strict=True):
+            own[self.rows, :, self.at] = new[:, :, 0]
+            views.append(own[: len(new), :, : self.longest])
+        return views
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self.longest - 1
@@ -77,17 +75,20 @@ class SlotCache(Cache):
         return self.longest, 0
 
 
-def bytes_per_position(model: PreTrainedModel) -> int:
-    """Return the size of one position's keys and values in all layers."""
-    whole = model.config.get_text_config()
-    # Some families, such as Gemma 4, have heads of another width in some layers.
-    layers = getattr(whole, "per_layer_config", None)
-    numbers = sum(map(_key_numbers, layers or [whole] * whole.num_hidden_layers))
-    return 2 * numbers * model.dtype.itemsize
+class OwnCache(DynamicCache):
+    """The one slot of a model of which some layers keep something else than keys and
+    values: what the family's own cache holds of a row.
+    """
 
+    slots = 1
 
-def _key_numbers(layer: PretrainedConfig) -> int:
-    """Return how many numbers the keys of one position have in a layer."""
-    heads = getattr(layer, "num_key_value_heads", None) or layer.num_attention_heads
-    width = getattr(layer, "head_dim", None)
-    return heads * (width or layer.hidden_size // layer.num_attention_heads)
+    def write(self, slot: int, prefilled: DynamicCache, lengths: list[int]) -> None:
+        """Take over a row of this length."""
+        self.layers = prefilled.layers
+        self.lengths = lengths
+
+    def next_positions(self, rows: int, device: torch.device | str) -> torch.Tensor:
+        """Begin a step; return the position (1,) of its token."""
+        (length,) = self.lengths
+        self.lengths = [length + 1]
+        return torch.tensor([length], device=device)

@@ -8,25 +8,23 @@ many; large batches pay.
 """
 
 import contextlib
-import sys
+import functools
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
 import torch
-from transformers import DynamicCache
 
 from lib.arm.moving import Installed, installed
 from lib.attention.function import attending, without_attention
 from lib.attention.steps import Step
-from lib.errors import InputError
 from lib.generation.next_token import choose
 from lib.generation.prefill import prefill
-from lib.generation.requests import Completion, Request, Sampling
-from lib.generation.slots import SlotCache, bytes_per_position
+from lib.generation.requests import Completion, Request, Sampling, elicitation_tokens
+from lib.generation.slots import OwnCache, SlotCache
 from lib.generation.writer import Answer, Writer
 from lib.models.loading import with_weights
 from lib.models.memory import free_memory
-from lib.prompts.batches import batch_tokens, in_batches, is_out_of_memory
+from lib.prompts.batches import batch_tokens, in_batches
 
 # Of the memory that is free, what the cache of all rows may take. On a GPU prefills
 # need the rest of it, on a CPU all else that the machine does.
@@ -36,46 +34,50 @@ CACHE_SHARE = {"cuda": 0.8, "cpu": 0.5}
 class Engine(Writer):
     """Continuous batches on one device.
 
-    Greedy output in float32 does not depend on their composition. Out of memory halves
-    the batch and starts what was unfinished again, with the same draws, down to one
-    prompt.
+    Greedy output in float32 does not depend on their composition.
     """
 
     load = staticmethod(with_weights)
 
+    @torch.inference_mode()
     def _stream(
-        self,
-        requests: list[Request],
-        sampling: Sampling,
-        elicitation: list[int],
-        positions: int,
+        self, requests: list[Request], sampling: Sampling, positions: int
     ) -> Iterator[Completion]:
         arm = requests[0].arm
-        unfinished = {request.key: request for request in requests}
-        slots = self.batch_size or len(unfinished)
-        batch_class = _Batch
-        if without_attention(self.model):
-            batch_class = _Alone
-            slots = 1
-        with contextlib.ExitStack() as stack:
-            hook = None
-            if arm:
-                hook = stack.enter_context(installed(self.model, **arm.model_dump()))
-            while unfinished:
-                slots = min(slots, len(unfinished), self._room(positions))
-                cache = SlotCache(slots, positions)
-                batch = batch_class(self, cache, sampling, elicitation, hook)
-                try:
-                    for completion in batch.run(list(unfinished.values())):
-                        del unfinished[completion.key]
-                        yield completion
-                except (MemoryError, RuntimeError, InputError) as error:
-                    slots = _fewer(slots, positions, error)
-                # Before the next ones are made, nothing may hold the cache.
-                del batch, cache
+        at_work: contextlib.AbstractContextManager = contextlib.nullcontext()
+        if arm:
+            at_work = installed(self.model, **arm.model_dump())
+        cache = self._cache(len(requests), positions)
+        with at_work as hook:
+            yield from _Batch(self, sampling, cache, hook).run(requests)
 
-    def _writing(
-        self, answer: Answer, sampling: Sampling, elicitation: list[int]
+    def _cache(self, prompts: int, positions: int) -> SlotCache | OwnCache:
+        """Return room for rows of so many positions, as many as fit of the prompts."""
+        if without_attention(self.model):
+            return OwnCache()
+        slots = min(self.batch_size or prompts, prompts, self._room(positions))
+        return SlotCache(slots, positions)
+
+    def _room(self, positions: int) -> int:
+        """Return how many rows of so many positions fit into free memory."""
+        kind = self.model.device.type
+        if kind == "cuda":
+            # Else what an earlier batch gave back would count as taken.
+            torch.cuda.empty_cache()
+            free, _ = torch.cuda.mem_get_info(self.model.device)
+        else:
+            free = free_memory()
+        row = self.bytes_per_position * positions
+        return max(1, int(free * CACHE_SHARE[kind] // row))
+
+    @functools.cached_property
+    def bytes_per_position(self) -> int:
+        """What the keys and values of one position take, as a forward leaves them."""
+        one, _ = prefill(self.model, [[0]], [range(1)])
+        return sum(keys.nbytes + values.nbytes for keys, values, _ in one)
+
+    def writing(
+        self, answer: Answer, sampling: Sampling
     ) -> Generator[list[int], int, None]:
         """Write an answer, then what is elicited from one without a box.
 
@@ -90,11 +92,10 @@ class Engine(Writer):
             else:
                 answer.written.append(token)
                 feed = [token]
-        answer.finish_reason = "stop" if answer.end else "length"
-        if not elicitation or self._closes_a_box("", answer.written):
+        if not sampling.elicit or self._closes_a_box("", answer.written):
             return
 
-        feed = [*feed, *elicitation]
+        feed = [*feed, *elicitation_tokens(self.tokenizer, sampling)]
         while len(answer.elicited) < sampling.elicit_tokens:
             token = yield feed
             if token in self.stops:
@@ -104,47 +105,21 @@ class Engine(Writer):
             if self._closes_a_box(sampling.elicit, answer.elicited):
                 return
 
-    def _room(self, positions: int) -> int:
-        """Return how many rows of so many positions fit into free memory."""
-        kind = self.model.device.type
-        if kind == "cuda":
-            # Else what an earlier batch gave back would count as taken.
-            torch.cuda.empty_cache()
-            free, _ = torch.cuda.mem_get_info(self.model.device)
-        else:
-            free = free_memory()
-        row = bytes_per_position(self.model) * positions
-        return max(1, int(free * CACHE_SHARE[kind] // row))
-
-
-def _fewer(slots: int, positions: int, error: Exception) -> int:
-    """Return with how many slots to go on after memory ran out; else raise."""
-    # A prompt that no prefill has room for while this many slots take it raises an
-    # InputError.
-    if not is_out_of_memory(error.__cause__ or error):
-        raise error
-    if slots == 1:
-        raise InputError(
-            f"one prompt of {positions} tokens does not fit into memory"
-        ) from error
-    print(f"out of memory: going on with {slots // 2} prompts at once", file=sys.stderr)
-    return slots // 2
-
 
 class _Row:
-    """A request at work.
+    """A request at work, behind what it resumes.
 
     `writing` gives the tokens to `feed` before the next one is chosen, and takes that.
     """
 
-    def __init__(self, request: Request, answer: Answer, writing, device: torch.device):
+    def __init__(self, engine: Engine, request: Request, sampling: Sampling):
         self.request = request
-        self.answer = answer
-        self.writing: Generator[list[int], int, None] = writing
-        self.feed: list[int] = next(writing)
+        self.answer = Answer(list(request.resumed_tokens))
+        self.writing = engine.writing(self.answer, sampling)
+        self.feed = next(self.writing)
         # What its tokens are drawn from, and what ARM draws from.
         self.draws = torch.Generator("cpu").manual_seed(request.seed)
-        self.noise = torch.Generator(device).manual_seed(request.seed)
+        self.noise = torch.Generator(engine.model.device).manual_seed(request.seed)
 
     def take(self, token: int) -> bool:
         """Take the next token of the answer; return whether that is finished."""
@@ -160,9 +135,8 @@ class _Batch:
     """The rows at work, in the first slots of a cache."""
 
     engine: Engine
-    cache: SlotCache
     sampling: Sampling
-    elicitation: list[int]  # its tokens
+    cache: SlotCache | OwnCache
     hook: Installed | None  # ARM
     rows: list[_Row] = field(default_factory=list)
 
@@ -194,41 +168,29 @@ class _Batch:
         if self.hook:
             self.hook.generators = [row.noise for row in rows]
 
-    @torch.inference_mode()
     def _admit(self, admitted: list[Request]) -> torch.Tensor:
         """Prefill prompts into free slots; return the logits (N, vocabulary) of their
         next tokens.
         """
-        model = self.engine.model
-        lengths = [len(request.input_tokens) for request in admitted]
+        prompts = [request.input_tokens for request in admitted]
+        lengths = [len(prompt) for prompt in prompts]
 
-        def fill(
-            chosen: list[int],
-        ) -> tuple[list[_Row], DynamicCache, torch.Tensor]:
-            rows = [self._row(admitted[i]) for i in chosen]
-            ids = [row.request.input_tokens for row in rows]
-            last = [range(len(tokens) - 1, len(tokens)) for tokens in ids]
+        def fill(chosen: list[int]) -> torch.Tensor:
+            rows = [_Row(self.engine, admitted[i], self.sampling) for i in chosen]
+            own = [lengths[i] for i in chosen]
+            last = [range(length - 1, length) for length in own]
+            changed = own if self.hook else None
             self._let_arm_draw(rows)
-            changed = [lengths[i] for i in chosen] if self.hook else None
-            return rows, *prefill(model, ids, last, changed)
-
-        parts = []
-        at_once = batch_tokens(model.device.type)
-        for chosen, (rows, filled, logits) in in_batches(lengths, fill, at_once):
-            slot = len(self.rows)
-            self.cache.write(slot, filled, [lengths[i] for i in chosen])
+            ids = [prompts[i] for i in chosen]
+            filled, logits = prefill(self.engine.model, ids, last, changed)
+            self.cache.write(len(self.rows), filled, own)
             self.rows += rows
-            parts.append(logits)
-        return torch.cat(parts)
+            return logits
 
-    def _row(self, request: Request) -> _Row:
-        """Return a request at work, behind what it resumes."""
-        answer = Answer(list(request.resumed_tokens), [], [])
-        engine = self.engine
-        writing = engine._writing(answer, self.sampling, self.elicitation)
-        return _Row(request, answer, writing, engine.model.device)
+        at_once = batch_tokens(self.engine.model.device.type)
+        parts = in_batches(lengths, fill, at_once)
+        return torch.cat([logits for _, logits in parts])
 
-    @torch.inference_mode()
     def _step(self) -> torch.Tensor:
         """Feed each row a token; return the logits (rows, vocabulary) of the next ones
         in float32.
@@ -274,32 +236,3 @@ class _Batch:
         if slot < len(self.rows):
             self.cache.move(len(self.rows), slot)
             self.rows[slot] = last
-
-
-@dataclass
-class _Alone(_Batch):
-    """One row at work, of a model of which some layers keep something else than keys
-    and values: it goes through the family's own forward, with a cache of its own.
-    """
-
-    own: DynamicCache | None = None
-
-    def _admit(self, admitted: list[Request]) -> torch.Tensor:
-        """Read one prompt; return the logits (1, vocabulary) of its next token."""
-        (request,) = admitted
-        config = self.engine.model.config.get_text_config()
-        self.own = DynamicCache(config=config)
-        self.rows.append(self._row(request))
-        return self._forward(request.input_tokens)
-
-    def _step(self) -> torch.Tensor:
-        """Feed the row a token; return the logits (1, vocabulary) of the next one."""
-        return self._forward([self.rows[0].feed.pop(0)])
-
-    @torch.inference_mode()
-    def _forward(self, tokens: list[int]) -> torch.Tensor:
-        model = self.engine.model
-        self._let_arm_draw(self.rows)
-        ids = torch.tensor([tokens], device=model.device)
-        output = model(input_ids=ids, past_key_values=self.own, use_cache=True)
-        return output.logits[:, -1].float()

@@ -7,12 +7,12 @@ cache. Completions come chunk by chunk.
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation.requests import Completion, Request, Sampling
+from lib.generation.requests import Completion, Request, Sampling, elicitation_tokens
 from lib.generation.writer import Answer, Writer, chunk_size
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.memory import free_memory
@@ -37,14 +37,6 @@ CPU_BLOCK = 32
 CPU_SHARE = 0.5  # of the memory that is free, what the cache takes on a CPU
 
 
-class _Asked(NamedTuple):
-    """A prompt to continue by at most `limit` tokens."""
-
-    prompt: list[int]
-    seed: int
-    limit: int
-
-
 class Engine(Writer):
     """Runs on `tensor_parallel` devices.
 
@@ -58,13 +50,7 @@ class Engine(Writer):
 
     def __init__(self, loaded, batch_size: int | None, tensor_parallel: int = 1):
         super().__init__(loaded, batch_size)
-        self.folder = loaded.model.name_or_path
         self.tensor_parallel = tensor_parallel
-        if not os.path.isdir(self.folder):
-            raise InputError(
-                f"engine vllm reads a checkpoint folder, and {loaded.spec} was loaded"
-                " from none"
-            )
         self.llm: Any = None  # until the first prompt
         self.room = 0  # positions of a prompt, with what follows
 
@@ -72,112 +58,90 @@ class Engine(Writer):
         raise InputError("engine vllm does not run ARM: use engine transformers")
 
     def _stream(
-        self,
-        requests: list[Request],
-        sampling: Sampling,
-        elicitation: list[int],
-        positions: int,
+        self, requests: list[Request], sampling: Sampling, positions: int
     ) -> Iterator[Completion]:
         if positions > self.room:
             self._start(positions)
         size = chunk_size(self.batch_size)
         for begin in range(0, len(requests), size):
-            answers = []
-            for request in requests[begin : begin + size]:
-                answer = Answer(list(request.resumed_tokens), [], [], "length")
-                answers.append((request, answer))
-            self._write(answers, sampling)
-            self._elicit(answers, elicitation, sampling)
-            for request, answer in answers:
+            chunk = requests[begin : begin + size]
+            answers = [Answer(list(request.resumed_tokens)) for request in chunk]
+            if sampling.max_new_tokens:  # vLLM writes one token at least
+                self._write(chunk, answers, sampling)
+            if sampling.elicit:
+                self._elicit(chunk, answers, sampling)
+            for request, answer in zip(chunk, answers, strict=True):
                 yield self._completion(request, sampling, answer)
 
-    def _write(self, answers: list[tuple[Request, Answer]], sampling: Sampling) -> None:
+    def _write(
+        self, requests: list[Request], answers: list[Answer], sampling: Sampling
+    ) -> None:
         """Let each answer go on to its end or to the limit."""
-        if not sampling.max_new_tokens:  # vLLM writes one token at least
-            return
-        asked = []
-        for request, answer in answers:
-            left = sampling.max_new_tokens - len(answer.written)
-            asked.append(_Asked(request.input_tokens, request.seed, left))
-        written = self._generate(asked, sampling)
-        for (_, answer), (tokens, end) in zip(answers, written, strict=True):
+        written = self._generate(requests, sampling.max_new_tokens, sampling)
+        for answer, tokens in zip(answers, written, strict=True):
+            if tokens[-1] in self.stops:
+                answer.end = [tokens.pop()]
             answer.written += tokens
-            answer.end = end
-            answer.finish_reason = "stop" if end else "length"
 
     def _elicit(
-        self,
-        answers: list[tuple[Request, Answer]],
-        elicitation: list[int],
-        sampling: Sampling,
+        self, requests: list[Request], answers: list[Answer], sampling: Sampling
     ) -> None:
         """Let each answer without a box go on behind the elicitation, up to its box."""
-        if not elicitation:
-            return
-        asked = []
+        elicitation = elicitation_tokens(self.tokenizer, sampling)
         unboxed = []
-        for request, answer in answers:
+        asked = []
+        for request, answer in zip(requests, answers, strict=True):
             if not self._closes_a_box("", answer.written):
-                prompt = [*request.input_ids, *answer.written, *elicitation]
-                seed = (request.seed + 1) % 2**63
-                asked.append(_Asked(prompt, seed, sampling.elicit_tokens))
                 unboxed.append(answer)
-        written = self._generate(asked, sampling)
-        for answer, (tokens, _) in zip(unboxed, written, strict=True):
-            while tokens and self._closes_a_box(sampling.elicit, tokens[:-1]):
-                tokens.pop()
-            answer.elicited = tokens
+                ids = [*request.input_ids, *answer.written, *elicitation]
+                asked.append(Request(request.key, ids, (request.seed + 1) % 2**63))
+        written = self._generate(asked, sampling.elicit_tokens, sampling)
+        for answer, tokens in zip(unboxed, written, strict=True):
+            for token in tokens:
+                if token in self.stops:
+                    break
+                answer.elicited.append(token)
+                if self._closes_a_box(sampling.elicit, answer.elicited):
+                    break
 
     def _generate(
-        self, asked: Sequence[_Asked], sampling: Sampling
-    ) -> list[tuple[list[int], list[int]]]:
-        """Return what vLLM writes behind each prompt, and the token that ended it, if
-        one did.
+        self, requests: list[Request], limit: int, sampling: Sampling
+    ) -> list[list[int]]:
+        """Return what vLLM writes behind each prompt, up to a limit that counts resumed
+        tokens, with the token that ended it.
         """
-        prompts = [TokensPrompt(prompt_token_ids=one.prompt) for one in asked]
-        parameters = [
-            SamplingParams(
+        stops = sorted(self.stops)
+        prompts = []
+        parameters = []
+        for request in requests:
+            prompts.append(TokensPrompt(prompt_token_ids=request.input_tokens))
+            how = SamplingParams(
                 temperature=sampling.temperature,
                 top_p=sampling.top_p,
-                max_tokens=one.limit,
-                seed=one.seed,
-                stop_token_ids=sorted(self.stops),
+                max_tokens=limit - len(request.resumed_tokens),
+                seed=request.seed,
+                stop_token_ids=stops,
                 detokenize=False,
             )
-            for one in asked
-        ]
-        written = []
-        for output in self.llm.generate(prompts, parameters, use_tqdm=False):
-            [generated] = output.outputs
-            tokens = list(generated.token_ids)
-            end = tokens[-1:] if generated.finish_reason == "stop" else []
-            written.append((tokens[: len(tokens) - len(end)], end))
-        return written
+            parameters.append(how)
+        outputs = self.llm.generate(prompts, parameters, use_tqdm=False)
+        return [list(output.outputs[0].token_ids) for output in outputs]
 
     def _start(self, positions: int) -> None:
         """Start vLLM with room for prompts of so many positions."""
         self.llm = None  # whose processes end before there are others
         self.room = positions
-        try:
-            self.llm = LLM(**self._arguments())
-        # Of any kind; the reason stands in the output of vLLM's processes.
-        except Exception as error:
-            reason = " ".join(str(error).split())[:300]
-            raise InputError(f"vllm did not start: {reason}") from error
-
-    def _arguments(self) -> dict:
-        """Return what vLLM is started with."""
         # Token ids go in and come out, and `Sampling` says what a checkpoint's
         # generation config would.
         arguments = {
-            "model": self.folder,
+            "model": self.model.name_or_path,
             "load_format": "safetensors",
             "skip_tokenizer_init": True,
             "generation_config": "vllm",
             "dtype": self.loaded.dtype,
             "tensor_parallel_size": self.tensor_parallel,
             "enable_prefix_caching": True,
-            "max_model_len": self.room,
+            "max_model_len": positions,
             "disable_log_stats": True,
             "use_tqdm_on_load": False,
         }
@@ -191,4 +155,9 @@ class Engine(Writer):
                 "block_size": CPU_BLOCK,
                 "kv_cache_memory_bytes": int(free_memory() * CPU_SHARE),
             }
-        return arguments
+        try:
+            self.llm = LLM(**arguments)
+        # Of any kind; the reason stands in the output of vLLM's processes.
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300]
+            raise InputError(f"vllm did not start: {reason}") from error

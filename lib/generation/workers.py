@@ -49,7 +49,7 @@ class Worker:
     It is made anew, from the same arguments, where the actor is started again.
     """
 
-    def __init__(self, loading: dict, revision: str, making: tuple):
+    def __init__(self, loading: tuple, revision: str, making: tuple):
         self.loading = loading
         self.revision = revision
         self.making = making
@@ -68,7 +68,7 @@ class Worker:
 
     def _load(self) -> Any:
         name, *rest = self.making
-        loaded = load_without_weights(**self.loading)
+        loaded = load_without_weights(*self.loading)
         if loaded.revision != self.revision:
             raise InputError(
                 f"the worker at {ray.util.get_node_ip_address()} has revision"
@@ -108,20 +108,16 @@ class Workers:
         Raises InputError when that fails.
         """
         address = os.environ.get("RAY_ADDRESS") or "local"
-        here = {
-            "num_cpus": self.count,
-            "include_dashboard": False,
-            "object_store_memory": OBJECT_STORE,
-        }
-        failure = (
-            "Ray did not start here, for which it gives a busy machine too little time"
-        )
-        if address != "local":
-            here = {}
-            failure = f"the Ray cluster at {address} cannot be joined"
+        settings: dict[str, Any] = {"logging_level": logging.ERROR}
+        failure = f"the Ray cluster at {address} cannot be joined"
+        if address == "local":
+            settings["num_cpus"] = self.count
+            settings["include_dashboard"] = False
+            settings["object_store_memory"] = OBJECT_STORE
+            failure = "Ray did not start here, as it may not on a busy machine"
         try:
             _reach(address)
-            ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **here)
+            ray.init(address, log_to_driver=False, **settings)
         # Of any kind, RuntimeError and bare Exception among them.
         except Exception as error:
             raise InputError(f"{failure}: {_last_words(error)}") from error
@@ -161,33 +157,31 @@ class Workers:
             except RayError as error:
                 reason = _last_words(error)
             else:
-                for completion in completions:
-                    owed.remove(completion.key)
-                    yield completion
+                owed -= {completion.key for completion in completions}
+                yield from completions
         self.failed = dict.fromkeys(owed, reason)
 
     def _workers(self) -> list:
         """Return the workers' actors, which start as soon as there is room."""
-        loading = {
-            "spec": self.loaded.spec,
-            "device": self.loaded.device,
-            "dtype": self.loaded.dtype,
-        }
         hiring = ray.remote(Worker).options(
             num_cpus=1, num_gpus=self.gpus, max_restarts=-1, max_task_retries=1
         )
-        made_of = (loading, self.loaded.revision, self.making)
-        return [hiring.remote(*made_of) for _ in range(self.count)]
+        loaded = self.loaded
+        loading = (loaded.spec, loaded.device, loaded.dtype)
+        return [
+            hiring.remote(loading, loaded.revision, self.making)
+            for _ in range(self.count)
+        ]
 
     def _require_room(self) -> None:
         """Raise InputError where the cluster is too small for all workers."""
         has = ray.cluster_resources()
-        for name, needed in (("CPU", self.count), ("GPU", self.count * self.gpus)):
-            if has.get(name, 0) < needed:
-                raise InputError(
-                    f"{self.count} workers need {needed} {name}s, and after"
-                    f" {PATIENCE} s the cluster has {has.get(name, 0):.0f}"
-                )
+        cpus, gpus = (int(has.get(kind, 0)) for kind in ("CPU", "GPU"))
+        if cpus < self.count or gpus < self.count * self.gpus:
+            raise InputError(
+                f"{self.count} workers need a CPU and {self.gpus} GPUs each, and after"
+                f" {PATIENCE} s the cluster has {cpus} and {gpus}"
+            )
 
 
 def _reach(address: str) -> None:

@@ -1,10 +1,10 @@
 """What every engine has in common: a `Writer` completes requests with its model."""
 
 import functools
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import torch
 
@@ -15,7 +15,6 @@ from lib.generation.requests import (
     Completion,
     Request,
     Sampling,
-    elicitation_tokens,
     positions_after,
 )
 from lib.generation.stops import stop_tokens
@@ -33,9 +32,8 @@ class Answer:
     """An answer as an engine writes it, token by token."""
 
     written: list[int]
-    end: list[int]  # the token that ended it, none at the token limit
-    elicited: list[int]  # what was written behind the elicitation
-    finish_reason: str = ""  # empty while it goes on
+    end: list[int] = field(default_factory=list)  # what ended it: none at the limit
+    elicited: list[int] = field(default_factory=list)  # behind the elicitation
 
 
 class Writer(ABC):
@@ -48,7 +46,6 @@ class Writer(ABC):
     """
 
     status = ""
-    failed: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, loaded, batch_size: int | None):
         self.loaded = loaded
@@ -56,6 +53,7 @@ class Writer(ABC):
         self.tokenizer = loaded.tokenizer
         self.batch_size = batch_size
         self.stops = stop_tokens(self.model, self.tokenizer)
+        self.failed: dict[str, str] = {}
 
     def complete(
         self, requests: Sequence[Request], sampling: Sampling
@@ -65,7 +63,6 @@ class Writer(ABC):
         Raises InputError at the call, before the first completion, for a prompt that
         the context has no room for, and for ARM that the engine cannot run.
         """
-        elicitation = elicitation_tokens(self.tokenizer, sampling)
         following = positions_after(self.tokenizer, sampling)
         longest = max((len(request.input_ids) for request in requests), default=0)
         positions = longest + following
@@ -80,12 +77,9 @@ class Writer(ABC):
             by_arm.setdefault(request.arm, []).append(request)
         for arm in filter(None, by_arm):
             self._accept(arm)
-
-        def completions() -> Iterator[Completion]:
-            for group in by_arm.values():
-                yield from self._stream(group, sampling, elicitation, positions)
-
-        return completions()
+        return itertools.chain.from_iterable(
+            self._stream(alike, sampling, positions) for alike in by_arm.values()
+        )
 
     def _accept(self, arm: Arm) -> None:
         """Raise InputError where ARM cannot work."""
@@ -98,13 +92,11 @@ class Writer(ABC):
 
     @abstractmethod
     def _stream(
-        self,
-        requests: list[Request],
-        sampling: Sampling,
-        elicitation: list[int],
-        positions: int,
+        self, requests: list[Request], sampling: Sampling, positions: int
     ) -> Iterator[Completion]:
-        """Yield a completion for each request, all of one setting of ARM."""
+        """Yield a completion for each request, all of one setting of ARM; none takes
+        more positions.
+        """
 
     @functools.cached_property
     def processor(self) -> str:
@@ -129,7 +121,7 @@ class Writer(ABC):
         return Completion(
             key=request.key,
             text=text,
-            finish_reason=answer.finish_reason,
+            finish_reason="stop" if answer.end else "length",
             prompt_tokens=len(request.input_ids),
             completion_tokens=len(answer.written) + len(answer.elicited),
             elicited=bool(answer.elicited),

@@ -1,17 +1,15 @@
 """The transformers engine against transformers' own greedy `generate`."""
 
 import contextlib
-import gc
 import itertools
 import re
-import weakref
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
-from families import FAMILIES, SMALL, spread
-from transformers import DynamicCache, Qwen2Config, Qwen2ForCausalLM
+from families import FAMILIES, spread
+from transformers import DynamicCache
 
 from lib.arm.moving import installed
 from lib.arm.settings import Arm
@@ -23,7 +21,7 @@ from lib.generation import transformers
 from lib.generation.engines import engine_class, make_engine
 from lib.generation.next_token import choose
 from lib.generation.requests import Request, Sampling
-from lib.generation.slots import SlotCache, bytes_per_position
+from lib.generation.slots import SlotCache
 from lib.models.loading import Loaded
 from lib.models.names import Source
 
@@ -140,45 +138,18 @@ def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny):
         assert complete(tiny, [*others, resumed], 4, max_new_tokens=12) == whole
 
 
-def test_prompts_that_have_no_room_beside_the_slots_go_on_with_fewer_slots(
-    tiny, monkeypatch, capsys
-):
+def test_a_prefill_that_has_no_room_takes_in_fewer_prompts(tiny, monkeypatch):
     prompts = requests([3, 8, 5, 2])
     expected = complete(tiny, prompts, 4, max_new_tokens=6)
     prefill = transformers.prefill
-    admitted = []  # prompts that were taken in beside others
-    caches = []
 
-    def cache(slots, positions):
-        # There is no room for two of them, also before garbage is collected.
-        assert all(earlier() is None for _, earlier in caches)
-        made = SlotCache(slots, positions)
-        caches.append((slots, weakref.ref(made)))
-        return made
-
-    def prefill_beside_one_slot(*args):
-        slots, _ = caches[-1]
-        admitted.append(slots)
-        if slots > 1 and admitted.count(slots) > 1:
+    def prefill_of_one(model, rows, *others):
+        if len(rows) > 1:
             raise torch.OutOfMemoryError("out of memory")
-        return prefill(*args)
+        return prefill(model, rows, *others)
 
-    monkeypatch.setattr(transformers, "batch_tokens", lambda device: 1)
-    monkeypatch.setattr(transformers, "SlotCache", cache)
-    monkeypatch.setattr(transformers, "prefill", prefill_beside_one_slot)
-    gc.disable()
+    monkeypatch.setattr(transformers, "prefill", prefill_of_one)
     assert complete(tiny, prompts, 4, max_new_tokens=6) == expected
-    gc.enable()
-    assert [slots for slots, _ in caches] == [4, 2, 1]
-    last_line = capsys.readouterr().err.splitlines()[-1]
-    assert last_line == "out of memory: going on with 1 prompts at once"
-
-    def no_prefill(*args):
-        raise torch.OutOfMemoryError("out of memory")
-
-    monkeypatch.setattr(transformers, "prefill", no_prefill)
-    with pytest.raises(InputError, match="does not fit into memory"):
-        complete(tiny, prompts, 4, max_new_tokens=6)
 
 
 def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
@@ -187,14 +158,6 @@ def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
     monkeypatch.setattr(transformers, "free_memory", lambda: 2 * 5 * position * 100)
     engine = engine_class("transformers")(tiny, 64)
     assert engine._room(100) == 5  # half of it is used
-
-
-def test_the_width_of_a_head_follows_where_the_config_does_not_name_it():
-    shape = {name: SMALL[name] for name in SMALL if name != "head_dim"}
-    model = Qwen2ForCausalLM(Qwen2Config(**{**shape, "hidden_size": 48}))
-    assert not hasattr(model.config, "head_dim")
-    # Keys and values of 3 layers with 2 heads of 48 / 4 numbers with 4 bytes.
-    assert bytes_per_position(model) == 2 * 3 * 2 * 12 * 4
 
 
 def test_completions_and_scores_say_which_processor_they_are_of(tiny):

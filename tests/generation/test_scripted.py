@@ -64,6 +64,7 @@ class Scripted:
         source = Source(name, name)
         loaded = Loaded(model, tokenizer, name, source, "none", "cpu", "float32", 2)
         self.engine = engine_class("transformers")(loaded, 8)
+        assert self.engine.bytes_per_position  # whose forward is no part of an answer
 
     def _see(self, _, inputs):
         self.fed.extend(inputs[0].view(-1).tolist())

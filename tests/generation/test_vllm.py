@@ -156,12 +156,6 @@ def test_arm_is_refused_in_one_line(engine):
         engine.complete([Request("a", [1, 2], arm=Arm())], Sampling(6))
 
 
-def test_a_model_without_a_folder_is_refused_at_once(vllm, engine):
-    engine.loaded.model.name_or_path = ""
-    with pytest.raises(InputError, match="reads a checkpoint folder"):
-        vllm.Engine(engine.loaded, 8)
-
-
 @installed
 def test_greedy_tokens_equal_those_of_transformers(demo):
     # Off the cores of vLLM's workers: threads that wait for each other there take
