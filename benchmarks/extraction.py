@@ -4,10 +4,11 @@
 
 It is measured on the demo model and this machine. Each way and length runs in a process
 of its own, so that peak memory belongs to it alone, and is held against ours first.
-Writes benchmarks/results/extraction.csv: median seconds, and MiB above the loaded
-model. Every way but SDPA, a plain forward, ends with the received attention of its
-layers. TransformerLens is measured when it is installed; memory is measured on Linux
-alone.
+Writes benchmarks/results/extraction.csv: median seconds, MiB above the loaded model,
+and the shares of the time of eager attention and, of the same layers, of
+TransformerLens. Every way but SDPA, a plain forward, ends with the received attention
+of its layers. TransformerLens is measured when it is installed. Memory is read as Linux
+tells it.
 """
 
 import argparse
@@ -33,10 +34,11 @@ from lib.models.loading import load
 from lib.models.names import resolve
 
 WAYS = ["layer1", "all", "sdpa", "eager", "lens_layer1", "lens_all"]
+# Which of them go through the same layers as TransformerLens.
+LENS = {"layer1": "lens_layer1", "all": "lens_all"}
 AGREE_TOKENS = (128, 512)  # ours takes the queries in one block, and in several
 AGREE_WITHIN = 1e-4
 MIB = 1 << 20
-KILLED = "killed, most likely for lack of memory"
 SLOW = 40  # seconds: a way that takes longer is called once, which then counts
 
 
@@ -133,10 +135,8 @@ def seconds(call, ids: torch.Tensor) -> float:
     return time.perf_counter() - start
 
 
-def restart_peak() -> float:
+def restart_peak() -> int:
     """Set the kernel's peak of resident memory to what is resident now; return that."""
-    if sys.platform != "linux":
-        return math.nan
     # Memory that loading freed and the allocator kept would be used again and hide as
     # much of the peak.
     ctypes.CDLL(None).malloc_trim(0)
@@ -144,12 +144,10 @@ def restart_peak() -> float:
     return peak()
 
 
-def peak() -> float:
-    """Return the peak resident memory since `restart_peak`, in bytes, or NaN."""
-    if sys.platform != "linux":
-        return math.nan
+def peak() -> int:
+    """Return the peak resident memory since `restart_peak`, in bytes."""
     status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024.0
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 @torch.inference_mode()
@@ -166,13 +164,15 @@ def check(way: str) -> None:
 
 
 def run_apart(way: str, tokens: int, repeats: int) -> dict:
-    """Return what `measure` does in a new process, where it may be killed."""
+    """Return what `measure` does in a new process, or no seconds where that was killed,
+    most likely for lack of memory.
+    """
     one = ["--one", way, str(tokens), "--repeats", str(repeats)]
     command = [sys.executable, __file__, *one]
     offline = {**os.environ, "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=offline)
     if done.returncode == -signal.SIGKILL:
-        return {"way": way, "tokens": tokens, "skipped": KILLED}
+        return {"way": way, "tokens": tokens, "seconds": math.nan}
     if done.returncode:
         sys.exit(f"{way} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -200,13 +200,16 @@ def main() -> None:
         check(way)
     rows = []
     for tokens in options.tokens:
-        for way in ways:
-            rows.append(run_apart(way, tokens, options.repeats))
-            print(rows[-1], file=sys.stderr, flush=True)
-    columns = ["way", "tokens", "seconds", "extra_mib", "skipped"]
-    table = pd.DataFrame(rows, columns=columns)
-    table = keep("extraction", table, repeats=options.repeats)
-    print(table[columns].to_string(index=False))
+        found = {way: run_apart(way, tokens, options.repeats) for way in ways}
+        for way, row in found.items():
+            others = {"of_eager_time": "eager", "of_lens_time": LENS.get(way)}
+            for column, other in others.items():
+                if other in found:
+                    row[column] = row["seconds"] / found[other]["seconds"]
+            print(row, file=sys.stderr, flush=True)
+        rows += found.values()
+    table = keep("extraction", pd.DataFrame(rows), repeats=options.repeats)
+    print(table[list(rows[0])].to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import functools
 import gc
 import importlib.util
 import time
-from collections.abc import Callable
 
 import pandas as pd
 import torch
@@ -23,7 +22,7 @@ from lib.attention.received import received_attention
 from lib.generation.engines import engine_class, make_engine
 from lib.generation.prefill import prefill
 from lib.generation.requests import Request, Sampling
-from lib.models.loading import Loaded, load, load_without_weights
+from lib.models.loading import load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
@@ -40,31 +39,22 @@ def clock() -> float:
     return time.perf_counter()
 
 
-def tokens_per_second(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Return how fast ways go over the same ROWS prompts, at best."""
-    times = in_turns(ways, REPEATS, clock)
-    return {way: ROWS * TOKENS / min(seconds) for way, seconds in times.items()}
-
-
 @torch.inference_mode()
-def forwards(loaded: Loaded) -> list[dict]:
+def forwards(model) -> list[dict]:
     """Return the rows of extraction and of likelihoods."""
-    model = loaded.model
     ids = torch.randint(100, 10_000, (ROWS, TOKENS), device=model.device)
-    texts = ids.tolist()
     places = [range(TOKENS // 2, TOKENS - 1)] * ROWS
-    forward = functools.partial(model.get_decoder(), ids, use_cache=False)
-    extraction = {
-        "ours": functools.partial(received_attention, model, ids),
-        "other": forward,
+    ways = {
+        "other": functools.partial(model.get_decoder(), ids, use_cache=False),
+        "extraction": functools.partial(received_attention, model, ids),
+        "likelihood": functools.partial(prefill, model, ids.tolist(), places),
     }
-    likelihood = {
-        "ours": functools.partial(prefill, model, texts, places),
-        "other": forward,
-    }
+    times = in_turns(ways, REPEATS, clock)
+    other, *ours = (ROWS * TOKENS / min(times[way]) for way in ways)
+    names = list(ways)[1:]
     return [
-        {"row": "extraction"} | tokens_per_second(extraction),
-        {"row": "likelihood"} | tokens_per_second(likelihood),
+        {"row": name, "ours": speed, "other": other}
+        for name, speed in zip(names, ours, strict=True)
     ]
 
 
@@ -94,14 +84,12 @@ def main() -> None:
     options = parser.parse_args()
     loaded = load(options.model)
     settings = {"model": loaded.name, "dtype": loaded.dtype}
-    rows = forwards(loaded)
+    rows = forwards(loaded.model)
     del loaded
-    engines = {"ours": "transformers"}
-    if importlib.util.find_spec("vllm"):
-        engines["other"] = "vllm"
     row: dict = {"row": "answers"}
-    for column, engine in engines.items():
-        row[column] = answers(options.model, engine, options.prompts)
+    row["ours"] = answers(options.model, "transformers", options.prompts)
+    if importlib.util.find_spec("vllm"):
+        row["other"] = answers(options.model, "vllm", options.prompts)
     table = pd.DataFrame([*rows, row], columns=["row", "ours", "other"])
     print(keep("gpu", table, **settings).iloc[:, :5].to_string(index=False))
 

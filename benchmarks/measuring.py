@@ -48,10 +48,8 @@ def machine() -> dict[str, object]:
         "cores": os.cpu_count(),
     }
     for package in VERSIONED:
-        try:
-            version = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            version = ""
+        is_there = any(importlib.metadata.distributions(name=package))
+        version = importlib.metadata.version(package) if is_there else ""
         description[package.replace("-", "_")] = version
     return description
 
@@ -80,5 +78,4 @@ def keep_beside(name: str, table: pd.DataFrame, by: str) -> None:
 
 
 def _write(name: str, table: pd.DataFrame) -> None:
-    RESULTS.mkdir(exist_ok=True)
     table.to_csv(RESULTS / f"{name}.csv", index=False, float_format="%.4g")

@@ -30,7 +30,7 @@ from typing import Any
 
 import pandas as pd
 from measuring import keep_beside
-from stand_in_hub import MODELS, StandInHub, stand_in_hub
+from stand_in_hub import MODELS, StandInHub
 
 from lib.__main__ import main as command_line
 from lib.evaluation import scoring
@@ -237,7 +237,7 @@ def main() -> None:
     # Scores and caches of an earlier rehearsal would spare this one's work.
     shutil.rmtree(options.folder, ignore_errors=True)
     served = MODELS if options.end_to_end else options.models
-    with stand_in_hub(options.folder / "served", served, options.narrow) as hub:
+    with StandInHub(options.folder / "served", served, options.narrow) as hub:
         rows = []
         for name in options.models:
             rows.append(scored(hub, name, options.folder / name, options.memory))

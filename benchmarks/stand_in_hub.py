@@ -4,23 +4,26 @@
 
 It serves until it is interrupted, and prints the address for HF_ENDPOINT. Configs and
 shapes are those of the models, tokenizers those of small models of the same families
-(requirements/families.txt). Weights are random numbers that the server makes up while
-it sends them: files are holes on disk behind a header that says what lies where. With
---narrow models have as many layers, heads and words, but few numbers in each.
+(requirements/families.txt). All weights are random numbers that the server makes up
+while it sends them: files are holes on disk behind a header that says what lies where.
+With --narrow models have as many layers, heads and words, but few numbers in each.
 """
 
 import argparse
 import json
 import shutil
 import sys
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import torch
+from huggingface_hub import split_torch_state_dict_into_shards
 from measuring import ROOT
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from lib.models.checkpoint import ONLY_SHARD, SHARD_INDEX
+from lib.models.checkpoint import SHARD_INDEX
 from lib.models.conversion import converted
 from lib.models.names import known_models, resolve
 from lib.paths import RESULTS
@@ -28,7 +31,6 @@ from lib.paths import RESULTS
 sys.path.append(str(ROOT / "tests" / "support"))
 from hub_server import HubServer
 
-LARGEST_SHARD = 4e9  # bytes, as those of the 7B
 # Which model's tokenizer a model of this family speaks through.
 TOKENIZERS = {
     "qwen2": "Qwen2.5-Coder-0.5B-Instruct",
@@ -38,7 +40,6 @@ TOKENIZERS = {
 NARROW = {"hidden_size": 128, "intermediate_size": 256, "head_dim": 16}
 NUMBERS = 1_000_003  # random ones, which come again and again: no multiple of a row
 DEVIATION = 0.02
-ONE = torch.ones(1, dtype=torch.bfloat16).view(torch.uint8).numpy().tobytes()
 MODELS = (
     "Qwen2.5-Math-1.5B",
     "Qwen2.5-Math-7B",
@@ -48,26 +49,41 @@ MODELS = (
 
 
 class StandInHub(HubServer):
-    """Serves checkpoints whose weights are random, and those of norms one."""
+    """Serves checkpoints whose weights are random."""
 
-    def __init__(self, root: Path, narrow: bool):
+    def __init__(
+        self, root: Path, models: Sequence[str] = MODELS, narrow: bool = False
+    ):
         self.changes = NARROW if narrow else {}
         generator = torch.Generator().manual_seed(0)
         numbers = DEVIATION * torch.randn(NUMBERS, generator=generator)
         self.noise = numbers.bfloat16().view(torch.uint8).numpy().tobytes() * 2
-        # Of each shard: where its header ends, and where norms begin and end.
-        self.headers: dict[str, int] = {}
-        self.norms: dict[str, list[tuple[int, int]]] = {}
+        self.headers: dict[str, int] = {}  # where the header of each shard ends
         super().__init__(root)
+        for name in models:
+            self._add(name)
 
-    def add(self, name: str) -> None:
+    def read(self, file: BinaryIO, size: int) -> bytes:
+        """Return the next bytes of a file, behind a shard's header random ones."""
+        start = file.tell()
+        header = self.headers.get(file.name)
+        if header is None:
+            return file.read(size)
+        if start < header:
+            return file.read(min(size, header - start))
+        offset = start % (2 * NUMBERS)
+        sent = self.noise[offset : offset + size]
+        file.seek(start + len(sent))
+        return sent
+
+    def _add(self, name: str) -> None:
         """Have a model of data/models.yaml, with its config and its tokenizer."""
         known = known_models()[name]
         config = AutoConfig.for_model(**known["config"] | self.changes)
         folder = self.root / known["hub"]
         folder.mkdir(parents=True, exist_ok=True)
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config)
+            model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
         config.architectures = [type(model).__name__]
         config.dtype = "bfloat16"
         config.save_pretrained(folder)
@@ -76,71 +92,27 @@ class StandInHub(HubServer):
             if path.name.startswith(("token", "chat_template", "generation_config")):
                 shutil.copy(path, folder)
 
-        shapes = {key: list(tensor.shape) for key, tensor in model.state_dict().items()}
+        weights = model.state_dict()
         if config.tie_word_embeddings:
-            shapes.pop("lm_head.weight")
-        self._write_shards(folder, shapes)
+            weights.pop("lm_head.weight")
+        split = split_torch_state_dict_into_shards(weights, max_shard_size="4GB")
+        if split.is_sharded:
+            index = {"metadata": {}, "weight_map": split.tensor_to_filename}
+            (folder / SHARD_INDEX).write_text(json.dumps(index))
+        for file, keys in split.filename_to_tensors.items():
+            self._write_header(folder / file, {key: weights[key] for key in keys})
 
-    def read(self, file: BinaryIO, size: int) -> bytes:
-        """Return the next bytes of a file, behind a shard's header random ones."""
-        if file.name not in self.headers:
-            return file.read(size)
-        start = file.tell()
-        if start < self.headers[file.name]:
-            return file.read(min(size, self.headers[file.name] - start))
-        offset = start % (2 * NUMBERS)
-        sent = bytearray(self.noise[offset : offset + size])
-        for begin, end in self.norms[file.name]:
-            first, last = max(begin, start), min(end, start + size)
-            if first < last:
-                ones = ONE * ((last - first) // 2 + 1)
-                shift = (first - begin) % 2
-                sent[first - start : last - start] = ones[shift:][: last - first]
-        file.seek(start + size)
-        return bytes(sent)
-
-    def _write_shards(self, folder: Path, shapes: dict[str, list[int]]) -> None:
-        """Write the index, and each shard's header before a hole."""
-        shards: list[dict[str, list[int]]] = [{}]
-        size = 0
-        for key, shape in shapes.items():
-            stored = 2 * torch.Size(shape).numel()
-            if size + stored > LARGEST_SHARD and shards[-1]:
-                shards.append({})
-                size = 0
-            shards[-1][key] = shape
-            size += stored
-        names = [ONLY_SHARD]
-        if len(shards) > 1:
-            count = len(shards)
-            names = [
-                f"model-{number:05}-of-{count:05}.safetensors"
-                for number in range(1, count + 1)
-            ]
-            index = {
-                key: name
-                for name, shard in zip(names, shards, strict=True)
-                for key in shard
-            }
-            content = {"metadata": {}, "weight_map": index}
-            (folder / SHARD_INDEX).write_text(json.dumps(content))
-        for name, shard in zip(names, shards, strict=True):
-            self._write_header(folder / name, shard)
-
-    def _write_header(self, path: Path, shapes: dict[str, list[int]]) -> None:
+    def _write_header(self, path: Path, weights: dict[str, torch.Tensor]) -> None:
         """Write where a shard's tensors lie, and make it as long as they need."""
         header = {}
-        norms = []
         end = 0
-        for key, shape in shapes.items():
-            begin, end = end, end + 2 * torch.Size(shape).numel()
+        for key, tensor in weights.items():
+            begin, end = end, end + tensor.nbytes
             header[key] = {
                 "dtype": "BF16",
-                "shape": shape,
+                "shape": list(tensor.shape),
                 "data_offsets": [begin, end],
             }
-            if "norm" in key:
-                norms.append((begin, end))
         encoded = json.dumps(header).encode()
         encoded += b" " * (-len(encoded) % 8)
         length = 8 + len(encoded)
@@ -149,16 +121,6 @@ class StandInHub(HubServer):
             file.write(encoded)
             file.truncate(length + end)
         self.headers[str(path)] = length
-        self.norms[str(path)] = [(length + begin, length + end) for begin, end in norms]
-
-
-def stand_in_hub(folder: Path, models=MODELS, narrow: bool = False) -> StandInHub:
-    """Return a running hub with these models; it ends with its `with` block."""
-    folder.mkdir(parents=True, exist_ok=True)
-    hub = StandInHub(folder, narrow)
-    for name in models:
-        hub.add(name)
-    return hub
 
 
 def main() -> None:
@@ -167,13 +129,12 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=RESULTS / "stand-in-hub")
     parser.add_argument("--narrow", action="store_true")
     options = parser.parse_args()
-    with stand_in_hub(options.folder, narrow=options.narrow) as hub:
+    with StandInHub(options.folder, narrow=options.narrow) as hub:
         print(f"export HF_ENDPOINT={hub.url}", flush=True)
         try:
-            while sys.stdin.readline():
-                print(f"{hub.sent_weights / 1e9:.2f} GB of weights sent", flush=True)
+            threading.Event().wait()
         except KeyboardInterrupt:
-            pass
+            print(f"{hub.sent_weights / 1e9:.2f} GB of weights sent")
 
 
 if __name__ == "__main__":

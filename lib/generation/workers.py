@@ -114,7 +114,10 @@ class Workers:
             settings["num_cpus"] = self.count
             settings["include_dashboard"] = False
             settings["object_store_memory"] = OBJECT_STORE
-            failure = "Ray did not start here, as it may not on a busy machine"
+            failure = (
+                "Ray did not start here, for which it gives a busy machine too little"
+                " time"
+            )
         try:
             _reach(address)
             ray.init(address, log_to_driver=False, **settings)

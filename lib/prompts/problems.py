@@ -2,7 +2,6 @@
 file in MATH's schema.
 """
 
-import functools
 import hashlib
 import json
 import os
@@ -257,13 +256,6 @@ def _from_file(path: Path) -> list[Problem]:
     """Return the problems of a JSONL file, refusing an empty set and an id that comes
     twice.
     """
-    status = path.stat()
-    return list(_problem_of_record(path, status.st_mtime_ns, status.st_size))
-
-
-@functools.lru_cache(maxsize=8)
-def _problem_of_record(path: Path, changed: int, size: int) -> tuple[Problem, ...]:
-    """Read a file once while it stays as it is: a run asks for it several times."""
     lines: dict[str, int] = {}
     problems = []
     for number, row in json_lines(path):
@@ -280,7 +272,7 @@ def _problem_of_record(path: Path, changed: int, size: int) -> tuple[Problem, ..
         problems.append(problem)
     if not problems:
         raise InputError(f"{path} holds no problems")
-    return tuple(problems)
+    return problems
 
 
 def _filled_in(row: dict, number: int) -> dict:

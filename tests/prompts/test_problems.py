@@ -133,13 +133,6 @@ def test_a_bad_line_is_named(write, row, complaint):
     assert "\n" not in message
 
 
-def test_a_file_that_changed_is_read_again(write):
-    path = write(GOOD)
-    assert load_problems(path) == load_problems(path)
-    write(GOOD, BARE)
-    assert len(load_problems(path)) == 2
-
-
 def test_a_file_without_problems_is_refused(write):
     with pytest.raises(InputError, match="holds no problems"):
         load_problems(write("", " "))
