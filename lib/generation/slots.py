@@ -62,11 +62,12 @@ class SlotCache(Cache):
 
     def update(self, key, value, layer_idx, *args, **kwargs):
         """Write each running row's new position; return views up to the longest row."""
-        views = []
-        for own, new in zip(self.stored[layer_idx], (key, value), strict=True):
-            own[self.rows, :, self.at] = new[:, :, 0]
-            views.append(own[: len(new), :, : self.longest])
-        return views
+        keys, values = self.stored[layer_idx]
+        keys[self.rows, :, self.at] = key[:, :, 0]
+        values[self.rows, :, self.at] = value[:, :, 0]
+        rows = len(key)
+        longest = self.longest
+        return keys[:rows, :, :longest], values[:rows, :, :longest]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self.longest - 1
