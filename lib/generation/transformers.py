@@ -11,6 +11,7 @@ import contextlib
 import functools
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -136,7 +137,7 @@ class _Batch:
 
     engine: Engine
     sampling: Sampling
-    cache: SlotCache | OwnCache
+    cache: Any  # SlotCache or, with one slot, OwnCache
     hook: Installed | None  # ARM
     rows: list[_Row] = field(default_factory=list)
 
