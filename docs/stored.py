@@ -41,9 +41,13 @@ WRITTEN_BY = {
 # What is put before an answer without reasoning, by its name in `at_once`.
 AT_ONCE = {
     "slashes": "mless",
+    "slashes_at_end": "mless@end",
     "dots": "dots:50@end",
     "pauses_10": "pause:10@end",
     "pauses_50": "pause:50@end",
+    "twice": "repeat",
+    "example": "example",
+    "solution": "thought",
 }
 LONGEST_DEFAULT = 20  # characters
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -117,6 +121,12 @@ def answers() -> pd.DataFrame:
 
 
 @functools.cache
+def compared_answers() -> pd.DataFrame:
+    """Return the answers to a hint, a worked example and other comparisons."""
+    return evaluation.answers(load_profile("families"), "comparisons")
+
+
+@functools.cache
 def draws() -> pd.DataFrame:
     """Return the sampled answers of the families' models."""
     return evaluation.stored_draws(load_profile("families"))
@@ -155,6 +165,20 @@ def at_once() -> list[SimpleNamespace]:
             setattr(row, name, changes[condition].effect)
         told.append(row)
     return told
+
+
+def solutions(more: str, less: str) -> list[SimpleNamespace]:
+    """Return by model how much likelier one condition makes the worked solution than
+    another does, in nats.
+    """
+    both = scores()[scores().condition.isin([more, less])]
+    of_solutions = both[both.target == "solution"]
+    less_first = of_solutions.sort_values(
+        "condition", key=lambda names: names != less, kind="stable"
+    )
+    table = as_rows(nat_table(less_first))
+    changed = {row.model: row for row in table if row.condition == more}
+    return [changed[model] for model in verdict.models_of(about("dilution"))]
 
 
 def spread_of_solutions() -> list[float]:
