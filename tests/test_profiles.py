@@ -154,7 +154,8 @@ def heads(profile):
 
 def test_another_model_is_run_everywhere_with_what_fits_it(tiny_llama):
     run = run_profile("families", model="demo")
-    assert [section.models for section in run.sections] == [["demo"]] * 4
+    for section in (run.attention, *run.parts.values()):
+        assert section.models == ["demo"]
     assert run.models == ["demo"]
     of_demo = {"fig11": [(1, 9)], "fig18": [(1, 3), (1, 5), (1, 7)]}
     assert heads(run) == {"fig09": [], "fig10": [], "fig13": []} | of_demo
@@ -318,18 +319,3 @@ def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():
     assert variation(accuracy, "sampling").samples == 8
     with pytest.raises(InputError, match=r"this profile has no accuracy.sampling"):
         variation(load_profile("laptop").accuracy, "sampling")
-
-
-@pytest.mark.parametrize("injected, name", [("limt = 3", "limt"), ("limit = 3", None)])
-def test_a_parameter_that_a_notebook_does_not_have_is_refused(
-    monkeypatch, injected, name
-):
-    cells = ["", 'profile = "demo"\nlimit = None', f"# Parameters\n{injected}\n"]
-    shell = types.SimpleNamespace(user_ns={"In": cells})
-    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    if name is None:
-        assert run_profile("demo", limit=3).accuracy.limit == 3
-        return
-    message = r"unknown parameter 'limt' \(did you mean limit\?\): choose from profile"
-    with pytest.raises(InputError, match=message):
-        run_profile("demo")

@@ -13,7 +13,6 @@ from lib.errors import InputError
 from lib.evaluation.stored import (
     folder_of_run,
     is_stored,
-    parts_of_profile,
     stored_draws,
     stored_rows,
 )
@@ -30,7 +29,7 @@ def answers(
     stored is generated, in `folder` or in results/. Raises InputError for what is
     stored with other settings, and for a folder that is not there.
     """
-    accuracy = parts_of_profile(profile).get(part)
+    accuracy = profile.parts.get(part)
     if accuracy is None or (folder is None and is_stored(profile, part)):
         return stored_rows(profile, part)
     if folder is not None and not Path(folder).is_dir():

@@ -9,7 +9,7 @@ made with other settings than the profile's are refused.
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -26,7 +26,7 @@ from lib.evaluation.settings import (
 )
 from lib.evaluation.store import SUMMARY, read
 from lib.models.names import resolve
-from lib.profiles import Profile, variation
+from lib.profiles import Profile
 from lib.prompts.problems import drawn_ids
 
 # What the repository's rows of each part were made with, beside them.
@@ -49,29 +49,13 @@ class Origin(NamedTuple):
     of_repository: bool  # to which nothing is added
 
 
-def parts_of_profile(profile: Profile) -> dict[str, Any]:
-    """Return by part what is answered or scored, and how: main, those of PARTS,
-    likelihood, draws, which are the answers that are weighted, and draw_scores.
-    """
-    accuracy = profile.accuracy
-    sections: dict[str, Any] = {"main": accuracy}
-    for part in accuracy.variations:
-        sections[part] = variation(accuracy, part)
-    if profile.likelihood:
-        sections["likelihood"] = profile.likelihood
-    if profile.pass_rates:
-        sections["draws"] = profile.pass_rates.drawing
-        sections["draw_scores"] = profile.pass_rates
-    return sections
-
-
 def stored_rows(profile: Profile, part: str = "main") -> pd.DataFrame:
     """Return the rows of a part as far as they are stored, those of the profile's
     models in its order; none where the profile lacks the part.
 
     Completions are those under the conditions that are asked for, as `frame` has them.
     """
-    section = parts_of_profile(profile).get(part)
+    section = profile.parts.get(part)
     rows = []
     if section is not None:
         rows = _rows_of_problems(profile, part, section.limit)
@@ -124,7 +108,7 @@ def folder_of_run(profile: Profile, part: str) -> Path:
 
 def recorded_settings(profile: Profile, part: str) -> dict:
     """Return what the repository records of a part that is made under a profile."""
-    section = parts_of_profile(profile)[part]
+    section = profile.parts[part]
     settings = _shared_settings(profile, part)
     settings |= section.model_dump(include=IN_KEYS, exclude_none=True)
     del settings["problems"]  # a name, for which the digest stands
@@ -171,7 +155,7 @@ def _files_of_repository(profile: Profile, part: str) -> list[Path]:
 def _shared_settings(profile: Profile, part: str) -> dict:
     """Return what all rows of a part share, as run.json has it."""
     filler, seed = profile.filler, profile.seed
-    section = parts_of_profile(profile)[part]
+    section = profile.parts[part]
     if part == "likelihood":
         return score_settings(section, filler, seed)
     if part == "draw_scores":

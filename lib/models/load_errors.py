@@ -28,21 +28,24 @@ FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
-def checkpoint_errors(place: str | Path) -> Iterator[None]:
+def checkpoint_errors(name: str | Path, folder: Path | None = None) -> Iterator[None]:
     """Turn what the libraries raise for an unusable checkpoint into an InputError.
 
     A broken file makes each library fail in its own way, tokenizers with no exception
-    class at all, so every exception counts.
+    class at all, so every exception counts. What speaks of the checkpoint's folder,
+    which may be one of a cache, speaks of its name.
     """
     try:
         yield
-    except InputError:
-        raise
     except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        if reason.startswith("Couldn't instantiate the backend tokenizer"):
-            reason = "no tokenizer.json"
-        message = _disk_full(error) or f"{place}: cannot be loaded: {reason}"
+        message = str(error)
+        if not isinstance(error, InputError):
+            reason = (message.strip() or type(error).__name__).splitlines()[0]
+            if reason.startswith("Couldn't instantiate the backend tokenizer"):
+                reason = "no tokenizer.json"
+            message = _disk_full(error) or f"{name}: cannot be loaded: {reason}"
+        if folder:
+            message = message.replace(str(folder), str(name))
         raise InputError(message) from error
 
 
@@ -69,40 +72,29 @@ def require_whole(
 
 @contextmanager
 def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
-    """Turn what the hub refuses into an InputError."""
+    """Turn what the hub refuses into an InputError; what is not the hub's stays."""
     try:
         yield
     except InputError:
         raise
     except Exception as error:
-        message = explain_hub_error(repo, revision, error)
-        if message is None:
-            raise
-        raise InputError(message) from error
-
-
-def explain_hub_error(
-    repo: str, revision: str | None, error: BaseException
-) -> str | None:
-    """Return one line on why `repo` could not be read; None when the hub is not the
-    reason.
-    """
-    chain = _with_causes(error)
-    for cause in chain:
-        message = _disk_full(cause) or _refusal(repo, revision, cause)
-        if message:
-            return message
-    if any(isinstance(cause, UNREACHABLE) for cause in chain):
-        return (
-            f"{repo}: cannot be fetched, {constants.ENDPOINT} does not answer or"
-            f" HF_HUB_OFFLINE is set; {TRY_LATER}"
-        )
-    reason = unusable_variable()
-    return f"{repo}: cannot be fetched: {reason}" if reason else None
+        chain = _with_causes(error)
+        refusals = [_refusal(repo, revision, cause) for cause in chain]
+        if any(isinstance(cause, UNREACHABLE) for cause in chain):
+            refusals.append(
+                f"{repo}: cannot be fetched, {constants.ENDPOINT} does not answer or"
+                f" HF_HUB_OFFLINE is set; {TRY_LATER}"
+            )
+        variable = unusable_variable()
+        if variable:
+            refusals.append(f"{repo}: cannot be fetched: {variable}")
+        for message in filter(None, refusals):
+            raise InputError(message) from error
+        raise
 
 
 def _refusal(repo: str, revision: str | None, error: BaseException) -> str | None:
-    """Return what one exception of the hub's library means; None for any other."""
+    """Return in one line why an exception hinders a fetch; None for any other."""
     access = f"request access on {constants.ENDPOINT}/{repo}, then {LOG_IN}"
     match error:
         case errors.HFValidationError():
@@ -129,7 +121,7 @@ def _refusal(repo: str, revision: str | None, error: BaseException) -> str | Non
             status = error.response.status_code
             advice = access if status in (401, 403) else TRY_LATER
             return f"{repo}: the hub answered {status}; {advice}"
-    return None
+    return _disk_full(error)
 
 
 def _with_causes(error: BaseException) -> list[BaseException]:

@@ -9,8 +9,6 @@ attention, see `attention`.
 """
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -108,7 +106,7 @@ def load_without_weights(
     source = resolve(spec)
     device, dtype = placement(device, dtype)
     folder = _checkpoint(source, dtype, fetch=fetch)
-    with _naming(spec, folder), checkpoint_errors(folder):
+    with checkpoint_errors(spec, folder):
         config = read_config(folder)
         tokenizer = read_tokenizer(folder, config)
         with torch.device("meta"):
@@ -152,7 +150,7 @@ def _loaded(
         # It plans anew, for up to half a second, for each shape that it is asked for.
         torch.backends.cuda.enable_cudnn_sdp(False)
     folder = _checkpoint(source, dtype, layers)
-    with _naming(source.spec, folder):
+    with checkpoint_errors(source.spec, folder):
         config = read_config(folder)
         tokenizer = read_tokenizer(folder, config)
         if layers is not None or seed is not None:
@@ -200,15 +198,6 @@ def _checkpoint(
     if layers is None:
         return snapshot(source.repo, source.revision, fetch)
     return first_layers(source.repo, layers, source.revision)
-
-
-@contextmanager
-def _naming(spec: str, folder: Path) -> Iterator[None]:
-    """Let errors that speak of a folder, maybe in a cache, speak of the spec."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(str(error).replace(str(folder), spec)) from error
 
 
 def _described(

@@ -24,7 +24,7 @@ from lib.models.checkpoint import (
     require_layers,
     stored_tensors,
 )
-from lib.models.load_errors import checkpoint_errors, require_whole
+from lib.models.load_errors import require_whole
 
 # How the decoder's tensors begin in a multimodal checkpoint, and without it.
 TEXT_PREFIX = {r"^(?:model\.)?language_model\.(?:model\.)?": "model."}
@@ -34,10 +34,7 @@ HEAD_AS_EMBEDDING = {r"^lm_head\.": "model.embed_tokens."}
 def read_config(folder: Path) -> transformers.PretrainedConfig:
     """Return a checkpoint's config; InputError for what is none, or is quantised."""
     require_config(folder)
-    with checkpoint_errors(folder):
-        config = transformers.AutoConfig.from_pretrained(
-            folder, trust_remote_code=False
-        )
+    config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
     quantisation = getattr(config, "quantization_config", None)
     if quantisation:
         method = dict(quantisation).get("quant_method", "unknown")
@@ -54,8 +51,7 @@ def read_tokenizer(folder: Path, config: transformers.PretrainedConfig) -> Any:
     Raises InputError for one that cannot tell the spans of tokens, or whose tokens the
     model does not have.
     """
-    with checkpoint_errors(folder):
-        tokenizer: Any = _read_tokenizer(folder)
+    tokenizer: Any = _read_tokenizer(folder)
     if not tokenizer.is_fast:
         raise InputError(
             f"{folder}: its tokenizer gives no character offsets, so token spans"
@@ -137,7 +133,7 @@ def filled(
         renamed |= HEAD_AS_EMBEDDING
 
     place = paths.settings_key(checkpoint=str(folder), dtype=dtype)
-    with checkpoint_errors(folder), quiet():
+    with quiet():
         model, report = auto.from_pretrained(
             folder,
             config=config,

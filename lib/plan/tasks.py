@@ -11,7 +11,7 @@ from lib.errors import InputError
 from lib.evaluation.pass_rates import is_divided
 from lib.evaluation.rows import frame
 from lib.evaluation.store import COMPLETIONS, read
-from lib.evaluation.stored import is_stored, parts_of_profile, stored_rows
+from lib.evaluation.stored import is_stored, stored_rows
 from lib.measurement.plan import STEPS, PlannedStep
 from lib.measurement.store import load_measured
 from lib.models.names import resolve
@@ -42,14 +42,6 @@ class Task(NamedTuple):
         return self.prompts - self.stored
 
 
-class Asked(NamedTuple):
-    """A part of the answers or scores."""
-
-    part: str
-    section: Any  # of the profile: its settings
-    rows: pd.DataFrame  # that are stored
-
-
 def checked(accuracy: Accuracy) -> Accuracy:
     """Return those of the demo's stored answers that a run gives anew, to compare."""
     return accuracy.model_copy(update={"limit": CHECKED})
@@ -63,9 +55,21 @@ def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
         if attention.map_problems or not deep:
             for spec in attention.models:
                 yield from _measured(profile, steps, spec, fresh)
-    for asked in _asked(profile, fresh):
-        for spec in asked.section.models:
-            yield _answered(profile, asked, spec, fresh)
+    for part, section in profile.parts.items():
+        is_checked = part == "main" and profile.name == "demo"
+        if is_checked:
+            section = section if fresh else checked(section)
+            rows = frame(read(*(profile.results / "check").glob(COMPLETIONS)))
+        else:
+            rows = stored_rows(profile, part)
+        # However little it is: nothing is added to it.
+        is_whole = not is_checked and is_stored(profile, part)
+        for spec in section.models:
+            own = rows[rows["model"] == resolve(spec).name]
+            if is_whole:
+                yield Task(part, spec, len(own), len(own), 0, section.dtype)
+            else:
+                yield _asked(profile, part, section, spec, own, fresh)
 
 
 def _measured(
@@ -102,28 +106,18 @@ def _measured(
     )
 
 
-def _asked(profile: Profile, fresh: bool) -> Iterator[Asked]:
-    """Yield what is answered and scored; of the demo's main part, some stored answers
-    are checked.
+def _asked(
+    profile: Profile,
+    part: str,
+    section: Any,
+    spec: str,
+    own: pd.DataFrame,
+    fresh: bool,
+) -> Task:
+    """Return what a part of the answers or scores asks of a model.
+
+    own: the rows of this model that are stored.
     """
-    for part, section in parts_of_profile(profile).items():
-        if part == "main" and profile.name == "demo":
-            again = section if fresh else checked(section)
-            rows = frame(read(*(profile.results / "check").glob(COMPLETIONS)))
-            yield Asked(part, again, rows)
-        else:
-            yield Asked(part, section, stored_rows(profile, part))
-
-
-def _answered(profile: Profile, asked: Asked, spec: str, fresh: bool) -> Task:
-    """Return what a part of the answers or scores asks of a model."""
-    part, section, rows = asked
-    own = rows[rows["model"] == resolve(spec).name]
-    is_checked = part == "main" and profile.name == "demo"
-    if is_stored(profile, part) and not is_checked:
-        # However little it is: nothing is added to it.
-        return Task(part, spec, len(own), len(own), 0, section.dtype)
-
     levels = section.levels if isinstance(section, Accuracy) else None
     problems = load_problems(section.problems, section.limit, profile.seed, levels)
     conditions = section.conditions

@@ -3,10 +3,10 @@
 from typing import Any
 
 from lib.errors import InputError
-from lib.models.card import card
+from lib.models.card import card, cards
 from lib.models.names import Source
 from lib.profiles.profile import Profile
-from lib.profiles.sections import Accuracy, Attention, Panel, variation
+from lib.profiles.sections import Accuracy, Attention, Panel
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import drawn_problem, load_problems
 
@@ -19,25 +19,11 @@ def check(profile: Profile) -> None:
     if profile.stored:
         # Nothing runs.
         return
-    _check_models(profile.models)
+    cards(profile.models)  # which refuses those that cannot be had
     _check_attention(profile.attention)
-    check_accuracy(profile.accuracy, profile.filler)
-    for part in profile.accuracy.variations:
-        check_accuracy(variation(profile.accuracy, part), profile.filler)
-    if profile.pass_rates:
-        check_accuracy(profile.pass_rates.drawing, profile.filler)
-
-
-def _check_models(specs: list[str]) -> None:
-    """Raise InputError for all models at once that cannot be had."""
-    reasons = []
-    for spec in dict.fromkeys(specs):
-        try:
-            card(spec)
-        except InputError as error:
-            reasons.append(str(error))
-    if reasons:
-        raise InputError("; ".join(reasons))
+    for section in profile.parts.values():
+        if isinstance(section, Accuracy):
+            check_accuracy(section, profile.filler)
 
 
 def _check_attention(attention: Attention) -> None:
@@ -52,15 +38,12 @@ def _check_attention(attention: Attention) -> None:
 
 def check_panel(figure: str, panel: Panel, known: Source | Any) -> None:
     """Raise InputError when the model lacks a panel's layer or head."""
-    _check_number(figure, "layers", panel.layer, known.layers, known.spec)
-    _check_number(figure, "heads", panel.head, known.heads, known.spec)
-
-
-def _check_number(
-    figure: str, name: str, number: int, last: int | None, spec: str
-) -> None:
-    if last and number > last:
-        raise InputError(f"{figure}: {spec} has {name} 1 to {last}, not {number}")
+    asked = ("layers", panel.layer, known.layers), ("heads", panel.head, known.heads)
+    for name, number, last in asked:
+        if last and number > last:
+            raise InputError(
+                f"{figure}: {known.spec} has {name} 1 to {last}, not {number}"
+            )
 
 
 def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:

@@ -1,7 +1,5 @@
 """A run that differs from its profile: in problems, model, how many, dtype, engine."""
 
-import ast
-import sys
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
@@ -10,7 +8,8 @@ from typing import Any
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from lib import paths
-from lib.errors import InputError, Settings, unknown, validated
+from lib.arm.settings import Arm
+from lib.errors import InputError, Settings, validated
 from lib.models.card import card
 from lib.models.names import Dtype, resolve
 from lib.profiles.profile import Profile, load_profile, profile_names
@@ -26,8 +25,7 @@ from lib.profiles.sections import (
 from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import load_problems
 
-# How the cell begins that papermill puts into a notebook.
-INJECTED = "# Parameters\n"
+SECTIONS = ("attention", "accuracy", *PARTS, "likelihood", "pass_rates")
 
 
 class Overrides(Settings):
@@ -70,21 +68,21 @@ def run_profile(
         "limit": limit,
         "name": name,
     }
-    _refuse_unknown_parameters()
     overrides = validated(Overrides, values, "parameters", context=Path.cwd())
-    base = load_profile(profile)
     changes = overrides.model_dump(exclude_none=True, exclude={"profile"})
+    base = load_profile(profile)
     content = base.model_dump()
+    if "problems" in changes and not _have_solutions(changes["problems"]):
+        content["likelihood"] = None
+    layers = _layers_of(changes["model"]) if "model" in changes else inf
+    for name, section in _sections(content):
+        _override(name, section, changes, layers)
+
     changes.pop("workers", None)  # which change no result
     if changes:
         content["name"] = _name(base, **changes)
         if changes.keys() <= {"limit", "name"}:
             content["stored_as"] = base.stored_as or base.name
-    if overrides.problems is not None and not _have_solutions(overrides.problems):
-        content["likelihood"] = None
-    layers = _layers_of(overrides.model) if overrides.model is not None else inf
-    for name, section in _sections(content):
-        _override(name, section, overrides, layers)
     return validated(Profile, content, f"profile {profile}, overridden")
 
 
@@ -92,37 +90,32 @@ def _sections(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the sections of a profile's content, and the smaller runs of its answers,
     each with its name.
     """
-    for name in ("attention", "accuracy", "likelihood", "pass_rates"):
-        if content[name] is not None:
-            yield name, content[name]
-    for name in PARTS:
-        if content["accuracy"][name] is not None:
-            yield name, content["accuracy"][name]
+    for name, section in (content | content["accuracy"]).items():
+        if name in SECTIONS and section is not None:
+            yield name, section
 
 
 def _override(
-    name: str, section: dict[str, Any], overrides: Overrides, layers: float
+    name: str, section: dict[str, Any], changes: dict[str, Any], layers: float
 ) -> None:
-    """Put what differs into a section.
+    """Put what differs into a section, as far as it has it.
 
     layers: how many the model has, where it is another one.
     """
-    if overrides.problems is not None and "problems" in section:
+    if "problems" in changes and "problems" in section:
         # The drawn problem, the levels and the limit belong to others.
         section |= dict.fromkeys(section.keys() & {"example", "levels", "limit"})
-        section["problems"] = overrides.problems
-    if overrides.model is not None:
-        _fit(section, overrides.model, layers)
-    if overrides.limit is not None:
+        section["problems"] = changes["problems"]
+    if "model" in changes:
+        _fit(section, changes["model"], layers)
+    if "limit" in changes:
         # No smaller run gets more than the profile's.
         most = section["limit"] if name in PARTS else None
-        section["limit"] = min(overrides.limit, most or overrides.limit)
-    if overrides.dtype is not None and name in ("attention", "accuracy"):
-        # That of scores is float32 everywhere: a hundredth of a nat counts.
-        section["dtype"] = overrides.dtype
-    if name == "accuracy":
-        how = overrides.model_dump(include={"engine", "workers"}, exclude_none=True)
-        section |= how
+        section["limit"] = min(changes["limit"], most or changes["limit"])
+    # The dtype of scores is float32 everywhere: a hundredth of a nat counts.
+    plain = {"attention": ["dtype"], "accuracy": ["dtype", "engine", "workers"]}
+    for field in plain.get(name, ()):
+        section[field] = changes.get(field, section[field])
 
 
 def _fit(section: dict[str, Any], model: str, layers: float) -> None:
@@ -138,9 +131,9 @@ def _fit(section: dict[str, Any], model: str, layers: float) -> None:
             section["panels"][figure] = [head for head in row if head["model"] == model]
     if "conditions" in section:
         section["conditions"] = [
-            condition
-            for condition in section["conditions"]
-            if _layer_of_arm(condition) <= layers
+            text
+            for text in section["conditions"]
+            if (parse_condition(text).arm or Arm()).layer <= layers
         ]
 
 
@@ -151,37 +144,10 @@ def _layers_of(model: str) -> float:
     return resolve(model).layers or card(model).layers or inf
 
 
-def _layer_of_arm(condition: str) -> int:
-    arm = parse_condition(condition).arm
-    return arm.layer if arm else 1
-
-
-def _refuse_unknown_parameters() -> None:
-    """Raise InputError in a notebook that papermill gave a name that it does not have.
-
-    Papermill puts a cell of its own behind the cell of parameters, and lets it set
-    whatever was typed.
-    """
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    cells = shell.user_ns.get("In", []) if shell else []
-    for place, cell in enumerate(cells):
-        if place > 0 and cell.startswith(INJECTED):
-            declared = _assigned(cells[place - 1])
-            for name in _assigned(cell):
-                if name not in declared:
-                    raise unknown("parameter", name, declared)
-
-
-def _assigned(cell: str) -> list[str]:
-    """Return the names that a cell of parameters sets."""
-    statements = ast.parse(cell).body
-    assignments = [node for node in statements if isinstance(node, ast.Assign)]
-    targets = [target for node in assignments for target in node.targets]
-    return [target.id for target in targets if isinstance(target, ast.Name)]
-
-
 def _name(base: Profile, name: str | None = None, **changes: Any) -> str:
+    """Return the name of a run that differs from its profile; raises InputError for
+    that of a profile.
+    """
     name = name or f"{base.name}-{paths.settings_key(**changes)[:6]}"
     if name in profile_names():
         raise InputError(

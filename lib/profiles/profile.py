@@ -3,13 +3,20 @@
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, NonNegativeInt
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
 from lib.models.names import resolve
-from lib.profiles.sections import Accuracy, Attention, Likelihood, PassRates, Section
+from lib.profiles.sections import (
+    Accuracy,
+    Attention,
+    Likelihood,
+    PassRates,
+    variation,
+)
 from lib.prompts.conditions import Filler
 
 # A profile's name is that of a folder.
@@ -45,17 +52,23 @@ class Profile(Settings):
     )
 
     @property
-    def sections(self) -> list[Section]:
-        """What the profile measures, answers and scores."""
-        every = [self.attention, self.accuracy, self.likelihood, self.pass_rates]
-        return [section for section in every if section is not None]
+    def parts(self) -> dict[str, Any]:
+        """What is answered and scored, by the name of each part: its settings."""
+        parts: dict[str, Any] = {"main": self.accuracy}
+        for part in self.accuracy.variations:
+            parts[part] = variation(self.accuracy, part)
+        if self.likelihood:
+            parts["likelihood"] = self.likelihood
+        if self.pass_rates:
+            parts["draws"] = self.pass_rates.drawing
+            parts["draw_scores"] = self.pass_rates
+        return parts
 
     @property
     def models(self) -> list[str]:
-        """The models of all sections, each once."""
-        specs = [spec for section in self.sections for spec in section.models]
-        if self.accuracy.direct:
-            specs += self.accuracy.direct.models
+        """The models of all that is measured, answered and scored, each once."""
+        sections = [self.attention, *self.parts.values()]
+        specs = [spec for section in sections for spec in section.models]
         return list(dict.fromkeys(specs))
 
     @property

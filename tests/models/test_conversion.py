@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model
+from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model, modeling_utils
 
 from lib import paths
 from lib.evaluation.plan import completions_wanted
@@ -317,8 +317,8 @@ def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(
 ):
     source = resolve(str(small))
     endings = [OSError(errno.ENOSPC, ""), KeyboardInterrupt(), DEFAULT]
-    save_file = Mock(side_effect=endings, wraps=conversion.save_file)
-    monkeypatch.setattr(conversion, "save_file", save_file)
+    writing = Mock(side_effect=endings, wraps=modeling_utils.safe_save_file)
+    monkeypatch.setattr(modeling_utils, "safe_save_file", writing)
 
     message = refused(converted, source, "float32")
     assert message.startswith(f"disk full: free space in {cache}")

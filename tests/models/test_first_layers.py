@@ -18,7 +18,7 @@ from lib.models import hub
 from lib.models.card import card
 from lib.models.checkpoint import needed_tensors
 from lib.models.hub import first_layers, snapshot
-from lib.models.load_errors import explain_hub_error
+from lib.models.load_errors import hub_errors
 from lib.models.loading import load
 
 REPO = "Qwen/Qwen2.5-Math-7B"
@@ -195,12 +195,16 @@ def test_no_network_is_said_at_once_and_what_is_cached_needs_none(
     assert first_three(REPO) == folder
 
 
-def test_a_full_disk_is_named_and_a_bug_is_not_the_hubs(monkeypatch):
+def test_a_full_disk_is_named_and_a_bug_is_not_the_hubs(monkeypatch, refused):
+    def fail(error):
+        with hub_errors(REPO):
+            raise error
+
     monkeypatch.setattr(paths, "CACHE", "/some/cache")
-    no_space = OSError(28, "No space left on device")
-    message = explain_hub_error(REPO, None, no_space)
+    message = refused(fail, OSError(28, "No space left on device"))
     assert re.match("disk full: free space in /some/cache and .*hub", message)
-    assert explain_hub_error(REPO, None, TypeError("a bug")) is None
+    with pytest.raises(TypeError, match="a bug"):
+        fail(TypeError("a bug"))
 
 
 @pytest.mark.parametrize("layers", [None, 3])
