@@ -26,8 +26,8 @@ from lib.arm.settings import Arm
 from lib.errors import Settings
 from lib.evaluation import likelihood
 from lib.evaluation.likelihood import texts_wanted
-from lib.evaluation.plan import completions_wanted
 from lib.evaluation.settings import answer_settings, run_settings
+from lib.evaluation.wanted import completions_wanted
 from lib.measurement.run import measure
 from lib.measurement.store import settings_of
 from lib.models.loading import load_without_weights

@@ -8,9 +8,8 @@ and say what it shows.
     stored          what is stored of it, by part: `stored_rows`
     run             completes and grades what a folder lacks: `evaluate`
     settings        what decides a run's numbers, as run.json records it
-    plan            every completion that a run asks for, by its key
+    wanted          every completion that a run asks for, by its key
     graded          completions as graded rows, while others are written
-    shorter         the cut answers of a run with a lower token limit, to go on from
     likelihood      how likely solutions are, or answers that were drawn: `likelihoods`
     scoring         log p of texts in batches
     store           a folder of rows that grows by whole lines

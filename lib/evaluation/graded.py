@@ -3,9 +3,9 @@
 from collections.abc import Generator, Mapping
 
 from lib import progress
-from lib.evaluation.plan import WantedCompletion
 from lib.evaluation.provenance import provenance
 from lib.evaluation.rows import FIELDS
+from lib.evaluation.wanted import WantedCompletion
 from lib.generation.requests import Completion, Request, Sampling
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade

@@ -20,7 +20,6 @@ import pandas as pd
 from lib import progress
 from lib.errors import InputError
 from lib.evaluation.pass_rates import is_divided, scored_draws
-from lib.evaluation.plan import prompt_of
 from lib.evaluation.provenance import versions
 from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.scoring import (
@@ -37,6 +36,7 @@ from lib.evaluation.settings import (
     score_settings,
 )
 from lib.evaluation.store import SCORES, opened, read
+from lib.evaluation.wanted import prompt_of
 from lib.models.loading import Loaded, load
 from lib.models.names import resolve
 from lib.profiles import Likelihood

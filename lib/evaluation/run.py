@@ -17,12 +17,16 @@ from lib import progress
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
 from lib.evaluation.graded import graded_rows
-from lib.evaluation.plan import WantedCompletion, completions_wanted
 from lib.evaluation.provenance import versions
 from lib.evaluation.rows import frame
 from lib.evaluation.settings import answer_settings
-from lib.evaluation.shorter import resumed_tokens, rows_of_shorter
 from lib.evaluation.store import SUMMARY, Store, opened
+from lib.evaluation.wanted import (
+    WantedCompletion,
+    completions_wanted,
+    resumed_tokens,
+    rows_of_shorter,
+)
 from lib.generation.engines import engine_class, make_engine, workers_class
 from lib.generation.requests import Request, Sampling, positions_after
 from lib.generation.writer import Writer

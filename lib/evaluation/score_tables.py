@@ -11,6 +11,13 @@ NAT_COLUMNS = ["target", "model", "condition", "n", "nats"]
 NAT_COLUMNS += ["effect", "effect_low", "effect_high"]
 
 
+def nats_by_problem(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the nats of one target of one model, a row per problem and a column per
+    condition: the mean of a problem's answers, where there are several.
+    """
+    return scores.pivot_table(index="problem_id", columns="condition", values="nats")
+
+
 def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return a row per target, model and condition: the mean of log p in nats, and the
     effect, its mean difference per problem to none, or else to the first condition.
@@ -19,10 +26,7 @@ def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (target, model), table in scores.groupby(["target", "model"], sort=False):
-        # The mean of a problem's answers, where there are several.
-        by_problem = table.pivot_table(
-            index="problem_id", columns="condition", values="nats"
-        )
+        by_problem = nats_by_problem(table)
         conditions = list(dict.fromkeys(table["condition"]))
         conditions.sort(key=lambda name: name != "none")
         for condition in conditions:

@@ -11,9 +11,9 @@ import torch
 from lib.arm.moving import installed
 from lib.attention.function import hiding
 from lib.errors import InputError
-from lib.evaluation.plan import arm_of
 from lib.evaluation.provenance import provenance
 from lib.evaluation.rows import SCORE_FIELDS
+from lib.evaluation.wanted import arm_of
 from lib.generation.prefill import prefill
 from lib.models.loading import Loaded
 from lib.paths import settings_key

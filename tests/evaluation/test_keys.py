@@ -11,9 +11,9 @@ import torch
 from lib import evaluation, paths
 from lib.arm.settings import Arm
 from lib.evaluation.likelihood import texts_wanted
-from lib.evaluation.plan import completions_wanted
 from lib.evaluation.scoring import TextToScore, score_key
 from lib.evaluation.store import read
+from lib.evaluation.wanted import completions_wanted
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import Source, resolve
 from lib.profiles import Accuracy, Likelihood, load_profile, variation

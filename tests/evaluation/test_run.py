@@ -13,8 +13,8 @@ from lib.errors import InputError
 from lib.evaluation import run as module
 from lib.evaluation.rows import FIELDS
 from lib.evaluation.run import evaluate
-from lib.evaluation.shorter import resumed_tokens, rows_of_shorter
 from lib.evaluation.store import opened, read
+from lib.evaluation.wanted import resumed_tokens, rows_of_shorter
 from lib.generation.requests import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import INSTRUCTION, WORKED, Filler
