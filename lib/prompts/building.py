@@ -84,14 +84,7 @@ def build_prompt(
     parts = {"problem": [len(content) - len(problem), len(content)]}
     if condition.instructed:
         parts = {"instruction": [0, len(INSTRUCTION)], **parts}
-    turns = [
-        {"role": role, "content": text}
-        for example in (*examples, *[WORKED] * condition.example)
-        for role, text in (
-            ("user", f"{INSTRUCTION} {example.problem}"),
-            ("assistant", example.solution),
-        )
-    ]
+    turns = _turns([*examples, *[WORKED] * condition.example])
     baseline = _encode(tokenizer, content, parts, format, turns)
     if condition.inserted == "none":
         return baseline
@@ -99,24 +92,41 @@ def build_prompt(
     between = parts["problem"][0] - 1
     inserted = filler.text(condition.inserted)
     for place, text in _insertions(tokenizer, content, between, inserted, filler):
-        # What is behind the place moves; a part that the place lies in holds the
-        # insertion.
-        moved = {
-            name: [at + len(text) * (at > place or not place) for at in ends]
-            for name, ends in parts.items()
-        }
-        moved["inserted"] = [
-            place + (place > 0),
-            place + len(text) - (not place and text.endswith(" ")),
-        ]
-        prompt = _encode(
-            tokenizer, content[:place] + text + content[place:], moved, format, turns
-        )
+        moved = _moved(parts, place, text)
+        whole = content[:place] + text + content[place:]
+        prompt = _encode(tokenizer, whole, moved, format, turns)
         reason = _what_changed(tokenizer, baseline, prompt, condition, filler.length)
         if not reason:
             return prompt
         reasons.append(reason)
     raise InputError(reasons[0])
+
+
+def _turns(examples: Sequence[Example]) -> list[dict]:
+    """Return worked examples as the turns of a chat."""
+    turns = []
+    for example in examples:
+        question = f"{INSTRUCTION} {example.problem}"
+        turns.append({"role": "user", "content": question})
+        turns.append({"role": "assistant", "content": example.solution})
+    return turns
+
+
+def _moved(parts: dict[str, list[int]], place: int, text: str) -> dict[str, list[int]]:
+    """Return where parts and the insertion begin and end, once a text is inserted.
+
+    What is behind the place moves; a part that the place lies in holds the insertion.
+    """
+    size = len(text)
+    moved = {}
+    for name, ends in parts.items():
+        moved[name] = [end + size if end > place or not place else end for end in ends]
+    # The space at which it joins the rest is no part of the insertion.
+    if place:
+        moved["inserted"] = [place + 1, place + size]
+    else:
+        moved["inserted"] = [0, size - text.endswith(" ")]
+    return moved
 
 
 def _insertions(
@@ -228,13 +238,8 @@ def _encode(
             )
     for name in ("instruction", "inserted"):
         spans.setdefault(name, slice(spans["problem"].start, spans["problem"].start))
-    original = torch.tensor(
-        [
-            i
-            for i in range(len(ids))
-            if not spans["inserted"].start <= i < spans["inserted"].stop
-        ]
-    )
+    inserted = spans["inserted"]
+    original = torch.tensor([*range(inserted.start), *range(inserted.stop, len(ids))])
     return Prompt(torch.tensor(ids), spans, original, text, offsets)
 
 
@@ -263,7 +268,12 @@ def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
     reasons = []
     for form in (messages, in_parts):
         try:
-            text = _rendered(tokenizer, form)
+            text = tokenizer.apply_chat_template(
+                form,
+                tokenize=False,
+                add_generation_prompt=True,
+                strftime_now=DAY.strftime,
+            )
         except Exception as error:  # a template is a program of the checkpoint's
             reasons.append(
                 f"the model's chat template fails: {error}; use the plain prompt format"
@@ -276,16 +286,6 @@ def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
             " exact"
         )
     raise InputError(reasons[0])
-
-
-def _rendered(tokenizer, messages: list[dict]) -> str:
-    """Return the turns of a chat as a template writes them, on whatever day it is."""
-    return tokenizer.apply_chat_template(
-        messages,
-        tokenize=False,
-        add_generation_prompt=True,
-        strftime_now=DAY.strftime,
-    )
 
 
 def _what_changed(
