@@ -55,10 +55,7 @@ def measured(loaded: Loaded, problems: list[Problem], profile: Profile) -> xr.Da
         measure_causes(loaded, prompts),
         measure_activations(loaded, prompts, arm=arm, seed=profile.seed),
     ]
-    dataset = xr.Dataset()
-    for piece in pieces:
-        dataset = joined(dataset, piece.expand_dims(network=["trained"]))
-    return dataset
+    return joined([piece.expand_dims(network=["trained"]) for piece in pieces])
 
 
 def mean_lambda(dataset: xr.Dataset) -> xr.DataArray:

@@ -10,16 +10,12 @@ from dataclasses import replace
 
 import jinja2
 import pytest
-import xarray as xr
 from nbconvert.filters.markdown import markdown2html
 
 from docs import stored, write
 from lib import paths
 from lib.__main__ import parser
 from lib.errors import InputError
-from lib.measurement.plan import PER_HEAD
-from lib.measurement.store import save_measured
-from lib.models.card import card
 
 README = paths.ROOT / "README.md"
 DOCUMENTS = (README, *sorted(paths.ROOT.glob("docs/*.md")))
@@ -166,21 +162,13 @@ def test_a_command_is_understood(command):
     assert parser().parse_args(arguments).run
 
 
-def test_a_measurement_opens_as_the_example_says(tmp_path, monkeypatch, capsys):
+def test_measurements_are_read_as_the_example_says():
     (text,) = code("python")
-    coords = {
-        "network": ["trained"],
-        "condition": ["mless"],
-        "problem": ["a", "b"],
-        "layer": [1],
-        "head": [1, 2],
-    }
-    values = (PER_HEAD.split(), [[[[[0.5, 0.75]], [[0.5, 0.25]]]]])
-    measured = xr.Dataset({"lambda": values}, coords)
-    save_measured(tmp_path / f"results/demo/{card('demo').name}.nc", measured)
-    monkeypatch.chdir(tmp_path)
-    exec(text, {})
-    assert "[0.5, 0.5]" in re.sub(r"\s+", " ", capsys.readouterr().out)
+    names: dict = {}
+    exec(text, names)
+    lam = names["found"]["lambda"].sel(network="trained", condition="mless", layer=1)
+    assert lam.sizes["head"] == 9
+    assert lam.notnull().all()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

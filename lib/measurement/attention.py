@@ -21,7 +21,7 @@ from lib.attention.received import (
     received_attention,
 )
 from lib.errors import InputError
-from lib.measurement.plan import EMPTY, VARIABLES, to_dataset
+from lib.measurement.plan import VARIABLES, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.batches import batch_tokens, in_batches, pad
 from lib.prompts.building import Prompt, build_prompt
@@ -247,7 +247,8 @@ def measure_tokens(
     for by_problem in prompts.values():
         (prompt,) = by_problem.values()
         by_condition.append(_tokens_of(loaded, prompt, layers))
-    together = xr.concat(by_condition, "condition", join="outer", fill_value=EMPTY)
+    nothing = {"text": "", "part": ""}  # beyond the end of a shorter prompt
+    together = xr.concat(by_condition, "condition", join="outer", fill_value=nothing)
     return together.assign_coords(
         condition=list(prompts), layer=list(layers), head=range(1, loaded.heads + 1)
     )

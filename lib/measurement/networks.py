@@ -2,7 +2,7 @@
 
 import copy
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
@@ -64,8 +64,8 @@ def provenance_of(spec: str, layers: int, dtype: str) -> dict[str, str]:
 
 def run_step(
     profile: Profile, spec: str, step: PlannedStep, problems: list[Problem]
-) -> Iterator[tuple[xr.Dataset, Sequence[str]]]:
-    """Yield what a step gives, a Dataset at a time, each with the conditions it ends.
+) -> Iterator[xr.Dataset]:
+    """Yield what each piece of a step gives; of what a network lacks, nothing.
 
     problems: all that the profile's first layers are measured on.
     """
@@ -73,7 +73,7 @@ def run_step(
     network = _load_network(spec, step, profile)
     first = attention.layers + 1 if step.deep else 1
     if network is None or first > network.layers:  # there is nothing to measure
-        yield xr.Dataset(), step.conditions
+        yield from [xr.Dataset()] * len(step.pieces)
         return
 
     layers = range(first, network.layers + 1)
@@ -82,14 +82,14 @@ def run_step(
         network, problems, step.conditions, attention.format, profile.filler
     )
     if step.measure == "tokens":
-        yield measure_tokens(network, prompts, layers), step.conditions
+        yield measure_tokens(network, prompts, layers)
     elif step.measure == "attention":
         observing = observe_uniform if step.network == UNIFORM else observe
         for piece in measure_attention(network, prompts, layers, observing):
-            yield piece.expand_dims(network=[step.network]), piece.condition.values
+            yield piece.expand_dims(network=[step.network])
     elif step.measure == "causes":
         causes = measure_causes(network, prompts)
-        yield causes.expand_dims(network=[step.network]), step.conditions
+        yield causes.expand_dims(network=[step.network])
     else:
         activations = measure_activations(
             network,
@@ -98,7 +98,7 @@ def run_step(
             arm=arm_for(spec, profile.accuracy.arm),
             seed=profile.seed,
         )
-        yield activations.expand_dims(network=[step.network]), step.conditions
+        yield activations.expand_dims(network=[step.network])
 
 
 def _load_network(spec: str, step: PlannedStep, profile: Profile) -> Loaded | None:

@@ -31,8 +31,6 @@ CAUSES = ("both", "terms", "distance")
 OTHERS = "others"  # the class of tokens that the other classes are compared with
 # Labels of these dimensions stand in this order, whatever was measured first.
 ORDER = {"network": NETWORKS, "condition": ["none", *CHANGES]}
-# The texts of a file, and what stands where there is none.
-EMPTY = {"text": "", "part": ""}
 
 # A version is raised where what a measure computes changes, so that older numbers are
 # measured anew.
@@ -179,10 +177,15 @@ class PlannedStep(NamedTuple):
     measure: str
     conditions: tuple[str, ...]
 
-    def label(self, condition: str) -> str:
-        """Return what a file calls this step under one condition once it is done."""
-        depth = ", deep" if self.deep else ""
-        return f"{self.network}{depth}: {self.measure}: {condition}"
+    @property
+    def pieces(self) -> list["PlannedStep"]:
+        """What is kept by itself: of attention the step under each condition.
+
+        Activations are compared with none and the first change, which needs them all.
+        """
+        if self.measure != "attention":
+            return [self]
+        return [self._replace(conditions=(name,)) for name in self.conditions]
 
 
 # What may be asked for: the drawn prompt; attention and activations of the trained

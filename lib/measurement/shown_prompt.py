@@ -22,6 +22,7 @@ from lib import paths
 from lib.errors import InputError
 from lib.models.names import resolve
 from lib.profiles import Profile
+from lib.profiles.profile import file_name
 from lib.prompts.conditions import RANDOM_SENTENCE, Filler
 from lib.prompts.problems import load_problems
 
@@ -64,8 +65,7 @@ def measure_prompts(profile: Profile, stored: bool = True) -> None:
 
 def _file_in(folder: Path, profile: Profile, model: str) -> Path:
     """Return where a folder keeps what was measured of the prompt on a model."""
-    name = profile.measured_in(folder, model).stem
-    return folder / "prompt" / f"{name}.json.gz"
+    return folder / "prompt" / f"{file_name(model)}.json.gz"
 
 
 def measured_prompt(profile: Profile, spec: str) -> dict[str, Any]:

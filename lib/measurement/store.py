@@ -1,27 +1,29 @@
-"""A model's measurements as one file, and which of them may be used again.
+"""What is kept of a model's measurements: a file a piece here, one in the repository.
 
-The file is results/PROFILE/MODEL.nc. Its attributes are model, revision, dtype, device,
-label (what a caption calls the model), example (the drawn problem's id), settings (what
-decides the numbers, as JSON) and done (the labels of finished steps, as JSON).
-data/PROFILE/MODEL.nc, which the repository keeps, is such a file with rounded numbers
-and without the tokens' texts.
+A piece is a step, of attention a step under one condition. Its file lies in
+results/PROFILE/measured/MODEL, and its name is a key of all that decides its numbers:
+what was measured under other settings has another name and is not found. Beside the
+pieces `provenance.json` says of which weights, in which dtype and on which device they
+are. data/PROFILE/MODEL.nc, which the repository keeps, has all pieces of a model as
+one, with rounded numbers and without the tokens' texts.
 """
 
-import functools
 import hashlib
 import io
 import json
+import shutil
 import sys
 from collections import ChainMap
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 
 from lib.errors import InputError
-from lib.measurement.plan import EMPTY, ORDER, VARIABLES, VERSIONS
+from lib.measurement.plan import ORDER, VARIABLES, VERSIONS, PlannedStep
 from lib.models.names import arm_for, resolve
-from lib.paths import write_whole
+from lib.paths import settings_key, write_json, write_whole
 from lib.profiles import Profile
 from lib.prompts.problems import drawn_problem
 
@@ -29,67 +31,101 @@ NETCDF_ENGINE = "h5netcdf"
 DIGEST = hashlib.sha256().digest_size  # bytes at the end of each file
 
 
-def load_measured(profile: Profile, spec: str, stored: bool = True) -> xr.Dataset:
-    """Return what is there of a model under the profile's settings.
+class Pieces:
+    """What was measured here of a model under a profile's settings."""
 
-    Its attribute `done` names the finished steps. A file in the profile's results gives
-    what it can. The repository's file counts whole or not at all, and without `stored`
-    for nothing: InputError where it is damaged or was measured under other settings.
-    """
-    attention = profile.attention
-    settings = settings_of(profile, spec, attention.example)
-    nothing = xr.Dataset(attrs={"settings": json.dumps(settings), "done": "[]"})
-    path = profile.measured_file(resolve(spec).name)
-    if path is None:
-        return nothing
-    if path.parent != profile.results:
-        return _of_repository(path, profile, spec) if stored else nothing
-
-    try:
-        measured = read_measured(path)
-    except (OSError, ValueError):
-        print(f"{path} is damaged: it is measured again", file=sys.stderr, flush=True)
-        return nothing
-    example = attention.example
-    if example is None:
-        example = drawn_problem(
-            attention.problems, None, attention.limit, profile.seed
+    def __init__(self, profile: Profile, spec: str) -> None:
+        """Raises InputError for problems that cannot be read, or lack the example."""
+        attention = profile.attention
+        self.folder = profile.measured_in(resolve(spec).name)
+        self.about = self.folder / "provenance.json"
+        self.example = drawn_problem(
+            attention.problems, attention.example, attention.limit, profile.seed
         ).id
-    settings = settings_of(profile, spec, example)
-    stale = _stale(measured, settings)
-    if len(stale) == len(VERSIONS):
-        return nothing
+        self.settings = settings_of(profile, spec, self.example)
 
-    # What the stale measures gave is dropped, and their steps are done no longer.
-    labels = json.loads(measured.done)
-    done = [label for label in labels if label.split(": ")[1] not in stale]
-    names = [name for measure in stale for name in VARIABLES[measure]]
-    measured = measured.drop_vars(names, errors="ignore")
-    return measured.assign_attrs(settings=json.dumps(settings), done=json.dumps(done))
+    def file(self, piece: PlannedStep) -> Path:
+        """Return where a piece is kept."""
+        own = self.settings[piece.measure]
+        key = settings_key(piece=piece, all=self.settings["all"], own=own)
+        return self.folder / f"{key}.nc"
+
+    def missing(self, steps: Sequence[PlannedStep]) -> list[PlannedStep]:
+        """Return the steps of which a piece is not there, without those that are."""
+        if not self.about.is_file():
+            return list(steps)
+        missing = []
+        for step in steps:
+            conditions: list[str] = []
+            for piece in step.pieces:
+                if not self.file(piece).is_file():
+                    conditions += piece.conditions
+            if conditions:
+                missing.append(step._replace(conditions=tuple(conditions)))
+        return missing
+
+    def begin(self, provenance: dict[str, str]) -> None:
+        """Drop what is not of these weights, dtype and device; raises InputError."""
+        if self.about.is_file() and json.loads(self.about.read_text()) == provenance:
+            return
+        shutil.rmtree(self.folder, ignore_errors=True)
+        _make_folder(self.folder)
+        write_json(self.about, provenance)
+
+    def read(self, steps: Sequence[PlannedStep]) -> xr.Dataset:
+        """Return what is there of these steps, as one.
+
+        A damaged piece is removed and named: it is missing from now on.
+        """
+        datasets = []
+        for step in steps:
+            for piece in step.pieces:
+                file = self.file(piece)
+                try:
+                    datasets.append(read_measured(file))
+                except ValueError:
+                    file.unlink()
+                    message = f"{file} is damaged: it is measured again"
+                    print(message, file=sys.stderr, flush=True)
+                except FileNotFoundError:
+                    continue
+        provenance = {}
+        if self.about.is_file():
+            provenance = json.loads(self.about.read_text())
+        settings = json.dumps(self.settings)
+        together = joined(datasets)
+        return together.assign_attrs(
+            provenance, example=self.example, settings=settings
+        )
 
 
-def _of_repository(path: Path, profile: Profile, spec: str) -> xr.Dataset:
-    """Return what the repository keeps of a model, else raise InputError.
+def of_repository(profile: Profile, spec: str) -> xr.Dataset:
+    """Return what the repository keeps of a model.
 
     Where the profile names no example, it is the file's own: the problems that it was
-    drawn from need not be at hand.
+    drawn from need not be at hand. Raises InputError for a file that is damaged or was
+    measured under other settings.
     """
+    path = profile.kept_measurements(resolve(spec).name)
     try:
         measured = read_measured(path)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path} cannot be read: {reason}") from error
-    example = profile.attention.example or measured.attrs.get("example")
     if profile.stored_as:
         measured = _part_of(measured, profile)
+    before = json.loads(measured.settings)
+    # The drawn problem counts by its id, also where the settings named none.
+    before["tokens"]["example"] = measured.attrs.get("example")
+    example = profile.attention.example or measured.attrs.get("example")
     settings = settings_of(profile, spec, example)
-    if _stale(measured, settings):
+    if before != settings:
         command = f"python -m lib reproduce {profile.options} --fresh"
         raise InputError(
             f"{path} was measured under other settings than {profile.name} has now:"
             f" {command}"
         )
-    return measured.assign_attrs(settings=json.dumps(settings))
+    return measured
 
 
 def _part_of(measured: xr.Dataset, profile: Profile) -> xr.Dataset:
@@ -108,16 +144,6 @@ def _part_of(measured: xr.Dataset, profile: Profile) -> xr.Dataset:
     settings["all"]["limit"] = limit
     cut = measured.isel(problem=kept.values)
     return cut.assign_attrs(settings=json.dumps(settings))
-
-
-def _stale(measured: xr.Dataset, settings: dict[str, dict]) -> list[str]:
-    """Return the measures whose numbers were decided by other settings than these."""
-    before = json.loads(measured.settings)
-    # The drawn problem counts by its id, also where the settings named none.
-    before["tokens"]["example"] = measured.attrs.get("example")
-    if before["all"] != settings["all"]:
-        return list(VERSIONS)
-    return [name for name in VERSIONS if before.get(name) != settings[name]]
 
 
 def settings_of(profile: Profile, spec: str, example: str | None) -> dict[str, dict]:
@@ -141,13 +167,7 @@ def settings_of(profile: Profile, spec: str, example: str | None) -> dict[str, d
 
 
 def read_measured(path: Path) -> xr.Dataset:
-    """Return a model's file, for nobody to alter; a damaged one raises ValueError."""
-    return _read_version(path, path.stat().st_mtime_ns)
-
-
-@functools.lru_cache(maxsize=8)
-def _read_version(path: Path, changed: int) -> xr.Dataset:
-    """Return what a file held when it was changed at this time."""
+    """Return what a file holds; a damaged one raises ValueError."""
     content = path.read_bytes()
     if hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
         raise ValueError("it is damaged")
@@ -155,46 +175,50 @@ def _read_version(path: Path, changed: int) -> xr.Dataset:
 
 
 def save_measured(path: Path, measured: xr.Dataset) -> None:
-    """Replace the file by these measurements."""
+    """Replace the file by these measurements; raises InputError."""
     measured = measured.copy()
     meanings = ChainMap(*VARIABLES.values())
     encoding: dict[Hashable, dict] = {}
     for name, values in measured.items():
         values.attrs["long_name"] = meanings[str(name)][1]
         if values.dtype.kind == "f":
-            encoding[name] = _compression(values)
+            encoding[name] = {"zlib": True, "complevel": 6, "shuffle": True}
     content = bytes(measured.to_netcdf(None, engine=NETCDF_ENGINE, encoding=encoding))
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot keep measurements in {path.parent}: {error.strerror}"
-        ) from error
+    _make_folder(path.parent)
     # NetCDF has no checksum of the whole; what follows its end is read by nobody else.
     write_whole(path, content + hashlib.sha256(content).digest())
 
 
-def _compression(values: xr.DataArray) -> dict:
-    """Return how a variable is written.
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot keep measurements in {folder}: {error.strerror}"
+        ) from error
 
-    A chunk is what belongs to one network under one condition: much may be missing.
+
+def joined(pieces: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Return datasets as one, of NaN or empty texts where none has a value.
+
+    Labels stand as they first come, those of ORDER in that order.
     """
-    chunks = [1 if dim in ORDER else size for dim, size in values.sizes.items()]
-    return {"zlib": True, "complevel": 6, "shuffle": True, "chunksizes": tuple(chunks)}
+    labels: dict[Hashable, dict] = {}
+    for piece in pieces:
+        for dim in piece.dims:
+            labels.setdefault(dim, {}).update(dict.fromkeys(piece[dim].values.tolist()))
+    coords = {dim: list(values) for dim, values in labels.items()}
+    for dim in coords.keys() & ORDER.keys():
+        coords[dim].sort(key=ORDER[str(dim)].index)
 
-
-def joined(measured: xr.Dataset, piece: xr.Dataset) -> xr.Dataset:
-    """Return measurements with a piece, all of which is new, and all else as it was."""
-    labels = {}
-    for dim in piece.dims:
-        before = measured[dim].values.tolist() if dim in measured.dims else []
-        labels[dim] = list(dict.fromkeys([*before, *piece[dim].values.tolist()]))
-        if dim in ORDER:
-            labels[dim].sort(key=ORDER[dim].index)
-
-    together = piece.combine_first(measured).reindex(labels)
-    for name, empty in EMPTY.items():
-        if name in together:
-            together[name] = together[name].fillna(empty)
-    return together.assign_attrs(measured.attrs)
+    together = xr.Dataset(coords=coords)
+    for piece in pieces:
+        for name, values in piece.items():
+            if name not in together:
+                shape = [len(coords[dim]) for dim in values.dims]
+                is_number = values.dtype.kind == "f"
+                empty = np.full(shape, np.nan if is_number else "", values.dtype)
+                together[name] = (values.dims, empty, values.attrs)
+            place = {dim: values[dim].values for dim in values.dims}
+            together[name].loc[place] = values
+    return together

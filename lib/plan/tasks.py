@@ -1,7 +1,6 @@
 """What a run of a profile computes: prompts by part and model, and what is stored."""
 
 import contextlib
-import json
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from lib.evaluation.rows import frame
 from lib.evaluation.store import COMPLETIONS, read
 from lib.evaluation.stored import is_stored, stored_rows
 from lib.measurement.plan import STEPS, PlannedStep
-from lib.measurement.store import load_measured
+from lib.measurement.store import Pieces, of_repository
 from lib.models.names import resolve
 from lib.profiles import HALVES, Accuracy, Likelihood, Profile
 from lib.prompts.problems import Problem, load_problems
@@ -79,31 +78,43 @@ def _measured(
     its prompts once.
     """
     attention = profile.attention
-    done: set[str] = set()
-    if not fresh:
-        # What the repository has may be measured under other settings.
-        with contextlib.suppress(InputError):
-            done = set(json.loads(load_measured(profile, spec).done))
-    labels = {step.label(name): step for step in steps for name in step.conditions}
-    if done.issuperset(labels):
+    missing = steps if fresh else _missing(profile, steps, spec)
+    if not missing:
         return
     part, _, deep, *_ = steps[0]
     problems = load_problems(attention.problems, attention.limit, profile.seed)
     if deep:
         problems = problems[: attention.map_problems]
-    prompts = {
-        label: 1 if step.measure == "tokens" else len(problems)
-        for label, step in labels.items()
-    }
+
+    def prompts(of: list[PlannedStep]) -> int:
+        count = 0
+        for step in of:
+            of_one = 1 if step.measure == "tokens" else len(problems)
+            count += of_one * len(step.conditions)
+        return count
+
     yield Task(
         part,
         spec,
-        prompts=sum(prompts.values()),
-        stored=sum(prompts[label] for label in done.intersection(labels)),
+        prompts=prompts(steps),
+        stored=prompts(steps) - prompts(missing),
         tokens=_prompt_tokens(profile, problems),
         dtype=attention.dtype,
         layers=None if deep else attention.layers,
     )
+
+
+def _missing(
+    profile: Profile, steps: list[PlannedStep], spec: str
+) -> list[PlannedStep]:
+    """Return what is yet to be measured of these steps."""
+    if profile.has_stored(resolve(spec).name):
+        # It may be measured under other settings, and is then measured anew.
+        with contextlib.suppress(InputError):
+            of_repository(profile, spec)
+            return []
+        return steps
+    return Pieces(profile, spec).missing(steps)
 
 
 def _asked(

@@ -97,31 +97,32 @@ class Profile(Settings):
             return f"--profile {recorded}"
         return "with the same options"
 
-    def measured_file(self, model: str) -> Path | None:
-        """Return what was measured on a model: here, else what the repository has.
+    def measured_in(self, model: str) -> Path:
+        """Return the folder of what is measured here on a model."""
+        return self.results / "measured" / file_name(model)
 
-        It is None where neither is.
+    def kept_measurements(self, model: str) -> Path:
+        """Return the file in which the repository may have a model's measurements."""
+        return self.kept / f"{file_name(model)}.nc"
+
+    def has_stored(self, model: str) -> bool:
+        """Whether the repository has a model's measurements, none of them begun anew
+        here.
         """
-        for folder in (self.results, self.kept):
-            file = self.measured_in(folder, model)
-            if file.is_file():
-                return file
-        return None
-
-    def measured_in(self, folder: Path, model: str) -> Path:
-        """Return the file of a model's measurements in a folder where they may lie."""
-        return folder / f"{UNUSUAL_CHARACTERS.sub('-', model)}.nc"
+        if self.measured_in(model).is_dir():
+            return False
+        return self.kept_measurements(model).is_file()
 
     @property
     def stored(self) -> bool:
-        """Whether the repository has the measurements of all of its models, and none
-        was begun anew.
-        """
-        for spec in self.attention.models:
-            file = self.measured_file(resolve(spec).name)
-            if file is None or file.parent == self.results:
-                return False
-        return True
+        """Whether the repository has the measurements of all of its models."""
+        names = [resolve(spec).name for spec in self.attention.models]
+        return all(self.has_stored(name) for name in names)
+
+
+def file_name(model: str) -> str:
+    """Return a model's name as every system takes it in that of a file."""
+    return UNUSUAL_CHARACTERS.sub("-", model)
 
 
 def profile_names() -> list[str]:

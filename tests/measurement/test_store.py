@@ -1,33 +1,26 @@
-"""A model's file: what it holds, when it is used again, and what is said when not."""
+"""What is kept of a model: pieces by key, when they are used again, and what is said
+when the repository's are not.
+"""
 
 import itertools
-import json
 import subprocess
 import sys
-from typing import NamedTuple
-from unittest.mock import DEFAULT, Mock
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import xarray as xr
 from transformers import LlamaForCausalLM
 
-from lib import paths, progress
+from lib import paths
 from lib.errors import InputError
-from lib.measurement import networks, plan
+from lib.measurement import networks, plan, run
 from lib.measurement.run import measure
-from lib.measurement.store import load_measured, save_measured, settings_of
+from lib.measurement.store import Pieces, joined, save_measured
 from lib.profiles import load_profile, run_profile
 from lib.prompts.conditions import Filler
 
 NAME = "tiny-llama"
-
-
-class Measured(NamedTuple):
-    """What was measured, and the bytes of its file."""
-
-    dataset: xr.Dataset
-    content: bytes
 
 
 def tiny(folder):
@@ -41,18 +34,12 @@ def tiny(folder):
     return profile.model_copy(update={"attention": attention})
 
 
-def file_of(profile):
-    return profile.results / f"{NAME}.nc"
-
-
 @pytest.fixture(scope="module")
 def whole(tiny_llama, tmp_path_factory):
     """Everything that is measured on the tiny model."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "RESULTS", tmp_path_factory.mktemp("results"))
-        profile = tiny(tiny_llama)
-        dataset = measure(profile)[NAME]
-        return Measured(dataset, file_of(profile).read_bytes())
+        return measure(tiny(tiny_llama))[NAME]
 
 
 @pytest.fixture
@@ -61,12 +48,19 @@ def profile(tiny_checkpoint, tmp_path, monkeypatch):
     profile = tiny(tiny_checkpoint)
     monkeypatch.setattr(paths, "DATA", tmp_path / "data")
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    profile.results.mkdir(parents=True)
     return profile
 
 
+@pytest.fixture
+def steps(monkeypatch):
+    """What returns the steps that were run."""
+    run_step = Mock(wraps=networks.run_step)
+    monkeypatch.setattr(networks, "run_step", run_step)
+    return lambda: [call.args[2] for call in run_step.call_args_list]
+
+
 def test_a_file_has_every_variable_with_its_meaning(whole, tmp_path):
-    (tmp_path / "m.nc").write_bytes(whole.content)
+    save_measured(tmp_path / "m.nc", whole)
     opened = xr.open_dataset(tmp_path / "m.nc")
     for variables in plan.VARIABLES.values():
         for name, (dims, meaning) in variables.items():
@@ -74,20 +68,20 @@ def test_a_file_has_every_variable_with_its_meaning(whole, tmp_path):
             assert opened[name].attrs["long_name"] == meaning
 
 
-def test_a_file_has_every_network_and_nan_where_nothing_was_measured(whole):
-    measured = whole.dataset
+def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
     # The tiny model has one key head, so that no head can meet another's keys.
     networks = [name for name in plan.NETWORKS if name != plan.OTHER_KEYS]
-    assert measured.network.values.tolist() == networks
-    assert measured.label.startswith(f"{NAME} @ ")
+    assert whole.network.values.tolist() == networks
+    assert whole.condition.values.tolist() == plan.ORDER["condition"]
+    assert whole.label.startswith(f"{NAME} @ ")
 
-    lam = measured["lambda"].sel(condition="mless")
+    lam = whole["lambda"].sel(condition="mless")
     counts = lam.notnull().sum("problem").isel(head=0)  # (network, layer)
     assert counts.sel(network="trained").values.tolist() == [2, 2, 1]
     for network in ("untrained 1", "uniform"):
         assert counts.sel(network=network).values.tolist() == [2, 2, 0]
-    assert measured.dispersion.sel(network="uniform").isnull().all()
-    of_each_layer = measured.received.notnull().any(["condition", "token"])
+    assert whole.dispersion.sel(network="uniform").isnull().all()
+    of_each_layer = whole.received.notnull().any(["condition", "token"])
     assert of_each_layer.all()
 
     # Each seed draws weights of its own.
@@ -97,50 +91,77 @@ def test_a_file_has_every_network_and_nan_where_nothing_was_measured(whole):
         assert not np.array_equal(one, other)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"seed": 1}, {"filler": Filler(length=7)}, {"filler": Filler(mless="!")}],
-    ids=str,
-)
-def test_a_profiles_own_settings_are_those_of_its_measurements(changes):
-    demo = load_profile("demo")
-    other = demo.model_copy(update=changes)
-    assert settings_of(other, "demo", None) != settings_of(demo, "demo", None)
+def test_pieces_are_joined_in_order_with_nan_and_empty_texts():
+    one = {"condition": ["mless"], "problem": ["b", "a"]}
+    other = {"condition": ["none"], "problem": ["a", "c"]}
+    dims = ("condition", "problem")
+    word = np.array(["word"], object)
+    pieces = [
+        xr.Dataset({"x": (dims, np.array([[1, 2]], "float32"))}, one),
+        xr.Dataset(),
+        xr.Dataset({"x": (dims, np.array([[3, 4]], "float32"))}, other),
+        xr.Dataset({"t": ("condition", word)}, {"condition": ["mless"]}),
+    ]
+    together = joined(pieces)
+    assert together.condition.values.tolist() == ["none", "mless"]
+    assert together.problem.values.tolist() == ["b", "a", "c"]
+    assert together.x.dtype == "float32"
+    nan = np.nan
+    np.testing.assert_array_equal(together.x, [[nan, 3, 4], [1, 2, nan]])
+    assert together.t.values.tolist() == ["", "word"]
 
 
-def test_what_is_there_is_not_measured_again(whole, profile, monkeypatch, capsys):
-    run_step = Mock(wraps=networks.run_step)
-    monkeypatch.setattr(networks, "run_step", run_step)
+def test_what_is_there_is_not_measured_again(whole, profile, steps, monkeypatch):
     tokens = measure(profile, "tokens")[NAME]
     assert set(tokens) == set(plan.VARIABLES["tokens"])
-
-    monkeypatch.setattr(progress, "shown", True)
     both = measure(profile, "tokens", "activations")[NAME]
-    bars = capsys.readouterr().err
-    assert "activations in 2 layers: 100%" in bars
-    assert "2/2" in bars
     assert set(both) == set(tokens) | set(plan.VARIABLES["activations"])
-    assert both.measures.equals(whole.dataset.measures[:1])
-
-    steps = [call.args[2] for call in run_step.call_args_list]
+    assert both.measures.equals(whole.measures[:1])
     expected = [("tokens", False), ("activations", False), ("activations", True)]
-    assert [(step.measure, step.deep) for step in steps] == expected
-    assert {step.network for step in steps} == {"trained"}
+    assert [(step.measure, step.deep) for step in steps()] == expected
+    assert {step.network for step in steps()} == {"trained"}
     monkeypatch.setattr(networks, "load", None)
-    xr.testing.assert_equal(measure(profile, "activations")[NAME], both)
+    xr.testing.assert_equal(measure(profile, "tokens", "activations")[NAME], both)
 
 
-def test_an_interruption_loses_one_condition(profile, monkeypatch):
-    effects = [DEFAULT, DEFAULT, KeyboardInterrupt, *[DEFAULT] * 9]
-    observe = Mock(wraps=networks.observe, side_effect=effects)
-    monkeypatch.setattr(networks, "observe", observe)
-    with pytest.raises(KeyboardInterrupt):
-        measure(profile, "attention")
-    kept = load_measured(profile, *profile.attention.models)
-    assert json.loads(kept.done) == ["trained: attention: mless"]
+def test_an_interruption_loses_one_piece(profile, steps, monkeypatch):
+    saved = []
+
+    def save_one(path, measured):
+        if saved:
+            raise KeyboardInterrupt
+        save_measured(path, measured)
+        saved.append(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "save_measured", save_one)
+        with pytest.raises(KeyboardInterrupt):
+            measure(profile, "attention")
+    (file,) = saved
+    before = file.stat().st_mtime_ns
     measure(profile, "attention")
-    # None again and the two that were missing, then the deeper layer.
-    assert observe.call_count == 3 + 3 + 4
+    assert file.stat().st_mtime_ns == before
+    first, again, *_ = steps()
+    assert first.conditions == plan.INSERTIONS
+    assert again.conditions == plan.INSERTIONS[1:]
+
+
+def test_what_is_of_another_provenance_is_dropped(profile):
+    pieces = Pieces(profile, *profile.attention.models)
+    provenance = {"revision": "1", "dtype": "float32", "device": "cpu"}
+    pieces.begin(provenance)
+    file = pieces.file(plan.STEPS[0])
+    save_measured(file, xr.Dataset())
+    pieces.begin(provenance)
+    assert plan.STEPS[0] not in pieces.missing(plan.STEPS)
+    for name in provenance:
+        save_measured(file, xr.Dataset())
+        pieces.begin(provenance | {name: "another"})
+        assert plan.STEPS[0] in pieces.missing(plan.STEPS)
+    # What lost its provenance counts for nothing.
+    save_measured(file, xr.Dataset())
+    pieces.about.unlink()
+    assert plan.STEPS[0] in pieces.missing(plan.STEPS)
 
 
 def test_other_weights_are_measured_again(profile, tiny_checkpoint):
@@ -156,67 +177,55 @@ def test_other_weights_are_measured_again(profile, tiny_checkpoint):
     assert not np.array_equal(after.received.values, before.received.values)
 
 
-@pytest.mark.parametrize("name", ["revision", "dtype", "device", None])
-def test_numbers_of_another_provenance_are_measured_again(profile, name):
-    before = measure(profile, "tokens")[NAME]
-    other = before.assign(received=2 * before.received)
-    if name is not None:
-        other = other.assign_attrs({name: "another"})
-    save_measured(file_of(profile), other)
-    after = measure(profile, "tokens", "attention")[NAME]
-    expected = other if name is None else before
-    first = after.received.sel(layer=1).values
-    np.testing.assert_array_equal(first, expected.received.sel(layer=1).values)
-    assert after.attrs[name or "device"] == before.attrs[name or "device"]
-    assert set(plan.VARIABLES["attention"]) < set(after)
-
-
 @pytest.mark.parametrize(
     ("changed", "lost"),
     [
         ({"seed": 1}, set(plan.VERSIONS)),
-        ({"attention": {"example": "embedded/sum/1"}}, {"tokens"}),
+        ({"filler": Filler(length=7).model_dump()}, set(plan.VERSIONS)),
+        ({"attention": {"example": "embedded/draw/160"}}, {"tokens"}),
         ({"accuracy": {"arm": {"c": 0.3}}}, {"activations"}),
         ({"attention": {"models": ["gemma-3-270m"]}}, set()),
         ({}, {"causes"}),
     ],
 )
-def test_what_other_settings_or_another_version_decide_is_measured_again(
-    whole, profile, changed, lost, monkeypatch
+def test_what_other_settings_or_another_version_decide_has_another_file(
+    profile, changed, lost, monkeypatch
 ):
-    file_of(profile).write_bytes(whole.content)
     (spec,) = profile.attention.models
     content = profile.model_dump()
     content["attention"]["panels"] = {}
     for name, value in changed.items():
         content[name] = content[name] | value if isinstance(value, dict) else value
+    before = Pieces(profile, spec)
     if not changed:
         monkeypatch.setitem(plan.VERSIONS, "causes", 2)
-    kept = load_measured(type(profile).model_validate(content), spec)
-    done = {label.split(": ")[1] for label in json.loads(kept.done)}
-    assert done == set(plan.VERSIONS) - lost
-    for measure_name, variables in plan.VARIABLES.items():
-        assert kept.keys().isdisjoint(variables) == (measure_name in lost)
+    after = Pieces(type(profile).model_validate(content), spec)
+    pieces = [piece for step in plan.STEPS for piece in step.pieces]
+    files = [before.file(piece) for piece in pieces]
+    assert len(set(files)) == len(files)
+    moved = {
+        piece.measure for piece in pieces if before.file(piece) != after.file(piece)
+    }
+    assert moved == lost
 
 
 @pytest.mark.parametrize(
     "damage", [lambda c: b"", lambda c: c[:-9], lambda c: c[:999] + b"?" + c[1000:]]
 )
-def test_a_damaged_file_counts_for_nothing_and_is_named(whole, profile, damage, capsys):
-    file = file_of(profile)
-    file.write_bytes(damage(whole.content))
-    nothing = load_measured(profile, *profile.attention.models)
-    assert not nothing
-    assert nothing.done == "[]"
+def test_a_damaged_piece_is_named_and_measured_again(profile, damage, capsys):
+    before = measure(profile, "tokens")[NAME]
+    file, *_ = sorted(profile.measured_in(NAME).glob("*.nc"))
+    file.write_bytes(damage(file.read_bytes()))
+    xr.testing.assert_equal(measure(profile, "tokens")[NAME], before)
     words = f"{file} is damaged: it is measured again\n"
-    assert capsys.readouterr().err == words
+    assert words in capsys.readouterr().err
 
 
 @pytest.fixture
 def kept(whole, profile):
     """The file that the repository keeps of the model, without the tokens' texts."""
     path = paths.DATA / "mine" / f"{NAME}.nc"
-    save_measured(path, whole.dataset.drop_vars("text"))
+    save_measured(path, whole.drop_vars("text"))
     return path
 
 
@@ -224,13 +233,11 @@ def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(
     whole, profile, kept
 ):
     assert profile.stored
-    assert set(measure(profile)[NAME]) == set(whole.dataset) - {"text"}
-    (spec,) = profile.attention.models
-    assert not load_measured(profile, spec, stored=False)
-    # What was measured here comes before it.
-    file_of(profile).write_bytes(whole.content)
+    assert set(measure(profile)[NAME]) == set(whole) - {"text"}
+    # What is measured here comes before it.
+    assert "text" in measure(profile, "tokens", stored=False)[NAME]
     assert not profile.stored
-    assert "text" in load_measured(profile, spec)
+    assert set(measure(profile, "tokens")[NAME]) == set(plan.VARIABLES["tokens"])
 
 
 def test_what_the_repository_keeps_of_other_settings_or_damaged_is_refused(
@@ -241,13 +248,13 @@ def test_what_the_repository_keeps_of_other_settings_or_damaged_is_refused(
         measure(profile.model_copy(update={"seed": 1}))
     words = r"cannot keep measurements in .*tiny-llama\.nc"
     with pytest.raises(InputError, match=words):
-        save_measured(kept / "m.nc", whole.dataset)
+        save_measured(kept / "m.nc", whole)
     kept.write_bytes(b"nonsense")
     with pytest.raises(InputError, match=r"data/mine/tiny-llama\.nc cannot be read"):
         measure(profile)
 
 
-def test_another_example_is_drawn_and_nothing_else_is_measured_again(whole, profile):
+def test_another_example_is_drawn_and_nothing_else_is_measured_again(profile, steps):
     def drawing(example):
         attention = profile.attention.model_copy(update={"example": example})
         return profile.model_copy(update={"attention": attention})
@@ -255,16 +262,17 @@ def test_another_example_is_drawn_and_nothing_else_is_measured_again(whole, prof
     words = "example 'x' is none of the problems of embedded"
     with pytest.raises(InputError, match=words):
         measure(drawing("x"), "tokens")
-    file_of(profile).write_bytes(whole.content)
-    before = whole.dataset
+    measure(profile, "attention")
+    received = []
     for example in ("embedded/draw/160", "embedded/draw/159", None):
         after = measure(drawing(example), "tokens", "attention")[NAME]
         # Of a profile that names none it is the sample's first.
         assert after.example == (example or after.problem[0])
         assert (after.example in after.problem) == (example is None)
-        assert after["lambda"].equals(before["lambda"])
-        assert not after.received.equals(before.received)
-        before = after
+        assert not any(after.received.equals(before) for before in received)
+        received.append(after.received)
+    attention = [step for step in steps() if step.measure == "attention"]
+    assert [step.deep for step in attention] == [False, True]
 
 
 def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
@@ -279,6 +287,7 @@ def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
     subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, check=True)
 
 
-def test_the_file_of_a_model_has_a_name_that_every_system_takes(tmp_path):
-    path = load_profile("demo").measured_in(tmp_path, "my model (2)")
-    assert path == tmp_path / "my-model-2-.nc"
+def test_the_folder_of_a_model_has_a_name_that_every_system_takes():
+    demo = load_profile("demo")
+    assert demo.measured_in("my model (2)").name == "my-model-2-"
+    assert demo.kept_measurements("my model (2)").name == "my-model-2-.nc"
