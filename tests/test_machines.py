@@ -11,34 +11,27 @@ import json
 import re
 import shutil
 
-import nbformat
 import pandas as pd
-import papermill
 import pytest
 import yaml
 from commands import copy_repository
+from one_kernel import run_in_one_kernel
 
+from lib import paths
 from lib.figures.compare import difference
 
 MEASURING = ("01", "02", "04", "06")  # of which networks compute something
 PROBLEMS = 20  # as many as a verdict takes
-# As on processors without AVX2, and with AVX2 alone; torch, oneDNN, MKL, NumPy's
-# OpenBLAS and NumPy each ask their own.
+# As on processors without AVX2, with two threads, which wait asleep and so leave their
+# core to the tests beside them; torch, oneDNN, MKL, NumPy's OpenBLAS and NumPy each ask
+# their own.
 OLD = {
     "ATEN_CPU_CAPABILITY": "default",
     "ONEDNN_MAX_CPU_ISA": "SSE41",
     "MKL_CBWR": "COMPATIBLE",
-}
-AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "AVX2"}
-MACHINES = {
-    "old": OLD | {"OPENBLAS_CORETYPE": "Nehalem", "OMP_NUM_THREADS": "1"},
-    # Threads that wait asleep leave their core to the tests beside them.
-    "avx2 with two threads": AVX2
-    | {
-        "OPENBLAS_CORETYPE": "Haswell",
-        "OMP_NUM_THREADS": "2",
-        "OMP_WAIT_POLICY": "passive",
-    },
+    "OPENBLAS_CORETYPE": "Nehalem",
+    "OMP_NUM_THREADS": "2",
+    "OMP_WAIT_POLICY": "passive",
 }
 # Put before a notebook: all that is measured, times 1 ± 1e-5 at random. Evenly spread
 # attention is arithmetic, equal in all heads; a share near zero is one of counts, whose
@@ -92,20 +85,6 @@ def copy(tmp_path_factory, demo):
     return folder
 
 
-def one_notebook(folder, before):
-    """Return the measuring notebooks of a copy as one, behind a first cell."""
-    cells = [nbformat.v4.new_code_cell(before)]
-    for number in MEASURING:
-        (notebook,) = (folder / "notebooks").glob(f"{number}_*.ipynb")
-        for cell in nbformat.read(notebook, as_version=4).cells:
-            if cell.cell_type != "code":
-                continue
-            cells.append(nbformat.v4.new_code_cell(cell.source))
-            if "parameters" in cell.metadata.get("tags", []):
-                cells.append(nbformat.v4.new_code_cell('profile = "demo"'))
-    return nbformat.v4.new_notebook(cells=cells)
-
-
 def verdicts_in(folder):
     """Return the verdict by claim and model, and whether it survives correction."""
     verdicts = {}
@@ -122,21 +101,15 @@ def run(copy):
     """
 
     def in_process(environment, before=""):
-        nbformat.write(one_notebook(copy, before), copy / "whole.ipynb")
         if not before:
             shutil.rmtree(copy / "results" / "demo" / "measured", ignore_errors=True)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OMP_NUM_THREADS", "1")
-            patch.setenv("PYTHONPATH", str(copy))
             for name, value in environment.items():
                 patch.setenv(name, value)
-            done = papermill.execute_notebook(
-                copy / "whole.ipynb",
-                copy / "out.ipynb",
-                cwd=copy,
-                kernel_name="python3",
-                progress_bar=False,
+            done = run_in_one_kernel(
+                copy, paths.notebooks(MEASURING), before, profile="demo"
             )
 
         drawn = (copy / "figures" / "demo").iterdir()
@@ -209,11 +182,15 @@ def drawn_anew(before, after):
     return anew
 
 
-@pytest.mark.parametrize("machine", [*MACHINES, "shaken in the fifth digit"])
-def test_another_machine_prints_and_draws_the_same(here, run, copy, machine):
+@pytest.mark.parametrize(
+    "environment, before",
+    [(OLD, ""), ({}, SHAKING)],
+    ids=["old with two threads", "shaken in the fifth digit"],
+)
+def test_another_machine_prints_and_draws_the_same(
+    here, run, copy, environment, before
+):
     texts_here, files_here, verdicts_here = here
-    environment = MACHINES.get(machine, {})
-    before = "" if machine in MACHINES else SHAKING
     texts, files, verdicts = run(environment, before)
 
     for was, now in zip(texts_here, texts, strict=True):
