@@ -84,4 +84,7 @@ def report_of(profile: Profile) -> Markup:
     html = markdown2html(text)
     # The page's policy allows no style within a tag, and a header has to say something.
     html = html.replace('style="text-align:', 'align="')
-    return Markup(html.replace("<th></th>", "<td></td>"))
+    html = html.replace("<th></th>", "<td></td>")
+    # What scrolls sideways on a phone can be reached by keys as well.
+    html = html.replace("<table>", '<table tabindex="0">')
+    return Markup(html.replace("<p><img", '<p tabindex="0"><img'))

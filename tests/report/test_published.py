@@ -116,7 +116,7 @@ def test_the_report_of_the_families_stands_below_the_pages_heading(pages):
     page = pages["index.html"]
     report = re.search('<section id="report">(.*?)</section>', page, re.DOTALL)[1]
     assert len(re.findall("<h1", page)) == 1
-    assert "<table>" in report
+    assert '<table tabindex="0">' in report
     assert "](" not in report
     assert "../" not in report
 
