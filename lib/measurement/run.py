@@ -9,7 +9,7 @@
 kept.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import xarray as xr
 
@@ -21,26 +21,21 @@ from lib.prompts.problems import load_problems
 
 
 def measure(
-    profile: Profile,
-    *parts: str,
-    models: Collection[str] | None = None,
-    stored: bool = True,
+    profile: Profile, *parts: str, stored: bool = True
 ) -> dict[str, xr.Dataset]:
     """Return what is measured on each of the profile's models, by the model's name.
 
     parts: of MEASURED_PARTS, all if none is named; what they ask for is measured where
-    it is missing. models: specs, the profile's if None. Without `stored` what the
-    repository has is measured anew. An interrupted measurement goes on where it was;
-    one that is killed loses the piece it was at. What is there is read without the
-    libraries that run a network.
+    it is missing. Without `stored` what the repository has is measured anew. An
+    interrupted measurement goes on where it was; one that is killed loses the piece it
+    was at. What is there is read without the libraries that run a network.
     """
     wanted = parts or MEASURED_PARTS
     every_layer = profile.attention.map_problems is not None
     steps = [s for s in STEPS if s.part in wanted and (every_layer or not s.deep)]
-    specs = profile.attention.models if models is None else dict.fromkeys(models)
 
     datasets = {}
-    for spec in specs:
+    for spec in profile.attention.models:
         name = resolve(spec).name
         if stored and profile.has_stored(name):
             datasets[name] = of_repository(profile, spec)
