@@ -29,10 +29,3 @@ def test_in_a_log_a_stage_is_one_line_and_in_a_terminal_it_moves(capsys, monkeyp
     with progress.bar("layer 1", 2) as bar:
         bar.update()
     assert "\rlayer 1:  50%" in capsys.readouterr().err
-
-
-def test_a_bar_counts_prompts_unless_it_is_told_what_else():
-    with progress.bar("layer 1", 2) as bar:
-        assert "prompt/s" in str(bar)
-    with progress.bar("likelihood", 2, unit="text") as bar:
-        assert "text/s" in str(bar)

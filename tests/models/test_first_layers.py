@@ -64,10 +64,6 @@ def is_exact(models):
     return is_exact
 
 
-def test_of_a_folder_the_first_layers_compute_the_same(models, is_exact):
-    assert is_exact(models / REPO)
-
-
 def test_from_the_hub_come_only_the_needed_bytes_and_they_give_the_same(
     server, needed, is_exact
 ):

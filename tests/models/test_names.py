@@ -78,11 +78,6 @@ def folder_with(path, config):
     return path
 
 
-def test_a_caption_names_the_weights_that_are_not_the_original_ones(demo):
-    label = f"SmolLM2-135M-Instruct @ {demo.revision}, Q4_1, dequantised, float32"
-    assert demo.label == label
-
-
 def test_a_card_is_read_from_a_folders_config_and_what_it_omits_is_none(tmp_path):
     folder = folder_with(tmp_path / "gemma", GEMMA_CONFIG)
     assert card(str(folder)) == Source("gemma", str(folder), folder, heads=8, layers=34)

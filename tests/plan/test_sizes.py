@@ -14,7 +14,7 @@ from lib.models.card import HUB_SECONDS, card
 from lib.models.gguf_files import conversions_of
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import known_models, resolve
-from lib.plan.sizes import Shape, files_of, shape_of
+from lib.plan.sizes import files_of, shape_of
 
 OPEN = "org/open"
 # Parameters that are published, as half the bytes that the index files give.
@@ -50,13 +50,6 @@ def test_known_models_have_as_many_parameters_as_are_published(spec, parameters)
     assert shape.whole == pytest.approx(parameters, rel=1e-4)
     assert shape_of(f"{spec}@main", None) == shape
     assert all("model_type" in entry["config"] for entry in known_models().values())
-
-
-def test_first_layers_have_the_embedding_which_multiplies_nothing():
-    shape = Shape(whole=500, embedding=50, layer=10)
-    assert shape.parameters(3) == 80
-    assert shape.multiplied(3) == 30
-    assert shape.parameters(None) == shape.multiplied(None) == 500
 
 
 def test_of_a_model_on_the_hub_the_size_is_told_and_no_weights_are_sent(
