@@ -6,8 +6,8 @@
 A hub on this machine serves random weights (stand_in_hub.py). Each model is scored on
 two embedded problems under the conditions of `laptop`: on the first one, then on both,
 killed in the fourth batch and begun again. So few GB of memory are free (--memory) that
-most weights stay on disk. Bytes that the hub sent, the greatest resident memory,
-processor time, and hours for the hundred problems of `laptop` go into
+most weights stay on disk. Bytes that the hub sent, the greatest memory beside pages of
+mapped files, which the kernel drops when it needs room, and processor time go into
 benchmarks/results/rehearsal.csv. With --end-to-end all of `laptop` is fetched, then
 runs without network on two embedded problems, or --limit, answers cut at 64 tokens:
 rehearsal_end_to_end.csv. With --narrow models have the same layers, heads and words,
@@ -22,6 +22,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,24 +30,21 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
 from measuring import keep_beside
 from stand_in_hub import MODELS, StandInHub
 
 from lib.__main__ import main as command_line
 from lib.evaluation import scoring
-from lib.evaluation.scoring import SCORED_TOKENS
 from lib.models import loading, memory
 from lib.paths import PROFILES, RESULTS, json_lines
 
 GB = 1e9
-HOUR = 3600
+PEAK = "peak.txt"
+PAUSE = 0.5  # seconds between two looks at the memory
 KILLED_IN = 4  # of the batches of six conditions
-# What all texts of a batch begin with goes through the model before them.
-READINGS_PER_BATCH = 2
-# Of `laptop`: conditions, texts per model, and their mean tokens as Qwen counts them.
+# Of `laptop`.
 CONDITIONS = "none,mless,hidden-from-layer-1,dilution,gap,example"
-TEXTS = 600
-TOKENS = 354
 # What the profile becomes: problems that are here and short, and short answers, since
 # random weights never end one.
 SHORTER = {
@@ -62,11 +60,10 @@ class Usage:
     """What a command took."""
 
     code: int
-    peak: int  # bytes that were resident
+    peak: int  # bytes of memory, beside pages of files
     seconds: float  # of the processor
     reading: float  # seconds of the processor to read all weights that are on disk
     scoring: float  # and those to score
-    batches: int
 
 
 def run(
@@ -81,8 +78,9 @@ def run(
     memory; offline: it may use no network.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    record = folder / "times.json"
-    record.unlink(missing_ok=True)
+    record, peak = folder / "times.json", folder / PEAK
+    for file in (record, peak):
+        file.unlink(missing_ok=True)
     environment = {
         **os.environ,
         "HF_ENDPOINT": url,
@@ -97,11 +95,10 @@ def run(
     times = json.loads(record.read_text()) if record.exists() else [0.0]
     return Usage(
         os.waitstatus_to_exitcode(status),
-        used.ru_maxrss * 1024,
+        int(peak.read_text()),
         used.ru_utime + used.ru_stime,
         reading=times[0],
         scoring=sum(times[1:]),
-        batches=len(times) - 1,
     )
 
 
@@ -126,10 +123,24 @@ def watched(record: Path, free: float, killed_in: int, arguments: list[str]) -> 
             os.kill(os.getpid(), signal.SIGKILL)
         return timed(score, loaded, batch)
 
+    threading.Thread(
+        target=_record_peak, args=(record.with_name(PEAK),), daemon=True
+    ).start()
     memory.free_memory = lambda: int(free * GB)
     loading.check_attention = functools.partial(timed, check)
     scoring.log_likelihoods = timed_score
     return command_line(arguments)
+
+
+def _record_peak(file: Path) -> None:
+    """Keep writing the greatest memory of this process so far, beside file pages."""
+    peak = 0
+    while True:
+        used = psutil.Process().memory_info()
+        if used.rss - used.shared > peak:
+            peak = used.rss - used.shared
+            file.write_text(str(peak))
+        time.sleep(PAUSE)
 
 
 def scored(hub: StandInHub, name: str, folder: Path, free: float) -> dict[str, object]:
@@ -161,24 +172,9 @@ def scored(hub: StandInHub, name: str, folder: Path, free: float) -> dict[str, o
         "gb_fetched_again": (hub.sent_weights - before - fetched) / GB,
         "peak_gb": max(usage.peak for usage in (one, killed, continued)) / GB,
         "texts": len(rows),
-    } | _times(one, first)
-
-
-def _times(usage: Usage, rows: list[dict]) -> dict[str, float]:
-    """Return what it took to score these rows, and what those of `laptop` will.
-
-    Its batches are of SCORED_TOKENS tokens, however many there are in those here.
-    """
-    tokens = sum(row["prompt_tokens"] + row["tokens"] for row in rows)
-    reading = READINGS_PER_BATCH * usage.reading
-    per_token = (usage.scoring - usage.batches * reading) / tokens
-    of_laptop = TEXTS * TOKENS
-    seconds = of_laptop * per_token + of_laptop / SCORED_TOKENS * reading
-    return {
-        "tokens": tokens,
-        "reading_seconds": usage.reading,
-        "scoring_seconds": usage.scoring,
-        "hours_of_laptop": seconds / HOUR,
+        "tokens": sum(row["prompt_tokens"] + row["tokens"] for row in first),
+        "reading_seconds": one.reading,
+        "scoring_seconds": one.scoring,
     }
 
 
