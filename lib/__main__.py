@@ -199,7 +199,8 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     answers = run.evaluate(
         accuracy, filler, options.seed, options.out, shard, options.shorter
     )
-    print(show(answer_tables.summarise(answers), answer_tables.SHOWN, digits=1))
+    table = answer_tables.summarise(answers)
+    print(show(table, answer_tables.shown_columns(table), digits=1))
     print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 
 
@@ -226,7 +227,10 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
         draws = score_draws(likelihood, options.answers, options.out)
         first, *others = map(str, likelihood.conditions)
         table = pass_rate_table(draws, [(condition, first) for condition in others])
-    print(show(table))
+    if table.empty:
+        print("no problem has two scored answers of each half: nothing to compare")
+    else:
+        print(show(table))
     print(f"files: {options.out}/scores.jsonl, run.json")
 
 

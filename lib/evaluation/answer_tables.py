@@ -55,6 +55,13 @@ SHOWN = [  # by a command
 ]
 
 
+def shown_columns(table: pd.DataFrame) -> list[str]:
+    """Return the columns of `summarise` that a command prints: rates that are 0 in
+    every row are left out.
+    """
+    return [name for name in SHOWN if name not in RATES or table[name].any()]
+
+
 def groups(answers: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     """Return (model, condition) -> answers, models and conditions as they come, none
     first.

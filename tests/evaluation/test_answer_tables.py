@@ -8,7 +8,7 @@ import pytest
 from hand_written import record, run, solved
 
 from lib.evaluation import answer_tables
-from lib.evaluation.answer_tables import summarise
+from lib.evaluation.answer_tables import shown_columns, summarise
 from lib.evaluation.rows import frame
 from lib.statistics.intervals import clopper_pearson, mcnemar_exact, tango
 from lib.statistics.power import n_deciding, smallest_effect
@@ -222,3 +222,12 @@ def test_the_papers_accuracies_stand_below_those_of_this_run():
     by_paper = {(row["model"], row["condition"]): row["accuracy"] for row in reported}
     assert by_paper["Qwen2.5-Math-7B", "mless"] == 76
     assert len(by_paper) == 9
+
+
+def test_a_command_prints_no_rate_that_is_zero_throughout():
+    cut = run("mless", 2, 20, finish_reason="length")
+    table = summarise(frame(run("none", 2, 20) + cut))
+    columns = shown_columns(table)
+    assert "truncated" in columns
+    assert "no_box" not in columns
+    assert "accuracy" in columns
