@@ -85,7 +85,7 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
     ordered = [drawn[place] for place in sorted(drawn)]
     assert [bar.get_height() for bar in ordered] == [63, 66, 44]
     assert [bool(bar.get_hatch()) for bar in ordered] == [False, False, True]
-    assert {text.get_text() for text in bars.texts} == {"63.0", "66.0", "44.0"}
+    assert {text.get_text() for text in bars.texts} == {"63", "66", "44"}
     assert texts(bars.get_xticklabels()) == ["m\n(this run)", "n\n(the paper)"]
     ends = [line.get_segments()[0][:, 1].tolist() for line in bars.collections]
     assert [59, 67] in ends
