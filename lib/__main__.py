@@ -200,7 +200,8 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
         accuracy, filler, options.seed, options.out, shard, options.shorter
     )
     table = answer_tables.summarise(answers)
-    print(show(table, answer_tables.shown_columns(table), digits=1))
+    if len(table):
+        print(show(table, answer_tables.shown_columns(table), digits=1))
     print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
 
 
@@ -227,10 +228,7 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
         draws = score_draws(likelihood, options.answers, options.out)
         first, *others = map(str, likelihood.conditions)
         table = pass_rate_table(draws, [(condition, first) for condition in others])
-    if table.empty:
-        print("no problem has two scored answers of each half: nothing to compare")
-    else:
-        print(show(table))
+    print("nothing to compare" if table.empty else show(table))
     print(f"files: {options.out}/scores.jsonl, run.json")
 
 

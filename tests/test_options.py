@@ -9,6 +9,7 @@ import shlex
 import types
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 from pydantic import BaseModel
@@ -130,7 +131,7 @@ def settings_of(monkeypatch):
         "lib.evaluation.score_tables.nat_table",
         "lib.figures.tables.show",
     ):
-        monkeypatch.setattr(place, lambda *given, **options: None)
+        monkeypatch.setattr(place, lambda *given, **options: pd.DataFrame())
     monkeypatch.setattr(
         "lib.profiles.overrides.card", lambda spec: types.SimpleNamespace(layers=None)
     )

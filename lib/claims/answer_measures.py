@@ -19,7 +19,6 @@ from lib.errors import InputError
 from lib.evaluation.answer_tables import groups, shares, solved
 from lib.evaluation.pass_rates import point_differences
 from lib.evaluation.sample_tables import distinct_2, pass_at_k
-from lib.evaluation.score_tables import nats_by_problem
 from lib.statistics.intervals import POINTS, interval
 from lib.statistics.prediction import roc_values
 
@@ -153,7 +152,7 @@ def likelihood_differences(
     rows = scores[scores.target == target]
     if rows.empty:
         raise Untestable(f"the profile scores no {target}s")
-    nats = nats_by_problem(rows)
+    nats = rows.pivot(index="problem_id", columns="condition", values="nats")
     _check_known(nats, chain.from_iterable(pairs), "scores nothing")
     return _values(_differences(nats, pairs), "mean")
 

@@ -26,6 +26,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "of_profile": ["answers", "draws", "scores"],
-        "stored": ["is_stored", "same_texts", "stored_draws", "stored_rows"],
+        "stored": ["same_texts", "stored_draws", "stored_rows"],
     },
 )

@@ -11,13 +11,6 @@ NAT_COLUMNS = ["target", "model", "condition", "n", "nats"]
 NAT_COLUMNS += ["effect", "effect_low", "effect_high"]
 
 
-def nats_by_problem(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the nats of one target of one model, a row per problem and a column per
-    condition: the mean of a problem's answers, where there are several.
-    """
-    return scores.pivot_table(index="problem_id", columns="condition", values="nats")
-
-
 def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return a row per target, model and condition: the mean of log p in nats, and the
     effect, its mean difference per problem to none, or else to the first condition.
@@ -26,7 +19,10 @@ def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (target, model), table in scores.groupby(["target", "model"], sort=False):
-        by_problem = nats_by_problem(table)
+        # The mean of a problem's answers, where there are several.
+        by_problem = table.pivot_table(
+            index="problem_id", columns="condition", values="nats"
+        )
         conditions = list(dict.fromkeys(table["condition"]))
         conditions.sort(key=lambda name: name != "none")
         for condition in conditions:

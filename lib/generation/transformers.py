@@ -18,6 +18,7 @@ import torch
 from lib.arm.moving import Installed, installed
 from lib.attention.function import attending, without_attention
 from lib.attention.steps import Step
+from lib.errors import InputError
 from lib.generation.next_token import choose
 from lib.generation.prefill import prefill
 from lib.generation.requests import Completion, Request, Sampling, elicitation_tokens
@@ -25,7 +26,7 @@ from lib.generation.slots import OwnCache, SlotCache
 from lib.generation.writer import Answer, Writer
 from lib.models.loading import with_weights
 from lib.models.memory import free_memory
-from lib.prompts.batches import batch_tokens, in_batches
+from lib.prompts.batches import batch_tokens, in_batches, is_out_of_memory
 
 # Of the memory that is free, what the cache of all rows may take. On a GPU prefills
 # need the rest of it, on a CPU all else that the machine does.
@@ -200,13 +201,21 @@ class _Batch:
         self._let_arm_draw(self.rows)
         tokens = torch.tensor([row.feed.pop(0) for row in self.rows])
         positions = self.cache.next_positions(len(tokens), model.device)
-        with attending(model.get_decoder(), step=Step(positions)):
-            output = model(
-                input_ids=tokens[:, None].to(model.device),
-                position_ids=positions[:, None],
-                past_key_values=self.cache,
-                use_cache=True,
-            )
+        try:
+            with attending(model.get_decoder(), step=Step(positions)):
+                output = model(
+                    input_ids=tokens[:, None].to(model.device),
+                    position_ids=positions[:, None],
+                    past_key_values=self.cache,
+                    use_cache=True,
+                )
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise InputError(
+                f"{len(tokens)} answers at once do not fit into memory: ask for fewer"
+                " with --batch-size"
+            ) from error
         return output.logits[:, -1].float()
 
     def _advance(self, begin: int, logits: torch.Tensor) -> Iterator[Completion]:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import xarray as xr
 
+from lib.errors import InputError
 from lib.measurement.plan import MEASURED_PARTS, STEPS, PlannedStep
 from lib.measurement.store import Pieces, of_repository, save_measured
 from lib.models.names import resolve
@@ -69,4 +70,10 @@ def _completed(profile: Profile, spec: str, steps: Sequence[PlannedStep]) -> xr.
                 save_measured(pieces.file(piece), dataset)
     finally:
         networks.free()
-    return pieces.read(steps)
+    measured = pieces.read(steps)
+    if pieces.missing(steps):
+        raise InputError(
+            f"{pieces.folder} was changed by another run meanwhile: start this one"
+            " again"
+        )
+    return measured

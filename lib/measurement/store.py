@@ -216,8 +216,9 @@ def joined(pieces: Sequence[xr.Dataset]) -> xr.Dataset:
         for name, values in piece.items():
             if name not in together:
                 shape = [len(coords[dim]) for dim in values.dims]
-                is_number = values.dtype.kind == "f"
-                empty = np.full(shape, np.nan if is_number else "", values.dtype)
+                alike = [other[name].dtype for other in pieces if name in other]
+                dtype = np.result_type(*alike)  # of the longest text
+                empty = np.full(shape, np.nan if dtype.kind == "f" else "", dtype)
                 together[name] = (values.dims, empty, values.attrs)
             place = {dim: values[dim].values for dim in values.dims}
             together[name].loc[place] = values

@@ -46,18 +46,17 @@ def cards(specs: Collection[str]) -> dict[str, Source]:
     Raises InputError for all that cannot be had; a reason of several is said once.
     """
     found = {}
-    repos_by_reason: dict[str, list[str]] = {}
+    models_by_reason: dict[str, list[str]] = {}  # what stands before the reason
     with ThreadPoolExecutor() as pool:
         waiting = {spec: pool.submit(card, spec) for spec in specs}
     for spec, answer in waiting.items():
         try:
             found[spec] = answer.result()
         except InputError as error:
-            repo = resolve(spec).repo
-            reason = str(error).removeprefix(repo)
-            repos_by_reason.setdefault(reason, []).append(repo)
-    if repos_by_reason:
-        said = [", ".join(repos) + why for why, repos in repos_by_reason.items()]
+            model, colon, reason = str(error).partition(": ")
+            models_by_reason.setdefault(colon + reason, []).append(model)
+    if models_by_reason:
+        said = [", ".join(models) + why for why, models in models_by_reason.items()]
         raise InputError("; ".join(said))
     return found
 

@@ -1,12 +1,10 @@
 """What a run of a profile computes: prompts by part and model, and what is stored."""
 
-import contextlib
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from lib.errors import InputError
 from lib.evaluation.pass_rates import is_divided
 from lib.evaluation.rows import frame
 from lib.evaluation.store import COMPLETIONS, read
@@ -109,11 +107,8 @@ def _missing(
 ) -> list[PlannedStep]:
     """Return what is yet to be measured of these steps."""
     if profile.has_stored(resolve(spec).name):
-        # It may be measured under other settings, and is then measured anew.
-        with contextlib.suppress(InputError):
-            of_repository(profile, spec)
-            return []
-        return steps
+        of_repository(profile, spec)  # which refuses other settings, as the run does
+        return []
     return Pieces(profile, spec).missing(steps)
 
 

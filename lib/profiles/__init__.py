@@ -8,7 +8,7 @@
 `checks` says what cannot run, and `options` are how a command line gives all of it.
 """
 
-from lib.profiles.checks import check, check_accuracy, check_panel
+from lib.profiles.checks import check, check_accuracy
 from lib.profiles.overrides import Overrides, run_profile
 from lib.profiles.profile import Profile, load_profile, profile_names
 from lib.profiles.sections import (
@@ -38,7 +38,6 @@ __all__ = [
     "Variation",
     "check",
     "check_accuracy",
-    "check_panel",
     "load_profile",
     "profile_names",
     "run_profile",

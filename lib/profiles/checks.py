@@ -1,7 +1,5 @@
 """What cannot run, said before any weights are read."""
 
-from typing import Any
-
 from lib.errors import InputError
 from lib.models.card import card, cards
 from lib.models.names import Source
@@ -30,13 +28,13 @@ def _check_attention(attention: Attention) -> None:
     drawn_problem(attention.problems, attention.example)
     for spec in attention.models:
         deepest = Panel(model=spec, layer=attention.layers, head=1)
-        check_panel("attention.layers", deepest, card(spec))
+        _check_panel("attention.layers", deepest, card(spec))
     for figure, row in attention.panels.items():
         for panel in row:
-            check_panel(figure, panel, card(panel.model))
+            _check_panel(figure, panel, card(panel.model))
 
 
-def check_panel(figure: str, panel: Panel, known: Source | Any) -> None:
+def _check_panel(figure: str, panel: Panel, known: Source) -> None:
     """Raise InputError when the model lacks a panel's layer or head."""
     asked = ("layers", panel.layer, known.layers), ("heads", panel.head, known.heads)
     for name, number, last in asked:

@@ -111,6 +111,23 @@ def test_pieces_are_joined_in_order_with_nan_and_empty_texts():
     assert together.t.values.tolist() == ["", "word"]
 
 
+def test_a_longer_text_of_a_later_piece_is_kept_whole():
+    pieces = [
+        xr.Dataset({"text": ("problem", [text])}, {"problem": [place]})
+        for place, text in enumerate(["no", "longer"])
+    ]
+    assert joined(pieces).text.values.tolist() == ["no", "longer"]
+
+
+def test_pieces_that_another_run_drops_meanwhile_are_not_passed_over(
+    profile, monkeypatch
+):
+    # Of other weights, say: it begins the folder anew behind this run's back.
+    monkeypatch.setattr(run, "save_measured", lambda *_: None)
+    with pytest.raises(InputError, match="changed by another run meanwhile"):
+        measure(profile)
+
+
 def test_what_is_there_is_not_measured_again(whole, profile, steps, monkeypatch):
     tokens = measure(profile, "tokens")[NAME]
     assert set(tokens) == set(plan.VARIABLES["tokens"])
