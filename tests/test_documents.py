@@ -24,7 +24,7 @@ CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
 
 # What a reader bears, and what of a text is read as prose.
-MOST_WORDS = 1250
+MOST_WORDS = 1200
 MOST_WORDS_OF_A_SENTENCE = 25
 NO_PROSE = re.compile(r"```.*?```|^[|#!].*?$|^`\{.*?$", re.S | re.M)
 SENTENCE_END = re.compile(r"(?<=[.?!:;])(?:\*\*)?\s+|\n\s*\n|\n(?=- )")
