@@ -8,13 +8,15 @@
 A STORE is a folder of such a run, or one of its files. Without any the script measures
 what results/families lacks, which takes an hour and the wheels of
 requirements/families.txt. Only problems that were answered, or scored, under every
-condition of a model are kept; completions are graded as the code grades now.
+condition of a model are kept; completions are graded as the code grades now. Rows of a
+model that the profile does not name, and fewer problems than are stored, are refused.
 `make scores` draws anew what shows the scores.
 """
 
 import argparse
 import gzip
 import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,6 +38,7 @@ from lib.grading.status import Grade
 from lib.measurement.run import measure
 from lib.measurement.shown_prompt import measure_prompts
 from lib.measurement.store import save_measured
+from lib.models.names import resolve
 from lib.paths import DATA, write_json, write_whole
 from lib.profiles import HALVES, Profile, load_profile
 from lib.statistics.intervals import ENOUGH
@@ -93,7 +96,9 @@ def write_answers(stores: list[Path], part: str = "main") -> None:
         problems = {record["problem_id"] for record in by_model[name]}
         print(f"{name}: {len(by_model[name])} completions of {len(problems)} problems")
 
-    _write(path, [record for name in sorted(by_model) for record in by_model[name]])
+    kept = [record for name in sorted(by_model) for record in by_model[name]]
+    _require_no_loss(part, path, kept)
+    _write(path, kept)
 
 
 def write_scores(stores: list[Path]) -> None:
@@ -121,7 +126,9 @@ def write_scores(stores: list[Path]) -> None:
             kept += whole
             print(f"{name}: {kind}s of {_extent(whole)}, {_extent(scores)} begun")
         kept.sort(key=lambda row: (row["target"], row["problem_id"], row["condition"]))
-        _write(FOLDER / "likelihood" / f"{name}.jsonl.gz", kept)
+        path = FOLDER / "likelihood" / f"{name}.jsonl.gz"
+        _require_no_loss("likelihood", path, kept)
+        _write(path, kept)
 
 
 def write_draws(stores: list[Path]) -> None:
@@ -143,7 +150,9 @@ def write_draws(stores: list[Path]) -> None:
                 " that decide lack scores: let the run finish"
             )
 
-    _write(FOLDER / "answers" / "draws.jsonl.gz", drawn)
+    path = FOLDER / "answers" / "draws.jsonl.gz"
+    _require_no_loss("draws", path, drawn)
+    _write(path, drawn)
     by_model = defaultdict(list)
     for row in scores:
         by_model[row["model"]].append(row)
@@ -153,10 +162,9 @@ def write_draws(stores: list[Path]) -> None:
         print(f"{name}: scores of drawn answers to {_extent(rows)}")
 
 
-def record(part: str, stores: list[Path]) -> None:
-    """Record with what settings a part was made: readers compare a profile's with them.
-
-    Raises InputError for a store that was made with others than the profile has now.
+def require_settings(part: str, stores: list[Path]) -> None:
+    """Raise InputError for a store that was made with other settings than the profile
+    has now.
     """
     settings = recorded_settings(load_profile("families"), part)
     for store in stores:
@@ -167,6 +175,13 @@ def record(part: str, stores: list[Path]) -> None:
         del made["problems"]
         if difference := first_difference(made, shared):
             raise InputError(f"{store} was made with {difference}, as families has it")
+
+
+def record(part: str) -> None:
+    """Record with what settings a part was made: readers compare a profile's with
+    them.
+    """
+    settings = recorded_settings(load_profile("families"), part)
     path = FOLDER / RECORDED
     recorded = json.loads(path.read_text()) if path.is_file() else {}
     write_json(path, recorded | {part: settings})
@@ -197,6 +212,35 @@ def _write(path: Path, records: Sequence[dict]) -> None:
     """Write records so that the same ones give the same bytes."""
     lines = "".join(json.dumps(record) + "\n" for record in records)
     write_whole(path, gzip.compress(lines.encode(), mtime=0))
+
+
+def _require_no_loss(part: str, path: Path, records: Sequence[dict]) -> None:
+    """Raise InputError for records of a model that the profile does not name, and where
+    a file has a condition on more problems of one.
+    """
+    section = load_profile("families").parts[part]
+    names = {resolve(spec).name for spec in section.models}
+    new = _problems(records)
+    for name, *_ in new:
+        if name not in names:
+            raise InputError(f"{name} is no model of families, {part}")
+    stored = _problems(read(path) if path.is_file() else [])
+    for group, problems in stored.items():
+        if len(new[group]) < len(problems):
+            name, _, condition = group
+            raise InputError(
+                f"{name}: {len(new[group])} problems under {condition}, of which"
+                f" {len(problems)} are stored: give the stores of all"
+            )
+
+
+def _problems(records: Sequence[dict]) -> defaultdict[tuple, set[str]]:
+    """Return the problems of each model, target and condition."""
+    problems = defaultdict(set)
+    for record in records:
+        group = record["model"], record.get("target"), record["condition"]
+        problems[group].add(record["problem_id"])
+    return problems
 
 
 def _complete(records: list[dict]) -> list[dict]:
@@ -263,16 +307,21 @@ def main() -> None:
     )
     options = parser.parse_args()
     progress.shown = True
+    stores = options.stores
     if options.scores:
-        record("likelihood", options.stores)
-        write_scores(options.stores)
+        require_settings("likelihood", stores)
+        write_scores(stores)
+        record("likelihood")
     elif options.draws:
-        record("draws", _with(options.stores, "completions"))
-        record("draw_scores", _with(options.stores, "scores"))
-        write_draws(options.stores)
-    elif options.stores:
-        record(options.part, options.stores)
-        write_answers(options.stores, options.part)
+        require_settings("draws", _with(stores, "completions"))
+        require_settings("draw_scores", _with(stores, "scores"))
+        write_draws(stores)
+        record("draws")
+        record("draw_scores")
+    elif stores:
+        require_settings(options.part, stores)
+        write_answers(stores, options.part)
+        record(options.part)
     else:
         profile = load_profile("families")
         write_measurements(profile)
@@ -280,4 +329,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as error:
+        sys.exit(f"error: {error}")

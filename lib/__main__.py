@@ -202,7 +202,8 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     table = answer_tables.summarise(answers)
     if len(table):
         print(show(table, answer_tables.shown_columns(table), digits=1))
-    print(f"files: {options.out}/completions*.jsonl, run.json, summary.json")
+    files = "completions*.jsonl, run.json, and summary.json once the run is whole"
+    print(f"files: {options.out}/{files}")
 
 
 def _shard(text: str) -> tuple[int, int]:

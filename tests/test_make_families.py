@@ -3,6 +3,7 @@
 import gzip
 import importlib.util
 import json
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,12 +15,15 @@ from lib.errors import InputError
 from lib.evaluation.settings import answer_settings
 from lib.evaluation.store import read
 from lib.evaluation.stored import recorded_settings
+from lib.models.names import resolve
 from lib.paths import write_json
 from lib.profiles import load_profile
 
 SPEC = importlib.util.spec_from_file_location(
     "make_families", paths.DATA / "make_families.py"
 )
+# A model that every part of the profile names.
+MODEL = resolve(load_profile("families").accuracy.models[1]).name
 STORED = paths.DATA / "families" / "answers" / "main.jsonl.gz"
 
 
@@ -34,7 +38,7 @@ def script(tmp_path, monkeypatch):
 
 def scores(counts, target="solution"):
     """Return lines of a run that scored each condition on so many problems."""
-    fixed = {"model": "m", "revision": "r", "target": target, "level": 1, "tokens": 3}
+    fixed = {"model": MODEL, "revision": "r", "target": target, "level": 1, "tokens": 3}
     lines = []
     for name, count in counts.items():
         for i in range(count):
@@ -61,7 +65,7 @@ def test_scores_of_problems_that_every_condition_reached_are_kept_in_one_order(
     (tmp_path / "b.jsonl").write_text("".join(reversed(lines)))
 
     script.write_scores([tmp_path / "a.jsonl"])
-    kept = tmp_path / "families" / "likelihood" / "m.jsonl.gz"
+    kept = tmp_path / "families" / "likelihood" / f"{MODEL}.jsonl.gz"
     first = kept.read_bytes()
     rows = [json.loads(line) for line in gzip.decompress(first).splitlines()]
     places = {(row["target"], row["condition"], row["problem_id"]) for row in rows}
@@ -80,7 +84,7 @@ def kept_scores(tmp_path, script, *stores):
         files.append(tmp_path / f"{number}.jsonl")
         files[-1].write_text("".join(lines))
     script.write_scores(files)
-    return read(tmp_path / "families" / "likelihood" / "m.jsonl.gz")
+    return read(tmp_path / "families" / "likelihood" / f"{MODEL}.jsonl.gz")
 
 
 def test_of_two_scores_of_a_text_the_first_is_kept(tmp_path, script):
@@ -108,6 +112,7 @@ def test_numbers_are_kept_in_few_bits_and_counts_as_they_are(script):
 
 def test_answers_are_graded_by_each_rule_and_keep_what_they_say(tmp_path, script):
     row = record("none", "p", False, response=r"\boxed{1}", dtype="float32")
+    row |= {"model": MODEL}
     keep(tmp_path / "completions.jsonl", [row | {"answer": "12"}])
     script.write_answers([tmp_path])
     (kept,) = read(tmp_path / "families" / "answers" / "main.jsonl.gz")
@@ -139,6 +144,46 @@ def test_answers_of_one_model_are_renewed_to_the_same_bytes_and_others_stay(
     assert kept.read_bytes() == before
 
 
+# What a store holds in place of its rows, and what is said of it.
+REFUSED = [
+    (lambda rows: rows[:-2], f"{MODEL}: 2 problems under .*, of which 3 are stored"),
+    (
+        lambda rows: [row for row in rows if row["condition"] == "none"],
+        f"{MODEL}: 0 problems under mless, of which 3 are stored",
+    ),
+    (
+        lambda rows: [row | {"model": "other"} for row in rows],
+        "other is no model of families",
+    ),
+]
+
+
+@pytest.mark.parametrize("change, message", REFUSED)
+@pytest.mark.parametrize("part", ["main", "likelihood"])
+def test_a_part_of_what_is_stored_and_a_strangers_rows_are_not_stored(
+    tmp_path, script, monkeypatch, part, change, message
+):
+    rows = []
+    for problem, condition in product("abc", ("none", "mless")):
+        row = dict.fromkeys(script.SCORE_FIELDS, 1) | {"key": problem + condition}
+        row |= record(condition, problem, True, model=MODEL, target="solution")
+        rows.append(row)
+    file, write = {
+        "main": ("completions.jsonl", script.write_answers),
+        "likelihood": ("scores.jsonl", script.write_scores),
+    }[part]
+    monkeypatch.setattr(script, "ENOUGH", 1)
+    keep(tmp_path / file, rows)
+    write([tmp_path])
+    kept = {path: path.read_bytes() for path in (tmp_path / "families").rglob("*.gz")}
+    assert len(kept) == 1
+
+    keep(tmp_path / file, change(rows))
+    with pytest.raises(InputError, match=message):
+        write([tmp_path])
+    assert {path: path.read_bytes() for path in kept} == kept
+
+
 @pytest.fixture
 def drawn(tmp_path):
     """Write answers to three problems, of which p2 alone is answered rightly and
@@ -149,7 +194,7 @@ def drawn(tmp_path):
         answers = [
             {
                 "key": f"{problem}-{half}",
-                "model": "m",
+                "model": MODEL,
                 "problem_id": problem,
                 "condition": half,
                 "sample": 0,
@@ -168,7 +213,7 @@ def drawn(tmp_path):
         scores = [
             {
                 "key": f"{condition}-p2-{half}",
-                "model": "m",
+                "model": MODEL,
                 "condition": condition,
                 "answer": f"p2-{half}",
                 "problem_id": "p2",
@@ -195,7 +240,7 @@ def test_draws_are_kept_with_the_scores_of_those_that_decide(script, tmp_path, d
     script.write_draws(drawn())
     kept = read(tmp_path / "families" / "answers" / "draws.jsonl.gz")
     assert [row["problem_id"] for row in kept] == ["p1", "p1", "p2", "p2", "p3", "p3"]
-    rows = read(tmp_path / "families" / "draws" / "m.jsonl.gz")
+    rows = read(tmp_path / "families" / "draws" / f"{MODEL}.jsonl.gz")
     conditions = {row["condition"] for row in rows}
     assert len(rows) == 6 and conditions == {"none", "mless", "gap"}
 
@@ -203,8 +248,14 @@ def test_draws_are_kept_with_the_scores_of_those_that_decide(script, tmp_path, d
 @pytest.mark.parametrize(
     "less, message",
     [
-        ({"answers_less": 1}, "m: 1 problems lack answers, 0 answers that decide"),
-        ({"scores_less": 1}, "m: 0 problems lack answers, 1 answers that decide"),
+        (
+            {"answers_less": 1},
+            ": 1 problems lack answers, 0 answers that decide",
+        ),
+        (
+            {"scores_less": 1},
+            ": 0 problems lack answers, 1 answers that decide",
+        ),
     ],
 )
 def test_draws_that_would_be_a_choice_of_problems_are_refused(
@@ -223,10 +274,11 @@ def test_a_part_is_recorded_with_the_settings_that_its_runs_were_made_with(
     run = tmp_path / "run"
     run.mkdir()
     write_json(run / "run.json", {"settings": settings})
-    script.record("main", [run])
+    script.require_settings("main", [run])
+    script.record("main")
     recorded = json.loads((tmp_path / "families" / "settings.json").read_text())
     assert recorded == {"main": recorded_settings(families, "main")}
 
     write_json(run / "run.json", {"settings": settings | {"max_new_tokens": 9}})
     with pytest.raises(InputError, match=r"max_new_tokens = 9, not 768"):
-        script.record("main", [run])
+        script.require_settings("main", [run])

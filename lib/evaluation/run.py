@@ -95,8 +95,9 @@ def evaluate(
 
     keys = [key for _, wanted in wanted_of_models for key in wanted]
     answers = frame([rows[key] for key in keys if key in rows])
-    lines = [row.dropna().to_dict() for _, row in summarise(answers).iterrows()]
-    write_json(Path(folder) / SUMMARY, lines)
+    if len(answers) == len(keys):  # other shards may be at theirs
+        lines = [row.dropna().to_dict() for _, row in summarise(answers).iterrows()]
+        write_json(Path(folder) / SUMMARY, lines)
     return answers
 
 

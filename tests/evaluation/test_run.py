@@ -34,7 +34,9 @@ SHORT = {
 }
 
 
-def answered(checkpoint, folder, *conditions, shorter=None, seed=0, **changes):
+def answered(
+    checkpoint, folder, *conditions, shorter=None, seed=0, shard=(1, 1), **changes
+):
     """Return the answers of a run into `folder` with these settings in place of
     SHORT's.
     """
@@ -43,7 +45,7 @@ def answered(checkpoint, folder, *conditions, shorter=None, seed=0, **changes):
         models=[str(checkpoint)],
         conditions=["none", *conditions],
     )
-    return evaluate(accuracy, Filler(), seed, folder, shorter=shorter)
+    return evaluate(accuracy, Filler(), seed, folder, shard, shorter)
 
 
 class Says:
@@ -297,6 +299,15 @@ def test_a_longer_run_takes_over_what_is_finished_and_continues_the_rest(
     assert set(whole.finish_reason) == {"stop"}
     assert cut.key.tolist() == whole.key.tolist()
     assert again.equals(whole)
+
+
+def test_a_run_is_whole_when_its_last_shard_is(tiny_llama, tmp_path, says):
+    says("1")
+    whole = tmp_path / "summary.json"
+    assert len(answered(tiny_llama, tmp_path, shard=(1, 2))) == 2
+    assert not whole.exists()
+    assert len(answered(tiny_llama, tmp_path, shard=(2, 2))) == 4
+    assert whole.exists()
 
 
 def test_the_answers_of_every_shard_of_a_shorter_run_are_taken_over(tmp_path):
