@@ -154,15 +154,20 @@ def accuracy_at_once() -> list[SimpleNamespace]:
 @functools.cache
 def at_once() -> list[SimpleNamespace]:
     """Return what fillers change of the gold answer without any reasoning, in nats: a
-    row per model, with an Estimate by the filler's name.
+    row per model, with an Estimate by the filler's name, None where it was not asked,
+    and the names of those that are `certain` to change it.
     """
     of_answers = scores()[scores().target == "answer"]
     told = []
     for model, table in nat_table(of_answers).groupby("model"):
         changes = {row.condition: row for row in as_rows(table)}
         row = SimpleNamespace(model=model, n=changes["none"].n)
+        row.certain = []
         for name, condition in AT_ONCE.items():
-            setattr(row, name, changes[condition].effect)
+            effect = changes[condition].effect if condition in changes else None
+            setattr(row, name, effect)
+            if effect and not effect.holds(0):
+                row.certain.append(name)
         told.append(row)
     return told
 
