@@ -17,8 +17,8 @@ from lib.errors import InputError
 from lib.models.names import resolve
 from lib.profiles import Figure, Panel, Profile
 
-# The (layer, head) that a figure draws where a profile names none, as far as the model
-# has them.
+# The (layer, head) of a model that a figure draws where a profile names none, as far as
+# the model has them.
 FIRST_HEADS = {
     "fig09": [(1, 1), (2, 1), (3, 1)],
     "fig10": [(1, 1)],
@@ -87,19 +87,27 @@ def _panels(
 ) -> list[Panel]:
     """Return the heads that a profile names for a figure.
 
-    Where it names none they are the FIRST_HEADS of its first model, at least its last
-    head.
+    Where it names none they are the FIRST_HEADS of its model, at least its last head.
+    Of several models each has one panel, but for fig09, which compares layers: its
+    heads are the first model's.
     """
     attention = profile.attention
     if panels := attention.panels.get(figure):
         return panels
-    spec = attention.models[0]
-    heads = measured[resolve(spec).name].sizes["head"]
+    specs, places = attention.models, FIRST_HEADS[figure]
+    if figure == "fig09":
+        specs = specs[:1]
+    if len(specs) > 1:
+        places = places[:1]
     panels = []
-    for layer, head in FIRST_HEADS[figure]:
-        if layer <= attention.layers and head <= heads:
-            panels.append(Panel(model=spec, layer=layer, head=head))
-    return panels or [Panel(model=spec, layer=1, head=heads)]
+    for spec in specs:
+        heads = measured[resolve(spec).name].sizes["head"]
+        there = []
+        for layer, head in places:
+            if layer <= attention.layers and head <= heads:
+                there.append(Panel(model=spec, layer=layer, head=head))
+        panels += there or [Panel(model=spec, layer=1, head=heads)]
+    return panels
 
 
 def with_ratios(table: pd.DataFrame) -> pd.DataFrame:

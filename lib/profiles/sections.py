@@ -89,7 +89,9 @@ class Attention(Section):
         " null",
     )
     panels: dict[Figure, list[Panel]] = Field(
-        {}, description="model, layer and head of a curve; else the first heads"
+        {},
+        description="model, layer and head of a curve; else the first head of each"
+        " model",
     )
 
     @model_validator(mode="after")

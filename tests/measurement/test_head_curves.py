@@ -92,6 +92,20 @@ def test_a_drawn_head_has_lambda_of_either_part_over_all_problems():
     assert table[["layer", "head"]].values.tolist() == [[1, 1]] * 2
 
 
+def test_where_a_profile_names_no_heads_every_model_is_drawn():
+    profile = drawing()
+    models = ["demo", "gemma-3-270m"]
+    attention = profile.attention.model_copy(update={"models": models})
+    profile = profile.model_copy(update={"attention": attention})
+    measured = measured_of({"received": 0.5, "part": "problem"})
+    measured["gemma-3-270m"] = measured[MODEL].assign_attrs(model="gemma-3-270m")
+    both = [(MODEL, 1), ("gemma-3-270m", 1)]
+    of_fig09 = [(MODEL, 1)]
+    for figure, expected in [("fig13", both), ("fig10", both), ("fig09", of_fig09)]:
+        drawn = head_curves.drawn_heads(measured, profile, figure)
+        assert [(head.model, head["head"].item()) for head in drawn] == expected
+
+
 def test_a_curve_ends_with_its_prompt():
     parts = np.full((2, 6), "problem", object)
     parts[0, 4:] = ""  # the prompt under none is shorter
