@@ -125,6 +125,7 @@ def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
 def plan(overrides: Overrides) -> None:
     """Say what a profile will fetch, need and take on this machine; nothing runs."""
     profile = run_profile(**dict(overrides))
+    check(profile)
     from lib import plan
 
     planned = plan.make_plan(profile, notebooks=len(paths.notebooks()))

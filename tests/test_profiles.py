@@ -133,14 +133,21 @@ def test_profiles_of_the_papers_models_draw_its_heads(name):
             changed("accuracy.arm_map", conditions=["none", "arm:layer=31"]),
             "arm:layer=31: the model has layers 1",
         ),
+        (
+            changed("", likelihood={"models": ["demo"], "problems": "problems.jsonl"}),
+            "problems.jsonl: problem 1 has no solution, which likelihoods need of each",
+        ),
     ],
 )
 def test_a_mistake_is_said_in_one_line(tmp_path, monkeypatch, content, expected):
     monkeypatch.setattr(paths, "PROFILES", tmp_path)
     (tmp_path / "demo.yaml").write_text(yaml.safe_dump(content))
+    unsolved = {"unique_id": "1", "problem": "What is $3 + 4$?", "answer": "7"}
+    (tmp_path / "problems.jsonl").write_text(json.dumps(unsolved))
     with pytest.raises(InputError) as caught:
         check(load_profile("demo"))
     message = str(caught.value).removeprefix(f"{tmp_path}/demo.yaml: ")
+    message = message.removeprefix(f"{tmp_path}/")
     assert message.startswith(expected)
     assert "\n" not in message
 

@@ -42,7 +42,13 @@ from lib.models.names import resolve
 from lib.profiles import Likelihood
 from lib.prompts.building import Prompt, format_for
 from lib.prompts.conditions import Condition, Filler
-from lib.prompts.problems import Problem, digest, load_problems, sampling_order
+from lib.prompts.problems import (
+    Problem,
+    digest,
+    load_problems,
+    sampling_order,
+    solved_problems,
+)
 
 # What the gold answer follows where no reasoning is given.
 BEFORE_ANSWER = "The final answer is $\\boxed{"
@@ -58,13 +64,7 @@ def likelihoods(
     Raises InputError for a problem without a solution, a text without room in the
     context, and other settings there.
     """
-    problems = sampling_order(load_problems(settings.problems), seed)[: settings.limit]
-    for problem in problems:
-        if not problem.solution.strip():
-            raise InputError(
-                f"{settings.problems}: problem {problem.id} has no solution, which"
-                " likelihoods need of each"
-            )
+    problems = solved_problems(settings.problems, settings.limit, seed)
 
     def wanted_of(loaded: Loaded) -> Texts:
         short = _with_short_solutions(loaded, settings, problems)

@@ -6,7 +6,7 @@ from lib.models.names import Source
 from lib.profiles.profile import Profile
 from lib.profiles.sections import Accuracy, Attention, Panel
 from lib.prompts.conditions import Condition, Filler
-from lib.prompts.problems import drawn_problem, load_problems
+from lib.prompts.problems import drawn_problem, load_problems, solved_problems
 
 # Tokens that a model has room for whose config does not say.
 USUAL_CONTEXT = 2**17
@@ -22,6 +22,8 @@ def check(profile: Profile) -> None:
     for section in profile.parts.values():
         if isinstance(section, Accuracy):
             check_accuracy(section, profile.filler)
+    if asked := profile.likelihood:
+        solved_problems(asked.problems, asked.limit, profile.seed)
 
 
 def _check_attention(attention: Attention) -> None:

@@ -112,6 +112,24 @@ def load_problems(
     return problems if limit is None else stratified_sample(problems, limit, seed)
 
 
+def solved_problems(
+    source: str | Path, limit: int | None = None, seed: int = 0
+) -> list[Problem]:
+    """Return the problems of a source in the order in which a growing sample takes them
+    in.
+
+    Raises InputError for one of them that has no worked solution.
+    """
+    problems = sampling_order(load_problems(source), seed)[:limit]
+    for problem in problems:
+        if not problem.solution.strip():
+            raise InputError(
+                f"{source}: problem {problem.id} has no solution, which likelihoods"
+                " need of each: add it, or leave the problem out"
+            )
+    return problems
+
+
 def _file_of(source: str | Path) -> Path:
     """Return the file of a source; raises InputError where there is none."""
     path = EMBEDDED if source == "embedded" else Path(os.path.expanduser(source))
