@@ -26,6 +26,8 @@ FIRST_HEADS = {
     "fig13": [(1, 1), (1, 2), (1, 3)],
     "fig18": [(1, 4), (1, 5), (1, 6)],
 }
+# The first compares layers, and in the second there is room for one head.
+OF_ONE_MODEL = ("fig09", "fig10")
 # A row per drawn head, model first.
 HEAD_COLUMNS = ["model", "layer", "head"]
 
@@ -88,14 +90,13 @@ def _panels(
     """Return the heads that a profile names for a figure.
 
     Where it names none they are the FIRST_HEADS of its model, at least its last head.
-    Of several models each has one panel, but for fig09, which compares layers: its
-    heads are the first model's.
+    Of several models each has one panel, but in OF_ONE_MODEL the first has all.
     """
     attention = profile.attention
     if panels := attention.panels.get(figure):
         return panels
     specs, places = attention.models, FIRST_HEADS[figure]
-    if figure == "fig09":
+    if figure in OF_ONE_MODEL:
         specs = specs[:1]
     if len(specs) > 1:
         places = places[:1]

@@ -99,9 +99,9 @@ def test_where_a_profile_names_no_heads_every_model_is_drawn():
     profile = profile.model_copy(update={"attention": attention})
     measured = measured_of({"received": 0.5, "part": "problem"})
     measured["gemma-3-270m"] = measured[MODEL].assign_attrs(model="gemma-3-270m")
-    both = [(MODEL, 1), ("gemma-3-270m", 1)]
-    of_fig09 = [(MODEL, 1)]
-    for figure, expected in [("fig13", both), ("fig10", both), ("fig09", of_fig09)]:
+    first, other = (MODEL, 1), ("gemma-3-270m", 1)
+    both = [first, other]
+    for figure, expected in [("fig13", both), ("fig09", [first]), ("fig10", [first])]:
         drawn = head_curves.drawn_heads(measured, profile, figure)
         assert [(head.model, head["head"].item()) for head in drawn] == expected
 
