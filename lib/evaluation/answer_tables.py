@@ -224,11 +224,12 @@ def graders(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def breakdown(answers: pd.DataFrame, field: str) -> pd.DataFrame:
-    """Return a row per model, condition and level or subject: n and accuracy with its
-    interval.
+    """Return a row per model, condition and level or subject that is known: n and
+    accuracy with its interval.
     """
+    known = answers[answers[field].astype(bool)]
     rows = []
-    for (model, condition), group in groups(answers).items():
+    for (model, condition), group in groups(known).items():
         for value, part in group.groupby(field):
             row = {"model": model, "condition": condition, field: value}
             row["n"] = len(part)
@@ -269,8 +270,8 @@ def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:
     """Return what each row of `summarise` with pairs could show at 80 % power, and the
     n that such an effect needs.
 
-    `lib.statistics.n_deciding` for the spread of the changes that were found; NaN for
-    more than changes at all.
+    `lib.statistics.n_deciding` for the spread of the changes that were found; NaN where
+    none was, and for more than changes at all.
     """
     tested = table[table["p_value"].notna()]
     pairs = tested["n"] * tested["samples"]
@@ -288,6 +289,6 @@ def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:
 
     rows = tested[[*GROUP, "discordant"]].copy()
     rows["pairs"] = pairs
-    rows["smallest"] = shown.where(shown <= changed)
+    rows["smallest"] = shown.where((changed > 0) & (shown <= changed))
     rows["needed"] = enough.where(changed >= effect)
     return rows

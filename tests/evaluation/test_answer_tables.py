@@ -185,7 +185,13 @@ def test_power_is_open_where_the_effect_would_be_more_than_all_changes():
     few = answer_tables.power(summarise(solved(none=4, mless=8)), effect=2)
     assert few["smallest"].isna().all()
     none = answer_tables.power(summarise(solved(none=4, mless=4)), effect=2)
-    assert none["needed"].isna().all()
+    assert none[["smallest", "needed"]].isna().all(axis=None)
+
+
+def test_what_has_no_known_level_or_subject_is_not_broken_down():
+    answers = frame(run("none", 1, 2)).assign(level=[0, 3], subject="")
+    assert answer_tables.breakdown(answers, "level").level.tolist() == [3]
+    assert answer_tables.breakdown(answers, "subject").empty
 
 
 def test_tables_of_nothing_have_their_columns():
