@@ -35,7 +35,7 @@ def scored(loaded: Loaded, problem: Problem, name: str) -> TextToScore:
     condition = parse_condition(name)
     ids = loaded.tokenizer(problem.problem, add_special_tokens=False)["input_ids"]
     prompt = build_prompt(loaded.tokenizer, problem.problem, condition)
-    return TextToScore(problem, condition, "solution", prompt, [], ids)
+    return TextToScore(problem, condition, prompt, "solution", [], ids)
 
 
 @torch.inference_mode()

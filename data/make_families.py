@@ -27,11 +27,11 @@ import xarray as xr
 
 from lib import progress
 from lib.errors import InputError
+from lib.evaluation.of_profile import RECORDED, recorded_settings
 from lib.evaluation.pass_rates import is_divided, scored_draws
 from lib.evaluation.rows import SCORE_FIELDS, frame
 from lib.evaluation.settings import RUN, first_difference, read_run
 from lib.evaluation.store import read
-from lib.evaluation.stored import RECORDED, recorded_settings
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
 from lib.grading.status import Grade

@@ -129,7 +129,7 @@ def compared_answers() -> pd.DataFrame:
 @functools.cache
 def draws() -> pd.DataFrame:
     """Return the sampled answers of the families' models."""
-    return evaluation.stored_draws(load_profile("families"))
+    return evaluation.draws(load_profile("families"))
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from lib import paths
 from lib.claims.verdict_tables import counts, read_verdicts
 from lib.errors import InputError
 from lib.evaluation import of_profile
-from lib.evaluation.stored import same_texts
+from lib.evaluation.of_profile import same_texts
 from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure
 from lib.measurement.shown_prompt import measure_prompts

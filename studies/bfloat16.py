@@ -27,9 +27,9 @@ import pandas as pd
 from lib import evaluation
 from lib.errors import InputError
 from lib.evaluation.answer_tables import mean_and_ends
+from lib.evaluation.of_profile import stored_rows
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.store import SCORES
-from lib.evaluation.stored import stored_rows
 from lib.profiles import load_profile
 from studies.keeping import RESULTS, keep, rows_of_runs
 

@@ -55,7 +55,7 @@ def checks(draws: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Write the table of the families' sampled answers."""
-    draws = evaluation.stored_draws(load_profile("families"))
+    draws = evaluation.draws(load_profile("families"))
     assert draws is not None
     keep(RESULTS / "weights.csv", checks(draws))
 

@@ -12,9 +12,9 @@ from hand_written import keep, record
 
 from lib import paths
 from lib.errors import InputError
-from lib.evaluation.settings import answer_settings
+from lib.evaluation.of_profile import recorded_settings
+from lib.evaluation.settings import shared_settings
 from lib.evaluation.store import read
-from lib.evaluation.stored import recorded_settings
 from lib.models.names import resolve
 from lib.paths import write_json
 from lib.profiles import load_profile
@@ -270,7 +270,7 @@ def test_a_part_is_recorded_with_the_settings_that_its_runs_were_made_with(
 ):
     (tmp_path / "families").mkdir()
     families = load_profile("families")
-    settings = answer_settings(families.accuracy, families.filler, families.seed)
+    settings = shared_settings(families.accuracy, families.filler, families.seed)
     run = tmp_path / "run"
     run.mkdir()
     write_json(run / "run.json", {"settings": settings})

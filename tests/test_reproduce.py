@@ -12,7 +12,7 @@ import yaml
 from lib import paths, reproduce
 from lib.errors import InputError
 from lib.evaluation import of_profile
-from lib.evaluation.stored import stored_rows
+from lib.evaluation.of_profile import stored_rows
 from lib.figures.compare import RECORD
 from lib.paths import write_json
 from lib.plan import CHECKED, Plan

@@ -26,7 +26,7 @@ from lib.arm.settings import Arm
 from lib.errors import Settings
 from lib.evaluation import likelihood
 from lib.evaluation.likelihood import texts_wanted
-from lib.evaluation.settings import answer_settings, run_settings
+from lib.evaluation.settings import shared_settings
 from lib.evaluation.wanted import completions_wanted
 from lib.measurement.run import measure
 from lib.measurement.store import settings_of
@@ -224,7 +224,7 @@ def identity_of_answers(profile, accuracy):
     settings = profile.filler, profile.seed
     model = unloaded(accuracy.models[0], accuracy.dtype)
     wanted = completions_wanted(model, accuracy, *settings, problems)
-    return answer_settings(accuracy, *settings), list(wanted)
+    return shared_settings(accuracy, *settings), list(wanted)
 
 
 def identity_of_scores(profile):
@@ -233,8 +233,8 @@ def identity_of_scores(profile):
     ordered = sampling_order(problems, profile.seed)[: settings.limit]
     model = unloaded(settings.models[0], settings.dtype)
     wanted = texts_wanted(model, settings, profile.filler, ordered)
-    shared = run_settings(settings.problems, profile.filler, profile.seed)
-    return shared, settings.max_solution_tokens, list(wanted)
+    shared = shared_settings(settings, profile.filler, profile.seed)
+    return shared, list(wanted)
 
 
 def identity_of_draws(profile, rates):

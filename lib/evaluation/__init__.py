@@ -4,12 +4,10 @@ and say what it shows.
     answers = evaluation.answers(profile, "fillers")  # stored, or generated now
     answer_tables.summarise(answers)
 
-    of_profile      what a profile asks for, as it is stored or computed now
-    stored          what is stored of it, by part: `stored_rows`
+    of_profile      what a profile asks for, by part, as it is stored or computed now
     run             completes and grades what a folder lacks: `evaluate`
     settings        what decides a run's numbers, as run.json records it
     wanted          every completion that a run asks for, by its key
-    graded          completions as graded rows, while others are written
     likelihood      how likely solutions are, or answers that were drawn: `likelihoods`
     scoring         log p of texts in batches
     store           a folder of rows that grows by whole lines
@@ -26,6 +24,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "of_profile": ["answers", "draws", "scores"],
-        "stored": ["same_texts", "stored_draws", "stored_rows"],
     },
 )

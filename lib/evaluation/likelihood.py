@@ -12,6 +12,7 @@ are multiplied by 0.
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,16 +31,17 @@ from lib.evaluation.scoring import (
     score_rows,
 )
 from lib.evaluation.settings import (
-    draw_score_settings,
+    DECIDING,
     read_run,
     require_same,
-    score_settings,
+    run_settings,
+    shared_settings,
 )
 from lib.evaluation.store import SCORES, opened, read
 from lib.evaluation.wanted import prompt_of
 from lib.models.loading import Loaded, load
 from lib.models.names import resolve
-from lib.profiles import Likelihood
+from lib.profiles import Likelihood, PassRates
 from lib.prompts.building import Prompt, format_for
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import (
@@ -52,7 +54,6 @@ from lib.prompts.problems import (
 
 # What the gold answer follows where no reasoning is given.
 BEFORE_ANSWER = "The final answer is $\\boxed{"
-TextsOf = Callable[[Problem, Condition, Prompt], Iterator[TextToScore]]
 
 
 def likelihoods(
@@ -70,7 +71,7 @@ def likelihoods(
         short = _with_short_solutions(loaded, settings, problems)
         return texts_wanted(loaded, settings, filler, short)
 
-    shared = score_settings(settings, filler, seed)
+    shared = shared_settings(settings, filler, seed)
     rows = score_models(settings, folder, shared, wanted_of)
     return pd.DataFrame(rows, columns=SCORE_FIELDS)
 
@@ -102,7 +103,8 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
         own = _drawn_from(loaded, drawn, answers)
         return _draws_wanted(loaded, settings, own, problems, filler, drawn_with)
 
-    shared = draw_score_settings(settings.problems, filler, drawn_with)
+    shared = run_settings(settings.problems, filler, drawn_with["seed"])
+    shared |= {name: drawn_with[name] for name in DECIDING[PassRates]}
     rows = score_models(settings, folder, shared, wanted_of)
     names = [resolve(spec).name for spec in settings.models]
     scores = pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS)
@@ -165,21 +167,19 @@ def texts_wanted(
         # Where nothing else ends it.
         end_of_question = _tokens(loaded, "\n")
 
-    def texts_of(
-        problem: Problem, condition: Condition, prompt: Prompt
-    ) -> Iterator[TextToScore]:
+    conditions = dict.fromkeys([*settings.conditions, *settings.at_once])
+    texts = []
+    for place in _places(loaded, settings.format, filler, problems, conditions):
+        problem, condition, _ = place
         solution = _ids(loaded, problem.solution)
         lead = [*end_of_question, *_thought(loaded, condition, solution)]
-        about = (problem, condition)
         if condition in settings.conditions:
-            yield TextToScore(*about, "solution", prompt, lead, solution)
+            texts.append(TextToScore(*place, "solution", lead, solution))
         if condition in settings.at_once:
             before = [*lead, *_ids(loaded, BEFORE_ANSWER)]
             answer = _ids(loaded, problem.answer + "}")
-            yield TextToScore(*about, "answer", prompt, before, answer)
-
-    conditions = dict.fromkeys([*settings.conditions, *settings.at_once])
-    return _texts(loaded, settings.format, filler, problems, conditions, texts_of)
+            texts.append(TextToScore(*place, "answer", before, answer))
+    return _by_key(loaded, texts)
 
 
 def _draws_wanted(
@@ -197,42 +197,42 @@ def _draws_wanted(
     for row in drawn[is_divided(drawn)].to_dict("records"):
         by_problem.setdefault(row["problem_id"], []).append(row)
 
-    def texts_of(
-        problem: Problem, condition: Condition, prompt: Prompt
-    ) -> Iterator[TextToScore]:
-        for row in by_problem.get(problem.id, []):
+    divided = [problem for problem in problems if problem.id in by_problem]
+    format = drawn_with["format"]
+    texts = []
+    for place in _places(loaded, format, filler, divided, settings.conditions):
+        problem, _, _ = place
+        for row in by_problem[problem.id]:
             draw = {
                 "answer": row["key"],
                 "sample": row["sample"],
                 "drawn_under": row["condition"],
                 "temperature": drawn_with["temperature"],
             }
-            text = row["token_ids"]
-            yield TextToScore(problem, condition, "draw", prompt, [], text, draw)
-
-    divided = [problem for problem in problems if problem.id in by_problem]
-    format = drawn_with["format"]
-    return _texts(loaded, format, filler, divided, settings.conditions, texts_of)
+            texts.append(TextToScore(*place, "draw", [], row["token_ids"], draw))
+    return _by_key(loaded, texts)
 
 
-def _texts(
+def _places(
     loaded: Loaded,
     format: str,
     filler: Filler,
     problems: Iterable[Problem],
     conditions: Iterable[Condition],
-    texts_of: TextsOf,
-) -> Texts:
-    """Return by key the texts of each problem under each condition; raises InputError
-    where one does not fit.
+) -> Iterator[tuple[Problem, Condition, Prompt]]:
+    """Yield each problem under each condition, with its prompt."""
+    for problem, condition in product(problems, conditions):
+        yield problem, condition, prompt_of(loaded, problem, condition, format, filler)
+
+
+def _by_key(loaded: Loaded, texts: Iterable[TextToScore]) -> Texts:
+    """Return texts by the keys of their scores; raises InputError where one does not
+    fit.
     """
     wanted = {}
-    for problem in problems:
-        for condition in conditions:
-            prompt = prompt_of(loaded, problem, condition, format, filler)
-            for text in texts_of(problem, condition, prompt):
-                require_room(loaded, text)
-                wanted[score_key(loaded, text)] = text
+    for text in texts:
+        require_room(loaded, text)
+        wanted[score_key(loaded, text)] = text
     return wanted
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lib.evaluation.answer_tables import mean_and_ends, summarise
+from lib.evaluation.answer_tables import EFFECT_ENDS, mean_and_ends, summarise
 
-EFFECT = ["effect", "effect_low", "effect_high", "p_value", "only_none", "only_this"]
+EFFECT = [*EFFECT_ENDS, "p_value", "only_none", "only_this"]
 LENGTH_ENDS = ["tokens", "tokens_low", "tokens_high"]
 
 

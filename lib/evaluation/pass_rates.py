@@ -106,17 +106,15 @@ def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
             f"{unscored} answers that decide are not scored under {more} and {less}:"
             " score them, too"
         )
-    way = _way(deciding, more, less)
-    if way == "weights":
-        return weighted(draws, more, less)
-    if way == "counting":
-        return counted(draws)
-    effective, _ = _effective_and_largest(deciding, more, less)
-    raise InputError(
-        f"the weights of answers explode between {more} and {less}: {effective:.0f} of"
-        f" {len(deciding)} answers are effective, less than {LEAST_EFFECTIVE:.0%}:"
-        " answer under both and count"
-    )
+    _, points = _way_and_points(draws, deciding, more, less)
+    if points is None:
+        effective, _ = _effective_and_largest(deciding, more, less)
+        raise InputError(
+            f"the weights of answers explode between {more} and {less}: {effective:.0f}"
+            f" of {len(deciding)} answers are effective, less than"
+            f" {LEAST_EFFECTIVE:.0%}: answer under both and count"
+        )
+    return points
 
 
 def weighted(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
@@ -185,17 +183,16 @@ def _estimates(
     draws: pd.DataFrame, deciding: pd.DataFrame, more: str, less: str
 ) -> dict[str, object]:
     """Return what a row of `pass_rate_table` says of a pair."""
+    way, points = _way_and_points(draws, deciding, more, less)
     effective, largest = _effective_and_largest(deciding, more, less)
     nats = deciding.reindex(columns=[more, less])
-    row: dict[str, object] = {}
-    row["by"] = _way(deciding, more, less)
+    row: dict[str, object] = {"by": way}
     row["divided"] = deciding["problem_id"].nunique()
     row["answers"] = len(deciding)
     row["effective"] = effective
     row["largest_weight"] = largest
     row["spread"] = float(np.nan_to_num((nats[more] - nats[less]).std()))
-    if row["by"]:
-        points = point_differences(draws, more, less)
+    if points is not None:
         row |= mean_and_ends(POINT_ENDS, points, "mean")
     if (more, less) == COUNTABLE:
         row |= mean_and_ends(COUNTED_ENDS, counted(draws), "mean")
@@ -223,14 +220,18 @@ def slope_of_halves(draws: pd.DataFrame) -> tuple[float, float, float]:
     return mean.estimate, mean.low, mean.high
 
 
-def _way(deciding: pd.DataFrame, more: str, less: str) -> str:
-    """Return how a difference is estimated: by weights, by counting or, empty, not at
-    all.
+def _way_and_points(
+    draws: pd.DataFrame, deciding: pd.DataFrame, more: str, less: str
+) -> tuple[str, pd.Series | None]:
+    """Return how a difference is estimated, by weights or counting, and its points by
+    problem; empty and None where neither can tell.
     """
     effective, _ = _effective_and_largest(deciding, more, less)
     if effective >= LEAST_EFFECTIVE * len(deciding):
-        return "weights"
-    return "counting" if (more, less) == COUNTABLE else ""
+        return "weights", weighted(draws, more, less)
+    if (more, less) == COUNTABLE:
+        return "counting", counted(draws)
+    return "", None
 
 
 def _effective_and_largest(

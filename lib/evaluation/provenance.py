@@ -28,14 +28,18 @@ def versions() -> dict[str, str]:
     return installed
 
 
+def made_by(loaded: Loaded) -> dict[str, str]:
+    """Return what of a model decides its numbers, as rows and their keys say it."""
+    return {
+        "model": loaded.name,
+        "revision": loaded.revision,
+        "dtype": loaded.dtype,
+    }
+
+
 def provenance(loaded: Loaded, processor: str = "") -> dict[str, str]:
     """Return what a row says of the model, its weights' dtype and the processor.
 
     The processor is this process' own, unless a worker named its one.
     """
-    return {
-        "model": loaded.name,
-        "revision": loaded.revision,
-        "dtype": loaded.dtype,
-        "processor": processor or processor_name(loaded.device),
-    }
+    return made_by(loaded) | {"processor": processor or processor_name(loaded.device)}

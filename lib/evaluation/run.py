@@ -5,7 +5,7 @@ shorter one was cut.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,9 @@ import torch
 from lib import progress
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.graded import graded_rows
-from lib.evaluation.provenance import versions
-from lib.evaluation.rows import frame
-from lib.evaluation.settings import answer_settings
+from lib.evaluation.provenance import provenance, versions
+from lib.evaluation.rows import FIELDS, frame
+from lib.evaluation.settings import shared_settings
 from lib.evaluation.store import SUMMARY, Store, opened
 from lib.evaluation.wanted import (
     WantedCompletion,
@@ -28,8 +27,11 @@ from lib.evaluation.wanted import (
     rows_of_shorter,
 )
 from lib.generation.engines import engine_class, make_engine, workers_class
-from lib.generation.requests import Request, Sampling, positions_after
+from lib.generation.requests import Completion, Request, Sampling, positions_after
 from lib.generation.writer import Writer
+from lib.grading.authors import correct_authors, correct_exact
+from lib.grading.pool import grade
+from lib.grading.status import Grade
 from lib.models.loading import Loaded, load_without_weights
 from lib.paths import write_json
 from lib.profiles import Accuracy
@@ -73,7 +75,7 @@ def evaluate(
         _require_room(loaded, accuracy, wanted)
         wanted_of_models.append((loaded, wanted))
 
-    settings = answer_settings(accuracy, filler, seed)
+    settings = shared_settings(accuracy, filler, seed)
     environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
     environment |= versions()
     was_shorter = rows_of_shorter(shorter, settings) if shorter else {}
@@ -164,7 +166,7 @@ def _complete_missing(
         progress.bar(loaded.name, len(wanted), "completion", done) as bar,
         _engine(loaded, accuracy, requests, sampling) as engine,
     ):
-        rows = graded_rows(engine, requests, sampling, missing, bar)
+        rows = _graded_rows(engine, requests, sampling, missing, bar)
         store.keep(rows, bar)
 
     return [
@@ -209,3 +211,51 @@ def _request(
     if was_shorter:
         resumed = resumed_tokens(tokenizer, was_shorter)
     return Request(key, input_ids, seed, wanted.arm, resumed)
+
+
+def _graded_rows(
+    engine,
+    requests: list[Request],
+    sampling: Sampling,
+    wanted: Mapping[str, WantedCompletion],
+    bar: progress.Bar,
+) -> Generator[dict, None, None]:
+    """Yield a line of completions.jsonl for each completion as it is graded; beside the
+    bar stands how the run goes.
+    """
+    tokens = correct = 0
+    for done, completion in enumerate(engine.complete(requests, sampling), 1):
+        asked = wanted[completion.key]
+        verdict = grade(asked.problem.answer, completion.text)
+        tokens += completion.completion_tokens
+        correct += verdict.correct
+        speed = tokens / max(bar.format_dict["elapsed"], 1e-3)
+        bar.set_postfix_str(
+            f"{correct / done:.0%} correct, {speed:.0f} tokens/s{engine.status}",
+            refresh=False,
+        )
+        row = _graded_row(engine.loaded, asked, completion, verdict)
+        if sampling.temperature == 0:  # a greedy answer's tokens follow from its prompt
+            del row["token_ids"]
+        yield row
+
+
+def _graded_row(
+    loaded: Loaded, wanted: WantedCompletion, completion: Completion, verdict: Grade
+) -> dict:
+    """Return a line of completions.jsonl: FIELDS, in their order."""
+    problem = wanted.problem
+    text = completion.text
+    gold = problem.answer
+    row = problem.model_dump() | vars(completion) | vars(verdict)
+    row |= provenance(loaded, completion.processor)
+    row["condition"] = str(wanted.condition)
+    row["problem_id"] = problem.id
+    row["sample"] = wanted.sample
+    row["response"] = text
+    row["correct_exact"] = correct_exact(gold, verdict.extracted)
+    row["correct_authors"] = correct_authors(gold, wanted.prompt.text, text)
+    row["correct_authors_on_completion"] = correct_authors(gold, "", text)
+    if wanted.arm:
+        row["arm"] = wanted.arm.model_dump()
+    return {name: row[name] for name in FIELDS if name in row}

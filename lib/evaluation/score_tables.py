@@ -5,10 +5,9 @@ nat_table(evaluation.scores(run))  # a row per target, model and condition
 
 import pandas as pd
 
-from lib.statistics.intervals import interval
+from lib.evaluation.answer_tables import EFFECT_ENDS, mean_and_ends
 
-NAT_COLUMNS = ["target", "model", "condition", "n", "nats"]
-NAT_COLUMNS += ["effect", "effect_low", "effect_high"]
+NAT_COLUMNS = ["target", "model", "condition", "n", "nats", *EFFECT_ENDS]
 
 
 def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
@@ -30,7 +29,8 @@ def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
             differences = differences.dropna()
             if differences.empty:
                 continue
-            mean = interval(differences, differences.index)
-            row = (target, model, condition, mean.n, by_problem[condition].mean())
-            rows.append((*row, mean.estimate, mean.low, mean.high))
+            row = {"target": target, "model": model, "condition": condition}
+            row["n"] = len(differences)
+            row["nats"] = by_problem[condition].mean()
+            rows.append(row | mean_and_ends(EFFECT_ENDS, differences, "mean"))
     return pd.DataFrame(rows, columns=NAT_COLUMNS)

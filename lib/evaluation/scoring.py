@@ -11,7 +11,7 @@ import torch
 from lib.arm.moving import installed
 from lib.attention.function import hiding
 from lib.errors import InputError
-from lib.evaluation.provenance import provenance
+from lib.evaluation.provenance import made_by, provenance
 from lib.evaluation.rows import SCORE_FIELDS
 from lib.evaluation.wanted import arm_of
 from lib.generation.prefill import prefill
@@ -35,8 +35,8 @@ class TextToScore:
 
     problem: Problem
     condition: Condition
-    target: str  # solution, answer or draw
     prompt: Prompt
+    target: str  # solution, answer or draw
     lead: list[int]  # tokens between prompt and text, which are not scored
     text: list[int]
     # Of an answer that was drawn: what its row says of it beside SCORE_FIELDS.
@@ -58,9 +58,7 @@ Texts = dict[str, TextToScore]  # by key
 def score_key(loaded: Loaded, text: TextToScore) -> str:
     """Return the key of a text's score, which stands for all it depends on."""
     parts: dict[str, object] = {
-        "model": loaded.name,
-        "revision": loaded.revision,
-        "dtype": loaded.dtype,
+        **made_by(loaded),
         "problem": text.problem.id,
         "condition": str(text.condition),
         "prompt": text.prompt.input_ids.tolist(),

@@ -6,21 +6,26 @@ import json
 from pathlib import Path
 
 from lib.errors import InputError
-from lib.profiles import Accuracy, Likelihood
+from lib.profiles import Accuracy, Likelihood, PassRates
 from lib.prompts.conditions import INSTRUCTION, Filler
 from lib.prompts.problems import describe, digest_of
 
 RUN = "run.json"
 ADVICE = "use another folder, or delete this one"
-DECODING = (
-    "format",
-    "max_new_tokens",
-    "elicit",
-    "elicit_tokens",
-    "temperature",
-    "top_p",
-    "engine",
-)
+# What decides rows of each kind of part and stands in no key of theirs.
+DECIDING = {
+    Accuracy: (
+        "format",
+        "max_new_tokens",
+        "elicit",
+        "elicit_tokens",
+        "temperature",
+        "top_p",
+        "engine",
+    ),
+    Likelihood: ("max_solution_tokens",),
+    PassRates: ("temperature", "format"),
+}
 
 
 def run_settings(problems: str, filler: Filler, seed: int) -> dict:
@@ -34,26 +39,15 @@ def run_settings(problems: str, filler: Filler, seed: int) -> dict:
     }
 
 
-def answer_settings(accuracy: Accuracy, filler: Filler, seed: int) -> dict:
-    """Return what all answers of a run share."""
-    settings = run_settings(accuracy.problems, filler, seed)
-    settings |= {name: getattr(accuracy, name) for name in DECODING}
-    if accuracy.examples:
-        settings["examples"] = [vars(example) for example in accuracy.examples]
+def shared_settings(
+    section: Accuracy | Likelihood | PassRates, filler: Filler, seed: int
+) -> dict:
+    """Return what all rows of a part share, as run.json has it."""
+    settings = run_settings(section.problems, filler, seed)
+    settings |= {name: getattr(section, name) for name in DECIDING[type(section)]}
+    if isinstance(section, Accuracy) and section.examples:
+        settings["examples"] = [vars(example) for example in section.examples]
     return settings
-
-
-def score_settings(likelihood: Likelihood, filler: Filler, seed: int) -> dict:
-    """Return what all scores of gold solutions and answers of a run share."""
-    settings = run_settings(likelihood.problems, filler, seed)
-    settings["max_solution_tokens"] = likelihood.max_solution_tokens
-    return settings
-
-
-def draw_score_settings(problems: str, filler: Filler, drawn_with: dict) -> dict:
-    """Return what all scores share of answers that were drawn with these settings."""
-    settings = run_settings(problems, filler, drawn_with["seed"])
-    return settings | {name: drawn_with[name] for name in ("temperature", "format")}
 
 
 def require_same(folder: Path, settings: dict) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from lib.arm.settings import Arm
 from lib.errors import InputError
+from lib.evaluation.provenance import made_by
 from lib.evaluation.settings import read_run
 from lib.evaluation.store import read
 from lib.models.loading import Loaded
@@ -44,12 +45,6 @@ def completions_wanted(
     A prompt's ids stand for problem, format and filler: whatever changes them changes
     the key.
     """
-    made_by: dict[str, object] = {
-        "model": loaded.name,
-        "revision": loaded.revision,
-        "dtype": loaded.dtype,
-        "seed": seed,
-    }
     wanted = {}
     for condition in accuracy.conditions:
         arm = arm_of(condition, loaded, accuracy.arm)
@@ -57,7 +52,9 @@ def completions_wanted(
             prompt = prompt_of(
                 loaded, problem, condition, accuracy.format, filler, accuracy.examples
             )
-            parts = made_by | {
+            parts: dict[str, object] = {
+                **made_by(loaded),
+                "seed": seed,
                 "problem": problem.id,
                 "prompt": prompt.input_ids.tolist(),
                 "condition": str(condition),

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from lib.evaluation.of_profile import is_stored, stored_rows
 from lib.evaluation.pass_rates import is_divided
 from lib.evaluation.rows import frame
 from lib.evaluation.store import COMPLETIONS, read
-from lib.evaluation.stored import is_stored, stored_rows
 from lib.measurement.plan import STEPS, PlannedStep
 from lib.measurement.store import Pieces, of_repository
 from lib.models.names import resolve

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from lib import paths
 from lib.claims.verdict import Verdict, about, models_of
 from lib.claims.verdict_tables import read_verdicts
-from lib.evaluation.stored import stored_rows
+from lib.evaluation.of_profile import stored_rows
 from lib.measurement.shown_prompt import FILLERS, prompt_file
 from lib.models.names import resolve
 from lib.profiles import Profile

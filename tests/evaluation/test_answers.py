@@ -10,10 +10,10 @@ from hand_written import keep, record
 
 from lib import evaluation, paths
 from lib.errors import InputError
-from lib.evaluation import likelihood, of_profile, stored
+from lib.evaluation import likelihood, of_profile
 from lib.evaluation import run as module
 from lib.evaluation.rows import frame
-from lib.evaluation.settings import answer_settings
+from lib.evaluation.settings import shared_settings
 from lib.models.names import resolve
 from lib.paths import write_json
 from lib.profiles import Likelihood, PassRates, Profile, load_profile, variation
@@ -111,9 +111,9 @@ STORED = [line.split(" | ") for line in PLACES.strip().splitlines()]
 def store(profile, part, there, rows):
     """Let the repository have rows of a part, with the settings they were made with."""
     keep(paths.DATA / "mine" / f"{there}.jsonl.gz", rows)
-    record_path = paths.DATA / "mine" / stored.RECORDED
+    record_path = paths.DATA / "mine" / of_profile.RECORDED
     parts = json.loads(record_path.read_text()) if record_path.exists() else {}
-    parts[part] = stored.recorded_settings(profile, part)
+    parts[part] = of_profile.recorded_settings(profile, part)
     write_json(record_path, parts)
 
 
@@ -123,16 +123,16 @@ def test_a_whole_run_comes_first_then_the_repository_then_what_a_run_has_so_far(
 ):
     keep(mine.results / f"{here}-1-of-2.jsonl", [text(key="first")])
     keep(mine.results / f"{here}-2-of-2.jsonl", [text(key="second")])
-    assert stored.stored_rows(mine, part).key.tolist() == ["first", "second"]
-    assert not stored.is_stored(mine, part)
+    assert of_profile.stored_rows(mine, part).key.tolist() == ["first", "second"]
+    assert not of_profile.is_stored(mine, part)
 
     store(mine, part, there, [text(key="stored")])
-    assert stored.stored_rows(mine, part).key.tolist() == ["stored"]
-    assert stored.is_stored(mine, part)
+    assert of_profile.stored_rows(mine, part).key.tolist() == ["stored"]
+    assert of_profile.is_stored(mine, part)
 
     write_json((mine.results / here).parent / "summary.json", [])
-    assert stored.stored_rows(mine, part).key.tolist() == ["first", "second"]
-    assert not stored.is_stored(mine, part)
+    assert of_profile.stored_rows(mine, part).key.tolist() == ["first", "second"]
+    assert not of_profile.is_stored(mine, part)
 
 
 def test_six_answers_of_a_run_that_was_begun_change_nothing_for_anybody(
@@ -143,7 +143,7 @@ def test_six_answers_of_a_run_that_was_begun_change_nothing_for_anybody(
     rows = [text(key=str(number)) for number in range(6)]
     keep(families.results / "completions.jsonl", rows)
     assert len(evaluation.answers(families)) == 1100
-    assert len(evaluation.stored_rows(families)) == 1100
+    assert len(of_profile.stored_rows(families)) == 1100
 
 
 # What the families' rows were not made with, and the name that a refusal gives it.
@@ -163,12 +163,12 @@ OTHERS = [
     ({"pass_rates": {"max_new_tokens": 99}}, "max_new_tokens"),
 ]
 READERS = {
-    "accuracy": (evaluation.answers, evaluation.stored_rows),
+    "accuracy": (evaluation.answers, of_profile.stored_rows),
     "likelihood": (
         evaluation.scores,
-        lambda profile: evaluation.stored_rows(profile, "likelihood"),
+        lambda profile: of_profile.stored_rows(profile, "likelihood"),
     ),
-    "pass_rates": (evaluation.draws, evaluation.stored_draws),
+    "pass_rates": (evaluation.draws,),
 }
 
 
@@ -194,10 +194,10 @@ def test_what_was_stored_with_other_settings_is_refused_whoever_asks(
 
 
 def test_a_run_that_was_begun_with_other_settings_is_refused(mine, refused):
-    settings = answer_settings(mine.accuracy, Filler(), seed=5)
+    settings = shared_settings(mine.accuracy, Filler(), seed=5)
     keep(mine.results / "completions.jsonl", [text(key="a")])
     write_json(mine.results / "run.json", {"settings": settings})
-    message = refused(stored.stored_rows, mine)
+    message = refused(of_profile.stored_rows, mine)
     assert message.endswith("seed = 5, not 0: use another folder, or delete this one")
 
 
@@ -205,10 +205,10 @@ def test_a_run_that_was_begun_with_other_settings_is_refused(mine, refused):
 def test_stored_answers_say_of_which_part_they_are(mine, tmp_path, folder):
     for name in ("completions.jsonl", "fillers.jsonl.gz"):
         keep(tmp_path / folder / name, [text()])
-    recorded = stored.recorded_settings(mine, "fillers")
+    recorded = of_profile.recorded_settings(mine, "fillers")
     paths.DATA.joinpath("mine").mkdir(parents=True, exist_ok=True)
-    write_json(paths.DATA / "mine" / stored.RECORDED, {"fillers": recorded})
-    assert stored.stored_rows(mine, "fillers").part.tolist() == ["fillers"]
+    write_json(paths.DATA / "mine" / of_profile.RECORDED, {"fillers": recorded})
+    assert of_profile.stored_rows(mine, "fillers").part.tolist() == ["fillers"]
 
 
 @pytest.mark.parametrize("file", ["answers/main", "likelihood/m"])
@@ -227,7 +227,9 @@ def test_texts_are_compared_model_by_model_and_sample_by_sample(mine):
             response = f"{model} {sample}"
             rows.append(text(model, sample=sample, response=response))
     store(mine, "main", "answers/main", rows)
-    assert evaluation.same_texts(mine, frame(rows)) == (4, 4)
+    rows[0]["response"] = "other"
+    rows[1]["condition"] = "mless"
+    assert of_profile.same_texts(mine, frame(rows)) == (2, 3)
 
 
 def test_a_folder_that_is_not_there_starts_no_run(tmp_path):

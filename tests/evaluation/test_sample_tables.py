@@ -54,10 +54,6 @@ def test_an_answer_without_a_box_is_no_vote():
     assert row(table)["majority"] == 50
 
 
-def test_fewer_samples_than_asked_for_have_no_row():
-    assert sample_tables.best_of(voted(a="7777"), 5).empty
-
-
 @pytest.mark.parametrize(
     "texts, share",
     [(("a b a b",), 2 / 3), (("a b", "a b"), 1 / 2), (("",), 0), (("word",), 0)],

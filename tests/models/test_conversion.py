@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model, modeling_utils
 
 from lib import paths
-from lib.evaluation.stored import stored_rows
+from lib.evaluation.of_profile import stored_rows
 from lib.evaluation.wanted import completions_wanted
 from lib.models import conversion
 from lib.models.card import card
