@@ -34,7 +34,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "drawing": DRAWING,
         "keeping": ["keep"],
         "compare": ["agreement"],
-        "tables": ["settings_text", "say", "show", "unfold"],
+        "tables": ["quoted", "settings_text", "say", "show", "unfold"],
         "prompt": ["one_prompt"],
     },
 )

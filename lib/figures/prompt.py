@@ -4,6 +4,7 @@ head, λ of every head.
 
 import io
 import math
+import re
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,6 +23,8 @@ POSITIONS_STEP = 60
 ROOM_ABOVE = 1.15
 HIGHEST_LAMBDA = 1.6
 BREAKS = {"\n": "↵", "\t": "→"}
+# A vocabulary may join up to a hundred spaces into one token.
+LONG_RUN = re.compile(r"(.)\1{7,}")
 TYPE = {"family": "monospace", "size": 6, "parse_math": False, "va": "center_baseline"}
 SHADES = LinearSegmentedColormap.from_list("received", ["white", "#F9C9A3", "#E8833A"])
 UNDEFINED = "0.85"
@@ -106,10 +109,12 @@ def png_of(figure):
 
 def _visible(token):
     """Return a token's text with signs for breaks, and for spaces where it has nothing
-    else.
+    else; a long run of one letter is counted.
     """
     signs = BREAKS if token.strip() else BREAKS | {" ": "␣"}
-    return token.translate(str.maketrans(signs))[:LETTERS] or "·"
+    signed = token.translate(str.maketrans(signs))
+    counted = LONG_RUN.sub(lambda run: f"{run[1]}×{len(run[0])}", signed)
+    return counted[:LETTERS] or "·"
 
 
 def _places(texts):

@@ -17,6 +17,7 @@ from lib.statistics.rounding import format_interval
 SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign
 LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # a word of the name of a lower end
+QUOTED_LINE = 80  # letters; JupyterLab breaks a longer line within a word
 MOST_ROWS = 20  # of a table that is shown whole; a longer one is folded to a line
 # Without these the length of a number would decide where a line breaks.
 UNFOLDED = {"width": 1000, "max_columns": None, "max_colwidth": None}
@@ -100,6 +101,17 @@ def _cell(name, value, places):
 def say(*paragraphs):
     """Show paragraphs as prose."""
     display(Markdown("\n\n".join(paragraphs)))
+
+
+def quoted(text):
+    """Return a text as a paragraph that keeps its lines, and breaks long ones between
+    words.
+    """
+    lines = [
+        textwrap.fill(line, QUOTED_LINE, break_long_words=False)
+        for line in text.splitlines()
+    ]
+    return textwrap.indent("\n".join(lines), "    ")
 
 
 def settings_text(section):

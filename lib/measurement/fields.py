@@ -7,6 +7,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import Image, display
 
 from lib.errors import InputError
+from lib.figures.tables import quoted, say
 from lib.prompts.conditions import POSITIONS, RANDOM_SENTENCE
 
 LONGEST_FILLER = 220  # tokens, at the end of a slider
@@ -94,7 +95,7 @@ def _answers(tried: Any) -> ipywidgets.VBox:
             else:
                 answers.clear_output()
                 for name, text in answered.itertuples(index=False):
-                    print(f"{name}:\n{text}\n")
+                    say(f"**{name}**", quoted(text))
         button.disabled = False
 
     button.on_click(write)

@@ -219,6 +219,8 @@ class TryIt:
 
 def _filler(text: str, length: int, position: str) -> Filler:
     """Return a filler of one's own; raises InputError for what is none."""
+    if not text:
+        raise InputError("the filler is empty: type at least a space")
     fields = {"mless": text, "length": length, "position": position}
     return validated(Filler, fields, "filler")
 

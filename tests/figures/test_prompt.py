@@ -71,7 +71,14 @@ def test_long_prompts_are_broken_between_tokens():
 
 @pytest.mark.parametrize(
     "token, sign",
-    [("  ", "␣␣"), (" \n", "␣↵"), ("\t", "→"), ("a b\n", "a b↵"), ("", "·")],
+    [
+        ("  ", "␣␣"),
+        (" \n", "␣↵"),
+        ("\t", "→"),
+        ("a b\n", "a b↵"),
+        ("", "·"),
+        (" " * 64, "␣×64"),
+    ],
 )
 def test_every_token_can_be_seen(token, sign):
     axes = draw(tokens=[token, *TOKENS[1:]])

@@ -88,6 +88,14 @@ def test_a_caption_names_models_weights_problems_and_their_number():
     )
 
 
+def test_a_quoted_text_keeps_its_lines_and_breaks_long_ones_between_words():
+    text = "```python\n" + "word " * 40 + "\n\n- a point"
+    fence, *long, blank, point = tables.quoted(text).split("\n")
+    assert (fence, blank, point) == ("    ```python", "", "    - a point")
+    assert " ".join(long).split() == ["word"] * 40
+    assert len(long) == 3
+
+
 def test_a_function_is_unfolded_as_its_file_has_it():
     page = tables.unfold("lib/figures/tables.py:say", "lib/figures/tables.py:show").data
     assert page.count("<details>") == 2

@@ -13,6 +13,7 @@ from PIL import Image
 
 from lib.attention.received import observe_uniform
 from lib.errors import InputError
+from lib.figures import tables
 from lib.measurement import fields, try_it
 from lib.measurement.attention import measure_attention, prompts_of
 from lib.measurement.fields import TABS
@@ -59,7 +60,7 @@ def test_any_text_is_drawn(tried, filler):
 def shown(monkeypatch):
     """What is displayed, where a person sits."""
     displayed = []
-    for module in (try_it, fields):
+    for module in (try_it, fields, tables):
         monkeypatch.setattr(
             module, "display", lambda content, **how: displayed.append(content)
         )
@@ -98,7 +99,7 @@ def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(
     assert filler.value == " "
     last = shown[-1].data
     filler.value = ""
-    assert "error: filler: " in capsys.readouterr().out
+    assert "error: the filler is empty" in capsys.readouterr().out
     assert shown[-1].data == last
     filler.value = "/"
     last = shown[-1].data
@@ -135,7 +136,7 @@ def test_the_table_follows_the_prompt_that_was_drawn_last(tiny_llama):
     "given, message",
     [
         ({"problem": " "}, "the problem is blank"),
-        ({"filler": ""}, "filler: "),
+        ({"filler": ""}, "the filler is empty"),
         ({"length": 0}, "filler: length: must be greater than 0"),
         ({"head": 3}, "the picture: .* has heads 1 to 2, not 3"),
         ({"layer": 4}, "the picture: .* has layers 1 to 3, not 4"),
@@ -164,7 +165,7 @@ def test_the_model_answers_the_prompt_that_was_drawn_last_with_and_without(tiny_
 
 
 def test_a_tab_beside_the_picture_shows_what_the_model_writes_and_loads_it_once(
-    tiny_llama, shown, monkeypatch, capsys
+    tiny_llama, shown, monkeypatch
 ):
     loads = []
     monkeypatch.setattr(try_it, "load", lambda spec: loads.append(spec) or load(spec))
@@ -174,8 +175,8 @@ def test_a_tab_beside_the_picture_shows_what_the_model_writes_and_loads_it_once(
     assert tabs.titles == TABS
     button, _ = tabs.children[1].children
     button.click()
-    said = capsys.readouterr().out
+    said = "".join(paragraphs.data for paragraphs in shown[2:])
     for name, text in fresh.write().itertuples(index=False):
-        assert f"{name}:\n{text}\n" in said
+        assert f"**{name}**\n\n{tables.quoted(text)}" in said
     assert not button.disabled
     assert len(loads) == 1
