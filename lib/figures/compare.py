@@ -78,6 +78,8 @@ def agreement(results):
     there, and which were drawn anew and why.
     """
     reasons = recorded(results)
+    if set(reasons.values()) == {MISSING}:
+        return f"{len(reasons)} figures were drawn for the first time."
     anew = [f"{name} ({reason})" for name, reason in reasons.items() if reason]
     text = f"{len(reasons) - len(anew)} of {len(reasons)} figures agree with the files"
     text += " that were there."

@@ -76,3 +76,5 @@ def test_the_last_words_of_a_run_count_what_agrees_and_name_what_does_not(tmp_pa
         "1 of 3 figures agree with the files that were there. Drawn anew: b (a file"
         " was missing), c (n: other)."
     )
+    write_json(tmp_path / RECORD, {"a": MISSING, "b": MISSING})
+    assert agreement(tmp_path) == "2 figures were drawn for the first time."
