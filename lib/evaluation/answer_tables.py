@@ -133,7 +133,8 @@ def summarise(answers: pd.DataFrame) -> pd.DataFrame:
     rows = []
     of_none = {}
     for row, group, values in rows_of_groups(answers):
-        row |= mean_and_ends(ACCURACY_ENDS, POINTS * values.mean(axis=1))
+        by_problem = POINTS * values.mean(axis=1)
+        row |= mean_and_ends(ACCURACY_ENDS, by_problem)
         row |= _rates(group)
         if row["condition"] == "none":
             of_none[row["model"]] = values
@@ -143,7 +144,8 @@ def summarise(answers: pd.DataFrame) -> pd.DataFrame:
     columns = [*GROUP, "n", "samples", *ACCURACY_ENDS, *RATES, *PAIRED]
     table = pd.DataFrame(rows, columns=columns)
     tested = table["p_value"].dropna()
-    return table.assign(p_holm=pd.Series(holm(tested), tested.index))
+    corrected = pd.Series(holm(tested), tested.index)
+    return table.assign(p_holm=corrected)
 
 
 def _rates(group: pd.DataFrame) -> dict[str, float]:

@@ -94,8 +94,10 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
         )
     filler = Filler(**drawn_with["filler"])
     problems = sampling_order(every, drawn_with["seed"])[: settings.limit]
-    drawn = frame(read(*answers.glob("completions*.jsonl")))
-    drawn = drawn[drawn["problem_id"].isin([problem.id for problem in problems])]
+    rows = read(*answers.glob("completions*.jsonl"))
+    drawn = frame(rows)
+    asked = [problem.id for problem in problems]
+    drawn = drawn[drawn["problem_id"].isin(asked)]
     # In whatever order they were finished.
     drawn = drawn.sort_values(["problem_id", "condition", "sample"])
 
@@ -105,10 +107,11 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
 
     shared = run_settings(settings.problems, filler, drawn_with["seed"])
     shared |= {name: drawn_with[name] for name in DECIDING[PassRates]}
-    rows = score_models(settings, folder, shared, wanted_of)
+    scored = score_models(settings, folder, shared, wanted_of)
     names = [resolve(spec).name for spec in settings.models]
-    scores = pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS)
-    return scored_draws(drawn[drawn["model"].isin(names)], scores)
+    scores = pd.DataFrame(scored, columns=DRAW_SCORE_FIELDS)
+    own = drawn[drawn["model"].isin(names)]
+    return scored_draws(own, scores)
 
 
 def score_models(

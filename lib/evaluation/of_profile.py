@@ -113,7 +113,8 @@ def same_texts(profile: Profile, answers: pd.DataFrame) -> tuple[int, int]:
     """Return how many answers have the same text as the repository's, and how many
     could be compared.
     """
-    stored = frame(read(*_files_of_repository(profile, "main")))
+    files = _files_of_repository(profile, "main")
+    stored = frame(read(*files))
     both = answers.merge(
         stored,
         on=["model", "condition", "problem_id", "sample"],
@@ -159,7 +160,8 @@ def _rows_of_origin(profile: Profile, part: str, section: Any) -> list[dict]:
     """
     if not is_stored(profile, part):
         folder = folder_of_run(profile, part)
-        require_same(folder, shared_settings(section, profile.filler, profile.seed))
+        settings = shared_settings(section, profile.filler, profile.seed)
+        require_same(folder, settings)
         stem = "scores" if part in SCORED else "completions"
         return read(*sorted(folder.glob(f"{stem}*.jsonl")))
 
@@ -184,8 +186,9 @@ def _files_of_repository(profile: Profile, part: str) -> list[Path]:
 def _require_recorded(profile: Profile, part: str) -> None:
     """Raise InputError where the repository's rows were made with other settings."""
     path = profile.kept / RECORDED
-    recorded = json.loads(paths.read_text(path)).get(part, {})
-    difference = first_difference(recorded, recorded_settings(profile, part))
+    every_part = json.loads(paths.read_text(path))
+    was = every_part.get(part, {})
+    difference = first_difference(was, recorded_settings(profile, part))
     if difference:
         kept = paths.relative_path(profile.kept)
         raise InputError(

@@ -42,4 +42,5 @@ def provenance(loaded: Loaded, processor: str = "") -> dict[str, str]:
 
     The processor is this process' own, unless a worker named its one.
     """
-    return made_by(loaded) | {"processor": processor or processor_name(loaded.device)}
+    named = processor or processor_name(loaded.device)
+    return made_by(loaded) | {"processor": named}

@@ -98,7 +98,8 @@ def evaluate(
     keys = [key for _, wanted in wanted_of_models for key in wanted]
     answers = frame([rows[key] for key in keys if key in rows])
     if len(answers) == len(keys):  # other shards may be at theirs
-        lines = [row.dropna().to_dict() for _, row in summarise(answers).iterrows()]
+        table = summarise(answers)
+        lines = [row.dropna().to_dict() for _, row in table.iterrows()]
         write_json(Path(folder) / SUMMARY, lines)
     return answers
 

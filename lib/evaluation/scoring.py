@@ -162,7 +162,8 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
     tokens = [token for text in texts for token in text.text]
     ids = torch.tensor(tokens, device=loaded.device)[:, None]
     nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)
-    return [float(part.sum()) for part in nats.double().cpu().split(sizes)]
+    by_text = nats.double().cpu().split(sizes)
+    return [float(part.sum()) for part in by_text]
 
 
 def _view(

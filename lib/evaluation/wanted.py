@@ -126,7 +126,8 @@ def rows_of_shorter(folder: Path, settings: dict) -> dict[str, dict]:
         raise InputError(
             f"{folder} allows {was['max_new_tokens']} new tokens already: ask for more"
         )
-    return {row["key"]: row for row in read(*folder.glob("completions*.jsonl"))}
+    rows = read(*folder.glob("completions*.jsonl"))
+    return {row["key"]: row for row in rows}
 
 
 def resumed_tokens(tokenizer: Any, row: dict) -> tuple[int, ...]:
