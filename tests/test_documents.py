@@ -112,18 +112,6 @@ def test_a_table_that_is_missing_is_named_with_what_writes_it(path, command):
         stored.csv(path)
 
 
-def test_a_field_has_its_default_cut_and_its_meaning():
-    told = {name: rest for name, *rest in stored.fields()}
-    assert told["name"] == [
-        "required",
-        "of the profile and of its folders in results and figures",
-    ]
-    assert told["filler.random"][0] == "`The harbour master w…`"
-    assert told["accuracy.max_new_tokens"][0] == "`1024`"
-    assert "accuracy" not in told
-    assert [name for name, *_ in stored.fields("seed")] == ["seed"]
-
-
 @pytest.mark.parametrize("name", ["README.md", "report.md", "findings.md"])
 def test_a_sentence_can_be_read_aloud(name):
     text = TEXTS[name]

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from lib.claims.rule import decide, p_value
-from lib.statistics.intervals import ENOUGH, interval
+from lib.statistics.intervals import ENOUGH
 
 FOR = np.linspace(4, 6, 24)
 OPEN = np.linspace(-1, 1.2, 24)
@@ -44,47 +44,6 @@ def test_a_verdict_names_the_part_that_decides_and_those_that_hold_or_are_refute
     decision = decide(parts(*values), low=0)
     assert (decision.verdict, decision.part) == (expected, part)
     assert (decision.holds, decision.refuted) == (holds, refuted)
-
-
-@pytest.mark.parametrize(("low", "high"), [(0, np.inf), (-np.inf, 0), (-0.2, 0.2)])
-def test_the_interval_that_is_shown_lies_as_the_verdict_says(low, high):
-    rng = np.random.default_rng(4)
-    seen = set()
-    for _ in range(200):
-        values = rng.normal(rng.uniform(-1, 1), 0.15, size=(3, 30))
-        decision = decide(parts(*values), low, high)
-        shown = decision.interval
-        seen.add(decision.verdict)
-        if decision.verdict in ("contradicted", "in part"):
-            assert shown.high < low or shown.low > high
-        if decision.verdict == "supported":
-            assert low < shown.low < shown.high < high
-
-        # It is the interval of 95 %, however many parts there are.
-        alone = interval(values[int(decision.part)])
-        assert shown.low == pytest.approx(alone.low)
-        assert shown.high == pytest.approx(alone.high)
-    assert seen >= {"supported", "contradicted", "undecided"}
-
-
-def four_times(values):
-    """Return a part in which each value stands for four problems of one template."""
-    ids = [f"embedded/{index // 4}/{index}" for index in range(4 * len(values))]
-    return {"": (values.repeat(4), ids, "mean")}
-
-
-@pytest.mark.parametrize(
-    ("shift", "verdict"),
-    [(0.7, "supported"), (0.3, "undecided"), (-0.3, "undecided")],
-)
-def test_templates_decide_as_one_problem_each_would(shift, verdict):
-    values = shift + np.linspace(-1.5, 1.5, 25)
-    once = decide(parts(values), low=0)
-    decision = decide(four_times(values), low=0)
-    assert decision.verdict == once.verdict == verdict
-    assert decision.interval.low == pytest.approx(once.interval.low)
-    # As 100 independent problems they would decide.
-    assert decide(parts(values.repeat(4)), low=0).verdict != "undecided"
 
 
 def test_a_verdict_against_one_of_several_parts_is_corrected_for_their_number():

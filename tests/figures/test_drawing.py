@@ -32,15 +32,11 @@ def test_no_two_series_look_alike(names):
 
 def test_conditions_look_the_same_everywhere_and_models_never_like_them():
     assert looks_of(["mless"]) == looks_of(["model", "none", "mless"])[2:]
-    own = {colour for _, colour, _ in CONDITION_LOOKS.values()}
-    assert len(own) == len(CONDITION_LOOKS)
-    assert not own & set(COLOURS)
-
-
-def test_no_marker_points_in_a_direction():
-    markers = {marker for _, _, marker in CONDITION_LOOKS.values()}
-    assert len(markers) == len(CONDITION_LOOKS)
-    assert not (markers | set(MARKERS)) & set("<>^v1234")
+    _, colours, markers = zip(*CONDITION_LOOKS.values(), strict=True)
+    assert len(set(colours)) == len(set(markers)) == len(CONDITION_LOOKS)
+    assert not set(colours) & set(COLOURS)
+    # None points in a direction.
+    assert not {*markers, *MARKERS} & set("<>^v1234")
 
 
 @pytest.mark.parametrize("count, columns", [(1, 1), (3, 3), (4, 2), (5, 2)])

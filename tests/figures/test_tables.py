@@ -1,15 +1,10 @@
 """Tables are printed in few digits, long ones and code folded."""
 
-import html
-import inspect
-import re
-
 import pandas as pd
 import pytest
 
 from lib.figures import tables
 from lib.figures.tables import show, triples
-from lib.profiles import load_profile
 
 TABLE = pd.DataFrame(
     {
@@ -58,10 +53,8 @@ def test_ends_belong_to_the_estimate_before_them():
         ("effect", "effect_low", "effect_high"),
     ]
     assert triples(["a", "effect_low", "accuracy_high"]) == []
-    for suffixed in ("points low_float32 high_float32", "share low_share high_share"):
-        names = suffixed.split()
-        assert triples(names) == [tuple(names)]
-    assert triples(["share", "share low", "share high"])
+    names = ["points", "low_float32", "high_float32"]
+    assert triples(names) == [tuple(names)]
 
 
 def test_of_a_table_without_rows_nothing_is_shown(capsys):
@@ -79,24 +72,9 @@ def test_a_long_table_is_folded_to_a_line_and_printed_whole():
     assert show(table[:20]).to_csv().startswith("model,n")
 
 
-def test_a_caption_names_models_weights_problems_and_their_number():
-    told = tables.settings_text(load_profile("demo").attention)
-    assert re.fullmatch(
-        r"Models: SmolLM2-135M-Instruct @ \w{12}, Q4_1, dequantised\."
-        r" Problems: embedded set, a sample of 100, in a plain prompt\.",
-        told,
-    )
-
-
 def test_a_quoted_text_keeps_its_lines_and_breaks_long_ones_between_words():
     text = "```python\n" + "word " * 40 + "\n\n- a point"
     fence, *long, blank, point = tables.quoted(text).split("\n")
     assert (fence, blank, point) == ("    ```python", "", "    - a point")
     assert " ".join(long).split() == ["word"] * 40
     assert len(long) == 3
-
-
-def test_a_function_is_unfolded_as_its_file_has_it():
-    page = tables.unfold("lib/figures/tables.py:say", "lib/figures/tables.py:show").data
-    assert page.count("<details>") == 2
-    assert html.escape(inspect.getsource(tables.say).rstrip()) in page
