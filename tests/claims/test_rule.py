@@ -46,6 +46,17 @@ def test_a_verdict_names_the_part_that_decides_and_those_that_hold_or_are_refute
     assert (decision.holds, decision.refuted) == (holds, refuted)
 
 
+def test_templates_decide_as_one_problem_each_would():
+    values = 0.3 + np.linspace(-1.5, 1.5, 25)
+    ids = [f"embedded/{index // 4}/{index}" for index in range(100)]
+    once = decide(parts(values), low=0)
+    four_times = decide({"": (values.repeat(4), ids, "mean")}, low=0)
+    assert four_times.verdict == once.verdict == "undecided"
+    assert four_times.interval.low == pytest.approx(once.interval.low)
+    # As 100 independent problems they would decide.
+    assert decide(parts(values.repeat(4)), low=0).verdict == "supported"
+
+
 def test_a_verdict_against_one_of_several_parts_is_corrected_for_their_number():
     values = 0.25 + np.linspace(-1, 1, 30)
     single = parts(values)
