@@ -145,7 +145,11 @@ def fetch(overrides: Overrides) -> None:
 
 def claims(overrides: Overrides) -> None:
     """Judge every claim of the paper on what a profile measures."""
-    profile = _checked(overrides)
+    _judge(_checked(overrides))
+
+
+def _judge(profile: Profile) -> None:
+    """Judge every claim, keep the verdicts and print them."""
     from lib.claims.claim import load_claims
     from lib.claims.gathering import gather
     from lib.claims.judging import judge
@@ -171,15 +175,14 @@ def _checked(overrides: Overrides) -> Profile:
 
 
 def report(overrides: Overrides, options: ReportOptions) -> None:
-    """Write a profile's results as a page to explore, in a folder to publish; claims
-    that are not judged yet are judged first.
+    """Write a profile's results as a page to explore, in a folder to publish; its
+    claims are judged first.
     """
     # First of all: what is not installed stops it before anything is judged.
     from lib.report.page import write_report
 
     profile = run_profile(**dict(overrides))
-    if not (profile.results / "claims.json").is_file():
-        claims(overrides)
+    _judge(profile)  # anew: answers or rules may have changed since
     path = write_report(profile)
     print(path)
     if options.open and not webbrowser.open(path.as_uri()):

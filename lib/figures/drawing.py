@@ -32,7 +32,7 @@ CONDITION_LOOKS = {
 # Of whatever else is told apart, in its order.
 COLOURS = ["#332288", "#999933", "#9F86C0", "#882255", "#4B6A88", "#DDAA33", "#117733"]
 # There is one more than colours, so that a pair of both comes back after 56 names.
-MARKERS = "osDXpP*8"
+MARKERS = "osDpXP*8"
 NO_CHANGE = {"color": "0.35", "linestyle": "--", "linewidth": 0.8, "zorder": 1}
 # The curve without an insertion is seen where another lies on it.
 WIDE_AND_PALE_LINE = {"linewidth": 2.2, "alpha": 0.5}
