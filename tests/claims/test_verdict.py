@@ -145,6 +145,7 @@ def test_an_undecided_interval_within_a_tenth_of_the_worked_example_is_small():
     for other in (noisy[noisy.condition != "example"], harmful):
         judged = verdict_on("likelihood-gain", {"scores": other})
         assert judged.verdict == "undecided"
+        assert judged.equivalence is None
 
 
 def test_one_model_that_can_test_a_claim_is_enough():
