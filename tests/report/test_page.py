@@ -84,6 +84,8 @@ def test_a_claim_has_an_anchor_and_its_numbers_model_by_model(profile):
         verdict(model="b", verdict="contradicted", effect=1.3, low=1.2, high=1.4),
         verdict("arm", "b", claim="ARM helps", survives=False, equivalence=2.0),
         verdict("few", "b", n=3),
+        verdict("unasked", n=0),
+        verdict("unasked", "b", n=0),
     )
     rows = dict(re.findall(r'<tr id="claim-([^"]+)">(.*?)</tr>', html, re.DOTALL))
     assert text(rows["dilution"], "<td.*?</td>") == [
@@ -97,6 +99,7 @@ def test_a_claim_has_an_anchor_and_its_numbers_model_by_model(profile):
     ]
     assert '<b class="small">supported' in rows["arm"]
     assert '<b class="too few">too few</b>, n = 3' in rows["few"]
+    assert html.count('<li id="claim-unasked">') == 1
 
 
 def test_the_shortest_pair_of_answers_that_the_slashes_turned_is_shown(profile):
