@@ -150,12 +150,14 @@ def write_draws(stores: list[Path]) -> None:
                 " that decide lack scores: let the run finish"
             )
 
-    path = FOLDER / "answers" / "draws.jsonl.gz"
-    _require_no_loss("draws", path, drawn)
-    _write(path, drawn)
     by_model = defaultdict(list)
     for row in scores:
         by_model[row["model"]].append(row)
+    path = FOLDER / "answers" / "draws.jsonl.gz"
+    _require_no_loss("draws", path, drawn)
+    for name, rows in by_model.items():
+        _require_no_loss("draws", FOLDER / "draws" / f"{name}.jsonl.gz", rows)
+    _write(path, drawn)
     for name, rows in by_model.items():
         rows.sort(key=lambda row: (row["answer"], row["condition"]))
         _write(FOLDER / "draws" / f"{name}.jsonl.gz", rows)
@@ -223,14 +225,18 @@ def _require_no_loss(part: str, path: Path, records: Sequence[dict]) -> None:
     new = _problems(records)
     for name, *_ in new:
         if name not in names:
-            raise InputError(f"{name} is no model of families, {part}")
+            raise InputError(
+                f"{name} is no model of families, {part}: add it to the profile, or"
+                " leave its store out"
+            )
     stored = _problems(read(path) if path.is_file() else [])
     for group, problems in stored.items():
         if len(new[group]) < len(problems):
             name, _, condition = group
             raise InputError(
-                f"{name}: {len(new[group])} problems under {condition}, of which"
-                f" {len(problems)} are stored: give the stores of all"
+                f"{name}: {len(new[group])} problems under {condition}, where"
+                f" {len(problems)} are stored: give all stores, and let a run that was"
+                " begun finish"
             )
 
 

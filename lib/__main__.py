@@ -176,12 +176,12 @@ def _checked(overrides: Overrides) -> Profile:
 
 def report(overrides: Overrides, options: ReportOptions) -> None:
     """Write a profile's results as a page to explore, in a folder to publish; its
-    claims are judged first.
+    claims are judged first, and what is not measured or answered yet is computed.
     """
     # First of all: what is not installed stops it before anything is judged.
     from lib.report.page import write_report
 
-    profile = run_profile(**dict(overrides))
+    profile = _checked(overrides)
     _judge(profile)  # anew: answers or rules may have changed since
     path = write_report(profile)
     print(path)

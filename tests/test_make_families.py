@@ -146,10 +146,10 @@ def test_answers_of_one_model_are_renewed_to_the_same_bytes_and_others_stay(
 
 # What a store holds in place of its rows, and what is said of it.
 REFUSED = [
-    (lambda rows: rows[:-2], f"{MODEL}: 2 problems under .*, of which 3 are stored"),
+    (lambda rows: rows[:-2], f"{MODEL}: 2 problems under .*, where 3 are stored"),
     (
         lambda rows: [row for row in rows if row["condition"] == "none"],
-        f"{MODEL}: 0 problems under mless, of which 3 are stored",
+        f"{MODEL}: 0 problems under mless, where 3 are stored",
     ),
     (
         lambda rows: [row | {"model": "other"} for row in rows],
@@ -250,11 +250,11 @@ def test_draws_are_kept_with_the_scores_of_those_that_decide(script, tmp_path, d
     [
         (
             {"answers_less": 1},
-            ": 1 problems lack answers, 0 answers that decide",
+            f"{MODEL}: 1 problems lack answers, 0 answers that decide",
         ),
         (
             {"scores_less": 1},
-            ": 0 problems lack answers, 1 answers that decide",
+            f"{MODEL}: 0 problems lack answers, 1 answers that decide",
         ),
     ],
 )

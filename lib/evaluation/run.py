@@ -82,6 +82,8 @@ def evaluate(
 
     failed = []
     with opened(folder, settings, environment, shard) as store:
+        if any(store.missing(wanted) for _, wanted in wanted_of_models):
+            (Path(folder) / SUMMARY).unlink(missing_ok=True)
         for loaded, wanted in wanted_of_models:
             own = dict(islice(wanted.items(), shard[0] - 1, None, shard[1]))
             for key, row in was_shorter.items():

@@ -79,7 +79,7 @@ def agreement(results):
     """
     reasons = recorded(results)
     if set(reasons.values()) == {MISSING}:
-        return f"{len(reasons)} figures were drawn for the first time."
+        return f"No figure had files to compare with; drawn anew: {len(reasons)}."
     anew = [f"{name} ({reason})" for name, reason in reasons.items() if reason]
     text = f"{len(reasons) - len(anew)} of {len(reasons)} figures agree with the files"
     text += " that were there."

@@ -104,11 +104,11 @@ def say(*paragraphs):
 
 
 def quoted(text):
-    """Return a text as a paragraph that keeps its lines, and breaks long ones between
+    """Return a text as a Markdown block that keeps its lines, long ones broken between
     words.
     """
     lines = [
-        textwrap.fill(line, QUOTED_LINE, break_long_words=False)
+        textwrap.fill(line, QUOTED_LINE, break_long_words=False, break_on_hyphens=False)
         for line in text.splitlines()
     ]
     return textwrap.indent("\n".join(lines), "    ")

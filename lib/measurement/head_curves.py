@@ -89,7 +89,8 @@ def _panels(
 ) -> list[Panel]:
     """Return the heads that a profile names for a figure.
 
-    Where it names none they are the FIRST_HEADS of its model, at least its last head.
+    Where it names none they are the FIRST_HEADS of its model, or its last head in layer
+    1 where it has none of them.
     Of several models each has one panel, but in OF_ONE_MODEL the first has all.
     """
     attention = profile.attention

@@ -90,8 +90,8 @@ class Attention(Section):
     )
     panels: dict[Figure, list[Panel]] = Field(
         {},
-        description="model, layer and head of a curve; else the first head of each"
-        " model",
+        description="model, layer and head of a curve; else the figure's usual heads,"
+        " one of each model where there are several",
     )
 
     @model_validator(mode="after")

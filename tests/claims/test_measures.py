@@ -50,10 +50,6 @@ def test_a_claim_that_makes_no_sense_is_named(tmp_path, entries, named):
         load_claims(path)
 
 
-# The means over problems of each claim's parts, by the part's name. The first axis of
-# the arrays is the condition: none, mless, mful, random, arm.
-
-
 def test_later_layers_are_averaged_where_a_problem_went_through_them():
     went_deeper = np.arange(30)[:, None] < 24
     lam = np.ones((5, 30, 6, 2))
@@ -114,7 +110,7 @@ def test_samples_are_compared_by_pass_at_3_and_by_their_words():
 
 def test_pass_at_3_needs_three_samples_and_no_more():
     few, enough = (
-        answers("sampling", samples=samples, none=[0] * 24, arm=[samples] * 24)
+        answers("sampling", samples=samples, none=[0] * 24, arm=[1] * 24)
         for samples in (2, 3)
     )
     row = verdict_on("arm-diversity", few)

@@ -308,6 +308,9 @@ def test_a_run_is_whole_when_its_last_shard_is(tiny_llama, tmp_path, says):
     assert not whole.exists()
     assert len(answered(tiny_llama, tmp_path, shard=(2, 2))) == 4
     assert whole.exists()
+    # With another condition there is something to do again.
+    assert len(answered(tiny_llama, tmp_path, "mless", shard=(1, 2))) == 6
+    assert not whole.exists()
 
 
 def test_the_answers_of_every_shard_of_a_shorter_run_are_taken_over(tmp_path):

@@ -53,9 +53,11 @@ def scored(tiny, tmp_path, monkeypatch):
     return scored
 
 
-def test_scores_from_disk_are_those_of_the_whole_model(scored):
+def test_scores_from_disk_are_those_of_the_whole_model(scored, capsys):
     whole = scored("whole", free=10**9)
+    assert "stays on disk" not in capsys.readouterr().err
     from_disk = scored("from disk", free=0)
+    assert "stays on disk" in capsys.readouterr().err
     assert list(from_disk.key) == list(whole.key)
     assert from_disk.nats.to_numpy() == pytest.approx(whole.nats.to_numpy(), abs=2e-4)
 

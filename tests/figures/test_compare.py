@@ -77,4 +77,4 @@ def test_the_last_words_of_a_run_count_what_agrees_and_name_what_does_not(tmp_pa
         " was missing), c (n: other)."
     )
     write_json(tmp_path / RECORD, {"a": MISSING, "b": MISSING})
-    assert agreement(tmp_path) == "2 figures were drawn for the first time."
+    assert agreement(tmp_path) == "No figure had files to compare with; drawn anew: 2."
