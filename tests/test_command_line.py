@@ -137,13 +137,12 @@ def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(
 
 @pytest.fixture
 def evaluate(tiny_llama, tmp_path, capsys):
-    """Run `evaluate`; return its exit code, what it wrote, and the summary."""
+    """Run `evaluate`; return its exit code and what it wrote."""
 
     def run(options):
         settings = f"--model {tiny_llama} --format plain --out {tmp_path} {options}"
         code = main(["evaluate", *settings.split()])
-        summary = json.loads((tmp_path / "summary.json").read_text())
-        return code, capsys.readouterr(), summary
+        return code, capsys.readouterr()
 
     return run
 
@@ -155,13 +154,15 @@ def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_setti
         "--limit 3 --conditions none,mless:5,question@end --max-new-tokens 4"
         " --temperature 1 --samples 2"
     )
+    summary = tmp_path / "summary.json"
     assert evaluate(f"{options} --shard 1/2")[0] == 0
+    assert not summary.exists()
     assert evaluate(f"{options} --shard 2/2")[0] == 0
     first = keys(tmp_path / "completions-1-of-2.jsonl")
     second = keys(tmp_path / "completions-2-of-2.jsonl")
     assert len(first) == len(second) == len({*first, *second}) / 2 == 9
 
-    code, written, summary = evaluate(options)
+    code, written = evaluate(options)
     assert code == 0
     assert keys(tmp_path / "completions.jsonl") == []
     *_, none, mless, question, files = written.out.splitlines()
@@ -171,11 +172,12 @@ def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_setti
         "question@end",
     ]
     assert files.startswith("files: ")
-    assert [(row["n"], row["samples"]) for row in summary] == [(3, 2)] * 3
+    rows = json.loads(summary.read_text())
+    assert [(row["n"], row["samples"]) for row in rows] == [(3, 2)] * 3
     settings = json.loads((tmp_path / "run.json").read_text())["settings"]
     assert settings["problems"] == "embedded set"
     assert settings["problems_sha256"]
-    code, written, _ = evaluate(f"{options} --max-new-tokens 5")
+    code, written = evaluate(f"{options} --max-new-tokens 5")
     assert code == 2
     assert "max_new_tokens" in written.err.splitlines()[-1]
 
