@@ -79,14 +79,14 @@ def close(column, expected):
     assert column.tolist() == pytest.approx(expected)
 
 
-def answers(part="main", samples=1, embedded=False, plain=True, **solved):
+def answers(part="main", samples=1, **solved):
     """Return evidence of so many problems per condition (`_` for @), with so many right
     samples each.
     """
     rows = []
     for name, right in solved.items():
         condition = name.replace("_", "@")
-        for problem, count in zip(problems(len(right), embedded), right, strict=True):
+        for problem, count in zip(problems(len(right), False), right, strict=True):
             for sample in range(samples):
                 words = " ".join(
                     f"w{sample * (condition != 'none') + i % 3}" for i in range(5)
@@ -100,7 +100,7 @@ def answers(part="main", samples=1, embedded=False, plain=True, **solved):
                 rows.append(row | {"right": float(sample < count)})
     return {
         "answers": pd.DataFrame(rows).assign(
-            model="m", part=part, plain=plain, finish_reason="stop"
+            model="m", part=part, plain=True, finish_reason="stop"
         )
     }
 
