@@ -80,11 +80,6 @@ class EvaluateOptions(RunOptions):
     shard: str = Field(
         "1/1", description="i/n: the i-th of n equal parts, for job arrays"
     )
-    shorter: AnyPath | None = Field(
-        None,
-        description="folder of a run with fewer new tokens; its cut answers are"
-        " continued",
-    )
     filler: str = Field("/", description="the text that mless repeats")
     filler_length: PositiveInt = Field(55, description="inserted tokens")
     position: Position = Field("between", description="before, between, end or random")
@@ -200,9 +195,7 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     from lib.evaluation import answer_tables, run
     from lib.figures.tables import show
 
-    answers = run.evaluate(
-        accuracy, filler, options.seed, options.out, shard, options.shorter
-    )
+    answers = run.evaluate(accuracy, filler, options.seed, options.out, shard)
     table = answer_tables.summarise(answers)
     if len(table):
         print(show(table, answer_tables.shown_columns(table), digits=1))

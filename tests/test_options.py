@@ -32,7 +32,6 @@ evaluate | --model families-of-none.gguf | accuracy.models
 evaluate | --out p | folder
 evaluate | --seed 1 | seed
 evaluate | --shard 2/8 | shard
-evaluate | --shorter s | shorter
 evaluate | --filler ! | filler.mless
 evaluate | --filler-length 7 | filler.length
 evaluate | --position end | filler.position
@@ -106,9 +105,9 @@ def settings_of(monkeypatch):
             else:
                 settings[name] = value
 
-    def evaluate(accuracy, filler, seed, folder, shard, shorter):
+    def evaluate(accuracy, filler, seed, folder, shard):
         keep(accuracy=accuracy, filler=filler, seed=seed)
-        keep(folder=folder, shard=shard, shorter=shorter)
+        keep(folder=folder, shard=shard)
 
     def likelihoods(likelihood, filler, seed, folder):
         keep(likelihood=likelihood, filler=filler, seed=seed, folder=folder)
@@ -157,10 +156,10 @@ def test_an_option_changes_the_setting_that_it_stands_for(
 
 
 def test_what_is_typed_is_the_value_that_arrives(settings_of):
-    typed = "--shard 2/8 --shorter ~/s --filler ! --arm c=0.1 --samples 2"
+    typed = "--shard 2/8 --out ~/o --filler ! --arm c=0.1 --samples 2"
     settings = settings_of(f"{COMMANDS['evaluate']} {typed} --temperature 0.5")
     assert settings["shard"] == (2, 8)
-    assert settings["shorter"] == Path.home() / "s"
+    assert settings["folder"] == Path.home() / "o"
     assert settings["filler.mless"] == "!"
     assert settings["accuracy.arm.c"] == 0.1
     assert settings["accuracy.samples"] == 2

@@ -1,14 +1,13 @@
 """Answer problems under every condition, grade the answers and keep each one.
 
-A run goes on where an earlier one stopped, and one with a higher token limit where a
-shorter one was cut.
+A run goes on where an earlier one stopped.
 """
 
 import contextlib
 from collections.abc import Generator, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import torch
@@ -23,8 +22,6 @@ from lib.evaluation.store import SUMMARY, Store, opened
 from lib.evaluation.wanted import (
     WantedCompletion,
     completions_wanted,
-    resumed_tokens,
-    rows_of_shorter,
 )
 from lib.generation.engines import engine_class, make_engine, workers_class
 from lib.generation.requests import Completion, Request, Sampling, positions_after
@@ -53,7 +50,6 @@ def evaluate(
     seed: int,
     folder: Path,
     shard: tuple[int, int] = WHOLE,
-    shorter: Path | None = None,
 ) -> pd.DataFrame:
     """Complete and grade what `folder` lacks, each kept at once, and return all of it,
     a row per completion in a fixed order.
@@ -78,7 +74,6 @@ def evaluate(
     settings = shared_settings(accuracy, filler, seed)
     environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
     environment |= versions()
-    was_shorter = rows_of_shorter(shorter, settings) if shorter else {}
 
     failed = []
     with opened(folder, settings, environment, shard) as store:
@@ -86,10 +81,7 @@ def evaluate(
             (Path(folder) / SUMMARY).unlink(missing_ok=True)
         for loaded, wanted in wanted_of_models:
             own = dict(islice(wanted.items(), shard[0] - 1, None, shard[1]))
-            for key, row in was_shorter.items():
-                if key in own and row["finish_reason"] == "stop":
-                    store.append(row)
-            failed += _complete_missing(store, loaded, accuracy, own, was_shorter)
+            failed += _complete_missing(store, loaded, accuracy, own)
         rows = store.everything()
     if failed:
         raise PartlyDone(
@@ -149,7 +141,6 @@ def _complete_missing(
     loaded: Loaded,
     accuracy: Accuracy,
     wanted: Mapping[str, WantedCompletion],
-    was_shorter: Mapping[str, dict],
 ) -> list[str]:
     """Complete, grade and keep what no shard has of `wanted`; return a text for each
     prompt that got no answer, which says why.
@@ -159,10 +150,7 @@ def _complete_missing(
     missing = store.missing(wanted)
     if not missing:
         return []
-    requests = [
-        _request(loaded.tokenizer, key, completion, was_shorter.get(key))
-        for key, completion in missing.items()
-    ]
+    requests = [_request(key, completion) for key, completion in missing.items()]
     sampling = _sampling(accuracy)
     done = len(wanted) - len(missing)
     with (
@@ -202,18 +190,11 @@ def _engine(
         yield workers
 
 
-def _request(
-    tokenizer: Any, key: str, wanted: WantedCompletion, was_shorter: dict | None
-) -> Request:
-    """Return what an engine is asked for; it goes on behind an answer that was cut, if
-    there is one.
-    """
+def _request(key: str, wanted: WantedCompletion) -> Request:
+    """Return what an engine is asked for."""
     seed = int(key, 16) % 2**63
     input_ids = wanted.prompt.input_ids.tolist()
-    resumed: tuple[int, ...] = ()
-    if was_shorter:
-        resumed = resumed_tokens(tokenizer, was_shorter)
-    return Request(key, input_ids, seed, wanted.arm, resumed)
+    return Request(key, input_ids, seed, wanted.arm)
 
 
 def _graded_rows(

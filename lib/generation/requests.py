@@ -10,21 +10,13 @@ from lib.arm.settings import Arm
 class Request:
     """One prompt to complete.
 
-    Its `seed` alone decides what is drawn for it, whatever it is batched with. It may
-    resume an answer that was cut: the completion goes on behind `resumed_tokens`, and
-    its text and length include them.
+    Its `seed` alone decides what is drawn for it, whatever it is batched with.
     """
 
     key: str
     input_ids: list[int]
     seed: int = 0
     arm: Arm | None = None  # how ARM changes the model for it
-    resumed_tokens: tuple[int, ...] = ()  # none under ARM
-
-    @property
-    def input_tokens(self) -> list[int]:
-        """All tokens that go in before a new one is chosen."""
-        return [*self.input_ids, *self.resumed_tokens]
 
 
 @dataclass(frozen=True)

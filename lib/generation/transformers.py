@@ -109,14 +109,14 @@ class Engine(Writer):
 
 
 class _Row:
-    """A request at work, behind what it resumes.
+    """A request at work.
 
     `writing` gives the tokens to `feed` before the next one is chosen, and takes that.
     """
 
     def __init__(self, engine: Engine, request: Request, sampling: Sampling):
         self.request = request
-        self.answer = Answer(list(request.resumed_tokens))
+        self.answer = Answer()
         self.writing = engine.writing(self.answer, sampling)
         self.feed = next(self.writing)
         # What its tokens are drawn from, and what ARM draws from.
@@ -162,7 +162,7 @@ class _Batch:
         Without ARM they should share their beginning (instruction and filler), which is
         then computed once; with ARM their length.
         """
-        tokens = request.input_tokens
+        tokens = request.input_ids
         return (len(tokens) if self.hook else 0), tokens
 
     def _let_arm_draw(self, rows: list[_Row]) -> None:
@@ -174,7 +174,7 @@ class _Batch:
         """Prefill prompts into free slots; return the logits (N, vocabulary) of their
         next tokens.
         """
-        prompts = [request.input_tokens for request in admitted]
+        prompts = [request.input_ids for request in admitted]
         lengths = [len(prompt) for prompt in prompts]
 
         def fill(chosen: list[int]) -> torch.Tensor:

@@ -65,7 +65,7 @@ class Engine(Writer):
         size = chunk_size(self.batch_size)
         for begin in range(0, len(requests), size):
             chunk = requests[begin : begin + size]
-            answers = [Answer(list(request.resumed_tokens)) for request in chunk]
+            answers = [Answer() for _ in chunk]
             if sampling.max_new_tokens:  # vLLM writes one token at least
                 self._write(chunk, answers, sampling)
             if sampling.elicit:
@@ -81,7 +81,7 @@ class Engine(Writer):
         for answer, tokens in zip(answers, written, strict=True):
             if tokens[-1] in self.stops:
                 answer.end = [tokens.pop()]
-            answer.written += tokens
+            answer.written = tokens
 
     def _elicit(
         self, requests: list[Request], answers: list[Answer], sampling: Sampling
@@ -107,18 +107,18 @@ class Engine(Writer):
     def _generate(
         self, requests: list[Request], limit: int, sampling: Sampling
     ) -> list[list[int]]:
-        """Return what vLLM writes behind each prompt, up to a limit that counts resumed
-        tokens, with the token that ended it.
+        """Return what vLLM writes behind each prompt, up to a limit of tokens, with the
+        one that ended it.
         """
         stops = sorted(self.stops)
         prompts = []
         parameters = []
         for request in requests:
-            prompts.append(TokensPrompt(prompt_token_ids=request.input_tokens))
+            prompts.append(TokensPrompt(prompt_token_ids=request.input_ids))
             how = SamplingParams(
                 temperature=sampling.temperature,
                 top_p=sampling.top_p,
-                max_tokens=limit - len(request.resumed_tokens),
+                max_tokens=limit,
                 seed=request.seed,
                 stop_token_ids=stops,
                 detokenize=False,

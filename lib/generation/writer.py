@@ -31,7 +31,7 @@ ROOMY_BATCH = 256
 class Answer:
     """An answer as an engine writes it, token by token."""
 
-    written: list[int]
+    written: list[int] = field(default_factory=list)
     end: list[int] = field(default_factory=list)  # what ended it: none at the limit
     elicited: list[int] = field(default_factory=list)  # behind the elicitation
 

@@ -1,6 +1,4 @@
-"""Evaluation of whatever an engine gives back, ARM's settings, and runs that go on
-where a shorter one was cut.
-"""
+"""Evaluation of whatever an engine gives back, ARM's settings, and runs that go on."""
 
 import json
 import sys
@@ -13,8 +11,7 @@ from lib.errors import InputError
 from lib.evaluation import run as module
 from lib.evaluation.rows import FIELDS
 from lib.evaluation.run import evaluate
-from lib.evaluation.store import opened, read
-from lib.evaluation.wanted import resumed_tokens, rows_of_shorter
+from lib.evaluation.store import read
 from lib.generation.requests import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import INSTRUCTION, WORKED, Filler
@@ -34,9 +31,7 @@ SHORT = {
 }
 
 
-def answered(
-    checkpoint, folder, *conditions, shorter=None, seed=0, shard=(1, 1), **changes
-):
+def answered(checkpoint, folder, *conditions, seed=0, shard=(1, 1), **changes):
     """Return the answers of a run into `folder` with these settings in place of
     SHORT's.
     """
@@ -45,7 +40,7 @@ def answered(
         models=[str(checkpoint)],
         conditions=["none", *conditions],
     )
-    return evaluate(accuracy, Filler(), seed, folder, shard, shorter)
+    return evaluate(accuracy, Filler(), seed, folder, shard)
 
 
 class Says:
@@ -278,29 +273,6 @@ def test_a_folder_made_with_worked_examples_does_not_go_on_without_them(
         answered(tiny_llama, tmp_path, format="chat")
 
 
-def test_a_longer_run_takes_over_what_is_finished_and_continues_the_rest(
-    tiny_llama, tmp_path, says, monkeypatch
-):
-    monkeypatch.setattr(
-        module,
-        "resumed_tokens",
-        lambda tokenizer, row: (7, 8, row["completion_tokens"]),
-    )
-    engine = says("one two three four five")
-    short, long = tmp_path / "short", tmp_path / "long"
-    cut = answered(tiny_llama, short, max_new_tokens=3)
-    whole = answered(tiny_llama, long, shorter=short, max_new_tokens=9)
-    again = answered(tiny_llama, tmp_path / "longest", shorter=long, max_new_tokens=12)
-    resumed = [
-        [request.resumed_tokens for request in requests] for requests, _ in engine.asked
-    ]
-    assert resumed == [[()] * 4, [(7, 8, 3)] * 4]
-    assert set(cut.finish_reason) == {"length"}
-    assert set(whole.finish_reason) == {"stop"}
-    assert cut.key.tolist() == whole.key.tolist()
-    assert again.equals(whole)
-
-
 def test_a_run_is_whole_when_its_last_shard_is(tiny_llama, tmp_path, says):
     says("1")
     whole = tmp_path / "summary.json"
@@ -311,62 +283,3 @@ def test_a_run_is_whole_when_its_last_shard_is(tiny_llama, tmp_path, says):
     # With another condition there is something to do again.
     assert len(answered(tiny_llama, tmp_path, "mless", shard=(1, 2))) == 6
     assert not whole.exists()
-
-
-def test_the_answers_of_every_shard_of_a_shorter_run_are_taken_over(tmp_path):
-    settings = {"temperature": 0, "elicit": False, "max_new_tokens": 3}
-    for place, key in enumerate("ab", 1):
-        with opened(tmp_path, settings, shard=(place, 2)) as store:
-            store.append({"key": key})
-    longer = settings | {"max_new_tokens": 9}
-    assert rows_of_shorter(tmp_path, longer).keys() == {"a", "b"}
-
-
-def test_tokens_are_read_back_from_the_text_where_it_gives_them(demo):
-    row = {"response": "First, $3 + 4 = 7$, so"}
-    ids = demo.tokenizer(row["response"], add_special_tokens=False)["input_ids"]
-    row["completion_tokens"] = len(ids)
-    assert resumed_tokens(demo.tokenizer, row) == tuple(ids)
-    for change in ({"completion_tokens": 4}, {"arm": {}}):
-        assert resumed_tokens(demo.tokenizer, row | change) == ()
-
-
-@pytest.mark.parametrize(
-    "shorter, changes, message",
-    [
-        (
-            "short",
-            {"max_new_tokens": 3},
-            "short allows 3 new tokens already: ask for more",
-        ),
-        (
-            "short",
-            {"format": "chat"},
-            "was made with format = plain, not chat: it cannot go on",
-        ),
-        (
-            "short",
-            {"temperature": 0.5},
-            "only greedy answers without elicitation can be continued",
-        ),
-        (
-            "short",
-            {"elicit": True},
-            "only greedy answers without elicitation can be continued",
-        ),
-        ("nowhere", {}, r"nowhere holds no run: it has no run.json"),
-    ],
-)
-def test_a_run_that_cannot_be_continued_is_refused(
-    tiny_llama, tmp_path, says, shorter, changes, message
-):
-    says("one two three four five")
-    answered(tiny_llama, tmp_path / "short", max_new_tokens=3)
-    with pytest.raises(InputError, match=message):
-        answered(
-            tiny_llama,
-            tmp_path / "long",
-            shorter=tmp_path / shorter,
-            **{"max_new_tokens": 9} | changes,
-        )
-    assert not (tmp_path / "long").exists()

@@ -129,15 +129,6 @@ def step_and_whole(model, prompts):
     return output.logits[:, -1].float(), torch.stack(whole).float()
 
 
-def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(tiny):
-    prompts = requests([9, 4, 12])
-    begun = tuple(generated(tiny.model, prompts[1], 5))
-    resumed = replace(prompts[1], resumed_tokens=begun)
-    for others in ([prompts[0], prompts[2]], []):
-        whole = complete(tiny, [*others, prompts[1]], 4, max_new_tokens=12)
-        assert complete(tiny, [*others, resumed], 4, max_new_tokens=12) == whole
-
-
 def test_a_prefill_that_has_no_room_takes_in_fewer_prompts(tiny, monkeypatch):
     prompts = requests([3, 8, 5, 2])
     expected = complete(tiny, prompts, 4, max_new_tokens=6)

@@ -8,7 +8,6 @@ import importlib
 import importlib.util
 import itertools
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -90,7 +89,7 @@ def engine(vllm, tokenizer, tmp_path):
     return engine
 
 
-def complete(engine, tokenizer, answer, boxed="", *, resumed=(), limit=10):
+def complete(engine, tokenizer, answer, boxed="", *, limit=10):
     """Complete a prompt by `answer`, and what is elicited by the text `boxed`."""
 
     def ids(text):
@@ -100,7 +99,7 @@ def complete(engine, tokenizer, answer, boxed="", *, resumed=(), limit=10):
     if boxed:
         script |= dict(itertools.pairwise([ids(ELICITATION)[-1], *ids(boxed), END]))
     engine.llm.script = script
-    request = Request("a", [7, 8, START], seed=3, resumed_tokens=resumed)
+    request = Request("a", [7, 8, START], seed=3)
     [completion] = engine.complete([request], Sampling(limit, elicit=ELICITATION))
     return completion
 
@@ -129,15 +128,11 @@ def test_an_answer_without_a_box_goes_on_until_it_closes(engine, tokenizer, limi
     assert prompt["prompt_token_ids"][: 3 + len(written)] == [7, 8, START, *written]
 
 
-def test_a_cut_answer_has_no_token_that_ended_it_and_goes_on_when_resumed(
-    engine, tokenizer
-):
+def test_a_cut_answer_has_no_token_that_ended_it(engine, tokenizer):
     engine.loaded.tokenizer.chat_template = None
     cut = complete(engine, tokenizer, COUNTED, "1}")
     assert cut.finish_reason == "length"
     assert len(cut.token_ids) == 10
-    resumed = complete(engine, tokenizer, COUNTED, "1}", resumed=cut.token_ids[:4])
-    assert resumed == cut
 
 
 def test_prompts_are_asked_for_in_chunks_with_room_for_the_longest(engine):
@@ -176,6 +171,3 @@ def test_greedy_tokens_equal_those_of_transformers(demo):
     )
     assert found == expected
     assert any(completion.elicited for completion in found.values())
-    cut = replace(requests[0], resumed_tokens=found["0"].token_ids[:5])
-    [again] = engine_class("vllm")(demo, 4).complete([cut], sampling)
-    assert again == found["0"]
