@@ -51,23 +51,18 @@ def names_in(node: ast.AST, lazy_package: str | None) -> list[str]:
     return []
 
 
-def imports_of(name: str, sources: dict[str, str]) -> set[str]:
-    """Return the modules of these sources that one of them imports."""
-    lazy_package = name if "lazy_loader.attach" in sources[name] else None
+def imports_of(name: str) -> set[str]:
+    """Return the modules of lib that one of them imports."""
+    lazy_package = name if "lazy_loader.attach" in SOURCES[name] else None
     modules = set()
-    for node in ast.walk(ast.parse(sources[name])):
+    for node in ast.walk(ast.parse(SOURCES[name])):
         for imported in names_in(node, lazy_package):
             # `from lib.paths import ROOT` imports lib.paths, and a name of it.
             for module in (imported, imported.rpartition(".")[0]):
-                if module in sources and module != "lib":
+                if module in SOURCES and module != "lib":
                     modules.add(module)
                     break
     return modules - {name}
-
-
-def check_circles(sources: dict[str, str]) -> None:
-    """Raise CycleError, a ValueError, where modules import each other in a circle."""
-    TopologicalSorter({name: imports_of(name, sources) for name in sources}).prepare()
 
 
 def defined_in(source: str) -> set[str]:
@@ -81,10 +76,14 @@ def defined_in(source: str) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def doubles(sources: dict[str, str]) -> list[str]:
-    """Return the names that several of these sources define."""
-    defined = Counter(name for text in sources.values() for name in defined_in(text))
-    return sorted(name for name, modules in defined.items() if modules > 1)
+def test_modules_import_without_circles():
+    TopologicalSorter({name: imports_of(name) for name in SOURCES}).prepare()
+
+
+def test_one_name_means_one_thing():
+    defined = Counter(name for text in SOURCES.values() for name in defined_in(text))
+    several = [name for name, modules in defined.items() if modules > 1]
+    assert sorted(several) == sorted(DOUBLES)
 
 
 def room(module: str) -> str:
@@ -104,41 +103,4 @@ def test_a_room_imports_only_itself_and_the_floors_above_it(name):
     allowed = {room(name), *(above for floor in FLOORS[:here] for above in floor)}
     if here == 0:
         allowed |= {"errors"}  # in whose words paths and statistics report
-    assert {room(module) for module in imports_of(name, SOURCES)} <= allowed
-
-
-def test_modules_import_without_circles():
-    check_circles(SOURCES)
-
-
-@pytest.mark.parametrize(
-    "back",
-    [
-        "from lib.room import one",
-        "import lib.room.one",
-        "from lib.room.one import f",
-        "def later():\n    from lib.room import one",
-    ],
-)
-def test_a_circle_is_noticed_however_it_is_closed(back):
-    sources = {
-        "lib.room": "lazy_loader.attach(__name__, submodules=['one'])",
-        "lib.room.one": "def later():\n    from lib.room.two import g",
-        "lib.room.two": back,
-    }
-    with pytest.raises(ValueError, match="cycle"):
-        check_circles(sources)
-    check_circles(sources | {"lib.room.two": "from lib.errors import InputError"})
-
-
-def test_one_name_means_one_thing():
-    assert doubles(SOURCES) == sorted(DOUBLES)
-
-
-@pytest.mark.parametrize(
-    "again", ["MOST = 2", "MOST: int = 2", "class MOST: ...", "def MOST(): ..."]
-)
-def test_a_name_that_two_modules_define_is_noticed(again):
-    sources = {"lib.one": "MOST = _OWN = 1", "lib.two": f"{again}\n_OWN = 1"}
-    assert doubles(sources) == ["MOST"]
-    assert not doubles(sources | {"lib.two": "from lib.one import MOST"})
+    assert {room(module) for module in imports_of(name)} <= allowed

@@ -1,10 +1,8 @@
 """The repository is installed where it lies; a wheel, which would lack half, is not."""
 
-import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -39,10 +37,3 @@ def test_the_package_is_installed_where_it_lies(clone):
     done = built(clone, "build_editable")
     assert done.returncode == 0, done.stderr[-2000:]
     assert list(clone.glob("*.whl"))
-
-
-def test_make_lab_leaves_out_an_extension_that_this_jupyterlab_has():
-    makefile = (ROOT / "Makefile").read_text()
-    (name,) = re.findall(r'labextension disable .*"(.+)"', makefile)
-    scripts = Path(sys.prefix, "share/jupyter/lab/static").glob("jlab_core.*.js")
-    assert any(f'"{name}"' in script.read_text("utf-8") for script in scripts)

@@ -7,31 +7,24 @@ import pytest
 from lib import paths
 from lib.errors import InputError
 
+EVERY = ["01", "02", "03", "04", "05", "06", "07"]
+
 
 @pytest.mark.parametrize(
-    "name", ["1", "01", "01_attention_maps", "01_attention_maps.ipynb"]
+    "names, numbers",
+    [
+        ([], EVERY),
+        (["3", "01", "03"], ["01", "03"]),
+        (["02_meaningless_effect", "01_attention_maps.ipynb"], ["01", "02"]),
+    ],
 )
-def test_a_notebook_is_named_by_its_number_its_name_or_its_file(name):
-    (notebook,) = paths.notebooks([name])
-    assert notebook.name == "01_attention_maps.ipynb"
+def test_notebooks_are_named_in_several_ways_and_come_once_in_order(names, numbers):
+    assert [path.stem[:2] for path in paths.notebooks(names)] == numbers
 
 
-def test_notebooks_come_once_and_in_their_order():
-    stems = [path.stem for path in paths.notebooks(["3", "01", "03"])]
-    assert stems == ["01_attention_maps", "03_math500"]
-
-
-def test_without_names_all_come_but_that_of_a_prompt_of_ones_own():
-    numbers = [path.stem[:2] for path in paths.notebooks()]
-    assert numbers == ["01", "02", "03", "04", "05", "06", "07"]
-
-
-@pytest.mark.parametrize("name", ["0", "00", "8"])
-def test_an_unknown_notebook_is_refused_with_those_to_choose_from(name):
-    with pytest.raises(InputError) as error:
-        paths.notebooks([name])
-    assert str(error.value).startswith(f"unknown notebook {name!r}")
-    assert "01_attention_maps, 02" in str(error.value)
+def test_a_prompt_of_ones_own_is_no_notebook_of_a_profile():
+    with pytest.raises(InputError, match="unknown notebook '00'"):
+        paths.notebooks(["00"])
 
 
 def test_a_file_of_the_repository_is_named_without_the_folders_above_it(tmp_path):

