@@ -43,11 +43,8 @@ AT_ONCE = {
     "slashes": "mless",
     "slashes_at_end": "mless@end",
     "dots": "dots:50@end",
-    "pauses_10": "pause:10@end",
-    "pauses_50": "pause:50@end",
+    "pauses": "pause:50@end",
     "twice": "repeat",
-    "example": "example",
-    "solution": "thought",
 }
 LONGEST_DEFAULT = 20  # characters
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -115,38 +112,15 @@ def as_much() -> list[bool]:
 
 
 @functools.cache
-def answers() -> pd.DataFrame:
-    """Return the answers of the families' models."""
-    return evaluation.answers(load_profile("families"))
-
-
-@functools.cache
-def compared_answers() -> pd.DataFrame:
-    """Return the answers to a hint, a worked example and other comparisons."""
-    return evaluation.answers(load_profile("families"), "comparisons")
-
-
-@functools.cache
-def draws() -> pd.DataFrame:
-    """Return the sampled answers of the families' models."""
-    return evaluation.draws(load_profile("families"))
-
-
-@functools.cache
 def scores() -> pd.DataFrame:
     """Return the likelihoods of the families' models."""
     return evaluation.scores(load_profile("families"))
 
 
-@functools.cache
-def at_once_answers() -> pd.DataFrame:
-    """Return the stored answers without reasoning, a row each."""
-    return evaluation.answers(load_profile("families"), "direct")
-
-
 def accuracy_at_once() -> list[SimpleNamespace]:
     """Return by model the accuracy in % of answers without reasoning, under none."""
-    table = answer_tables.summarise(at_once_answers())
+    answers = evaluation.answers(load_profile("families"), "direct")
+    table = answer_tables.summarise(answers)
     of_none = table[table.condition == "none"]
     return as_rows(of_none[["model", "n", "accuracy", "low", "high"]])
 
@@ -154,21 +128,14 @@ def accuracy_at_once() -> list[SimpleNamespace]:
 @functools.cache
 def at_once() -> list[SimpleNamespace]:
     """Return what fillers change of the gold answer without any reasoning, in nats: a
-    row per model, with an Estimate by the filler's name, None where it was not asked,
-    and the names of those that are `certain` to change it.
+    row per model, with an Estimate by the filler's name.
     """
     of_answers = scores()[scores().target == "answer"]
     told = []
     for model, table in nat_table(of_answers).groupby("model"):
         changes = {row.condition: row for row in as_rows(table)}
-        row = SimpleNamespace(model=model, n=changes["none"].n)
-        row.certain = []
-        for name, condition in AT_ONCE.items():
-            effect = changes[condition].effect if condition in changes else None
-            setattr(row, name, effect)
-            if effect and not effect.holds(0):
-                row.certain.append(name)
-        told.append(row)
+        effects = {name: changes[asked].effect for name, asked in AT_ONCE.items()}
+        told.append(SimpleNamespace(model=model, n=changes["none"].n, **effects))
     return told
 
 
@@ -181,27 +148,17 @@ def solutions(more: str, less: str) -> list[SimpleNamespace]:
     less_first = of_solutions.sort_values(
         "condition", key=lambda names: names != less, kind="stable"
     )
-    table = as_rows(nat_table(less_first))
-    changed = {row.model: row for row in table if row.condition == more}
+    table = nat_table(less_first).rename(columns={"effect": "estimate"})
+    changed = {row.model: row for row in as_rows(table) if row.condition == more}
     return [changed[model] for model in verdict.models_of(about("dilution"))]
 
 
-def spread_of_solutions() -> list[float]:
-    """Return by model how far slashes move the likelihood of single solutions."""
-    solutions = scores()[scores().target == "solution"]
-    keys = ["model", "problem_id"]
-    nats = solutions.pivot(index=keys, columns="condition", values="nats")
-    return list((nats.mless - nats.none).groupby("model").std())
-
-
-def fields(*only: str) -> Iterator[tuple[str, str, str | None]]:
-    """Yield fields of a profile, all or some: name, default, meaning."""
+def fields() -> Iterator[tuple[str, str, str | None]]:
+    """Yield the fields of a profile: name, default, meaning."""
     for section, model in SECTIONS.items():
         for name, info in model.model_fields.items():
-            field = f"{section}{name}"
-            is_section = f"{name}." in SECTIONS
-            if not is_section and (not only or field in only):
-                yield field, default_text(info), info.description
+            if f"{name}." not in SECTIONS:
+                yield f"{section}{name}", default_text(info), info.description
 
 
 def default_text(info: FieldInfo) -> str:
@@ -213,10 +170,3 @@ def default_text(info: FieldInfo) -> str:
     if len(text) > LONGEST_DEFAULT:
         text = f"{text[:LONGEST_DEFAULT]}…"
     return f"`{text}`"
-
-
-def megabytes() -> float:
-    """Return the size of what is measured and committed."""
-    files = (paths.DATA / "families").rglob("*")
-    kept = [path for path in files if path.suffix in (".nc", ".gz")]
-    return sum(path.stat().st_size for path in kept) / 1e6

@@ -17,6 +17,7 @@ import jinja2
 from docs import stored
 from lib import paths
 from lib.claims.verdict import Verdict, models_of
+from lib.claims.verdict_tables import totals
 from lib.errors import InputError
 from lib.report.publish import addresses
 
@@ -27,13 +28,6 @@ SHORT = {
     "Qwen2.5-Coder-0.5B-Instruct": "Qwen 0.5B",
     "gemma-3-270m": "Gemma 270M",
     "SmolLM2-135M-Instruct": "SmolLM 135M",
-}
-VERDICTS = {
-    "supported": "yes",
-    "in part": "in part",
-    "contradicted": "no",
-    "small": "small",
-    "undecided": "open",
 }
 WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven")
 
@@ -76,7 +70,7 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=format,  # an estimate prints itself with its interval
     )
-    pages.globals |= vars(stored) | {"addresses": addresses}
+    pages.globals |= vars(stored) | {"addresses": addresses, "totals": totals}
     pages.filters |= {filter_.__name__.strip("_"): filter_ for filter_ in FILTERS}
     return pages
 
@@ -123,8 +117,7 @@ def fill(text: str, row: SimpleNamespace | Verdict) -> str:
     """
     word = ""
     if isinstance(row, Verdict):
-        small = ", small" if row.small and row.verdict != "small" else ""
-        word = f"{VERDICTS[row.verdict]}{small}{' †' if row.lost else ''}"
+        word = f"{row.word} †" if row.lost else row.word
     return text.format(row, short=short(getattr(row, "model", "")), word=word)
 
 
@@ -155,10 +148,8 @@ def effects(rows: Iterable[Verdict], control: str = "") -> list[float]:
     """Return the estimates of verdicts, or what a control of theirs gives where they
     have it.
     """
-    told = list(rows)
-    if control:
-        told = [row.controls[control] for row in rows if control in row.controls]
-    return [one.effect for one in told]
+    told = [getattr(row, control) if control else row for row in rows]
+    return [one.effect for one in told if one]
 
 
 def holding(rows: Iterable[Verdict], number: float) -> list[Verdict]:

@@ -152,9 +152,7 @@ def _judge(profile: Profile) -> None:
 
     verdicts = judge(load_claims(), gather(profile))
     print(verdicts_as_text(verdicts))
-    stands = totals(verdicts).items()
-    counts = ", ".join(f"{count} {name}" for name, count in stands)
-    print(f"{counts}; {write_verdicts(profile, verdicts)}")
+    print(f"{totals(verdicts)}; {write_verdicts(profile, verdicts)}")
 
 
 def _checked(overrides: Overrides) -> Profile:

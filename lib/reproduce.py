@@ -16,7 +16,7 @@ import papermill
 import yaml
 
 from lib import paths
-from lib.claims.verdict_tables import counts, read_verdicts
+from lib.claims.verdict_tables import read_verdicts, totals
 from lib.errors import InputError
 from lib.evaluation import of_profile
 from lib.evaluation.of_profile import same_texts
@@ -82,8 +82,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         # For the page: no notebook reads it.
         measure_prompts(profile, stored=not fresh)
     if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
-        table = counts(read_verdicts(profile)).to_string(index=False)
-        print(f"Claims by verdict:\n{table}")
+        print(f"Claims by verdict: {totals(read_verdicts(profile))}")
     seconds = time.monotonic() - started
     print(f"Done in {seconds:.0f} s. Figures: {profile.figures}")
     print(agreement(profile.results), flush=True)

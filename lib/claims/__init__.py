@@ -2,8 +2,8 @@
 decides it.
 
     claim              the claims, as data/claims.yaml has them: `load_claims`
-    evidence           what is known of each model: `by_model`
-    gathering          all of it for a profile, computed where it is missing: `gather`
+    gathering          what is known of each model, computed where it is missing:
+                       `gather`
     network_measures   the numbers that a claim asks for, of measurements: a value for
                        each problem
     answer_measures    those of answers and likelihoods
@@ -21,14 +21,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "claim": ["load_claims"],
         "gathering": ["gather"],
         "judging": ["judge"],
-        "verdict": ["about", "literal", "models_of"],
-        "verdict_tables": [
-            "counts",
-            "read_verdicts",
-            "stored_verdicts",
-            "tested",
-            "verdict_table",
-            "write_verdicts",
-        ],
+        "verdict": ["models_of"],
+        "verdict_tables": ["verdict_table", "write_verdicts"],
     },
 )

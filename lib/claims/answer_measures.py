@@ -9,7 +9,6 @@ the kind of its numbers (`lib.statistics`) as attribute; or it raises Untestable
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 import pandas as pd
 import xarray as xr
@@ -19,7 +18,7 @@ from lib.errors import InputError
 from lib.evaluation.answer_tables import groups, shares, solved
 from lib.evaluation.pass_rates import point_differences
 from lib.evaluation.sample_tables import distinct_2, pass_at_k
-from lib.statistics.intervals import POINTS, interval
+from lib.statistics.intervals import POINTS
 from lib.statistics.prediction import roc_values
 
 # The positive control, a worked example: its gain is the scale of an effect.
@@ -44,39 +43,9 @@ def accuracy_differences(
     answers: pd.DataFrame, part: str, pairs: Sequence[Sequence[str]]
 ) -> xr.DataArray:
     """Return for each pair of conditions the accuracy of the first less the second's,
-    in points.
-
-    With one pair, `cut` has the shares of answers that a limit cut, in %,
-    and the effect where both ended.
+    in points; an answer that a limit cut counts as wrong.
     """
     right = _by_condition(answers, part, chain.from_iterable(pairs), shares)
-    values = _values(_differences(right, pairs), "difference")
-    if len(pairs) > 1:
-        return values
-
-    more, less = pairs[0]
-    ended = _by_condition(answers, part, (more, less), _ended)[[more, less]]
-    cut: dict[str, Any] = {}
-    cut["cut"] = POINTS * (1 - ended[more].mean())
-    cut["cut_less"] = POINTS * (1 - ended[less].mean())
-
-    # Problems whose answers all came to an end under both conditions.
-    all_ended = (ended == 1).all(axis=1)
-    finished = (right[more] - right[less])[all_ended].dropna()
-    cut["finished"] = None
-    if len(finished):
-        cut["finished"] = interval(finished, finished.index, "difference")
-    return values.assign_attrs(cut=cut)
-
-
-def direct_differences(
-    answers: pd.DataFrame, pairs: Sequence[Sequence[str]]
-) -> xr.DataArray:
-    """Return what `accuracy_differences` does of answers without reasoning.
-
-    They are asked for after no token, so that no limit cuts any.
-    """
-    right = _by_condition(answers, "direct", chain.from_iterable(pairs), shares)
     return _values(_differences(right, pairs), "difference")
 
 
@@ -88,12 +57,6 @@ def _differences(
     for more, less in pairs:
         columns[f"{more} - {less}"] = table[more] - table[less]
     return columns
-
-
-def _ended(group: pd.DataFrame) -> pd.Series:
-    """Return the share of each problem's answers that no limit cut."""
-    whole = group.assign(ended=group.finish_reason.eq("stop"))
-    return solved(whole, "ended").mean(axis=1)
 
 
 def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
@@ -111,9 +74,11 @@ def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
     return _values(gains, "largest")
 
 
-def sampling_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
-    """Return a condition less none, in points over a problem's samples: pass@k, and the
-    share of distinct 2-grams.
+def sampling_differences(
+    answers: pd.DataFrame, condition: str, k: int, distinct: bool
+) -> xr.DataArray:
+    """Return a condition less none, in points over a problem's samples: pass@k, and
+    perhaps the share of distinct 2-grams.
     """
 
     def passed(group: pd.DataFrame) -> pd.Series:
@@ -125,22 +90,18 @@ def sampling_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.Da
             )
         return pd.Series(pass_at_k(samples, k), samples.index)
 
-    def distinct(group: pd.DataFrame) -> pd.Series:
+    def diversity(group: pd.DataFrame) -> pd.Series:
         return group.groupby("problem_id", sort=False).response.agg(distinct_2)
 
-    numbers = {f"pass@{k}": passed, "distinct 2-grams": distinct}
+    numbers = {f"pass@{k}": passed}
+    if distinct:
+        numbers["distinct 2-grams"] = diversity
     differences = {}
     for name, number in numbers.items():
         table = _by_condition(answers, "sampling", [condition, "none"], number)
         points = POINTS * table
         differences[name] = points[condition] - points["none"]
     return _values(differences, "difference")
-
-
-def pass_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
-    """Return a condition less none: pass@k alone, in points."""
-    both = sampling_differences(answers, condition, k)
-    return both.sel(component=[f"pass@{k}"])
 
 
 def likelihood_differences(
@@ -162,33 +123,21 @@ def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray
 
     That is the area under the curve of log p(solution) per token under none, against
     whether the answers under none are right. The mean over problems is the area.
-    """
-    tokens_and_right = likely_and_right(scores, answers)
-    solved = tokens_and_right.right.to_numpy() > POINTS / 2
-    if solved.all() or not solved.any():
-        raise Untestable("all of the problems are solved, or none is")
-    per_token = tokens_and_right.per_token.to_numpy()
-    order = POINTS * roc_values(per_token, solved)
-    columns = {"solved and unsolved": pd.Series(order, tokens_and_right.index)}
-    return _values(columns, "share")
-
-
-def likely_and_right(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Return by problem how likely its solution is and how often answers are right, of
-    one model under none.
-
-    Answers of other parts may be without reasoning.
-
-    `per_token` is log p(solution) per token, `right` the share of right answers in %.
+    Answers of other parts than the main one may be without reasoning.
     """
     rows = scores[(scores.target == "solution") & (scores.condition == "none")]
-    of_main = answers[answers.part == "main"]
-    answered = of_main[of_main.condition == "none"]
+    answered = answers[(answers.part == "main") & (answers.condition == "none")]
     if rows.empty or answered.empty:
         raise Untestable("the profile has no problem that is scored and answered")
     solutions = rows.set_index("problem_id")[["nats", "tokens"]].astype(float)
     both = solutions.join(shares(answered).rename("right"), how="inner")
-    return both.assign(per_token=both.nats / both.tokens)
+    solved = both.right.to_numpy() > POINTS / 2
+    if solved.all() or not solved.any():
+        raise Untestable("all of the problems are solved, or none is")
+    per_token = both.nats / both.tokens
+    order = POINTS * roc_values(per_token.to_numpy(), solved)
+    columns = {"solved and unsolved": pd.Series(order, both.index)}
+    return _values(columns, "share")
 
 
 def pass_rates(draws: pd.DataFrame, more: str, less: str) -> xr.DataArray:

@@ -7,7 +7,7 @@ values_of(claims[0], gather(profile)["gemma-3-270m"])  # the numbers that decide
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from math import inf, log
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,20 +82,14 @@ class Claim(BaseModel):
         return "after" if model in self.seen else self.written
 
     def reported(self, model: str) -> tuple[float, str] | tuple[None, None]:
-        """Return the paper's value for the nearest model of the family, and its name.
-
-        Nearest is in size; without a model of the family there is none.
+        """Return the paper's value for a model, or for the first of its family, and
+        whose it is.
         """
-        family, size = _family_and_size(model)
-        distances = []
-        for name in self.paper:
-            its_family, its_size = _family_and_size(name)
-            if its_family == family:
-                distances.append((abs(log(size / its_size)), name))
-        if not distances:
+        family = [name for name in self.paper if _family(name) == _family(model)]
+        if not family:
             return None, None
-        _, nearest = min(distances)
-        return self.paper[nearest], nearest
+        name = model if model in family else family[0]
+        return self.paper[name], name
 
     @model_validator(mode="after")
     def _check_fields(self):
@@ -129,17 +123,9 @@ def _measure_arguments(measure: str) -> tuple[list[str], list[str]]:
     return tables, [name for name in names if name not in tables]
 
 
-def _family_and_size(model: str) -> tuple[str, float]:
-    """Return the family that a model's name begins with, and billions of parameters.
-
-    A name without a size counts as 1 billion.
-    """
-    family = re.split(r"[^a-z]", model.lower())[0]
-    size = re.search(r"(\d+(?:\.\d+)?)(b|m)\b", model, re.IGNORECASE)
-    if not size:
-        return family, 1.0
-    scale = {"b": 1.0, "m": 1e-3}
-    return family, float(size[1]) * scale[size[2].lower()]
+def _family(model: str) -> str:
+    """Return the family that a model's name begins with."""
+    return re.split(r"[^a-z]", model.lower())[0]
 
 
 def load_claims(path: Path = CLAIMS_FILE) -> list[Claim]:

@@ -4,7 +4,6 @@ verdicts = judge(load_claims(), gather(profile))  # a Verdict per claim and mode
 """
 
 import contextlib
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import isnan, sqrt
 from typing import Any, NamedTuple
@@ -23,24 +22,11 @@ from lib.claims.rule import (
     p_value,
     parts_of,
 )
-from lib.claims.verdict import (
-    EVEN,
-    OTHER_HEADS,
-    SMALL,
-    UNTRAINED,
-    Answers,
-    Control,
-    Estimate,
-    Power,
-    Verdict,
-)
-from lib.measurement.plan import OTHER_KEYS, TRAINED, UNIFORM
-from lib.statistics.intervals import ALPHA, POINTS, Interval, clopper_pearson, interval
+from lib.claims.verdict import SMALL, Control, Estimate, Verdict
+from lib.measurement.plan import TRAINED, UNIFORM, UNTRAINED
+from lib.statistics.intervals import ALPHA, Interval, interval
 from lib.statistics.p_values import holm
 from lib.statistics.power import n_deciding
-
-# What a network that is not the trained one is a control for; the others are untrained.
-CONTROL_OF = {OTHER_KEYS: OTHER_HEADS, UNIFORM: EVEN}
 
 
 class Network(NamedTuple):
@@ -48,7 +34,6 @@ class Network(NamedTuple):
 
     verdict: str
     shown: Interval
-    difference: Interval  # of the trained network to it
 
 
 def judge(
@@ -99,19 +84,12 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
     shown = estimate_of(decision.interval)
     verdict.effect, verdict.low, verdict.high = shown.effect, shown.low, shown.high
     verdict.n = shown.n
-    verdict.clusters = decision.interval.clusters
-    verdict.parts = len(parts)
     verdict.holds = tuple(decision.holds)
     verdict.refuted = tuple(decision.refuted)
 
     # What belongs beside it.
-    verdict.answers = _answers(values.attrs.get("cut"))
-    if (heads := values.attrs.get("heads")) is not None:
-        inside = [bool(distance_inside(head, *claim.ends) > 0) for head in heads]
-        verdict.heads = len(heads)
-        verdict.heads_held = sum(inside)
-    if decision.verdict == "undecided":
-        verdict.power = _power(claim, parts, decision, verdict.paper)
+    if decision.verdict == "undecided" and verdict.paper is not None:
+        verdict.needed = _needed(claim, decision.interval, verdict.paper)
     _judge_size(verdict, claim, evidence, parts)
     _compare_with_controls(verdict, claim, values, decision)
     return verdict
@@ -123,36 +101,12 @@ def estimate_of(shown: Interval) -> Estimate:
     return Estimate(float(shown.estimate), *ends, shown.n)
 
 
-def _answers(cut: dict[str, Any] | None) -> Answers | None:
-    """Return what `accuracy_differences` says of answers that were cut."""
-    if cut is None:
-        return None
-    finished = cut["finished"]
-    shares = cut["cut"], cut["cut_less"]
-    return Answers(*shares, estimate_of(finished) if finished else None)
-
-
-def _power(
-    claim: Claim, parts: Parts, decision: Decision, paper: float | None
-) -> Power | None:
-    """Return the n that would show an effect of the paper's size.
-
-    For single answers it has ends, by the share of the answers that changed.
-    """
-    distance = 0 if paper is None else distance_inside(paper, *claim.ends)
-    shown = decision.interval
+def _needed(claim: Claim, shown: Interval, paper: float) -> float | None:
+    """Return how many problems would show an effect of the paper's size."""
+    distance = distance_inside(paper, *claim.ends)
     deviation = float(np.nan_to_num(shown.error)) * sqrt(shown.n)
     needed = n_deciding(distance, deviation)
-    if isnan(needed):
-        return None
-    values, _, kind = parts[decision.part]
-    if kind != "difference" or not np.isin(values, (-POINTS, 0, POINTS)).all():
-        return Power(needed)
-    changed = int((values != 0).sum())
-    fewest, most = clopper_pearson(changed, len(values))
-    low = n_deciding(distance, POINTS * sqrt(fewest))
-    high = n_deciding(distance, POINTS * sqrt(most))
-    return Power(needed, low, high)
+    return None if isnan(needed) else needed
 
 
 def _judge_size(
@@ -189,65 +143,49 @@ def _gain_of_example(claim: Claim, evidence: Mapping[str, Any]) -> float | None:
 def _compare_with_controls(
     verdict: Verdict, claim: Claim, values: xr.DataArray, decision: Decision
 ) -> None:
-    """Note what the control networks give, and what training adds to the verdict."""
-    networks = _control_networks(claim, values, decision.part)
-    for kind, judged in networks.items():
-        setattr(verdict, kind, _control(judged))
-    untrained = networks.get(UNTRAINED, [])
-    untrained.sort(key=lambda network: abs(network.difference.estimate))
-    if untrained:
-        verdict.difference = estimate_of(untrained[0].difference)
-        verdict.training = _training(claim, decision, untrained)
+    """Note what the control networks give, and whether training changes the verdict."""
+    untrained = _networks(claim, values, decision.part, UNTRAINED)
+    verdict.control = _control(untrained)
+    verdict.uniform = _control(_networks(claim, values, decision.part, [UNIFORM]))
+    if untrained and decision.verdict != "undecided":
+        verdict.specific = _is_specific(claim, decision, untrained)
 
 
-def _training(
+def _is_specific(
     claim: Claim, decision: Decision, untrained: Sequence[Network]
-) -> str | None:
-    """Say what training does to a verdict that all untrained networks get, too, and
-    from the same side; None where they do not. The nearest network comes first.
+) -> bool:
+    """Return whether an untrained network gets another verdict than the trained one, or
+    the same from the other side.
     """
     estimates = [decision.interval.estimate]
     estimates += [network.shown.estimate for network in untrained]
     sides = {tuple(value > end for end in claim.ends) for value in estimates}
     verdicts = {decision.verdict, *(network.verdict for network in untrained)}
-    if len(sides) > 1 or len(verdicts) > 1 or decision.verdict == "undecided":
-        return None
-    lower = all(network.difference.high < 0 for network in untrained)
-    higher = all(network.difference.low > 0 for network in untrained)
-    if not lower and not higher:
-        return "also"
-    trained = abs(distance_inside(decision.interval.estimate, *claim.ends))
-    other = abs(distance_inside(untrained[0].shown.estimate, *claim.ends))
-    return "weaker" if trained < other else "stronger"
+    return len(sides) > 1 or len(verdicts) > 1
 
 
-def _control_networks(
-    claim: Claim, values: xr.DataArray, part: str
-) -> dict[str, list[Network]]:
-    """Return the networks of each kind of control, each judged by itself.
+def _networks(
+    claim: Claim, values: xr.DataArray, part: str, names: Sequence[str]
+) -> list[Network]:
+    """Return the networks of these names, each judged by itself.
 
     Evenly spread attention has no values and no activations: what it lacks is left out.
     """
-    trained = values.sel(network=TRAINED, drop=True)
-    others = [name for name in values.network.values if name != TRAINED]
-    networks = defaultdict(list)
-    for name in others:
-        own = values.sel(network=name, drop=True)
-        with contextlib.suppress(Untestable):
-            verdict = decide(parts_of(own), *claim.ends).verdict
-            shown = _interval_of(own, part)
-            difference = _interval_of(trained - own, part)
-            kind = CONTROL_OF.get(name, UNTRAINED)
-            networks[kind].append(Network(verdict, shown, difference))
+    networks = []
+    for name in values.network.values:
+        if name in names:
+            own = values.sel(network=name, drop=True)
+            with contextlib.suppress(Untestable):
+                verdict = decide(parts_of(own), *claim.ends).verdict
+                shown = interval(*parts_of(own.sel(component=[part]))[part])
+                networks.append(Network(verdict, shown))
     return networks
 
 
-def _interval_of(values: xr.DataArray, part: str) -> Interval:
-    return interval(*parts_of(values.sel(component=[part]))[part])
-
-
-def _control(networks: Sequence[Network]) -> Control:
+def _control(networks: Sequence[Network]) -> Control | None:
     """Return networks of a kind as one control: nothing is averaged."""
+    if not networks:
+        return None
     verdicts = {network.verdict for network in networks}
     effects = sorted(network.shown.estimate for network in networks)
     middle = effects[len(effects) // 2]

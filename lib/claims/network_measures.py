@@ -41,12 +41,11 @@ def lambda_of_span(
     lib.measurement.attention says what spans and queries there are.
     """
     place = {"condition": condition, "layer": layer, "span": span, "query": query}
-    # The component's name and what each head gives, beside a ratio of means over heads:
-    # one head that gives a span next to nothing would decide a mean of ratios.
-    by_head = _heads(_selected(measured, "lambda_by_span", **place), "mean")
+    # A ratio of means over heads: one head that gives a span next to nothing would
+    # decide a mean of ratios.
     over_heads = _selected(measured, "lambda_over_heads", **place)
-    (name,) = by_head.component.values
-    return _named({name: over_heads}).assign_attrs(by_head.attrs)
+    heads = measured.sizes["head"]
+    return _named({f"mean of {heads} heads": over_heads})
 
 
 def lambda_from(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
@@ -203,7 +202,10 @@ def _selected(measured: xr.Dataset, name: str, **labels) -> xr.DataArray:
         if missing:
             text = ", ".join(map(str, known))
             raise Untestable(f"{dim} {min(missing)} was not measured, only {text}")
-    return measured[name].sel(labels)
+    values = measured[name].sel(labels)
+    if not values.sel(network=TRAINED).notnull().any():
+        raise Untestable(f"the profile measures no {name} here")
+    return values
 
 
 def _each(values: xr.DataArray, dim: str, text: str = "{}") -> xr.DataArray:
@@ -220,16 +222,8 @@ def _named(parts: Mapping[str, xr.DataArray]) -> xr.DataArray:
 
 
 def _heads(values: xr.DataArray, over: str) -> xr.DataArray:
-    """Return a component for each head, or their mean.
-
-    Beside a mean, the attribute `heads` has what each of the trained network's gives.
-    """
+    """Return a component for each head, or their mean."""
     if over == "each":
         return _each(values, "head", "head {}")
-    trained = values.sel(network=TRAINED)
-    if not trained.notnull().any():
-        raise Untestable("the profile measures no attention here")
-    heads = trained.mean("problem").values
-    label = f"mean of {len(heads)} heads"
-    mean = _named({label: values.mean("head")})
-    return mean.assign_attrs(heads=heads)
+    heads = values.sizes["head"]
+    return _named({f"mean of {heads} heads": values.mean("head")})

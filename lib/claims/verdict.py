@@ -19,9 +19,6 @@ SMALL = "small"
 VERDICTS = ("supported", "in part", "contradicted", SMALL, "undecided")
 # What is said of a claim with fewer than ENOUGH problems, or none.
 UNJUDGED = TOO_FEW, NOT_TESTED = "too few", "not tested"
-# The fields with the networks that a claim is held against: untrained ones, the trained
-# one with other heads' keys, evenly spread attention.
-UNTRAINED, OTHER_HEADS, EVEN = CONTROLS = ("control", "keys", "uniform")
 
 
 @dataclass(frozen=True)
@@ -63,27 +60,6 @@ class Control(Estimate):
     verdict: str
 
 
-@dataclass(frozen=True)
-class Power:
-    """How many problems show an effect of the paper's size, with ends where known."""
-
-    needed: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What belongs beside an accuracy: answers that a limit cut, the effect on others.
-
-    `cut` and `cut_less` are % under the first condition and the second.
-    """
-
-    cut: float
-    cut_less: float
-    finished: Estimate | None = None  # over the problems that both ended
-
-
 @dataclass
 class Verdict:
     """A claim, a model, and how the claim stands on it.
@@ -107,47 +83,26 @@ class Verdict:
     low: float | None = None
     high: float | None = None
     n: int = 0  # problems
-    clusters: int | None = None
-    parts: int = 0
     holds: tuple[str, ...] = ()  # the parts inside the range
     refuted: tuple[str, ...] = ()
-    heads: int | None = None
-    heads_held: int | None = None
 
     p: float | None = None
     p_holm: float | None = None
     survives: bool | None = None  # the correction for all rows
 
-    control: Control | None = None  # these three are CONTROLS
-    keys: Control | None = None
-    uniform: Control | None = None
-    difference: Estimate | None = None  # to the nearest of the untrained networks
-    training: str | None = None  # also, stronger or weaker than without it
+    control: Control | None = None  # untrained networks
+    uniform: Control | None = None  # attention that is spread evenly
+    specific: bool | None = None  # whether untrained networks get another verdict
     equivalence: float | None = None  # the margin within which an effect is small
     paper: float | None = None  # the paper's number
     paper_of: str | None = None  # and its model
-    power: Power | None = None
-    answers: Answers | None = None
-
-    @computed_field
-    @property
-    def specific(self) -> bool | None:
-        """Whether untrained networks get another verdict; None without a comparison."""
-        if self.control is None or self.verdict == "undecided":
-            return None
-        return self.training is None
+    needed: float | None = None  # problems that would show an effect of its size
 
     @property
     def estimate(self) -> Estimate:
         """The effect of the part that decides, NaN where nothing was tested."""
         effect = nan if self.effect is None else self.effect
         return Estimate(effect, self.low, self.high, self.n)
-
-    @property
-    def controls(self) -> dict[str, Control]:
-        """The networks that it is held against, by CONTROLS."""
-        known = {name: getattr(self, name) for name in CONTROLS}
-        return {name: control for name, control in known.items() if control}
 
     @property
     def stands(self) -> str:
@@ -171,9 +126,10 @@ class Verdict:
 
     @computed_field
     @property
-    def mark(self) -> str:
-        """How it stands as a mark shows it: what is decided and small is small."""
-        return SMALL if self.small and self.decided else self.stands
+    def word(self) -> str:
+        """How it stands, as tables and figures say it, and whether it is small."""
+        sided = self.stands in ("supported", "contradicted")
+        return f"{self.stands}, small" if self.small and sided else self.stands
 
     @computed_field
     @property

@@ -2,38 +2,24 @@
 
 `Verdict` objects are kept as JSON: those of a run in results/<profile>/claims.json, and
 those of the repository's own profiles in data/<profile>/claims.json, beside a table
-that people read, verdicts.csv. `counts` and `totals` say how many stand how.
+that people read, verdicts.csv.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from lib import paths
-from lib.claims.claim import load_claims
-from lib.claims.evidence import by_model
-from lib.claims.judging import judge
-from lib.claims.verdict import (
-    NOT_TESTED,
-    UNJUDGED,
-    VERDICTS,
-    Verdict,
-    literal,
-    models_of,
-)
+from lib.claims.verdict import Verdict, literal
 from lib.errors import InputError
 from lib.figures.compare import csv_of, why_anew
-from lib.paths import read_yaml, relative_path, write_whole
+from lib.paths import relative_path, write_whole
 from lib.profiles import Profile
 
 KEPT = TypeAdapter(list[Verdict])
-# What `tested` says of each claim and model.
-TESTED = ["claim", "model", "reading", "verdict", "measured", "low", "high"]
-TESTED += ["unit", "n"]
 
 
 def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
@@ -112,52 +98,12 @@ def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
         about = row.reason
         if row.n:
             about = f"{row.model}: {row.estimate} {row.unit}, n = {row.n}"
-        mark = f"{row.mark} †" if row.lost else row.mark
-        lines.append(f"{mark:14} {row.id}, {about}")
+        word = f"{row.word} †" if row.lost else row.word
+        lines.append(f"{word:14} {row.id}, {about}")
     return "\n".join(lines)
 
 
-def counts(verdicts: Sequence[Verdict]) -> pd.DataFrame:
-    """Return a row per model: how many literal claims stand how.
-
-    What was not tested counts too.
-    """
-    claims = {verdict.id for verdict in literal(verdicts)}
-    rows = []
-    for model in models_of(verdicts):
-        own = [row for row in literal(verdicts) if row.model == model and row.n]
-        stands = Counter(verdict.stands for verdict in own)
-        stands[NOT_TESTED] = len(claims) - len(own)
-        rows.append({"model": model, **stands})
-
-    names = [*VERDICTS, *UNJUDGED]
-    table = pd.DataFrame(rows, columns=["model", *names])
-    table[names] = table[names].fillna(0).astype(int)
-    used = [name for name in names if table[name].any()]
-    return table[["model", *used]]
-
-
-def totals(verdicts: Sequence[Verdict]) -> dict[str, int]:
+def totals(verdicts: Iterable[Verdict]) -> str:
     """Return how many literal claims stand how, over all models."""
-    return counts(verdicts).set_index("model").sum().to_dict()
-
-
-def tested(profile: Profile, notebook: str, **evidence: Any) -> pd.DataFrame:
-    """Return how the claims stand on which a notebook's figures bear, as
-    data/figures.yaml has it: a row for each claim and model that the evidence tests.
-
-    The evidence is as `by_model` takes it. Beside the verdict stand what was measured,
-    with its ends, the unit and n.
-    """
-    names = set()
-    for figures in read_yaml(paths.DATA / "figures.yaml").values():
-        for figure in figures:
-            if figure["notebook"].startswith(notebook):
-                names |= set(figure["claims"])
-    claims = [claim for claim in load_claims() if claim.id in names]
-    rows = []
-    for verdict in judge(claims, by_model(profile, **evidence)):
-        if verdict.n:
-            told = {"verdict": verdict.stands, "measured": verdict.effect}
-            rows.append(vars(verdict) | told)
-    return pd.DataFrame(rows, columns=TESTED)
+    stands = Counter(verdict.stands for verdict in literal(verdicts))
+    return ", ".join(f"{count} {name}" for name, count in stands.most_common())

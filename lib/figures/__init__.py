@@ -9,7 +9,7 @@
     tables    tables in few digits, sentences, and an idea's code, folded
     prompt    one prompt from close, as coloured tokens
 
-What a figure shows, and on which claims it bears, is in data/figures.yaml; the look is
+What a figure shows is in data/figures.yaml; the look is
 in paper.mplstyle.
 """
 

@@ -1,8 +1,8 @@
 """A profile's results on one HTML page that needs no network.
 
 The page is made from what is stored alone: verdicts, one prompt as each model sees it,
-answers and figures. What a model wrote is untrusted: jinja2 escapes every text, the
-page's code writes text and never HTML, and the page's policy lets no script run but
+and figures. What a model is called or reads is untrusted: jinja2 escapes every text,
+the page's code writes text and never HTML, and the page's policy lets no script run but
 that code, which it knows by its hash.
 """
 
@@ -10,7 +10,6 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -18,7 +17,6 @@ from markupsafe import Markup
 from lib import paths
 from lib.claims.verdict import Verdict, about, models_of
 from lib.claims.verdict_tables import read_verdicts
-from lib.evaluation.of_profile import stored_rows
 from lib.measurement.shown_prompt import FILLERS, prompt_file
 from lib.models.names import resolve
 from lib.profiles import Profile
@@ -53,31 +51,29 @@ def write_report(profile: Profile) -> Path:
         report=publish.report_of(profile),
         verdicts=verdicts,
         models=models_of(verdicts),
-        turned=turned_answers(profile),
         figures=publish.publish_figures(profile, folder / "figures"),
         notebooks=publish.publish_notebooks(profile, folder / "notebooks"),
         embedded=embedded,
         policy_hash=policy_hash,
     )
     path = folder / "index.html"
-    # What a model is called or wrote may hold a lone surrogate, which UTF-8 cannot say.
+    # What a model is called may hold a lone surrogate, which UTF-8 cannot say.
     paths.write_whole(path, page.encode("utf-8", "replace"))
     return path
 
 
-def certain(verdicts: Sequence[Verdict], *claims: str) -> dict[str, set[str]]:
-    """Return the models that tested some claims on enough problems, and those with a
+def certain(verdicts: Sequence[Verdict], *claims: str) -> dict[str, int]:
+    """Return how many models tested some claims on enough problems, and how many have a
     certain gain or a certain loss by any of them.
 
     Certain is what also stands when corrected for the number of all verdicts.
     """
     tested = [row for claim in claims for row in about(verdicts, claim, ENOUGH)]
     sure = [row for row in tested if row.survives]
-    return {
-        "tested": {row.model for row in tested},
-        "gain": {row.model for row in sure if row.estimate.lies_above(0)},
-        "loss": {row.model for row in sure if row.estimate.lies_below(0)},
-    }
+    gains = [row for row in sure if row.estimate.lies_above(0)]
+    losses = [row for row in sure if row.estimate.lies_below(0)]
+    rows = {"tested": tested, "gain": gains, "loss": losses}
+    return {name: len(models_of(some)) for name, some in rows.items()}
 
 
 def packed_prompts(profile: Profile) -> dict[str, str]:
@@ -88,28 +84,6 @@ def packed_prompts(profile: Profile) -> dict[str, str]:
         if file := prompt_file(profile, name):
             prompts[name] = base64.b64encode(file.read_bytes()).decode()
     return prompts
-
-
-def turned_answers(profile: Profile) -> dict[str, Any] | None:
-    """Return how many pairs of answers there are and how many of them the slashes
-    turned right or wrong, and the shortest of these; None where they turned none.
-    """
-    answers = stored_rows(profile)
-    first = answers[answers["sample"] == 0]
-    without = first[first.condition == "none"]
-    slashes = first[first.condition == "mless"]
-    same = ["model", "problem_id"]
-    pairs = without.merge(slashes, on=same, suffixes=("", "_with"))
-    turned = pairs[pairs.correct != pairs.correct_with]
-    if turned.empty:
-        return None
-    lengths = (turned.response + turned.response_with).str.len()
-    return {
-        "of": len(pairs),
-        "right": turned.correct_with.sum(),
-        "wrong": turned.correct.sum(),
-        "shortest": turned.loc[lengths.idxmin()],
-    }
 
 
 def embedded(name: str) -> Markup:

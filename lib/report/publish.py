@@ -14,7 +14,7 @@ from lib.profiles import Profile
 
 TEMPLATE_FOLDER = Path(__file__).parent / "templates"
 REPORTED = "families"  # the profile that docs/report.md is about
-LOCAL_LINK = re.compile(r"(?<!!)\[([^]]*)\]\((?!https:)[^)]*\)")
+LOCAL_LINK = re.compile(r"(?<!!)\[([^]]*)\]\((?!https:)([^)]*)\)")
 
 
 def addresses() -> dict[str, str]:
@@ -71,8 +71,8 @@ def report_of(profile: Profile) -> Markup:
     """Return docs/report.md as HTML below the page's own heading; nothing for a profile
     that it is not about.
 
-    Its figures are those beside the page; other files of the repository are named, as
-    no link leads to them from here.
+    Its figures are those beside the page; links to other files of the repository lead
+    to its address, and are text as long as it has none.
     """
     if profile.name != REPORTED:
         return Markup()
@@ -80,7 +80,9 @@ def report_of(profile: Profile) -> Markup:
 
     text = paths.read_text(paths.ROOT / "docs" / "report.md")
     text = text.replace(f"../figures/{profile.name}/", "figures/")
-    text = re.sub("^#", "##", LOCAL_LINK.sub(r"\1", text), flags=re.MULTILINE)
+    files = addresses().get("Repository")
+    linked = rf"[\1]({files}/blob/main/docs/\2)" if files else r"\1"
+    text = re.sub("^#", "##", LOCAL_LINK.sub(linked, text), flags=re.MULTILINE)
     html = markdown2html(text)
     # The page's policy allows no style within a tag, and a header has to say something.
     html = html.replace('style="text-align:', 'align="')

@@ -1,5 +1,5 @@
 """The claims file, and the numbers behind claims on answers that are worked out here;
-test_evidence judges what is stored.
+test_gathering judges what is stored.
 """
 
 import itertools
@@ -118,6 +118,9 @@ def test_pass_at_3_needs_three_samples_and_no_more():
     assert row.n == 0
     values = values_of(CLAIMS["arm-diversity"], enough)[0]
     assert values.sel(component="pass@3").mean() == 100
+    alone = {"condition": "arm", "k": 3, "distinct": False}
+    row = verdict_on("best-of-n", enough, arguments=alone)
+    assert row.holds == ("pass@3",)
 
 
 def test_the_best_setting_is_sought_among_problems_that_all_settings_answered():
@@ -195,13 +198,12 @@ def test_what_cannot_be_tested_says_why(name):
     assert row.reason.startswith("the profile")
 
 
-def test_the_papers_number_is_that_of_the_nearest_model_of_the_family():
-    # Nearest in how many times as large it is: 2B is twice 1B, and a fifth of 10B.
-    numbers = {"qwen-1B": 1.0, "qwen-10B": 2.0, "qwen-500M": 3.0}
+def test_the_papers_number_is_that_of_the_model_or_of_the_first_of_its_family():
+    numbers = {"llama-8B": 1.0, "Qwen-1B": 2.0, "Qwen-10B": 3.0}
     claim = CLAIMS["accuracy-mless"].model_copy(update={"paper": numbers})
-    assert claim.reported("Qwen-2B") == (1, "qwen-1B")
-    assert claim.reported("Qwen-4B") == (2, "qwen-10B")
-    assert claim.reported("Qwen-600M") == (3, "qwen-500M")
+    assert claim.reported("Qwen-10B") == (3, "Qwen-10B")
+    assert claim.reported("qwen2-4B") == (2, "Qwen-1B")
+    assert claim.reported("gemma-1B") == (None, None)
 
 
 def test_a_layer_that_was_not_measured_and_too_few_problems_are_named():
@@ -209,6 +211,10 @@ def test_a_layer_that_was_not_measured_and_too_few_problems_are_named():
     seventh = {"condition": "mless", "layer": 7, "heads": "each"}
     row = verdict_on("dilution", evidence, arguments=seventh)
     assert row.reason == "layer 7 was not measured, only 1, 2, 3"
+
+    nothing = {"measured": inside(**{"lambda": np.nan})}
+    row = verdict_on("dilution", nothing)
+    assert row.reason == "the profile measures no lambda here"
 
     numbers = np.arange(40)[:, None, None]
     lam = np.where(numbers % 25 == 3, 0.5, np.nan)  # 3 and 28, of one template

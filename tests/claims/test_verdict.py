@@ -12,13 +12,14 @@ from scipy import stats
 from lib import paths
 from lib.claims.judging import judge
 from lib.claims.verdict_tables import (
-    counts,
     read_verdicts,
     stored_verdicts,
+    totals,
+    verdicts_as_text,
     write_verdicts,
 )
 from lib.profiles import load_profile
-from lib.statistics.intervals import ENOUGH, clopper_pearson, tango
+from lib.statistics.intervals import ENOUGH, tango
 from lib.statistics.power import n_deciding
 
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
@@ -44,40 +45,38 @@ def controlled(*untrained, trained=0.6):
 
 
 @pytest.mark.parametrize(
-    ("untrained", "verdict", "training"),
+    ("untrained", "verdict", "specific"),
     [
-        # One network that is alike is enough.
-        ((0.5, 0.5, 0.6), "supported", "also"),
-        # It lies between them.
-        ((0.5, 0.75, 0.8), "supported", "also"),
-        # The trained one is nearer to the edge of the claimed range.
-        ((0.5, 0.45, 0.4), "supported", "weaker"),
-        ((0.8, 0.7, 0.9), "supported", "stronger"),
-        ((0.5, 0.5, 1.3), "mixed", None),
-        ((1.3, 1.2, 1.4), "contradicted", None),
+        ((0.5, 0.75, 0.8), "supported", False),
+        ((0.5, 0.5, 1.3), "mixed", True),
+        ((1.3, 1.2, 1.4), "contradicted", True),
     ],
 )
-def test_each_untrained_network_is_judged_by_itself(untrained, verdict, training):
+def test_each_untrained_network_is_judged_by_itself(untrained, verdict, specific):
     judged = verdict_on("dilution", controlled(*untrained))
-    control = judged.controls["control"]
-    assert (control.verdict, judged.training) == (verdict, training)
+    control = judged.control
+    assert (control.verdict, judged.specific) == (verdict, specific)
 
     # The middle one is shown: nothing is averaged.
     assert control.effect == pytest.approx(sorted(untrained)[1])
     assert control.low < min(untrained)
     assert control.high > max(untrained)
-    nearest = min((0.6 - value for value in untrained), key=abs)
-    assert judged.difference.effect == pytest.approx(nearest, abs=1e-9)
+    assert judged.uniform.verdict == "supported"
+    assert judged.uniform.effect == pytest.approx(0.45)
 
-    even = judged.controls["uniform"]
-    assert even.verdict == "supported"
-    assert even.effect == pytest.approx(0.45)
+
+def test_without_a_verdict_or_a_control_nothing_is_said_of_training():
+    alone = verdict_on("dilution", lambdas([0.6]))
+    assert (alone.control, alone.specific) == (None, None)
+    undecided = verdict_on("dilution", controlled(0.5, 0.5, 0.5, trained=1.0))
+    assert undecided.control.verdict == "supported"
+    assert undecided.specific is None
 
 
 def test_verdicts_from_opposite_sides_are_not_shared():
     judged = verdict_on("dilution", controlled(1.3, 1.3, 1.3), range=(0.9, 1.1))
-    assert judged.verdict == judged.controls["control"].verdict == "contradicted"
-    assert judged.training is None
+    assert judged.verdict == judged.control.verdict == "contradicted"
+    assert judged.specific
 
 
 def test_a_verdict_whose_p_is_small_but_not_when_corrected_is_lost():
@@ -95,7 +94,7 @@ def test_a_verdict_whose_p_is_small_but_not_when_corrected_is_lost():
         assert (each.survives, each.lost) == (False, True)
 
 
-def test_an_accuracys_interval_is_tangos_and_its_power_that_of_the_paper():
+def test_an_accuracys_interval_is_tangos_and_the_papers_gain_needs_so_many_problems():
     # 10 lost and 12 gained of 60, of a model whose nearest of the paper gained 2.3.
     solved = [0] * 10 + [1] * 10 + [1] * 12 + [0] * 28
     evidence = answers(none=right(20), mless=solved)
@@ -106,27 +105,9 @@ def test_an_accuracys_interval_is_tangos_and_its_power_that_of_the_paper():
 
     values = 100 * np.array([-1] * 10 + [1] * 12 + [0] * 38)
     deviation = stats.tstd(values)
-    assert judged.power.needed == n_deciding(2.3, deviation)
-    fewest, most = clopper_pearson(22, 60)
-    assert judged.power.low == n_deciding(2.3, 100 * fewest**0.5)
-    assert judged.power.high == n_deciding(2.3, 100 * most**0.5)
+    assert judged.needed == n_deciding(2.3, deviation)
     stranger = verdict_on("accuracy-mless", evidence, model="SmolLM2-135M-Instruct")
-    assert (stranger.paper, stranger.power) == (None, None)
-
-
-def test_the_effect_where_all_answers_ended_leaves_out_what_was_cut():
-    evidence = answers(samples=2, none=[2] * 20 + [0] * 40, mless=[2] * 38 + [0] * 22)
-    table = evidence["answers"]
-    first_ten = table.problem_id.isin([f"test/{index}.json" for index in range(10)])
-    cut = first_ten & (table["sample"] == 1) & (table.condition == "none")
-    table["finish_reason"] = np.where(cut, "length", "stop")
-    judged = verdict_on("accuracy-mless", evidence)
-    finished = judged.answers.finished
-    low, high = tango(0, 18, 50)
-    assert (finished.n, finished.effect) == (50, pytest.approx(100 * 18 / 50))
-    assert (finished.low, finished.high) == pytest.approx((100 * low, 100 * high))
-    assert judged.answers.cut == 0
-    assert judged.answers.cut_less == pytest.approx(100 * 10 / 120)
+    assert (stranger.paper, stranger.needed) == (None, None)
 
 
 def test_an_undecided_interval_within_a_tenth_of_the_worked_example_is_small():
@@ -136,7 +117,7 @@ def test_an_undecided_interval_within_a_tenth_of_the_worked_example_is_small():
     noisy = scores({"mless": 0.0, "example": 8})
     noisy.loc[noisy.condition == "mless", "nats"] += np.tile([-0.5, 0.5], 15)
     judged = verdict_on("likelihood-gain", {"scores": noisy})
-    assert judged.verdict == judged.mark == "small"
+    assert judged.verdict == judged.word == "small"
     assert judged.equivalence == pytest.approx(0.8, rel=0.01)
     assert judged.p < 0.001  # of lying within the margin
 
@@ -169,19 +150,32 @@ def test_a_verdict_stands_with_enough_problems(n, stands, decided):
     assert (one.stands, one.decided) == (stands, decided)
 
 
-def test_literal_claims_are_counted_by_model_as_they_stand():
+@pytest.mark.parametrize(
+    ("stands", "word"),
+    [
+        ("contradicted", "contradicted, small"),
+        ("small", "small"),
+        ("undecided", "undecided"),
+    ],
+)
+def test_a_small_effect_keeps_its_direction(stands, word):
+    within = {"effect": 0.1, "low": -0.1, "high": 0.3, "equivalence": 0.5}
+    assert verdict(verdict=stands, **within).word == word
+    assert verdict(verdict=stands, **within | {"high": 0.6}).word == stands
+
+
+def test_literal_claims_are_counted_as_they_stand():
     verdicts = [
         verdict("a", "m"),
-        verdict("b", "m", verdict="undecided"),
-        verdict("c", "m", n=ENOUGH - 1),
-        verdict("a", "n"),
-        verdict("b", "n", n=0),
+        verdict("a", "n", survives=False),
+        verdict("b", "m", n=ENOUGH - 1),
+        verdict("c", "m", n=0, reason="nothing"),
         verdict("d", "m", reading="strict"),
     ]
-    table = counts(verdicts).set_index("model")
-    assert list(table) == ["supported", "undecided", "too few", "not tested"]
-    assert table.loc["m"].tolist() == [1, 1, 1, 0]
-    assert table.loc["n"].tolist() == [1, 0, 0, 2]
+    assert totals(verdicts) == "2 supported, 1 too few, 1 not tested"
+    lines = verdicts_as_text(verdicts).splitlines()
+    assert lines[1] == "supported †    a, n: 0.80 [0.70, 0.90] λ, n = 40"
+    assert lines[3] == "not tested     c, nothing"
 
 
 @pytest.fixture

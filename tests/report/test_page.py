@@ -12,11 +12,9 @@ from report_folder import (
     ANSWERED,
     MODELS,
     PIXEL,
-    answer,
     made_profile,
     make_evil,
     verdict,
-    write_answers,
 )
 
 from lib import paths
@@ -50,19 +48,14 @@ A, B = "accuracy-mless", "likelihood-gain"
 ANSWERS = [
     (
         [verdict(A, "x", **OPEN), verdict("points-slashes", "y", **OPEN)],
-        "right answers become certainly more frequent in none of 2 models that"
-        " answered.",
+        "right answers become certainly more frequent in 0 of 2 models, and certainly",
     ),
-    ([verdict(A, "x", **GAIN), verdict("points-slashes", "x", **OPEN)], "in 1 of 1 "),
-    ([verdict(A, "x", **GAIN | NOT_HOLM)], "in none of 1 "),
-    (
-        [verdict(A, "x", **LOSS)],
-        "in none of 1 model that answered and certainly rarer in 1.",
-    ),
+    ([verdict(A, "x", **GAIN), verdict("points-slashes", "x", **GAIN)], "in 1 of 1 "),
+    ([verdict(A, "x", **GAIN | NOT_HOLM)], "in 0 of 1 "),
+    ([verdict(A, "x", **LOSS)], "in 0 of 1 models, and certainly rarer in 1;"),
     (
         [verdict(A, **OPEN), verdict(B, "x", **LOSS), verdict(B, "y", **GAIN)],
-        "answered; a worked solution becomes certainly likelier in 1 of 2 models and"
-        " certainly less likely in 1.",
+        "certainly likelier in 1 of 2 models, and certainly less likely in 1.",
     ),
     (
         [verdict(A, **GAIN | TOO_FEW)],
@@ -82,7 +75,7 @@ def test_a_claim_has_an_anchor_and_its_numbers_model_by_model(profile):
         profile,
         verdict(),
         verdict(model="b", verdict="contradicted", effect=1.3, low=1.2, high=1.4),
-        verdict("arm", "b", claim="ARM helps", survives=False, equivalence=2.0),
+        verdict("arm", "b", survives=False, equivalence=2.0),
         verdict("few", "b", n=3),
         verdict("unasked", n=0),
         verdict("unasked", "b", n=0),
@@ -95,37 +88,10 @@ def test_a_claim_has_an_anchor_and_its_numbers_model_by_model(profile):
     assert "literal reading · in λ · rule written after" in rows["dilution"]
     assert text(rows["arm"], "<td.*?</td>") == [
         "– not tested",
-        "supported † , n = 40 0.80 [0.70, 0.90]",
+        "supported, small † , n = 40 0.80 [0.70, 0.90]",
     ]
-    assert '<b class="small">supported' in rows["arm"]
     assert '<b class="too few">too few</b>, n = 3' in rows["few"]
     assert html.count('<li id="claim-unasked">') == 1
-
-
-def test_the_shortest_pair_of_answers_that_the_slashes_turned_is_shown(profile):
-    write_answers(
-        profile,
-        answer("long", "none", True, response="a long answer"),
-        answer("long", "mless", False, response="another long answer"),
-        answer("short", "none", False, response="<b>four"),
-        answer("short", "mless", True, response="five"),
-        answer("short", "none", True, response="", sample=1, key="sampled"),
-        answer("alike", "none", True, response=""),
-        answer("alike", "mless", True, response=""),
-        answer("alone", "none", True, response=""),
-    )
-    html = page(profile)
-    assert "Of 3 pairs of answers the slashes turned 1 right and 1 wrong." in html
-    assert text(html, "<pre>(.*?)</pre>") == ["<b>four", "five"]
-    assert text(html, "<h3>(.*?)</h3>")[:2] == [
-        "Without slashes: wrong",
-        "With 55 slashes: right",
-    ]
-
-
-def test_without_a_turned_answer_there_is_no_pair(profile):
-    write_answers(profile, answer("a", "none", True), answer("a", "mless", True))
-    assert "A pair of answers" not in page(profile)
 
 
 def test_the_prompt_is_there_of_each_model_that_has_it(profile):
@@ -200,7 +166,6 @@ def test_nothing_that_a_model_wrote_leaves_its_place(profile):
     assert "<script>window.pwned" not in html
     assert "<img src=x" not in html
     assert html.count("</script>") == 3
-    assert "\u2028?</pre>" in html  # a lone surrogate, which UTF-8 cannot say
 
 
 def test_the_policy_names_the_style_and_the_script_and_allows_nothing_else(profile):

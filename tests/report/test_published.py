@@ -146,6 +146,11 @@ def test_of_the_report_figures_are_shown_and_files_of_the_repository_named(
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "report.md").write_text(REPORT)
     monkeypatch.setattr(paths, "ROOT", tmp_path)
+    at = {"Repository": "https://host/mine"}
+    monkeypatch.setattr(publish, "addresses", lambda: at)
+    html = publish.report_of(load_profile("families"))
+    assert 'href="https://host/mine/blob/main/docs/running.md">how</a>' in html
+    monkeypatch.setattr(publish, "addresses", dict)
     html = publish.report_of(load_profile("families"))
     assert "<p>the card, how, <a " in html
     assert 'href="https://host/a"' in html

@@ -6,7 +6,7 @@ from evidence import answers, right
 
 from lib import paths
 from lib.claims import gather, judge, load_claims, verdict_table
-from lib.claims.evidence import by_model
+from lib.claims.gathering import by_model
 from lib.figures.compare import csv_of, why_anew
 from lib.profiles import load_profile
 
@@ -31,7 +31,7 @@ def test_answers_are_unaided_where_the_model_writes_them_itself(changes, unaided
     accuracy = profile.accuracy.model_copy(update=changes)
     profile = profile.model_copy(update={"accuracy": accuracy})
     table = answers("fillers", mless_end=right(2))["answers"]
-    evidence = by_model(profile, answers=[table.drop(columns="plain")])
+    evidence = by_model(profile, {}, [table.drop(columns="plain")])
     assert evidence["m"]["answers"].plain.all() == unaided
 
 
@@ -39,9 +39,7 @@ def test_each_model_has_what_is_at_hand_of_it():
     table = answers(none=right(2))["answers"]
     scores = pd.DataFrame({"model": ["m", "b"], "nats": [-1.0, -2.0]})
     measured = {"a": "arrays", "m": "others"}
-    evidence = by_model(
-        load_profile("demo"), measured=measured, answers=[table], scores=scores
-    )
+    evidence = by_model(load_profile("demo"), measured, [table], scores)
     assert list(evidence) == ["a", "m", "b"]  # measured models come first
     assert set(evidence["m"]) == {"measured", "answers", "scores"}
     assert set(evidence["a"]) == {"measured"}
