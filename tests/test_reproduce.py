@@ -4,7 +4,6 @@ import json
 import re
 
 import nbformat
-import pandas as pd
 import papermill
 import pytest
 import yaml
@@ -17,8 +16,6 @@ from lib.figures.compare import RECORD
 from lib.paths import write_json
 from lib.plan import CHECKED, Plan
 from lib.profiles import PARTS, load_profile
-
-VERDICTS = pd.DataFrame({"model": ["m"], "supported": [3]})
 
 
 def nothing_planned(profile, *options):
@@ -51,8 +48,7 @@ def runs(monkeypatch, tmp_path):
     monkeypatch.setattr(of_profile, "answers", answers)
     monkeypatch.setattr(of_profile, "scores", lambda profile: calls.append("scores"))
     monkeypatch.setattr(of_profile, "draws", lambda profile: calls.append("weights"))
-    monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: VERDICTS)
-    monkeypatch.setattr(reproduce, "counts", lambda verdicts: verdicts)
+    monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: [])
     return calls
 
 
