@@ -79,7 +79,7 @@ def verdict_by_claim(dataset: xr.Dataset, model: str) -> dict[str, str]:
 def compared(spec: str, profile: Profile, limit: int) -> dict:
     """Return a model's row."""
     problems = load_problems(profile.attention.problems, limit=limit, seed=profile.seed)
-    loaded = load(spec, layers=profile.attention.layers, dtype="float32", head=False)
+    loaded = load(spec, layers=profile.attention.layers, dtype="float32")
     before = measured(loaded, problems, profile)
     quantise(loaded)
     after = measured(loaded, problems, profile)

@@ -6,7 +6,7 @@ outside at a level corrected for the number of parts (Bonferroni). Supported: ev
 holds. In part: some hold and some are refuted. Contradicted: none holds and some are
 refuted. Undecided: else, or fewer than ENOUGH problems. So either wrong verdict has a
 chance of about 2.5 % at the edge of the range, and is held below STATED
-(studies/verdicts.py). Shown is always the interval of 95 %.
+(tests/claims/test_wrong_verdicts.py). Shown is always the interval of 95 %.
 """
 
 from collections.abc import Mapping

@@ -1,0 +1,136 @@
+"""How often the claims' rule errs, on simulated numbers at the edge of a claimed range.
+
+There neither verdict is right. Of several parts, all lie at the edge.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from lib.claims.rule import STATED, decide
+from lib.prompts.problems import load_problems
+from lib.statistics.intervals import POINTS
+
+PROBLEMS = 40
+SIMULATIONS = 200
+# Two standard errors of so many simulations are let through.
+STANDARD_ERROR = np.sqrt(STATED * (1 - STATED) / SIMULATIONS)
+ALLOWED = STATED + 2 * STANDARD_ERROR
+ALTERNATIVES = 13  # settings of ARM that the profiles compare
+# Of a claim none of whose parts is refuted in truth.
+WRONG = ("contradicted", "in part")
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is simulated: a kind of part, its data, and the end of the range, at which
+    their mean lies.
+    """
+
+    kind: str
+    data: str
+    draw: Callable  # (rng, n) -> values with their mean at `edge`
+    edge: float = 0.0
+    clustered: bool = False
+    parts: int = 1
+
+
+def normal(rng, n):
+    return rng.normal(size=n)
+
+
+def skewed(rng, n):
+    return rng.gamma(4.0, 0.5, n) - 2
+
+
+def heavy(rng, n):
+    return rng.standard_t(3, n)
+
+
+def lognormal(rng, n):
+    return rng.lognormal(0, 0.5, n) - np.exp(0.5**2 / 2)
+
+
+def right_or_wrong(share):
+    return lambda rng, n: POINTS * (rng.random(n) < share / POINTS)
+
+
+def paired(changed, points=0):
+    """Draw differences of 100, 0 or -100 with that share of changed answers, in %, and
+    a mean of so many points.
+    """
+    better = (changed + points) / 2 / POINTS
+    worse = (changed - points) / 2 / POINTS
+    chances = [better, 1 - better - worse, worse]
+    return lambda rng, n: POINTS * rng.choice([1.0, 0.0, -1.0], n, p=chances)
+
+
+def several(changed):
+    draw = paired(changed)
+    return lambda rng, n: draw(rng, n * ALTERNATIVES).reshape(n, ALTERNATIVES)
+
+
+def cases():
+    """Yield every case; clustered ones share half of their variance, or of their
+    chances, within a family.
+    """
+    for draw in (normal, skewed, heavy, lognormal):
+        yield from (Case("mean", draw.__name__, draw, parts=parts) for parts in (1, 4))
+        yield Case("mean", draw.__name__, draw, clustered=True)
+    for share in (5, 50):
+        for clustered in (False, True):
+            draw = right_or_wrong(share)
+            yield Case("share", f"{share} % right", draw, share, clustered)
+    for changed in (2, 5, 10, 20):
+        name = f"{changed} % changed"
+        for clustered in (False, True):
+            yield Case("difference", name, paired(changed), clustered=clustered)
+        yield Case("difference", name, paired(changed), parts=4)
+        yield Case("largest", name, several(changed))
+    for changed in (10, 20):
+        name = f"{changed} % changed by 5 points"
+        yield Case("difference", name, paired(changed, 5), 5)
+
+
+@pytest.fixture(scope="module")
+def families():
+    """How many problems each template of the embedded set has."""
+    names = [problem.id.split("/")[1] for problem in load_problems("embedded")]
+    return list(Counter(names).values())
+
+
+def parts_of(case, families, rng):
+    """Return the case's parts, as `decide` takes them."""
+    named = None
+    if case.clustered:
+        of_problems = rng.permutation(np.repeat(np.arange(len(families)), families))
+        named = rng.permutation(np.resize(of_problems, PROBLEMS))
+    drawn = {}
+    for index in range(case.parts):
+        values = np.asarray(case.draw(rng, PROBLEMS), dtype=float)
+        if case.clustered:  # half of the problems answer as their family does
+            shared = np.asarray(case.draw(rng, len(families)), dtype=float)[named]
+            values = np.where(rng.random(PROBLEMS) < 0.5, shared, values)
+        drawn[str(index)] = values, named, case.kind
+    return drawn
+
+
+@pytest.mark.parametrize(
+    "case",
+    list(cases()),
+    ids=lambda case: f"{case.kind} {case.data} {case.parts} {case.clustered}",
+)
+def test_either_wrong_verdict_stays_under_the_stated_rate(case, families):
+    # Several parts or columns take many times as long, and err more rarely.
+    is_slow = case.kind == "largest" or case.parts > 1
+    simulations = SIMULATIONS // 4 if is_slow else SIMULATIONS
+    rng = np.random.default_rng(1)
+    wrong = Counter()
+    for _ in range(simulations):
+        parts = parts_of(case, families, rng)
+        for side in ("low", "high"):
+            wrong[side] += decide(parts, **{side: case.edge}).verdict in WRONG
+    assert max(wrong.values()) < ALLOWED * simulations
