@@ -1,18 +1,16 @@
-"""Time and extra memory of received attention against the usual ways.
+"""Time of received attention against the usual ways.
 
-    python benchmarks/extraction.py [--tokens 1024 2048] [--repeats 5]
+    python benchmarks/extraction.py [--tokens 1024 2048]
 
 It is measured on the demo model and this machine. Each way and length runs in a process
-of its own, so that peak memory belongs to it alone, and is held against ours first.
-Writes benchmarks/results/extraction.csv: median seconds, MiB above the loaded model,
-and the shares of the time of eager attention and, of the same layers, of
-TransformerLens. Every way but SDPA, a plain forward, ends with the received attention
-of its layers. TransformerLens is measured when it is installed. Memory is read as Linux
-tells it.
+of its own, which may run out of memory, and is held against ours first. Writes
+benchmarks/results/extraction.csv: median seconds, and the shares of the time of eager
+attention and, of the same layers, of TransformerLens. Every way but SDPA, a plain
+forward, ends with the received attention of its layers. TransformerLens is measured
+when it is installed.
 """
 
 import argparse
-import ctypes
 import importlib.util
 import json
 import math
@@ -22,7 +20,6 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pandas as pd
 import torch
@@ -38,7 +35,7 @@ WAYS = ["layer1", "all", "sdpa", "eager", "lens_layer1", "lens_all"]
 LENS = {"layer1": "lens_layer1", "all": "lens_all"}
 AGREE_TOKENS = (128, 512)  # ours takes the queries in one block, and in several
 AGREE_WITHIN = 1e-4
-MIB = 1 << 20
+REPEATS = 5
 SLOW = 40  # seconds: a way that takes longer is called once, which then counts
 
 
@@ -110,22 +107,14 @@ def received(patterns) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def measure(way: str, tokens: int, repeats: int) -> dict:
-    """Run one way in this process; return its median seconds and extra memory.
-
-    The memory is the peak in MiB over the loaded, warm model.
-    """
+def measure(way: str, tokens: int) -> dict:
+    """Run one way in this process, and return its median seconds."""
     call = build(way)
-    row = {"way": way, "tokens": tokens}
     ids = random_ids(tokens)
-    # Touches the weights, which would count as extra memory otherwise.
-    call(ids[:, :16])
-    before = restart_peak()
-    times = [seconds(call, ids)]
-    extra = peak() - before
+    times = [seconds(call, ids)]  # which warms up
     if times[0] < SLOW:
-        times = [seconds(call, ids) for _ in range(repeats)]
-    return row | {"seconds": statistics.median(times), "extra_mib": extra / MIB}
+        times = [seconds(call, ids) for _ in range(REPEATS)]
+    return {"way": way, "tokens": tokens, "seconds": statistics.median(times)}
 
 
 def seconds(call, ids: torch.Tensor) -> float:
@@ -133,21 +122,6 @@ def seconds(call, ids: torch.Tensor) -> float:
     start = time.perf_counter()
     call(ids)
     return time.perf_counter() - start
-
-
-def restart_peak() -> int:
-    """Set the kernel's peak of resident memory to what is resident now; return that."""
-    # Memory that loading freed and the allocator kept would be used again and hide as
-    # much of the peak.
-    ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
-    return peak()
-
-
-def peak() -> int:
-    """Return the peak resident memory since `restart_peak`, in bytes."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 @torch.inference_mode()
@@ -163,12 +137,11 @@ def check(way: str) -> None:
             sys.exit("the ways do not measure the same")
 
 
-def run_apart(way: str, tokens: int, repeats: int) -> dict:
+def run_apart(way: str, tokens: int) -> dict:
     """Return what `measure` does in a new process, or no seconds where that was killed,
     most likely for lack of memory.
     """
-    one = ["--one", way, str(tokens), "--repeats", str(repeats)]
-    command = [sys.executable, __file__, *one]
+    command = [sys.executable, __file__, "--one", way, str(tokens)]
     offline = {**os.environ, "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=offline)
     if done.returncode == -signal.SIGKILL:
@@ -183,12 +156,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     lengths = [128, 256, 512, 1024, 2048, 4096]
     parser.add_argument("--tokens", type=int, nargs="+", default=lengths)
-    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         way, tokens = options.one
-        print(json.dumps(measure(way, int(tokens), options.repeats)))
+        print(json.dumps(measure(way, int(tokens))))
         return
 
     ways = WAYS
@@ -200,7 +172,7 @@ def main() -> None:
         check(way)
     rows = []
     for tokens in options.tokens:
-        found = {way: run_apart(way, tokens, options.repeats) for way in ways}
+        found = {way: run_apart(way, tokens) for way in ways}
         for way, row in found.items():
             others = {"of_eager_time": "eager", "of_lens_time": LENS.get(way)}
             for column, other in others.items():
@@ -208,7 +180,7 @@ def main() -> None:
                     row[column] = row["seconds"] / found[other]["seconds"]
             print(row, file=sys.stderr, flush=True)
         rows += found.values()
-    table = keep("extraction", pd.DataFrame(rows), repeats=options.repeats)
+    table = keep("extraction", pd.DataFrame(rows), repeats=REPEATS)
     print(table[list(rows[0])].to_string(index=False))
 
 

@@ -1,6 +1,6 @@
 """What a score costs against a plain forward of the same tokens.
 
-    python benchmarks/likelihood.py [--model demo] [--limit 16] [--repeats 5]
+    python benchmarks/likelihood.py
 
 The plain forward is transformers' own SDPA, row by row of the same batch, padded on the
 right, with logits at the scored places alone; nothing is computed once for all rows.
@@ -9,7 +9,6 @@ benchmarks/results/likelihood.csv and prints it: median seconds per score, and t
 ratio.
 """
 
-import argparse
 import functools
 import statistics
 import time
@@ -27,6 +26,8 @@ from lib.prompts.building import build_prompt
 from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import Problem, load_problems
 
+PROBLEMS = 16
+REPEATS = 5
 CONDITIONS = ("none", "mless", "hidden-from-layer-1", "dilution")
 
 
@@ -54,14 +55,8 @@ def plain(model, batch: dict[str, TextToScore]) -> torch.Tensor:
 
 def main() -> None:
     """Measure under every condition and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="demo")
-    parser.add_argument("--limit", type=int, default=16)
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
-
-    problems = load_problems("embedded", limit=options.limit)
-    loaded = load(options.model, device="cpu", dtype="float32")
+    problems = load_problems("embedded", limit=PROBLEMS)
+    loaded = load("demo", device="cpu", dtype="float32")
     twin = AutoModelForCausalLM.from_config(
         loaded.model.config, attn_implementation="sdpa", dtype=torch.float32
     )
@@ -73,7 +68,7 @@ def main() -> None:
             "scored": functools.partial(log_likelihoods, loaded, batch),
             "plain": functools.partial(plain, twin.eval(), batch),
         }
-        times = in_turns(ways, options.repeats, time.process_time)
+        times = in_turns(ways, REPEATS, time.process_time)
         row = {way: statistics.median(times[way]) / len(batch) for way in ways}
         row["scored_of_plain"] = row["scored"] / row["plain"]
         rows.append({"condition": name} | row)

@@ -64,16 +64,16 @@ def keep(name: str, table: pd.DataFrame, **settings: object) -> pd.DataFrame:
     return table
 
 
-def keep_beside(name: str, table: pd.DataFrame, by: str) -> None:
-    """Write a table's rows into results/<name>.csv in place of those that have the same
-    values in the column `by`; the others stay, with their own machine.
+def keep_beside(name: str, table: pd.DataFrame) -> None:
+    """Write a table's rows into results/<name>.csv in place of those of the same
+    models; the others stay, with their own machine.
     """
     table = table.assign(**machine())
     path = RESULTS / f"{name}.csv"
     if path.exists():
         kept = pd.read_csv(path)
-        others = kept[~kept[by].isin(table[by])]
-        table = pd.concat([others, table]).sort_values(by)
+        others = kept[~kept["model"].isin(table["model"])]
+        table = pd.concat([others, table]).sort_values("model")
     _write(name, table)
 
 

@@ -1,19 +1,14 @@
 """A hub on this machine with checkpoints of the exact shapes of the paper's models.
 
-    python benchmarks/stand_in_hub.py [--folder results/stand-in-hub] [--narrow]
-
-It serves until it is interrupted, and prints the address for HF_ENDPOINT. Configs and
-shapes are those of the models, tokenizers those of small models of the same families
-(requirements/families.txt). All weights are random numbers that the server makes up
-while it sends them: files are holes on disk behind a header that says what lies where.
-With --narrow models have as many layers, heads and words, but few numbers in each.
+Configs and shapes are those of the models, tokenizers those of small models of the same
+families (requirements/families.txt). All weights are random numbers that the server
+makes up while it sends them: files are holes on disk behind a header that says what
+lies where.
 """
 
-import argparse
 import json
 import shutil
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -26,7 +21,6 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from lib.models.checkpoint import SHARD_INDEX
 from lib.models.conversion import converted
 from lib.models.names import known_models, resolve
-from lib.paths import RESULTS
 
 sys.path.append(str(ROOT / "tests" / "support"))
 from hub_server import HubServer
@@ -37,7 +31,6 @@ TOKENIZERS = {
     "llama": "demo",
     "gemma3_text": "gemma-3-270m",
 }
-NARROW = {"hidden_size": 128, "intermediate_size": 256, "head_dim": 16}
 NUMBERS = 1_000_003  # random ones, which come again and again: no multiple of a row
 DEVIATION = 0.02
 MODELS = (
@@ -51,10 +44,7 @@ MODELS = (
 class StandInHub(HubServer):
     """Serves checkpoints whose weights are random."""
 
-    def __init__(
-        self, root: Path, models: Sequence[str] = MODELS, narrow: bool = False
-    ):
-        self.changes = NARROW if narrow else {}
+    def __init__(self, root: Path, models: Sequence[str]):
         generator = torch.Generator().manual_seed(0)
         numbers = DEVIATION * torch.randn(NUMBERS, generator=generator)
         self.noise = numbers.bfloat16().view(torch.uint8).numpy().tobytes() * 2
@@ -79,7 +69,7 @@ class StandInHub(HubServer):
     def _add(self, name: str) -> None:
         """Have a model of data/models.yaml, with its config and its tokenizer."""
         known = known_models()[name]
-        config = AutoConfig.for_model(**known["config"] | self.changes)
+        config = AutoConfig.for_model(**known["config"])
         folder = self.root / known["hub"]
         folder.mkdir(parents=True, exist_ok=True)
         with torch.device("meta"):
@@ -121,21 +111,3 @@ class StandInHub(HubServer):
             file.write(encoded)
             file.truncate(length + end)
         self.headers[str(path)] = length
-
-
-def main() -> None:
-    """Serve all models until interrupted."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=RESULTS / "stand-in-hub")
-    parser.add_argument("--narrow", action="store_true")
-    options = parser.parse_args()
-    with StandInHub(options.folder, narrow=options.narrow) as hub:
-        print(f"export HF_ENDPOINT={hub.url}", flush=True)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            print(f"{hub.sent_weights / 1e9:.2f} GB of weights sent")
-
-
-if __name__ == "__main__":
-    main()
