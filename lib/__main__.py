@@ -123,9 +123,9 @@ def plan(overrides: Overrides) -> None:
     check(profile)
     from lib import plan
 
-    planned = plan.make_plan(profile, notebooks=len(paths.notebooks()))
+    planned = plan.make_plan(profile)
     print(plan.as_text(planned))
-    plan.refuse(planned.refusals)
+    plan.refuse(planned)
 
 
 def fetch(overrides: Overrides) -> None:

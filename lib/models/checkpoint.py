@@ -1,25 +1,28 @@
 """A checkpoint of transformers: a folder of config.json and safetensors shards.
 
-What its config says, which of its tensors the first layers need, what makes its weights
-unusable, and a digest that stands for them.
+What its config says, which of its tensors the first layers need, what makes it
+unusable, in one line, and a digest that stands for its weights.
 """
 
+import errno
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import constants
+
+from lib import paths
 from lib.errors import InputError
-from lib.models.load_errors import checkpoint_errors
 from lib.models.names import CONFIG_FIELDS
 
 SHARD_INDEX = "model.safetensors.index.json"  # in which shard each tensor lies
 ONLY_SHARD = "model.safetensors"  # where there is no index
 ADAPTER = "adapter_config.json"  # of weights that change those of another model
-PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 # How safetensors calls what weights are quantised to.
 QUANTISED = ("I8", "U8", "F8", "F6", "F4")
 # Decoder layers are recognised by name, whatever the family: model.layers.12.,
@@ -28,33 +31,55 @@ LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
 NOT_THE_DECODER = re.compile(
     r"(?:^|\.)(?:lm_head|embed_out|visual|vision\w*|audio\w*|\w*projector|embed_vision|embed_audio)\."
 )
-HEAD = "lm_head.weight"
-EMBEDDING = "embed_tokens.weight"
 # Bytes of a file's beginning and of its end that stand for the whole.
 DIGESTED_BYTES = 1 << 20
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def checkpoint_errors(name: str | Path, folder: Path | None = None) -> Iterator[None]:
+    """Turn what the libraries raise for an unusable checkpoint into an InputError.
+
+    A broken file makes each library fail in its own way, tokenizers with no exception
+    class at all, so every exception counts. What speaks of the checkpoint's folder,
+    which may be one of a cache, speaks of its name.
+    """
+    try:
+        yield
+    except Exception as error:
+        message = str(error)
+        if not isinstance(error, InputError):
+            reason = (message.strip() or type(error).__name__).splitlines()[0]
+            if reason.startswith("Couldn't instantiate the backend tokenizer"):
+                reason = "no tokenizer.json"
+            message = disk_full(error) or f"{name}: cannot be loaded: {reason}"
+        if folder:
+            message = message.replace(str(folder), str(name))
+        raise InputError(message) from error
+
+
+def disk_full(error: BaseException) -> str | None:
+    """Return in a line what to do where an error says that a disk is full."""
+    if not isinstance(error, OSError) or error.errno not in FULL_DISK:
+        return None
+    return (
+        f"disk full: free space in {paths.CACHE} and {constants.HF_HUB_CACHE} and run"
+        " again; what was fetched stays"
+    )
 
 
 def needed_tensors(names: Iterable[str], layers: int | None) -> set[str]:
     """Return which tensors belong to the decoder's embedding, first layers or final
     norm; with None for `layers` all are needed.
     """
-    names = set(names)
     if layers is None:
-        return names
+        return set(names)
     needed = set()
     for name in names:
         layer = LAYER.search(name)
         if not NOT_THE_DECODER.search(name) and (not layer or int(layer[1]) < layers):
             needed.add(name)
-    if is_only_head(names):
-        needed.add(HEAD)
     return needed
-
-
-def is_only_head(names: Iterable[str]) -> bool:
-    """Say whether a checkpoint keeps its embedding under the name of its head."""
-    names = set(names)
-    return HEAD in names and not any(name.endswith(EMBEDDING) for name in names)
 
 
 def shards_of(folder: Path) -> list[str]:
@@ -66,29 +91,24 @@ def shards_of(folder: Path) -> list[str]:
         with checkpoint_errors(f"{folder}: {SHARD_INDEX}"):
             index = json.loads((folder / SHARD_INDEX).read_text(encoding="utf-8"))
             return sorted(set(index["weight_map"].values()))
-    names = sorted(os.listdir(folder))
-    if ONLY_SHARD in names:
+    if (folder / ONLY_SHARD).is_file():
         return [ONLY_SHARD]
-    problem = "no weights"
-    pickles = [name for name in names if name.endswith(PICKLES)]
-    if pickles:
-        problem = f"only pickle weights ({', '.join(pickles[:3])}), which are refused"
-    raise InputError(f"{folder}: {problem}; a checkpoint needs *.safetensors")
+    raise InputError(
+        f"{folder}: no weights; a checkpoint needs *.safetensors, pickles are refused"
+    )
 
 
 def has_shards(folder: Path) -> bool:
     """Say whether a folder holds all shards of a checkpoint."""
     try:
         return all((folder / shard).is_file() for shard in shards_of(folder))
-    except (InputError, OSError):  # no shard, no index yet, or no folder
+    except InputError:  # no shard, no index yet, or no folder
         return False
 
 
-def stored_tensors(folder: Path, layers: int | None = None) -> set[str]:
-    """Return the names of a checkpoint's tensors.
-
-    Raises InputError for shards that are missing or damaged and, among the tensors that
-    are needed, for one that is quantised.
+def require_weights(folder: Path, layers: int | None = None) -> None:
+    """Raise InputError for shards that are missing or damaged and, among the tensors
+    that are needed, for one that is quantised.
     """
     # Not above: what is stored is planned and drawn without torch.
     from safetensors import safe_open
@@ -105,26 +125,39 @@ def stored_tensors(folder: Path, layers: int | None = None) -> set[str]:
                 f"{folder}: {name} is quantised to {dtypes[name]}, which is not"
                 " supported: take the model that was quantised"
             )
-    return set(dtypes)
+
+
+def require_whole(
+    report: Mapping[str, Collection[Any]], holder: str, layers: int | None = None
+) -> None:
+    """Raise InputError where transformers reports tensors that were not there, or have
+    another shape, which it would fill with random numbers and only a warning.
+
+    layers: the first ones, where they alone were asked for.
+    """
+    for name, stored, wanted in sorted(report["mismatched_keys"]):
+        part = f" of the first {layers} layers: load the whole model" if layers else ""
+        raise InputError(
+            f"{holder} has {name} in the shape {list(stored)}, but config.json asks for"
+            f" {list(wanted)}{part}"
+        )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise InputError(
+            f"{holder} lacks {len(missing)} tensors, the first is {missing[0]}"
+        )
 
 
 def require_config(folder: Path) -> None:
-    """Raise InputError for a folder that holds no checkpoint."""
-    if (folder / "config.json").is_file():
-        return
+    """Raise InputError for a folder that holds no checkpoint, or an adapter, also
+    beside one: whether it is meant cannot be told.
+    """
     if (folder / ADAPTER).is_file():
         raise InputError(
-            f"{folder}: an adapter (base {adapter_base(folder)}): merge it first, since"
-            " only whole models are read"
+            f"{folder}: {ADAPTER}: merge the adapter into its model, or remove it"
         )
-    raise InputError(f"{folder}: no config.json, so this is not a model checkpoint")
-
-
-def adapter_base(folder: Path) -> str:
-    """Return the model that an adapter in a folder changes; raises InputError."""
-    with checkpoint_errors(folder / ADAPTER):
-        settings = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))
-        return settings.get("base_model_name_or_path") or "unknown"
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder}: no config.json, so this is not a model checkpoint")
 
 
 def require_layers(layers: int, total: int, holder: str) -> None:

@@ -15,13 +15,12 @@ from gguf import GGUFReader
 
 from lib import progress
 from lib.errors import InputError
-from lib.models.gguf_files import conversions_of, gguf_parts
-from lib.models.load_errors import checkpoint_errors, require_whole
+from lib.models.card import conversions_of, gguf_parts
+from lib.models.checkpoint import checkpoint_errors, require_whole
 from lib.models.names import Source
 from lib.models.weights import quiet
 from lib.paths import whole_folder
 
-ONE_SHARD = "1TB"  # more than any model has: its weights are one file
 # What ends an answer in GGUF: the end of a turn or of a text, and padding, which
 # Qwen2.5 gives as its second end.
 STOP_TOKENS = ("eos_token_id", "eot_token_id", "padding_token_id")
@@ -75,13 +74,7 @@ def _join(parts: list[Path], joined: Path, source: Source) -> None:
 
 def _convert(gguf: Path, folder: Path, dtype: str) -> None:
     """Write config, tokenizer and dequantised weights of a GGUF file into `folder`."""
-    try:
-        reader = GGUFReader(gguf)
-    except Exception as error:  # it fails in many ways
-        reason = "it is damaged, or a part of it is missing"
-        raise InputError(f"{gguf}: cannot be loaded: {reason}") from error
-    _refuse_part(reader, gguf.name)
-    special = _special_tokens(reader)
+    special = _special_tokens(GGUFReader(gguf))
     file: Any = {"pretrained_model_name_or_path": gguf.parent, "gguf_file": gguf.name}
 
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**file)
@@ -92,7 +85,7 @@ def _convert(gguf: Path, folder: Path, dtype: str) -> None:
 
     model = _dequantised(gguf, file, dtype)
     model.generation_config = _generation_config(special)
-    model.save_pretrained(folder, max_shard_size=ONE_SHARD)
+    model.save_pretrained(folder)
 
 
 def _dequantised(gguf: Path, file: dict, dtype: str) -> transformers.PreTrainedModel:
@@ -115,16 +108,6 @@ def _dequantised(gguf: Path, file: dict, dtype: str) -> transformers.PreTrainedM
         bar.update()
     require_whole(report, f"{gguf.name}: the file")
     return model
-
-
-def _refuse_part(reader: GGUFReader, name: str) -> None:
-    """Raise InputError for a file that is one of several parts."""
-    number, count = reader.get_field("split.no"), reader.get_field("split.count")
-    if number and count and count.contents() > 1:
-        raise InputError(
-            f"{name}: part {number.contents() + 1} of {count.contents()} of a model:"
-            " join the parts with `llama-gguf-split --merge`"
-        )
 
 
 def _special_tokens(reader: GGUFReader) -> dict[str, Any]:

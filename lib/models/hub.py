@@ -5,16 +5,18 @@
 
 Neither pickles nor code are fetched. Any tensor of a safetensors shard can be had by
 its byte range, which the shard's header tells: those that are needed become a
-safetensors file of their own.
+safetensors file of their own. What the hub refuses is said in one line.
 """
 
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from huggingface_hub import HfApi, constants, hf_hub_url, snapshot_download
+import httpx2
+from huggingface_hub import HfApi, constants, errors, hf_hub_url, snapshot_download
 from huggingface_hub.utils import (
     build_hf_headers,
     disable_progress_bars,
@@ -24,21 +26,86 @@ from huggingface_hub.utils import (
 from tqdm import tqdm
 
 from lib import paths
-from lib.errors import InputError
+from lib.errors import InputError, unusable_variable
 from lib.models.checkpoint import (
     ONLY_SHARD,
     SHARD_INDEX,
     decoder_config,
+    disk_full,
     has_shards,
     needed_tensors,
     require_layers,
 )
-from lib.models.load_errors import hub_errors
 
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 # The same weights once more, in other formats.
 DUPLICATES = ["*/*", "consolidated*.safetensors"]
 PIECE = 1 << 26  # bytes of a request: what a connection that breaks off may cost
+LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
+UNREACHABLE = (
+    httpx2.TransportError,
+    ConnectionError,
+    TimeoutError,
+    errors.RevisionResolutionError,
+    errors.LocalEntryNotFoundError,
+)
+
+
+@contextmanager
+def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
+    """Turn what the hub refuses into an InputError; what is not the hub's stays."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        chain = _with_causes(error)
+        refusals = [_refusal(repo, revision, cause) for cause in chain]
+        if any(isinstance(cause, UNREACHABLE) for cause in chain):
+            refusals.append(
+                f"{repo}: cannot be fetched, {constants.ENDPOINT} does not answer or"
+                " HF_HUB_OFFLINE is set; what was fetched stays: try again later, or"
+                " give a local folder, or a model that is in the cache already"
+            )
+        variable = unusable_variable()
+        if variable:
+            refusals.append(f"{repo}: cannot be fetched: {variable}")
+        for message in filter(None, refusals):
+            raise InputError(message) from error
+        raise
+
+
+def _refusal(repo: str, revision: str | None, error: BaseException) -> str | None:
+    """Return in one line why an exception hinders a fetch; None for any other."""
+    match error:
+        case errors.GatedRepoError():
+            place = f"{constants.ENDPOINT}/{repo}"
+            return f"{repo} is gated: request access on {place}, then {LOG_IN}"
+        case errors.RevisionNotFoundError():
+            return (
+                f"{repo} has no revision {revision!r}: give a branch, a tag or a commit"
+            )
+        case errors.RepositoryNotFoundError():
+            return (
+                f"{repo} was not found on {constants.ENDPOINT}: check the id; if it is"
+                f" private, {LOG_IN}"
+            )
+        case (
+            errors.HfHubHTTPError()
+            | errors.HFValidationError()
+            | errors.NotASafetensorsRepoError()
+            | errors.SafetensorsParsingError()
+        ):
+            return f"{repo}: {' '.join(str(error).split())}"
+    return disk_full(error)
+
+
+def _with_causes(error: BaseException) -> list[BaseException]:
+    """Return an exception and what it was raised from: the reason may be wrapped."""
+    chain = [error]
+    while cause := chain[-1].__cause__ or chain[-1].__context__:
+        chain.append(cause)
+    return chain
 
 
 def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Path:

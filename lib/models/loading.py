@@ -11,26 +11,18 @@ attention, see `attention`.
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 import transformers
 
 from lib.attention.check import check_attention
 from lib.errors import InputError
-from lib.models.checkpoint import (
-    ADAPTER,
-    adapter_base,
-    ends_digest,
-    weights_digest,
-)
+from lib.models.checkpoint import checkpoint_errors, ends_digest, weights_digest
 from lib.models.conversion import converted
 from lib.models.hub import first_layers, snapshot
-from lib.models.load_errors import checkpoint_errors
-from lib.models.names import Dtype, Source, resolve
+from lib.models.names import Source, resolve
 from lib.models.weights import cut_config, drawn, filled, read_config, read_tokenizer
-
-DTYPES = get_args(Dtype)
 
 
 @dataclass(frozen=True)
@@ -108,7 +100,7 @@ def load_without_weights(
     folder = _checkpoint(source, dtype, fetch=fetch)
     with checkpoint_errors(spec, folder):
         config = read_config(folder)
-        tokenizer = read_tokenizer(folder, config)
+        tokenizer = read_tokenizer(folder)
         with torch.device("meta"):
             model = transformers.AutoModelForCausalLM.from_config(
                 config, dtype=getattr(torch, dtype)
@@ -152,7 +144,7 @@ def _loaded(
     folder = _checkpoint(source, dtype, layers)
     with checkpoint_errors(source.spec, folder):
         config = read_config(folder)
-        tokenizer = read_tokenizer(folder, config)
+        tokenizer = read_tokenizer(folder)
         if layers is not None or seed is not None:
             config = cut_config(config, layers, folder)
         if seed is None:
@@ -161,9 +153,6 @@ def _loaded(
         else:
             model = drawn(config, device, dtype, seed)
         loaded = _described(source, folder, model, tokenizer, device, dtype, seed)
-    if (folder / ADAPTER).is_file():
-        base = adapter_base(folder)
-        print(f"{source.spec}: {ADAPTER} (base {base}) is left out", file=sys.stderr)
     if offload and any(weight.is_meta for weight in model.parameters()):
         print(
             f"{source.spec}: its weights take more than half of the memory that is"
@@ -175,11 +164,7 @@ def _loaded(
 
 
 def placement(device: str, dtype: str) -> tuple[str, str]:
-    """Return the device and the dtype that `auto` stands for; InputError for an unknown
-    dtype.
-    """
-    if dtype not in DTYPES:
-        raise InputError(f"unknown dtype {dtype!r}: choose from {', '.join(DTYPES)}")
+    """Return the device and the dtype that `auto` stands for."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if dtype == "auto":

@@ -24,12 +24,6 @@ CONFIG_FIELDS = {
     "layers": "num_hidden_layers",
     "context": "max_position_embeddings",
 }
-# What an entry of data/models.yaml must say.
-WHEEL_FIELDS = (
-    *("hub", "gguf", "sha256", "wheels_revision"),
-    *("weights", "requirements", "config"),
-)
-HUB_FIELDS = ("hub", "revision")
 
 
 @dataclass(frozen=True)
@@ -139,12 +133,8 @@ def known_models() -> dict[str, dict]:
     path = paths.DATA / "models.yaml"
     label = paths.relative_path(path)
     entries = paths.read_yaml(path)
-    if not isinstance(entries, dict):
-        raise InputError(f"{label}: must be names with fields")
     for name, entry in entries.items():
-        if not isinstance(entry, dict):
-            raise InputError(f"{label}: must be names with fields")
-        for field in WHEEL_FIELDS if "wheels" in entry else HUB_FIELDS:
+        for field in ("hub", "revision"):
             if field not in entry:
                 raise InputError(f"{label}: {name}.{field}: missing field")
     return entries

@@ -1,7 +1,6 @@
 """The parts of a checkpoint, as transformers reads them: config, tokenizer, weights.
 
-Weights come from safetensors alone, and no code is taken from a checkpoint. What is
-asked to fit each other and does not is refused in one line that names both.
+Weights come from safetensors alone, and no code is taken from a checkpoint.
 """
 
 import contextlib
@@ -19,16 +18,14 @@ from lib import paths
 from lib.errors import InputError
 from lib.models import memory
 from lib.models.checkpoint import (
-    is_only_head,
     require_config,
     require_layers,
-    stored_tensors,
+    require_weights,
+    require_whole,
 )
-from lib.models.load_errors import require_whole
 
 # How the decoder's tensors begin in a multimodal checkpoint, and without it.
 TEXT_PREFIX = {r"^(?:model\.)?language_model\.(?:model\.)?": "model."}
-HEAD_AS_EMBEDDING = {r"^lm_head\.": "model.embed_tokens."}
 
 
 def read_config(folder: Path) -> transformers.PretrainedConfig:
@@ -45,40 +42,21 @@ def read_config(folder: Path) -> transformers.PretrainedConfig:
     return config
 
 
-def read_tokenizer(folder: Path, config: transformers.PretrainedConfig) -> Any:
-    """Return a checkpoint's tokenizer.
-
-    Raises InputError for one that cannot tell the spans of tokens, or whose tokens the
-    model does not have.
+# Once for all loads of a model, so that prompts made with it need not be made again.
+@functools.lru_cache(maxsize=2)
+def read_tokenizer(folder: Path) -> Any:
+    """Return a checkpoint's tokenizer; InputError for one that cannot tell the spans of
+    tokens.
     """
-    tokenizer: Any = _read_tokenizer(folder)
+    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
+        folder, trust_remote_code=False
+    )
     if not tokenizer.is_fast:
         raise InputError(
             f"{folder}: its tokenizer gives no character offsets, so token spans"
             " cannot be exact"
         )
-    # A token that only a picture stands for may be one that a text model lacks.
-    added = tokenizer.added_tokens_decoder
-    written = [
-        token
-        for token in tokenizer.get_vocab().values()
-        if token not in added or not added[token].special
-    ]
-    words = config.get_text_config().vocab_size
-    if max(written) >= words:
-        raise InputError(
-            f"{folder}: its tokenizer gives ids up to {max(written)}, but config.json"
-            f" says vocab_size {words}: they are of different models"
-        )
     return tokenizer
-
-
-@functools.lru_cache(maxsize=2)
-def _read_tokenizer(folder: Path) -> Any:
-    """Read a tokenizer once for all loads of a model, so that prompts made with it need
-    not be made again.
-    """
-    return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
 
 def cut_config(
@@ -125,13 +103,8 @@ def filled(
     Raises InputError where these are not usable, or not those of the config.
     """
     auto: Any = transformers.AutoModelForCausalLM if whole else transformers.AutoModel
-    decoder = config.get_text_config()
-    layers = None if whole else decoder.num_hidden_layers
-    names = stored_tensors(folder, layers)
-    renamed = {} if whole else TEXT_PREFIX.copy()
-    if decoder.tie_word_embeddings and is_only_head(names):
-        renamed |= HEAD_AS_EMBEDDING
-
+    layers = None if whole else config.get_text_config().num_hidden_layers
+    require_weights(folder, layers)
     place = paths.settings_key(checkpoint=str(folder), dtype=dtype)
     with quiet():
         model, report = auto.from_pretrained(
@@ -142,10 +115,8 @@ def filled(
             max_memory=_memory_for_weights(device) if offload else None,
             # Of what does not lie on disk as the family wants it, such as experts.
             offload_folder=paths.CACHE / "offload" / place,
-            key_mapping=renamed,
+            key_mapping={} if whole else TEXT_PREFIX,
             use_safetensors=True,
-            # An adapter beside the model would be applied where peft is installed.
-            adapter_kwargs={"subfolder": "none"},
             # What does not fit is told here, in one line.
             ignore_mismatched_sizes=True,
             output_loading_info=True,

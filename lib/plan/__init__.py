@@ -7,8 +7,7 @@ runs, and why it would be refused.
         print(line)
 
     tasks     what a run computes, and how much of it is stored
-    sizes     how large a model is, and what of it is here
-    machine   the memory and the time that a task takes here
+    sizes     how large a model is, what of it is here, and what a task takes with it
     making    all of it: `make_plan`, and the `Plan` that it gives
 
 What cannot be had is refused before torch is imported, within seconds.

@@ -6,17 +6,14 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib.errors import InputError
-from lib.models.card import cards
 from lib.models.hub import first_layers, snapshot
-from lib.models.memory import free_memory
 from lib.models.names import known_models, resolve
-from lib.plan.sizes import files_of, shape_of
+from lib.plan.sizes import files_of, memory_of, room_for_weights, seconds_of, shape_of
 from lib.plan.tasks import Task, tasks_of
 from lib.profiles import Profile
 
 GB = 1e9
 HOUR = 3600
-NOTEBOOK_SECONDS = 15  # that a notebook takes to draw
 STORED_BYTES = 2  # of a number on the hub: weights are published in bfloat16
 
 
@@ -34,10 +31,9 @@ class Plan(NamedTuple):
     """What a run takes, and what this machine has no room for."""
 
     tasks: list[Task]
-    seconds: list[float]  # of each task
+    seconds: dict[Task, float]  # of those that something is left of
     needs: list[Need]  # of the models that something is left to do with
     free: int  # bytes of memory
-    drawing: int  # seconds that notebooks take
 
     @property
     def refusals(self) -> list[str]:
@@ -51,15 +47,12 @@ class Plan(NamedTuple):
 
 
 def make_plan(
-    profile: Profile,
-    fresh: bool = False,
-    parts: Collection[str] = (),
-    notebooks: int = 0,
+    profile: Profile, fresh: bool = False, parts: Collection[str] = ()
 ) -> Plan:
     """Return what a run of this profile takes.
 
-    fresh: it starts over; parts: what it computes, all for none; notebooks: how many it
-    draws. Raises InputError, for all models at once, where one cannot be had.
+    fresh: it starts over; parts: what it computes, all for none. Raises InputError for
+    a model that cannot be had.
     """
     every = tasks_of(profile, fresh)
     tasks = [task for task in every if not parts or task.part in parts]
@@ -67,28 +60,20 @@ def make_plan(
     for task in tasks:
         if task.left:
             left.setdefault(task.model, []).append(task)
-    drawing = notebooks * NOTEBOOK_SECONDS
-    if not left:
-        return Plan(tasks, [0.0] * len(tasks), [], free_memory(), drawing)
 
-    cards(left)  # which refuses what cannot be had
     depths = {spec: _depth(left[spec]) for spec in left}
     files = {spec: files_of(spec, depths[spec]) for spec in left}
-    # With torch: a refusal does not wait for it.
-    from lib.plan.machine import memory_of, room_for_weights, seconds_of
-
-    shapes = {spec: shape_of(spec, files[spec].folder) for spec in left}
+    seconds = {}
     needs = []
     for spec, layers in depths.items():
-        missing, here, _ = files[spec]
+        missing, here, folder = files[spec]
+        shape = shape_of(spec, folder)
         if layers is not None:
-            missing = min(missing, STORED_BYTES * shapes[spec].parameters(layers))
-        memory = max(memory_of(task, shapes[spec]) for task in left[spec])
+            missing = min(missing, STORED_BYTES * shape.parameters(layers))
+        memory = max(memory_of(task, shape) for task in left[spec])
         needs.append(Need(spec, layers, missing, here, memory))
-    seconds = [
-        seconds_of(task, shapes[task.model]) if task.left else 0.0 for task in tasks
-    ]
-    return Plan(tasks, seconds, needs, room_for_weights(), drawing)
+        seconds |= {task: seconds_of(task, shape) for task in left[spec]}
+    return Plan(tasks, seconds, needs, room_for_weights())
 
 
 def _depth(tasks: list[Task]) -> int | None:
@@ -97,10 +82,10 @@ def _depth(tasks: list[Task]) -> int | None:
     return max(depths) if len(depths) == len(tasks) else None
 
 
-def refuse(reasons: Collection[str]) -> None:
-    """Raise InputError for all reasons at once, if there are any."""
-    if reasons:
-        raise InputError("; ".join(reasons))
+def refuse(plan: Plan) -> None:
+    """Raise InputError for all that this machine has no room for, if there is any."""
+    if plan.refusals:
+        raise InputError("; ".join(plan.refusals))
 
 
 def fetch(plan: Plan) -> Iterator[str]:
@@ -126,10 +111,11 @@ def as_text(plan: Plan) -> str:
         for column in ("to_fetch", "here", "memory"):
             models[column] = models[column].map(gigabytes)
         models["layers"] = models["layers"].astype(object).fillna("all")
-        models["gated"] = ["yes" if _is_gated(spec) else "no" for spec in models.model]
+        models["gated"] = [_is_gated(spec) for spec in models.model]
         blocks.append(models.to_string(index=False))
     tasks = pd.DataFrame(plan.tasks, columns=Task._fields)
-    tasks["time"] = [duration(seconds) if seconds else "" for seconds in plan.seconds]
+    times = [plan.seconds.get(task) for task in plan.tasks]
+    tasks["time"] = [duration(seconds) if seconds else "" for seconds in times]
     shown = ["part", "model", "prompts", "stored", "time"]
     blocks.append(tasks[shown].to_string(index=False))
     blocks.append(f"free here: {gigabytes(plan.free)} of memory")
@@ -147,10 +133,10 @@ def summary(plan: Plan) -> str:
     if not prompts:
         return "Plan: nothing to fetch or compute, everything is stored"
     to_fetch = gigabytes(sum(need.to_fetch for need in plan.needs))
-    time_taken = duration(plan.drawing + sum(plan.seconds))
+    time_taken = duration(sum(plan.seconds.values()))
     return (
-        f"Plan: {to_fetch} to fetch, {prompts:,} prompts, about {time_taken} on this"
-        " machine"
+        f"Plan: {to_fetch} to fetch, {prompts:,} prompts, about {time_taken} where"
+        " nothing else runs on this machine"
     )
 
 

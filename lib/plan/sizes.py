@@ -1,12 +1,15 @@
-"""How large a model is, and what of it is here.
+"""How large a model is, what of it is here, and what a task takes with it here.
 
     files = files_of("Qwen2.5-Math-7B", layers=3)
     shape = shape_of("Qwen2.5-Math-7B", files.folder)
     files.missing, shape.parameters(layers=3)
 
-No weights are read, and `files_of` imports no torch.
+No weights are read. Torch is imported where it is needed: what cannot be had is refused
+without it.
 """
 
+import functools
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +17,27 @@ from huggingface_hub import HfApi
 from huggingface_hub.utils import filter_repo_objects
 
 from lib.errors import InputError
-from lib.models.card import HUB_SECONDS, card, config_folder
-from lib.models.checkpoint import has_shards, shards_of
-from lib.models.gguf_files import conversion_of, gguf_parts
-from lib.models.hub import DUPLICATES, layers_folder
-from lib.models.load_errors import checkpoint_errors, hub_errors
+from lib.models.card import (
+    HUB_SECONDS,
+    card,
+    config_folder,
+    conversion_of,
+    gguf_parts,
+)
+from lib.models.checkpoint import checkpoint_errors, has_shards, shards_of
+from lib.models.hub import DUPLICATES, hub_errors, layers_folder
+from lib.models.memory import SHARE_OF_MEMORY, free_memory
 from lib.models.names import Source, known_models, resolve
+from lib.plan.tasks import Task
+
+# Parts that score: what their models lack of memory stays on disk.
+SCORING = ("likelihood", "draw_scores")
+WORKING_MEMORY = 2.5e9  # bytes of Python, logits, and answers that grow at once
+# Seconds that go by for each second of matrix products.
+OVERHEAD = 1.4
+# The product that is timed is one of a 1.5B's MLP: rows x width times width x inner.
+ROWS, WIDTH, INNER = 128, 1536, 8960
+TRIAL_SECONDS = 2
 
 
 class Files(NamedTuple):
@@ -100,7 +118,6 @@ def shape_of(spec: str, folder: Path | None) -> Shape:
 
     folder: of its config, where data/models.yaml has none.
     """
-    # Not above: what cannot be had is refused without torch.
     import transformers
     from accelerate import init_empty_weights
     from accelerate.utils import compute_module_sizes
@@ -126,3 +143,62 @@ def shape_of(spec: str, folder: Path | None) -> Shape:
         embedding = sizes[names[model.get_input_embeddings()]]
         layer = sizes[names[model.get_decoder().layers[0]]]
         return Shape(sizes[""], embedding, layer)
+
+
+def room_for_weights() -> int:
+    """Return how many bytes are free where weights lie."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.mem_get_info()[0]
+    return free_memory()
+
+
+def memory_of(task: Task, shape: Shape) -> float:
+    """Return how many bytes of memory a task needs.
+
+    What a model that scores lacks of it stays on disk.
+    """
+    _, dtype = _placement(task)
+    needed = shape.parameters(task.layers) * dtype.itemsize
+    if task.part in SCORING:
+        needed = min(needed, SHARE_OF_MEMORY * room_for_weights())
+    return needed + WORKING_MEMORY
+
+
+def seconds_of(task: Task, shape: Shape) -> float:
+    """Return how long it takes to compute what is left of a task."""
+    operations = 2 * task.left * task.tokens * shape.multiplied(task.layers)
+    return OVERHEAD * operations / _speed(*_placement(task))
+
+
+def _placement(task: Task) -> tuple[str, Any]:
+    """Return the device of a task, and its dtype as torch has it."""
+    import torch
+
+    from lib.models.loading import placement
+
+    device, dtype = placement("auto", task.dtype)
+    return device, getattr(torch, dtype)
+
+
+@functools.cache
+def _speed(device: str, dtype: Any) -> float:
+    """Return how many operations a second products in this dtype do.
+
+    On a CPU the processor's time counts, so that what else runs meanwhile does not.
+    """
+    import torch
+
+    form: Any = {"device": device, "dtype": dtype}
+    weights = torch.ones(INNER, WIDTH, **form)
+    inputs = torch.ones(ROWS, WIDTH, **form)
+    clock = time.process_time if device == "cpu" else time.monotonic
+    threads = torch.get_num_threads() if device == "cpu" else 1
+    products = 0
+    begun = clock()
+    while clock() < begun + TRIAL_SECONDS * threads:
+        # Reading a number waits for a GPU to be done.
+        torch.nn.functional.linear(inputs, weights)[0, 0].item()
+        products += 1
+    return products * 2 * ROWS * WIDTH * INNER * threads / (clock() - begun)

@@ -22,9 +22,8 @@ from lib import paths
 from lib.evaluation.of_profile import stored_rows
 from lib.evaluation.wanted import completions_wanted
 from lib.models import conversion
-from lib.models.card import card
+from lib.models.card import card, conversions_of
 from lib.models.conversion import converted
-from lib.models.gguf_files import conversions_of
 from lib.models.loading import load, load_without_weights
 from lib.models.names import resolve
 from lib.profiles import load_profile
@@ -82,7 +81,7 @@ REVISIONS = [
 ]
 
 
-def write_gguf(path, architecture="qwen2", leave_out="", begin=False, part=None):
+def write_gguf(path, architecture="qwen2", leave_out="", begin=False):
     """Write a Qwen2 of three layers with random weights, its matrices quantised to
     Q8_0.
     """
@@ -90,9 +89,6 @@ def write_gguf(path, architecture="qwen2", leave_out="", begin=False, part=None)
     for name, value in METADATA.items():
         getattr(writer, f"add_{name}")(value)
     writer.add_add_bos_token(begin)
-    if part is not None:
-        writer.add_uint16("split.no", part)
-        writer.add_uint16("split.count", 2)
 
     random = np.random.default_rng(0)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, LAYERS)
@@ -276,19 +272,12 @@ def the_first_bytes(content):
     return content[:12]
 
 
-@pytest.mark.parametrize(
-    "damage, reason",
-    [
-        (without_its_end, ""),
-        (a_page_instead, ""),
-        (the_first_bytes, "it is damaged, or a part of it is missing"),
-    ],
-)
-def test_a_damaged_file_is_named(tmp_path, cache, damage, reason, refused):
+@pytest.mark.parametrize("damage", [without_its_end, a_page_instead, the_first_bytes])
+def test_a_damaged_file_is_named(tmp_path, cache, damage, refused):
     path = write_gguf(tmp_path / "bad.gguf")
     path.write_bytes(damage(path.read_bytes()))
     message = refused(converted, resolve(str(path)), "float32")
-    assert f"{path}: cannot be loaded: {reason}" in message
+    assert message.startswith(f"{path}: cannot be loaded: ")
     assert not whole(cache)
 
 
@@ -300,8 +289,6 @@ def test_a_damaged_file_is_named(tmp_path, cache, damage, reason, refused):
             {"leave_out": "blk.1.ffn_up.weight"},
             "lacks 1 tensors, the first is model.layers.1.mlp.up_proj.weight",
         ),
-        ({"part": 0}, "bad.gguf: part 1 of 2 of a model: join the parts with"),
-        ({"part": 1}, "bad.gguf: part 2 of 2 of a model: join the parts with"),
     ],
 )
 def test_a_file_that_holds_no_whole_model_is_named(

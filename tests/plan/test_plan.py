@@ -19,8 +19,8 @@ from lib.errors import InputError
 from lib.evaluation import likelihood as scorer
 from lib.measurement.run import measure
 from lib.models import memory
-from lib.plan import CHECKED, as_text, fetch, machine, make_plan, summary, tasks
-from lib.plan.making import NOTEBOOK_SECONDS, duration
+from lib.plan import CHECKED, as_text, fetch, make_plan, sizes, summary, tasks
+from lib.plan.making import duration
 from lib.plan.sizes import files_of, shape_of
 from lib.profiles import load_profile
 
@@ -65,7 +65,7 @@ def hub(tmp_path, tiny_llama, monkeypatch):
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
         for name in ("CACHE", "RESULTS", "FIGURES"):
             monkeypatch.setattr(paths, name, tmp_path / name.lower())
-        monkeypatch.setattr(machine, "_speed", lambda device, dtype: SPEED)
+        monkeypatch.setattr(sizes, "_speed", lambda device, dtype: SPEED)
         yield server
 
 
@@ -171,9 +171,8 @@ def test_time_is_that_of_the_products_of_what_is_left(hub, small):
         2 * attention.prompts * attention.tokens * 2 * shape.layer,
         2 * likelihood.prompts * likelihood.tokens * shape.whole,
     ]
-    expected = [machine.OVERHEAD * number / SPEED for number in operations]
-    assert planned.seconds == pytest.approx(expected)
-    assert make_plan(small, notebooks=2).drawing == 2 * NOTEBOOK_SECONDS
+    expected = [sizes.OVERHEAD * number / SPEED for number in operations]
+    assert list(planned.seconds.values()) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

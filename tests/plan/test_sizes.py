@@ -10,8 +10,7 @@ from huggingface_hub import constants
 
 from lib import paths
 from lib.errors import InputError
-from lib.models.card import HUB_SECONDS, card
-from lib.models.gguf_files import conversions_of
+from lib.models.card import HUB_SECONDS, card, conversions_of
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import known_models, resolve
 from lib.plan.sizes import files_of, shape_of
