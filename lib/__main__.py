@@ -4,13 +4,11 @@ A command is a function of the models of its options (`lib.profiles.options`).
 """
 
 import errno
-import io
 import json
 import os
 import re
 import signal
 import sys
-import webbrowser
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +23,7 @@ NO_LOCKS = (
 )
 
 try:
-    from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
+    from pydantic import AfterValidator, Field, NonNegativeInt
 
     from lib import paths, progress
     from lib.errors import InputError, PartlyDone, Settings
@@ -39,7 +37,7 @@ try:
         run_profile,
     )
     from lib.profiles.options import Command, Parser, arguments_of, parser_of
-    from lib.prompts.conditions import Filler, Position
+    from lib.prompts.conditions import Filler
 except ModuleNotFoundError as error:
     sys.exit(
         f"error: {(NO_UNIX if error.name in UNIX else NOT_HERE).format(error.name)}"
@@ -52,14 +50,8 @@ AnyPath = Annotated[Path, AfterValidator(lambda path: Path(os.path.expanduser(pa
 class NotebookOptions(Settings):
     """Which notebooks run."""
 
-    only: list[str] = Field([], description="notebooks by number or name, such as 1,2")
+    only: list[str] = Field([], description="notebooks by number, such as 01,02")
     fresh: bool = Field(False, description="start over instead of continuing")
-
-
-class ReportOptions(Settings):
-    """How a report is shown."""
-
-    open: bool = Field(False, description="show it in the browser")
 
 
 class RunOptions(Settings):
@@ -80,9 +72,6 @@ class EvaluateOptions(RunOptions):
     shard: str = Field(
         "1/1", description="i/n: the i-th of n equal parts, for job arrays"
     )
-    filler: str = Field("/", description="the text that mless repeats")
-    filler_length: PositiveInt = Field(55, description="inserted tokens")
-    position: Position = Field("between", description="before, between, end or random")
 
 
 class LikelihoodOptions(RunOptions):
@@ -119,8 +108,7 @@ def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
 
 def plan(overrides: Overrides) -> None:
     """Say what a profile will fetch, need and take on this machine; nothing runs."""
-    profile = run_profile(**dict(overrides))
-    check(profile)
+    profile = _checked(overrides)
     from lib import plan
 
     planned = plan.make_plan(profile)
@@ -130,7 +118,7 @@ def plan(overrides: Overrides) -> None:
 
 def fetch(overrides: Overrides) -> None:
     """Fetch the weights and problems of a profile, so that it runs without network."""
-    profile = run_profile(**dict(overrides))
+    profile = _checked(overrides)
     from lib.plan import fetch, make_plan
 
     for line in fetch(make_plan(profile)):  # which fetches the problems
@@ -167,7 +155,7 @@ def _checked(overrides: Overrides) -> Profile:
     return profile
 
 
-def report(overrides: Overrides, options: ReportOptions) -> None:
+def report(overrides: Overrides) -> None:
     """Write a profile's results as a page to explore, in a folder to publish; its
     claims are judged first, and what is not measured or answered yet is computed.
     """
@@ -176,24 +164,18 @@ def report(overrides: Overrides, options: ReportOptions) -> None:
 
     profile = _checked(overrides)
     _judge(profile)  # anew: answers or rules may have changed since
-    path = write_report(profile)
-    print(path)
-    if options.open and not webbrowser.open(path.as_uri()):
-        raise InputError(f"no browser found: open {path} in one")
+    print(write_report(profile))
 
 
 def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     """Complete and grade problems under several conditions."""
     shard = _shard(options.shard)
-    filler = Filler(
-        length=options.filler_length, position=options.position, mless=options.filler
-    )
-    check_accuracy(accuracy, filler)
+    check_accuracy(accuracy, Filler())
     # With torch: a refusal does not wait for it.
     from lib.evaluation import answer_tables, run
     from lib.figures.tables import show
 
-    answers = run.evaluate(accuracy, filler, options.seed, options.out, shard)
+    answers = run.evaluate(accuracy, Filler(), options.seed, options.out, shard)
     table = answer_tables.summarise(answers)
     if len(table):
         print(show(table, answer_tables.shown_columns(table), digits=1))
@@ -274,11 +256,6 @@ def main(arguments: list[str] | None = None) -> int:
     That is 0 only on success, 2 for bad input, said in one line, 1 for failed prompts,
     and 130 when interrupted.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A console that lacks a character shows a question mark.
-            stream.reconfigure(errors="replace")
-
     typed = sys.argv[1:] if arguments is None else arguments
     try:
         options = vars(parser().parse_args(typed or ["--help"]))
@@ -314,9 +291,7 @@ def _complain(error: Exception) -> int:
         reason = NO_LOCKS if error.errno in LOCKS else error.strerror or error
         message = f"{error.filename or 'the output'}: {reason}"
 
-    one_line = " ".join(message.split())
-    shortened = re.sub(r"(\S{60})\S{300,}(\S{10})", r"\1...\2", one_line)
-    print(f"error: {shortened}", file=sys.stderr)
+    print("error:", *message.split(), file=sys.stderr)
     return 1 if isinstance(error, PartlyDone) else 2
 
 

@@ -33,23 +33,18 @@ CACHE = Path(
 
 
 def notebooks(only: Sequence[str] = ()) -> list[Path]:
-    """Return the notebooks of these numbers, names or files, all of them for none.
+    """Return the notebooks of these numbers, all of them for none.
 
     00 is not among them: it shows a prompt of the reader's own, and no profile decides
     what. Raises InputError for an unknown one.
     """
-    files = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-    every = [path for path in files if not path.name.startswith("00")]
-    by_name = {}
-    for path in every:
-        number = path.stem[:2]
-        for name in (path.name, path.stem, number, number.lstrip("0")):
-            by_name[name] = path
-
-    for name in only:
-        if name not in by_name:
-            raise unknown("notebook", name, [path.stem for path in every])
-    return sorted({by_name[name] for name in only}) or every
+    files = sorted(NOTEBOOKS.glob("0[1-9]_*.ipynb"))
+    by_number = {path.stem[:2]: path for path in files}
+    numbers = {name.zfill(2): name for name in only}
+    for number, name in numbers.items():
+        if number not in by_number:
+            raise unknown("notebook", name, [path.stem for path in files])
+    return sorted(by_number[number] for number in numbers) or files
 
 
 def relative_path(path: Path) -> str:

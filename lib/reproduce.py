@@ -7,11 +7,9 @@ the claims stand.
 import os
 import shutil
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-import matplotlib
 import papermill
 import yaml
 
@@ -67,7 +65,6 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     for line in fetch(plan):
         print(line, flush=True)
     _begin_results(profile, fresh)
-    parameters = _parameters(profile)
 
     prepared: set[str] = set()
     for index, notebook in enumerate(notebooks, 1):
@@ -76,7 +73,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
             if need not in prepared:
                 _prepare(need, profile, fresh)
                 prepared.add(need)
-        _execute(notebook, profile.results, parameters)
+        _execute(notebook, profile)
 
     if any(notebook.stem == SHOWS_A_PROMPT for notebook in notebooks):
         # For the page: no notebook reads it.
@@ -112,14 +109,6 @@ def _begin_results(profile: Profile, fresh: bool) -> None:
     (results / "profile.yaml").write_text(recorded)
 
 
-def _parameters(profile: Profile) -> dict[str, str]:
-    """Return what the notebooks are given: the profile."""
-    # A profile of another name is handed over as the file that records it.
-    shipped = profile.name in profile_names()
-    name = profile.name if shipped else str(profile.results / "profile.yaml")
-    return {"profile": name}
-
-
 def _prepare(need: str, profile: Profile, fresh: bool) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no
     time.
@@ -153,40 +142,34 @@ def _answer_demo(profile: Profile, fresh: bool) -> None:
     print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
 
-def _set_environment(own: str) -> None:
-    """Let kernels import this copy of the package, and read no settings of the user's.
-
-    own: an empty folder, in which IPython keeps what it needs.
+def _set_environment() -> None:
+    """Let kernels be those of this environment, and import this copy of the package
+    though they were started from another checkout's.
     """
-    # A kernel started from another checkout's environment must still import this one's
-    # package.
     inherited = os.environ.get("PYTHONPATH")
     folders = [str(paths.ROOT), inherited] if inherited else [str(paths.ROOT)]
     os.environ["PYTHONPATH"] = os.pathsep.join(folders)
-    os.environ["IPYTHONDIR"] = own
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
-    defaults = Path(matplotlib.get_data_path(), "matplotlibrc")
-    os.environ["MATPLOTLIBRC"] = str(defaults)
 
 
-def _execute(notebook: Path, results: Path, parameters: dict[str, str]) -> None:
-    """Run one notebook into `results`; only parameters that it declares are passed."""
-    declared = papermill.inspect_notebook(str(notebook))
-    bar = {"desc": notebook.stem, "unit": "cell", "file": sys.stderr}
-    executed = results / notebook.name
-    with tempfile.TemporaryDirectory() as own:
-        _set_environment(own)
-        try:
-            papermill.execute_notebook(
-                str(notebook),
-                str(executed),
-                {name: parameters[name] for name in parameters if name in declared},
-                kernel_name="python3",
-                cwd=str(paths.NOTEBOOKS),
-                # Of the kernel, which else warns of TCP in front of the bar.
-                extra_arguments=["--log-level=ERROR"],
-                progress_bar=bar if sys.stderr.isatty() else False,
-            )
-        except papermill.PapermillExecutionError as error:
-            reason = f"{error.ename}: {error.evalue} (executed copy: {executed})"
-            raise InputError(f"{notebook.stem} stopped: {reason}") from error
+def _execute(notebook: Path, profile: Profile) -> None:
+    """Run one notebook of a profile into its results."""
+    # A profile of another name is handed over as the file that records it.
+    shipped = profile.name in profile_names()
+    name = profile.name if shipped else str(profile.results / "profile.yaml")
+    executed = profile.results / notebook.name
+    _set_environment()
+    try:
+        papermill.execute_notebook(
+            str(notebook),
+            str(executed),
+            {"profile": name},
+            kernel_name="python3",
+            cwd=str(paths.NOTEBOOKS),
+            # Of the kernel, which else warns of TCP in front of the bar.
+            extra_arguments=["--log-level=ERROR"],
+            progress_bar=sys.stderr.isatty(),
+        )
+    except papermill.PapermillExecutionError as error:
+        reason = f"{error.ename}: {error.evalue} (executed copy: {executed})"
+        raise InputError(f"{notebook.stem} stopped: {reason}") from error

@@ -36,7 +36,6 @@ SECONDS = 100  # to wait for a process
 DRAWN = (
     "--limit 8 --conditions none,mless:5,arm --max-new-tokens 12 --elicit"
     " --elicit-tokens 4 --temperature 0.9 --top-p 0.9 --samples 3 --batch-size 7"
-    " --filler-length 5"
 )
 # By Ctrl-C, or by a disk that takes no more than so many bytes of a file.
 STOPPED = [

@@ -16,7 +16,6 @@ from pydantic import BaseModel
 
 from lib import reproduce
 from lib.__main__ import main, parser
-from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.evaluation import likelihood, run
 from lib.profiles import Overrides, load_profile, run_profile
@@ -32,9 +31,6 @@ evaluate | --model families-of-none.gguf | accuracy.models
 evaluate | --out p | folder
 evaluate | --seed 1 | seed
 evaluate | --shard 2/8 | shard
-evaluate | --filler ! | filler.mless
-evaluate | --filler-length 7 | filler.length
-evaluate | --position end | filler.position
 evaluate | --problems math500 | accuracy.problems
 evaluate | --limit 3 | accuracy.limit
 evaluate | --format plain | accuracy.format
@@ -51,7 +47,6 @@ evaluate | --engine vllm | accuracy.engine
 evaluate | --engine-options tensor_parallel=2 | accuracy.engine_options
 evaluate | --workers 2 | accuracy.workers
 evaluate | --gpus-per-worker 2 | accuracy.gpus_per_worker
-evaluate | --arm c=0.1 | accuracy.arm ARM
 likelihood | --model families-of-none.gguf | likelihood.models
 likelihood | --out p | folder
 likelihood | --seed 1 | seed
@@ -66,7 +61,6 @@ likelihood | --max-solution-tokens 7 | likelihood.max_solution_tokens
 reproduce | --only 1,02 | notebooks
 reproduce | --fresh | fresh
 reproduce | --model org/m | name attention.models attention.panels accuracy.models
-reproduce | --problems math500 | name attention.problems accuracy.problems NONE
 reproduce | --limit 3 | name stored_as attention.limit accuracy.limit PARTS
 reproduce | --name mine | name stored_as
 reproduce | --dtype bfloat16 | name attention.dtype accuracy.dtype
@@ -74,12 +68,8 @@ reproduce | --engine vllm | name accuracy.engine
 reproduce | --workers 2 | accuracy.workers
 """
 DEMO_PARTS = load_profile("demo").accuracy.variations
-# Of other problems there are no levels and no example, and no limit is theirs.
-NONE = "attention.limit attention.example accuracy.limit accuracy.levels"
 SHORT = {
-    "NONE": NONE,
     "PARTS": " ".join(f"accuracy.{part}.limit" for part in DEMO_PARTS),
-    "ARM": " ".join(f"accuracy.arm.{field}" for field in Arm.model_fields),
     "FILLER": " ".join(f"filler.{field}" for field in Filler.model_fields),
 }
 # A profile changes everything: tests/test_command_line.py runs one.
@@ -156,12 +146,10 @@ def test_an_option_changes_the_setting_that_it_stands_for(
 
 
 def test_what_is_typed_is_the_value_that_arrives(settings_of):
-    typed = "--shard 2/8 --out ~/o --filler ! --arm c=0.1 --samples 2"
+    typed = "--shard 2/8 --out ~/o --samples 2"
     settings = settings_of(f"{COMMANDS['evaluate']} {typed} --temperature 0.5")
     assert settings["shard"] == (2, 8)
     assert settings["folder"] == Path.home() / "o"
-    assert settings["filler.mless"] == "!"
-    assert settings["accuracy.arm.c"] == 0.1
     assert settings["accuracy.samples"] == 2
     assert settings["accuracy.temperature"] == 0.5
 
@@ -194,7 +182,6 @@ report : lib.claims.gathering.gather
 OVERRIDES = """
 profile: families
 model: gemma-3-270m
-problems: math500
 limit: 3
 name: mine
 dtype: bfloat16

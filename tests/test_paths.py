@@ -1,4 +1,4 @@
-"""Notebooks are named in several ways, messages name files, and folders are whole."""
+"""Notebooks are named by number, messages name files, and folders are whole."""
 
 import gzip
 
@@ -15,10 +15,9 @@ EVERY = ["01", "02", "03", "04", "05", "06", "07"]
     [
         ([], EVERY),
         (["3", "01", "03"], ["01", "03"]),
-        (["02_meaningless_effect", "01_attention_maps.ipynb"], ["01", "02"]),
     ],
 )
-def test_notebooks_are_named_in_several_ways_and_come_once_in_order(names, numbers):
+def test_notebooks_are_named_by_number_and_come_once_in_order(names, numbers):
     assert [path.stem[:2] for path in paths.notebooks(names)] == numbers
 
 

@@ -201,36 +201,6 @@ def test_a_model_that_is_known_here_asks_no_hub_for_its_layers(monkeypatch):
     assert run.attention.layers == 3
 
 
-def test_other_problems_are_all_asked_for(tmp_path, monkeypatch):
-    (tmp_path / "mine.jsonl").write_text("")
-    monkeypatch.chdir(tmp_path)
-    run = run_profile("demo", problems="mine.jsonl")
-    for section in (run.attention, run.accuracy):
-        assert section.problems == str(tmp_path / "mine.jsonl")
-        assert section.limit is None
-    assert run.accuracy.levels is None
-    # The drawn problem is one of the profile's own.
-    assert run.attention.example is None
-    families = run_profile("families", problems="mine.jsonl")
-    assert families.likelihood is None
-    assert families.pass_rates.problems == str(tmp_path / "mine.jsonl")
-    assert run_profile("demo", problems="mine.jsonl", limit=3).accuracy.limit == 3
-
-
-@pytest.mark.parametrize("solution, are_scored", [("It is $2$.", True), (" ", False)])
-def test_other_problems_are_scored_where_they_have_solutions(
-    tmp_path, solution, are_scored
-):
-    problem = {"unique_id": "1", "problem": "What is $1 + 1$?", "answer": "2"}
-    file = tmp_path / "mine.jsonl"
-    file.write_text(json.dumps(problem | {"solution": solution}))
-    likelihood = run_profile("families", problems=str(file)).likelihood
-    assert (likelihood is not None) == are_scored
-    if are_scored:
-        assert likelihood.problems == str(file)
-    assert run_profile("families", problems="math500").likelihood is not None
-
-
 @pytest.mark.parametrize("limit, of_fillers", [(3, 3), (500, 48)])
 def test_fewer_problems_go_everywhere_and_more_to_no_part(limit, of_fillers):
     run = run_profile("demo", limit=limit)

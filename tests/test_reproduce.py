@@ -191,14 +191,12 @@ def test_a_profile_without_likelihoods_leaves_their_notebook_out(runs, capsys):
 
 
 CELL = """
-import json, lib, matplotlib, os, sys
+import json, lib, os, sys
 found = {
     "profile": profile,
     "package": os.path.dirname(lib.__file__),
     "also": "/elsewhere" in sys.path,
     "folder": os.getcwd(),
-    "width": matplotlib.rcParams["lines.linewidth"],
-    "startup": "startup" in globals(),
 }
 json.dump(found, open(os.environ["FOUND"], "w"))
 raise KeyError("no such layer")
@@ -208,23 +206,16 @@ raise KeyError("no such layer")
 @pytest.fixture
 def settings_of_a_user(tmp_path, monkeypatch):
     """Settings of the tools underneath that a user has for other work."""
-    startup = tmp_path / "ipython" / "profile_default" / "startup"
-    startup.mkdir(parents=True)
-    (startup / "00.py").write_text("startup = True")
-    (tmp_path / "matplotlibrc").write_text("lines.linewidth: 9")
     kernel = tmp_path / "jupyter" / "kernels" / "python3"
     kernel.mkdir(parents=True)
     spec = {"argv": ["false"], "display_name": "x", "language": "python"}
     write_json(kernel / "kernel.json", spec)
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path))
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    for name in ("MATPLOTLIBRC", "JUPYTER_PREFER_ENV_PATH"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("JUPYTER_PREFER_ENV_PATH", raising=False)
 
 
-def test_a_notebook_runs_in_its_folder_by_this_copy_whatever_settings_a_user_has(
+def test_a_notebook_runs_in_its_folder_by_this_copy_whatever_kernels_a_user_has(
     settings_of_a_user, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("FOUND", str(tmp_path / "found.json"))
@@ -236,17 +227,15 @@ def test_a_notebook_runs_in_its_folder_by_this_copy_whatever_settings_a_user_has
     metadata["language_info"] = {"name": "python"}
     content = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
     nbformat.write(content, notebook)
-    (tmp_path / "results").mkdir()
-    given = {"profile": "mine", "unknown": "x"}
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    (tmp_path / "demo").mkdir()
     with pytest.raises(InputError) as caught:
-        reproduce._execute(notebook, tmp_path / "results", given)
+        reproduce._execute(notebook, load_profile("demo"))
     reason = "01_short stopped: KeyError: 'no such layer' (executed copy: "
-    assert str(caught.value) == f"{reason}{tmp_path}/results/01_short.ipynb)"
+    assert str(caught.value) == f"{reason}{tmp_path}/demo/01_short.ipynb)"
     assert json.loads((tmp_path / "found.json").read_text()) == {
-        "profile": "mine",
+        "profile": "demo",
         "package": str(paths.ROOT / "lib"),
         "also": True,
         "folder": str(paths.NOTEBOOKS),
-        "width": 1.5,
-        "startup": False,
     }

@@ -22,7 +22,6 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from lib import evaluation, paths
-from lib.arm.settings import Arm
 from lib.errors import Settings
 from lib.evaluation import likelihood
 from lib.evaluation.likelihood import texts_wanted
@@ -112,7 +111,6 @@ accuracy.elicit_tokens | 2 | answers sampling
 accuracy.temperature | 3.0 | answers
 accuracy.top_p | 0.2 | answers
 accuracy.samples | 2 | answers
-accuracy.arm | c=1:p1=50:fraction=0.5 | measured answers
 accuracy.batch_size | 2 | =answers
 accuracy.engine | vllm | (answers) (sampling)
 accuracy.engine_options | {tensor_parallel: 2} |
@@ -298,7 +296,7 @@ def section_of(annotation):
     sections = [
         kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, Settings)
     ]
-    return sections[0] if sections and sections != [Arm] else None
+    return sections[0] if sections else None
 
 
 @pytest.mark.parametrize("place, value, changed", ROWS, ids=[row[0] for row in ROWS])

@@ -29,7 +29,7 @@ from lib.prompts.problems import drawn_ids
 RECORDED = "settings.json"
 # Settings for which the keys of rows stand: in results/ rows of several may lie side by
 # side.
-IN_KEYS = {"format", "dtype", "levels", "arm"}
+IN_KEYS = {"format", "dtype", "levels"}
 # Parts whose rows are scores and no answers: what a row says, and the repository's
 # folder.
 SCORED = {

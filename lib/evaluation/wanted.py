@@ -38,7 +38,7 @@ def completions_wanted(
     """
     wanted = {}
     for condition in accuracy.conditions:
-        arm = arm_of(condition, loaded, accuracy.arm)
+        arm = arm_of(condition, loaded)
         for problem in problems:
             prompt = prompt_of(
                 loaded, problem, condition, accuracy.format, filler, accuracy.examples
@@ -79,16 +79,14 @@ def prompt_of(
     )
 
 
-def arm_of(
-    condition: Condition, loaded: Loaded, of_the_run: Arm | None = None
-) -> Arm | None:
-    """Return the settings of a condition's ARM, over those of the run or else the
-    paper's for the model; None without ARM.
+def arm_of(condition: Condition, loaded: Loaded) -> Arm | None:
+    """Return the settings of a condition's ARM, over the paper's for the model; None
+    without ARM.
 
     Statistics are a sequence's own, as in the authors' code, whose whole tensor is one
     prompt: no batch decides them.
     """
     if not condition.arm:
         return None
-    arm = condition.arm.over(arm_for(loaded.spec, of_the_run))
+    arm = condition.arm.over(arm_for(loaded.spec))
     return arm.model_copy(update={"statistics": "sequence"})

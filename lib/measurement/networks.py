@@ -95,7 +95,7 @@ def run_step(
             network,
             prompts,
             layers if step.network == TRAINED else [1],
-            arm=arm_for(spec, profile.accuracy.arm),
+            arm=arm_for(spec),
             seed=profile.seed,
         )
         yield activations.expand_dims(network=[step.network])

@@ -156,7 +156,7 @@ def settings_of(profile: Profile, spec: str, example: str | None) -> dict[str, d
     )
     everywhere["seed"] = profile.seed
     everywhere["filler"] = profile.filler.model_dump(exclude_none=True)
-    arm = arm_for(spec, profile.accuracy.arm)
+    arm = arm_for(spec)
 
     settings = {"all": everywhere}
     for measure, version in VERSIONS.items():

@@ -140,12 +140,10 @@ def known_models() -> dict[str, dict]:
     return entries
 
 
-def arm_for(spec: str, arm: Arm | None = None) -> Arm:
-    """Return ARM's settings for a model: `arm` if there is one, else the paper's for
-    the model (data/models.yaml), else the defaults.
+def arm_for(spec: str) -> Arm:
+    """Return the paper's settings of ARM for a model (data/models.yaml), else the
+    defaults.
     """
-    if arm:
-        return arm
     name = spec.partition("@")[0]
     of_paper = known_models().get(name, {}).get("arm", {})
     return Arm(**of_paper)

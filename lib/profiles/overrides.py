@@ -1,4 +1,4 @@
-"""A run that differs from its profile: in problems, model, how many, dtype, engine."""
+"""A run that differs from its profile: in model, number of problems, dtype, engine."""
 
 from collections.abc import Iterator
 from math import inf
@@ -23,7 +23,6 @@ from lib.profiles.sections import (
     Place,
 )
 from lib.prompts.conditions import parse_condition
-from lib.prompts.problems import load_problems
 
 SECTIONS = ("attention", "accuracy", *PARTS, "likelihood", "pass_rates")
 
@@ -38,9 +37,6 @@ class Overrides(Settings):
         None,
         description="this model everywhere: one name, hub id, folder or .gguf file",
     )
-    problems: Place | None = Field(
-        None, description="embedded, math500 or a JSONL file, instead of the profile's"
-    )
     limit: PositiveInt | None = Field(None, description=LIMIT)
     name: str | None = Field(
         None,
@@ -51,9 +47,7 @@ class Overrides(Settings):
     workers: NonNegativeInt | None = Field(None, description=WORKERS)
 
 
-def run_profile(
-    profile: str, model=None, problems=None, limit=None, name=None, **how: Any
-) -> Profile:
+def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> Profile:
     """Return a profile with a notebook's or the command line's overrides.
 
     It has a name and folders of its own, so that what is committed stays as it is: the
@@ -64,7 +58,6 @@ def run_profile(
     values = how | {
         "profile": profile,
         "model": model,
-        "problems": problems,
         "limit": limit,
         "name": name,
     }
@@ -72,8 +65,6 @@ def run_profile(
     changes = overrides.model_dump(exclude_none=True, exclude={"profile"})
     base = load_profile(profile)
     content = base.model_dump()
-    if "problems" in changes and not _have_solutions(changes["problems"]):
-        content["likelihood"] = None
     layers = _layers_of(changes["model"]) if "model" in changes else inf
     for name, section in _sections(content):
         _override(name, section, changes, layers)
@@ -102,10 +93,6 @@ def _override(
 
     layers: how many the model has, where it is another one.
     """
-    if "problems" in changes and "problems" in section:
-        # The drawn problem, the levels and the limit belong to others.
-        section |= dict.fromkeys(section.keys() & {"example", "levels", "limit"})
-        section["problems"] = changes["problems"]
     if "model" in changes:
         _fit(section, changes["model"], layers)
     if "limit" in changes:
@@ -113,9 +100,9 @@ def _override(
         most = section["limit"] if name in PARTS else None
         section["limit"] = min(changes["limit"], most or changes["limit"])
     # The dtype of scores is float32 everywhere: a hundredth of a nat counts.
-    plain = {"attention": ["dtype"], "accuracy": ["dtype", "engine", "workers"]}
-    for field in plain.get(name, ()):
-        section[field] = changes.get(field, section[field])
+    if name in ("attention", "accuracy"):
+        for field in section.keys() & {"dtype", "engine", "workers"}:
+            section[field] = changes.get(field, section[field])
 
 
 def _fit(section: dict[str, Any], model: str, layers: float) -> None:
@@ -155,14 +142,3 @@ def _name(base: Profile, name: str | None = None, **changes: Any) -> str:
             " differs from it"
         )
     return name
-
-
-def _have_solutions(problems: str) -> bool:
-    """Say whether each of these problems has a worked solution."""
-    if problems == "math500":  # which may have to be fetched
-        return True
-    try:
-        loaded = load_problems(problems)
-    except InputError:  # as whoever uses them will say
-        return False
-    return all(problem.solution.strip() for problem in loaded)

@@ -1,11 +1,10 @@
 """A profile's sections: what is measured, answered and scored, and how."""
 
 import os
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     NonNegativeInt,
     PositiveInt,
@@ -13,7 +12,6 @@ from pydantic import (
     model_validator,
 )
 
-from lib.arm.settings import Arm, parse_arm
 from lib.errors import InputError, Settings
 from lib.models.names import Dtype, known_models
 from lib.prompts.conditions import Condition, ConditionField, Example, Format
@@ -128,10 +126,6 @@ class Direct(Variation):
     )
 
 
-def _arm_of_text(arm: Any) -> Any:
-    return parse_arm(arm) if isinstance(arm, str) else arm
-
-
 class Accuracy(Variation, Section):
     """Under which conditions answers are asked for, and how models decode them."""
 
@@ -161,11 +155,6 @@ class Accuracy(Variation, Section):
     workers: NonNegativeInt = Field(0, description=WORKERS)
     gpus_per_worker: NonNegativeInt | None = Field(
         None, description="of each worker; 1 where there is a GPU if null"
-    )
-    arm: Annotated[Arm | None, BeforeValidator(_arm_of_text)] = Field(
-        None,
-        description="settings of ARM, such as c=0.13:p1=99.5:layer=1; the paper's for"
-        " each model if null",
     )
     fillers: Variation | None = Field(
         None, description="lengths, places and kinds of filler: Fig. 8, Tables 4 and 5"
@@ -237,10 +226,6 @@ def variation(accuracy: Accuracy, part: str) -> Accuracy:
 class Likelihood(Section):
     """Under which conditions gold solutions are scored."""
 
-    problems: Place = Field(
-        "embedded",
-        description="embedded, math500 or a JSONL file, each with a worked solution",
-    )
     conditions: list[ConditionField] = Field(
         ["none", "gap", "dilution", "mless"],
         validate_default=True,

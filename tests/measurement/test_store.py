@@ -13,8 +13,9 @@ import xarray as xr
 from transformers import LlamaForCausalLM
 
 from lib import paths
+from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement import networks, plan, run
+from lib.measurement import networks, plan, run, store
 from lib.measurement.run import measure
 from lib.measurement.store import Pieces, joined, save_measured
 from lib.profiles import load_profile, run_profile
@@ -200,9 +201,9 @@ def test_other_weights_are_measured_again(profile, tiny_checkpoint):
         ({"seed": 1}, set(plan.VERSIONS)),
         ({"filler": Filler(length=7).model_dump()}, set(plan.VERSIONS)),
         ({"attention": {"example": "embedded/draw/160"}}, {"tokens"}),
-        ({"accuracy": {"arm": {"c": 0.3}}}, {"activations"}),
         ({"attention": {"models": ["gemma-3-270m"]}}, set()),
-        ({}, {"causes"}),
+        ("arm", {"activations"}),
+        ("version", {"causes"}),
     ],
 )
 def test_what_other_settings_or_another_version_decide_has_another_file(
@@ -211,11 +212,14 @@ def test_what_other_settings_or_another_version_decide_has_another_file(
     (spec,) = profile.attention.models
     content = profile.model_dump()
     content["attention"]["panels"] = {}
-    for name, value in changed.items():
-        content[name] = content[name] | value if isinstance(value, dict) else value
     before = Pieces(profile, spec)
-    if not changed:
+    if changed == "arm":
+        monkeypatch.setattr(store, "arm_for", lambda spec: Arm(c=0.3))
+    elif changed == "version":
         monkeypatch.setitem(plan.VERSIONS, "causes", 2)
+    else:
+        for name, value in changed.items():
+            content[name] = content[name] | value if isinstance(value, dict) else value
     after = Pieces(type(profile).model_validate(content), spec)
     pieces = [piece for step in plan.STEPS for piece in step.pieces]
     files = [before.file(piece) for piece in pieces]

@@ -67,7 +67,6 @@ def test_the_papers_settings_belong_to_a_model_at_any_revision():
     of_llama = Arm(c=0.32, p1=90)
     assert arm_for("Llama-3.1-8B-Instruct") == of_llama
     assert arm_for("Llama-3.1-8B-Instruct@main") == of_llama
-    assert arm_for("Llama-3.1-8B-Instruct@main", Arm(c=1)) == Arm(c=1)
     assert arm_for("Gemma-3-4b-it") == Arm(fraction=0.25, p1=85)
     assert arm_for("a/model@main") == Arm()
 
