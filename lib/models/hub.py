@@ -4,8 +4,8 @@
     folder = first_layers("Qwen/Qwen2.5-Math-7B", layers=3)
 
 Neither pickles nor code are fetched. Any tensor of a safetensors shard can be had by
-its byte range, which the shard's header tells: those that are needed become a
-safetensors file of their own. What the hub refuses is said in one line.
+its byte range, which the shard's header tells: each that is needed becomes a
+safetensors file of its own. What the hub refuses is said in one line.
 """
 
 import json
@@ -13,11 +13,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import httpx2
 from huggingface_hub import HfApi, constants, errors, hf_hub_url, snapshot_download
 from huggingface_hub.utils import (
+    TensorInfo,
     build_hf_headers,
     disable_progress_bars,
     hf_raise_for_status,
@@ -28,7 +28,6 @@ from tqdm import tqdm
 from lib import paths
 from lib.errors import InputError, unusable_variable
 from lib.models.checkpoint import (
-    ONLY_SHARD,
     SHARD_INDEX,
     decoder_config,
     disk_full,
@@ -127,23 +126,13 @@ def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Pa
     return Path(folder)
 
 
-class RemoteTensor(NamedTuple):
-    """Where the bytes of a tensor lie on the hub, and what they mean."""
-
-    name: str
-    url: str
-    start: int
-    stop: int
-    dtype: str  # as safetensors calls it
-    shape: list[int]
-
-
 def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
     """Return a checkpoint folder `<commit>/layers-<n>`, whose weights are those of the
     embedding and the first layers alone.
 
     Where the hub's cache has the model whole, it is the cache's own `<commit>`. A fetch
-    that breaks off goes on where it stopped when it is called again. Raises InputError.
+    that breaks off goes on after its last tensor when it is called again. Raises
+    InputError.
     """
     small = snapshot(repo, revision, weights=False)
     require_layers(layers, decoder_config(small)["layers"] or layers, repo)
@@ -152,9 +141,9 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
 
     def fill(partial: Path) -> None:
         for source in small.iterdir():
-            if source.is_file() and source.name != SHARD_INDEX:
+            if source.is_file() and source.suffix != ".safetensors":
                 shutil.copyfile(source, partial / source.name)
-        _fetch(repo, _needed(repo, small.name, layers), partial / ONLY_SHARD)
+        _fetch(repo, small.name, layers, partial)
 
     with hub_errors(repo, revision):
         return paths.whole_folder(layers_folder(repo, small.name, layers), fill)
@@ -162,69 +151,50 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
 
 def layers_folder(repo: str, commit: str, layers: int) -> Path:
     """Return the folder in which first layers lie once they are fetched."""
-    return paths.CACHE / "first-layers" / repo / commit / f"layers-{layers}"
+    return paths.CACHE / "tensors" / repo / commit / f"layers-{layers}"
 
 
-def _needed(repo: str, commit: str, layers: int) -> list[RemoteTensor]:
-    """Return what the headers of a model's shards say of the tensors that are needed,
-    in the order of their bytes.
+def _fetch(repo: str, commit: str, layers: int, folder: Path) -> None:
+    """Write a safetensors file of each tensor that is needed and not yet there, and the
+    index of all.
     """
     disable_progress_bars()  # the hub's own, of its headers
     shards = HfApi().get_safetensors_metadata(repo, revision=commit)
     needed = needed_tensors(shards.weight_map, layers)
-    tensors = []
-    for shard, header in shards.files_metadata.items():
-        url = hf_hub_url(repo, shard, revision=commit)
-        begin = 8 + int.from_bytes(_bytes(url, 0, 8), "little")
-        for name, tensor in header.tensors.items():
-            if name in needed:
-                start, stop = (begin + offset for offset in tensor.data_offsets)
-                tensors.append(
-                    RemoteTensor(name, url, start, stop, tensor.dtype, tensor.shape)
-                )
-    return sorted(tensors, key=lambda tensor: (tensor.url, tensor.start))
+    files = {}
+    for number, name in enumerate(sorted(needed)):
+        files[name] = f"{number}.safetensors"  # its own could lead elsewhere
+    with tqdm(desc=repo, total=len(needed), unit="tensor") as bar:
+        for shard, header in shards.files_metadata.items():
+            url = hf_hub_url(repo, shard, revision=commit)
+            begin = 8 + int.from_bytes(_bytes(url, 0, 8), "little")
+            for name in needed & header.tensors.keys():
+                if not (folder / files[name]).is_file():
+                    _write(folder / files[name], name, header.tensors[name], url, begin)
+                bar.update()
+    paths.write_json(folder / SHARD_INDEX, {"metadata": {}, "weight_map": files})
 
 
-def _fetch(repo: str, tensors: list[RemoteTensor], path: Path) -> None:
-    """Write a safetensors file of these tensors, after the bytes that are there."""
-    header = _header(tensors)
-    total = sum(tensor.stop - tensor.start for tensor in tensors)
-    with open(path, "ab") as file:
-        if file.tell() < len(header):
-            file.truncate(0)
-            file.write(header)
-        here = file.tell() - len(header)
-        options = {"total": total, "initial": here, "unit": "B", "unit_scale": True}
-        with tqdm(desc=repo, **options) as bar:
-            for tensor in tensors:
-                size = tensor.stop - tensor.start
-                start = tensor.start + min(here, size)
-                here -= start - tensor.start
-                for content in _pieces(tensor.url, start, tensor.stop):
-                    file.write(content)
-                    bar.update(len(content))
+def _write(path: Path, name: str, tensor: TensorInfo, url: str, begin: int) -> None:
+    """Write a safetensors file of one tensor, at once or not at all.
 
-
-def _header(tensors: list[RemoteTensor]) -> bytes:
-    """Return what stands before the numbers of a safetensors file of these tensors."""
-    entries: dict[str, dict] = {"__metadata__": {"format": "pt"}}
-    end = 0
-    for tensor in tensors:
-        begin, end = end, end + tensor.stop - tensor.start
-        entries[tensor.name] = {
-            "dtype": tensor.dtype,
-            "shape": tensor.shape,
-            "data_offsets": [begin, end],
-        }
-    encoded = json.dumps(entries).encode()
+    url, begin: the shard that it lies in, and where numbers begin there.
+    """
+    start, stop = (begin + offset for offset in tensor.data_offsets)
+    entry = {
+        "dtype": tensor.dtype,
+        "shape": tensor.shape,
+        "data_offsets": [0, stop - start],
+    }
+    encoded = json.dumps({"__metadata__": {"format": "pt"}, name: entry}).encode()
     encoded += b" " * (-len(encoded) % 8)  # so that the numbers are aligned
-    return len(encoded).to_bytes(8, "little") + encoded
-
-
-def _pieces(url: str, start: int, stop: int) -> Iterator[bytes]:
-    """Yield the bytes from `start` to `stop`, so many at a time."""
-    for begin in range(start, stop, PIECE):
-        yield _bytes(url, begin, min(begin + PIECE, stop))
+    partial = path.with_suffix(".partial")
+    with open(partial, "wb") as file:
+        file.write(len(encoded).to_bytes(8, "little"))
+        file.write(encoded)
+        for place in range(start, stop, PIECE):
+            file.write(_bytes(url, place, min(place + PIECE, stop)))
+    partial.rename(path)
 
 
 def _bytes(url: str, start: int, stop: int) -> bytes:

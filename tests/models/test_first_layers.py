@@ -27,6 +27,7 @@ UNKNOWN_COMMIT = "f" * 40
 # At most so many bytes bring the headers of the four shards.
 HEADERS = 4 * 101_000
 PIECE = 4096
+LARGEST = 4 * 600 * 128  # bytes of a tensor: the embedding
 
 
 def first_three(repo):
@@ -72,7 +73,8 @@ def test_from_the_hub_come_only_the_needed_bytes_and_they_give_the_same(
     assert folder.parts[-4:] == place
     assert {path.suffix for path in folder.iterdir()} == {".json", ".safetensors"}
     assert needed <= server.sent_weights <= needed + HEADERS
-    assert (folder / "model.safetensors").stat().st_size <= 1.02 * needed
+    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    assert stored <= 1.02 * needed
 
     # What is there already costs a look at the commit.
     server.sent = 0
@@ -81,7 +83,7 @@ def test_from_the_hub_come_only_the_needed_bytes_and_they_give_the_same(
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9])
-def test_a_fetch_that_is_killed_goes_on_from_the_bytes_on_disk(
+def test_a_fetch_that_is_killed_goes_on_from_the_tensors_on_disk(
     server, monkeypatch, needed, share, is_exact
 ):
     received = hub._bytes
@@ -99,7 +101,7 @@ def test_a_fetch_that_is_killed_goes_on_from_the_bytes_on_disk(
     assert not list(paths.CACHE.rglob("layers-3"))
 
     assert is_exact(first_three(REPO))
-    assert server.sent_weights <= needed + 2 * HEADERS
+    assert server.sent_weights <= needed + 2 * HEADERS + LARGEST
 
 
 def test_a_connection_that_breaks_off_costs_a_piece(
