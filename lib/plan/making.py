@@ -111,7 +111,11 @@ def as_text(plan: Plan) -> str:
         for column in ("to_fetch", "here", "memory"):
             models[column] = models[column].map(gigabytes)
         models["layers"] = models["layers"].astype(object).fillna("all")
-        models["gated"] = [_is_gated(spec) for spec in models.model]
+        # Whether a licence has to be accepted on the hub first.
+        known = known_models()
+        models["gated"] = [
+            known.get(spec, {}).get("gated", False) for spec in models.model
+        ]
         blocks.append(models.to_string(index=False))
     tasks = pd.DataFrame(plan.tasks, columns=Task._fields)
     times = [plan.seconds.get(task) for task in plan.tasks]
@@ -120,11 +124,6 @@ def as_text(plan: Plan) -> str:
     blocks.append(tasks[shown].to_string(index=False))
     blocks.append(f"free here: {gigabytes(plan.free)} of memory")
     return "\n\n".join([*blocks, summary(plan)])
-
-
-def _is_gated(spec: str) -> bool:
-    """Say whether a model's licence has to be accepted on the hub first."""
-    return known_models().get(spec, {}).get("gated", False)
 
 
 def summary(plan: Plan) -> str:

@@ -76,7 +76,13 @@ def _measured(
     its prompts once.
     """
     attention = profile.attention
-    missing = steps if fresh else _missing(profile, steps, spec)
+    if fresh:
+        missing = steps
+    elif profile.has_stored(resolve(spec).name):
+        of_repository(profile, spec)  # which refuses other settings, as the run does
+        return
+    else:
+        missing = Pieces(profile, spec).missing(steps)
     if not missing:
         return
     part, _, deep, *_ = steps[0]
@@ -100,16 +106,6 @@ def _measured(
         dtype=attention.dtype,
         layers=None if deep else attention.layers,
     )
-
-
-def _missing(
-    profile: Profile, steps: list[PlannedStep], spec: str
-) -> list[PlannedStep]:
-    """Return what is yet to be measured of these steps."""
-    if profile.has_stored(resolve(spec).name):
-        of_repository(profile, spec)  # which refuses other settings, as the run does
-        return []
-    return Pieces(profile, spec).missing(steps)
 
 
 def _asked(

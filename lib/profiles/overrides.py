@@ -65,7 +65,10 @@ def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> 
     changes = overrides.model_dump(exclude_none=True, exclude={"profile"})
     base = load_profile(profile)
     content = base.model_dump()
-    layers = _layers_of(changes["model"]) if "model" in changes else inf
+    layers = inf
+    if model := changes.get("model"):
+        # Of one in data/models.yaml this asks no hub.
+        layers = resolve(model).layers or card(model).layers or inf
     for name, section in _sections(content):
         _override(name, section, changes, layers)
 
@@ -122,13 +125,6 @@ def _fit(section: dict[str, Any], model: str, layers: float) -> None:
             for text in section["conditions"]
             if (parse_condition(text).arm or Arm()).layer <= layers
         ]
-
-
-def _layers_of(model: str) -> float:
-    """Return how many layers a model has, where it says so; of one in data/models.yaml
-    this asks no hub.
-    """
-    return resolve(model).layers or card(model).layers or inf
 
 
 def _name(base: Profile, name: str | None = None, **changes: Any) -> str:
