@@ -1,5 +1,7 @@
 """What cannot run, said before any weights are read."""
 
+from math import inf
+
 from lib.errors import InputError
 from lib.models.card import card, cards
 from lib.models.names import Source
@@ -7,9 +9,6 @@ from lib.profiles.profile import Profile
 from lib.profiles.sections import Accuracy, Attention, Panel
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import drawn_problem, load_problems, solved_problems
-
-# Tokens that a model has room for whose config does not say.
-USUAL_CONTEXT = 2**17
 
 
 def check(profile: Profile) -> None:
@@ -59,7 +58,7 @@ def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
 def _check_condition(
     condition: Condition, known: Source, accuracy: Accuracy, filler: Filler
 ) -> None:
-    room = known.context or USUAL_CONTEXT
+    room = known.context or inf
     inserts = condition.inserted != "none"
     length = condition.filler(filler).length if inserts else 0
     if max(length, accuracy.max_new_tokens) >= room:
