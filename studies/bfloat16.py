@@ -18,8 +18,8 @@ float32 a copy of the converted folder, named like the model, is scored:
         --conditions none,mless,hidden-from-layer-1 --out runs/exact
 
 Writes studies/results/bfloat16.csv, a row per model and pair of conditions, and prints
-it: the change of log p by rounding and that of its difference between the two
-conditions, in nats, and what weights say in either dtype, in points.
+it: by how much rounding changes the difference of log p between the two conditions, in
+nats, and what weights say in either dtype, in points.
 """
 
 import pandas as pd
@@ -37,26 +37,22 @@ PAIRS = [("mless", "none"), ("mless", "hidden-from-layer-1")]
 # What an answer's score is known by in both dtypes.
 SAME_SCORE = ["answer", "condition"]
 # Of a row of `pass_rate_table`: what is told of both dtypes.
-TOLD = ["points", "low", "high", "effective", "largest_weight", "spread"]
+TOLD = ["points", "low", "high", "spread"]
 
 
 def changes(
     exact: pd.DataFrame, rounded: pd.DataFrame, more: str, less: str
 ) -> dict[str, float]:
-    """Return how far rounding moves log p under `more` and its difference to `less`:
+    """Return how far rounding moves the difference of log p between `more` and `less`:
     the mean absolute change in nats with its interval over problems, and the largest.
 
     exact, rounded: the same answers, as `scored_draws` has them.
     """
     change = rounded[[more, less]] - exact[[more, less]]
-    told: dict[str, float] = {}
-    moved = {"log_p": change[more], "ratio": change[more] - change[less]}
-    for name, nats in moved.items():
-        size = nats.abs().set_axis(exact.problem_id).dropna()
-        ends = [f"{name}_change", f"{name}_change_low", f"{name}_change_high"]
-        told |= mean_and_ends(ends, size, "mean")
-        told[f"{name}_change_largest"] = size.max()
-    return told
+    size = (change[more] - change[less]).abs().set_axis(exact.problem_id).dropna()
+    ends = ["ratio_change", "ratio_change_low", "ratio_change_high"]
+    told = mean_and_ends(ends, size, "mean")
+    return told | {"ratio_change_largest": size.max()}
 
 
 def compared(

@@ -33,7 +33,7 @@ PAIRS = [
 
 def difference(scores: pd.DataFrame, more: str, less: str) -> dict[str, float]:
     """Return the mean difference of two conditions in one model's log p(solution), with
-    its interval, n and median; nothing where one of them was not scored.
+    its interval and n; nothing where one of them was not scored.
     """
     try:
         values = likelihood_differences(scores, "solution", [(more, less)])
@@ -41,7 +41,7 @@ def difference(scores: pd.DataFrame, more: str, less: str) -> dict[str, float]:
         return {}
     apart = values.isel(network=0, component=0).to_series().dropna()
     told = mean_and_ends(["effect", "low", "high"], apart, "mean")
-    return told | {"n": len(apart), "median": apart.median()}
+    return told | {"n": len(apart)}
 
 
 def compared(plain: pd.DataFrame, chat: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,7 @@
 
 Writes studies/results/weights.csv and prints it: a row of
 `lib.evaluation.pass_rates.pass_rate_table` per model and pair of conditions that the
-weights allow, with what the two halves of the draws are like.
+weights allow, with how many times as many answers counting would take.
 """
 
 import pandas as pd
@@ -12,7 +12,6 @@ import pandas as pd
 from lib import evaluation
 from lib.evaluation.pass_rates import pass_rate_table
 from lib.profiles import load_profile
-from lib.statistics.intervals import POINTS
 from studies.keeping import RESULTS, keep
 
 PAIRS = [
@@ -22,19 +21,6 @@ PAIRS = [
     ("mful", "none"),
     ("arm", "none"),
 ]
-
-
-def halves(draws: pd.DataFrame) -> dict[str, float]:
-    """Return the % of a model's answers that are right under either condition, and in
-    how many problems the token limit cut them all.
-    """
-    is_cut = draws["finish_reason"] == "length"
-    right = POINTS * draws["right"].astype(float).groupby(draws["drawn_under"]).mean()
-    return {
-        "right_none": right["none"],
-        "right_mless": right["mless"],
-        "all_cut": int(is_cut.groupby(draws["problem_id"]).all().sum()),
-    }
 
 
 def checks(draws: pd.DataFrame) -> pd.DataFrame:
@@ -47,10 +33,7 @@ def checks(draws: pd.DataFrame) -> pd.DataFrame:
     by_counting = table["counted_high"] - table["counted_low"]
     by_weights = table["high"] - table["low"]
     table = table.assign(worth=(by_counting / by_weights) ** 2)
-    by_model = draws.groupby("model", sort=False)
-    of_halves = [{"model": model} | halves(own) for model, own in by_model]
-    weighted = table[table["by"] == "weights"]
-    return weighted.merge(pd.DataFrame(of_halves), on="model")
+    return table[table["by"] == "weights"]
 
 
 def main() -> None:

@@ -41,7 +41,6 @@ def test_plain_prompts_stand_beside_chat_on_the_same_problems():
 
     assert slashes.n == 3
     assert slashes.effect == 2
-    assert slashes["median"] == 2
     assert slashes.low < 2
     assert slashes.high > 2
 
@@ -101,16 +100,11 @@ def test_rounding_is_compared_on_the_same_answers():
     slashes, layer_1 = table.to_dict("records")
     assert (slashes["n"], slashes["scored"]) == (30, 120)
     for row in (slashes, layer_1):
-        assert row["log_p_change"] == pytest.approx(0.1)
         assert row["ratio_change"] == pytest.approx(0.1)
         assert row["ratio_change_largest"] == pytest.approx(0.4)
         assert row["points_float32"] == 0
         assert row["points_bfloat16"] > 1
         assert row["spread_float32"] == 0
-    # p(mless) over the mean of p(none) and p(mless).
-    largest = 2 * np.exp(0.4) / (1 + np.exp(0.4))
-    assert slashes["largest_weight_float32"] == 1
-    assert slashes["largest_weight_bfloat16"] == pytest.approx(largest)
 
 
 def test_rounding_of_a_change_is_what_both_conditions_do_not_share():
@@ -118,7 +112,6 @@ def test_rounding_of_a_change_is_what_both_conditions_do_not_share():
     rounded = exact.assign(nats=exact.nats + 0.3)
     rounded.loc[rounded.condition == "mless", "nats"] -= 0.5
     for row in bfloat16.compared(answers, exact, rounded).to_dict("records"):
-        assert row["log_p_change"] == pytest.approx(0.2)
         assert row["ratio_change"] == pytest.approx(0.5)
 
 
@@ -147,14 +140,11 @@ def test_the_prompt_decides_by_the_authors_rule_where_an_answer_has_no_box():
 def test_checks_of_weights_leave_out_what_the_weights_do_not_allow():
     answers, scores = draws_of(problems=30)
     answers.loc[answers.problem_id.isin(["p0", "p1"]), "right"] = False
-    answers["finish_reason"] = np.where(answers.problem_id == "p0", "length", "stop")
     draws = scored_draws(answers, scores)
     table = weights.checks(draws)
     assert list(table["more"]) == ["mless", "mless"]
     slashes = table.iloc[0]
     assert (slashes["n"], slashes["divided"], slashes["answers"]) == (30, 28, 112)
-    assert slashes["right_none"] == pytest.approx(100 * 28 / 60)
-    assert (slashes["right_mless"], slashes["all_cut"]) == (0, 1)
     draws.loc[2, "hidden-from-layer-1"] += 12  # one answer of p2 has all the weight
     draws.loc[8, "hidden-from-layer-1"] += 12
     assert list(weights.checks(draws)["less"]) == ["none"]
