@@ -46,23 +46,20 @@ def card(spec: str) -> Source:
     return replace(source, revision=folder.name, **decoder_config(folder))
 
 
-def cards(specs: Collection[str]) -> dict[str, Source]:
-    """Return the card of each model.
-
-    Raises InputError for all that cannot be had; a reason of several is said once.
+def require_cards(specs: Collection[str]) -> None:
+    """Raise InputError for all models that cannot be had, if there are any; a reason of
+    several is said once.
     """
-    found = {}
     models_by_reason: dict[str, list[str]] = {}  # what stands before the reason
     for spec in specs:
         try:
-            found[spec] = card(spec)
+            card(spec)
         except InputError as error:
             model, colon, reason = str(error).partition(": ")
             models_by_reason.setdefault(colon + reason, []).append(model)
     if models_by_reason:
         said = [", ".join(models) + why for why, models in models_by_reason.items()]
         raise InputError("; ".join(said))
-    return found
 
 
 def config_folder(source: Source) -> Path:

@@ -3,7 +3,7 @@
 from math import inf
 
 from lib.errors import InputError
-from lib.models.card import card, cards
+from lib.models.card import card, require_cards
 from lib.models.names import Source
 from lib.profiles.profile import Profile
 from lib.profiles.sections import Accuracy, Attention, Panel
@@ -16,7 +16,7 @@ def check(profile: Profile) -> None:
     if profile.stored:
         # Nothing runs.
         return
-    cards(profile.models)  # which refuses those that cannot be had
+    require_cards(profile.models)
     _check_attention(profile.attention)
     for section in profile.parts.values():
         if isinstance(section, Accuracy):

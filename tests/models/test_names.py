@@ -10,7 +10,7 @@ from huggingface_hub import constants
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.models.card import card, cards
+from lib.models.card import card, require_cards
 from lib.models.names import Source, arm_for, known_models, resolve
 
 GEMMA_CONFIG = """{
@@ -160,4 +160,4 @@ def test_a_table_of_models_that_lead_nowhere_is_refused(
 
 def test_every_model_that_cannot_be_had_is_named():
     with pytest.raises(InputError, match=r"'no-such'.*'neither-one'"):
-        cards(["no-such", "demo", "neither-one"])
+        require_cards(["no-such", "demo", "neither-one"])
