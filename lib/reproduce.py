@@ -36,7 +36,7 @@ EVIDENCE = (
 NEEDS = {
     "01_attention_maps": ("tokens",),
     "02_meaningless_effect": ("tokens", "attention", "controls"),
-    "03_math500": ("main", "fillers", "sampling", "tokens"),
+    "03_math500": ("main", "fillers", "tokens"),
     "04_activation_redistribution": ("activations",),
     "05_arm": ("interventions", "arm_map", "sampling"),
     "06_claims": EVIDENCE,

@@ -117,7 +117,7 @@ def settings_of(monkeypatch):
         "lib.__main__.check_accuracy",
         "lib.evaluation.answer_tables.summarise",
         "lib.evaluation.pass_rates.pass_rate_table",
-        "lib.evaluation.score_tables.nat_table",
+        "lib.evaluation.answer_tables.nat_table",
         "lib.figures.tables.show",
     ):
         monkeypatch.setattr(place, lambda *given, **options: pd.DataFrame())

@@ -13,7 +13,7 @@ and say what it shows.
     store           a folder of rows that grows by whole lines
     rows            the fields of a row, and answers as a frame
     provenance      what a row says of the software and processor that made it
-    answer_tables   what answers show: accuracy, effects, graders
+    answer_tables   what answers and likelihoods show: accuracy, effects, graders, nats
     sample_tables   what several samples of an answer show
     pass_rates      what drawn answers show that were scored
 """

@@ -160,7 +160,7 @@ class Accuracy(Variation, Section):
         None, description="lengths, places and kinds of filler: Fig. 8, Tables 4 and 5"
     )
     sampling: Variation | None = Field(
-        None, description="several samples: pass@k, diversity, noise between seeds"
+        None, description="several samples: pass@k and diversity"
     )
     interventions: Variation | None = Field(
         None, description="ARM beside the tokens: Tables 2 and 3"
