@@ -18,8 +18,7 @@ import pandas as pd
 import torch
 from measuring import keep
 
-from lib.generation.engines import make_engine
-from lib.generation.requests import Request, Sampling
+from lib.generation.writer import Request, Sampling, make_engine
 from lib.models.conversion import converted
 from lib.models.loading import Loaded, load
 from lib.models.names import resolve

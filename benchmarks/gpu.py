@@ -19,9 +19,8 @@ import torch
 from measuring import in_turns, keep
 
 from lib.attention.received import received_attention
-from lib.generation.engines import engine_class, make_engine
-from lib.generation.prefill import prefill
-from lib.generation.requests import Request, Sampling
+from lib.generation.slots import prefill
+from lib.generation.writer import Request, Sampling, engine_class, make_engine
 from lib.models.loading import load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems

@@ -21,7 +21,6 @@ import pandas as pd
 from lib import progress
 from lib.errors import InputError
 from lib.evaluation.pass_rates import is_divided, scored_draws
-from lib.evaluation.provenance import versions
 from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.scoring import (
     Texts,
@@ -36,10 +35,11 @@ from lib.evaluation.settings import (
     require_same,
     run_settings,
     shared_settings,
+    versions,
 )
 from lib.evaluation.store import SCORES, opened, read
 from lib.evaluation.wanted import prompt_of
-from lib.models.loading import Loaded, load
+from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.models.names import resolve
 from lib.profiles import Likelihood, PassRates
 from lib.prompts.building import Prompt, format_for
@@ -123,19 +123,21 @@ def score_models(
     """Score with each model what `folder` lacks of what is wanted of it, each kept at
     once; return the rows of all that is wanted, in its order.
 
-    shared: the settings that every row of the folder shares. What is refused leaves no
-    new folder behind: it is opened when a model knows its texts.
+    shared: the settings that every row of the folder shares. A text that is refused
+    leaves no new folder behind. The weights are read where something is missing.
     """
     require_same(folder, shared)
     rows: list[dict] = []
     for spec in settings.models:
-        loaded = load(spec, dtype=settings.dtype, offload=True)
-        wanted = wanted_of(loaded)
+        known = load_without_weights(spec, dtype=settings.dtype, fetch=False)
+        wanted = wanted_of(known)
         with opened(folder, shared, versions(), file=SCORES) as store:
             missing = store.missing(wanted)
-            done = len(wanted) - len(missing)
-            with progress.bar(loaded.name, len(wanted), "score", done) as bar:
-                store.keep(score_rows(loaded, missing), bar)
+            if missing:
+                loaded = with_weights(known, offload=True)
+                done = len(wanted) - len(missing)
+                with progress.bar(loaded.name, len(wanted), "score", done) as bar:
+                    store.keep(score_rows(loaded, missing), bar)
         rows += [store.rows[key] for key in wanted]
     return rows
 

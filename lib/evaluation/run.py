@@ -4,7 +4,7 @@ A run goes on where an earlier one stopped.
 """
 
 import contextlib
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,17 +15,20 @@ import torch
 from lib import progress
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.provenance import provenance, versions
 from lib.evaluation.rows import FIELDS, frame
-from lib.evaluation.settings import shared_settings
+from lib.evaluation.settings import shared_settings, versions
 from lib.evaluation.store import SUMMARY, Store, opened
-from lib.evaluation.wanted import (
-    WantedCompletion,
-    completions_wanted,
+from lib.evaluation.wanted import WantedCompletion, completions_wanted, made_by
+from lib.generation.writer import (
+    Completion,
+    Request,
+    Sampling,
+    Writer,
+    engine_class,
+    make_engine,
+    positions_after,
+    workers_class,
 )
-from lib.generation.engines import engine_class, make_engine, workers_class
-from lib.generation.requests import Completion, Request, Sampling, positions_after
-from lib.generation.writer import Writer
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade
 from lib.grading.status import Grade
@@ -75,7 +78,7 @@ def evaluate(
     environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
     environment |= versions()
 
-    failed = []
+    failed = 0
     with opened(folder, settings, environment, shard) as store:
         if any(store.missing(wanted) for _, wanted in wanted_of_models):
             (Path(folder) / SUMMARY).unlink(missing_ok=True)
@@ -85,8 +88,7 @@ def evaluate(
         rows = store.everything()
     if failed:
         raise PartlyDone(
-            f"{len(failed)} prompts failed, such as {failed[0]}; all others are done;"
-            " run again to retry"
+            f"{failed} prompts failed; all others are done; run again to retry"
         )
 
     keys = [key for _, wanted in wanted_of_models for key in wanted]
@@ -141,15 +143,15 @@ def _complete_missing(
     loaded: Loaded,
     accuracy: Accuracy,
     wanted: Mapping[str, WantedCompletion],
-) -> list[str]:
-    """Complete, grade and keep what no shard has of `wanted`; return a text for each
-    prompt that got no answer, which says why.
+) -> int:
+    """Complete, grade and keep what no shard has of `wanted`; return how many prompts
+    got no answer.
 
     Raises InputError at once for what the engine refuses.
     """
     missing = store.missing(wanted)
     if not missing:
-        return []
+        return 0
     requests = [_request(key, completion) for key, completion in missing.items()]
     sampling = _sampling(accuracy)
     done = len(wanted) - len(missing)
@@ -157,15 +159,10 @@ def _complete_missing(
         progress.bar(loaded.name, len(wanted), "completion", done) as bar,
         _engine(loaded, accuracy, requests, sampling) as engine,
     ):
-        rows = _graded_rows(engine, requests, sampling, missing, bar)
+        completions = engine.complete(requests, sampling)
+        rows = _graded_rows(loaded, missing, completions, sampling)
         store.keep(rows, bar)
-
-    return [
-        f"{loaded.name}, problem {asked.problem.id}, {asked.condition}"
-        f" ({engine.failed.get(key, 'the engine lost it')})"
-        for key, asked in missing.items()
-        if key not in store.rows
-    ]
+    return sum(key not in store.rows for key in missing)
 
 
 @contextlib.contextmanager
@@ -198,27 +195,16 @@ def _request(key: str, wanted: WantedCompletion) -> Request:
 
 
 def _graded_rows(
-    engine,
-    requests: list[Request],
-    sampling: Sampling,
+    loaded: Loaded,
     wanted: Mapping[str, WantedCompletion],
-    bar: progress.Bar,
+    completions: Iterable[Completion],
+    sampling: Sampling,
 ) -> Generator[dict, None, None]:
-    """Yield a line of completions.jsonl for each completion as it is graded; beside the
-    bar stands how the run goes.
-    """
-    tokens = correct = 0
-    for done, completion in enumerate(engine.complete(requests, sampling), 1):
+    """Yield a line of completions.jsonl for each completion as it is graded."""
+    for completion in completions:
         asked = wanted[completion.key]
         verdict = grade(asked.problem.answer, completion.text)
-        tokens += completion.completion_tokens
-        correct += verdict.correct
-        speed = tokens / max(bar.format_dict["elapsed"], 1e-3)
-        bar.set_postfix_str(
-            f"{correct / done:.0%} correct, {speed:.0f} tokens/s{engine.status}",
-            refresh=False,
-        )
-        row = _graded_row(engine.loaded, asked, completion, verdict)
+        row = _graded_row(loaded, asked, completion, verdict)
         if sampling.temperature == 0:  # a greedy answer's tokens follow from its prompt
             del row["token_ids"]
         yield row
@@ -231,8 +217,7 @@ def _graded_row(
     problem = wanted.problem
     text = completion.text
     gold = problem.answer
-    row = problem.model_dump() | vars(completion) | vars(verdict)
-    row |= provenance(loaded, completion.processor)
+    row = problem.model_dump() | made_by(loaded) | vars(completion) | vars(verdict)
     row["condition"] = str(wanted.condition)
     row["problem_id"] = problem.id
     row["sample"] = wanted.sample

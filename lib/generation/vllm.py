@@ -12,8 +12,15 @@ from typing import Any
 
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation.requests import Completion, Request, Sampling, elicitation_tokens
-from lib.generation.writer import Answer, Writer, chunk_size
+from lib.generation.writer import (
+    Answer,
+    Completion,
+    Request,
+    Sampling,
+    Writer,
+    chunk_size,
+    elicitation_tokens,
+)
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.memory import free_memory
 

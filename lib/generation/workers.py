@@ -11,13 +11,19 @@ import math
 import os
 import secrets
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lib.errors import InputError
-from lib.generation.engines import engine_class, make_engine
-from lib.generation.requests import Completion, Request, Sampling
-from lib.generation.writer import chunk_size
+from lib.generation.writer import (
+    Completion,
+    Request,
+    Sampling,
+    chunk_size,
+    engine_class,
+    make_engine,
+)
 from lib.models.loading import Loaded, load_without_weights
 
 # Read when Ray is imported, and by the processes it starts.
@@ -81,8 +87,7 @@ class Worker:
 class Workers:
     """`count` workers with `gpus` GPUs each.
 
-    Their checkpoints have the revision of `loaded`, which needs no weights. `failed`
-    names the reason of each prompt that was given up, by key.
+    Their checkpoints have the revision of `loaded`, which needs no weights.
     """
 
     def __init__(
@@ -99,8 +104,6 @@ class Workers:
         self.loaded = loaded
         self.chunk = chunk_size(batch_size)
         self.making = (engine, batch_size, options)
-        self.failed: dict[str, str] = {}
-        self.status = f", {count} workers"
 
     def __enter__(self) -> "Workers":
         """Join the cluster of RAY_ADDRESS or start one on this machine.
@@ -132,7 +135,8 @@ class Workers:
     def complete(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Completion]:
-        """Yield a completion for each prompt but those in `failed`, chunk by chunk.
+        """Yield a completion for each prompt, chunk by chunk, but those that are given
+        up: why is said at once.
 
         Raises InputError where a worker refuses and where the cluster stays too small.
         """
@@ -148,8 +152,6 @@ class Workers:
                 waiting[begin : begin + size],
             )
 
-        owed = {request.key for request in requests}
-        reason = ""
         while pool.has_next():
             try:
                 completions = pool.get_next_unordered(PATIENCE)
@@ -159,10 +161,9 @@ class Workers:
                 raise InputError(f"a worker refuses: {error.args[0]}") from error
             except RayError as error:
                 reason = _last_words(error)
+                print(f"prompts are given up: {reason}", file=sys.stderr, flush=True)
             else:
-                owed -= {completion.key for completion in completions}
                 yield from completions
-        self.failed = dict.fromkeys(owed, reason)
 
     def _workers(self) -> list:
         """Return the workers' actors, which start as soon as there is room."""

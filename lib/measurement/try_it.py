@@ -24,8 +24,7 @@ from IPython.display import display
 
 from lib.errors import InputError, validated
 from lib.figures.prompt import close_up, head_dots, png_of
-from lib.generation.engines import make_engine
-from lib.generation.requests import Request, Sampling
+from lib.generation.writer import Request, Sampling, make_engine
 from lib.measurement.attention import measure_tokens
 from lib.measurement.fields import PICTURE_WIDTH, fields_of, somebody_is_there
 from lib.models.loading import load
