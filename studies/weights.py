@@ -49,7 +49,7 @@ def checks(draws: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(worth=(by_counting / by_weights) ** 2)
     by_model = draws.groupby("model", sort=False)
     of_halves = [{"model": model} | halves(own) for model, own in by_model]
-    weighted = table[table["by"] == "weights"]
+    weighted = table.dropna(subset="points")
     return weighted.merge(pd.DataFrame(of_halves), on="model")
 
 
