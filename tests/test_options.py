@@ -44,7 +44,6 @@ evaluate | --elicit | accuracy.elicit
 evaluate | --elicit-tokens 7 | accuracy.elicit_tokens
 evaluate | --batch-size 7 | accuracy.batch_size
 evaluate | --engine vllm | accuracy.engine
-evaluate | --engine-options tensor_parallel=2 | accuracy.engine_options
 evaluate | --workers 2 | accuracy.workers
 evaluate | --gpus-per-worker 2 | accuracy.gpus_per_worker
 likelihood | --model families-of-none.gguf | likelihood.models

@@ -1,11 +1,11 @@
 """Prompts in, completions out: one small interface, two engines, here or in workers.
 
-    writer = make_engine("transformers", loaded, batch_size=8, options={})
+    writer = engine_class("transformers")(loaded, batch_size=8)
     completions = writer.complete([Request("key", input_ids)], Sampling(512))
 
-An engine is a module with a `Writer` named `Engine(loaded, batch_size, **options)`. Its
-`load` turns a model that was loaded without weights into one that the engine can run,
-its `_accept` refuses what it cannot run, and its `_stream` writes.
+An engine is a module with a `Writer` named `Engine`. Its `load` turns a model that was
+loaded without weights into one that the engine can run, its `_accept` refuses what it
+cannot run, and its `_stream` writes.
 
     writer        what every engine has in common, and an engine by its name
     transformers  the project's own continuous batches, on any device, also under ARM

@@ -45,7 +45,7 @@ CPU_SHARE = 0.5  # of the memory that is free, what the cache takes on a CPU
 
 
 class Engine(Writer):
-    """Runs on `tensor_parallel` devices.
+    """Runs on `gpus` devices, over which it spreads the model.
 
     Its greedy output in float32 equals the transformers engine's. ARM is refused.
     """
@@ -55,9 +55,8 @@ class Engine(Writer):
         """Return a model with its weights fetched, which vLLM reads by itself."""
         return load_without_weights(loaded.spec, loaded.device, loaded.dtype)
 
-    def __init__(self, loaded, batch_size: int | None, tensor_parallel: int = 1):
-        super().__init__(loaded, batch_size)
-        self.tensor_parallel = tensor_parallel
+    def __init__(self, loaded, batch_size: int | None, gpus: int = 1):
+        super().__init__(loaded, batch_size, gpus)
         self.llm: Any = None  # until the first prompt
         self.room = 0  # positions of a prompt, with what follows
 
@@ -146,7 +145,7 @@ class Engine(Writer):
             "skip_tokenizer_init": True,
             "generation_config": "vllm",
             "dtype": self.loaded.dtype,
-            "tensor_parallel_size": self.tensor_parallel,
+            "tensor_parallel_size": self.gpus,
             "enable_prefix_caching": True,
             "max_model_len": positions,
             "disable_log_stats": True,

@@ -22,7 +22,6 @@ from lib.generation.writer import (
     Sampling,
     chunk_size,
     engine_class,
-    make_engine,
 )
 from lib.models.loading import Loaded, load_without_weights
 
@@ -73,7 +72,7 @@ class Worker:
         return list(self.engine.complete(requests, sampling))
 
     def _load(self) -> Any:
-        name, *rest = self.making
+        name, batch_size, gpus = self.making
         loaded = load_without_weights(*self.loading)
         if loaded.revision != self.revision:
             raise InputError(
@@ -81,7 +80,8 @@ class Worker:
                 f" {loaded.revision}, this run {loaded.spec} at revision"
                 f" {self.revision}"
             )
-        return make_engine(name, engine_class(name).load(loaded), *rest)
+        engine = engine_class(name)
+        return engine(engine.load(loaded), batch_size, gpus)
 
 
 class Workers:
@@ -97,13 +97,12 @@ class Workers:
         loaded: Loaded,
         engine: str,
         batch_size: int | None,
-        options: dict[str, int],
     ):
         self.count = count
         self.gpus = gpus
         self.loaded = loaded
         self.chunk = chunk_size(batch_size)
-        self.making = (engine, batch_size, options)
+        self.making = (engine, batch_size, max(1, gpus))
 
     def __enter__(self) -> "Workers":
         """Join the cluster of RAY_ADDRESS or start one on this machine.

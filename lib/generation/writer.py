@@ -1,13 +1,12 @@
 """What every engine has in common: requests go in, completions come out, and a `Writer`
 makes one of the other with its model, up to what ends an answer.
 
-writer = make_engine("transformers", loaded, batch_size=8, options={})
+writer = engine_class("transformers")(loaded, batch_size=8)
 completions = writer.complete([Request("key", input_ids)], Sampling(512))
 """
 
 import functools
 import importlib
-import inspect
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -108,14 +107,16 @@ class Writer(ABC):
     """What every engine knows of its model.
 
     That is: which tokens end an answer, how much room there is, how an answer reads.
-    Without a `batch_size` it answers as many prompts at once as memory allows.
+    Without a `batch_size` it answers as many prompts at once as memory allows; `gpus`
+    are those that it may use, where there are any.
     """
 
-    def __init__(self, loaded, batch_size: int | None):
+    def __init__(self, loaded, batch_size: int | None, gpus: int = 1):
         self.loaded = loaded
         self.model = loaded.model
         self.tokenizer = loaded.tokenizer
         self.batch_size = batch_size
+        self.gpus = gpus
         self.stops = stop_tokens(self.model, self.tokenizer)
 
     def complete(
@@ -246,19 +247,3 @@ def engine_class(name: str):
 def workers_class():
     """Return the class `Workers`; raises InputError when Ray is not installed."""
     return importlib.import_module("lib.generation.workers").Workers
-
-
-def make_engine(name: str, loaded, batch_size: int | None, options: dict[str, int]):
-    """Return the engine called `name`, ready for prompts.
-
-    Raises InputError for an option that it does not have.
-    """
-    engine = engine_class(name)
-    known = list(inspect.signature(engine).parameters)[2:]
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        raise InputError(
-            f"engine {name} has no option {unknown[0]!r}: choose from"
-            f" {', '.join(known) or '(none)'}"
-        )
-    return engine(loaded, batch_size, **options)

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -23,7 +22,6 @@ from lib.generation.writer import (
     Request,
     Sampling,
     engine_class,
-    make_engine,
     processor_name,
 )
 from lib.models.loading import Loaded
@@ -208,9 +206,3 @@ def test_what_cannot_work_is_refused_before_anything_is_generated(
     engine = engine_class("transformers")(tiny, 4)
     with pytest.raises(InputError, match=message):
         engine.complete([Request("a", prompt, arm=arm)], Sampling(6))
-
-
-def test_an_option_that_an_engine_lacks_is_refused_by_name():
-    nobody = SimpleNamespace()
-    with pytest.raises(InputError, match="no option 'tensor_parallel'"):
-        make_engine("transformers", nobody, 4, {"tensor_parallel": 2})
