@@ -10,15 +10,15 @@ shows. Problems whose answers are all right, or all wrong, need no score: their 
 are multiplied by 0.
 """
 
+import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
 
-from lib import progress
 from lib.errors import InputError
 from lib.evaluation.pass_rates import is_divided, scored_draws
 from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, frame
@@ -81,8 +81,8 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
     then return all answers to the problems, as `scored_draws` has them.
 
     Filler, seed, format and temperature are those of the answers. Raises InputError for
-    answers that were not drawn from a whole distribution, have no tokens, or are of
-    other problems, models or weights than `settings` name.
+    answers that were not drawn from a whole distribution, or are of other problems,
+    models or weights than `settings` name.
     """
     drawn_with = read_run(answers)
     _require_probabilities(answers, drawn_with)
@@ -132,14 +132,16 @@ def score_models(
         known = load_without_weights(spec, dtype=settings.dtype, fetch=False)
         wanted = wanted_of(known)
         with opened(folder, shared, versions(), file=SCORES) as store:
-            missing = store.missing(wanted)
-            if missing:
-                loaded = with_weights(known, offload=True)
-                done = len(wanted) - len(missing)
-                with progress.bar(loaded.name, len(wanted), "score", done) as bar:
-                    store.keep(score_rows(loaded, missing), bar)
+            make = functools.partial(_scored, known)
+            store.fill(wanted, make, known.name, "score")
         rows += [store.rows[key] for key in wanted]
     return rows
+
+
+def _scored(known: Loaded, missing: Texts) -> Generator[dict, None, None]:
+    """Yield the rows of missing texts, of a model whose weights are read for them."""
+    loaded = with_weights(known, offload=True)
+    yield from score_rows(loaded, missing)
 
 
 def _with_short_solutions(
@@ -273,8 +275,8 @@ def _require_probabilities(folder: Path, drawn_with: dict) -> None:
 
 
 def _drawn_from(loaded: Loaded, drawn: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    """Return a model's answers; raises InputError where there are none, where one has
-    no tokens or where they were drawn from other weights or in a finer dtype.
+    """Return a model's answers; raises InputError where there are none, and where they
+    were drawn from other weights or in a finer dtype.
     """
     own = drawn[drawn["model"] == loaded.name]
     if own.empty:
@@ -294,12 +296,5 @@ def _drawn_from(loaded: Loaded, drawn: pd.DataFrame, folder: Path) -> pd.DataFra
             f" {first['dtype']}, not {loaded.revision} in {loaded.dtype}: their"
             " probabilities are others; score the weights that they were drawn from, in"
             " their --dtype or in float32"
-        )
-    without_tokens = own[~own["token_ids"].str.len().gt(0)]
-    if len(without_tokens):
-        first = without_tokens.iloc[0]
-        raise InputError(
-            f"{folder}: the answer {first['key']} to {first['problem_id']} has no token"
-            " ids, which an older run did not keep: draw it anew"
         )
     return own

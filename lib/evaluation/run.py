@@ -4,7 +4,8 @@ A run goes on where an earlier one stopped.
 """
 
 import contextlib
-from collections.abc import Generator, Iterable, Iterator, Mapping
+import functools
+from collections.abc import Generator, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +13,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import torch
 
-from lib import progress
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
 from lib.evaluation.rows import FIELDS, frame
 from lib.evaluation.settings import shared_settings, versions
-from lib.evaluation.store import SUMMARY, Store, opened
+from lib.evaluation.store import SUMMARY, opened
 from lib.evaluation.wanted import WantedCompletion, completions_wanted, made_by
 from lib.generation.writer import (
     Completion,
@@ -25,7 +25,6 @@ from lib.generation.writer import (
     Sampling,
     Writer,
     engine_class,
-    make_engine,
     positions_after,
     workers_class,
 )
@@ -84,7 +83,8 @@ def evaluate(
             (Path(folder) / SUMMARY).unlink(missing_ok=True)
         for loaded, wanted in wanted_of_models:
             own = dict(islice(wanted.items(), shard[0] - 1, None, shard[1]))
-            failed += _complete_missing(store, loaded, accuracy, own)
+            make = functools.partial(_completed, loaded, accuracy)
+            failed += store.fill(own, make, loaded.name, "completion")
         rows = store.everything()
     if failed:
         raise PartlyDone(
@@ -138,31 +138,24 @@ def _require_room(
             )
 
 
-def _complete_missing(
-    store: Store,
-    loaded: Loaded,
-    accuracy: Accuracy,
-    wanted: Mapping[str, WantedCompletion],
-) -> int:
-    """Complete, grade and keep what no shard has of `wanted`; return how many prompts
-    got no answer.
+def _completed(
+    loaded: Loaded, accuracy: Accuracy, missing: Mapping[str, WantedCompletion]
+) -> Generator[dict, None, None]:
+    """Yield a line of completions.jsonl for each missing completion as it is graded.
 
     Raises InputError at once for what the engine refuses.
     """
-    missing = store.missing(wanted)
-    if not missing:
-        return 0
     requests = [_request(key, completion) for key, completion in missing.items()]
     sampling = _sampling(accuracy)
-    done = len(wanted) - len(missing)
-    with (
-        progress.bar(loaded.name, len(wanted), "completion", done) as bar,
-        _engine(loaded, accuracy, requests, sampling) as engine,
-    ):
-        completions = engine.complete(requests, sampling)
-        rows = _graded_rows(loaded, missing, completions, sampling)
-        store.keep(rows, bar)
-    return sum(key not in store.rows for key in missing)
+    with _engine(loaded, accuracy, requests, sampling) as engine:
+        for completion in engine.complete(requests, sampling):
+            asked = missing[completion.key]
+            verdict = grade(asked.problem.answer, completion.text)
+            row = _graded_row(loaded, asked, completion, verdict)
+            if sampling.temperature == 0:
+                # A greedy answer's tokens follow from its prompt.
+                del row["token_ids"]
+            yield row
 
 
 @contextlib.contextmanager
@@ -172,17 +165,17 @@ def _engine(
     """Yield what completes: an engine with the model's weights here or, with workers,
     one in each of them.
     """
-    options = accuracy.batch_size, accuracy.engine_options
+    engine = engine_class(accuracy.engine)
+    size = accuracy.batch_size
     if not accuracy.workers:
-        ready = engine_class(accuracy.engine).load(loaded)
-        yield make_engine(accuracy.engine, ready, *options)
+        yield engine(engine.load(loaded), size, accuracy.gpus_per_worker or 1)
         return
 
     # An engine without weights refuses here what no worker can run.
-    make_engine(accuracy.engine, loaded, *options).complete(requests, sampling)
+    engine(loaded, size).complete(requests, sampling)
     gpus = accuracy.gpus_per_worker or int(loaded.device == "cuda")
     with workers_class()(
-        accuracy.workers, gpus, loaded, accuracy.engine, *options
+        accuracy.workers, gpus, loaded, accuracy.engine, size
     ) as workers:
         yield workers
 
@@ -192,22 +185,6 @@ def _request(key: str, wanted: WantedCompletion) -> Request:
     seed = int(key, 16) % 2**63
     input_ids = wanted.prompt.input_ids.tolist()
     return Request(key, input_ids, seed, wanted.arm)
-
-
-def _graded_rows(
-    loaded: Loaded,
-    wanted: Mapping[str, WantedCompletion],
-    completions: Iterable[Completion],
-    sampling: Sampling,
-) -> Generator[dict, None, None]:
-    """Yield a line of completions.jsonl for each completion as it is graded."""
-    for completion in completions:
-        asked = wanted[completion.key]
-        verdict = grade(asked.problem.answer, completion.text)
-        row = _graded_row(loaded, asked, completion, verdict)
-        if sampling.temperature == 0:  # a greedy answer's tokens follow from its prompt
-            del row["token_ids"]
-        yield row
 
 
 def _graded_row(
