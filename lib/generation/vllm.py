@@ -50,15 +50,13 @@ class Engine(Writer):
     Its greedy output in float32 equals the transformers engine's. ARM is refused.
     """
 
+    llm: Any = None  # until the first prompt
+    room = 0  # positions of a prompt, with what follows
+
     @staticmethod
     def load(loaded: Loaded) -> Loaded:
         """Return a model with its weights fetched, which vLLM reads by itself."""
         return load_without_weights(loaded.spec, loaded.device, loaded.dtype)
-
-    def __init__(self, loaded, batch_size: int | None, gpus: int = 1):
-        super().__init__(loaded, batch_size, gpus)
-        self.llm: Any = None  # until the first prompt
-        self.room = 0  # positions of a prompt, with what follows
 
     def _accept(self, arm: Arm) -> None:
         raise InputError("engine vllm does not run ARM: use engine transformers")
