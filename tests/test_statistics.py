@@ -87,7 +87,6 @@ def test_problems_that_repeat_their_template_count_as_one():
     once = interval(of_templates)
     assert ends(repeated) == pytest.approx(ends(once))
     assert repeated.n == 100
-    assert repeated.clusters == 25
     columns = np.stack([of_templates, -of_templates], 1)
     best = interval(columns.repeat(4, 0), ids, "largest")
     best_once = interval(columns, kind="largest")

@@ -35,7 +35,6 @@ class Interval:
     high: Any
     error: Any
     n: int  # problems
-    clusters: int  # independent groups of problems
 
 
 def interval(
@@ -82,7 +81,7 @@ def interval(
                 low, high = _share(values, sizes, alpha)
             else:
                 low, high = _difference(values, sizes, alpha, low, high)
-    return Interval(mean, low, high, error, len(values), len(sizes))
+    return Interval(mean, low, high, error, len(values))
 
 
 def _largest_by_chance(values: np.ndarray, clusters: np.ndarray, alpha: float) -> float:
