@@ -44,8 +44,8 @@ def answered(checkpoint, folder, *conditions, seed=0, shard=(1, 1), **changes):
 
 
 class Says:
-    """An engine that answers every prompt alike, but for the first so many, which it
-    loses; `asked`: its calls.
+    """An engine, and its class, that answers every prompt alike, but for the first so
+    many, which it loses; `asked`: its calls.
     """
 
     def __init__(self, text, loses=0):
@@ -53,6 +53,13 @@ class Says:
         self.loses = loses
         self.asked = []
         self.loaded = None  # until it is made
+
+    def load(self, loaded):
+        return loaded
+
+    def __call__(self, loaded, *options):
+        self.loaded = loaded
+        return self
 
     def complete(self, requests, sampling):
         self.asked.append((requests, sampling))
@@ -73,15 +80,7 @@ class Says:
 def says(monkeypatch):
     def use(text, loses=0):
         engine = Says(text, loses)
-
-        class Made:
-            load = staticmethod(lambda loaded: loaded)
-
-            def __new__(cls, loaded, *options):
-                engine.loaded = loaded
-                return engine
-
-        monkeypatch.setattr(module, "engine_class", lambda name: Made)
+        monkeypatch.setattr(module, "engine_class", lambda name: engine)
         return engine
 
     return use
