@@ -122,10 +122,9 @@ def _prepare(need: str, profile: Profile, fresh: bool) -> None:
         measure(profile, need, stored=not fresh)
 
 
-def _set_environment(own: str) -> None:
-    """Let kernels import this copy of the package, and read no settings of the user's.
-
-    own: an empty folder, in which IPython keeps what it needs.
+def _set_environment() -> None:
+    """Let kernels be those of this environment, and import this copy of the package
+    though they were started from another checkout's.
     """
     inherited = os.environ.get("PYTHONPATH")
     folders = [str(paths.ROOT), inherited] if inherited else [str(paths.ROOT)]

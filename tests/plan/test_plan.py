@@ -19,8 +19,8 @@ from lib.errors import InputError
 from lib.evaluation import likelihood as scorer
 from lib.measurement.run import measure
 from lib.models import memory
-from lib.plan import as_text, fetch, machine, make_plan, summary, tasks
-from lib.plan.making import NOTEBOOK_SECONDS, duration
+from lib.plan import as_text, fetch, make_plan, sizes, summary, tasks
+from lib.plan.making import duration
 from lib.plan.sizes import files_of, shape_of
 from lib.profiles import load_profile
 
