@@ -18,8 +18,7 @@ import pandas as pd
 import torch
 from measuring import keep
 
-from lib.generation.engines import make_engine
-from lib.generation.requests import Request, Sampling
+from lib.generation.writer import Request, Sampling, engine_class
 from lib.models.conversion import converted
 from lib.models.loading import Loaded, load
 from lib.models.names import resolve
@@ -47,7 +46,7 @@ def ways(loaded: Loaded) -> Iterator[tuple[str, int, Way]]:
 
 def ours(loaded: Loaded, engine: str) -> Way:
     """Return one of the project's engines as a way."""
-    writer = make_engine(engine, loaded, BATCH, {})
+    writer = engine_class(engine)(loaded, BATCH)
 
     def run(prompts: list[Prompt]) -> list[str]:
         requests = [

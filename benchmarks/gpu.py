@@ -19,9 +19,8 @@ import torch
 from measuring import in_turns, keep
 
 from lib.attention.received import received_attention
-from lib.generation.engines import engine_class, make_engine
-from lib.generation.prefill import prefill
-from lib.generation.requests import Request, Sampling
+from lib.generation.slots import prefill
+from lib.generation.writer import Request, Sampling, engine_class
 from lib.models.loading import load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
@@ -63,7 +62,7 @@ def answers(spec: str, engine: str, prompts: int) -> float:
     gc.collect()
     torch.cuda.empty_cache()  # vLLM takes nearly all of the memory
     loaded = engine_class(engine).load(load_without_weights(spec))
-    writer = make_engine(engine, loaded, None, {})
+    writer = engine_class(engine)(loaded, None)
     style = "chat" if loaded.tokenizer.chat_template else "plain"
     requests = []
     for problem in load_problems("embedded", limit=prompts, seed=0):

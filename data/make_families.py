@@ -29,7 +29,7 @@ from lib import progress
 from lib.errors import InputError
 from lib.evaluation.of_profile import RECORDED, recorded_settings
 from lib.evaluation.pass_rates import is_divided, scored_draws
-from lib.evaluation.rows import SCORE_FIELDS, frame
+from lib.evaluation.rows import FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.settings import RUN, first_difference, read_run
 from lib.evaluation.store import read
 from lib.grading.authors import correct_authors, correct_exact
@@ -274,8 +274,8 @@ def _graded(records: list[dict]) -> list[dict]:
 
 
 def _regraded(record: dict, grade: Grade) -> dict:
-    """Return a record with this grade; the authors' rule as published would need the
-    prompt.
+    """Return a record with this grade, of the fields that a row has now; the authors'
+    rule as published would need the prompt.
     """
     answer = record["answer"]
     response = record["response"]
@@ -288,7 +288,7 @@ def _regraded(record: dict, grade: Grade) -> dict:
     if changed:
         place = f"{record['problem_id']}, {record['condition']}"
         print(f"{place}: {', '.join(changed)} graded anew")
-    return new
+    return {name: new[name] for name in new if name in FIELDS}
 
 
 def main() -> None:

@@ -18,7 +18,6 @@ from lib.claims.verdict import Verdict
 from lib.claims.verdict_tables import stored_verdicts
 from lib.errors import InputError
 from lib.evaluation import answer_tables
-from lib.evaluation.score_tables import nat_table
 from lib.figures.tables import triples
 from lib.profiles import (
     Accuracy,
@@ -132,7 +131,7 @@ def at_once() -> list[SimpleNamespace]:
     """
     of_answers = scores()[scores().target == "answer"]
     told = []
-    for model, table in nat_table(of_answers).groupby("model"):
+    for model, table in answer_tables.nat_table(of_answers).groupby("model"):
         changes = {row.condition: row for row in as_rows(table)}
         effects = {name: changes[asked].effect for name, asked in AT_ONCE.items()}
         told.append(SimpleNamespace(model=model, n=changes["none"].n, **effects))
@@ -148,7 +147,7 @@ def solutions(more: str, less: str) -> list[SimpleNamespace]:
     less_first = of_solutions.sort_values(
         "condition", key=lambda names: names != less, kind="stable"
     )
-    table = nat_table(less_first).rename(columns={"effect": "estimate"})
+    table = answer_tables.nat_table(less_first).rename(columns={"effect": "estimate"})
     changed = {row.model: row for row in as_rows(table) if row.condition == more}
     return [changed[model] for model in verdict.models_of(about("dilution"))]
 

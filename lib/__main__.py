@@ -194,9 +194,9 @@ def _shard(text: str) -> tuple[int, int]:
 def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     """Score worked solutions, or answers that were drawn, under several conditions."""
     # With torch: a refusal does not wait for it.
+    from lib.evaluation.answer_tables import nat_table
     from lib.evaluation.likelihood import likelihoods, score_draws
     from lib.evaluation.pass_rates import pass_rate_table
-    from lib.evaluation.score_tables import nat_table
     from lib.figures.tables import show
 
     if options.answers is None:

@@ -17,11 +17,10 @@ from lib import paths
 from lib.claims.verdict_tables import read_verdicts, totals
 from lib.errors import InputError
 from lib.evaluation import of_profile
-from lib.evaluation.of_profile import same_texts
 from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure
 from lib.measurement.shown_prompt import measure_prompts
-from lib.plan import checked, fetch, make_plan, refuse, summary
+from lib.plan import fetch, make_plan, refuse, summary
 from lib.profiles import PARTS, Profile, profile_names
 
 # What claims are judged on.
@@ -36,7 +35,7 @@ EVIDENCE = (
 NEEDS = {
     "01_attention_maps": ("tokens",),
     "02_meaningless_effect": ("tokens", "attention", "controls"),
-    "03_math500": ("main", "fillers", "sampling", "tokens"),
+    "03_math500": ("main", "fillers", "tokens"),
     "04_activation_redistribution": ("activations",),
     "05_arm": ("interventions", "arm_map", "sampling"),
     "06_claims": EVIDENCE,
@@ -50,10 +49,9 @@ SHOWS_LIKELIHOODS = "07_does_it_help"
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     """Run these notebooks under `profile` and print how the claims stand.
 
-    What is finished is reused unless `fresh`. The demo's answers are those stored with
-    the repository, checked on CHECKED problems, unless `fresh`. What the run will take
-    is said first. Raises InputError at once for all that hinders it, and for a notebook
-    that stops.
+    What is finished is reused unless `fresh`; answers that the repository has are. What
+    the run will take is said first. Raises InputError at once for all that hinders it,
+    and for a notebook that stops.
     """
     started = time.monotonic()
     notebooks = _with_something_to_show(notebooks, profile)
@@ -117,29 +115,11 @@ def _prepare(need: str, profile: Profile, fresh: bool) -> None:
         of_profile.scores(profile)
     elif need == "draw_scores":
         of_profile.draws(profile)
-    elif need == "main" and profile.name == "demo":
-        _answer_demo(profile, fresh)
     elif need in ("main", "draws", *PARTS):
         of_profile.answers(profile, need)
     else:
         # Once begun anew, what the repository has is not read.
         measure(profile, need, stored=not fresh)
-
-
-def _answer_demo(profile: Profile, fresh: bool) -> None:
-    """Answer the demo's problems, or CHECKED of them, and compare with the stored."""
-    if fresh:
-        folder = profile.results
-    else:
-        # In a folder of its own, since what reads `results` takes its answers for all
-        # of them.
-        folder = profile.results / "check"
-        fewer = checked(profile.accuracy)
-        profile = profile.model_copy(update={"accuracy": fewer})
-    folder.mkdir(exist_ok=True)
-    answers = of_profile.answers(profile, folder=folder)
-    same, common = same_texts(profile, answers)
-    print(f"{same} of {common} completions agree with the stored demo's", flush=True)
 
 
 def _set_environment() -> None:

@@ -10,7 +10,7 @@ slashes, and by how many tokens slashes change the answers that end in both.
 """
 
 from lib import evaluation
-from lib.evaluation.limit_tables import by_limit
+from lib.evaluation.answer_tables import by_limit
 from lib.profiles import load_profile
 from studies.keeping import RESULTS, keep
 

@@ -33,7 +33,7 @@ def checks(draws: pd.DataFrame) -> pd.DataFrame:
     by_counting = table["counted_high"] - table["counted_low"]
     by_weights = table["high"] - table["low"]
     table = table.assign(worth=(by_counting / by_weights) ** 2)
-    return table[table["by"] == "weights"]
+    return table.dropna(subset="points")
 
 
 def main() -> None:

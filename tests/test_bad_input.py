@@ -41,7 +41,6 @@ COMMANDS = """
 evaluate --max-new-tokens 8192 |
 SmolLM2-135M-Instruct has room for 8192 tokens, not for 0 inserted and 8192 new
 evaluate --shard 3/2 | shard '3/2': give i/n
-evaluate --engine-options fast | engine_options.fast: must be a whole number, not ''
 evaluate --problems math500 | MATH-500 could not be fetched
 evaluate --problems deep.jsonl | line 1: not valid JSON (maximum recursion
 evaluate --problems latin.jsonl | latin.jsonl is not UTF-8 text (byte 13)

@@ -13,8 +13,8 @@ from lib.arm.activations import order_statistics
 from lib.arm.moving import redistribute
 from lib.arm.settings import Arm
 from lib.attention.received import received_attention
-from lib.generation.requests import Request, Sampling
 from lib.generation.transformers import Engine
+from lib.generation.writer import Request, Sampling
 from lib.models.loading import Loaded
 from lib.models.names import Source
 

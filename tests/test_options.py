@@ -44,7 +44,6 @@ evaluate | --elicit | accuracy.elicit
 evaluate | --elicit-tokens 7 | accuracy.elicit_tokens
 evaluate | --batch-size 7 | accuracy.batch_size
 evaluate | --engine vllm | accuracy.engine
-evaluate | --engine-options tensor_parallel=2 | accuracy.engine_options
 evaluate | --workers 2 | accuracy.workers
 evaluate | --gpus-per-worker 2 | accuracy.gpus_per_worker
 likelihood | --model families-of-none.gguf | likelihood.models
@@ -117,7 +116,7 @@ def settings_of(monkeypatch):
         "lib.__main__.check_accuracy",
         "lib.evaluation.answer_tables.summarise",
         "lib.evaluation.pass_rates.pass_rate_table",
-        "lib.evaluation.score_tables.nat_table",
+        "lib.evaluation.answer_tables.nat_table",
         "lib.figures.tables.show",
     ):
         monkeypatch.setattr(place, lambda *given, **options: pd.DataFrame())

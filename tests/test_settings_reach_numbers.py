@@ -113,7 +113,6 @@ accuracy.top_p | 0.2 | answers
 accuracy.samples | 2 | answers
 accuracy.batch_size | 2 | =answers
 accuracy.engine | vllm | (answers) (sampling)
-accuracy.engine_options | {tensor_parallel: 2} |
 accuracy.workers | 2 |
 accuracy.gpus_per_worker | 1 |
 accuracy.fillers | {conditions: [none, mless]} |

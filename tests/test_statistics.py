@@ -15,11 +15,11 @@ from lib.statistics.intervals import (
     clopper_pearson,
     interval,
     mcnemar_exact,
+    n_deciding,
     ratio,
     tango,
 )
 from lib.statistics.p_values import holm, signed_rank, smallest_level
-from lib.statistics.power import n_deciding, smallest_effect
 from lib.statistics.rounding import format_interval, rounded
 
 TAILED = np.append(np.zeros(35), np.full(5, 10.0))
@@ -87,7 +87,6 @@ def test_problems_that_repeat_their_template_count_as_one():
     once = interval(of_templates)
     assert ends(repeated) == pytest.approx(ends(once))
     assert repeated.n == 100
-    assert repeated.clusters == 25
     columns = np.stack([of_templates, -of_templates], 1)
     best = interval(columns.repeat(4, 0), ids, "largest")
     best_once = interval(columns, kind="largest")
@@ -263,16 +262,13 @@ def test_holm_keeps_the_order_and_never_lowers_a_p(p_values):
         holm([*p_values, math.nan])
 
 
-@given(st.integers(3, 5000), st.floats(0.001, 100))
-def test_effect_and_sample_size_undo_each_other(n, deviation):
-    effect = smallest_effect(n, deviation)
-    # One more is by rounding alone.
-    assert n_deciding(effect, deviation) in (n, n + 1)
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_so_few_problems_show_no_effect_however_large(n):
-    assert smallest_effect(n, 1.0) == math.inf
+def test_problems_that_decide_are_as_many_as_tables_of_paired_t_tests_say():
+    tabled = {0.2: 199, 0.5: 34, 0.8: 15}
+    for effect, n in tabled.items():
+        assert n_deciding(effect, 1.0) == n
+        assert n_deciding(-3 * effect, 3.0) == n
+    assert math.isnan(n_deciding(0, 1.0))
+    assert math.isnan(n_deciding(0.5, math.nan))
 
 
 def test_signed_rank_equals_scipys_for_each_column_and_is_1_without_a_difference():

@@ -24,9 +24,8 @@ from lib.claims.rule import (
 )
 from lib.claims.verdict import SMALL, Control, Estimate, Verdict
 from lib.measurement.plan import TRAINED, UNIFORM, UNTRAINED
-from lib.statistics.intervals import ALPHA, Interval, interval
+from lib.statistics.intervals import ALPHA, Interval, interval, n_deciding
 from lib.statistics.p_values import holm
-from lib.statistics.power import n_deciding
 
 
 class Network(NamedTuple):

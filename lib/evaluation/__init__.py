@@ -6,14 +6,13 @@ and say what it shows.
 
     of_profile      what a profile asks for, by part, as it is stored or computed now
     run             completes and grades what a folder lacks: `evaluate`
-    settings        what decides a run's numbers, as run.json records it
+    settings        what run.json records of a run, and which of it decides its numbers
     wanted          every completion that a run asks for, by its key
     likelihood      how likely solutions are, or answers that were drawn: `likelihoods`
     scoring         log p of texts in batches
     store           a folder of rows that grows by whole lines
     rows            the fields of a row, and answers as a frame
-    provenance      what a row says of the software and processor that made it
-    answer_tables   what answers show: accuracy, effects, graders
+    answer_tables   what answers and likelihoods show: accuracy, effects, graders, nats
     sample_tables   what several samples of an answer show
     pass_rates      what drawn answers show that were scored
 """

@@ -1,8 +1,9 @@
-"""What answers show, in % and points: accuracy, each condition against none, graders
-and power. What several samples of an answer show is in `sample_tables`.
+"""What answers and likelihoods show: accuracy in %, each condition against none in
+points, graders, token limits, and nats of solutions. What several samples of an answer
+show is in `sample_tables`.
 
-All take a frame of one part (`lib.evaluation.answers`); every interval is that of
-`lib.statistics`, over problems.
+All take a frame of one part (`lib.evaluation.answers`) or `lib.evaluation.scores`;
+every interval is that of `lib.statistics`, over problems.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,6 @@ import pandas as pd
 from lib.paths import DATA, read_yaml
 from lib.statistics.intervals import POINTS, Interval, interval
 from lib.statistics.p_values import holm, smallest_level
-from lib.statistics.power import n_deciding, smallest_effect
 
 GRADERS = {
     "correct": "this project's grader",
@@ -25,26 +25,19 @@ GRADERS = {
 GROUP = ["model", "condition"]
 PAPER = DATA / "paper.yaml"  # what the paper reports
 ACCURACY_ENDS = ["accuracy", "low", "high"]
-ANSWER_MARKS = ["run_on", "problem_restated", "thought"]
 RATES = [  # shares in % of a group's answers, by `_rates`
-    "accuracy_authors",
     "no_box",
     "truncated",
-    *ANSWER_MARKS,
-    "elicited",
+    "run_on",
     "ungraded",
     "unreadable_gold",
     "restated",
 ]
 EFFECT_ENDS = ["effect", "effect_low", "effect_high"]
-PAIRED = [
-    *EFFECT_ENDS,
-    "p_value",
-    "only_none",
-    "only_this",
-    "discordant",
-    "p_holm",
-]
+COMPARED = [*EFFECT_ENDS, "p_value", "only_none", "only_this"]
+PAIRED = [*COMPARED, "p_holm"]
+LENGTH_ENDS = ["tokens", "tokens_low", "tokens_high"]
+NAT_COLUMNS = ["target", "model", "condition", "n", "nats", *EFFECT_ENDS]
 SHOWN = [  # by a command
     *GROUP,
     "n",
@@ -155,14 +148,10 @@ def _rates(group: pd.DataFrame) -> dict[str, float]:
     was_cut = group["finish_reason"] != "stop"
     is_ungraded = method.isin(("timeout", "crash", "refused"))
     is_restated = group["correct"] & ~group["worked_out"]
-    # Answers of an older run may lack some.
-    told = {name: group[name].eq(True) for name in ANSWER_MARKS}
     answers = {
-        "accuracy_authors": group["correct_authors"],
         "no_box": has_no_box,
         "truncated": was_cut,
-        **told,
-        "elicited": group["elicited"],
+        "run_on": group["run_on"],
         "ungraded": is_ungraded,
         "unreadable_gold": method.eq("unreadable-gold"),
         "restated": is_restated,
@@ -171,16 +160,14 @@ def _rates(group: pd.DataFrame) -> dict[str, float]:
 
 
 def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
-    """Return PAIRED but p_holm of answers (problems, samples) under one condition and
-    none, over what both answered.
+    """Return COMPARED of answers (problems, samples) under one condition and none, over
+    what both answered.
     """
     differences = (treated - none).reindex(none.index).dropna(how="all")
     if differences.empty:
         return {}
     by_problem = POINTS * differences.mean(axis=1)
     changes = differences.to_numpy()
-    lost = int((changes < 0).sum())
-    gained = int((changes > 0).sum())
 
     def leaves_out_zero(mean: Interval) -> bool:
         return mean.low * mean.high > 0
@@ -189,22 +176,9 @@ def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
     row["p_value"] = smallest_level(
         leaves_out_zero, by_problem, by_problem.index, "difference"
     )
-    row["only_none"] = lost
-    row["only_this"] = gained
-    row["discordant"] = POINTS * (lost + gained) / differences.count().sum()
+    row["only_none"] = int((changes < 0).sum())
+    row["only_this"] = int((changes > 0).sum())
     return row
-
-
-def cut_apart(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return `summarise` of all problems, then of those that a model finished under
-    every condition.
-    """
-    ended = answers["finish_reason"].eq("stop")
-    by_problem = ended.groupby([answers["model"], answers["problem_id"]])
-    finished = answers[by_problem.transform("all")]
-    of_all = summarise(answers).assign(problems="all")
-    of_finished = summarise(finished).assign(problems="finished")
-    return pd.concat([of_all, of_finished])
 
 
 def graders(answers: pd.DataFrame) -> pd.DataFrame:
@@ -215,28 +189,13 @@ def graders(answers: pd.DataFrame) -> pd.DataFrame:
     sizes = [len(group) for group in by_condition]
     tables = []
     for field, name in GRADERS.items():
-        if answers[field].isna().any():  # an older run may lack one
-            continue
         different = [(group[field] != group["correct"]).sum() for group in by_condition]
         table = summarise(answers.assign(right=answers[field]))
         tables.append(table.assign(grader=name, n=sizes, disagree=different))
     # A group's graders stand side by side.
     table = pd.concat(tables).sort_index(kind="stable", ignore_index=True)
-    return table[[*GROUP, "grader", "n", "accuracy", "disagree", *PAIRED[:4]]]
-
-
-def breakdown(answers: pd.DataFrame, field: str) -> pd.DataFrame:
-    """Return a row per model, condition and level or subject that is known: n and
-    accuracy with its interval.
-    """
-    known = answers[answers[field].astype(bool)]
-    rows = []
-    for (model, condition), group in groups(known).items():
-        for value, part in group.groupby(field):
-            row = {"model": model, "condition": condition, field: value}
-            row["n"] = len(part)
-            rows.append(row | mean_and_ends(ACCURACY_ENDS, shares(part)))
-    return pd.DataFrame(rows, columns=[*GROUP, field, "n", *ACCURACY_ENDS])
+    told = ["grader", "n", "accuracy", "disagree"]
+    return table[[*GROUP, *told, *EFFECT_ENDS, "p_value"]]
 
 
 def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:
@@ -268,29 +227,72 @@ def varied_fillers(table: pd.DataFrame) -> pd.DataFrame:
     return points.merge(table, on="condition").sort_values("model", kind="stable")
 
 
-def power(table: pd.DataFrame, effect: float) -> pd.DataFrame:
-    """Return what each row of `summarise` with pairs could show at 80 % power, and the
-    n that such an effect needs.
-
-    `lib.statistics.n_deciding` for the spread of the changes that were found; NaN where
-    none was, and for more than changes at all.
+def at_limit(answers: pd.DataFrame, limit: int) -> pd.DataFrame:
+    """Return answers as they would be graded if they had been cut at a limit: one that
+    is longer counts as wrong.
     """
-    tested = table[table["p_value"].notna()]
-    pairs = tested["n"] * tested["samples"]
-    changed = tested["discordant"]
-    mean_squares = POINTS * changed
-    variances = (mean_squares - tested["effect"] ** 2) * pairs / (pairs - 1)
+    is_cut = answers["completion_tokens"].astype(int) > limit
+    return answers.assign(
+        right=answers["right"].astype(bool) & ~is_cut,
+        finish_reason=answers["finish_reason"].mask(is_cut, "length"),
+    )
 
-    smallest = []
-    needed = []
-    for n, deviation in zip(pairs, variances**0.5, strict=True):
-        smallest.append(smallest_effect(n, deviation))
-        needed.append(n_deciding(effect, deviation))
-    shown = pd.Series(smallest, tested.index, dtype=float)
-    enough = pd.Series(needed, tested.index, dtype=float)
 
-    rows = tested[[*GROUP, "discordant"]].copy()
-    rows["pairs"] = pairs
-    rows["smallest"] = shown.where((changed > 0) & (shown <= changed))
-    rows["needed"] = enough.where(changed >= effect)
-    return rows
+def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
+    """Return by how many tokens slashes change answers that end under both conditions,
+    with the interval over problems and their number; the number alone where it is 0.
+    """
+    ended = answers[answers["finish_reason"] == "stop"]
+    tokens = ended.pivot(
+        index="problem_id", columns="condition", values="completion_tokens"
+    ).reindex(columns=["none", "mless"])
+    change = (tokens["mless"] - tokens["none"]).astype(float).dropna()
+    if change.empty:
+        return {"ended": 0}
+    return {"ended": len(change)} | mean_and_ends(LENGTH_ENDS, change, "mean")
+
+
+def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
+    """Return a row per model and limit, of the single answers under none and mless of
+    the models that have both.
+    """
+    rows = []
+    for model, of_model in answers.groupby("model", sort=False):
+        if not {"none", "mless"} <= set(of_model["condition"]):
+            continue
+        for limit in limits:
+            cut = at_limit(of_model, limit)
+            table = summarise(cut).set_index("condition")
+            row = {"model": model, "limit": limit, "n": table["n"]["none"]}
+            for condition in ("none", "mless"):
+                row[condition] = table["accuracy"][condition]
+                row[f"cut_{condition}"] = table["truncated"][condition]
+            row |= table[COMPARED].to_dict("index")["mless"]
+            rows.append(row | change_of_length(cut))
+    return pd.DataFrame(rows)
+
+
+def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per target, model and condition: the mean of log p in nats, and the
+    effect, its mean difference per problem to none, or else to the first condition.
+
+    n is the number of problems that both have; there is no row where that is 0.
+    """
+    rows = []
+    for (target, model), table in scores.groupby(["target", "model"], sort=False):
+        # The mean of a problem's answers, where there are several.
+        by_problem = table.pivot_table(
+            index="problem_id", columns="condition", values="nats"
+        )
+        conditions = list(dict.fromkeys(table["condition"]))
+        conditions.sort(key=lambda name: name != "none")
+        for condition in conditions:
+            differences = by_problem[condition] - by_problem[conditions[0]]
+            differences = differences.dropna()
+            if differences.empty:
+                continue
+            row = {"target": target, "model": model, "condition": condition}
+            row["n"] = len(differences)
+            row["nats"] = by_problem[condition].mean()
+            rows.append(row | mean_and_ends(EFFECT_ENDS, differences, "mean"))
+    return pd.DataFrame(rows, columns=NAT_COLUMNS)

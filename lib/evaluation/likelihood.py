@@ -10,18 +10,17 @@ shows. Problems whose answers are all right, or all wrong, need no score: their 
 are multiplied by 0.
 """
 
+import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
 
-from lib import progress
 from lib.errors import InputError
 from lib.evaluation.pass_rates import is_divided, scored_draws
-from lib.evaluation.provenance import versions
 from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.scoring import (
     Texts,
@@ -36,10 +35,11 @@ from lib.evaluation.settings import (
     require_same,
     run_settings,
     shared_settings,
+    versions,
 )
 from lib.evaluation.store import SCORES, opened, read
 from lib.evaluation.wanted import prompt_of
-from lib.models.loading import Loaded, load
+from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.models.names import resolve
 from lib.profiles import Likelihood, PassRates
 from lib.prompts.building import Prompt, format_for
@@ -81,8 +81,8 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
     then return all answers to the problems, as `scored_draws` has them.
 
     Filler, seed, format and temperature are those of the answers. Raises InputError for
-    answers that were not drawn from a whole distribution, have no tokens, or are of
-    other problems, models or weights than `settings` name.
+    answers that were not drawn from a whole distribution, or are of other problems,
+    models or weights than `settings` name.
     """
     drawn_with = read_run(answers)
     _require_probabilities(answers, drawn_with)
@@ -123,21 +123,25 @@ def score_models(
     """Score with each model what `folder` lacks of what is wanted of it, each kept at
     once; return the rows of all that is wanted, in its order.
 
-    shared: the settings that every row of the folder shares. What is refused leaves no
-    new folder behind: it is opened when a model knows its texts.
+    shared: the settings that every row of the folder shares. A text that is refused
+    leaves no new folder behind. The weights are read where something is missing.
     """
     require_same(folder, shared)
     rows: list[dict] = []
     for spec in settings.models:
-        loaded = load(spec, dtype=settings.dtype, offload=True)
-        wanted = wanted_of(loaded)
+        known = load_without_weights(spec, dtype=settings.dtype, fetch=False)
+        wanted = wanted_of(known)
         with opened(folder, shared, versions(), file=SCORES) as store:
-            missing = store.missing(wanted)
-            done = len(wanted) - len(missing)
-            with progress.bar(loaded.name, len(wanted), "score", done) as bar:
-                store.keep(score_rows(loaded, missing), bar)
+            make = functools.partial(_scored, known)
+            store.fill(wanted, make, known.name, "score")
         rows += [store.rows[key] for key in wanted]
     return rows
+
+
+def _scored(known: Loaded, missing: Texts) -> Generator[dict, None, None]:
+    """Yield the rows of missing texts, of a model whose weights are read for them."""
+    loaded = with_weights(known, offload=True)
+    yield from score_rows(loaded, missing)
 
 
 def _with_short_solutions(
@@ -271,8 +275,8 @@ def _require_probabilities(folder: Path, drawn_with: dict) -> None:
 
 
 def _drawn_from(loaded: Loaded, drawn: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    """Return a model's answers; raises InputError where there are none, where one has
-    no tokens or where they were drawn from other weights or in a finer dtype.
+    """Return a model's answers; raises InputError where there are none, and where they
+    were drawn from other weights or in a finer dtype.
     """
     own = drawn[drawn["model"] == loaded.name]
     if own.empty:
@@ -292,12 +296,5 @@ def _drawn_from(loaded: Loaded, drawn: pd.DataFrame, folder: Path) -> pd.DataFra
             f" {first['dtype']}, not {loaded.revision} in {loaded.dtype}: their"
             " probabilities are others; score the weights that they were drawn from, in"
             " their --dtype or in float32"
-        )
-    without_tokens = own[~own["token_ids"].str.len().gt(0)]
-    if len(without_tokens):
-        first = without_tokens.iloc[0]
-        raise InputError(
-            f"{folder}: the answer {first['key']} to {first['problem_id']} has no token"
-            " ids, which an older run did not keep: draw it anew"
         )
     return own

@@ -109,21 +109,6 @@ def stored_rows(profile: Profile, part: str = "main") -> pd.DataFrame:
     return frame(rows, part)
 
 
-def same_texts(profile: Profile, answers: pd.DataFrame) -> tuple[int, int]:
-    """Return how many answers have the same text as the repository's, and how many
-    could be compared.
-    """
-    files = _files_of_repository(profile, "main")
-    stored = frame(read(*files))
-    both = answers.merge(
-        stored,
-        on=["model", "condition", "problem_id", "sample"],
-        suffixes=("", "_stored"),
-    )
-    same = both["response"] == both["response_stored"]
-    return int(same.sum()), len(both)
-
-
 def is_stored(profile: Profile, part: str = "main") -> bool:
     """Say whether a part of a profile is the repository's: then nothing runs for it."""
     is_whole_here = (folder_of_run(profile, part) / SUMMARY).is_file()

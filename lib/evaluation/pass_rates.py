@@ -18,8 +18,8 @@ count, but no probability of theirs is needed.
     table = pass_rate_table(draws, [("mless", "none")])  # in points, per model
 
 Weights say more than counts as long as both conditions give an answer like
-probabilities. Where a few answers take most of the weight, the two halves are counted.
-Every number stands beside what it rests on: `pass_rate_table`.
+probabilities. Where a few answers take most of the weight, no number is told. Every
+number stands beside what it rests on: `pass_rate_table`.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,6 @@ PASS_RATE_COLUMNS = [
     "more",
     "less",
     *POINT_ENDS,
-    "by",
     "n",
     "divided",
     "answers",
@@ -90,10 +89,10 @@ def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
     """Return the pass rate under `more` less that under `less`, in points by problem.
 
     draws: of one model, as `scored_draws` has them. Problems count which have two or
-    more answers of each half. Weighted where LEAST_EFFECTIVE of the answers that decide
-    are effective; else mless less none is counted, and another pair raises InputError,
-    as do draws without such a problem, or with one whose answers are divided and not
-    scored: what is scored alone would be a choice of problems.
+    more answers of each half. Raises InputError where less than LEAST_EFFECTIVE of the
+    answers that decide are effective, and for draws without such a problem, or with one
+    whose answers are divided and not scored: what is scored alone would be a choice of
+    problems.
     """
     draws = _of_both_halves(draws)
     if draws.empty:
@@ -106,15 +105,14 @@ def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
             f"{unscored} answers that decide are not scored under {more} and {less}:"
             " score them, too"
         )
-    _, points = _way_and_points(draws, deciding, more, less)
-    if points is None:
-        effective, _ = _effective_and_largest(deciding, more, less)
+    effective, _ = _effective_and_largest(deciding, more, less)
+    if effective < LEAST_EFFECTIVE * len(deciding):
         raise InputError(
             f"the weights of answers explode between {more} and {less}: {effective:.0f}"
             f" of {len(deciding)} answers are effective, less than"
             f" {LEAST_EFFECTIVE:.0%}: answer under both and count"
         )
-    return points
+    return weighted(draws, more, less)
 
 
 def weighted(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
@@ -145,15 +143,14 @@ def pass_rate_table(
     """Return a row of PASS_RATE_COLUMNS per model and pair of conditions under which
     all answers are scored that decide.
 
-    `points` are those of `point_differences`, NaN where weights explode; `by` says
-    whether weights or counting gave them. `counted` is the plain difference of the
-    halves, for mless less none alone. What weights rest on: of n problems `divided`
-    have right and wrong answers, `answers` in all; `effective` is the effective number
-    of these, (sum of weights)² over the sum of their squares, of the condition that has
-    fewer, `largest_weight` the largest under either, `spread` the standard deviation of
-    log p under the first less log p under the second, in nats. `slope` is that of
-    `slope_of_halves`; `cut_none` and `cut_mless` are the % of each half's answers that
-    the token limit cut.
+    `points` are those of `point_differences`, NaN where weights explode. `counted` is
+    the plain difference of the halves, for mless less none alone. What weights rest on:
+    of n problems `divided` have right and wrong answers, `answers` in all; `effective`
+    is the effective number of these, (sum of weights)² over the sum of their squares,
+    of the condition that has fewer, `largest_weight` the largest under either, `spread`
+    the standard deviation of log p under the first less log p under the second, in
+    nats. `slope` is that of `slope_of_halves`; `cut_none` and `cut_mless` are the % of
+    each half's answers that the token limit cut.
     """
     rows = []
     for model, of_model in draws.groupby("model", sort=False):
@@ -183,17 +180,15 @@ def _estimates(
     draws: pd.DataFrame, deciding: pd.DataFrame, more: str, less: str
 ) -> dict[str, object]:
     """Return what a row of `pass_rate_table` says of a pair."""
-    way, points = _way_and_points(draws, deciding, more, less)
     effective, largest = _effective_and_largest(deciding, more, less)
     nats = deciding.reindex(columns=[more, less])
-    row: dict[str, object] = {"by": way}
-    row["divided"] = deciding["problem_id"].nunique()
+    row: dict[str, object] = {"divided": deciding["problem_id"].nunique()}
     row["answers"] = len(deciding)
     row["effective"] = effective
     row["largest_weight"] = largest
     row["spread"] = float(np.nan_to_num((nats[more] - nats[less]).std()))
-    if points is not None:
-        row |= mean_and_ends(POINT_ENDS, points, "mean")
+    if effective >= LEAST_EFFECTIVE * len(deciding):
+        row |= mean_and_ends(POINT_ENDS, weighted(draws, more, less), "mean")
     if (more, less) == COUNTABLE:
         row |= mean_and_ends(COUNTED_ENDS, counted(draws), "mean")
     return row
@@ -218,20 +213,6 @@ def slope_of_halves(draws: pd.DataFrame) -> tuple[float, float, float]:
     slopes = logistic_slopes(ratio[is_scored], under_mless)
     mean = interval(slopes, scored["problem_id"])
     return mean.estimate, mean.low, mean.high
-
-
-def _way_and_points(
-    draws: pd.DataFrame, deciding: pd.DataFrame, more: str, less: str
-) -> tuple[str, pd.Series | None]:
-    """Return how a difference is estimated, by weights or counting, and its points by
-    problem; empty and None where neither can tell.
-    """
-    effective, _ = _effective_and_largest(deciding, more, less)
-    if effective >= LEAST_EFFECTIVE * len(deciding):
-        return "weights", weighted(draws, more, less)
-    if (more, less) == COUNTABLE:
-        return "counting", counted(draws)
-    return "", None
 
 
 def _effective_and_largest(

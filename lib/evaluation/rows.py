@@ -26,11 +26,8 @@ FIELDS = [  # of a line of completions.jsonl
     "prompt_tokens",
     "completion_tokens",
     "elicited",
-    # Whether a new problem follows the answer. Older runs lack the next two: whether a
-    # problem's header stands before it, and whether marks set a thought apart.
+    # Whether a new problem follows the answer.
     "run_on",
-    "problem_restated",
-    "thought",
     # The content of the last box, and what decided: `lib.grading.status.Grade`.
     "extracted",
     "method",
@@ -41,7 +38,7 @@ FIELDS = [  # of a line of completions.jsonl
     "correct_exact",
     # Whether the box is the number itself, where the gold answer is a number.
     "evaluated",
-    # Older runs lack these two as well.
+    # Older runs lack these two.
     "dtype",
     "processor",
     # ARM's settings, if any.

@@ -4,6 +4,7 @@ A run goes on where an earlier one stopped.
 """
 
 import contextlib
+import functools
 from collections.abc import Generator, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -12,20 +13,21 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import torch
 
-from lib import progress
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.provenance import provenance, versions
 from lib.evaluation.rows import FIELDS, frame
-from lib.evaluation.settings import shared_settings
-from lib.evaluation.store import SUMMARY, Store, opened
-from lib.evaluation.wanted import (
-    WantedCompletion,
-    completions_wanted,
+from lib.evaluation.settings import shared_settings, versions
+from lib.evaluation.store import SUMMARY, opened
+from lib.evaluation.wanted import WantedCompletion, completions_wanted, made_by
+from lib.generation.writer import (
+    Completion,
+    Request,
+    Sampling,
+    Writer,
+    engine_class,
+    positions_after,
+    workers_class,
 )
-from lib.generation.engines import engine_class, make_engine, workers_class
-from lib.generation.requests import Completion, Request, Sampling, positions_after
-from lib.generation.writer import Writer
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade
 from lib.grading.status import Grade
@@ -75,18 +77,18 @@ def evaluate(
     environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
     environment |= versions()
 
-    failed = []
+    failed = 0
     with opened(folder, settings, environment, shard) as store:
         if any(store.missing(wanted) for _, wanted in wanted_of_models):
             (Path(folder) / SUMMARY).unlink(missing_ok=True)
         for loaded, wanted in wanted_of_models:
             own = dict(islice(wanted.items(), shard[0] - 1, None, shard[1]))
-            failed += _complete_missing(store, loaded, accuracy, own)
+            make = functools.partial(_completed, loaded, accuracy)
+            failed += store.fill(own, make, loaded.name, "completion")
         rows = store.everything()
     if failed:
         raise PartlyDone(
-            f"{len(failed)} prompts failed, such as {failed[0]}; all others are done;"
-            " run again to retry"
+            f"{failed} prompts failed; all others are done; run again to retry"
         )
 
     keys = [key for _, wanted in wanted_of_models for key in wanted]
@@ -136,36 +138,24 @@ def _require_room(
             )
 
 
-def _complete_missing(
-    store: Store,
-    loaded: Loaded,
-    accuracy: Accuracy,
-    wanted: Mapping[str, WantedCompletion],
-) -> list[str]:
-    """Complete, grade and keep what no shard has of `wanted`; return a text for each
-    prompt that got no answer, which says why.
+def _completed(
+    loaded: Loaded, accuracy: Accuracy, missing: Mapping[str, WantedCompletion]
+) -> Generator[dict, None, None]:
+    """Yield a line of completions.jsonl for each missing completion as it is graded.
 
     Raises InputError at once for what the engine refuses.
     """
-    missing = store.missing(wanted)
-    if not missing:
-        return []
     requests = [_request(key, completion) for key, completion in missing.items()]
     sampling = _sampling(accuracy)
-    done = len(wanted) - len(missing)
-    with (
-        progress.bar(loaded.name, len(wanted), "completion", done) as bar,
-        _engine(loaded, accuracy, requests, sampling) as engine,
-    ):
-        rows = _graded_rows(engine, requests, sampling, missing, bar)
-        store.keep(rows, bar)
-
-    return [
-        f"{loaded.name}, problem {asked.problem.id}, {asked.condition}"
-        f" ({engine.failed.get(key, 'the engine lost it')})"
-        for key, asked in missing.items()
-        if key not in store.rows
-    ]
+    with _engine(loaded, accuracy, requests, sampling) as engine:
+        for completion in engine.complete(requests, sampling):
+            asked = missing[completion.key]
+            verdict = grade(asked.problem.answer, completion.text)
+            row = _graded_row(loaded, asked, completion, verdict)
+            if sampling.temperature == 0:
+                # A greedy answer's tokens follow from its prompt.
+                del row["token_ids"]
+            yield row
 
 
 @contextlib.contextmanager
@@ -175,17 +165,17 @@ def _engine(
     """Yield what completes: an engine with the model's weights here or, with workers,
     one in each of them.
     """
-    options = accuracy.batch_size, accuracy.engine_options
+    engine = engine_class(accuracy.engine)
+    size = accuracy.batch_size
     if not accuracy.workers:
-        ready = engine_class(accuracy.engine).load(loaded)
-        yield make_engine(accuracy.engine, ready, *options)
+        yield engine(engine.load(loaded), size, accuracy.gpus_per_worker or 1)
         return
 
     # An engine without weights refuses here what no worker can run.
-    make_engine(accuracy.engine, loaded, *options).complete(requests, sampling)
+    engine(loaded, size).complete(requests, sampling)
     gpus = accuracy.gpus_per_worker or int(loaded.device == "cuda")
     with workers_class()(
-        accuracy.workers, gpus, loaded, accuracy.engine, *options
+        accuracy.workers, gpus, loaded, accuracy.engine, size
     ) as workers:
         yield workers
 
@@ -197,33 +187,6 @@ def _request(key: str, wanted: WantedCompletion) -> Request:
     return Request(key, input_ids, seed, wanted.arm)
 
 
-def _graded_rows(
-    engine,
-    requests: list[Request],
-    sampling: Sampling,
-    wanted: Mapping[str, WantedCompletion],
-    bar: progress.Bar,
-) -> Generator[dict, None, None]:
-    """Yield a line of completions.jsonl for each completion as it is graded; beside the
-    bar stands how the run goes.
-    """
-    tokens = correct = 0
-    for done, completion in enumerate(engine.complete(requests, sampling), 1):
-        asked = wanted[completion.key]
-        verdict = grade(asked.problem.answer, completion.text)
-        tokens += completion.completion_tokens
-        correct += verdict.correct
-        speed = tokens / max(bar.format_dict["elapsed"], 1e-3)
-        bar.set_postfix_str(
-            f"{correct / done:.0%} correct, {speed:.0f} tokens/s{engine.status}",
-            refresh=False,
-        )
-        row = _graded_row(engine.loaded, asked, completion, verdict)
-        if sampling.temperature == 0:  # a greedy answer's tokens follow from its prompt
-            del row["token_ids"]
-        yield row
-
-
 def _graded_row(
     loaded: Loaded, wanted: WantedCompletion, completion: Completion, verdict: Grade
 ) -> dict:
@@ -231,8 +194,7 @@ def _graded_row(
     problem = wanted.problem
     text = completion.text
     gold = problem.answer
-    row = problem.model_dump() | vars(completion) | vars(verdict)
-    row |= provenance(loaded, completion.processor)
+    row = problem.model_dump() | made_by(loaded) | vars(completion) | vars(verdict)
     row["condition"] = str(wanted.condition)
     row["problem_id"] = problem.id
     row["sample"] = wanted.sample

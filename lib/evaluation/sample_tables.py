@@ -1,12 +1,6 @@
-"""What several samples of each answer show: pass@k, diversity, the best of n, and how
-far runs lie apart that differ in nothing but the seed.
-
-All take a frame of one part (`lib.evaluation.answers`) and leave out models and
-conditions with too few samples.
-"""
+"""What several samples of each answer show: pass@k, and how diverse they are."""
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -62,39 +56,6 @@ def distinct_2(texts: Iterable[str]) -> float:
     return len(set(pairs)) / len(pairs) if pairs else 0.0
 
 
-def best_of(answers: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Return a row per model and condition, in %: one sample, best of n (pass@n),
-    majority of the first n; Table 8.
-    """
-    rows = []
-    for row, group, values in rows_of_groups(answers, n):
-        by_problem = group.groupby("problem_id", sort=False)
-        shares = pd.DataFrame(
-            {
-                "one": values.mean(axis=1),
-                "best": pass_at_k(values, n),
-                "majority": [_majority_is_right(part, n) for _, part in by_problem],
-            },
-            values.index,
-        )
-        rows.append(row | _means(shares))
-    return pd.DataFrame(rows)
-
-
-def _majority_is_right(answers: pd.DataFrame, n: int) -> float:
-    """Return 1 where the most frequent of a problem's first n answers is right, the
-    first of several, else 0; NaN of fewer answers. None is no vote.
-    """
-    first = answers.sort_values("sample").head(n)
-    if len(first) < n:
-        return np.nan
-    votes = Counter(filter(None, first["extracted"])).most_common(1)
-    if not votes:
-        return 0
-    winner, _ = votes[0]
-    return float(first["right"][first["extracted"] == winner].any())
-
-
 def _means(shares: pd.DataFrame) -> dict[str, float]:
     """Return the mean of each column in %, with its ends, over the problems that have
     samples enough.
@@ -104,27 +65,3 @@ def _means(shares: pd.DataFrame) -> dict[str, float]:
         names = [str(name), f"{name} low", f"{name} high"]
         means |= mean_and_ends(names, POINTS * share.dropna())
     return means
-
-
-def noise_floor(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model: how far two runs of none that differ in nothing but the
-    seed lie apart, in points.
-
-    `difference` and `largest` are of two samples' accuracies, `discordant` of problems
-    that one of the two solves.
-    """
-    rows = []
-    for row, _, values in rows_of_groups(answers[answers["condition"] == "none"], 2):
-        del row["condition"]
-        first, second = np.triu_indices(row["samples"], 1)
-        samples = POINTS * values.to_numpy()
-        # (problems, pairs of samples), NaN where one of a pair is missing
-        apart = pd.DataFrame(samples[:, first] - samples[:, second])
-        between = apart.mean().abs()
-        row |= {
-            "difference": between.mean(),
-            "discordant": np.nanmean(apart.abs()),
-            "largest": between.max(),
-        }
-        rows.append(row)
-    return pd.DataFrame(rows)

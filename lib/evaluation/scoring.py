@@ -11,10 +11,10 @@ import torch
 from lib.arm.moving import installed
 from lib.attention.function import hiding
 from lib.errors import InputError
-from lib.evaluation.provenance import made_by, provenance
 from lib.evaluation.rows import SCORE_FIELDS
-from lib.evaluation.wanted import arm_of
-from lib.generation.prefill import prefill
+from lib.evaluation.wanted import arm_of, made_by
+from lib.generation.slots import prefill
+from lib.generation.writer import processor_name
 from lib.models.loading import Loaded
 from lib.paths import settings_key
 from lib.prompts.batches import in_batches
@@ -119,7 +119,8 @@ def _row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
     """Return a line of scores.jsonl: SCORE_FIELDS, of a draw DRAW_SCORE_FIELDS, in
     their order.
     """
-    row = text.problem.model_dump() | provenance(loaded)
+    row = text.problem.model_dump() | made_by(loaded)
+    row["processor"] = processor_name(loaded.device)
     row["key"] = key
     row["condition"] = str(text.condition)
     row["target"] = text.target

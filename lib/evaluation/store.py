@@ -13,7 +13,7 @@ import gzip
 import json
 import os
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -108,31 +108,17 @@ class Store:
         self._file = descriptor
 
     def append(self, row: dict) -> None:
-        """Write a row with a key, whole or not at all (InputError), unless its key is
-        there already.
+        """Write a row with a key, unless its key is there already; raises InputError
+        where that fails. What was written of it, the next run mends.
         """
         line = json.dumps(row).encode() + b"\n"
         if row["key"] in self.rows:
             return
         with _in_one_line(self.path):
-            before = os.fstat(self._file).st_size
-            try:
-                # A disk that fills up is an error only in the next call.
-                if os.write(self._file, line) < len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            except OSError:
-                # Where this fails too, the next run mends it.
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._file, before)
-                raise
+            # A disk that fills up is an error only in the next call.
+            if os.write(self._file, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.rows[row["key"]] = json.loads(line)  # as a later reader will see it
-
-    def keep(self, rows: Generator[dict, None, None], bar: progress.Bar) -> None:
-        """Append rows as they are made, each of which is a step of the bar."""
-        with contextlib.closing(rows):
-            for row in rows:
-                self.append(row)
-                bar.update()
 
     def everything(self) -> dict[str, dict]:
         """Return the rows of all shards so far, by key."""
@@ -145,6 +131,27 @@ class Store:
         """Return what no shard has of the wanted rows."""
         known = self.everything()
         return {key: item for key, item in wanted.items() if key not in known}
+
+    def fill(
+        self,
+        wanted: Mapping[str, Wanted],
+        make: Callable[[dict[str, Wanted]], Generator[dict, None, None]],
+        name: str,
+        unit: str,
+    ) -> int:
+        """Make what no shard has of the wanted rows, and keep each at once, which is a
+        unit of a bar; return how many could not be made.
+        """
+        missing = self.missing(wanted)
+        if not missing:
+            return 0
+        done = len(wanted) - len(missing)
+        bar = progress.bar(name, len(wanted), unit, done)
+        with bar, contextlib.closing(make(missing)) as rows:
+            for row in rows:
+                self.append(row)
+                bar.update()
+        return sum(key not in self.rows for key in missing)
 
 
 def _whole(data: bytes) -> bytes:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lib.arm.settings import Arm
-from lib.evaluation.provenance import made_by
 from lib.models.loading import Loaded
 from lib.models.names import arm_for
 from lib.paths import settings_key
@@ -56,6 +55,15 @@ def completions_wanted(
                 key = settings_key(**parts, sample=sample)
                 wanted[key] = WantedCompletion(problem, condition, sample, prompt, arm)
     return wanted
+
+
+def made_by(loaded: Loaded) -> dict[str, str]:
+    """Return what of a model decides its numbers, as rows and their keys say it."""
+    return {
+        "model": loaded.name,
+        "revision": loaded.revision,
+        "dtype": loaded.dtype,
+    }
 
 
 def prompt_of(

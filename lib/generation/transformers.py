@@ -9,7 +9,7 @@ many; large batches pay.
 
 import contextlib
 import functools
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +19,15 @@ from lib.arm.moving import Installed, installed
 from lib.attention.function import attending, without_attention
 from lib.attention.steps import Step
 from lib.errors import InputError
-from lib.generation.next_token import choose
-from lib.generation.prefill import prefill
-from lib.generation.requests import Completion, Request, Sampling, elicitation_tokens
-from lib.generation.slots import OwnCache, SlotCache
-from lib.generation.writer import Answer, Writer
+from lib.generation.slots import OwnCache, SlotCache, prefill
+from lib.generation.writer import (
+    Answer,
+    Completion,
+    Request,
+    Sampling,
+    Writer,
+    elicitation_tokens,
+)
 from lib.models.loading import with_weights
 from lib.models.memory import free_memory
 from lib.prompts.batches import batch_tokens, in_batches, is_out_of_memory
@@ -246,3 +250,28 @@ class _Batch:
         if slot < len(self.rows):
             self.cache.move(len(self.rows), slot)
             self.rows[slot] = last
+
+
+def choose(
+    logits: torch.Tensor, sampling: Sampling, generators: Sequence[torch.Generator]
+) -> list[int]:
+    """Return the next token of each row of logits (N, vocabulary).
+
+    It is the largest at temperature 0, else a draw from the nucleus `top_p`. Each row
+    draws from its own generator, so that it does not depend on its batch.
+    """
+    if sampling.temperature == 0:
+        return logits.argmax(-1).tolist()
+    probabilities = (logits / sampling.temperature).softmax(-1)
+    if sampling.top_p < 1:
+        ranked, order = probabilities.sort(descending=True)
+        outside = ranked.cumsum(-1) - ranked >= sampling.top_p
+        outside = outside.scatter(1, order, outside)
+        probabilities = probabilities.masked_fill(outside, 0)
+
+    # In the vocabulary's order, which the last digits of a batch do not change as they
+    # do the order of like ones.
+    reached = probabilities.double().cumsum(-1)
+    draws = [torch.rand(1, generator=own, dtype=torch.float64) for own in generators]
+    places = torch.cat(draws)[:, None].to(logits.device) * reached[:, -1:]
+    return torch.searchsorted(reached, places, right=True)[:, 0].tolist()

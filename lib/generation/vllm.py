@@ -12,8 +12,15 @@ from typing import Any
 
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation.requests import Completion, Request, Sampling, elicitation_tokens
-from lib.generation.writer import Answer, Writer, chunk_size
+from lib.generation.writer import (
+    Answer,
+    Completion,
+    Request,
+    Sampling,
+    Writer,
+    chunk_size,
+    elicitation_tokens,
+)
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.memory import free_memory
 
@@ -38,21 +45,18 @@ CPU_SHARE = 0.5  # of the memory that is free, what the cache takes on a CPU
 
 
 class Engine(Writer):
-    """Runs on `tensor_parallel` devices.
+    """Runs on `gpus` devices, over which it spreads the model.
 
     Its greedy output in float32 equals the transformers engine's. ARM is refused.
     """
+
+    llm: Any = None  # until the first prompt
+    room = 0  # positions of a prompt, with what follows
 
     @staticmethod
     def load(loaded: Loaded) -> Loaded:
         """Return a model with its weights fetched, which vLLM reads by itself."""
         return load_without_weights(loaded.spec, loaded.device, loaded.dtype)
-
-    def __init__(self, loaded, batch_size: int | None, tensor_parallel: int = 1):
-        super().__init__(loaded, batch_size)
-        self.tensor_parallel = tensor_parallel
-        self.llm: Any = None  # until the first prompt
-        self.room = 0  # positions of a prompt, with what follows
 
     def _accept(self, arm: Arm) -> None:
         raise InputError("engine vllm does not run ARM: use engine transformers")
@@ -139,7 +143,7 @@ class Engine(Writer):
             "skip_tokenizer_init": True,
             "generation_config": "vllm",
             "dtype": self.loaded.dtype,
-            "tensor_parallel_size": self.tensor_parallel,
+            "tensor_parallel_size": self.gpus,
             "enable_prefix_caching": True,
             "max_model_len": positions,
             "disable_log_stats": True,

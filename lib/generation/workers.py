@@ -11,13 +11,18 @@ import math
 import os
 import secrets
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lib.errors import InputError
-from lib.generation.engines import engine_class, make_engine
-from lib.generation.requests import Completion, Request, Sampling
-from lib.generation.writer import chunk_size
+from lib.generation.writer import (
+    Completion,
+    Request,
+    Sampling,
+    chunk_size,
+    engine_class,
+)
 from lib.models.loading import Loaded, load_without_weights
 
 # Read when Ray is imported, and by the processes it starts.
@@ -67,7 +72,7 @@ class Worker:
         return list(self.engine.complete(requests, sampling))
 
     def _load(self) -> Any:
-        name, *rest = self.making
+        name, batch_size, gpus = self.making
         loaded = load_without_weights(*self.loading)
         if loaded.revision != self.revision:
             raise InputError(
@@ -75,14 +80,14 @@ class Worker:
                 f" {loaded.revision}, this run {loaded.spec} at revision"
                 f" {self.revision}"
             )
-        return make_engine(name, engine_class(name).load(loaded), *rest)
+        engine = engine_class(name)
+        return engine(engine.load(loaded), batch_size, gpus)
 
 
 class Workers:
     """`count` workers with `gpus` GPUs each.
 
-    Their checkpoints have the revision of `loaded`, which needs no weights. `failed`
-    names the reason of each prompt that was given up, by key.
+    Their checkpoints have the revision of `loaded`, which needs no weights.
     """
 
     def __init__(
@@ -92,15 +97,12 @@ class Workers:
         loaded: Loaded,
         engine: str,
         batch_size: int | None,
-        options: dict[str, int],
     ):
         self.count = count
         self.gpus = gpus
         self.loaded = loaded
         self.chunk = chunk_size(batch_size)
-        self.making = (engine, batch_size, options)
-        self.failed: dict[str, str] = {}
-        self.status = f", {count} workers"
+        self.making = (engine, batch_size, max(1, gpus))
 
     def __enter__(self) -> "Workers":
         """Join the cluster of RAY_ADDRESS or start one on this machine.
@@ -132,7 +134,8 @@ class Workers:
     def complete(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Completion]:
-        """Yield a completion for each prompt but those in `failed`, chunk by chunk.
+        """Yield a completion for each prompt, chunk by chunk, but those that are given
+        up: why is said at once.
 
         Raises InputError where a worker refuses and where the cluster stays too small.
         """
@@ -148,8 +151,6 @@ class Workers:
                 waiting[begin : begin + size],
             )
 
-        owed = {request.key for request in requests}
-        reason = ""
         while pool.has_next():
             try:
                 completions = pool.get_next_unordered(PATIENCE)
@@ -159,10 +160,9 @@ class Workers:
                 raise InputError(f"a worker refuses: {error.args[0]}") from error
             except RayError as error:
                 reason = _last_words(error)
+                print(f"prompts are given up: {reason}", file=sys.stderr, flush=True)
             else:
-                owed -= {completion.key for completion in completions}
                 yield from completions
-        self.failed = dict.fromkeys(owed, reason)
 
     def _workers(self) -> list:
         """Return the workers' actors, which start as soon as there is room."""

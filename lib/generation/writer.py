@@ -1,23 +1,24 @@
-"""What every engine has in common: a `Writer` completes requests with its model."""
+"""What every engine has in common: requests go in, completions come out, and a `Writer`
+makes one of the other with its model, up to what ends an answer.
+
+writer = engine_class("transformers")(loaded, batch_size=8)
+completions = writer.complete([Request("key", input_ids)], Sampling(512))
+"""
 
 import functools
+import importlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
+from transformers import PreTrainedModel
 
 from lib.arm.activations import activation_module
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation.requests import (
-    Completion,
-    Request,
-    Sampling,
-    positions_after,
-)
-from lib.generation.stops import stop_tokens
 from lib.grading.answer import last_box
 
 # Batches of a chunk: at its end a batch is no longer full, and a run that is stopped
@@ -25,6 +26,72 @@ from lib.grading.answer import last_box
 CHUNK_BATCHES = 4
 # Prompts of a batch, for this purpose, where it is as large as memory allows.
 ROOMY_BATCH = 256
+# A conversation whose template shows what ends a turn.
+QUESTION = "What is the answer?"
+ANSWER = "The answer is forty-two."
+
+
+@dataclass(frozen=True)
+class Request:
+    """One prompt to complete.
+
+    Its `seed` alone decides what is drawn for it, whatever it is batched with.
+    """
+
+    key: str
+    input_ids: list[int]
+    seed: int = 0
+    arm: Arm | None = None  # how ARM changes the model for it
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to continue: greedily at temperature 0, else by draws.
+
+    `elicit` is appended to an answer without a box, which then goes on for a few tokens
+    (Kojima et al. 2022).
+    """
+
+    max_new_tokens: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    elicit: str = ""
+    elicit_tokens: int = 12
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a model wrote.
+
+    `finish_reason` is stop or length (the token limit). `token_ids` are the answer's
+    tokens before an elicitation, with the one that ended it, which the text leaves out
+    and `completion_tokens` does not count.
+    `processor` is what it was computed on, which may be another machine's.
+    """
+
+    key: str
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    elicited: bool = False
+    token_ids: tuple[int, ...] = ()
+    processor: str = ""
+
+
+def elicitation_tokens(tokenizer: Any, sampling: Sampling) -> list[int]:
+    """Return the tokens of the text that is appended to an answer without a box."""
+    if not sampling.elicit:
+        return []
+    return tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"]
+
+
+def positions_after(tokenizer: Any, sampling: Sampling) -> int:
+    """Return how many positions an answer may take behind its prompt."""
+    elicitation = elicitation_tokens(tokenizer, sampling)
+    if not elicitation:
+        return sampling.max_new_tokens
+    return sampling.max_new_tokens + len(elicitation) + sampling.elicit_tokens
 
 
 @dataclass
@@ -40,20 +107,17 @@ class Writer(ABC):
     """What every engine knows of its model.
 
     That is: which tokens end an answer, how much room there is, how an answer reads.
-    Without a `batch_size` it answers as many prompts at once as memory allows. `status`
-    is what a progress line says of workers, `failed` the reason of each prompt that
-    they gave up, by key.
+    Without a `batch_size` it answers as many prompts at once as memory allows; `gpus`
+    are those that it may use, where there are any.
     """
 
-    status = ""
-
-    def __init__(self, loaded, batch_size: int | None):
+    def __init__(self, loaded, batch_size: int | None, gpus: int = 1):
         self.loaded = loaded
         self.model = loaded.model
         self.tokenizer = loaded.tokenizer
         self.batch_size = batch_size
+        self.gpus = gpus
         self.stops = stop_tokens(self.model, self.tokenizer)
-        self.failed: dict[str, str] = {}
 
     def complete(
         self, requests: Sequence[Request], sampling: Sampling
@@ -140,3 +204,46 @@ def processor_name(device: str) -> str:
     if device == "cpu":
         return f"CPU with {torch.backends.cpu.get_cpu_capability()}"
     return torch.cuda.get_device_name(device)
+
+
+def stop_tokens(model: PreTrainedModel, tokenizer: Any) -> set[int]:
+    """Return the tokens that end an answer.
+
+    Base models may have a chat template without declaring what ends its turns: without
+    that token they would go on into a turn of their own.
+    """
+    declared = model.generation_config.eos_token_id
+    several = declared if isinstance(declared, list) else [declared]
+    return {*several, tokenizer.eos_token_id, *turn_end(tokenizer)} - {None}
+
+
+def turn_end(tokenizer: Any) -> list[int]:
+    """Return the special token that the chat template puts behind an assistant's turn,
+    or nothing where there is none.
+    """
+    if not tokenizer.chat_template:
+        return []
+    question = {"role": "user", "content": QUESTION}
+    answer = {"role": "assistant", "content": ANSWER}
+    try:
+        text = tokenizer.apply_chat_template(
+            [question, answer, question], tokenize=False
+        )
+    except Exception:  # a template is a program of the checkpoint's, which may fail
+        return []
+    behind = text.partition(ANSWER)[2].lstrip()
+    tokens = tokenizer(behind, add_special_tokens=False)["input_ids"]
+    return [token for token in tokens[:1] if token in tokenizer.added_tokens_decoder]
+
+
+def engine_class(name: str):
+    """Return the class of an engine.
+
+    Raises InputError when what it needs is not installed.
+    """
+    return importlib.import_module(f"lib.generation.{name}").Engine
+
+
+def workers_class():
+    """Return the class `Workers`; raises InputError when Ray is not installed."""
+    return importlib.import_module("lib.generation.workers").Workers

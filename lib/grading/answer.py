@@ -1,13 +1,12 @@
 r"""Read what a response answers: its last closed `\boxed{...}`, and what is round it.
 
 The grader never sees the problem. So a header such as "Problem:" before any box may
-restate what was asked, and is only counted; behind a box it begins another problem, and
-what follows is cut. Special tokens of a user's turn are the end of the answer anywhere.
+restate what was asked, and is left; behind a box it begins another problem, and what
+follows is cut. Special tokens of a user's turn are the end of the answer anywhere.
 """
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 _BRACE = re.compile(
     r"(?P<opens>(?P<box>\\(?:boxed|fbox)\s*)?\{)|\\.|(?P<closes>\})", re.DOTALL
@@ -52,28 +51,18 @@ _THOUGHT_ENDS = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What a response answers, and what is told apart from it."""
-
-    box: str | None  # the content of its last closed box
-    run_on: bool = False  # whether another problem or turn follows, which is cut
-    restated: bool = False  # whether a problem's header stands before the first box
-    thought: bool = False  # whether marks or a channel set a thought apart
-
-
-def read_answer(response: str) -> Reading:
-    """Return what a response answers; it takes time linear in the response."""
-    said, thought = _without_thought(response)
+def read_answer(response: str) -> tuple[str | None, bool]:
+    """Return the content of the last closed box of a response's answer, and whether
+    another problem or turn follows, which is cut. It takes time linear in the response.
+    """
+    said = _without_thought(response)
     end = _end_of_answer(said)
-    own = said[:end]
     rest = _TOKEN.sub("", said[end:])
-    header = _HEADER.search(own)
-    return Reading(last_box(own), bool(rest.strip()), header is not None, thought)
+    return last_box(said[:end]), bool(rest.strip())
 
 
-def _without_thought(response: str) -> tuple[str, bool]:
-    """Return what follows the response's own thought, and whether there is one.
+def _without_thought(response: str) -> str:
+    """Return what follows the response's own thought, if there is one.
 
     Where no box follows it, or it never ends, the thought is searched, too. A thought
     behind a box belongs to another turn.
@@ -82,9 +71,9 @@ def _without_thought(response: str) -> tuple[str, bool]:
     begin = _THOUGHT_BEGINS.search(response)
     before = response[: begin.start()] if begin else ""
     if not (begin or end) or last_box(before) is not None:
-        return response, False
+        return response
     said = response[end.end() :] if end else response
-    return (response if last_box(said) is None else said), True
+    return response if last_box(said) is None else said
 
 
 def _end_of_answer(said: str) -> int:

@@ -33,21 +33,16 @@ class Grade:
     evaluated: bool = True
     # Whether another problem or turn follows the answer, which is not graded.
     run_on: bool = False
-    # Whether a problem's header stands before the answer.
-    problem_restated: bool = False
-    # Whether marks or a channel set a thought apart from the answer.
-    thought: bool = False
 
 
 def settle(gold: str, response: str) -> Grade:
     """Return the grade as far as reading tells it; its method is UNDECIDED where
     `lib.grading.equal.compare` has to.
     """
-    read = read_answer(response)
-    status = _status(gold, read.box)
-    worked_out = status != UNDECIDED or _is_worked_out(gold, read.box or "")
-    marks = read.run_on, read.restated, read.thought
-    return Grade(status == "equal", read.box, status, worked_out, *marks)
+    box, run_on = read_answer(response)
+    status = _status(gold, box)
+    worked_out = status != UNDECIDED or _is_worked_out(gold, box or "")
+    return Grade(status == "equal", box, status, worked_out, run_on)
 
 
 def _status(gold: str, box: str | None) -> str:

@@ -24,8 +24,7 @@ from IPython.display import display
 
 from lib.errors import InputError, validated
 from lib.figures.prompt import close_up, head_dots, png_of
-from lib.generation.engines import make_engine
-from lib.generation.requests import Request, Sampling
+from lib.generation.writer import Request, Sampling, engine_class
 from lib.measurement.attention import measure_tokens
 from lib.measurement.fields import PICTURE_WIDTH, fields_of, somebody_is_there
 from lib.models.loading import load
@@ -157,7 +156,7 @@ class TryIt:
     @functools.cached_property
     def engine(self) -> Any:
         """What writes with the model."""
-        return make_engine("transformers", self.loaded, 2, {})
+        return engine_class("transformers")(self.loaded, 2)
 
     def write(self, max_new_tokens: int = MOST_WRITTEN) -> pd.DataFrame:
         """Return what the model answers to the prompt that was drawn last,

@@ -113,15 +113,16 @@ def load_without_weights(
         return _described(source, folder, model, tokenizer, device, dtype)
 
 
-def with_weights(loaded: Loaded) -> Loaded:
-    """Return a whole model that was loaded without weights, with them and ready to run.
+def with_weights(loaded: Loaded, *, offload: bool = False) -> Loaded:
+    """Return a whole model that was loaded without weights, with them and ready to run;
+    `offload` as in `load`.
 
     Raises InputError as `load` does for the weights, the device and the attention.
     """
     source = loaded.source
     if source.repo:  # of which there may be a newer commit by now
         source = replace(source, revision=loaded.revision)
-    return _loaded(source, None, loaded.device, loaded.dtype)
+    return _loaded(source, None, loaded.device, loaded.dtype, offload=offload)
 
 
 def _loaded(

@@ -14,13 +14,10 @@ What cannot be had is refused before torch is imported, within seconds.
 """
 
 from lib.plan.making import Plan, as_text, fetch, make_plan, refuse, summary
-from lib.plan.tasks import CHECKED, checked
 
 __all__ = [
-    "CHECKED",
     "Plan",
     "as_text",
-    "checked",
     "fetch",
     "make_plan",
     "refuse",

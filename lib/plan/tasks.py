@@ -7,8 +7,6 @@ import pandas as pd
 
 from lib.evaluation.of_profile import is_stored, stored_rows
 from lib.evaluation.pass_rates import is_divided
-from lib.evaluation.rows import frame
-from lib.evaluation.store import COMPLETIONS, read
 from lib.measurement.plan import STEPS, PlannedStep
 from lib.measurement.store import Pieces, of_repository
 from lib.models.names import resolve
@@ -18,8 +16,6 @@ from lib.prompts.problems import Problem, load_problems
 TOKEN_CHARACTERS = 2.7  # of a token
 PROMPT_TOKENS = 40  # beside the problem and what is inserted
 SHARE_WRITTEN = 0.5  # of the tokens that an answer may have
-# So many problems of the demo's stored answers are answered again by a run.
-CHECKED = 32
 
 
 class Task(NamedTuple):
@@ -39,11 +35,6 @@ class Task(NamedTuple):
         return self.prompts - self.stored
 
 
-def checked(accuracy: Accuracy) -> Accuracy:
-    """Return those of the demo's stored answers that a run gives anew, to compare."""
-    return accuracy.model_copy(update={"limit": CHECKED})
-
-
 def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
     """Yield what a run computes; fresh: it starts over."""
     attention = profile.attention
@@ -53,14 +44,9 @@ def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
             for spec in attention.models:
                 yield from _measured(profile, steps, spec, fresh)
     for part, section in profile.parts.items():
-        is_checked = part == "main" and profile.name == "demo"
-        if is_checked:
-            section = section if fresh else checked(section)
-            rows = frame(read(*(profile.results / "check").glob(COMPLETIONS)))
-        else:
-            rows = stored_rows(profile, part)
+        rows = stored_rows(profile, part)
         # However little it is: nothing is added to it.
-        is_whole = not is_checked and is_stored(profile, part)
+        is_whole = is_stored(profile, part)
         for spec in section.models:
             own = rows[rows["model"] == resolve(spec).name]
             if is_whole:

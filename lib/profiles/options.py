@@ -108,21 +108,15 @@ def _listed_alone(text: str) -> list[str]:
     return [text]
 
 
-def _by_name(text: str) -> dict[str, str]:
-    """Return the values of a text such as tensor_parallel=2,block_size=16."""
-    parts = [part.partition("=") for part in _listed(text)]
-    return {name: value for name, _, value in parts}
-
-
 # How the text of an option becomes what its model takes, by the field's type; a model
 # reads numbers and names from texts itself.
-READERS: dict[Any, Callable[[str], Any]] = {list: _listed, dict: _by_name}
+READERS: dict[Any, Callable[[str], Any]] = {list: _listed}
 
 
 def _model_of(model: type[BaseModel], options: dict[str, Any]) -> BaseModel:
     """Return a model of those options that are its fields."""
     own = {name: options[name] for name in model.model_fields if name in options}
     for name, value in own.items():
-        if value in ("", [""], {"": ""}):
+        if value in ("", [""]):
             raise InputError(f"options: {name}: must not be empty")
     return validated(model, own, "options", strict=False)

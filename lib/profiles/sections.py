@@ -149,18 +149,17 @@ class Accuracy(Variation, Section):
         64, description="prompts that are answered at once; as many as fit if null"
     )
     engine: Engine = Field("transformers", description=ENGINE)
-    engine_options: dict[str, PositiveInt] = Field(
-        {}, description="of the engine, such as vllm's tensor_parallel=2"
-    )
     workers: NonNegativeInt = Field(0, description=WORKERS)
     gpus_per_worker: NonNegativeInt | None = Field(
-        None, description="of each worker; 1 where there is a GPU if null"
+        None,
+        description="of each worker, over which vllm spreads its model; 1 where there"
+        " is a GPU if null",
     )
     fillers: Variation | None = Field(
         None, description="lengths, places and kinds of filler: Fig. 8, Tables 4 and 5"
     )
     sampling: Variation | None = Field(
-        None, description="several samples: pass@k, diversity, noise between seeds"
+        None, description="several samples: pass@k and diversity"
     )
     interventions: Variation | None = Field(
         None, description="ARM beside the tokens: Tables 2 and 3"

@@ -1,6 +1,6 @@
 """What numbers over problems say.
 
-`intervals` has the one rule for the interval of a number, `rounding` how it is told,
-`p_values` tests and their correction, `power` how many problems decide, and
+`intervals` has the one rule for the interval of a number and how many problems it
+takes, `rounding` how a number is told, `p_values` tests and their correction, and
 `prediction` how well a number tells which problems are answered right.
 """

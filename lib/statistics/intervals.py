@@ -9,7 +9,8 @@ were taken, shares and differences are means that keep to the scale.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, nan, sqrt
+from math import ceil, inf, isnan, nan, sqrt
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ ENOUGH = 20  # problems: what is constant over fewer shows nothing of how it var
 POINTS = 100  # shares and differences are in percent and its points
 LOWEST = {"share": 0, "difference": -POINTS}  # the highest is POINTS
 RESAMPLES = 10_000
+Z_ALPHA = NormalDist().inv_cdf(0.975)  # of a two-sided test at 5 %
+Z_POWER = NormalDist().inv_cdf(0.8)  # of a power of 80 %
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,6 @@ class Interval:
     high: Any
     error: Any
     n: int  # problems
-    clusters: int  # independent groups of problems
 
 
 def interval(
@@ -79,7 +81,7 @@ def interval(
                 low, high = _share(values, sizes, alpha)
             else:
                 low, high = _difference(values, sizes, alpha, low, high)
-    return Interval(mean, low, high, error, len(values), len(sizes))
+    return Interval(mean, low, high, error, len(values))
 
 
 def _largest_by_chance(values: np.ndarray, clusters: np.ndarray, alpha: float) -> float:
@@ -270,3 +272,16 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
     if only_a + only_b == 0:
         return 1.0
     return float(scipy.stats.binomtest(int(only_a), int(only_a + only_b)).pvalue)
+
+
+def n_deciding(distance: float, deviation: float) -> float:
+    """Return how many problems put the interval on one side of an end, with power 0.8.
+
+    The end is `distance` away; NaN at 0, and of a deviation that one problem alone
+    leaves unknown. For one part (Guenther 1981, Am. Stat. 35:243), the last term for
+    Student's distribution instead of the normal one.
+    """
+    if distance == 0 or isnan(deviation):
+        return nan
+    normal = ((Z_ALPHA + Z_POWER) * deviation / distance) ** 2
+    return ceil(normal + Z_ALPHA**2 / 2)

@@ -19,8 +19,7 @@ from lib.claims.verdict_tables import (
     write_verdicts,
 )
 from lib.profiles import load_profile
-from lib.statistics.intervals import ENOUGH, tango
-from lib.statistics.power import n_deciding
+from lib.statistics.intervals import ENOUGH, n_deciding, tango
 
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 

@@ -5,13 +5,12 @@ holds all of them once more.
 import numpy as np
 import pandas as pd
 import pytest
-from hand_written import record, run, solved
+from hand_written import record, run
 
 from lib.evaluation import answer_tables
 from lib.evaluation.answer_tables import shown_columns, summarise
 from lib.evaluation.rows import frame
 from lib.statistics.intervals import clopper_pearson, mcnemar_exact, tango
-from lib.statistics.power import n_deciding, smallest_effect
 
 
 def row(table, place=0):
@@ -19,22 +18,17 @@ def row(table, place=0):
 
 
 def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
-    odd = {
-        "finish_reason": "length",
-        "run_on": True,
-        "method": "no-box",
-        "elicited": True,
-    }
+    odd = {"finish_reason": "length", "run_on": True, "method": "no-box"}
     table = summarise(frame(run("mless", 20, 40, **odd) + run("none", 10, 40)))
     none = row(table)
     assert (none["accuracy"], none["n"], none["samples"]) == (25, 40, 1)
     assert np.isnan(none["effect"])
 
     mless = row(table, 1)
-    pairs = ("effect", "only_none", "only_this", "discordant")
-    assert [mless[name] for name in pairs] == [25, 0, 10, 25]
+    pairs = ("effect", "only_none", "only_this")
+    assert [mless[name] for name in pairs] == [25, 0, 10]
     assert mless["p_value"] == pytest.approx(mcnemar_exact(0, 10), rel=0.02)
-    for name in ("truncated", "run_on", "no_box", "elicited"):
+    for name in ("truncated", "run_on", "no_box"):
         assert mless[name] == 100
     assert mless["ungraded"] == 0
 
@@ -46,16 +40,16 @@ def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
 
 
 @pytest.mark.parametrize(
-    "none, mless, effect, share",
-    [((5, 10), (9, 30), 40, 40), ((5, 30), (7, 10), 20, 20)],
+    "none, mless, effect, gained",
+    [((5, 10), (9, 30), 40, 4), ((5, 30), (7, 10), 20, 2)],
 )
 def test_only_problems_that_both_conditions_answered_are_compared(
-    none, mless, effect, share
+    none, mless, effect, gained
 ):
     table = summarise(frame(run("none", *none) + run("mless", *mless)))
     paired = row(table, 1)
     assert (paired["n"], paired["effect"]) == (mless[1], effect)
-    assert paired["discordant"] == share
+    assert paired["only_this"] == gained
 
 
 def test_samples_of_one_problem_are_not_independent():
@@ -116,20 +110,15 @@ def test_a_problem_with_a_missing_sample_is_still_compared():
     mless = row(summarise(frame(answers)), 1)
     assert mless["effect"] == 100
     assert mless["only_this"] == 30
-    assert mless["discordant"] == 100
 
 
 @pytest.mark.parametrize("reason", ["length", "context"])
-def test_answers_that_a_limit_cut_are_told_apart_model_by_model(reason):
+def test_answers_that_a_limit_cut_are_told_model_by_model(reason):
     first = frame(run("none", 1, 4) + run("mless", 1, 4))
     second = first.assign(model="second")
     second.loc[4, "finish_reason"] = reason  # under mless, of the solved problem
     answers = pd.concat([first, second], ignore_index=True)
     assert summarise(answers).truncated.tolist() == [0, 0, 0, 25]
-    table = answer_tables.cut_apart(answers)
-    finished = table[table.problems == "finished"]
-    assert finished.n.tolist() == [4, 4, 3, 3]
-    assert finished.accuracy.tolist() == [25, 25, 0, 0]
 
 
 def test_an_effect_is_a_problems_mean_over_its_samples():
@@ -146,8 +135,6 @@ def test_an_effect_is_a_problems_mean_over_its_samples():
     assert mless["p_value"] < 0.01
     # Twenty pairs of forty changed.
     assert mless["only_this"] == 20
-    assert mless["discordant"] == 50
-    assert row(answer_tables.power(table, effect=2))["pairs"] == 40
 
 
 def test_a_missing_sample_is_not_a_wrong_one():
@@ -161,47 +148,12 @@ def test_a_missing_sample_is_not_a_wrong_one():
     assert values.loc["b"].isna().tolist() == [False, True]
 
 
-def test_a_grade_that_an_older_run_lacks_is_left_out():
-    older = [row | {"correct_exact": None} for row in run("none", 10, 20)]
-    table = answer_tables.graders(frame(older))
-    names = set(answer_tables.GRADERS.values())
-    assert set(table.grader) == names - {"exact match after normalisation"}
-
-
-def test_power_says_what_n_shows_and_what_n_is_needed():
-    found = row(answer_tables.power(summarise(solved(none=10, mless=30)), effect=2))
-    deviation = 100 * np.std([0.0, 1.0] * 20, ddof=1)  # of the changes, twenty of forty
-    assert found["needed"] == n_deciding(2, deviation)
-    assert found["smallest"] == pytest.approx(smallest_effect(40, deviation))
-
-
-def test_one_problem_has_no_spread_to_reckon_with():
-    answers = run("none", 0, 1) + run("mless", 1, 1)
-    found = row(answer_tables.power(summarise(frame(answers)), effect=2))
-    assert np.isnan(found["needed"])
-
-
-def test_power_is_open_where_the_effect_would_be_more_than_all_changes():
-    few = answer_tables.power(summarise(solved(none=4, mless=8)), effect=2)
-    assert few["smallest"].isna().all()
-    none = answer_tables.power(summarise(solved(none=4, mless=4)), effect=2)
-    assert none[["smallest", "needed"]].isna().all(axis=None)
-
-
-def test_what_has_no_known_level_or_subject_is_not_broken_down():
-    answers = frame(run("none", 1, 2)).assign(level=[0, 3], subject="")
-    assert answer_tables.breakdown(answers, "level").level.tolist() == [3]
-    assert answer_tables.breakdown(answers, "subject").empty
-
-
 def test_tables_of_nothing_have_their_columns():
     nothing = frame([])
     summary = summarise(nothing)
     for table in (
         summary,
         answer_tables.graders(nothing),
-        answer_tables.breakdown(nothing, "level"),
-        answer_tables.power(summary, 2),
     ):
         assert table.empty
         assert {"model", "condition"} <= set(table.columns)
@@ -237,3 +189,21 @@ def test_a_command_prints_no_rate_that_is_zero_throughout():
     assert "truncated" in columns
     assert "no_box" not in columns
     assert "accuracy" in columns
+
+
+def test_an_answer_that_is_longer_than_a_limit_is_wrong_and_cut_there():
+    lengths = {"none": [100, 300, 500], "mless": [110, 250, 600]}
+    rows = []
+    for condition, tokens in lengths.items():
+        for number, length in enumerate(tokens):
+            row = {"model": "tiny", "condition": condition, "sample": 0}
+            row |= {"problem_id": f"p{number}", "completion_tokens": length}
+            row |= {"answer": "1", "response": "1"}
+            rows.append(row | {"correct": True, "finish_reason": "stop"})
+    short, whole = answer_tables.by_limit(frame(rows), (280, 600)).to_dict("records")
+    assert (short["none"], short["mless"]) == pytest.approx((100 / 3, 200 / 3))
+    assert (short["cut_none"], short["cut_mless"]) == pytest.approx((200 / 3, 100 / 3))
+    assert (short["only_none"], short["only_this"]) == (0, 1)
+    assert (short["ended"], short["tokens"]) == (1, 10)
+    assert (whole["none"], whole["mless"], whole["cut_none"]) == (100, 100, 0)
+    assert (whole["ended"], whole["tokens"]) == (3, 20)

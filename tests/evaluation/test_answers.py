@@ -12,7 +12,6 @@ from lib import evaluation, paths
 from lib.errors import InputError
 from lib.evaluation import likelihood, of_profile
 from lib.evaluation import run as module
-from lib.evaluation.rows import frame
 from lib.evaluation.settings import shared_settings
 from lib.models.names import resolve
 from lib.paths import write_json
@@ -218,18 +217,6 @@ def test_stored_rows_are_the_profiles_models_in_its_order(mine, file):
     store(mine, part, file, map(text, models))
     read = evaluation.scores if "likelihood" in file else evaluation.answers
     assert read(mine).key.tolist() == ["2", "1", "3"]
-
-
-def test_texts_are_compared_model_by_model_and_sample_by_sample(mine):
-    rows = []
-    for model in (GEMMA, SMOL):
-        for sample in (0, 1):
-            response = f"{model} {sample}"
-            rows.append(text(model, sample=sample, response=response))
-    store(mine, "main", "answers/main", rows)
-    rows[0]["response"] = "other"
-    rows[1]["condition"] = "mless"
-    assert of_profile.same_texts(mine, frame(rows)) == (2, 3)
 
 
 def test_a_folder_that_is_not_there_starts_no_run(tmp_path):

@@ -207,7 +207,6 @@ NO_PROBABILITY = "drawn at a temperature above 0, with top_p = 1 and without eli
         (with_setting("problems_sha256", "0"), "answers embedded set, not embedded"),
         (with_field("model", "other"), "has answers of other, not of tiny-llama"),
         (with_field("revision", "other"), "were drawn from revision other in float32"),
-        (with_field("token_ids", []), "has no token ids, which an older run"),
     ],
 )
 def test_answers_without_a_probability_are_refused_in_one_line(

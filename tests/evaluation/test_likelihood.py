@@ -47,7 +47,8 @@ def tiny(request, demo):
 @pytest.fixture
 def run(tiny, tmp_path, monkeypatch):
     """Score with the tiny model; `folder`, `filler` and `seed` aside, by settings."""
-    monkeypatch.setattr(likelihood, "load", lambda spec, **_: tiny)
+    monkeypatch.setattr(likelihood, "load_without_weights", lambda spec, **_: tiny)
+    monkeypatch.setattr(likelihood, "with_weights", lambda known, **_: known)
     problems = tmp_path / "problems.jsonl"
 
     def scored(rows=ROWS, folder="out", filler=None, seed=0, **settings):
@@ -231,13 +232,16 @@ def test_a_solution_that_is_not_there_or_does_not_fit_is_named(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_of_another_solution_limit_is_not_continued(run, monkeypatch):
-    run(conditions=["none"], limit=1)
+def test_no_weights_are_read_where_nothing_is_missing_or_a_folder_is_refused(
+    run, monkeypatch
+):
+    scored = run(conditions=["none"], limit=1)
 
-    def load_nothing(spec, **_):
-        pytest.fail("weights were read before the refusal")
+    def load_nothing(known, **_):
+        pytest.fail("weights were read")
 
-    monkeypatch.setattr(likelihood, "load", load_nothing)
+    monkeypatch.setattr(likelihood, "with_weights", load_nothing)
+    assert run(conditions=["none"], limit=1).equals(scored)
     with pytest.raises(InputError, match=r"with max_solution_tokens = 512, not 511:"):
         run(conditions=["none"], limit=1, max_solution_tokens=511)
 

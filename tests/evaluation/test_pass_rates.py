@@ -181,38 +181,38 @@ def sampled(problems, p, seed=0):
     return pd.concat(parts, ignore_index=True)
 
 
-def test_where_weights_explode_the_halves_are_counted_and_others_left_open():
+def test_where_weights_explode_no_number_is_told():
     p = probabilities(2)
     skewed = p["mless"] ** 6  # nearly always one of its texts
     p |= {"layer-1-only": skewed / skewed.sum()}
     draws = sampled(40, p)
     table = pass_rate_table(draws, [("mless", "none"), ("layer-1-only", "mless")])
-    assert table.by.tolist() == ["weights", ""]
-    assert table.iloc[1][["points", "low", "high"]].isna().all()
+    ends = table[["points", "low", "high"]]
+    assert ends.isna().all(axis=1).tolist() == [False, True]
     with pytest.raises(InputError, match="weights of answers explode between layer-1"):
         point_differences(draws, "layer-1-only", "mless")
 
 
-def test_where_few_answers_have_the_weight_of_slashes_the_halves_are_counted():
+def test_where_few_answers_have_the_weight_of_slashes_they_are_counted_alone():
     # An answer in sixty is likely under mless alone, and all others nearly never.
     draws = sampled(60, probabilities()).assign(none=0.0, mless=-12.0)
     draws.loc[draws.index[::60], ["none", "mless"]] = -12.0, 0.0
     (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
-    assert row["by"] == "counting"
-    assert row["points"] == row["counted"] == pytest.approx(counted(draws).mean())
-    assert point_differences(draws, "mless", "none").equals(counted(draws))
+    assert np.isnan(row["points"])
+    assert row["counted"] == pytest.approx(counted(draws).mean())
+    with pytest.raises(InputError, match="explode between mless and none"):
+        point_differences(draws, "mless", "none")
 
 
-@pytest.mark.parametrize("effective, by", [(11, "weights"), (9, "")])
-def test_half_of_the_answers_have_to_be_effective(effective, by):
+@pytest.mark.parametrize("effective, is_told", [(11, True), (9, False)])
+def test_half_of_the_answers_have_to_be_effective(effective, is_told):
     # Of twenty answers so many have weight 1 and the others nearly none.
     draws = pd.concat([four_draws(problem) for problem in "abcde"])
     draws = draws.assign(none=0.0, mless=0.0)
     draws["layer-1-only"] = [0.0] * effective + [-50.0] * (20 - effective)
     (row,) = pass_rate_table(draws, [("layer-1-only", "none")]).to_dict("records")
     assert row["effective"] == pytest.approx(effective)
-    assert row["by"] == by
-    assert np.isnan(row["points"]) == (by == "")
+    assert np.isnan(row["points"]) != is_told
 
 
 def test_a_pair_that_is_not_scored_has_no_row():

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,12 +15,15 @@ from lib.arm.settings import Arm
 from lib.attention.function import attending
 from lib.attention.steps import Step
 from lib.errors import InputError
-from lib.evaluation.provenance import provenance
 from lib.generation import transformers
-from lib.generation.engines import engine_class, make_engine
-from lib.generation.next_token import choose
-from lib.generation.requests import Request, Sampling
 from lib.generation.slots import SlotCache
+from lib.generation.transformers import choose
+from lib.generation.writer import (
+    Request,
+    Sampling,
+    engine_class,
+    processor_name,
+)
 from lib.models.loading import Loaded
 from lib.models.names import Source
 
@@ -165,10 +167,10 @@ def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
     assert engine._room(100) == 5  # half of it is used
 
 
-def test_completions_and_scores_say_which_processor_they_are_of(tiny):
+def test_completions_say_which_processor_they_are_of(tiny):
     [completion] = complete(tiny, requests([3]), 1, max_new_tokens=2).values()
     assert re.fullmatch(r"CPU with \w+", completion.processor)
-    assert provenance(tiny)["processor"] == completion.processor
+    assert processor_name(tiny.device) == completion.processor
 
 
 def test_tokens_are_drawn_as_often_as_their_probabilities_say():
@@ -204,9 +206,3 @@ def test_what_cannot_work_is_refused_before_anything_is_generated(
     engine = engine_class("transformers")(tiny, 4)
     with pytest.raises(InputError, match=message):
         engine.complete([Request("a", prompt, arm=arm)], Sampling(6))
-
-
-def test_an_option_that_an_engine_lacks_is_refused_by_name():
-    nobody = SimpleNamespace()
-    with pytest.raises(InputError, match="no option 'tensor_parallel'"):
-        make_engine("transformers", nobody, 4, {"tensor_parallel": 2})

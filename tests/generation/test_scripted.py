@@ -10,8 +10,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from lib.errors import InputError
 from lib.evaluation.run import ELICITATION
-from lib.generation.engines import engine_class
-from lib.generation.requests import Request, Sampling
+from lib.generation.writer import Request, Sampling, engine_class
 from lib.grading import grade
 from lib.models.loading import Loaded
 from lib.models.names import Source

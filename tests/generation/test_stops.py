@@ -3,7 +3,7 @@
 import pytest
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from lib.generation.stops import stop_tokens, turn_end
+from lib.generation.writer import stop_tokens, turn_end
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"

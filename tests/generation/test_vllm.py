@@ -17,8 +17,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.evaluation.run import ELICITATION
-from lib.generation.engines import engine_class
-from lib.generation.requests import Request, Sampling
+from lib.generation.writer import Request, Sampling, engine_class
 from lib.models.loading import Loaded
 from lib.models.names import Source
 from lib.prompts.building import build_prompt

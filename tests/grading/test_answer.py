@@ -45,8 +45,8 @@ def test_takes_the_last_closed_box():
     assert last_box(r"\boxed{" * 100_000) is None
 
 
-# Responses that answer 12, by what is told of them. The grader does not know the problem:
-# a header before any box may be of the one that was asked, and is counted, not cut.
+# Responses that answer 12, by what else is there. The grader does not know the problem:
+# a header before any box may be of the one that was asked, and is not cut.
 RESPONSES = {
     "nothing": r"""
 It is \boxed{12}.<|im_end|><|endoftext|>
@@ -101,15 +101,14 @@ CASES = [
 
 @pytest.mark.parametrize("mark, response", CASES)
 def test_the_answer_is_told_apart_from_what_stands_round_it(mark, response):
-    read = read_answer(response.replace(r"\n", "\n"))
-    assert read.box == "12"
-    for name in ("run_on", "restated", "thought"):
-        assert getattr(read, name) is (name == mark), name
+    box, run_on = read_answer(response.replace(r"\n", "\n"))
+    assert box == "12"
+    assert run_on is (mark == "run_on")
 
 
 def test_a_turn_of_the_user_ends_an_answer_without_a_box():
     run_on = "<|im_end|>\n<|im_start|>user\nWhat is 5+5?<|im_end|>\n\\boxed{10}"
-    assert read_answer("I do not know." + run_on).box is None
+    assert read_answer("I do not know." + run_on) == (None, True)
 
 
 @pytest.mark.parametrize("answer, gold", [("5", "5"), ("x+2x", "3x"), ("", "5")])

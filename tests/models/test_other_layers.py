@@ -8,9 +8,8 @@ from families import WITHOUT_ATTENTION, save, spread
 
 from lib.attention.function import hiding
 from lib.attention.received import received_attention
-from lib.generation.engines import engine_class
-from lib.generation.prefill import prefill
-from lib.generation.requests import Request, Sampling
+from lib.generation.slots import prefill
+from lib.generation.writer import Request, Sampling, engine_class
 from lib.models.loading import load
 
 ROWS = [[5, 17, 3, 88, 41, 9], [5, 17, 60, 2]]

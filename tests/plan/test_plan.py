@@ -19,7 +19,7 @@ from lib.errors import InputError
 from lib.evaluation import likelihood as scorer
 from lib.measurement.run import measure
 from lib.models import memory
-from lib.plan import CHECKED, as_text, fetch, make_plan, sizes, summary, tasks
+from lib.plan import as_text, fetch, make_plan, sizes, summary, tasks
 from lib.plan.making import duration
 from lib.plan.sizes import files_of, shape_of
 from lib.profiles import load_profile
@@ -151,14 +151,13 @@ def test_of_what_is_stored_only_what_is_asked_for_counts(hub, small):
     assert counts(make_plan(small, parts=["likelihood"])) == [("likelihood", 24, 0)]
 
 
-def test_the_repositorys_own_answers_need_no_model_and_the_demos_are_checked(hub):
+def test_the_repositorys_own_answers_need_no_model(hub):
     families = make_plan(load_profile("families"))
     assert families.needs == []
     assert summary(families).startswith("Plan: nothing to fetch")
-    demo = load_profile("demo")
-    main = [("main", CHECKED * 3, 0)]
-    assert counts(make_plan(demo, parts=["main"])) == main
-    assert counts(make_plan(demo, fresh=True, parts=["main"])) == [("main", 96 * 3, 0)]
+    for fresh in (False, True):
+        demo = make_plan(load_profile("demo"), fresh, parts=["main"])
+        assert counts(demo) == [("main", 96 * 3, 96 * 3)]
 
 
 def test_time_is_that_of_the_products_of_what_is_left(hub, small):
