@@ -12,7 +12,6 @@ from lib import paths, reproduce
 from lib.errors import InputError
 from lib.evaluation import of_profile
 from lib.evaluation.of_profile import stored_rows
-from lib.figures.compare import RECORD
 from lib.paths import write_json
 from lib.plan import CHECKED, Plan
 from lib.profiles import PARTS, load_profile
@@ -98,6 +97,22 @@ def test_claims_are_judged_on_all_that_any_notebook_needs():
     needs = {need for parts in reproduce.NEEDS.values() for need in parts}
     # The tokens of single heads are drawn and not judged.
     assert set(reproduce.NEEDS["06_claims"]) == needs - {"tokens"}
+
+
+def test_the_last_words_name_what_this_run_drew(runs, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "drawn" / "families"
+    monkeypatch.setattr(paths, "FIGURES", folder.parent)
+    folder.mkdir(parents=True)
+    (folder / "fig01.png").touch()
+
+    def draw(profile, part, stored):
+        (folder / "fig02.png").touch()
+
+    monkeypatch.setattr(reproduce, "measure", draw)
+    begun(runs, "families", ["01"])
+    done, figures = capsys.readouterr().out.splitlines()[-2:]
+    assert re.fullmatch(r"Done in \d s\. Figures: .*/drawn/families", done)
+    assert figures == "Drawn anew: fig02"
 
 
 def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(runs, tmp_path):
