@@ -17,8 +17,9 @@ LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # a word of the name of a lower e
 
 # Else the length of a number would decide where a line breaks, and rows would be left
 # out.
-pd.set_option("display.width", 1000, "display.max_colwidth", None)
-pd.set_option("display.max_rows", None, "display.max_columns", None)
+pd.set_option("display.width", 1000)
+pd.set_option("display.max_colwidth", None)
+pd.set_option("display.max_rows", None)
 
 
 def show(table, columns=None, digits=2):
