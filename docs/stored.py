@@ -92,9 +92,9 @@ def verdicts(profile: str) -> list[Verdict]:
     return stored_verdicts(profile)
 
 
-def about(claim: str, profile: str = "families") -> list[Verdict]:
-    """Return the verdicts on a claim that rest on enough problems."""
-    return verdict.about(verdicts(profile), claim, ENOUGH)
+def about(claim: str) -> list[Verdict]:
+    """Return the verdicts on a claim that rest on enough problems of the families."""
+    return verdict.about(verdicts("families"), claim, ENOUGH)
 
 
 def taken(inserted: str, model: str | None = None) -> list[float]:

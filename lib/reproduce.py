@@ -17,7 +17,6 @@ from lib import paths
 from lib.claims.verdict_tables import read_verdicts, totals
 from lib.errors import InputError
 from lib.evaluation import of_profile
-from lib.figures.compare import RECORD, agreement
 from lib.measurement.run import measure
 from lib.measurement.shown_prompt import measure_prompts
 from lib.plan import fetch, make_plan, refuse, summary
@@ -54,6 +53,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     and for a notebook that stops.
     """
     started = time.monotonic()
+    before = _pictures(profile)
     notebooks = _with_something_to_show(notebooks, profile)
     needs = [need for path in notebooks for need in NEEDS.get(path.stem, ())]
     needs = list(dict.fromkeys(needs))
@@ -80,7 +80,15 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         print(f"Claims by verdict: {totals(read_verdicts(profile))}")
     seconds = time.monotonic() - started
     print(f"Done in {seconds:.0f} s. Figures: {profile.figures}")
-    print(agreement(profile.results), flush=True)
+    now = _pictures(profile)
+    drawn = sorted(name for name in now if now[name] != before.get(name))
+    print(f"Drawn anew: {', '.join(drawn) or 'none'}", flush=True)
+
+
+def _pictures(profile: Profile) -> dict[str, int]:
+    """Return by name when each of a profile's figures was drawn."""
+    pictures = profile.figures.glob("*.png")
+    return {path.stem: path.stat().st_mtime_ns for path in pictures}
 
 
 def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Path]:
@@ -102,7 +110,6 @@ def _begin_results(profile: Profile, fresh: bool) -> None:
     if fresh and results.exists():
         shutil.rmtree(results)
     results.mkdir(parents=True, exist_ok=True)
-    (results / RECORD).unlink(missing_ok=True)
     recorded = yaml.safe_dump(profile.model_dump(), sort_keys=False)
     (results / "profile.yaml").write_text(recorded)
 

@@ -11,7 +11,6 @@ import yaml
 from lib import paths, reproduce
 from lib.errors import InputError
 from lib.evaluation import of_profile
-from lib.figures.compare import RECORD
 from lib.paths import write_json
 from lib.plan import Plan
 from lib.profiles import PARTS, load_profile
@@ -96,23 +95,35 @@ def test_claims_are_judged_on_all_that_any_notebook_needs():
     assert set(reproduce.NEEDS["06_claims"]) == needs - {"tokens"}
 
 
+def test_the_last_words_name_what_this_run_drew(runs, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "drawn" / "families"
+    monkeypatch.setattr(paths, "FIGURES", folder.parent)
+    folder.mkdir(parents=True)
+    (folder / "fig01.png").touch()
+
+    def draw(profile, part, stored):
+        (folder / "fig02.png").touch()
+
+    monkeypatch.setattr(reproduce, "measure", draw)
+    begun(runs, "families", ["01"])
+    done, figures = capsys.readouterr().out.splitlines()[-2:]
+    assert re.fullmatch(r"Done in \d s\. Figures: .*/drawn/families", done)
+    assert figures == "Drawn anew: fig02"
+
+
 def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(runs, tmp_path):
     old = tmp_path / "families" / "measured.nc"
     old.parent.mkdir()
     old.touch()
-    write_json(old.with_name(RECORD), {"fig01": ""})
     plan, measured, _ = begun(runs, "families", ["01"])
     assert (plan[1], measured) == (False, ("measure", "tokens", True))
     assert old.exists()
-    assert not old.with_name(RECORD).exists()  # of what an earlier run drew
 
     plan, measured, _ = begun(runs, "families", ["01"], fresh=True)
     assert (plan[1], measured) == (True, ("measure", "tokens", False))
     assert not old.exists()
     recorded = yaml.safe_load((old.parent / "profile.yaml").read_text())
     assert recorded == load_profile("families").model_dump()
-
-
 
 
 def test_a_profile_without_likelihoods_leaves_their_notebook_out(runs, capsys):

@@ -1,7 +1,7 @@
 """What is known of a claim on a model: its verdict, and the numbers behind it.
 
-A `Verdict` is kept as JSON by `lib.claims.verdict_tables`. Of many verdicts `about` and
-`literal` choose some.
+A `Verdict` is kept as JSON by `lib.claims.verdict_tables`. Of many verdicts `about`
+chooses some.
 """
 
 from collections.abc import Iterable
@@ -146,8 +146,3 @@ def models_of(verdicts: Iterable[Verdict]) -> list[str]:
 def about(verdicts: Iterable[Verdict], claim: str, least: int = 1) -> list[Verdict]:
     """Return the verdicts on a claim by its id, of at least so many problems."""
     return [row for row in verdicts if row.id == claim and row.n >= least]
-
-
-def literal(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts on what the paper's sentences say."""
-    return [verdict for verdict in verdicts if verdict.reading == "literal"]

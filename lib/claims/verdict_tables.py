@@ -13,9 +13,9 @@ import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from lib import paths
-from lib.claims.verdict import Verdict, literal
+from lib.claims.verdict import Verdict
 from lib.errors import InputError
-from lib.figures.compare import csv_of, why_anew
+from lib.figures.compare import csv_of, still_says
 from lib.paths import relative_path, write_whole
 from lib.profiles import Profile
 
@@ -82,7 +82,7 @@ def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
     stored = _stored(profile.name)
     table = stored.with_name("verdicts.csv")
     csv = csv_of(verdict_table(verdicts))
-    if stored.is_file() and why_anew(table, csv):
+    if stored.is_file() and not still_says(table, csv):
         write_whole(stored, content)
         write_whole(table, csv.encode())
     return path
@@ -105,5 +105,6 @@ def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
 
 def totals(verdicts: Iterable[Verdict]) -> str:
     """Return how many literal claims stand how, over all models."""
-    stands = Counter(verdict.stands for verdict in literal(verdicts))
+    literal = [verdict for verdict in verdicts if verdict.reading == "literal"]
+    stands = Counter(verdict.stands for verdict in literal)
     return ", ".join(f"{count} {name}" for name, count in stands.most_common())

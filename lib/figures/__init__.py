@@ -6,11 +6,10 @@
     drawing   axes, looks by order, curves of a head, estimates with intervals
     keeping   a figure's one legend, and how it is saved and shown
     compare   whether a saved table still says its numbers, to a reader's eye
-    tables    tables in few digits, sentences, and an idea's code, folded
+    tables    tables in few digits, and sentences
     prompt    one prompt from close, as coloured tokens
 
-What a figure shows is in data/figures.yaml; the look is
-in paper.mplstyle.
+What a figure shows is in data/figures.yaml; the look is in paper.mplstyle.
 """
 
 import lazy_loader
@@ -33,8 +32,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "drawing": DRAWING,
         "keeping": ["keep"],
-        "compare": ["agreement"],
-        "tables": ["quoted", "settings_text", "say", "show", "unfold"],
-        "prompt": ["one_prompt"],
+        "tables": ["quoted", "settings_text", "say", "show"],
     },
 )

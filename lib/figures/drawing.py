@@ -83,9 +83,9 @@ def token_curves(ax, head, names, value="received"):
     looks = tell_apart(names)
     for condition, label in names.items():
         values = head[value][head.condition == condition]
-        style = WIDE_AND_PALE_LINE if condition == "none" else {}
-        style = {"color": looks[condition]["color"], "label": label, **style}
-        ax.plot(np.arange(len(values)), values, **style)
+        wide = WIDE_AND_PALE_LINE if condition == "none" else {}
+        colour = looks[condition]["color"]
+        ax.plot(values.to_numpy(), color=colour, label=label, **wide)
     highest = head[value][head.position > 0].max()
     ax.set(xlabel="Token position", ylabel="Average attention weight")
     ax.set_ylim(0, 1.05 * highest)
@@ -97,8 +97,9 @@ def shade_inserted(ax, head):
     """Shade the inserted tokens of a whole prompt, and write what they are."""
     places = head.position[(head.part == "inserted") & (head.condition == "mless")]
     ax.axvspan(places.min() - 0.5, places.max() + 0.5, color="0.9", zorder=0)
-    style = {"ha": "center", "va": "top", "transform": ax.get_xaxis_transform()}
-    ax.text(places.mean(), 0.98, "inserted tokens", **style)
+    place = (places.mean(), 0.98)
+    across = ax.get_xaxis_transform()
+    ax.text(*place, "inserted tokens", ha="center", va="top", transform=across)
 
 
 def interval_rows(ax, table, value, group, by, order=()):

@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from IPython.display import Image, Markdown, display
 
-from lib.figures.compare import MISSING, RECORD, csv_of, recorded, why_anew
-from lib.paths import relative_path, write_json, write_whole
+from lib.figures.compare import csv_of, still_says
+from lib.paths import relative_path, write_whole
 
 LEGEND_COLUMNS = 5
 
@@ -26,18 +26,14 @@ def keep(run, name, figure, *tables):
     _add_legend(figure)
     path = run.figures / name
     csv = csv_of(pd.concat(tables, ignore_index=True))
-    reason = why_anew(path.with_suffix(".csv"), csv)
-    if reason:
+    pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]
+    is_news = not still_says(path.with_suffix(".csv"), csv)
+    if is_news:
         write_whole(path.with_suffix(".csv"), csv.encode())
-    for kind in ("png", "pdf"):
-        picture = path.with_suffix(f".{kind}")
-        if not reason and not picture.is_file():
-            reason = MISSING
-        if reason:
-            write_whole(picture, _drawn(figure, kind))
+    if is_news or not all(picture.is_file() for picture in pictures):
+        for picture in pictures:
+            write_whole(picture, bytes_of(figure, picture.suffix[1:]))
     plt.close(figure)
-
-    write_json(run.results / RECORD, recorded(run.results) | {name: reason})
     display(Image(path.with_suffix(".png"), retina=True))
     display(Markdown(f"Saved as `{relative_path(path)}.png`, `.pdf` and `.csv`."))
 
@@ -53,7 +49,7 @@ def _add_legend(figure):
         figure.legend(marks.values(), marks.keys(), **place)
 
 
-def _drawn(figure, kind):
+def bytes_of(figure, kind):
     """Return a figure as the bytes of a kind of file."""
     undated = {"CreationDate": None} if kind == "pdf" else None
     picture = io.BytesIO()

@@ -57,6 +57,7 @@ def fields_of(tried: Any, asked: dict[str, Any]) -> ipywidgets.VBox:
             tried.picture(**values)
         except InputError as error:
             reason = f"error: {error}"
+        display(tried.prompt)
         display(Image(tried.png, width=PICTURE_WIDTH))
         if reason:
             print(reason)

@@ -13,17 +13,18 @@ The others are slashes, a sentence and attention that is spread evenly.
 
 import base64
 import functools
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import xarray as xr
 from IPython.display import display
 
 from lib.errors import InputError, validated
-from lib.figures.prompt import close_up, head_dots, png_of
+from lib.figures.keeping import bytes_of
+from lib.figures.prompt import close_up, coloured
 from lib.generation.writer import Request, Sampling, engine_class
 from lib.measurement.attention import measure_tokens
 from lib.measurement.fields import PICTURE_WIDTH, fields_of, somebody_is_there
@@ -52,10 +53,11 @@ class TryIt:
         drawn = min(DRAWN_LAYERS, self.loaded.layers)
         self.layers = list(range(1, drawn + 1))
         self.see = functools.lru_cache(64)(self._see)
-        # The problem, length and position that were drawn last, their filler, and the
-        # picture.
+        # The problem, length and position that were drawn last, their filler, the
+        # coloured prompt and the picture.
         self.shown: tuple[str, int, str] | None = None
         self.filler = ""
+        self.prompt: Any = None
         self.png = b""
 
     def show(
@@ -79,6 +81,8 @@ class TryIt:
         shown: dict[str, Any] = {"image/png": base64.b64encode(png).decode()}
         if somebody_is_there():
             shown |= fields_of(self, asked)._repr_mimebundle_() or {}
+        else:
+            display(self.prompt)
         shown["text/plain"] = "one prompt"  # the same with fields and without
         about = {"image/png": {"width": PICTURE_WIDTH}}
         display(shown, metadata=about, raw=True)
@@ -92,7 +96,9 @@ class TryIt:
         layer: int,
         head: int,
     ) -> bytes:
-        """Return the picture of one prompt and head as a png."""
+        """Return the picture of one prompt and head as a png; `prompt` has its tokens
+        on colours.
+        """
         self._require("layers", layer, len(self.layers))
         self._require("heads", head, self.loaded.heads)
         plain, filled, ratios, even = self.see(problem, filler, length, position)
@@ -100,21 +106,17 @@ class TryIt:
         inserted = np.flatnonzero(filled.part == "inserted")
         gap = np.full(len(inserted), inserted[0])
         before = np.insert(plain.received, gap, np.nan, -1)  # (L, H, T)
-        place = (layer - 1, head - 1)
-        curves = {"none": before[place], "mless": filled.received.values[place]}
-        with warnings.catch_warnings():
-            # Of a script that the font lacks: a box stands there.
-            warnings.filterwarnings("ignore", "Glyph .* missing")
-            figure, axes = close_up(
-                "PPP;CCD",
-                filled.text.values.tolist(),
-                slice(inserted[0], inserted[-1] + 1),
-                curves,
-                f"layer {layer}, head {head} (λ = {ratios[place]:.2f})",
-            )
-            means = self._means(problem, length, position) | {"even attention": even}
-            head_dots(axes["D"], ratios, means, (layer, head))
-            self.png = png_of(figure)
+        without = before[layer - 1, head - 1]
+        after = filled.received.values[layer - 1, head - 1]
+        span = slice(inserted[0], inserted[-1] + 1)
+        weights = after / np.nanmax(without[1:])
+        self.prompt = coloured(filled.text.values.tolist(), span, weights)
+
+        curves = {"without the filler": without, "with the filler": after}
+        means = self._means(problem, length, position) | {"even attention": even}
+        figure = close_up(curves, span, ratios, means, (layer, head))
+        self.png = bytes_of(figure, "png")
+        plt.close(figure)
         self.shown = (problem, length, position)
         self.filler = filler
         return self.png

@@ -9,7 +9,7 @@ from lib import paths
 from lib.claims import gather, gathering, judge, load_claims, verdict_table
 from lib.claims.gathering import by_model
 from lib.evaluation.store import read
-from lib.figures.compare import csv_of, why_anew
+from lib.figures.compare import csv_of, still_says
 from lib.profiles import load_profile
 
 
@@ -17,7 +17,7 @@ def test_the_families_are_judged_as_their_table_has_it(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     verdicts = judge(load_claims(), gather(load_profile("families")))
     kept = paths.DATA / "families" / "verdicts.csv"
-    assert not why_anew(kept, csv_of(verdict_table(verdicts)))
+    assert still_says(kept, csv_of(verdict_table(verdicts)))
 
 
 def test_answers_in_a_folder_of_ones_own_are_judged_in_place_of_the_main_ones(

@@ -8,14 +8,11 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
-import pandas as pd
 import pytest
-from artists import texts
+from artists import table, texts
 from matplotlib.colors import LogNorm
 
 from lib import figures, paths
-
-NAN = float("nan")
 
 
 @pytest.fixture
@@ -39,32 +36,46 @@ def draw(monkeypatch):
     return run
 
 
-def found(*names, table):
+def found(*names, gives):
     """Return a namespace whose functions of these names give a table."""
-    return SimpleNamespace(**dict.fromkeys(names, lambda *args, **options: table))
+    return SimpleNamespace(**dict.fromkeys(names, lambda *args, **options: gives))
 
 
-BARS = pd.DataFrame(
-    {
-        "source": ["this run", "this run", "the paper"],
-        "model": ["m", "m", "n"],
-        "condition": ["none", "mless", "none"],
-        "accuracy": [63.0, 66.0, 44.0],
-        "low": [59.0, 62.0, NAN],
-        "high": [67.0, 70.0, NAN],
-    }
-)
-HEAD = pd.DataFrame(
-    {
-        "model": "m",
-        "layer": 1,
-        "head": 1,
-        "condition": ["none"] * 2 + ["mless"] * 3 + ["mful"] * 3,
-        "position": [0, 1, 0, 1, 2, 0, 1, 2],
-        "part": ["original"] * 3 + ["inserted", "original"] * 2 + ["original"],
-        "received": [0.5, 0.4, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2],
-    }
-)
+BARS = table("""source,model,condition,accuracy,low,high
+this run,m,none,63,59,67
+this run,m,mless,66,62,70
+the paper,n,none,44,,
+""")
+HEAD = table("""model,layer,head,condition,position,part,received
+m,1,1,none,0,original,0.5
+m,1,1,none,1,original,0.4
+m,1,1,mless,0,original,0.3
+m,1,1,mless,1,inserted,0.1
+m,1,1,mless,2,original,0.2
+m,1,1,mful,0,original,0.3
+m,1,1,mful,1,inserted,0.1
+m,1,1,mful,2,original,0.2
+""")
+MASS = table("""model,inserted,layer,mass,low,high
+m,slashes,1,5,4,7
+m,slashes,2,1,0.7,1.5
+m,another,1,3,2,4
+""")
+DEEP = table("""model,condition,layer,head,lambda
+m,mless,1,1,0.3
+m,mless,1,2,1.1
+m,mless,2,1,
+m,mless,2,2,0.9
+""")
+STANDS = table("""claim,model,word,lost
+It a,m,contradicted,False
+It a,n,small,True
+It b,m,in part,False
+It b,n,supported,False
+It c,n,undecided,False
+It d,m,too few,False
+It d,n,"contradicted, small",False
+""")
 
 
 def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
@@ -78,8 +89,8 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
         describe=str,
         table=None,
         measure=lambda *args: None,
-        answer_tables=found("beside_the_paper", table=BARS),
-        head_curves=found("with_ratios", "curves", table=HEAD),
+        answer_tables=found("beside_the_paper", gives=BARS),
+        head_curves=found("with_ratios", "curves", gives=HEAD),
     )
     drawn = {bar.get_x(): bar for bar in bars.patches}
     ordered = [drawn[place] for place in sorted(drawn)]
@@ -93,10 +104,7 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
 
 
 def test_lines_over_layers_have_every_estimate_and_its_interval(draw):
-    mass = {"model": "m", "inserted": ["slashes", "slashes", "another"]}
-    mass |= {"layer": [1, 2, 1], "mass": [5.0, 1.0, 3.0]}
-    mass |= {"low": [4.0, 0.7, 2.0], "high": [7.0, 1.5, 4.0]}
-    tables = found("mass_table", table=pd.DataFrame(mass))
+    tables = found("mass_table", gives=MASS)
     (ax,) = draw("02", "mass = ", run=None, measured_tables=tables, measured=None)
     slashes, another = ax.containers
     assert slashes[0].get_xydata().tolist() == [[1, 5], [2, 1]]
@@ -107,9 +115,7 @@ def test_lines_over_layers_have_every_estimate_and_its_interval(draw):
 
 
 def test_a_map_has_the_ratio_of_each_layer_and_head_and_dots_above_one(draw):
-    table = pd.DataFrame({"model": "m", "layer": [1, 1, 2, 2], "head": [1, 2, 1, 2]})
-    deep = table.assign(**{"lambda": [0.3, 1.1, NAN, 0.9], "condition": "mless"})
-    tables = found("heads_table", table=deep)
+    tables = found("heads_table", gives=DEEP)
     names = {"measured_tables": tables, "measured": None, "LogNorm": LogNorm}
     ax, _ = draw("02", "deep = ", run=None, **names)
     (image,) = ax.collections
@@ -117,20 +123,6 @@ def test_a_map_has_the_ratio_of_each_layer_and_head_and_dots_above_one(draw):
     assert (image.norm.vmin, image.norm.vmax) == (0.5, 2)
     assert ax.lines[0].get_xydata().tolist() == [[2, 1]]
     assert ax.yaxis_inverted()
-
-
-STANDS = pd.DataFrame(
-    [
-        ("It a", "m", "contradicted", False),
-        ("It a", "n", "small", True),
-        ("It b", "m", "in part", False),
-        ("It b", "n", "supported", False),
-        ("It c", "n", "undecided", False),
-        ("It d", "m", "too few", False),
-        ("It d", "n", "contradicted, small", False),
-    ],
-    columns=["claim", "model", "word", "lost"],
-)
 
 
 def test_a_claim_is_a_row_a_model_a_column_and_each_way_to_stand_a_mark(draw):

@@ -3,14 +3,11 @@ artists, pixels are never compared.
 """
 
 import numpy as np
-import pandas as pd
 import pytest
-from artists import texts
+from artists import table, texts
 
 from lib.figures import drawing
 from lib.figures.drawing import COLOURS, CONDITION_LOOKS, MARKERS, tell_apart
-
-NAN = float("nan")
 
 
 def looks_of(names):
@@ -46,17 +43,20 @@ def test_a_grid_has_as_many_panels_as_are_asked_for(count, columns):
     assert axes[0].get_gridspec().ncols == columns
 
 
-HEAD = pd.DataFrame(
-    {
-        "model": "m",
-        "layer": 1,
-        "head": 8,
-        "condition": ["none"] * 3 + ["mless"] * 4,
-        "position": [0, 1, 2, 0, 1, 2, 3],
-        "part": ["original"] * 4 + ["inserted"] * 2 + ["original"],
-        "received": [0.7, 0.4, 0.2, 0.3, 0.1, 0.3, 0.2],
-    }
-)
+HEAD = table("""model,layer,head,condition,position,part,received
+m,1,8,none,0,original,0.7
+m,1,8,none,1,original,0.4
+m,1,8,none,2,original,0.2
+m,1,8,mless,0,original,0.3
+m,1,8,mless,1,inserted,0.1
+m,1,8,mless,2,inserted,0.3
+m,1,8,mless,3,original,0.2
+""")
+ESTIMATES = table("""model,layer,effect,low,high
+a,1,0.5,0.4,0.7
+a,2,1.0,0.7,1.5
+b,1,,,
+""")
 
 
 def test_curves_are_what_each_condition_gives_under_its_name(ax):
@@ -81,17 +81,6 @@ def test_the_inserted_tokens_are_shaded(ax):
     (shade,) = ax.patches
     assert (shade.get_x(), shade.get_width()) == (0.5, 2)
     assert texts(ax.texts) == ["inserted tokens"]
-
-
-ESTIMATES = pd.DataFrame(
-    {
-        "model": ["a", "a", "b"],
-        "layer": [1, 2, 1],
-        "effect": [0.5, 1.0, NAN],
-        "low": [0.4, 0.7, NAN],
-        "high": [0.7, 1.5, NAN],
-    }
-)
 
 
 def test_rows_have_a_group_each_from_the_top_and_the_series_beside_each_other(ax):

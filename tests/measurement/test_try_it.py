@@ -77,7 +77,7 @@ def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(
     tried, shown, capsys
 ):
     tried.show(PROBLEM, "/", 9)
-    first, bundle = shown
+    _, first, bundle = shown
     problem, filler, chips, row, _ = widget_of(bundle).children
     length, position, layer, head = row.children
     assert (layer.max, head.max) == (3, 2)
@@ -112,7 +112,8 @@ def test_a_notebook_keeps_the_picture_beside_the_fields(tried, shown, monkeypatc
     tried.show(PROBLEM, "/", 9)
     monkeypatch.setattr(try_it, "somebody_is_there", lambda: False)
     tried.show(PROBLEM, "/", 9)
-    with_fields, alone = shown[-2:]
+    *_, with_fields, prompt, alone = shown
+    assert prompt is tried.prompt
     assert set(with_fields) == {*alone, VIEW}
     for kind in ("image/png", "text/plain"):
         assert with_fields[kind] == alone[kind]
@@ -175,7 +176,7 @@ def test_a_tab_beside_the_picture_shows_what_the_model_writes_and_loads_it_once(
     assert tabs.titles == TABS
     button, _ = tabs.children[1].children
     button.click()
-    said = "".join(paragraphs.data for paragraphs in shown[2:])
+    said = "".join(paragraphs.data for paragraphs in shown[3:])
     for name, text in fresh.write().itertuples(index=False):
         assert f"**{name}**\n\n{tables.quoted(text)}" in said
     assert not button.disabled

@@ -1,10 +1,14 @@
-"""What a figure's artists say."""
+"""Tables to draw, and what a figure's artists say."""
+
+import io
+
+import pandas as pd
+
+
+def table(csv: str) -> pd.DataFrame:
+    """Return a table that a test writes down."""
+    return pd.read_csv(io.StringIO(csv))
 
 
 def texts(labels) -> list[str]:
     return [label.get_text() for label in labels]
-
-
-def extents(ax, area) -> list[float]:
-    """Return the left, bottom, right and top of an area in numbers of the axes."""
-    return area.get_datalim(ax.transData).extents.tolist()
