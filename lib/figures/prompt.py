@@ -79,24 +79,18 @@ def _draw_curves(ax, curves, inserted):
     ax.legend(loc="upper right")
 
 
-def head_dots(ax, ratios, references, chosen):
-    """Draw λ (L, H) as a dot per head, the chosen (layer, head) in a ring, among the
-    layers' means (L,) of the references by name.
-    """
+def head_dots(ax, ratios, chosen):
+    """Draw λ (L, H) as a dot per head, the chosen (layer, head) in a ring."""
     layers, heads = ratios.shape
     places = np.arange(1, layers + 1)
     x = places[:, None] + 0.8 * ((np.arange(heads) + 0.5) / heads - 0.5)  # (L, H)
     ax.axhline(1, **NO_CHANGE)
-    for name, look in tell_apart(references).items():
-        ends = (places - 0.42, places + 0.42)
-        ax.hlines(references[name], *ends, color=look["color"], label=name)
     ax.plot(x.ravel(), ratios.ravel(), "o", color="#D55E00", markersize=3)
     place = (chosen[0] - 1, chosen[1] - 1)
     ax.plot(x[place], ratios[place], "ko", markersize=7, fillstyle="none")
     highest = max(HIGHEST_LAMBDA, 1.05 * ratios.max())
     ax.set(xlabel="Layer (a dot per head)", ylabel="λ = received with / without")
     ax.set(xlim=(0.5, layers + 0.5), ylim=(0, highest), xticks=places)
-    ax.legend(loc="upper right")
 
 
 def png_of(figure):

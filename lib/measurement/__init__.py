@@ -13,13 +13,12 @@ all problems, as tables.
     head_curves        what single heads that figures draw give each token
     shown_prompt       one prompt under more and more of a filler, for the page
     try_it             one prompt and any filler, live, for notebook 00
-    fields             its fields, sliders and buttons, where a person sits
 """
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["activation_tables", "head_curves", "measured_tables"],
-    submod_attrs={"run": ["measure"], "try_it": ["TryIt"]},
+    submodules=["activation_tables", "head_curves", "measured_tables", "try_it"],
+    submod_attrs={"run": ["measure"]},
 )

@@ -87,9 +87,8 @@ def test_every_token_can_be_seen(token, sign):
 
 def test_dots_are_the_heads_and_a_ring_is_the_chosen_one(axes):
     ratios = np.array([[0.5, 0.9], [1.1, 2.4]])
-    head_dots(axes["D"], ratios, {"slashes": np.array([0.7, 1.0])}, (2, 1))
+    head_dots(axes["D"], ratios, (2, 1))
     _, heads, ring = axes["D"].lines
     assert heads.get_ydata().tolist() == [0.5, 0.9, 1.1, 2.4]
     assert np.ravel(ring.get_ydata()).tolist() == [1.1]
-    assert texts(axes["D"].get_legend().get_texts()) == ["slashes"]
     assert axes["D"].get_ylim()[1] > 2.4
