@@ -34,8 +34,7 @@ OLD = {
     "OMP_WAIT_POLICY": "passive",
 }
 # Put before a notebook: all that is measured, times 1 ± 1e-5 at random. Evenly spread
-# attention is arithmetic, equal in all heads; a share near zero is one of counts, whose
-# ties decide how its signed ranks are tested.
+# attention is arithmetic, equal in all heads; a share near zero is one of counts.
 SHAKING = """
 import numpy as np
 from lib.measurement import run as measuring

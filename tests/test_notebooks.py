@@ -163,7 +163,7 @@ def test_their_stored_outputs_are_there_to_compare():
 
 UNFOLDED = {
     "01_attention_maps": "lib/attention/received.py:observe",
-    "02_meaningless_effect": "lib/measurement/causes.py:_causes_of",
+    "02_meaningless_effect": "lib/measurement/affine.py:affine_fits",
     "05_arm": "lib/arm/moving.py:_moved",
 }
 

@@ -18,7 +18,7 @@ from lib.statistics.intervals import (
     ratio,
     tango,
 )
-from lib.statistics.p_values import holm, signed_rank, smallest_level
+from lib.statistics.p_values import holm, smallest_level
 from lib.statistics.power import n_deciding, smallest_effect
 from lib.statistics.rounding import format_interval, rounded
 
@@ -273,19 +273,6 @@ def test_effect_and_sample_size_undo_each_other(n, deviation):
 @pytest.mark.parametrize("n", [0, 1])
 def test_so_few_problems_show_no_effect_however_large(n):
     assert smallest_effect(n, 1.0) == math.inf
-
-
-def test_signed_rank_equals_scipys_for_each_column_and_is_1_without_a_difference():
-    values = np.random.default_rng(4).normal([0, 0.5, -0.5], 1, (20, 3))
-    values[:2, 2] = 0.5  # a tie, which changes nothing for the other columns
-    expected = [1.0]
-    for column in values.T:
-        expected.append(stats.wilcoxon(column, method="asymptotic").pvalue)
-    with_zeros = np.column_stack([np.zeros(20), values])
-    np.testing.assert_allclose(signed_rank(with_zeros), expected)
-    # Without a tie the method is the same.
-    untied = signed_rank(values[:, :2])
-    np.testing.assert_allclose(untied, expected[1:3])
 
 
 def lies_above_zero(mean):

@@ -3,11 +3,11 @@ all problems, as tables.
 
     plan               the variables, networks and steps: what there is to measure
     run                all that a profile measures, as far as it is lacking: `measure`
-    store              a model's measurements, a file a piece, and as one
-    networks           the networks, trained, untrained and other, one after another
+    store              a model's measurements, a file a step, and as one
+    networks           the networks, trained and untrained, one after another
     attention          λ and what else insertions change in what tokens receive
     activations        what insertions and ARM change in the first MLP's activations
-    causes             why layer 1 dilutes: more terms, or a larger distance
+    affine             how well Eq. 2's map describes what layer 1 puts out
     measured_tables    DataFrames of attention over all problems, to draw or print
     activation_tables  those of activations
     head_curves        what single heads that figures draw give each token

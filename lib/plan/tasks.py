@@ -10,7 +10,7 @@ from lib.evaluation.pass_rates import is_divided
 from lib.evaluation.rows import frame
 from lib.evaluation.store import COMPLETIONS, read
 from lib.measurement.plan import STEPS, PlannedStep
-from lib.measurement.store import Pieces, of_repository
+from lib.measurement.store import MeasuredSteps, of_repository
 from lib.models.names import resolve
 from lib.profiles import HALVES, Accuracy, Likelihood, Profile
 from lib.prompts.problems import Problem, load_problems
@@ -109,7 +109,7 @@ def _missing(
     if profile.has_stored(resolve(spec).name):
         of_repository(profile, spec)  # which refuses other settings, as the run does
         return []
-    return Pieces(profile, spec).missing(steps)
+    return MeasuredSteps(profile, spec).missing(steps)
 
 
 def _asked(

@@ -29,8 +29,7 @@ def test_lambda_is_that_of_the_measurements(loaded, position):
     filler = Filler(length=9, position=position, mless="he")
     problem = Problem(unique_id="1", problem=PROBLEM, answer="3")
     prompts = prompts_of(loaded, [problem], ["mless"], filler=filler)
-    (measured,) = measure_attention(loaded, prompts)
-    lam = measured["lambda"].squeeze()
+    lam = measure_attention(loaded, prompts)["lambda"].squeeze()
     seen = try_it._seen(loaded, PROBLEM, "he", 9, position)
     np.testing.assert_allclose(seen.ratios, lam, rtol=1e-5)
     assert seen.prompt.text == prompts["mless"]["1"].text
