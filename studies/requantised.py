@@ -21,8 +21,8 @@ import xarray as xr
 from lib import progress
 from lib.claims import judge, load_claims
 from lib.measurement.activations import measure_activations
+from lib.measurement.affine import measure_affine
 from lib.measurement.attention import measure_attention, prompts_of
-from lib.measurement.causes import measure_causes
 from lib.measurement.plan import CHANGES, INSERTIONS
 from lib.measurement.store import joined
 from lib.models.loading import Loaded, load
@@ -50,12 +50,12 @@ def measured(loaded: Loaded, problems: list[Problem], profile: Profile) -> xr.Da
     )
     inserted = {name: prompts[name] for name in ("none", *INSERTIONS)}
     arm = arm_for(loaded.spec)
-    pieces = [
-        *measure_attention(loaded, inserted),
-        measure_causes(loaded, prompts),
+    steps = [
+        measure_attention(loaded, inserted),
+        measure_affine(loaded, prompts),
         measure_activations(loaded, prompts, arm=arm, seed=profile.seed),
     ]
-    return joined([piece.expand_dims(network=["trained"]) for piece in pieces])
+    return joined([step.expand_dims(network=["trained"]) for step in steps])
 
 
 def mean_lambda(dataset: xr.Dataset) -> xr.DataArray:

@@ -19,7 +19,7 @@ from lib.statistics.intervals import (
     ratio,
     tango,
 )
-from lib.statistics.p_values import holm, signed_rank, smallest_level
+from lib.statistics.p_values import holm, smallest_level
 from lib.statistics.rounding import format_interval, rounded
 
 TAILED = np.append(np.zeros(35), np.full(5, 10.0))
@@ -269,19 +269,6 @@ def test_problems_that_decide_are_as_many_as_tables_of_paired_t_tests_say():
         assert n_deciding(-3 * effect, 3.0) == n
     assert math.isnan(n_deciding(0, 1.0))
     assert math.isnan(n_deciding(0.5, math.nan))
-
-
-def test_signed_rank_equals_scipys_for_each_column_and_is_1_without_a_difference():
-    values = np.random.default_rng(4).normal([0, 0.5, -0.5], 1, (20, 3))
-    values[:2, 2] = 0.5  # a tie, which changes nothing for the other columns
-    expected = [1.0]
-    for column in values.T:
-        expected.append(stats.wilcoxon(column, method="asymptotic").pvalue)
-    with_zeros = np.column_stack([np.zeros(20), values])
-    np.testing.assert_allclose(signed_rank(with_zeros), expected)
-    # Without a tie the method is the same.
-    untied = signed_rank(values[:, :2])
-    np.testing.assert_allclose(untied, expected[1:3])
 
 
 def lies_above_zero(mean):

@@ -119,14 +119,3 @@ def test_each_letter_of_a_filler_is_drawn(lab):
         )
         pictures.append(lab.execute_async_script(BYTES))
     assert len(set(pictures)) == len(pictures)
-
-
-def test_the_tab_beside_the_picture_lets_the_model_answer(lab):
-    _, writing = lab.find_elements(By.CSS_SELECTOR, ".widget-tab .lm-TabBar-tab")
-    lab.execute_script("arguments[0].scrollIntoView({block: 'center'})", writing)
-    writing.click()
-    panel = lab.find_element(By.CSS_SELECTOR, ".widget-tab-contents")
-    panel.find_element(By.XPATH, ".//button[normalize-space()='let it answer']").click()
-    WebDriverWait(lab, PATIENCE).until(
-        lambda _: "no filler" in panel.text and "tokens of '/" in panel.text
-    )

@@ -60,7 +60,6 @@ def observe(
     layers: Sequence[int] | None = None,
     lengths: torch.Tensor | None = None,
     *,
-    positions: torch.Tensor | None = None,
     queries: torch.Tensor | None = None,
     values: bool = False,
     outputs: bool = False,
@@ -68,24 +67,14 @@ def observe(
     """Return received attention as `received_attention` does and, if asked for, values
     and head outputs.
 
-    positions: (B, T) rotary positions instead of 0 to T - 1; queries: (B, R, T) bool,
-    each of the R means is taken over these later tokens alone (None: one mean over
-    all); a token after the last of them receives NaN.
+    queries: (B, R, T) bool, each of the R means is taken over these later tokens alone
+    (None: one mean over all); a token after the last of them receives NaN.
     """
     decoder = model.get_decoder()
     if layers is None:
         layers = range(1, decoder.config.num_hidden_layers + 1)
     input_ids = torch.atleast_2d(input_ids).to(device_of(model))
     rows = _queries(decoder, input_ids, layers, lengths, queries)
-    at_positions = {}
-    if positions is not None:
-        # Without a mask of its own, a jump in positions would pass for a second prompt
-        # packed into the row.
-        at_positions = {
-            "position_ids": positions.to(device_of(model)),
-            "attention_mask": torch.ones_like(input_ids),
-        }
-
     heads = decoder.config.num_attention_heads
     shape = (len(input_ids), len(layers), heads, *rows.shape[1:])
     index = {layer - 1: place for place, layer in enumerate(layers)}
@@ -99,7 +88,7 @@ def observe(
         outputs={} if outputs else None,
     )
     with attending(decoder, recording=recording):
-        decoder(input_ids=input_ids, use_cache=False, **at_positions)
+        decoder(input_ids=input_ids, use_cache=False)
     return Observation(
         recording.sums / _later(rows)[:, None, None],
         _in_order(recording.values, index),

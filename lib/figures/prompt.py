@@ -7,7 +7,7 @@ import html
 import numpy as np
 from IPython.display import HTML
 
-from lib.figures.drawing import NO_CHANGE, grid, tell_apart
+from lib.figures.drawing import NO_CHANGE, grid
 
 # Axes end above the first curve, and at a λ that few heads exceed: they stay where they
 # are while somebody types.
@@ -30,7 +30,7 @@ def coloured(tokens, inserted, weights):
     return HTML(f'<pre style="white-space: pre-wrap">{"".join(spans)}</pre>')
 
 
-def close_up(curves, inserted, ratios, references, chosen):
+def close_up(curves, inserted, ratios, chosen):
     """Return a figure of one prompt: what its tokens receive in the chosen (layer,
     head), and λ (L, H) of every head, as `_draw_heads` has it.
 
@@ -38,7 +38,7 @@ def close_up(curves, inserted, ratios, references, chosen):
     slice `inserted`; the first one decides where the axis ends.
     """
     figure, (ax, of_heads) = grid(2, height=2.4, width_ratios=(3, 2))
-    _draw_heads(of_heads, ratios, references, chosen)
+    _draw_heads(of_heads, ratios, chosen)
     first, *_ = curves.values()
     for colour, name in zip(BEFORE_AND_AFTER, curves, strict=True):
         ax.plot(curves[name], color=colour, label=name)
@@ -50,18 +50,13 @@ def close_up(curves, inserted, ratios, references, chosen):
     return figure
 
 
-def _draw_heads(ax, ratios, references, chosen):
-    """Draw λ (L, H) as a dot per head, the chosen (layer, head) in a ring, among the
-    layers' means (L,) of the references by name.
-    """
+def _draw_heads(ax, ratios, chosen):
+    """Draw λ (L, H) as a dot per head, the chosen (layer, head) in a ring."""
     layers = np.arange(1, len(ratios) + 1)
     layer, head = chosen
     ratio = ratios[layer - 1, head - 1]
     ax.set_title(f"Layer {layer}, head {head} (in a ring): λ = {ratio:.2f}")
     ax.axhline(1, **NO_CHANGE)
-    for name, look in tell_apart(references).items():
-        ends = (layers - 0.4, layers + 0.4)
-        ax.hlines(references[name], *ends, color=look["color"], label=name)
     ax.plot(layers, ratios, "o", color=BEFORE_AND_AFTER[1], markersize=3)
     ax.plot(layer, ratio, "ko", markersize=7, fillstyle="none")
     highest = max(HIGHEST_LAMBDA, 1.05 * ratios.max())
@@ -71,4 +66,3 @@ def _draw_heads(ax, ratios, references, chosen):
         ylim=(0, highest),
         xticks=layers,
     )
-    ax.legend(loc="upper right")

@@ -3,23 +3,22 @@ all problems, as tables.
 
     plan               the variables, networks and steps: what there is to measure
     run                all that a profile measures, as far as it is lacking: `measure`
-    store              a model's measurements, a file a piece, and as one
-    networks           the networks, trained, untrained and other, one after another
+    store              a model's measurements, a file a step, and as one
+    networks           the networks, trained and untrained, one after another
     attention          λ and what else insertions change in what tokens receive
     activations        what insertions and ARM change in the first MLP's activations
-    causes             why layer 1 dilutes: more terms, or a larger distance
+    affine             how well Eq. 2's map describes what layer 1 puts out
     measured_tables    DataFrames of attention over all problems, to draw or print
     activation_tables  those of activations
     head_curves        what single heads that figures draw give each token
     shown_prompt       one prompt under more and more of a filler, for the page
     try_it             one prompt and any filler, live, for notebook 00
-    fields             its fields, sliders and buttons, where a person sits
 """
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["activation_tables", "head_curves", "measured_tables"],
-    submod_attrs={"run": ["measure"], "try_it": ["TryIt"]},
+    submodules=["activation_tables", "head_curves", "measured_tables", "try_it"],
+    submod_attrs={"run": ["measure"]},
 )

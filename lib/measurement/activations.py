@@ -10,7 +10,6 @@ that is not a space.
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -133,7 +132,7 @@ def _measure_problem(
     seed: int,
 ) -> dict[str, np.ndarray]:
     """Return the variables of one problem over its conditions, (condition, L, ...)."""
-    references: dict[int, _Reference] = {}
+    bounds: dict[int, torch.Tensor] = {}
     by_condition = []
     for condition, by_problem in prompts.items():
         moving: AbstractContextManager = nullcontext()
@@ -141,7 +140,7 @@ def _measure_problem(
             moving = installed(loaded.model, seed=seed, **arm.model_dump())
         with moving:
             variables = _measure_prompt(
-                loaded, by_problem[problem], layers, references, arm.c
+                loaded, by_problem[problem], layers, bounds, arm.c
             )
         for layer, measures in zip(layers, variables["measures"], strict=True):
             if not np.isfinite(measures).all():
@@ -155,52 +154,32 @@ def _measure_problem(
     for name in by_condition[0]:
         values = [variables[name] for variables in by_condition]
         stacked[name] = np.stack(values)
+    stacked["shape"] = _likeness(stacked["counts"])
     return stacked
 
 
-@dataclass
-class _Reference:
-    """What a problem's other prompts are compared with in one layer.
+def _likeness(counts: np.ndarray) -> np.ndarray:
+    """Return (condition, L), the cosine between each condition's change of histograms
+    from none and that of the first other condition; NaN for none itself.
 
-    activation: (n, F) under none; counts: its histogram; bound: what is near zero.
+    counts: (condition, L, bin), none first.
     """
-
-    activation: torch.Tensor
-    counts: torch.Tensor
-    bound: torch.Tensor
-    # The change of the activations and that of the histogram in the first prompt that
-    # was compared.
-    first_change: tuple[torch.Tensor, torch.Tensor] | None = None
-
-    def likeness(
-        self, activation: torch.Tensor, counts: torch.Tensor
-    ) -> dict[str, torch.Tensor]:
-        """Return the cosines between this change from none and the first change."""
-        elements = activation - self.activation
-        shape = (counts - self.counts).float()
-        if self.first_change is None:
-            self.first_change = elements, shape
-        first_elements, first_shape = self.first_change
-        return {
-            "elements": _cosine(elements, first_elements),
-            "shape": _cosine(shape, first_shape),
-        }
-
-
-def _cosine(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    return torch.cosine_similarity(one.flatten(), other.flatten(), dim=0)
+    changes = torch.from_numpy(counts - counts[0]).float()
+    cosines = torch.cosine_similarity(changes, changes[1], dim=-1)
+    cosines[0] = torch.nan
+    return cosines.numpy()
 
 
 def _measure_prompt(
     loaded: Loaded,
     prompt: Prompt,
     layers: Sequence[int],
-    references: dict[int, _Reference],
+    bounds: dict[int, torch.Tensor],
     c: float,
 ) -> dict[str, np.ndarray]:
-    """Return the variables of one prompt, each over its layers.
+    """Return the variables of one prompt but `shape`, each over its layers.
 
-    references: by layer, put there by the first of a problem's prompts.
+    bounds: by layer what is near zero, put there by the first of a problem's prompts.
     """
     device = loaded.model.device
     places = _problem_tokens(prompt)
@@ -211,19 +190,13 @@ def _measure_prompt(
     def see(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
         gate = gate[0, tokens]
         activation = activation[0, tokens].float()
-        counts = histogram(activation)
-        if layer not in references:
-            bound = near_zero_bound(activation.reshape(1, -1), c)
-            references[layer] = _Reference(activation, counts, bound)
-            likeness = _undefined_likeness(device)
-        else:
-            likeness = references[layer].likeness(activation, counts)
-        bound = references[layer].bound
+        if layer not in bounds:
+            bounds[layer] = near_zero_bound(activation.reshape(1, -1), c)
+        bound = bounds[layer]
         by_layer[layer] = {
             "measures": measures_of(gate, activation, bound),
             "classes": _near_by_class(activation, bound, rows_of_class),
-            "counts": counts,
-            **likeness,
+            "counts": histogram(activation),
         }
 
     input_ids = prompt.input_ids[None].to(device)
@@ -238,12 +211,6 @@ def _measure_prompt(
         # thousands of times.
         variables[name] = stacked.cpu().numpy()
     return variables
-
-
-def _undefined_likeness(device: torch.device) -> dict[str, torch.Tensor]:
-    """Return the cosines of a prompt that the others are compared with: NaN."""
-    undefined = torch.full((), torch.nan, device=device)
-    return {"elements": undefined, "shape": undefined}
 
 
 def _near_by_class(

@@ -17,7 +17,6 @@ from lib import progress
 from lib.attention.received import (
     Observation,
     observe,
-    observe_uniform,
     received_attention,
 )
 from lib.errors import InputError
@@ -75,17 +74,18 @@ def measure_attention(
     prompts: Prompts,
     layers: Sequence[int] | None = None,
     observing: Callable[..., Observation] = observe,
-) -> Iterator[xr.Dataset]:
-    """Yield for each condition against none the variables `attention`.
+) -> xr.Dataset:
+    """Return the variables `attention` of each condition against none.
 
-    They are over (condition, problem, layer, head). `layers` None: all that are loaded.
-    Costs one forward up to the deepest layer per prompt. Raises InputError for a prompt
-    too long for the model and for weights that give no finite attention, naming the
-    problem.
+    `layers` None: all that are loaded. Costs one forward up to the deepest layer per
+    prompt. Raises InputError for a prompt too long for the model and for weights that
+    give no finite attention, naming the problem.
     """
     layers = list(layers or range(1, loaded.layers + 1))
     plain = prompts["none"]
+    conditions = [condition for condition in prompts if condition != "none"]
     coords = {
+        "condition": conditions,
         "problem": list(plain),
         "layer": layers,
         "head": range(1, loaded.heads + 1),
@@ -97,19 +97,22 @@ def measure_attention(
     for seen in _observed(loaded, "none", plain, layers, observing):
         before[seen.problem] = seen.original[:, :, ALL]
 
-    for condition, by_problem in prompts.items():
-        if condition == "none":
-            continue
-        rows: dict[str, dict[str, np.ndarray]] = {}
-        for seen in _observed(loaded, condition, by_problem, layers, observing):
+    rows: dict[tuple[str, str], dict[str, np.ndarray]] = {}
+    for condition in conditions:
+        of_condition = prompts[condition]
+        for seen in _observed(loaded, condition, of_condition, layers, observing):
             parts = plain[seen.problem].parts[1:-1]
-            rows[seen.problem] = _compared(parts, before[seen.problem], seen)
+            numbers = _compared(parts, before[seen.problem], seen)
+            rows[condition, seen.problem] = numbers
 
-        arrays = {}
-        for name in VARIABLES["attention"]:
-            in_order = [rows[problem][name] for problem in by_problem]
-            arrays[name] = np.stack(in_order)[None]  # of this condition
-        yield to_dataset("attention", arrays, {"condition": [condition]} | coords)
+    arrays = {}
+    for name in VARIABLES["attention"]:
+        by_condition = []
+        for condition in conditions:
+            in_order = [rows[condition, problem][name] for problem in plain]
+            by_condition.append(np.stack(in_order))
+        arrays[name] = np.stack(by_condition)
+    return to_dataset("attention", arrays, coords)
 
 
 def _observed(
@@ -175,7 +178,6 @@ def _compared(
     to_inserted = seen.inserted[:, :, ALL]
 
     # What a token of either kind receives, and how unevenly, (L, H).
-    baseline = before.mean(-1)
     level = to_original.mean(-1)
     deviation = to_original.std(-1, correction=0)
     inserted_level = to_inserted.mean(-1)
@@ -183,16 +185,14 @@ def _compared(
 
     log_ratio = (to_original.double() / before).log()
     variables: dict[str, torch.Tensor] = {}
-    variables["lambda"] = level.double() / baseline.double()
-    variables["level"] = level
-    variables["baseline"] = baseline
+    variables["lambda"] = level.double() / before.mean(-1).double()
     variables["irregularity"] = log_ratio.std(-1, correction=0)
     variables["unevenness"] = deviation / level
     variables["mass"] = seen.inserted[:, :, ORIGINAL].sum(-1)
     variables["flatness"] = inserted_deviation / inserted_level
     variables["dispersion"] = _dispersion(seen.values, heads=before.shape[1])
     variables["portion"] = inserted_level / level
-    variables |= _lambda_by_span(parts, before, seen.original)
+    variables["lambda_over_heads"] = _lambda_over_heads(parts, before, seen.original)
     return {name: tensor.cpu().numpy() for name, tensor in variables.items()}
 
 
@@ -212,28 +212,23 @@ def _dispersion(values: list[torch.Tensor], heads: int) -> torch.Tensor:
     return torch.stack(by_layer)
 
 
-def _lambda_by_span(
+def _lambda_over_heads(
     parts: list[str], before: torch.Tensor, after: torch.Tensor
-) -> dict[str, torch.Tensor]:
-    """Return lambda of SPANS and QUERIES, NaN of a span without any token.
+) -> torch.Tensor:
+    """Return lambda of SPANS and QUERIES, (L, span, query), NaN of a span without any
+    token.
 
-    By head it is (L, H, span, query), over heads (L, span, query): a ratio of means,
-    since one head that gives a span next to nothing would decide a mean of ratios.
-    parts: those that the original tokens are of; before, after: what they receive
-    without (L, H, n) and with the insertion (L, H, R, n).
+    It is a ratio of means over heads, since one head that gives a span next to nothing
+    would decide a mean of ratios. parts: those that the original tokens are of; before,
+    after: what they receive without (L, H, n) and with the insertion (L, H, R, n).
     """
-    by_head = []
-    over_heads = []
+    by_span = []
     for span in SPANS:
         inside = torch.tensor([span in ("original", part) for part in parts])
-        old = before[..., inside].double().mean(-1)  # (L, H)
-        new = after[..., inside].double().mean(-1)  # (L, H, R)
-        by_head.append(new / old[:, :, None])
-        over_heads.append(new.mean(1) / old.mean(1)[:, None])
-    return {
-        "lambda_by_span": torch.stack(by_head, 2),
-        "lambda_over_heads": torch.stack(over_heads, 1),
-    }
+        old = before[..., inside].double().mean((1, -1))  # (L,)
+        new = after[..., inside].double().mean((1, -1))  # (L, R)
+        by_span.append(new / old[:, None])
+    return torch.stack(by_span, 1)
 
 
 def measure_tokens(
@@ -257,13 +252,10 @@ def measure_tokens(
 def _tokens_of(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> xr.Dataset:
     """Return the variables `tokens` of one prompt, without their coordinates."""
     received = received_attention(loaded.model, prompt.input_ids, layers)[0]
-    uniform = observe_uniform(loaded.model, prompt.input_ids, [1])
-    even = uniform.received[0, 0, 0, 0]
     texts = [prompt.text[start:stop] for start, stop in prompt.offsets]
 
     tokens = xr.Dataset(coords={"token": range(len(prompt))})
     tokens["received"] = (("layer", "head", "token"), received.cpu().numpy())
-    tokens["even"] = ("token", even.cpu().numpy())
     tokens["text"] = ("token", np.array(texts, object))
     tokens["part"] = ("token", np.array(prompt.parts, object))
     return tokens

@@ -13,22 +13,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.measurement.head_curves import HEAD_COLUMNS, drawn_heads
-from lib.measurement.plan import TRAINED, UNIFORM, UNTRAINED
-from lib.profiles import Figure, Profile
-from lib.statistics.intervals import ALPHA, POINTS, interval, ratio
-from lib.statistics.p_values import holm, signed_rank
-
-# What is measured of the inserted tokens.
-INSERTED_MEASURES = ["mass", "flatness", "dispersion"]
-AFFINE_TEXT = {
-    "affine": "R2 of lambda * old + sigma",
-    "line": "R2 with a coefficient of sigma per token",
-    "softmax": "R2 with lambda per token from the softmax",
-    "shifted": "R2 of old + sigma (below 0 counts as 0)",
-    "direction": "sigma: share of squares along one line",
-    "component": "sigma: share of variance in first component",
-}
+from lib.measurement.plan import TRAINED, UNIFORM, UNTRAINED, VARIABLES
+from lib.statistics.intervals import POINTS, interval
 
 
 def means_table(
@@ -39,7 +25,8 @@ def means_table(
     A row has the place's labels, the mean over its problems under this name, low and
     high, behind the prefix, and n.
     """
-    places = stacked(values)
+    others = [dim for dim in values.dims if dim != "problem"]
+    places = values.stack(place=others).transpose("problem", "place")
     problems = places.problem.values
     measured = np.isfinite(places.values)
     numbers = np.full((4, places.sizes["place"]), np.nan)
@@ -56,12 +43,6 @@ def means_table(
     table = pd.DataFrame(numbers.T, places.indexes["place"], columns)
     table = table[table.n > 0]
     return table.astype({"n": int}).reset_index()
-
-
-def stacked(values: xr.DataArray) -> xr.DataArray:
-    """Return values (problem, place): all other axes as one."""
-    others = [dim for dim in values.dims if dim != "problem"]
-    return values.stack(place=others).transpose("problem", "place")
 
 
 def of_each_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
@@ -85,60 +66,27 @@ def of_each_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
 def layers_of(values: xr.DataArray, every: bool = False) -> xr.DataArray:
     """Return what was measured of the trained network's first layers on all problems.
 
-    A cell may be NaN. `every` layer instead on the problems, and under the conditions,
-    that went through all.
+    A cell may be NaN. `every` layer instead on the problems that went through all.
     """
     values = values.sel(network=TRAINED, drop=True).dropna("condition", how="all")
-    if not every:
-        kept = ("condition", "problem", "layer")
-        measured = values.notnull().any([dim for dim in values.dims if dim not in kept])
-        # A sample no larger than map_problems goes through all layers, but under some
-        # of the conditions only.
-        of_each_condition = measured.any("problem").all("condition")
-        of_each_problem = measured.any("condition").all("problem")
-        return values.sel(layer=of_each_condition & of_each_problem)
-
-    last = values.isel(layer=-1, drop=True).notnull()
-    for dim in ("condition", "problem"):
-        others = [other for other in last.dims if other != dim]
-        values = values.sel({dim: last.any(others)})
-    return values
+    others = [dim for dim in values.dims if dim not in ("problem", "layer")]
+    measured = values.notnull().any(others)  # (problem, layer)
+    if every:
+        return values.sel(problem=measured.isel(layer=-1, drop=True))
+    return values.sel(layer=measured.all("problem"))
 
 
 @of_each_model
 def heads_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
-    """Return lambda by condition, layer and head, and how surely it is not 1.
-
-    Beside it stand the share of problems below 1, Holm's p of the signed-rank test of
-    log lambda (over a model's heads, layers and conditions), and the means of what is
-    measured of the inserted tokens.
-    """
-    lam = layers_of(model["lambda"], every)
-    by_problem = stacked(lam)
-    below = by_problem < 1
-    p_values = signed_rank(np.log(by_problem.values))
-    table = means_table(lam, "lambda")
-    table["problems < 1"] = below.mean("problem").values
-    table["p"] = holm(p_values)
-
-    inserted = {}
-    for name in INSERTED_MEASURES:
-        inserted[name] = layers_of(model[name], every).mean("problem")
-    means = xr.Dataset(inserted).to_dataframe().reset_index()
-    return table.merge(means, on=["condition", "layer", "head"])
+    """Return lambda under the slashes by layer and head."""
+    slashes = layers_of(model["lambda"], every).sel(condition="mless", drop=True)
+    return means_table(slashes, "lambda")
 
 
 @of_each_model
-def layers_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
-    """Return the mean over heads by condition, layer and measure.
-
-    The measures are lambda, mass, flatness and dispersion.
-    """
-    means = {}
-    for name in ("lambda", *INSERTED_MEASURES):
-        means[name] = layers_of(model[name], every).mean("head")
-    by_measure = xr.Dataset(means).to_dataarray("measure")
-    return means_table(by_measure)
+def layers_table(model: xr.Dataset) -> pd.DataFrame:
+    """Return lambda, the mean over heads, by condition and layer."""
+    return means_table(layers_of(model["lambda"]).mean("head"), "lambda")
 
 
 @of_each_model
@@ -149,7 +97,7 @@ def mass_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     slashes stand beside a sentence as long and, in the first layers, beside what they
     would take of networks that were never trained and of attention spread evenly.
     """
-    mass = 100 * model.mass
+    mass = POINTS * model.mass
     trained = layers_of(mass, every)
     controls = mass.sel(condition="mless")
     untrained = controls.sel(network=UNTRAINED).mean("network")
@@ -177,97 +125,12 @@ def spans_table(model: xr.Dataset) -> pd.DataFrame:
     return means_table(by_span, "lambda")
 
 
-def spans_of_heads(
-    measured: dict[str, xr.Dataset], profile: Profile, *figures: Figure
-) -> pd.DataFrame:
-    """Return lambda of the problem's and of the instruction's tokens.
-
-    There are two rows (span, lambda, low, high, n) for each head that these figures
-    draw, under the slashes and from all later tokens.
-    """
-    place = {"network": TRAINED, "condition": "mless", "query": "all"}
-    tables = []
-    for figure in figures:
-        for head in drawn_heads(measured, profile, figure):
-            by_span = head.lambda_by_span.sel(span=["problem", "instruction"], **place)
-            rows = means_table(by_span, "lambda")
-            rows["figure"] = figure
-            rows["model"] = head.model
-            rows["layer"] = head.layer.item()
-            rows["head"] = head["head"].item()
-            tables.append(rows)
-    columns = ["figure", *HEAD_COLUMNS, "span", "lambda", "low", "high", "n"]
-    return pd.concat(tables, ignore_index=True)[columns]
-
-
-def controls_table(measured: dict[str, xr.Dataset], condition: str) -> pd.DataFrame:
-    """Return a row per model, control (untrained, uniform) and first layer.
-
-    It has the lowest and the highest lambda of the control's heads (and networks), each
-    the mean over problems.
-    """
-    networks_of_controls = {"untrained": UNTRAINED, UNIFORM: [UNIFORM]}
-    tables = {}
-    for model, dataset in measured.items():
-        lam = dataset["lambda"].sel(condition=condition, drop=True)
-        for control, networks in networks_of_controls.items():
-            first_layers = lam.sel(network=networks).dropna("layer")
-            heads = first_layers.mean("problem")
-            ends = xr.Dataset()
-            ends["lowest"] = heads.min(["network", "head"])
-            ends["highest"] = heads.max(["network", "head"])
-            tables[model, control] = ends.to_dataframe().reset_index()
-    rows = pd.concat(tables, names=["model", "control", None])
-    return rows.reset_index(["model", "control"]).reset_index(drop=True)
-
-
-def count_heads(heads: pd.DataFrame) -> pd.DataFrame:
-    """Return how many heads of `heads_table` surely lie below and above 1: p < ALPHA.
-
-    There is a row per model, condition and layer.
-    """
-    is_sure = heads.p < ALPHA
-    below = is_sure & (heads["lambda"] < 1)
-    above = is_sure & (heads["lambda"] > 1)
-    counted = heads.assign(below=below, above=above, heads=1)
-    groups = counted.groupby(["model", "condition", "layer"], sort=False)
-    return groups[["below", "above", "heads"]].sum().reset_index()
-
-
-@of_each_model
-def causes_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return lambda over the heads of layer 1 by cause, and the cause's share.
-
-    The share is that of the log lambda of `both`.
-    """
-    lam = model.cause_lambda.sel(network=TRAINED, drop=True)
-    logs = xr.ufuncs.log(lam).mean("head")
-    whole = logs.sel(cause="both")
-    problems = logs.problem.values
-    table = means_table(lam.mean("head"), "lambda")
-    shares = [ratio(logs.sel(cause=cause), whole, problems) for cause in table.cause]
-    table["share"] = [share.estimate for share in shares]
-    table["share low"] = [share.low for share in shares]
-    table["share high"] = [share.high for share in shares]
-    return table
-
-
 @of_each_model
 def affine_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the measures of new = lambda * old + sigma in layer 1.
+    """Return R² of the maps of layer 1's outputs, each a mean over heads.
 
-    Each is a mean over heads, beside the lowest and the highest head. R² without a
-    factor has no lower end where a head's output hardly varies, so that one such prompt
-    would be the mean: below 0 it counts as 0, and `below 0` says how often, in %.
+    The plan's VARIABLES say what each `map` is.
     """
-    fits = model[list(AFFINE_TEXT)].sel(network=TRAINED, drop=True)
-    below = (fits < 0).mean(["problem", "head"]).to_dataarray("measure")
-    fits["shifted"] = fits.shifted.clip(min=0)
-    values = fits.to_dataarray("measure")
-    heads = values.mean("problem")
-    table = means_table(values.mean("head"))
-    table["measure"] = table["measure"].map(AFFINE_TEXT)
-    table["lowest head"] = heads.min("head").values
-    table["highest head"] = heads.max("head").values
-    table["below 0"] = POINTS * below.values
-    return table
+    fits = model[list(VARIABLES["affine"])].sel(network=TRAINED, drop=True)
+    by_map = fits.to_dataarray("map")
+    return means_table(by_map.mean("head"), "R²")

@@ -15,26 +15,22 @@ import xarray as xr
 TRAINED = "trained"
 # Networks of the same shape with fresh weights.
 UNTRAINED = [f"untrained {seed}" for seed in range(3)]
-# The trained network, with each head's queries against another head's keys.
-OTHER_KEYS = "other keys"
 # No network: attention that is spread evenly over all earlier tokens.
 UNIFORM = "uniform"
-NETWORKS = [TRAINED, *UNTRAINED, OTHER_KEYS, UNIFORM]
+NETWORKS = [TRAINED, *UNTRAINED, UNIFORM]
 
 # Attention under an insertion is told against none, under which it has no numbers.
 INSERTIONS = ("mless", "mful", "random")
 # Activations are measured under none as well. The first of these changes is the one
 # that the others are compared with.
 CHANGES = (*INSERTIONS, "arm")
-DEEP_CHANGES = ("mless", "arm")  # in every layer, not only in the first
-CAUSES = ("both", "terms", "distance")
 OTHERS = "others"  # the class of tokens that the other classes are compared with
 # Labels of these dimensions stand in this order, whatever was measured first.
 ORDER = {"network": NETWORKS, "condition": ["none", *CHANGES]}
 
 # A version is raised where what a measure computes changes, so that older numbers are
 # measured anew.
-VERSIONS = {"tokens": 1, "attention": 2, "causes": 1, "activations": 1}
+VERSIONS = {"tokens": 1, "attention": 2, "affine": 1, "activations": 1}
 
 PER_LAYER = "network condition problem layer"
 PER_HEAD = "network condition problem layer head"
@@ -43,13 +39,11 @@ PER_FIT = "network problem head"
 # numbers, counts of activations, or texts.
 VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
     "attention": {
-        "lambda": (PER_HEAD, "level over baseline (W' = lambda W, Sec. 3)"),
-        "level": (
+        "lambda": (
             PER_HEAD,
             "mean received attention of the original tokens but the first and last,"
-            " with the insertion",
+            " with over without the insertion (W' = lambda W, Sec. 3)",
         ),
-        "baseline": (PER_HEAD, "the same without the insertion"),
         "irregularity": (
             PER_HEAD,
             "deviation over the original tokens of log(received with / without)"
@@ -78,29 +72,17 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
             PER_HEAD,
             "what an inserted token receives over what an original one does (Fig. 13)",
         ),
-        "lambda_by_span": (
-            f"{PER_HEAD} span query",
-            "lambda of the tokens of a span, from these queries alone",
-        ),
         "lambda_over_heads": (
             f"{PER_LAYER} span query",
-            "the same with means over heads of what is received, with and without",
+            "lambda of the tokens of a span, from these queries alone, with means over"
+            " heads of what is received, with and without",
         ),
     },
-    "causes": {
-        "cause_lambda": (
-            "network cause problem head",
-            "lambda in layer 1, from later original tokens alone",
-        ),
-        "shifted": (
-            PER_FIT,
-            "R2 of new = old + sigma for the head's outputs, one sigma per prompt and"
-            " head",
-        ),
+    "affine": {
         "affine": (
             PER_FIT,
-            "R2 of new = lambda * old + sigma, one lambda and one sigma per prompt and"
-            " head (Eq. 2)",
+            "R2 of new = lambda * old + sigma for the head's outputs, one lambda and"
+            " one sigma per prompt and head (Eq. 2)",
         ),
         "line": (
             PER_FIT,
@@ -111,15 +93,6 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
             PER_FIT,
             "R2 of new = lambda * old + (1 - lambda) v, one v, each token's lambda"
             " from its softmax",
-        ),
-        "direction": (
-            PER_FIT,
-            "share of the squares of the remainders new - lambda * old along one line"
-            " through zero",
-        ),
-        "component": (
-            PER_FIT,
-            "share of the remainders' variance in its first principal component",
         ),
     },
     "activations": {
@@ -141,19 +114,11 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
             PER_LAYER,
             "cosine between the change of the histogram and that by the slashes",
         ),
-        "elements": (
-            PER_LAYER,
-            "cosine between the change of single activations and that by the slashes",
-        ),
     },
     "tokens": {
         "received": (
             "condition layer head token",
             "what each token of the drawn prompt receives",
-        ),
-        "even": (
-            "condition token",
-            "what it would of attention spread evenly over all earlier tokens",
         ),
         "part": (
             "condition token",
@@ -165,9 +130,9 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
 
 
 class PlannedStep(NamedTuple):
-    """A measure on one network, under some conditions.
+    """A measure on one network, under some conditions; what it gives is kept by itself.
 
-    A step that is not deep takes all problems through the first layers; a deep one
+    A step that is not deep takes all problems through the first layers; the deep one
     takes some problems through the layers after those.
     """
 
@@ -177,42 +142,29 @@ class PlannedStep(NamedTuple):
     measure: str
     conditions: tuple[str, ...]
 
-    @property
-    def pieces(self) -> list["PlannedStep"]:
-        """What is kept by itself: of attention the step under each condition.
-
-        Activations are compared with none and the first change, which needs them all.
-        """
-        if self.measure != "attention":
-            return [self]
-        return [self._replace(conditions=(name,)) for name in self.conditions]
-
 
 # What may be asked for: the drawn prompt; attention and activations of the trained
 # network; both of the other networks.
 MEASURED_PARTS = ("tokens", "attention", "activations", "controls")
 _DRAWN = ("none", *INSERTIONS)
-_SHALLOW = ("none", *CHANGES)
-_DEEP = ("none", *DEEP_CHANGES)
+_CHANGED = ("none", *CHANGES)
+_CONTROLLED = ("none", "mless", "arm")
 
 # The steps go network after network and depth after depth, as weights are loaded.
 STEPS = [
     PlannedStep("tokens", TRAINED, False, "tokens", _DRAWN),
     PlannedStep("attention", TRAINED, False, "attention", INSERTIONS),
-    PlannedStep("attention", TRAINED, False, "causes", ("mless",)),
-    PlannedStep("activations", TRAINED, False, "activations", _SHALLOW),
+    PlannedStep("attention", TRAINED, False, "affine", ("mless",)),
+    PlannedStep("activations", TRAINED, False, "activations", _CHANGED),
     PlannedStep("attention", TRAINED, True, "attention", INSERTIONS),
-    PlannedStep("attention", TRAINED, True, "tokens", _DRAWN),
-    PlannedStep("activations", TRAINED, True, "activations", _DEEP),
 ]
 for _network in UNTRAINED:
     STEPS += [
         PlannedStep("controls", _network, False, "attention", INSERTIONS),
-        PlannedStep("controls", _network, False, "causes", ("mless",)),
-        PlannedStep("controls", _network, False, "activations", _DEEP),
+        PlannedStep("controls", _network, False, "affine", ("mless",)),
+        PlannedStep("controls", _network, False, "activations", _CONTROLLED),
     ]
-for _network in (OTHER_KEYS, UNIFORM):
-    STEPS.append(PlannedStep("controls", _network, False, "attention", INSERTIONS))
+STEPS.append(PlannedStep("controls", UNIFORM, False, "attention", INSERTIONS))
 
 
 def to_dataset(

@@ -15,7 +15,7 @@ import xarray as xr
 
 from lib.errors import InputError
 from lib.measurement.plan import MEASURED_PARTS, STEPS, PlannedStep
-from lib.measurement.store import Pieces, of_repository, save_measured
+from lib.measurement.store import MeasuredSteps, of_repository, save_measured
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.problems import load_problems
@@ -28,7 +28,7 @@ def measure(
 
     parts: of MEASURED_PARTS, all if none is named; what they ask for is measured where
     it is missing. Without `stored` what the repository has is measured anew. An
-    interrupted measurement goes on where it was; one that is killed loses the piece it
+    interrupted measurement goes on where it was; one that is killed loses the step it
     was at. What is there is read without the libraries that run a network.
     """
     wanted = parts or MEASURED_PARTS
@@ -51,9 +51,9 @@ def _completed(profile: Profile, spec: str, steps: Sequence[PlannedStep]) -> xr.
     What was measured with other weights, in another dtype or on another device is then
     measured again.
     """
-    pieces = Pieces(profile, spec)
-    measured = pieces.read(steps)
-    if not pieces.missing(steps):
+    here = MeasuredSteps(profile, spec)
+    measured = here.read(steps)
+    if not here.missing(steps):
         return measured
 
     from lib.measurement import networks  # and with it torch
@@ -63,17 +63,15 @@ def _completed(profile: Profile, spec: str, steps: Sequence[PlannedStep]) -> xr.
         attention.problems, limit=attention.limit, seed=profile.seed
     )
     try:
-        pieces.begin(networks.provenance_of(spec, attention.layers, attention.dtype))
-        for step in pieces.missing(steps):
-            datasets = networks.run_step(profile, spec, step, problems)
-            for piece, dataset in zip(step.pieces, datasets, strict=True):
-                save_measured(pieces.file(piece), dataset)
+        here.begin(networks.provenance_of(spec, attention.layers, attention.dtype))
+        for step in here.missing(steps):
+            dataset = networks.run_step(profile, spec, step, problems)
+            save_measured(here.file(step), dataset)
     finally:
         networks.free()
-    measured = pieces.read(steps)
-    if pieces.missing(steps):
+    measured = here.read(steps)
+    if here.missing(steps):
         raise InputError(
-            f"{pieces.folder} was changed by another run meanwhile: start this one"
-            " again"
+            f"{here.folder} was changed by another run meanwhile: start this one again"
         )
     return measured

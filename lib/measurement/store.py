@@ -1,11 +1,10 @@
-"""What is kept of a model's measurements: a file a piece here, one in the repository.
+"""What is kept of a model's measurements: a file a step here, one in the repository.
 
-A piece is a step, of attention a step under one condition. Its file lies in
-results/PROFILE/measured/MODEL, and its name is a key of all that decides its numbers:
-what was measured under other settings has another name and is not found. Beside the
-pieces `provenance.json` says of which weights, in which dtype and on which device they
-are. data/PROFILE/MODEL.nc, which the repository keeps, has all pieces of a model as
-one, with rounded numbers and without the tokens' texts.
+A step's file lies in results/PROFILE/measured/MODEL, and its name is a key of all that
+decides its numbers: what was measured under other settings has another name and is not
+found. Beside these files `provenance.json` says of which weights, in which dtype and on
+which device they are. data/PROFILE/MODEL.nc, which the repository keeps, has all steps
+of a model as one, with rounded numbers and without the tokens' texts.
 """
 
 import hashlib
@@ -31,8 +30,8 @@ NETCDF_ENGINE = "h5netcdf"
 DIGEST = hashlib.sha256().digest_size  # bytes at the end of each file
 
 
-class Pieces:
-    """What was measured here of a model under a profile's settings."""
+class MeasuredSteps:
+    """The steps that were measured here of a model under a profile's settings."""
 
     def __init__(self, profile: Profile, spec: str) -> None:
         """Raises InputError for problems that cannot be read, or lack the example."""
@@ -44,25 +43,17 @@ class Pieces:
         ).id
         self.settings = settings_of(profile, spec, self.example)
 
-    def file(self, piece: PlannedStep) -> Path:
-        """Return where a piece is kept."""
-        own = self.settings[piece.measure]
-        key = settings_key(piece=piece, all=self.settings["all"], own=own)
+    def file(self, step: PlannedStep) -> Path:
+        """Return where a step is kept."""
+        own = self.settings[step.measure]
+        key = settings_key(step=step, all=self.settings["all"], own=own)
         return self.folder / f"{key}.nc"
 
     def missing(self, steps: Sequence[PlannedStep]) -> list[PlannedStep]:
-        """Return the steps of which a piece is not there, without those that are."""
+        """Return the steps that are not there."""
         if not self.about.is_file():
             return list(steps)
-        missing = []
-        for step in steps:
-            conditions: list[str] = []
-            for piece in step.pieces:
-                if not self.file(piece).is_file():
-                    conditions += piece.conditions
-            if conditions:
-                missing.append(step._replace(conditions=tuple(conditions)))
-        return missing
+        return [step for step in steps if not self.file(step).is_file()]
 
     def begin(self, provenance: dict[str, str]) -> None:
         """Drop what is not of these weights, dtype and device; raises InputError."""
@@ -75,20 +66,19 @@ class Pieces:
     def read(self, steps: Sequence[PlannedStep]) -> xr.Dataset:
         """Return what is there of these steps, as one.
 
-        A damaged piece is removed and named: it is missing from now on.
+        A damaged file is removed and named: its step is missing from now on.
         """
         datasets = []
         for step in steps:
-            for piece in step.pieces:
-                file = self.file(piece)
-                try:
-                    datasets.append(read_measured(file))
-                except ValueError:
-                    file.unlink()
-                    message = f"{file} is damaged: it is measured again"
-                    print(message, file=sys.stderr, flush=True)
-                except FileNotFoundError:
-                    continue
+            file = self.file(step)
+            try:
+                datasets.append(read_measured(file))
+            except ValueError:
+                file.unlink()
+                message = f"{file} is damaged: it is measured again"
+                print(message, file=sys.stderr, flush=True)
+            except FileNotFoundError:
+                continue
         provenance = {}
         if self.about.is_file():
             provenance = json.loads(self.about.read_text())
@@ -198,27 +188,27 @@ def _make_folder(folder: Path) -> None:
         ) from error
 
 
-def joined(pieces: Sequence[xr.Dataset]) -> xr.Dataset:
+def joined(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
     """Return datasets as one, of NaN or empty texts where none has a value.
 
     Labels stand as they first come, those of ORDER in that order.
     """
     labels: dict[Hashable, dict] = {}
-    for piece in pieces:
-        for dim in piece.dims:
-            labels.setdefault(dim, {}).update(dict.fromkeys(piece[dim].values.tolist()))
+    for dataset in datasets:
+        for dim in dataset.dims:
+            known = dict.fromkeys(dataset[dim].values.tolist())
+            labels.setdefault(dim, {}).update(known)
     coords = {dim: list(values) for dim, values in labels.items()}
     for dim in coords.keys() & ORDER.keys():
         coords[dim].sort(key=ORDER[str(dim)].index)
 
     together = xr.Dataset(coords=coords)
-    for piece in pieces:
-        for name, values in piece.items():
+    for dataset in datasets:
+        for name, values in dataset.items():
             if name not in together:
                 shape = [len(coords[dim]) for dim in values.dims]
-                alike = [other[name].dtype for other in pieces if name in other]
-                dtype = np.result_type(*alike)  # of the longest text
-                empty = np.full(shape, np.nan if dtype.kind == "f" else "", dtype)
+                nothing = np.nan if values.dtype.kind == "f" else ""
+                empty = np.full(shape, nothing, values.dtype)
                 together[name] = (values.dims, empty, values.attrs)
             place = {dim: values[dim].values for dim in values.dims}
             together[name].loc[place] = values

@@ -1,221 +1,183 @@
-"""One prompt and any filler, live: what its tokens receive, and λ beside others.
+"""One prompt and any filler, live, on a model that is loaded whole.
 
-    tried = TryIt("demo")
-    # with fields and sliders where somebody may move them
-    tried.show("What is $3 + 4$?", "/")
-    # a row of numbers per filler, in the prompt that was shown last
-    tried.compare(["/", " ", "he"])
-    # what the model writes, without the filler and with it
-    tried.write()
-
-The others are slashes, a sentence and attention that is spread evenly.
+# with fields and sliders where somebody may move them
+show_prompt(loaded, "What is $3 + 4$?", "/")
+# a row of numbers per filler
+compare_fillers(loaded, "What is $3 + 4$?", ["/", " ", "he"])
+# what the model writes, without the filler and with it
+write(loaded, "What is $3 + 4$?", "/")
 """
 
-import base64
-import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import ipywidgets
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import xarray as xr
-from IPython.display import display
+from IPython.core.getipython import get_ipython
+from IPython.display import Image, display
 
+from lib.attention.received import received_attention
 from lib.errors import InputError, validated
 from lib.figures.keeping import bytes_of
 from lib.figures.prompt import close_up, coloured
 from lib.generation.writer import Request, Sampling, engine_class
-from lib.measurement.attention import measure_tokens
-from lib.measurement.fields import PICTURE_WIDTH, fields_of, somebody_is_there
-from lib.models.loading import load
-from lib.prompts.building import build_prompt
-from lib.prompts.conditions import Filler
+from lib.models.loading import Loaded
+from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.conditions import POSITIONS, Filler
 
 DRAWN_LAYERS = 3
+LONGEST_FILLER = 220  # tokens, at the end of a slider
+PICTURE_WIDTH = 900  # pixels on the page
 MOST_WRITTEN = 120  # tokens of an answer
-# What a filler is compared with: conditions.
-COMPARED_WITH = {"slashes": "mless", "a sentence": "random"}
 
 
-class TryIt:
-    """A model, ready for any prompt; its first layers are drawn.
+def show_prompt(
+    loaded: Loaded,
+    problem: str,
+    filler: str,
+    length: int = 55,
+    position: str = "between",
+) -> None:
+    """Show the picture of a prompt, below fields and sliders where somebody is there.
 
-    What was asked just before is not computed again.
+    Raises InputError for what no prompt can be built of; a field that is changed to
+    such says why.
     """
+    if not somebody_is_there():
+        draw_prompt(loaded, problem, filler, length, position)
+        return
 
-    def __init__(self, model: str) -> None:
-        """Load a name of data/models.yaml, a hub id, a folder or a .gguf file.
+    def draw(**asked: Any) -> None:
+        try:
+            draw_prompt(loaded, **asked)
+        except InputError as error:
+            print(f"error: {error}")
 
-        Raises InputError as loading does.
-        """
-        self.loaded = load(model)
-        drawn = min(DRAWN_LAYERS, self.loaded.layers)
-        self.layers = list(range(1, drawn + 1))
-        self.see = functools.lru_cache(64)(self._see)
-        # The problem, length and position that were drawn last, their filler, the
-        # coloured prompt and the picture.
-        self.shown: tuple[str, int, str] | None = None
-        self.filler = ""
-        self.prompt: Any = None
-        self.png = b""
+    fields = {
+        "problem": ipywidgets.Textarea(problem),
+        "filler": ipywidgets.Textarea(filler),
+        "length": ipywidgets.IntSlider(length, 1, LONGEST_FILLER),
+        "position": ipywidgets.Dropdown(options=POSITIONS, value=position),
+        "layer": ipywidgets.IntSlider(1, 1, len(_layers(loaded))),
+        "head": ipywidgets.IntSlider(1, 1, loaded.heads),
+    }
+    display(ipywidgets.interactive(draw, **fields))
 
-    def show(
-        self,
-        problem: str,
-        filler: str,
-        length: int = 55,
-        position: str = "between",
-        layer: int = 1,
-        head: int = 1,
-    ) -> None:
-        """Show the picture, under fields and sliders where somebody may use them.
 
-        A notebook keeps the picture either way, since no viewer but JupyterLab shows
-        the fields. Raises InputError for what no prompt can be built of; a field that
-        is changed to such says why, below the last picture.
-        """
-        asked: dict[str, Any] = {"problem": problem, "filler": filler}
-        asked |= {"length": length, "position": position, "layer": layer, "head": head}
-        png = self.picture(**asked)
-        shown: dict[str, Any] = {"image/png": base64.b64encode(png).decode()}
-        if somebody_is_there():
-            shown |= fields_of(self, asked)._repr_mimebundle_() or {}
-        else:
-            display(self.prompt)
-        shown["text/plain"] = "one prompt"  # the same with fields and without
-        about = {"image/png": {"width": PICTURE_WIDTH}}
-        display(shown, metadata=about, raw=True)
+def somebody_is_there() -> bool:
+    """Return whether this cell may ask a person.
 
-    def picture(
-        self,
-        problem: str,
-        filler: str,
-        length: int,
-        position: str,
-        layer: int,
-        head: int,
-    ) -> bytes:
-        """Return the picture of one prompt and head as a png; `prompt` has its tokens
-        on colours.
-        """
-        self._require("layers", layer, len(self.layers))
-        self._require("heads", head, self.loaded.heads)
-        plain, filled, ratios, even = self.see(problem, filler, length, position)
-        # Without the filler the tokens keep the places that they have with it.
-        inserted = np.flatnonzero(filled.part == "inserted")
-        gap = np.full(len(inserted), inserted[0])
-        before = np.insert(plain.received, gap, np.nan, -1)  # (L, H, T)
-        without = before[layer - 1, head - 1]
-        after = filled.received.values[layer - 1, head - 1]
-        span = slice(inserted[0], inserted[-1] + 1)
-        weights = after / np.nanmax(without[1:])
-        self.prompt = coloured(filled.text.values.tolist(), span, weights)
+    JupyterLab lets it, while papermill, nbconvert and nbval do not.
+    """
+    kernel = getattr(get_ipython(), "kernel", None)
+    if not kernel:
+        return False
+    return bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin"))
 
-        curves = {"without the filler": without, "with the filler": after}
-        means = self._means(problem, length, position) | {"even attention": even}
-        figure = close_up(curves, span, ratios, means, (layer, head))
-        self.png = bytes_of(figure, "png")
-        plt.close(figure)
-        self.shown = (problem, length, position)
-        self.filler = filler
-        return self.png
 
-    def _require(self, name: str, number: int, last: int) -> None:
-        """Raise InputError for a layer or a head that is not drawn."""
-        if not 1 <= number <= last:
-            raise InputError(
-                f"the picture: {self.loaded.spec} has {name} 1 to {last}, not {number}"
-            )
+def draw_prompt(
+    loaded: Loaded,
+    problem: str,
+    filler: str,
+    length: int,
+    position: str,
+    layer: int = 1,
+    head: int = 1,
+) -> None:
+    """Show a prompt on the colour of what its tokens receive in a head, the same as a
+    curve, and λ in every head.
+    """
+    seen = _seen(loaded, problem, filler, length, position)
+    before = seen.before[layer - 1, head - 1]
+    after = seen.after[layer - 1, head - 1]
+    inserted = seen.prompt.spans["inserted"]
+    tokens = [seen.prompt.text[start:stop] for start, stop in seen.prompt.offsets]
+    display(coloured(tokens, inserted, after / np.nanmax(before[1:])))
 
-    def _means(self, problem: str, length: int, position: str) -> dict[str, np.ndarray]:
-        """Return the mean λ of each layer (L,) by what a filler is compared with."""
-        means = {}
-        for name, condition in COMPARED_WITH.items():
-            _, _, ratios, _ = self.see(problem, "/", length, position, condition)
-            means[name] = ratios.mean(1)
-        return means
+    curves = {"without the filler": before, "with the filler": after}
+    figure = close_up(curves, inserted, seen.ratios, (layer, head))
+    display(Image(bytes_of(figure, "png"), width=PICTURE_WIDTH))
+    plt.close(figure)
 
-    def compare(self, fillers: Sequence[str]) -> pd.DataFrame:
-        """Return a row per filler in the prompt that was drawn last, with the mean λ of
-        each layer.
 
-        The last column says in how many heads of layer 1 λ is below 1. Raises
-        InputError before anything was drawn.
-        """
-        problem, length, position = self._last_shown()
-        rows = []
-        for filler in fillers:
-            _, _, ratios, _ = self.see(problem, filler, length, position)
-            row: dict[str, object] = {"filler": repr(filler)}
-            for layer, mean in zip(self.layers, ratios.mean(1), strict=True):
-                row[f"layer {layer}"] = mean
-            below = (ratios[0] < 1).sum()
-            row["heads of layer 1 below 1"] = f"{below} of {self.loaded.heads}"
-            rows.append(row)
-        return pd.DataFrame(rows)
+def compare_fillers(
+    loaded: Loaded,
+    problem: str,
+    fillers: Sequence[str],
+    length: int = 55,
+    position: str = "between",
+) -> pd.DataFrame:
+    """Return a row per filler with the mean λ of each layer's heads.
 
-    @functools.cached_property
-    def engine(self) -> Any:
-        """What writes with the model."""
-        return engine_class("transformers")(self.loaded, 2)
+    The last column says in how many heads of layer 1 λ is below 1.
+    """
+    rows = []
+    for filler in fillers:
+        ratios = _seen(loaded, problem, filler, length, position).ratios
+        row: dict[str, object] = {"filler": repr(filler)}
+        for layer, mean in zip(_layers(loaded), ratios.mean(1), strict=True):
+            row[f"layer {layer}"] = mean
+        below = (ratios[0] < 1).sum()
+        row["heads of layer 1 below 1"] = f"{below} of {loaded.heads}"
+        rows.append(row)
+    return pd.DataFrame(rows)
 
-    def write(self, max_new_tokens: int = MOST_WRITTEN) -> pd.DataFrame:
-        """Return what the model answers to the prompt that was drawn last,
-        without the filler and with it: a row each.
 
-        Raises InputError before anything was drawn.
-        """
-        problem, length, position = self._last_shown()
-        tokenizer = self.loaded.tokenizer
-        format = "chat" if tokenizer.chat_template else "plain"
-        filler = _filler(self.filler, length, position)
-        requests = []
-        for condition in ("none", "mless"):
-            prompt = build_prompt(
-                tokenizer, problem, condition, format=format, filler=filler
-            )
-            requests.append(Request(condition, prompt.input_ids.tolist()))
-        written = self.engine.complete(requests, Sampling(max_new_tokens))
-        answers = {completion.key: completion.text for completion in written}
-        names = {"none": "no filler", "mless": f"{length} tokens of {self.filler!r}"}
-        rows = [{"prompt": names[key], "answer": answers[key]} for key in names]
-        return pd.DataFrame(rows)
+def write(
+    loaded: Loaded,
+    problem: str,
+    filler: str,
+    length: int = 55,
+    position: str = "between",
+    max_new_tokens: int = MOST_WRITTEN,
+) -> pd.DataFrame:
+    """Return what the model answers without the filler and with it: a row each."""
+    tokenizer = loaded.tokenizer
+    format = "chat" if tokenizer.chat_template else "plain"
+    own = _filler(filler, length, position)
+    requests = []
+    for condition in ("none", "mless"):
+        prompt = build_prompt(tokenizer, problem, condition, format=format, filler=own)
+        requests.append(Request(condition, prompt.input_ids.tolist()))
+    engine = engine_class("transformers")(loaded, len(requests))
+    written = engine.complete(requests, Sampling(max_new_tokens))
+    answers = {completion.key: completion.text for completion in written}
+    names = {"none": "no filler", "mless": f"{length} tokens of {filler!r}"}
+    rows = [{"prompt": names[key], "answer": answers[key]} for key in names]
+    return pd.DataFrame(rows)
 
-    def _last_shown(self) -> tuple[str, int, str]:
-        """Return the problem, length and position that were drawn last."""
-        if self.shown is None:
-            raise InputError(
-                "nothing is drawn yet: run the cell with the picture first"
-            )
-        return self.shown
 
-    def _see(
-        self,
-        problem: str,
-        text: str,
-        length: int,
-        position: str,
-        condition: str = "mless",
-    ) -> tuple[xr.Dataset, xr.Dataset, np.ndarray, np.ndarray]:
-        """Return what `measure_tokens` shows of the prompt without and with a filler.
+class Drawn(NamedTuple):
+    """What a prompt with a filler shows; arrays have its tokens as T."""
 
-        Beside it λ (L, H), and what λ would be (L,) if attention were spread evenly.
-        """
-        filler = _filler(text, length, position)
-        prompts = {}
-        for name in ("none", condition):
-            prompt = build_prompt(self.loaded.tokenizer, problem, name, filler=filler)
-            prompts[name] = {"": prompt}
-        tokens = measure_tokens(self.loaded, prompts, self.layers)
-        plain = _of_one_prompt(tokens, "none")
-        filled = _of_one_prompt(tokens, condition)
+    prompt: Prompt
+    before: np.ndarray  # received without the filler, (L, H, T), NaN at its tokens
+    after: np.ndarray  # received with it, (L, H, T)
+    ratios: np.ndarray  # λ, (L, H)
 
-        before = _original_mean(plain)
-        after = _original_mean(filled)
-        ratios = (after.received / before.received).values
-        even = np.full(len(self.layers), float(after.even / before.even))
-        return plain, filled, ratios, even
+
+def _seen(loaded: Loaded, problem: str, text: str, length: int, position: str) -> Drawn:
+    """Return what a prompt shows in the layers that are drawn."""
+    filler = _filler(text, length, position)
+    received = []
+    for condition in ("none", "mless"):
+        prompt = build_prompt(loaded.tokenizer, problem, condition, filler=filler)
+        of_prompt = received_attention(loaded.model, prompt.input_ids, _layers(loaded))
+        received.append(of_prompt[0].cpu().numpy())
+    plain, after = received
+
+    original = prompt.original.numpy()
+    before = np.full_like(after, np.nan)
+    before[..., original] = plain
+    inner = original[1:-1]  # as λ is measured
+    ratios = after[..., inner].mean(-1) / before[..., inner].mean(-1)
+    return Drawn(prompt, before, after, ratios)
+
+
+def _layers(loaded: Loaded) -> range:
+    return range(1, min(DRAWN_LAYERS, loaded.layers) + 1)
 
 
 def _filler(text: str, length: int, position: str) -> Filler:
@@ -224,15 +186,3 @@ def _filler(text: str, length: int, position: str) -> Filler:
         raise InputError("the filler is empty: type at least a space")
     fields = {"mless": text, "length": length, "position": position}
     return validated(Filler, fields, "filler")
-
-
-def _of_one_prompt(tokens: xr.Dataset, condition: str) -> xr.Dataset:
-    """Return the tokens of the prompt under a condition; the other may be longer."""
-    prompt = tokens.sel(condition=condition)
-    return prompt.isel(token=prompt.part.values != "")
-
-
-def _original_mean(prompt: xr.Dataset) -> xr.Dataset:
-    """Return what the original tokens but the first and last receive on average."""
-    original = prompt.isel(token=prompt.part.values != "inserted")
-    return original[["received", "even"]].isel(token=slice(1, -1)).mean("token")

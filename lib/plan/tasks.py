@@ -8,7 +8,7 @@ import pandas as pd
 from lib.evaluation.of_profile import is_stored, stored_rows
 from lib.evaluation.pass_rates import is_divided
 from lib.measurement.plan import STEPS, PlannedStep
-from lib.measurement.store import Pieces, of_repository
+from lib.measurement.store import MeasuredSteps, of_repository
 from lib.models.names import resolve
 from lib.profiles import HALVES, Accuracy, Likelihood, Profile
 from lib.prompts.problems import Problem, load_problems
@@ -68,7 +68,7 @@ def _measured(
         of_repository(profile, spec)  # which refuses other settings, as the run does
         return
     else:
-        missing = Pieces(profile, spec).missing(steps)
+        missing = MeasuredSteps(profile, spec).missing(steps)
     if not missing:
         return
     part, _, deep, *_ = steps[0]

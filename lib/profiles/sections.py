@@ -88,8 +88,8 @@ class Attention(Section):
     )
     panels: dict[Figure, list[Panel]] = Field(
         {},
-        description="model, layer and head of a curve; else the figure's usual heads,"
-        " one of each model where there are several",
+        description="model, layer and head of a curve; else first or last heads of the"
+        " first model",
     )
 
     @model_validator(mode="after")

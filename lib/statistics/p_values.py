@@ -1,11 +1,10 @@
-"""P-values: that of an interval, of a paired test, and corrected for many tests."""
+"""P-values: that of an interval, and corrected for many tests."""
 
 from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from lib.statistics.intervals import Interval, interval
@@ -48,19 +47,3 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     adjusted = np.empty_like(p_values)
     adjusted[order] = np.maximum.accumulate(factors * p_values[order]).clip(max=1)
     return adjusted
-
-
-def signed_rank(values: ArrayLike) -> np.ndarray:
-    """Return the two-sided Wilcoxon signed-rank p-values (K,) against 0 of the columns
-    of finite values (N, K).
-
-    They are those of the normal approximation: whether two values tie,
-    which may hang on a last digit, does not change the method.
-    """
-    values = np.asarray(values, dtype=float)
-    # Without a single difference there is nothing to rank.
-    moved = (values != 0).any(axis=0)
-    p_values = np.ones(values.shape[1])
-    tests = scipy.stats.wilcoxon(values[:, moved], axis=0, method="asymptotic")
-    p_values[moved] = tests.pvalue
-    return p_values

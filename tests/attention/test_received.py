@@ -62,13 +62,6 @@ def test_layers_come_in_the_order_asked_for_and_nothing_runs_after_the_last(llam
     assert ran == [1]  # layer 2 ends the forward from within
 
 
-def test_a_prompt_at_other_positions_is_still_one_prompt(llama):
-    ids = torch.randint(1, 97, (15,))
-    places = 3 * torch.arange(15)
-    spread_out = observe(llama, ids, positions=places[None]).received
-    same(spread_out[0, ..., 0, :], received(matrices(llama, ids, places)))
-
-
 @pytest.mark.parametrize(
     "name", ["llama", "deepseek_v3", "gemma3-multimodal", "gpt_oss"]
 )

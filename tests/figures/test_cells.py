@@ -90,7 +90,7 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
         table=None,
         measure=lambda *args: None,
         answer_tables=found("beside_the_paper", gives=BARS),
-        head_curves=found("with_ratios", "curves", gives=HEAD),
+        head_curves=found("curves", gives=HEAD),
     )
     drawn = {bar.get_x(): bar for bar in bars.patches}
     ordered = [drawn[place] for place in sorted(drawn)]

@@ -9,9 +9,8 @@ from eager import matrices, outputs_of, received
 from lib.errors import InputError
 from lib.measurement.attention import (
     SPANS,
-    _lambda_by_span,
+    _lambda_over_heads,
     measure_attention,
-    measure_tokens,
     prompts_of,
 )
 from lib.models.loading import load
@@ -27,11 +26,11 @@ def loaded():
 
 def dilution(loaded, problems, conditions, layers=None):
     prompts = prompts_of(loaded, problems, conditions)
-    return xr.concat(measure_attention(loaded, prompts, layers), "condition")
+    return measure_attention(loaded, prompts, layers)
 
 
 def reference(loaded, before, after):
-    """Return the variables of one problem, (L, H) or (L, H, span, query).
+    """Return the variables of one problem, (L, H) or (L, span, query).
 
     They are made of the definitions and the whole matrices of its prompts without and
     with the insertion.
@@ -43,10 +42,8 @@ def reference(loaded, before, after):
     new = received(matrix)[..., after.original[1:-1]].numpy()
     inserted = received(matrix)[..., span].numpy()
 
-    variables = lambda_by_span(matrix, baseline, before, after)
-    variables["lambda"] = new.mean(-1) / old.mean(-1)
-    variables["level"] = new.mean(-1)
-    variables["baseline"] = old.mean(-1)
+    variables = {"lambda": new.mean(-1) / old.mean(-1)}
+    variables["lambda_over_heads"] = lambda_over_heads(matrix, baseline, before, after)
     variables["irregularity"] = np.log(new / old).std(-1)
     variables["unevenness"] = new.std(-1) / new.mean(-1)
     variables["mass"] = matrix[:, :, span.stop :, span].sum(-1).mean(-1).numpy()
@@ -68,8 +65,8 @@ def dispersion(loaded, prompt):
     return np.repeat(share**0.5, loaded.heads // share.shape[1], 1)
 
 
-def lambda_by_span(matrix, baseline, before, after):
-    """Return lambda by head (L, H, span, query) and over heads (L, span, query).
+def lambda_over_heads(matrix, baseline, before, after):
+    """Return lambda of each span and query over heads, (L, span, query).
 
     matrix: with the insertion; baseline: what is received without it.
     """
@@ -79,18 +76,13 @@ def lambda_by_span(matrix, baseline, before, after):
     for rows in (later, later * is_original[:, None]):
         by_query.append((matrix * rows).sum(2) / rows.sum(0))
 
-    by_head = []
-    over_heads = []
+    by_span = []
     for name in SPANS:
         old, new = inner_tokens(before, name), inner_tokens(after, name)
-        without = baseline[..., old].mean(-1)
-        levels = [given[..., new].mean(-1) for given in by_query]
-        by_head.append([level / without for level in levels])
-        over_heads.append([level.mean(1) / without.mean(1) for level in levels])
-    return {
-        "lambda_by_span": np.moveaxis(np.array(by_head), (0, 1), (2, 3)),
-        "lambda_over_heads": np.moveaxis(np.array(over_heads), (0, 1), (1, 2)),
-    }
+        without = baseline[..., old].mean((1, 2))
+        levels = [given[..., new].mean((1, 2)) for given in by_query]
+        by_span.append([level / without for level in levels])
+    return np.moveaxis(np.array(by_span), (0, 1), (1, 2))
 
 
 def inner_tokens(prompt, name):
@@ -125,15 +117,6 @@ def test_a_layer_alone_has_the_numbers_that_it_has_among_others(loaded):
     xr.testing.assert_allclose(second, every.sel(layer=[2]), rtol=1e-5)
 
 
-def test_evenly_spread_attention_gives_a_token_its_share_of_each_later_one(loaded):
-    prompts = prompts_of(loaded, PROBLEMS[:1], [])
-    even = measure_tokens(loaded, prompts, [1]).even[0].values
-    # The k-th token spreads its attention over k.
-    shares = 1 / np.arange(1, len(even) + 1)
-    expected = [shares[place:].mean() for place in range(1, len(even))]
-    np.testing.assert_allclose(even[:-1], expected, rtol=1e-5)
-
-
 def test_what_cannot_be_measured_is_refused(loaded):
     spoilt = load("demo", layers=1, device="cpu")
     spoilt.model.layers[0].self_attn.q_proj.weight.data[0, 0] = float("nan")
@@ -145,8 +128,7 @@ def test_over_heads_lambda_is_a_ratio_of_means_that_one_head_cannot_decide():
     # Two heads, of which the second gives the tokens next to nothing before.
     before = torch.tensor([[[0.5, 0.5], [1e-6, 1e-6]]])  # (L, H, n)
     after = torch.tensor([[[0.25, 0.25], [1e-4, 1e-4]]])[:, :, None]  # (L, H, R, n)
-    lam = _lambda_by_span(["problem", "problem"], before, after)
+    lam = _lambda_over_heads(["problem", "problem"], before, after)
     problem = SPANS.index("problem")
-    assert lam["lambda_by_span"][0, :, problem, 0].tolist() == pytest.approx([0.5, 100])
-    assert lam["lambda_over_heads"][0, problem].item() == pytest.approx(0.5, rel=1e-3)
-    assert lam["lambda_over_heads"][0, SPANS.index("instruction")].isnan()
+    assert lam[0, problem].item() == pytest.approx(0.5, rel=1e-3)
+    assert lam[0, SPANS.index("instruction")].isnan()

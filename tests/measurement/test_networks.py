@@ -5,16 +5,14 @@ import weakref
 
 import numpy as np
 import pytest
-import torch
-import xarray as xr
 
 from lib import paths
 from lib.arm.settings import Arm
 from lib.attention.received import observe, observe_uniform
 from lib.measurement import networks
 from lib.measurement.activations import measure_activations
+from lib.measurement.affine import measure_affine
 from lib.measurement.attention import measure_attention, prompts_of
-from lib.measurement.causes import measure_causes
 from lib.measurement.plan import INSERTIONS, STEPS
 from lib.measurement.run import measure
 from lib.models.loading import load
@@ -60,12 +58,12 @@ def built(loaded, problems, *conditions):
     return prompts_of(loaded, problems, conditions, "chat", FILLER)
 
 
-def same(piece, measured, **place):
-    """Say whether a piece's numbers are those of the measurements at a place."""
-    labels = {name: piece[name].values for name in piece.dims if name in measured}
-    there = measured[list(piece)].sel(labels | place)
-    for name in piece:
-        np.testing.assert_allclose(there[name], piece[name], rtol=1e-5, err_msg=name)
+def same(step, measured, **place):
+    """Say whether a step's numbers are those of the measurements at a place."""
+    labels = {name: step[name].values for name in step.dims if name in measured}
+    there = measured[list(step)].sel(labels | place)
+    for name in step:
+        np.testing.assert_allclose(there[name], step[name], rtol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -82,16 +80,15 @@ def test_a_networks_attention_is_that_of_the_profiles_prompts(
 ):
     loaded = load(*profile.attention.models, layers=1, seed=seed)
     prompts = built(loaded, problems, *INSERTIONS)
-    pieces = measure_attention(loaded, prompts, [1], observing)
-    same(xr.concat(pieces, "condition"), measured, network=network)
+    same(measure_attention(loaded, prompts, [1], observing), measured, network=network)
 
 
-def test_causes_and_activations_are_those_of_the_profiles_prompts(
+def test_maps_and_activations_are_those_of_the_profiles_prompts(
     measured, profile, problems
 ):
     loaded = load(*profile.attention.models, layers=1)
-    causes = measure_causes(loaded, built(loaded, problems, "mless"))
-    same(causes, measured, network="trained")
+    fits = measure_affine(loaded, built(loaded, problems, "mless"))
+    same(fits, measured, network="trained")
     prompts = built(loaded, problems, "mless", "arm")
     activations = measure_activations(loaded, prompts, [1], arm=ARM, seed=SEED)
     same(activations, measured, network="trained")
@@ -131,20 +128,6 @@ def test_the_drawn_prompt_has_the_profiles_filler_and_format(
     texts = measured.text.sel(condition="mless").values[: len(prompt)]
     assert "".join(texts) == prompt.text
     assert (measured.part.sel(condition="mless") == "inserted").sum() == FILLER.length
-
-
-def test_with_other_keys_a_head_meets_the_keys_of_the_one_before_it(demo):
-    loaded = load("demo", layers=1, device="cpu")
-    changed = networks.with_other_keys(loaded.model)
-    width = loaded.model.config.head_dim
-    for (name, before), after in zip(
-        loaded.model.named_parameters(), changed.parameters(), strict=True
-    ):
-        expected = before
-        if ".k_proj." in name:
-            *others, last = before.split(width)
-            expected = torch.cat([last, *others])
-        assert torch.equal(after, expected)
 
 
 def test_memory_holds_one_model(tiny_checkpoint, monkeypatch):

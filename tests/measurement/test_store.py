@@ -1,4 +1,4 @@
-"""What is kept of a model: pieces by key, when they are used again, and what is said
+"""What is kept of a model: steps by key, when they are used again, and what is said
 when the repository's are not.
 """
 
@@ -17,7 +17,7 @@ from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement import networks, plan, run, store
 from lib.measurement.run import measure
-from lib.measurement.store import Pieces, joined, save_measured
+from lib.measurement.store import MeasuredSteps, joined, save_measured
 from lib.profiles import load_profile, run_profile
 from lib.prompts.conditions import Filler
 
@@ -70,9 +70,7 @@ def test_a_file_has_every_variable_with_its_meaning(whole, tmp_path):
 
 
 def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
-    # The tiny model has one key head, so that no head can meet another's keys.
-    networks = [name for name in plan.NETWORKS if name != plan.OTHER_KEYS]
-    assert whole.network.values.tolist() == networks
+    assert whole.network.values.tolist() == plan.NETWORKS
     assert whole.condition.values.tolist() == plan.ORDER["condition"]
     assert whole.label.startswith(f"{NAME} @ ")
 
@@ -82,8 +80,8 @@ def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
     for network in ("untrained 1", "uniform"):
         assert counts.sel(network=network).values.tolist() == [2, 2, 0]
     assert whole.dispersion.sel(network="uniform").isnull().all()
-    of_each_layer = whole.received.notnull().any(["condition", "token"])
-    assert of_each_layer.all()
+    of_each_layer = whole.received.notnull().any(["condition", "token", "head"])
+    assert of_each_layer.values.tolist() == [True, True, False]
 
     # Each seed draws weights of its own.
     first = lam.sel(layer=1)
@@ -92,18 +90,18 @@ def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
         assert not np.array_equal(one, other)
 
 
-def test_pieces_are_joined_in_order_with_nan_and_empty_texts():
+def test_steps_are_joined_in_order_with_nan_and_empty_texts():
     one = {"condition": ["mless"], "problem": ["b", "a"]}
     other = {"condition": ["none"], "problem": ["a", "c"]}
     dims = ("condition", "problem")
     word = np.array(["word"], object)
-    pieces = [
+    steps = [
         xr.Dataset({"x": (dims, np.array([[1, 2]], "float32"))}, one),
         xr.Dataset(),
         xr.Dataset({"x": (dims, np.array([[3, 4]], "float32"))}, other),
         xr.Dataset({"t": ("condition", word)}, {"condition": ["mless"]}),
     ]
-    together = joined(pieces)
+    together = joined(steps)
     assert together.condition.values.tolist() == ["none", "mless"]
     assert together.problem.values.tolist() == ["b", "a", "c"]
     assert together.x.dtype == "float32"
@@ -112,15 +110,7 @@ def test_pieces_are_joined_in_order_with_nan_and_empty_texts():
     assert together.t.values.tolist() == ["", "word"]
 
 
-def test_a_longer_text_of_a_later_piece_is_kept_whole():
-    pieces = [
-        xr.Dataset({"text": ("problem", [text])}, {"problem": [place]})
-        for place, text in enumerate(["no", "longer"])
-    ]
-    assert joined(pieces).text.values.tolist() == ["no", "longer"]
-
-
-def test_pieces_that_another_run_drops_meanwhile_are_not_passed_over(
+def test_steps_that_another_run_drops_meanwhile_are_not_passed_over(
     profile, monkeypatch
 ):
     # Of other weights, say: it begins the folder anew behind this run's back.
@@ -134,15 +124,15 @@ def test_what_is_there_is_not_measured_again(whole, profile, steps, monkeypatch)
     assert set(tokens) == set(plan.VARIABLES["tokens"])
     both = measure(profile, "tokens", "activations")[NAME]
     assert set(both) == set(tokens) | set(plan.VARIABLES["activations"])
-    assert both.measures.equals(whole.measures[:1])
-    expected = [("tokens", False), ("activations", False), ("activations", True)]
-    assert [(step.measure, step.deep) for step in steps()] == expected
+    here = both.measures.layer
+    assert both.measures.equals(whole.measures[:1].sel(layer=here))
+    assert [step.measure for step in steps()] == ["tokens", "activations"]
     assert {step.network for step in steps()} == {"trained"}
     monkeypatch.setattr(networks, "load", None)
     xr.testing.assert_equal(measure(profile, "tokens", "activations")[NAME], both)
 
 
-def test_an_interruption_loses_one_piece(profile, steps, monkeypatch):
+def test_an_interruption_loses_one_step(profile, steps, monkeypatch):
     saved = []
 
     def save_one(path, measured):
@@ -159,27 +149,26 @@ def test_an_interruption_loses_one_piece(profile, steps, monkeypatch):
     before = file.stat().st_mtime_ns
     measure(profile, "attention")
     assert file.stat().st_mtime_ns == before
-    first, again, *_ = steps()
-    assert first.conditions == plan.INSERTIONS
-    assert again.conditions == plan.INSERTIONS[1:]
+    _, lost, again, *_ = steps()
+    assert again == lost
 
 
 def test_what_is_of_another_provenance_is_dropped(profile):
-    pieces = Pieces(profile, *profile.attention.models)
+    here = MeasuredSteps(profile, *profile.attention.models)
     provenance = {"revision": "1", "dtype": "float32", "device": "cpu"}
-    pieces.begin(provenance)
-    file = pieces.file(plan.STEPS[0])
+    here.begin(provenance)
+    file = here.file(plan.STEPS[0])
     save_measured(file, xr.Dataset())
-    pieces.begin(provenance)
-    assert plan.STEPS[0] not in pieces.missing(plan.STEPS)
+    here.begin(provenance)
+    assert plan.STEPS[0] not in here.missing(plan.STEPS)
     for name in provenance:
         save_measured(file, xr.Dataset())
-        pieces.begin(provenance | {name: "another"})
-        assert plan.STEPS[0] in pieces.missing(plan.STEPS)
+        here.begin(provenance | {name: "another"})
+        assert plan.STEPS[0] in here.missing(plan.STEPS)
     # What lost its provenance counts for nothing.
     save_measured(file, xr.Dataset())
-    pieces.about.unlink()
-    assert plan.STEPS[0] in pieces.missing(plan.STEPS)
+    here.about.unlink()
+    assert plan.STEPS[0] in here.missing(plan.STEPS)
 
 
 def test_other_weights_are_measured_again(profile, tiny_checkpoint):
@@ -203,7 +192,7 @@ def test_other_weights_are_measured_again(profile, tiny_checkpoint):
         ({"attention": {"example": "embedded/draw/160"}}, {"tokens"}),
         ({"attention": {"models": ["gemma-3-270m"]}}, set()),
         ("arm", {"activations"}),
-        ("version", {"causes"}),
+        ("version", {"affine"}),
     ],
 )
 def test_what_other_settings_or_another_version_decide_has_another_file(
@@ -212,20 +201,19 @@ def test_what_other_settings_or_another_version_decide_has_another_file(
     (spec,) = profile.attention.models
     content = profile.model_dump()
     content["attention"]["panels"] = {}
-    before = Pieces(profile, spec)
+    before = MeasuredSteps(profile, spec)
     if changed == "arm":
         monkeypatch.setattr(store, "arm_for", lambda spec: Arm(c=0.3))
     elif changed == "version":
-        monkeypatch.setitem(plan.VERSIONS, "causes", 2)
+        monkeypatch.setitem(plan.VERSIONS, "affine", 2)
     else:
         for name, value in changed.items():
             content[name] = content[name] | value if isinstance(value, dict) else value
-    after = Pieces(type(profile).model_validate(content), spec)
-    pieces = [piece for step in plan.STEPS for piece in step.pieces]
-    files = [before.file(piece) for piece in pieces]
+    after = MeasuredSteps(type(profile).model_validate(content), spec)
+    files = [before.file(step) for step in plan.STEPS]
     assert len(set(files)) == len(files)
     moved = {
-        piece.measure for piece in pieces if before.file(piece) != after.file(piece)
+        step.measure for step in plan.STEPS if before.file(step) != after.file(step)
     }
     assert moved == lost
 
@@ -233,7 +221,7 @@ def test_what_other_settings_or_another_version_decide_has_another_file(
 @pytest.mark.parametrize(
     "damage", [lambda c: b"", lambda c: c[:-9], lambda c: c[:999] + b"?" + c[1000:]]
 )
-def test_a_damaged_piece_is_named_and_measured_again(profile, damage, capsys):
+def test_a_damaged_step_is_named_and_measured_again(profile, damage, capsys):
     before = measure(profile, "tokens")[NAME]
     file, *_ = sorted(profile.measured_in(NAME).glob("*.nc"))
     file.write_bytes(damage(file.read_bytes()))

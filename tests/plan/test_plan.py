@@ -102,7 +102,7 @@ def test_what_is_planned_is_what_a_run_stores_and_nothing_is_left_then(hub, smal
         ("tokens", 4, 0),
         ("attention", 4 * 4, 0),
         ("activations", 5 * 4, 0),
-        ("controls", 3 * 7 * 4 + 2 * 3 * 4, 0),
+        ("controls", 3 * 7 * 4 + 3 * 4, 0),
     ]
     assert counts(planned) == [
         *measured,
@@ -241,7 +241,7 @@ def test_what_a_jobs_limit_of_memory_has_no_room_for_is_said_first(
     first, *_, last = capsys.readouterr().out.splitlines()
     refusal = f"refused: {OPEN} needs 2.5 GB of memory, 2.0 GB are free"
     assert (first == refusal) == (code == 2)
-    assert last.startswith("Plan: 0.0 GB to fetch, 210 prompts, about ")
+    assert last.startswith("Plan: 0.0 GB to fetch, 198 prompts, about ")
 
 
 WITHOUT_A_HUB = """

@@ -32,19 +32,14 @@ def hidden_by_hand(model, cut, layers):
         yield
 
 
-def matrices(model, ids, positions=None):
-    """Return the attention of one prompt (T,) in every layer, (L, H, T, T), at these
-    rotary positions if any.
-    """
+def matrices(model, ids):
+    """Return the attention of one prompt (T,) in every layer, (L, H, T, T)."""
     decoder = model.get_decoder()
     options = {
-        # With a mask positions that go back are not taken for those of a second prompt.
         "attention_mask": torch.ones(1, len(ids), dtype=torch.long),
         "output_attentions": True,
         "use_cache": False,
     }
-    if positions is not None:
-        options["position_ids"] = positions[None]
     with hidden_by_hand(model, None, ()), torch.inference_mode():
         attentions = decoder(ids[None], **options).attentions
     assert len(attentions) == len(decoder.layers)

@@ -1,51 +1,18 @@
-"""Why layer 1 dilutes: causes against whole matrices, fits against planted maps."""
+"""Maps of layer 1's outputs against whole matrices, least squares and planted maps."""
 
 import numpy as np
 import pytest
 import torch
-from eager import matrices, received
+from eager import matrices
 
 from lib.attention.received import observe
-from lib.measurement import causes
+from lib.measurement import affine
+from lib.measurement.affine import affine_fits, measure_affine
 from lib.measurement.attention import prompts_of
-from lib.measurement.causes import affine_fits, measure_causes
-from lib.measurement.plan import CAUSES
 from lib.models.loading import load
 from lib.prompts.problems import load_problems
 
-PROBLEMS = load_problems("embedded", limit=4)
-
-
-def level(loaded, prompt, positions):
-    """Return (H,), what original tokens at these positions receive of each other."""
-    matrix = matrices(loaded.model, prompt.input_ids, positions)[0]
-    among = matrix[:, prompt.original][:, :, prompt.original]  # (H, n, n)
-    return received(among)[:, 1:-1].mean(-1).numpy()
-
-
-def test_each_cause_agrees_with_the_attention_matrices_at_its_positions():
-    loaded = load("demo", layers=1, device="cpu")
-    prompts = prompts_of(loaded, PROBLEMS, ["mless"])
-    measured = measure_causes(loaded, prompts)
-    for problem in PROBLEMS:
-        before = prompts["none"][problem.id]
-        after = prompts["mless"][problem.id]
-        span = after.spans["inserted"]
-        shift = span.stop - span.start
-        old = torch.arange(len(before))
-        new = torch.arange(len(after))
-        # The instruction as near to the problem as it was, the problem as far away.
-        levels = {
-            "both": level(loaded, after, new),
-            "terms": level(loaded, after, new + shift * (new < span.start)),
-            "distance": level(loaded, before, old + shift * (old >= span.start)),
-        }
-        without = level(loaded, before, old)
-        for cause in CAUSES:
-            there = measured.cause_lambda.sel(cause=cause, problem=problem.id)
-            np.testing.assert_allclose(
-                there, levels[cause] / without, rtol=1e-4, err_msg=cause
-            )
+PROBLEMS = load_problems("embedded", limit=1)
 
 
 def outputs(loaded, prompt):
@@ -61,9 +28,9 @@ def test_the_fits_are_of_the_tokens_behind_the_slashes(monkeypatch):
     loaded = load("demo", layers=1, device="cpu")
     nothing = {"affine": np.zeros(loaded.heads)}
     given = []
-    monkeypatch.setattr(causes, "affine_fits", lambda *x: given.append(x) or nothing)
-    prompts = prompts_of(loaded, PROBLEMS[:1], ["mless"])
-    measure_causes(loaded, prompts)
+    monkeypatch.setattr(affine, "affine_fits", lambda *x: given.append(x) or nothing)
+    prompts = prompts_of(loaded, PROBLEMS, ["mless"])
+    measure_affine(loaded, prompts)
     ((old, new, left),) = given
 
     before = prompts["none"][PROBLEMS[0].id]
@@ -74,6 +41,14 @@ def test_the_fits_are_of_the_tokens_behind_the_slashes(monkeypatch):
     matrix = matrices(loaded.model, after.input_ids)[0].double()
     taken = matrix[:, span.stop :, span].sum(-1)
     torch.testing.assert_close(left, 1 - taken, rtol=1e-4, atol=1e-5)
+
+
+def test_where_nothing_follows_the_slashes_there_is_nothing_to_fit():
+    loaded = load("demo", layers=1, device="cpu")
+    prompts = prompts_of(loaded, PROBLEMS, ["mless@end"])
+    prompts["mless"] = prompts.pop("mless@end")
+    fits = measure_affine(loaded, prompts)
+    assert all(fits[name].isnull().all() for name in fits)
 
 
 OLD, NOISE = torch.randn(
@@ -88,17 +63,10 @@ OWN = LEFT.T[..., None]  # each token's lambda
 @pytest.mark.parametrize(
     ("new", "high", "low"),
     [
-        (0.6 * OLD + torch.arange(8.0), {"affine", "line", "direction"}, {"shifted"}),
-        (OLD + 3, {"shifted", "affine"}, set()),
-        # A large sigma with noise around it: along one line through zero, but in no
-        # direction about its mean.
-        (0.5 * OLD + 10 + NOISE, {"direction"}, {"affine", "component"}),
-        (NOISE, set(), {"affine", "softmax", "direction", "component"}),
-        (
-            0.01 * OLD + OWN * torch.arange(8.0),
-            {"line", "direction", "component"},
-            set(),
-        ),
+        (0.6 * OLD + torch.arange(8.0), {"affine", "line"}, {"softmax"}),
+        (0.5 * OLD + 10 + NOISE, set(), {"affine"}),
+        (NOISE, set(), {"affine", "softmax"}),
+        (0.01 * OLD + OWN * torch.arange(8.0), {"line"}, {"affine"}),
         (OWN * OLD + (1 - OWN) * torch.arange(8.0), {"softmax"}, {"affine"}),
     ],
 )
@@ -122,19 +90,14 @@ def fits_of_head(x, y, own):
     # A sigma and a v have a number for each place of the vectors.
     ones = [np.tile(place, (len(x), 1)) for place in np.eye(x.shape[1])]
     total, _ = unexplained(y, *ones)
-    shifted, _ = unexplained(y - x, *ones)
     affine, (scale, *_) = unexplained(y, x, *ones)
     softmax, _ = unexplained(y - own * x, *[(1 - own) * one for one in ones])
     sigma = y - scale * x
     through_zero = np.linalg.eigvalsh(sigma.T @ sigma)
-    about_mean = np.linalg.eigvalsh(np.cov(sigma.T))
     return {
-        "shifted": 1 - shifted / total,
         "affine": 1 - affine / total,
         "line": 1 - through_zero[:-1].sum() / total,
         "softmax": 1 - softmax / total,
-        "direction": through_zero[-1] / through_zero.sum(),
-        "component": about_mean[-1] / about_mean.sum(),
     }
 
 

@@ -1,0 +1,118 @@
+"""How well the map of the paper's Eq. 2, new = lambda * old + sigma, describes what the
+heads of layer 1 put out with the slashes.
+"""
+
+import numpy as np
+import torch
+import xarray as xr
+
+from lib import progress
+from lib.attention.received import Observation, observe
+from lib.measurement.attention import Prompts
+from lib.measurement.plan import to_dataset
+from lib.models.loading import Loaded
+from lib.prompts.building import Prompt
+
+
+def measure_affine(loaded: Loaded, prompts: Prompts) -> xr.Dataset:
+    """Return the variables `affine` of the slashes in layer 1.
+
+    Costs two forwards of one layer per problem.
+    """
+    problems = list(prompts["none"])
+    rows = []
+    with progress.bar(f"{loaded.name}, outputs of layer 1", len(problems)) as bar:
+        for problem in problems:
+            plain = prompts["none"][problem]
+            slashes = prompts["mless"][problem]
+            rows.append(_fits_of(loaded, plain, slashes))
+            bar.update()
+
+    arrays = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    coords = {"problem": problems, "head": range(1, loaded.heads + 1)}
+    return to_dataset("affine", arrays, coords)
+
+
+def _fits_of(loaded: Loaded, plain: Prompt, slashes: Prompt) -> dict[str, np.ndarray]:
+    """Return `affine` of the tokens after the slashes of one problem, (H,) each."""
+    inserted = slashes.spans["inserted"]
+    later = slashes.original[inserted.start :]
+    before = observe(loaded.model, plain.input_ids, [1], outputs=True)
+    # Each of the tokens is a set of queries of its own.
+    alone = torch.nn.functional.one_hot(later, len(slashes)).bool()
+    after = observe(
+        loaded.model, slashes.input_ids, [1], queries=alone[None], outputs=True
+    )
+
+    old = _outputs(before)[inserted.start :]  # (n, H, D)
+    new = _outputs(after)[later]
+    given = after.received[0, 0]  # (H, n, T)
+    to_slashes = given[:, :, inserted].sum(-1)
+    left = 1 - to_slashes.double().cpu()
+    return affine_fits(old, new, left)
+
+
+def _outputs(observation: Observation) -> torch.Tensor:
+    """Return (T, H, D), what the heads of the one layer put out for the one prompt."""
+    (of_layer_1,) = observation.outputs
+    return of_layer_1[0].float().cpu()
+
+
+def affine_fits(
+    old: torch.Tensor, new: torch.Tensor, left: torch.Tensor
+) -> dict[str, np.ndarray]:
+    """Return how well maps of the heads' outputs before give those after, (H,) each.
+
+    old, new: (n, H, D); left: (H, n), what each token's softmax leaves for others than
+    the inserted tokens. The plan's VARIABLES say what each map is.
+    """
+    old = old.transpose(0, 1).double()  # (H, n, D)
+    new = new.transpose(0, 1).double()
+    old_centred = _centred(old)
+    new_centred = _centred(new)
+
+    # One lambda and one sigma for all tokens, by least squares.
+    products = (old_centred * new_centred).sum((1, 2))
+    scale = (products / _squares(old_centred))[:, None, None]
+    affine_error = _squares(new_centred - scale * old_centred)
+
+    total = _squares(new_centred)
+    fits = {
+        "affine": 1 - affine_error / total,
+        "line": 1 - _error_of_line(new - scale * old) / total,
+        "softmax": 1 - _softmax_error(old, new, left) / total,
+    }
+    return {name: values.numpy() for name, values in fits.items()}
+
+
+def _centred(vectors: torch.Tensor) -> torch.Tensor:
+    """Return vectors (H, n, D) less the mean of each head's."""
+    return vectors - vectors.mean(1, keepdim=True)
+
+
+def _squares(vectors: torch.Tensor) -> torch.Tensor:
+    """Return (H,), the sum of the squares of vectors (H, n, D)."""
+    return vectors.square().sum((1, 2))
+
+
+def _error_of_line(vectors: torch.Tensor) -> torch.Tensor:
+    """Return (H,), the squares of vectors (H, n, D) beside their best line through
+    zero.
+    """
+    strengths = torch.linalg.svdvals(vectors).square()
+    return strengths[:, 1:].sum(1)
+
+
+def _softmax_error(
+    old: torch.Tensor, new: torch.Tensor, left: torch.Tensor
+) -> torch.Tensor:
+    """Return (H,), the squares that each token's own lambda and one v leave.
+
+    old, new: (H, n, D). A token's lambda is what its softmax leaves, and v, of which it
+    takes the rest, is that of least squares.
+    """
+    scale = left[..., None]
+    taken = 1 - scale
+    remainder = new - scale * old
+    value = (taken * remainder).sum(1) / taken.square().sum(1)  # (H, D)
+    return _squares(remainder - taken * value[:, None])
