@@ -15,9 +15,10 @@ SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign
 LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # a word of the name of a lower end
 
-# Else the length of a number would decide where a line breaks, and rows would be left
-# out.
+# Else the length of a number would decide where a line breaks, and rows and columns
+# would be left out.
 pd.set_option("display.width", 1000)
+pd.set_option("display.max_columns", None)
 pd.set_option("display.max_colwidth", None)
 pd.set_option("display.max_rows", None)
 

@@ -21,8 +21,8 @@ def workers(parent=None):
 
 
 def test_a_pair_that_takes_too_long_costs_one_answer(monkeypatch):
-    monkeypatch.setattr(pool, "SECONDS", 1e-3)
-    assert grade("2x", r"\boxed{x+x}").method == "timeout"
+    monkeypatch.setattr(pool, "SECONDS", 0.5)
+    assert grade("12", r"\boxed{9^{9^{9^9}}}").method == "timeout"
     monkeypatch.undo()
     assert grade("3x", r"\boxed{x+2x}") == Grade(True, "x+2x", "math-verify")
 
