@@ -56,22 +56,25 @@ def _panels(
 ) -> list[Panel]:
     """Return the heads that a profile names for a figure.
 
-    Where it names none they are of its first model: in layer 1 the first heads, for
-    fig10 one and for fig18 the last; for fig09 the first head of the first layers.
+    Where it names none, Figs. 9 and 10 have the first head of the first model: in its
+    first layers, and in layer 1. The others have heads of layer 1, for Fig. 18 the last
+    ones: several of one model, one of each of several models.
     """
     if panels := attention.panels.get(figure):
         return panels
-    spec, *_ = attention.models
-    heads = range(1, measured[resolve(spec).name].sizes["head"] + 1)
-    if figure == "fig09":
-        layers = range(1, attention.layers + 1)
-        places = [(layer, 1) for layer in layers[:MOST_DRAWN]]
-    elif figure == "fig10":
-        places = [(1, 1)]
-    else:
-        drawn = heads[-MOST_DRAWN:] if figure == "fig18" else heads[:MOST_DRAWN]
-        places = [(1, head) for head in drawn]
-    return [Panel(model=spec, layer=layer, head=head) for layer, head in places]
+    if figure in ("fig09", "fig10"):
+        deepest = min(attention.layers, MOST_DRAWN) if figure == "fig09" else 1
+        first, *_ = attention.models
+        layers = range(1, deepest + 1)
+        return [Panel(model=first, layer=layer, head=1) for layer in layers]
+
+    count = MOST_DRAWN if len(attention.models) == 1 else 1
+    panels = []
+    for spec in attention.models:
+        heads = range(1, measured[resolve(spec).name].sizes["head"] + 1)
+        drawn = heads[-count:] if figure == "fig18" else heads[:count]
+        panels += [Panel(model=spec, layer=1, head=head) for head in drawn]
+    return panels
 
 
 def _drawn_head(

@@ -60,24 +60,34 @@ def test_a_head_that_is_not_there_is_named(head, said):
         (5, {"fig10": [1], "fig11": [1, 2, 3], "fig18": [3, 4, 5]}),
     ],
 )
-def test_where_a_profile_names_no_heads_some_of_its_first_model_are_drawn(
+def test_where_a_profile_of_one_model_names_no_heads_some_of_it_are_drawn(
     heads, expected
 ):
-    profile = drawing()
-    attention = profile.attention.model_copy(
-        update={"models": ["demo", "gemma-3-270m"]}
-    )
-    profile = profile.model_copy(update={"attention": attention})
     numbers = {"received": 0.5, "part": "problem"}
     measured = measured_of(numbers, head=range(1, heads + 1), layer=[1, 2])
     for figure, drawn in expected.items():
-        table = curves(measured, profile, figure, ["mless"])
+        table = curves(measured, drawing(), figure, ["mless"])
         assert table["head"].unique().tolist() == drawn
         assert table.layer.unique() == [1]
     # Of the layers that fig09 draws the profile loads two.
-    table = curves(measured, profile, "fig09", ["mless"])
+    table = curves(measured, drawing(), "fig09", ["mless"])
     assert table.layer.unique().tolist() == [1, 2]
     assert table["head"].unique() == [1]
+
+
+def test_of_several_models_each_has_one_head_in_figures_that_compare_models():
+    profile = drawing()
+    names = {"models": ["demo", "gemma-3-270m"]}
+    attention = profile.attention.model_copy(update=names)
+    profile = profile.model_copy(update={"attention": attention})
+    measured = measured_of({"received": 0.5, "part": "problem"})
+    other = measured[MODEL].assign_attrs(model="gemma-3-270m")
+    measured["gemma-3-270m"] = other.isel(head=[0])
+    for figure, last in {"fig11": 1, "fig13": 1, "fig18": 2}.items():
+        table = curves(measured, profile, figure, ["mless"])
+        drawn = table[["model", "head"]].drop_duplicates().to_numpy().tolist()
+        assert drawn == [[MODEL, last], ["gemma-3-270m", 1]]
+    assert curves(measured, profile, "fig10", ["mless"]).model.unique() == [MODEL]
 
 
 def test_a_curve_ends_with_its_prompt():
