@@ -12,6 +12,7 @@ from lib.prompts.problems import describe
 from lib.statistics.rounding import format_interval
 
 SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
+MOST_ROWS = 20  # of a table that is shown whole
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign
 LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # a word of the name of a lower end
 
@@ -23,12 +24,26 @@ pd.set_option("display.max_colwidth", None)
 pd.set_option("display.max_rows", None)
 
 
+class FoldedTable:
+    """A long table, which a reader unfolds in a notebook."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __repr__(self):
+        return repr(self.table)
+
+    def _repr_html_(self):
+        summary = f"<summary>A table of {len(self.table)} rows</summary>"
+        return f"<details>{summary}{self.table.to_html()}</details>"
+
+
 def show(table, columns=None, digits=2):
     """Return columns of a DataFrame, all for none, rounded to so many digits.
 
     The first column is the index, printed once where it repeats; gaps are empty. A
-    p-value has three digits. An estimate and its ends become one column. Of a table
-    without rows nothing is shown.
+    p-value has three digits. An estimate and its ends become one column. A table of
+    more than MOST_ROWS is folded, and of one without rows nothing is shown.
     """
     if table.empty:
         return None
@@ -52,7 +67,8 @@ def show(table, columns=None, digits=2):
         shown[name] = [_cell(name, value, digits) for value in values]
 
     first = shown.pop(shown.columns[0])
-    return shown.set_index(first.where(first != first.shift(), ""))
+    shown = shown.set_index(first.where(first != first.shift(), ""))
+    return FoldedTable(shown) if len(shown) > MOST_ROWS else shown
 
 
 def triples(names):

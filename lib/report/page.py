@@ -1,9 +1,9 @@
 """A profile's results on one HTML page that needs no network.
 
 The page is made from what is stored alone: verdicts, one prompt as each model sees it,
-and figures. What a model is called or reads is untrusted: jinja2 escapes every text,
-the page's code writes text and never HTML, and the page's policy lets no script run but
-that code, which it knows by its hash.
+a pair of answers and figures. What a model is called or wrote is untrusted: jinja2
+escapes every text, the page's code writes text and never HTML, and the page's policy
+lets no script run but that code, which it knows by its hash.
 """
 
 import base64
@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jinja2
+import pandas as pd
 from markupsafe import Markup
 
 from lib import paths
 from lib.claims.verdict import Verdict, about, models_of
 from lib.claims.verdict_tables import read_verdicts
+from lib.evaluation.of_profile import stored_rows
 from lib.measurement.shown_prompt import FILLERS, prompt_file
 from lib.models.names import resolve
 from lib.profiles import Profile
@@ -51,13 +53,14 @@ def write_report(profile: Profile) -> Path:
         report=publish.report_of(profile),
         verdicts=verdicts,
         models=models_of(verdicts),
+        pair=turned_pair(profile),
         figures=publish.publish_figures(profile, folder / "figures"),
         notebooks=publish.publish_notebooks(profile, folder / "notebooks"),
         embedded=embedded,
         policy_hash=policy_hash,
     )
     path = folder / "index.html"
-    # What a model is called may hold a lone surrogate, which UTF-8 cannot say.
+    # What a model is called or wrote may hold a lone surrogate, which UTF-8 cannot say.
     paths.write_whole(path, page.encode("utf-8", "replace"))
     return path
 
@@ -84,6 +87,20 @@ def packed_prompts(profile: Profile) -> dict[str, str]:
         if file := prompt_file(profile, name):
             prompts[name] = base64.b64encode(file.read_bytes()).decode()
     return prompts
+
+
+def turned_pair(profile: Profile) -> pd.Series | None:
+    """Return the shortest pair of answers that the slashes turned right or wrong."""
+    answers = stored_rows(profile)
+    by_condition = dict(list(answers[answers["sample"] == 0].groupby("condition")))
+    if not {"none", "mless"} <= by_condition.keys():
+        return None
+    pairs = by_condition["none"].merge(
+        by_condition["mless"], on=["model", "problem_id"], suffixes=("", "_with")
+    )
+    turned = pairs[pairs.correct != pairs.correct_with]
+    lengths = (turned.response + turned.response_with).str.len()
+    return None if turned.empty else turned.loc[lengths.idxmin()]
 
 
 def embedded(name: str) -> Markup:

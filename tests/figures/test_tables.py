@@ -68,6 +68,16 @@ def test_a_long_table_is_printed_whole():
     assert len(repr(show(table)).splitlines()) == 102
 
 
+def test_a_long_table_is_folded_and_printed_whole():
+    table = pd.DataFrame({"model": ["a"] * 21, "n": range(21)})
+    folded = show(table)
+    page = folded._repr_html_()
+    assert page.startswith("<details><summary>A table of 21 rows</summary>")
+    assert page.count("<td>") == 21
+    assert repr(folded).splitlines()[-1].split() == ["20"]
+    assert show(table[:20]).to_csv().startswith("model,n")
+
+
 def test_a_quoted_text_keeps_its_lines():
     text = "```python\nword\n\n- a point"
     assert quoted(text) == "    ```python\n    word\n\n    - a point"

@@ -12,9 +12,11 @@ from report_folder import (
     ANSWERED,
     MODELS,
     PIXEL,
+    answer,
     made_profile,
     make_evil,
     verdict,
+    write_answers,
 )
 
 from lib import paths
@@ -48,14 +50,19 @@ A, B = "accuracy-mless", "likelihood-gain"
 ANSWERS = [
     (
         [verdict(A, "x", **OPEN), verdict("points-slashes", "y", **OPEN)],
-        "right answers become certainly more frequent in 0 of 2 models, and certainly",
+        "right answers become certainly more frequent in none of 2 models that"
+        " answered.",
     ),
-    ([verdict(A, "x", **GAIN), verdict("points-slashes", "x", **GAIN)], "in 1 of 1 "),
-    ([verdict(A, "x", **GAIN | NOT_HOLM)], "in 0 of 1 "),
-    ([verdict(A, "x", **LOSS)], "in 0 of 1 models, and certainly rarer in 1;"),
+    ([verdict(A, "x", **GAIN), verdict("points-slashes", "x", **OPEN)], "in 1 of 1 "),
+    ([verdict(A, "x", **GAIN | NOT_HOLM)], "in none of 1 "),
+    (
+        [verdict(A, "x", **LOSS)],
+        "in none of 1 model that answered and certainly rarer in 1.",
+    ),
     (
         [verdict(A, **OPEN), verdict(B, "x", **LOSS), verdict(B, "y", **GAIN)],
-        "certainly likelier in 1 of 2 models, and certainly less likely in 1.",
+        "answered; a worked solution becomes certainly likelier in 1 of 2 models and"
+        " certainly less likely in 1.",
     ),
     (
         [verdict(A, **GAIN | TOO_FEW)],
@@ -91,7 +98,33 @@ def test_a_claim_has_an_anchor_and_its_numbers_model_by_model(profile):
         "supported, small † , n = 40 0.80 [0.70, 0.90]",
     ]
     assert '<b class="too few">too few</b>, n = 3' in rows["few"]
-    assert text(rows["unasked"], "<td.*?</td>") == ["– not tested"] * 2
+    assert html.count('<li id="claim-unasked">') == 1
+
+
+def test_the_shortest_pair_of_answers_that_the_slashes_turned_is_shown(profile):
+    write_answers(
+        profile,
+        answer("long", "none", True, response="a long answer"),
+        answer("long", "mless", False, response="another long answer"),
+        answer("short", "none", False, response="<b>four"),
+        answer("short", "mless", True, response="five"),
+        answer("short", "none", True, response="", sample=1, key="sampled"),
+        answer("alike", "none", True, response=""),
+        answer("alike", "mless", True, response=""),
+        answer("alone", "none", True, response=""),
+    )
+    html = page(profile)
+    assert text(html, "<pre>(.*?)</pre>") == ["<b>four", "five"]
+    assert text(html, "<h3>(.*?)</h3>")[:2] == [
+        "Without slashes: wrong",
+        "With 55 slashes: right",
+    ]
+
+
+@pytest.mark.parametrize("other", ["mless", "mful"])
+def test_without_a_turned_answer_there_is_no_pair(profile, other):
+    write_answers(profile, answer("a", "none", True), answer("a", other, True))
+    assert "A pair of answers" not in page(profile)
 
 
 def test_the_prompt_is_there_of_each_model_that_has_it(profile):
@@ -163,6 +196,7 @@ def test_nothing_that_a_model_wrote_leaves_its_place(profile):
     assert "<script>window.pwned" not in html
     assert "<img src=x" not in html
     assert html.count("</script>") == 3
+    assert "\u2028?</pre>" in html  # a lone surrogate, which UTF-8 cannot say
 
 
 def test_the_policy_names_the_style_and_the_script_and_allows_nothing_else(profile):

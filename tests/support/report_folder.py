@@ -49,6 +49,20 @@ def verdict(id: str = "dilution", model: str = ANSWERED, **changes) -> Verdict:
     return Verdict(id=id, model=model, **fields | changes)
 
 
+def answer(problem: str, condition: str, correct: bool, **changes) -> dict:
+    """Return a record of a completion."""
+    record = {
+        "key": f"{problem}-{condition}-{changes.get('sample', 0)}",
+        "model": ANSWERED,
+        "condition": condition,
+        "problem_id": problem,
+        "sample": 0,
+        "response": f"{problem} under {condition}",
+        "correct": correct,
+    }
+    return record | changes
+
+
 def make_profile(folder, patch: pytest.MonkeyPatch) -> Profile:
     """Return a profile whose results and figures lie in the folder: a verdict, what is
     stored of one prompt, two figures and a notebook.
@@ -78,9 +92,17 @@ def made_profile(tmp_path, monkeypatch):
     return make_profile(tmp_path, monkeypatch)
 
 
+def write_answers(profile: Profile, *records: dict) -> None:
+    """Write completions into the profile's results."""
+    lines = [json.dumps(record) + "\n" for record in records]
+    (profile.results / "completions.jsonl").write_text("".join(lines))
+
+
 def make_evil(profile: Profile) -> None:
     """Let every text of a model try to get out of its place on the page."""
     write_verdicts(profile, [verdict(EVIL, EVIL, claim=EVIL, reading=EVIL)])
+    pair = [answer("a", "none", False), answer("a", "mless", True)]
+    write_answers(profile, *(record | {"response": f"{EVIL}\ud800"} for record in pair))
     (profile.figures / "<img src=x onerror=alert(1)>.png").write_bytes(PIXEL)
     file = profile.results / "prompt" / f"{ANSWERED}.json.gz"
     prompt = json.loads(gzip.decompress(file.read_bytes()))
