@@ -44,9 +44,13 @@ def _add_legend(figure):
     for ax in figure.axes:
         for mark, label in zip(*ax.get_legend_handles_labels(), strict=True):
             marks.setdefault(label, mark)
-    place = {"loc": "outside upper center", "ncols": LEGEND_COLUMNS}
     if marks:
-        figure.legend(marks.values(), marks.keys(), **place)
+        figure.legend(
+            marks.values(),
+            marks.keys(),
+            loc="outside upper center",
+            ncols=LEGEND_COLUMNS,
+        )
 
 
 def bytes_of(figure, kind):

@@ -92,12 +92,10 @@ def packed_prompts(profile: Profile) -> dict[str, str]:
 def turned_pair(profile: Profile) -> pd.Series | None:
     """Return the shortest pair of answers that the slashes turned right or wrong."""
     answers = stored_rows(profile)
-    by_condition = dict(list(answers[answers["sample"] == 0].groupby("condition")))
-    if not {"none", "mless"} <= by_condition.keys():
-        return None
-    pairs = by_condition["none"].merge(
-        by_condition["mless"], on=["model", "problem_id"], suffixes=("", "_with")
-    )
+    first = answers[answers["sample"] == 0]
+    without = first[first.condition == "none"]
+    slashes = first[first.condition == "mless"]
+    pairs = without.merge(slashes, on=["model", "problem_id"], suffixes=("", "_with"))
     turned = pairs[pairs.correct != pairs.correct_with]
     lengths = (turned.response + turned.response_with).str.len()
     return None if turned.empty else turned.loc[lengths.idxmin()]

@@ -28,16 +28,14 @@ def addresses() -> dict[str, str]:
 
 def publish_figures(profile: Profile, folder: Path) -> dict[str, dict]:
     """Copy a profile's figures into the folder and return by name what
-    data/figures.yaml says of them, in its order; of strangers, which are last, nothing.
+    data/figures.yaml says of those that it lists, in its order.
     """
     if profile.figures.is_dir():
         shutil.copytree(profile.figures, folder, dirs_exist_ok=True)
+    groups = paths.read_yaml(paths.DATA / "figures.yaml").values()
+    captions = {entry["id"]: entry for group in groups for entry in group}
     drawn = {path.stem for path in profile.figures.glob("*.png")}
-    captions = {}
-    for group in paths.read_yaml(paths.DATA / "figures.yaml").values():
-        captions |= {entry["id"]: entry for entry in group if entry["id"] in drawn}
-    strangers = sorted(drawn - captions.keys())
-    return captions | {name: {"title": name, "read": ""} for name in strangers}
+    return {name: caption for name, caption in captions.items() if name in drawn}
 
 
 def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
