@@ -111,6 +111,10 @@ def test_a_share_is_as_sure_as_the_largest_template_lets_it_be():
     _, high = clopper_pearson(1, 2)
     assert ends(shown) == pytest.approx((100 * low, 100 * high))
 
+    at_half = interval([100.0] * 2 + [0.0] * 6, None, "share", alpha=0.5)
+    expected = [100 * end for end in clopper_pearson(2, 8, 0.5)]
+    assert ends(at_half) == pytest.approx(expected)
+
 
 def test_each_column_has_the_interval_that_it_has_alone():
     values = np.random.default_rng(3).gamma(1.0, size=(40, 3))

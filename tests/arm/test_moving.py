@@ -191,6 +191,13 @@ def test_text_changes_the_prompt_alone_and_code_every_step(mode, expected, monke
     assert len(calls) == expected
 
 
+def test_every_prompt_draws_from_the_seed_anew():
+    model = FAMILIES["llama"]()
+    ids = torch.randint(1, 32, (1, 9))
+    with installed(model, c=0.3, seed=5):
+        assert torch.equal(seen(model, ids, 1), seen(model, ids, 1))
+
+
 def test_an_activation_is_found_without_a_gate():
     assert isinstance(activation_module(FAMILIES["opt"](), 1), torch.nn.Module)
 

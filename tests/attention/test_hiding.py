@@ -62,6 +62,16 @@ def test_what_is_hidden_receives_nothing_from_later_tokens(llama):
     assert float(second[:, SPAN.stop - 1].abs().max()) == 0
 
 
+def test_what_is_silent_gives_nothing_and_leaves_others_what_they_had(llama):
+    ids = torch.randint(3, 97, (20,))
+    (before,) = received_attention(llama, ids, [1])[0]
+    with hiding(llama, [SPAN], silent=[1]):
+        (silenced,) = received_attention(llama, ids, [1])[0]
+    assert float(silenced[:, SPAN.stop - 1].abs().max()) == 0
+    same(silenced[:, : SPAN.start], before[:, : SPAN.start])
+    same(silenced[:, SPAN.stop :], before[:, SPAN.stop :])
+
+
 def test_the_model_attends_as_before_when_the_block_ends(llama):
     ids = torch.randint(3, 97, (20,))
     before = states(llama, ids)

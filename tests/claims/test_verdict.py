@@ -10,6 +10,7 @@ from report_folder import verdict
 from scipy import stats
 
 from lib import paths
+from lib.claims.claim import load_claims
 from lib.claims.judging import judge
 from lib.claims.verdict_tables import (
     read_verdicts,
@@ -193,6 +194,13 @@ def profile(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(paths, "DATA", tmp_path / "data")
     return profile
+
+
+def test_a_rule_is_written_after_the_numbers_of_models_that_were_seen():
+    some = next(claim for claim in load_claims() if claim.written == "before")
+    known = some.model_copy(update={"seen": ["known"]})
+    assert known.written_for("known") == "after"
+    assert known.written_for("another") == "before"
 
 
 def test_verdicts_are_written_for_people_and_read_again(profile, verdicts):

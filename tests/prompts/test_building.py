@@ -238,6 +238,14 @@ def test_spans_are_exact_and_original_tokens_stay(tokenizer, format):
         checked(tokenizer, "What is 7 plus 12 plus 3?", f"{name}:9@{position}", format)
 
 
+@pytest.mark.parametrize("length", [2, 3])
+def test_a_run_is_cut_to_tokens_of_a_longer_run(demo, length):
+    # The vocabulary has tokens of several spaces; the one before a filler joins them.
+    encoded = demo.tokenizer("." + " " * 512, add_special_tokens=False)
+    first = demo.tokenizer.decode(encoded["input_ids"][1 : length + 1])
+    assert " " + cut_to_tokens(demo.tokenizer, " ", length) == first
+
+
 LATEX = [
     r"\frac{1}{2}",
     "$",
