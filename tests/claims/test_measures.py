@@ -113,9 +113,11 @@ def test_pass_at_3_needs_three_samples_and_no_more():
         answers("sampling", samples=samples, none=[0] * 24, arm=[1] * 24)
         for samples in (2, 3)
     )
-    row = verdict_on("arm-diversity", few)
-    assert row.reason == "pass@3 needs 3 samples of each problem, and 2 were taken"
-    assert row.n == 0
+    uneven = {"answers": enough["answers"].drop(index=0)}
+    for too_few in (few, uneven):
+        row = verdict_on("arm-diversity", too_few)
+        assert row.reason == "pass@3 needs 3 samples of each problem, and 2 were taken"
+        assert row.n == 0
     values = values_of(CLAIMS["arm-diversity"], enough)[0]
     assert values.sel(component="pass@3").mean() == 100
     alone = {"condition": "arm", "k": 3, "distinct": False}

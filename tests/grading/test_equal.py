@@ -118,6 +118,10 @@ x \leq 3 | x <= 3 | x ≤ 3
 0.\overline{3} | 0.(3) | 0.\dot{3} | \frac13 ≠ 0.3
 30^\circ | \ang{30} | {30^\circ} | 30\degree
 \text{(A)} | \text{Option A} | \mathrm{A} ≠ \text{Option B}
+\frac{7}{6} | 1.1\overline{6} | 1.1(6) ≠ \frac{106}{90}
+1,1,2 | 2, 1, 1 ≠ 1,2 | 1,2,2
+5\text{ square meters} | 5\text{ m}^2 | 5\text{ sq m}
+7 ≠ 7/0 | \frac{7}{0}
 """
 
 
