@@ -196,6 +196,12 @@ def profile(tmp_path, monkeypatch):
     return profile
 
 
+def test_what_is_known_of_too_few_problems_survives_no_correction():
+    row = verdict_on("accuracy-mless", answers(none=right(0, 12), mless=right(12, 12)))
+    assert row.p_holm < 0.01
+    assert (row.verdict, row.survives) == ("undecided", False)
+
+
 def test_a_rule_is_written_after_the_numbers_of_models_that_were_seen():
     some = next(claim for claim in load_claims() if claim.written == "before")
     known = some.model_copy(update={"seen": ["known"]})
