@@ -55,10 +55,7 @@ def write_measurements(profile: Profile) -> None:
     attention and activations.
     """
     for name, measured in measure(profile, stored=False).items():
-        save_measured(
-            FOLDER / f"{name}.nc",
-            measured.drop_vars("text", errors="ignore").map(rounded, keep_attrs=True),
-        )
+        save_measured(FOLDER / f"{name}.nc", measured.map(rounded, keep_attrs=True))
 
 
 def write_prompts(profile: Profile) -> None:

@@ -247,7 +247,7 @@ def numbers(profile, section, results):
         if section == "measured":
             parts = measure(profile, "tokens", "attention", "activations")
             (measured,) = parts.values()
-            return measured.drop_vars(["text", "part"])
+            return measured.drop_vars("part")
         if section == "scores":
             scores = evaluation.scores(profile)
             return scores[["problem_id", "condition", "target", "nats"]]

@@ -28,7 +28,7 @@ from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement.attention import Prompts
-from lib.measurement.plan import OTHERS, to_dataset
+from lib.measurement.plan import OTHERS, stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import parse_condition
@@ -106,10 +106,7 @@ def measure_activations(
             by_problem.append(variables)
             bar.update()
 
-    arrays = {}
-    for name in by_problem[0]:
-        values = [variables[name] for variables in by_problem]
-        arrays[name] = np.stack(values, axis=1)
+    arrays = stacked(by_problem, axis=1)
     arrays["counts"] = counts
     bin_starts = BIN_EDGES[:-1].double().numpy()
     coords = {
@@ -150,12 +147,9 @@ def _measure_problem(
                 )
         by_condition.append(variables)
 
-    stacked = {}
-    for name in by_condition[0]:
-        values = [variables[name] for variables in by_condition]
-        stacked[name] = np.stack(values)
-    stacked["shape"] = _likeness(stacked["counts"])
-    return stacked
+    variables = stacked(by_condition)
+    variables["shape"] = _likeness(variables["counts"])
+    return variables
 
 
 def _likeness(counts: np.ndarray) -> np.ndarray:
@@ -206,10 +200,10 @@ def _measure_prompt(
 
     variables = {}
     for name in by_layer[layers[0]]:
-        stacked = torch.stack([by_layer[layer][name] for layer in layers])
+        values = torch.stack([by_layer[layer][name] for layer in layers])
         # A copy for each variable: one for each layer, too, would wait for the device
         # thousands of times.
-        variables[name] = stacked.cpu().numpy()
+        variables[name] = values.cpu().numpy()
     return variables
 
 

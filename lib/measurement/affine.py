@@ -9,7 +9,7 @@ import xarray as xr
 from lib import progress
 from lib.attention.received import Observation, observe
 from lib.measurement.attention import Prompts
-from lib.measurement.plan import to_dataset
+from lib.measurement.plan import stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
 
@@ -28,9 +28,8 @@ def measure_affine(loaded: Loaded, prompts: Prompts) -> xr.Dataset:
             rows.append(_fits_of(loaded, plain, slashes))
             bar.update()
 
-    arrays = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
     coords = {"problem": problems, "head": range(1, loaded.heads + 1)}
-    return to_dataset("affine", arrays, coords)
+    return to_dataset("affine", stacked(rows), coords)
 
 
 def _fits_of(loaded: Loaded, plain: Prompt, slashes: Prompt) -> dict[str, np.ndarray]:

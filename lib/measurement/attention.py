@@ -20,7 +20,7 @@ from lib.attention.received import (
     received_attention,
 )
 from lib.errors import InputError
-from lib.measurement.plan import VARIABLES, to_dataset
+from lib.measurement.plan import stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.batches import batch_tokens, in_batches, pad
 from lib.prompts.building import Prompt, build_prompt
@@ -97,22 +97,17 @@ def measure_attention(
     for seen in _observed(loaded, "none", plain, layers, observing):
         before[seen.problem] = seen.original[:, :, ALL]
 
-    rows: dict[tuple[str, str], dict[str, np.ndarray]] = {}
+    by_condition = []
     for condition in conditions:
+        by_problem: dict[str, dict[str, np.ndarray]] = {}
         of_condition = prompts[condition]
         for seen in _observed(loaded, condition, of_condition, layers, observing):
             parts = plain[seen.problem].parts[1:-1]
-            numbers = _compared(parts, before[seen.problem], seen)
-            rows[condition, seen.problem] = numbers
-
-    arrays = {}
-    for name in VARIABLES["attention"]:
-        by_condition = []
-        for condition in conditions:
-            in_order = [rows[condition, problem][name] for problem in plain]
-            by_condition.append(np.stack(in_order))
-        arrays[name] = np.stack(by_condition)
-    return to_dataset("attention", arrays, coords)
+            variables = _compared(parts, before[seen.problem], seen)
+            by_problem[seen.problem] = variables
+        in_order = [by_problem[problem] for problem in plain]
+        by_condition.append(stacked(in_order))
+    return to_dataset("attention", stacked(by_condition), coords)
 
 
 def _observed(
@@ -231,6 +226,33 @@ def _lambda_over_heads(
     return torch.stack(by_span, 1)
 
 
+def received_by(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> np.ndarray:
+    """Return what the tokens of one prompt receive, (L, H, T)."""
+    received = received_attention(loaded.model, prompt.input_ids, layers)
+    return received[0].cpu().numpy()
+
+
+class OnePrompt(NamedTuple):
+    """What an insertion changes in one prompt; arrays have its tokens as T."""
+
+    prompt: Prompt
+    before: np.ndarray  # received without it, (L, H, T), NaN at the inserted tokens
+    after: np.ndarray  # received with it, (L, H, T)
+    ratios: np.ndarray  # lambda, (L, H)
+
+
+def on_one_prompt(
+    loaded: Loaded, plain: Prompt, prompt: Prompt, layers: Sequence[int]
+) -> OnePrompt:
+    """Return what a prompt's insertion changes, against the plain one."""
+    after = received_by(loaded, prompt, layers)
+    before = np.full_like(after, np.nan)
+    before[..., prompt.original] = received_by(loaded, plain, layers)
+    inner = prompt.original[1:-1]
+    ratios = after[..., inner].mean(-1) / before[..., inner].mean(-1)
+    return OnePrompt(prompt, before, after, ratios)
+
+
 def measure_tokens(
     loaded: Loaded, prompts: Prompts, layers: Sequence[int]
 ) -> xr.Dataset:
@@ -241,21 +263,13 @@ def measure_tokens(
     by_condition = []
     for by_problem in prompts.values():
         (prompt,) = by_problem.values()
-        by_condition.append(_tokens_of(loaded, prompt, layers))
-    nothing = {"text": "", "part": ""}  # beyond the end of a shorter prompt
+        received = received_by(loaded, prompt, layers)
+        tokens = xr.Dataset(coords={"token": range(len(prompt))})
+        tokens["received"] = (("layer", "head", "token"), received)
+        tokens["part"] = ("token", np.array(prompt.parts, object))
+        by_condition.append(tokens)
+    nothing = {"part": ""}  # beyond the end of a shorter prompt
     together = xr.concat(by_condition, "condition", join="outer", fill_value=nothing)
     return together.assign_coords(
         condition=list(prompts), layer=list(layers), head=range(1, loaded.heads + 1)
     )
-
-
-def _tokens_of(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> xr.Dataset:
-    """Return the variables `tokens` of one prompt, without their coordinates."""
-    received = received_attention(loaded.model, prompt.input_ids, layers)[0]
-    texts = [prompt.text[start:stop] for start, stop in prompt.offsets]
-
-    tokens = xr.Dataset(coords={"token": range(len(prompt))})
-    tokens["received"] = (("layer", "head", "token"), received.cpu().numpy())
-    tokens["text"] = ("token", np.array(texts, object))
-    tokens["part"] = ("token", np.array(prompt.parts, object))
-    return tokens

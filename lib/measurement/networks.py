@@ -14,7 +14,7 @@ from lib.measurement.attention import (
     measure_tokens,
     prompts_of,
 )
-from lib.measurement.plan import TRAINED, UNIFORM, UNTRAINED, PlannedStep
+from lib.measurement.plan import SEEDS, TRAINED, UNIFORM, PlannedStep
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
@@ -94,16 +94,9 @@ def run_step(
 
 
 def _load_network(spec: str, step: PlannedStep, profile: Profile) -> Loaded:
-    """Return the network of a step.
-
-    Of evenly spread attention only the windows and heads count, whatever the weights.
-    """
-    seed = None
-    if step.network in UNTRAINED:
-        seed = UNTRAINED.index(step.network)
-    elif step.network == UNIFORM:
-        seed = 0
+    """Return the network of a step."""
     layers = None if step.deep else profile.attention.layers
+    seed = SEEDS[step.network]
     loaded = load_cached(spec, layers, profile.attention.dtype, seed)
     if step.network == UNIFORM:
         return replace(loaded, name=f"{resolve(spec).name} {UNIFORM}")

@@ -6,7 +6,7 @@ the profile's example. NaN stands for what was not measured, so that n is a coun
 each cell: all problems went through the first layers, and some through every layer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,10 @@ TRAINED = "trained"
 UNTRAINED = [f"untrained {seed}" for seed in range(3)]
 # No network: attention that is spread evenly over all earlier tokens.
 UNIFORM = "uniform"
-NETWORKS = [TRAINED, *UNTRAINED, UNIFORM]
+# The seed of each network's fresh weights, None for the model's own. Of evenly spread
+# attention only windows and heads count, whatever the weights.
+SEEDS = {TRAINED: None, **{name: seed for seed, name in enumerate(UNTRAINED)}}
+SEEDS[UNIFORM] = 0
 
 # Attention under an insertion is told against none, under which it has no numbers.
 INSERTIONS = ("mless", "mful", "random")
@@ -26,7 +29,7 @@ INSERTIONS = ("mless", "mful", "random")
 CHANGES = (*INSERTIONS, "arm")
 OTHERS = "others"  # the class of tokens that the other classes are compared with
 # Labels of these dimensions stand in this order, whatever was measured first.
-ORDER = {"network": NETWORKS, "condition": ["none", *CHANGES]}
+ORDER = {"network": list(SEEDS), "condition": ["none", *CHANGES]}
 
 # A version is raised where what a measure computes changes, so that older numbers are
 # measured anew.
@@ -36,7 +39,7 @@ PER_LAYER = "network condition problem layer"
 PER_HEAD = "network condition problem layer head"
 PER_FIT = "network problem head"
 # By measure and name: the dimensions and the meaning, which a file keeps. All are pure
-# numbers, counts of activations, or texts.
+# numbers, counts of activations, or names of parts.
 VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
     "attention": {
         "lambda": (
@@ -124,7 +127,6 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
             "condition token",
             "instruction, inserted or problem; empty beyond the prompt",
         ),
-        "text": ("condition token", "the token itself"),
     },
 }
 
@@ -165,6 +167,13 @@ for _network in UNTRAINED:
         PlannedStep("controls", _network, False, "activations", _CONTROLLED),
     ]
 STEPS.append(PlannedStep("controls", UNIFORM, False, "attention", INSERTIONS))
+
+
+def stacked(
+    rows: Sequence[Mapping[str, np.ndarray]], axis: int = 0
+) -> dict[str, np.ndarray]:
+    """Return the arrays of several dicts by name, stacked along a new axis."""
+    return {name: np.stack([row[name] for row in rows], axis) for name in rows[0]}
 
 
 def to_dataset(

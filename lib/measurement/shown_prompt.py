@@ -79,6 +79,7 @@ def measured_prompt(profile: Profile, spec: str) -> dict[str, Any]:
     model's vocabulary, or does not fit into its context, is left out.
     """
     # With torch, which whoever reads the file does without.
+    from lib.measurement.attention import on_one_prompt, received_by
     from lib.measurement.networks import load_cached
     from lib.prompts.building import build_prompt
 
@@ -92,14 +93,13 @@ def measured_prompt(profile: Profile, spec: str) -> dict[str, Any]:
         format=settings.format,
     )
     plain = build("none")
-    before = _received(loaded, plain)
     measured = {
         "model": loaded.name,
         "revision": str(loaded.revision),
         "heads": loaded.heads,
         "lengths": [0, *LENGTHS],
         "tokens": _texts(plain),
-        "plain": coded(before),
+        "plain": coded(received_by(loaded, plain, [1])),
         "fillers": {},
     }
     for name, text in FILLERS.items():
@@ -108,17 +108,14 @@ def measured_prompt(profile: Profile, spec: str) -> dict[str, Any]:
                 build("mless", filler=Filler(mless=text, length=length))
                 for length in LENGTHS
             ]
-            received = [_received(loaded, prompt) for prompt in filled]
+            seen = [on_one_prompt(loaded, plain, prompt, [1]) for prompt in filled]
         except InputError:
             continue
         measured["place"] = filled[0].spans["inserted"].start
         measured["fillers"][name] = {
-            "received": [coded(after) for after in received],
+            "received": [coded(one.after) for one in seen],
             "inserted": [_texts(prompt)[prompt.spans["inserted"]] for prompt in filled],
-            "lambda": [
-                _ratios(prompt, before, after)
-                for prompt, after in zip(filled, received, strict=True)
-            ],
+            "lambda": [one.ratios[0].astype(float).round(4).tolist() for one in seen],
         }
     return measured
 
@@ -132,20 +129,5 @@ def coded(received: np.ndarray) -> str:
     return base64.b64encode(np.round(known).astype("uint8").tobytes()).decode()
 
 
-def _received(loaded, prompt) -> np.ndarray:
-    """Return what the tokens of a prompt receive in layer 1, (head, token)."""
-    from lib.attention.received import received_attention
-
-    received = received_attention(loaded.model, prompt.input_ids, [1])
-    return received[0, 0].cpu().numpy()
-
-
 def _texts(prompt) -> list[str]:
     return [prompt.text[start:stop] for start, stop in prompt.offsets]
-
-
-def _ratios(prompt, before: np.ndarray, after: np.ndarray) -> list[float]:
-    """Return λ of each head: of the original tokens but the first and the last."""
-    original = prompt.original.numpy()[1:-1]
-    ratios = after[:, original].mean(1) / before[:, 1:-1].mean(1)
-    return [round(float(ratio), 4) for ratio in ratios]

@@ -4,7 +4,7 @@ A step's file lies in results/PROFILE/measured/MODEL, and its name is a key of a
 decides its numbers: what was measured under other settings has another name and is not
 found. Beside these files `provenance.json` says of which weights, in which dtype and on
 which device they are. data/PROFILE/MODEL.nc, which the repository keeps, has all steps
-of a model as one, with rounded numbers and without the tokens' texts.
+of a model as one, with rounded numbers.
 """
 
 import hashlib
@@ -51,16 +51,19 @@ class MeasuredSteps:
 
     def missing(self, steps: Sequence[PlannedStep]) -> list[PlannedStep]:
         """Return the steps that are not there."""
-        if not self.about.is_file():
+        if not self.provenance():
             return list(steps)
         return [step for step in steps if not self.file(step).is_file()]
 
+    def provenance(self) -> dict[str, str]:
+        """Return of which weights, dtype and device the steps are, if there are any."""
+        return json.loads(self.about.read_text()) if self.about.is_file() else {}
+
     def begin(self, provenance: dict[str, str]) -> None:
         """Drop what is not of these weights, dtype and device; raises InputError."""
-        if self.about.is_file() and json.loads(self.about.read_text()) == provenance:
+        if self.provenance() == provenance:
             return
         shutil.rmtree(self.folder, ignore_errors=True)
-        _make_folder(self.folder)
         write_json(self.about, provenance)
 
     def read(self, steps: Sequence[PlannedStep]) -> xr.Dataset:
@@ -79,13 +82,10 @@ class MeasuredSteps:
                 print(message, file=sys.stderr, flush=True)
             except FileNotFoundError:
                 continue
-        provenance = {}
-        if self.about.is_file():
-            provenance = json.loads(self.about.read_text())
         settings = json.dumps(self.settings)
         together = joined(datasets)
         return together.assign_attrs(
-            provenance, example=self.example, settings=settings
+            self.provenance(), example=self.example, settings=settings
         )
 
 
@@ -104,12 +104,8 @@ def of_repository(profile: Profile, spec: str) -> xr.Dataset:
         raise InputError(f"{path} cannot be read: {reason}") from error
     if profile.stored_as:
         measured = _part_of(measured, profile)
-    before = json.loads(measured.settings)
-    # The drawn problem counts by its id, also where the settings named none.
-    before["tokens"]["example"] = measured.attrs.get("example")
-    example = profile.attention.example or measured.attrs.get("example")
-    settings = settings_of(profile, spec, example)
-    if before != settings:
+    example = profile.attention.example or measured.example
+    if json.loads(measured.settings) != settings_of(profile, spec, example):
         command = f"python -m lib reproduce {profile.options} --fresh"
         raise InputError(
             f"{path} was measured under other settings than {profile.name} has now:"
@@ -126,14 +122,11 @@ def _part_of(measured: xr.Dataset, profile: Profile) -> xr.Dataset:
     limit = profile.attention.limit
     deep = measured["lambda"].isel(layer=-1).notnull()
     is_deep = deep.any([dim for dim in deep.dims if dim != "problem"])
-    order = sorted(
-        measured.problem.values, key=lambda name: not is_deep.sel(problem=name)
-    )
-    kept = measured.problem.isin(order[:limit])
+    deep_first = np.argsort(~is_deep.values, stable=True)
+    kept = np.sort(deep_first[:limit])
     settings = json.loads(measured.settings)
     settings["all"]["limit"] = limit
-    cut = measured.isel(problem=kept.values)
-    return cut.assign_attrs(settings=json.dumps(settings))
+    return measured.isel(problem=kept).assign_attrs(settings=json.dumps(settings))
 
 
 def settings_of(profile: Profile, spec: str, example: str | None) -> dict[str, dict]:
@@ -174,22 +167,12 @@ def save_measured(path: Path, measured: xr.Dataset) -> None:
         if values.dtype.kind == "f":
             encoding[name] = {"zlib": True, "complevel": 6, "shuffle": True}
     content = bytes(measured.to_netcdf(None, engine=NETCDF_ENGINE, encoding=encoding))
-    _make_folder(path.parent)
     # NetCDF has no checksum of the whole; what follows its end is read by nobody else.
     write_whole(path, content + hashlib.sha256(content).digest())
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot keep measurements in {folder}: {error.strerror}"
-        ) from error
-
-
 def joined(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
-    """Return datasets as one, of NaN or empty texts where none has a value.
+    """Return datasets as one, of NaN or empty parts where none has a value.
 
     Labels stand as they first come, those of ORDER in that order.
     """
@@ -202,14 +185,8 @@ def joined(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
     for dim in coords.keys() & ORDER.keys():
         coords[dim].sort(key=ORDER[str(dim)].index)
 
-    together = xr.Dataset(coords=coords)
+    alike = []
     for dataset in datasets:
-        for name, values in dataset.items():
-            if name not in together:
-                shape = [len(coords[dim]) for dim in values.dims]
-                nothing = np.nan if values.dtype.kind == "f" else ""
-                empty = np.full(shape, nothing, values.dtype)
-                together[name] = (values.dims, empty, values.attrs)
-            place = {dim: values[dim].values for dim in values.dims}
-            together[name].loc[place] = values
-    return together
+        places = {dim: coords[dim] for dim in dataset.dims}
+        alike.append(dataset.reindex(places, fill_value={"part": ""}))
+    return xr.merge(alike, compat="no_conflicts", join="exact")

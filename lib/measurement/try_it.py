@@ -9,7 +9,7 @@ write(loaded, "What is $3 + 4$?", "/")
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import ipywidgets
 import matplotlib.pyplot as plt
@@ -18,13 +18,13 @@ import pandas as pd
 from IPython.core.getipython import get_ipython
 from IPython.display import Image, display
 
-from lib.attention.received import received_attention
 from lib.errors import InputError, validated
 from lib.figures.keeping import bytes_of
 from lib.figures.prompt import close_up, coloured
 from lib.generation.writer import Request, Sampling, engine_class
+from lib.measurement.attention import OnePrompt, on_one_prompt
 from lib.models.loading import Loaded
-from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.building import build_prompt
 from lib.prompts.conditions import POSITIONS, Filler
 
 DRAWN_LAYERS = 3
@@ -149,31 +149,14 @@ def write(
     return pd.DataFrame(rows)
 
 
-class Drawn(NamedTuple):
-    """What a prompt with a filler shows; arrays have its tokens as T."""
-
-    prompt: Prompt
-    before: np.ndarray  # received without the filler, (L, H, T), NaN at its tokens
-    after: np.ndarray  # received with it, (L, H, T)
-    ratios: np.ndarray  # λ, (L, H)
-
-
-def _seen(loaded: Loaded, problem: str, text: str, length: int, position: str) -> Drawn:
-    """Return what a prompt shows in the layers that are drawn."""
+def _seen(
+    loaded: Loaded, problem: str, text: str, length: int, position: str
+) -> OnePrompt:
+    """Return what a filler changes in the layers that are drawn."""
     filler = _filler(text, length, position)
-    received = []
-    for condition in ("none", "mless"):
-        prompt = build_prompt(loaded.tokenizer, problem, condition, filler=filler)
-        of_prompt = received_attention(loaded.model, prompt.input_ids, _layers(loaded))
-        received.append(of_prompt[0].cpu().numpy())
-    plain, after = received
-
-    original = prompt.original.numpy()
-    before = np.full_like(after, np.nan)
-    before[..., original] = plain
-    inner = original[1:-1]  # as λ is measured
-    ratios = after[..., inner].mean(-1) / before[..., inner].mean(-1)
-    return Drawn(prompt, before, after, ratios)
+    plain = build_prompt(loaded.tokenizer, problem, "none", filler=filler)
+    prompt = build_prompt(loaded.tokenizer, problem, "mless", filler=filler)
+    return on_one_prompt(loaded, plain, prompt, _layers(loaded))
 
 
 def _layers(loaded: Loaded) -> range:

@@ -12,7 +12,7 @@ from lib.attention.received import observe, observe_uniform
 from lib.measurement import networks
 from lib.measurement.activations import measure_activations
 from lib.measurement.affine import measure_affine
-from lib.measurement.attention import measure_attention, prompts_of
+from lib.measurement.attention import measure_attention, prompts_of, received_by
 from lib.measurement.plan import INSERTIONS, STEPS
 from lib.measurement.run import measure
 from lib.models.loading import load
@@ -125,8 +125,10 @@ def test_the_drawn_prompt_has_the_profiles_filler_and_format(
     loaded = load(*profile.attention.models, layers=1)
     example = next(p for p in load_problems("embedded") if p.id == measured.example)
     prompt = built(loaded, [example], "mless")["mless"][example.id]
-    texts = measured.text.sel(condition="mless").values[: len(prompt)]
-    assert "".join(texts) == prompt.text
+    drawn = measured.received.sel(condition="mless", layer=[1]).values[
+        ..., : len(prompt)
+    ]
+    np.testing.assert_array_equal(drawn, received_by(loaded, prompt, [1]))
     assert (measured.part.sel(condition="mless") == "inserted").sum() == FILLER.length
 
 

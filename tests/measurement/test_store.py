@@ -70,7 +70,7 @@ def test_a_file_has_every_variable_with_its_meaning(whole, tmp_path):
 
 
 def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
-    assert whole.network.values.tolist() == plan.NETWORKS
+    assert whole.network.values.tolist() == list(plan.SEEDS)
     assert whole.condition.values.tolist() == plan.ORDER["condition"]
     assert whole.label.startswith(f"{NAME} @ ")
 
@@ -90,7 +90,7 @@ def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
         assert not np.array_equal(one, other)
 
 
-def test_steps_are_joined_in_order_with_nan_and_empty_texts():
+def test_steps_are_joined_in_order_with_nan_and_empty_parts():
     one = {"condition": ["mless"], "problem": ["b", "a"]}
     other = {"condition": ["none"], "problem": ["a", "c"]}
     dims = ("condition", "problem")
@@ -99,7 +99,7 @@ def test_steps_are_joined_in_order_with_nan_and_empty_texts():
         xr.Dataset({"x": (dims, np.array([[1, 2]], "float32"))}, one),
         xr.Dataset(),
         xr.Dataset({"x": (dims, np.array([[3, 4]], "float32"))}, other),
-        xr.Dataset({"t": ("condition", word)}, {"condition": ["mless"]}),
+        xr.Dataset({"part": ("condition", word)}, {"condition": ["mless"]}),
     ]
     together = joined(steps)
     assert together.condition.values.tolist() == ["none", "mless"]
@@ -107,7 +107,7 @@ def test_steps_are_joined_in_order_with_nan_and_empty_texts():
     assert together.x.dtype == "float32"
     nan = np.nan
     np.testing.assert_array_equal(together.x, [[nan, 3, 4], [1, 2, nan]])
-    assert together.t.values.tolist() == ["", "word"]
+    assert together.part.values.tolist() == ["", "word"]
 
 
 def test_steps_that_another_run_drops_meanwhile_are_not_passed_over(
@@ -232,9 +232,9 @@ def test_a_damaged_step_is_named_and_measured_again(profile, damage, capsys):
 
 @pytest.fixture
 def kept(whole, profile):
-    """The file that the repository keeps of the model, without the tokens' texts."""
+    """The file that the repository keeps of the model."""
     path = paths.DATA / "mine" / f"{NAME}.nc"
-    save_measured(path, whole.drop_vars("text"))
+    save_measured(path, whole.drop_vars("shape"))
     return path
 
 
@@ -242,11 +242,12 @@ def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(
     whole, profile, kept
 ):
     assert profile.stored
-    assert set(measure(profile)[NAME]) == set(whole) - {"text"}
+    assert set(measure(profile)[NAME]) == set(whole) - {"shape"}
     # What is measured here comes before it.
-    assert "text" in measure(profile, "tokens", stored=False)[NAME]
+    assert "shape" in measure(profile, "activations", stored=False)[NAME]
     assert not profile.stored
-    assert set(measure(profile, "tokens")[NAME]) == set(plan.VARIABLES["tokens"])
+    found = measure(profile, "activations")[NAME]
+    assert set(found) == set(plan.VARIABLES["activations"])
 
 
 def test_what_the_repository_keeps_of_other_settings_or_damaged_is_refused(
@@ -255,7 +256,7 @@ def test_what_the_repository_keeps_of_other_settings_or_damaged_is_refused(
     words = r"other settings than mine has now: python -m lib reproduce .* --fresh"
     with pytest.raises(InputError, match=words):
         measure(profile.model_copy(update={"seed": 1}))
-    words = r"cannot keep measurements in .*tiny-llama\.nc"
+    words = r"cannot write .*tiny-llama\.nc"
     with pytest.raises(InputError, match=words):
         save_measured(kept / "m.nc", whole)
     kept.write_bytes(b"nonsense")
