@@ -63,14 +63,18 @@ def read_text(path: str | Path) -> str:
     """
     path = Path(os.path.expanduser(path))
     try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-        return content.decode("utf-8-sig")
+        return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         place = f"byte {error.start}"
         message = f"{relative_path(path)} is not UTF-8 text ({place})"
         raise InputError(message) from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return what a file holds, one that ends in .gz unpacked; raises InputError."""
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
         # What is no gzip file, or half of one, has no number of its error.
         reason = getattr(error, "strerror", None) or error

@@ -42,7 +42,7 @@ SHOWN = [  # by a command
     *GROUP,
     "n",
     *ACCURACY_ENDS,
-    *("truncated", "no_box", "restated", "run_on", "ungraded", "unreadable_gold"),
+    *RATES,
     *EFFECT_ENDS,
     "p_value",
 ]
@@ -88,22 +88,16 @@ def shares(group: pd.DataFrame) -> pd.Series:
 
 
 def rows_of_groups(
-    answers: pd.DataFrame, least: int = 1
+    answers: pd.DataFrame,
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
-    """Yield of each model and condition with so many samples how its row begins, its
-    answers, and `solved` of them.
+    """Yield of each model and condition how its row begins, its answers, and `solved`
+    of them.
     """
     for (model, condition), group in groups(answers).items():
         values = solved(group)
-        problems, samples = values.shape
-        if samples >= least:
-            row = {
-                "model": model,
-                "condition": condition,
-                "n": problems,
-                "samples": samples,
-            }
-            yield row, group, values
+        row = {"model": model, "condition": condition}
+        row["n"], row["samples"] = values.shape
+        yield row, group, values
 
 
 def mean_and_ends(
@@ -202,13 +196,10 @@ def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:
     """Return the accuracies of `summarise`, and below them those that the paper reports
     in Fig. 10, which have no interval; `source` says which is which.
     """
-    values = pd.DataFrame(read_yaml(PAPER)["fig10"]["values"])
-    rows = values.reset_index(names="condition")
-    reported = rows.melt("condition", var_name="model", value_name="accuracy")
     own = table.assign(source="this run")
-    both = pd.concat(
-        [own, reported.assign(source="the paper", n=500)], ignore_index=True
-    )
+    reported = pd.DataFrame(read_yaml(PAPER)["fig10"])
+    reported = reported.assign(source="the paper", n=500)
+    both = pd.concat([own, reported], ignore_index=True)
     return both[["source", "model", "condition", "n", *ACCURACY_ENDS]]
 
 
@@ -218,12 +209,7 @@ def varied_fillers(table: pd.DataFrame) -> pd.DataFrame:
     `varied` says what is varied, `label` what the figure calls the filler, `reported`
     what the paper reports of Qwen2.5-Math-7B, where it does.
     """
-    parts = []
-    for name, points in read_yaml(PAPER)["fig08"]["panels"].items():
-        by_condition = pd.DataFrame.from_dict(points, orient="index")
-        part = by_condition.rename_axis("condition").reset_index()
-        parts.append(part.assign(varied=name))
-    points = pd.concat(parts)[["varied", "condition", "reported", "label"]]
+    points = pd.DataFrame(read_yaml(PAPER)["fig08"])
     return points.merge(table, on="condition").sort_values("model", kind="stable")
 
 
@@ -279,20 +265,17 @@ def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
     n is the number of problems that both have; there is no row where that is 0.
     """
     rows = []
-    for (target, model), table in scores.groupby(["target", "model"], sort=False):
-        # The mean of a problem's answers, where there are several.
-        by_problem = table.pivot_table(
-            index="problem_id", columns="condition", values="nats"
-        )
-        conditions = list(dict.fromkeys(table["condition"]))
-        conditions.sort(key=lambda name: name != "none")
-        for condition in conditions:
-            differences = by_problem[condition] - by_problem[conditions[0]]
-            differences = differences.dropna()
+    for target, of_target in scores.groupby("target", sort=False):
+        first_of: dict[str, pd.Series] = {}  # by model
+        for (model, condition), group in groups(of_target).items():
+            # The mean of a problem's answers, where there are several.
+            by_problem = group.groupby("problem_id")["nats"].mean()
+            first = first_of.setdefault(model, by_problem)
+            differences = (by_problem - first).dropna()
             if differences.empty:
                 continue
             row = {"target": target, "model": model, "condition": condition}
             row["n"] = len(differences)
-            row["nats"] = by_problem[condition].mean()
+            row["nats"] = by_problem.mean()
             rows.append(row | mean_and_ends(EFFECT_ENDS, differences, "mean"))
     return pd.DataFrame(rows, columns=NAT_COLUMNS)

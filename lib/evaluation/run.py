@@ -18,7 +18,7 @@ from lib.evaluation.answer_tables import summarise
 from lib.evaluation.rows import FIELDS, frame
 from lib.evaluation.settings import shared_settings, versions
 from lib.evaluation.store import SUMMARY, opened
-from lib.evaluation.wanted import WantedCompletion, completions_wanted, made_by
+from lib.evaluation.wanted import WantedCompletion, begun_row, completions_wanted
 from lib.generation.writer import (
     Completion,
     Request,
@@ -191,12 +191,10 @@ def _graded_row(
     loaded: Loaded, wanted: WantedCompletion, completion: Completion, verdict: Grade
 ) -> dict:
     """Return a line of completions.jsonl: FIELDS, in their order."""
-    problem = wanted.problem
     text = completion.text
-    gold = problem.answer
-    row = problem.model_dump() | made_by(loaded) | vars(completion) | vars(verdict)
-    row["condition"] = str(wanted.condition)
-    row["problem_id"] = problem.id
+    gold = wanted.problem.answer
+    row = begun_row(loaded, wanted.problem, wanted.condition)
+    row |= vars(completion) | vars(verdict)
     row["sample"] = wanted.sample
     row["response"] = text
     row["correct_exact"] = correct_exact(gold, verdict.extracted)

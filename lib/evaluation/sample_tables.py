@@ -19,11 +19,12 @@ def diversity(answers: pd.DataFrame) -> pd.DataFrame:
     2-grams, in %, with intervals.
     """
     rows = []
-    for row, group, values in rows_of_groups(answers, 2):
-        samples = values.shape[1]
+    for row, group, values in rows_of_groups(answers):
+        if row["samples"] < 2:
+            continue
         shares = pd.DataFrame(index=values.index)
         for k in PASSES:
-            if k <= samples:
+            if k <= row["samples"]:
                 shares[f"pass@{k}"] = pass_at_k(values, k)
         texts = group.groupby("problem_id", sort=False)["response"]
         shares["distinct 2-grams"] = texts.agg(distinct_2)

@@ -12,7 +12,7 @@ from lib.arm.moving import installed
 from lib.attention.function import hiding
 from lib.errors import InputError
 from lib.evaluation.rows import SCORE_FIELDS
-from lib.evaluation.wanted import arm_of, made_by
+from lib.evaluation.wanted import arm_of, begun_row, key_parts
 from lib.generation.slots import prefill
 from lib.generation.writer import processor_name
 from lib.models.loading import Loaded
@@ -57,17 +57,9 @@ Texts = dict[str, TextToScore]  # by key
 
 def score_key(loaded: Loaded, text: TextToScore) -> str:
     """Return the key of a text's score, which stands for all it depends on."""
-    parts: dict[str, object] = {
-        **made_by(loaded),
-        "problem": text.problem.id,
-        "condition": str(text.condition),
-        "prompt": text.prompt.input_ids.tolist(),
-        "lead": text.lead,
-        "text": text.text,
-    }
-    arm = arm_of(text.condition, loaded)
-    if arm:
-        parts["arm"] = arm.model_dump()
+    parts = key_parts(loaded, text.problem, text.condition, text.prompt)
+    parts["lead"] = text.lead
+    parts["text"] = text.text
     if text.draw:
         parts["temperature"] = text.temperature
         parts["answer"] = text.draw["answer"]
@@ -119,12 +111,10 @@ def _row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
     """Return a line of scores.jsonl: SCORE_FIELDS, of a draw DRAW_SCORE_FIELDS, in
     their order.
     """
-    row = text.problem.model_dump() | made_by(loaded)
+    row = begun_row(loaded, text.problem, text.condition)
     row["processor"] = processor_name(loaded.device)
     row["key"] = key
-    row["condition"] = str(text.condition)
     row["target"] = text.target
-    row["problem_id"] = text.problem.id
     row["prompt_tokens"] = len(text.prompt)
     row["tokens"] = len(text.text)
     row["nats"] = round(nats, 4)

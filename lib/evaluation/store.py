@@ -9,7 +9,6 @@ relies on flock.
 import contextlib
 import errno
 import fcntl
-import gzip
 import json
 import os
 import sys
@@ -20,7 +19,7 @@ from typing import BinaryIO, TypeVar
 from lib import progress
 from lib.errors import InputError
 from lib.evaluation.settings import RUN, require_same
-from lib.paths import write_json
+from lib.paths import read_bytes, write_json
 
 COMPLETIONS = "completions.jsonl"
 SCORES = "scores.jsonl"
@@ -194,13 +193,7 @@ def read(*files: str | Path) -> list[dict]:
     """
     rows: dict[str, dict] = {}
     for path in map(Path, files):
-        try:
-            data = path.read_bytes()
-            if path.suffix == ".gz":
-                data = gzip.decompress(data)
-        except (OSError, EOFError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(f"cannot read {path}: {reason}") from error
-        for key, row in _rows_of_lines(_whole(data), path).items():
+        whole = _whole(read_bytes(path))
+        for key, row in _rows_of_lines(whole, path).items():
             rows.setdefault(key, row)
     return list(rows.values())

@@ -42,19 +42,35 @@ def completions_wanted(
             prompt = prompt_of(
                 loaded, problem, condition, accuracy.format, filler, accuracy.examples
             )
-            parts: dict[str, object] = {
-                **made_by(loaded),
-                "seed": seed,
-                "problem": problem.id,
-                "prompt": prompt.input_ids.tolist(),
-                "condition": str(condition),
-            }
-            if arm:
-                parts["arm"] = arm.model_dump()
+            parts = key_parts(loaded, problem, condition, prompt)
             for sample in range(accuracy.samples):
-                key = settings_key(**parts, sample=sample)
+                key = settings_key(**parts, seed=seed, sample=sample)
                 wanted[key] = WantedCompletion(problem, condition, sample, prompt, arm)
     return wanted
+
+
+def key_parts(
+    loaded: Loaded, problem: Problem, condition: Condition, prompt: Prompt
+) -> dict[str, object]:
+    """Return what of a model and a prompt decides a row, for the row's key."""
+    parts: dict[str, object] = {
+        **made_by(loaded),
+        "problem": problem.id,
+        "prompt": prompt.input_ids.tolist(),
+        "condition": str(condition),
+    }
+    arm = arm_of(condition, loaded)
+    if arm:
+        parts["arm"] = arm.model_dump()
+    return parts
+
+
+def begun_row(loaded: Loaded, problem: Problem, condition: Condition) -> dict:
+    """Return what a row says of its model, problem and condition."""
+    row = problem.model_dump() | made_by(loaded)
+    row["condition"] = str(condition)
+    row["problem_id"] = problem.id
+    return row
 
 
 def made_by(loaded: Loaded) -> dict[str, str]:
