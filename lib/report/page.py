@@ -98,7 +98,7 @@ def turned_pair(profile: Profile) -> pd.Series | None:
     pairs = without.merge(slashes, on=["model", "problem_id"], suffixes=("", "_with"))
     turned = pairs[pairs.correct != pairs.correct_with]
     lengths = (turned.response + turned.response_with).str.len()
-    return None if turned.empty else turned.loc[lengths.idxmin()]
+    return None if turned.empty else turned.iloc[lengths.argmin()]
 
 
 def embedded(name: str) -> Markup:
