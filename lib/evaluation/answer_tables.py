@@ -95,8 +95,8 @@ def rows_of_groups(
     """
     for (model, condition), group in groups(answers).items():
         values = solved(group)
-        row = {"model": model, "condition": condition}
-        row["n"], row["samples"] = values.shape
+        n, samples = values.shape
+        row = {"model": model, "condition": condition, "n": n, "samples": samples}
         yield row, group, values
 
 
